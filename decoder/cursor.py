@@ -1,0 +1,184 @@
+"""Bounds-checked reading of Java's ``DataOutput`` primitives. Nothing else touches raw bytes.
+
+Layouts (``java.io.DataOutputStream`` @ JDK 17): integers are big-endian two's complement; a
+boolean is one byte; ``UTF`` is a u16 byte length and that many bytes of *modified* UTF-8 (NUL is
+``C0 80``, a supplementary character is a surrogate pair of three bytes each).
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import NoReturn
+
+from decoder.errors import DecodeError, ErrorKind
+
+_U16 = struct.Struct(">H")
+_I16 = struct.Struct(">h")
+_I32 = struct.Struct(">i")
+_I64 = struct.Struct(">q")
+
+# Lead bytes of four-byte sequences: legal UTF-8, never modified UTF-8.
+_FOUR_BYTE_LEADS = bytes(range(0xF0, 0x100))
+
+
+class Cursor:
+    """A position in one run of bytes that can neither pass its end nor move backwards.
+
+    Every read names its field, so that an error says what was being read and where.
+    """
+
+    __slots__ = ("_data", "_end", "_pos", "file")
+
+    def __init__(self, data: bytes, file: str, start: int = 0, end: int | None = None) -> None:
+        self._data = data
+        self._pos = start
+        self._end = len(data) if end is None else end
+        self.file = file
+
+    # -- where we are ---------------------------------------------------------------------------
+
+    @property
+    def byte_offset(self) -> int:
+        """Where the next read starts, in bytes from the start of the file."""
+        return self._pos
+
+    @property
+    def remaining(self) -> int:
+        """How many bytes are left."""
+        return self._end - self._pos
+
+    def fail(
+        self, problem: str, field: str, kind: ErrorKind = ErrorKind.CORRUPT, back: int = 0
+    ) -> NoReturn:
+        """Raise DecodeError for the field that starts ``back`` bytes before this position."""
+        raise DecodeError(kind, problem, file=self.file, field=field, byte_offset=self._pos - back)
+
+    def finish(self, what: str) -> None:
+        """Refuse bytes that are left over: every frame is used up."""
+        if self._pos != self._end:
+            self.fail(f"{self._end - self._pos} bytes are left over after the {what}", what)
+
+    # -- primitives -----------------------------------------------------------------------------
+
+    def _take(self, size: int, field: str) -> int:
+        """Step over ``size`` bytes (never negative) and return where they start."""
+        start = self._pos
+        if size > self._end - start:
+            self.fail(
+                f"the bytes end inside a field: {size} wanted, {self._end - start} left",
+                field,
+                ErrorKind.TRUNCATED,
+            )
+        self._pos = start + size
+        return start
+
+    def u8(self, field: str) -> int:
+        return self._data[self._take(1, field)]
+
+    def peek(self, field: str) -> int:
+        """The next byte, without stepping over it."""
+        value = self.u8(field)
+        self._pos -= 1
+        return value
+
+    def boolean(self, field: str) -> bool:
+        value = self.u8(field)
+        if value > 1:
+            self.fail(f"a boolean is 0 or 1, not {value}", field, back=1)
+        return value == 1
+
+    def i16(self, field: str) -> int:
+        value: int = _I16.unpack_from(self._data, self._take(2, field))[0]
+        return value
+
+    def i32(self, field: str) -> int:
+        value: int = _I32.unpack_from(self._data, self._take(4, field))[0]
+        return value
+
+    def i64(self, field: str) -> int:
+        value: int = _I64.unpack_from(self._data, self._take(8, field))[0]
+        return value
+
+    def size(self, field: str) -> int:
+        """An i64 that counts bytes of state: never negative."""
+        value = self.i64(field)
+        if value < 0:
+            self.fail(f"a size cannot be negative: {value}", field, back=8)
+        return value
+
+    def count(self, field: str, item_bytes: int) -> int:
+        """An i32 that counts what follows, each item at least ``item_bytes`` (>= 1) long.
+
+        Checked against the bytes left, so that no count can make a loop or an allocation larger
+        than the input.
+        """
+        value = self.i32(field)
+        if value < 0:
+            self.fail(f"a count cannot be negative: {value}", field, back=4)
+        if value * item_bytes > self._end - self._pos:
+            self.fail(
+                f"{value} items of at least {item_bytes} bytes cannot fit into "
+                f"the {self._end - self._pos} bytes left",
+                field,
+                ErrorKind.TRUNCATED,
+                back=4,
+            )
+        return value
+
+    # -- runs of bytes --------------------------------------------------------------------------
+
+    def raw(self, size: int, field: str) -> bytes:
+        if size < 0:
+            self.fail(f"a length cannot be negative: {size}", field)
+        start = self._take(size, field)
+        return self._data[start : start + size]
+
+    def skip(self, size: int, field: str) -> None:
+        if size < 0:
+            self.fail(f"a length cannot be negative: {size}", field)
+        self._take(size, field)
+
+    def blob(self, field: str) -> bytes:
+        """``i32 n`` and n bytes."""
+        return self.raw(self.i32(field), field)
+
+    def skip_blob(self, field: str) -> int:
+        """Step over ``i32 n`` and n bytes; return n."""
+        size = self.i32(field)
+        self.skip(size, field)
+        return size
+
+    def frame(self, size: int, field: str) -> Cursor:
+        """A cursor of its own over the next ``size`` bytes, which this one steps over."""
+        if size < 0:
+            self.fail(f"a length cannot be negative: {size}", field)
+        start = self._take(size, field)
+        return Cursor(self._data, self.file, start, start + size)
+
+    def i64s(self, count: int, field: str) -> tuple[int, ...]:
+        """``count`` times an i64; the count has been checked by ``count``."""
+        start = self._take(8 * count, field)
+        return struct.unpack_from(f">{count}q", self._data, start)
+
+    def utf(self, field: str) -> str:
+        """``UTF``: u16 length, modified UTF-8.
+
+        An unpaired surrogate, which Java strings may hold and Python text may not be written
+        with, comes out as U+FFFD.
+        """
+        size: int = _U16.unpack_from(self._data, self._take(2, field))[0]
+        data = self.raw(size, field)
+        if data.isascii():
+            return data.decode("ascii")
+        if data.translate(None, _FOUR_BYTE_LEADS) != data:
+            self.fail("not modified UTF-8: a four-byte sequence", field, back=size)
+        try:
+            text = data.replace(b"\xc0\x80", b"\x00").decode("utf-8", "surrogatepass")
+        except UnicodeDecodeError as error:
+            self.fail(f"not modified UTF-8: {error.reason}", field, back=size)
+        return text.encode("utf-16-be", "surrogatepass").decode("utf-16-be", "replace")
+
+    def skip_utf(self, field: str) -> None:
+        """Step over a ``UTF`` without looking into it."""
+        size: int = _U16.unpack_from(self._data, self._take(2, field))[0]
+        self._take(size, field)

@@ -1,0 +1,1 @@
+"""Flink's Kafka sources in operator and coordinator state: splits, enumerators, recognition."""

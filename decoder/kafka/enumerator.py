@@ -1,0 +1,136 @@
+"""The coordinator's state of a KafkaSource: KafkaSourceEnumState, what the enumerator knows.
+
+Coordinator state: ``i32 coordinatorVersion`` (0 or 1), ``i32 enumeratorVersion, i32 n``, n
+enumerator bytes; version 0 has the split assignment tracker's bytes after them.
+
+Enumerator version 1: ``i32 n`` x {``UTF topic, i32 partition``}. Version 2: the same with ``i32
+status`` each, then ``bool initialDiscoveryFinished``. Version 3: ``i32 n, i32 splitVersion``, n x
+{``i32 len``, split, ``i32 status``}, ``bool initialDiscoveryFinished``.
+
+Source: org.apache.flink.runtime.source.coordinator.{SourceCoordinator, SourceCoordinatorSerdeUtils}
+@ Flink 2.2.0; KafkaSourceEnumStateSerializer, AssignmentStatus @ connector 1.15.4 to 5.0.0-2.2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from decoder.cursor import Cursor
+from decoder.errors import ErrorKind
+from decoder.kafka.split import (
+    MIN_SPLIT_BYTES,
+    MIN_TOPIC_PARTITION_BYTES,
+    Split,
+    read_split,
+    read_topic_partition,
+)
+
+_COORDINATOR_VERSIONS = (0, 1)
+
+
+class AssignmentStatus(Enum):
+    """Whether the enumerator has handed a split to a reader."""
+
+    ASSIGNED = 0
+    UNASSIGNED = 1  # UNASSIGNED_INITIAL in connectors 3.0 to 3.4
+
+
+@dataclass(frozen=True, slots=True)
+class EnumeratorEntry:
+    """One topic-partition the enumerator knows. ``split`` is None before version 3.
+
+    A version 3 split keeps the start it was discovered with for ever: it is not progress.
+    """
+
+    topic: str
+    partition: int
+    status: AssignmentStatus
+    split: Split | None
+
+
+@dataclass(frozen=True, slots=True)
+class EnumeratorState:
+    """KafkaSourceEnumState. ``initial_discovery_finished`` is None in version 1, which lacks it."""
+
+    version: int
+    entries: tuple[EnumeratorEntry, ...]
+    initial_discovery_finished: bool | None
+
+
+def read_coordinator_state(data: bytes, what: str) -> EnumeratorState:
+    """The coordinator state of a source operator.
+
+    Raises:
+        DecodeError: not a KafkaSource's, read strictly.
+    """
+    cursor = Cursor(data, what)
+    coordinator_version = cursor.i32("coordinator version")
+    if coordinator_version not in _COORDINATOR_VERSIONS:
+        cursor.fail(
+            f"coordinator version {coordinator_version} is not read here (known: 0, 1)",
+            "coordinator version",
+            ErrorKind.UNSUPPORTED,
+            back=4,
+        )
+    version = cursor.i32("enumerator version")
+    body = cursor.frame(cursor.i32("enumerator length"), "enumerator state")
+    if coordinator_version == 1:
+        cursor.finish("coordinator state")
+    return _read_enumerator(body, version)
+
+
+def _read_enumerator(cursor: Cursor, version: int) -> EnumeratorState:
+    finished: bool | None = None
+    match version:
+        case 1:
+            entries = _read_version_1(cursor)
+        case 2:
+            entries = _read_version_2(cursor)
+            finished = cursor.boolean("initial discovery finished")
+        case 3:
+            entries = _read_version_3(cursor)
+            finished = cursor.boolean("initial discovery finished")
+        case _:
+            cursor.fail(
+                f"enumerator version {version} is not read here (known: 1, 2, 3)",
+                "enumerator version",
+                ErrorKind.UNSUPPORTED,
+            )
+    cursor.finish("enumerator state")
+    if len({(entry.topic, entry.partition) for entry in entries}) != len(entries):
+        cursor.fail("a topic-partition stands here twice", "enumerator state")
+    return EnumeratorState(version, entries, finished)
+
+
+def _read_version_1(cursor: Cursor) -> tuple[EnumeratorEntry, ...]:
+    return tuple(
+        EnumeratorEntry(*read_topic_partition(cursor), AssignmentStatus.ASSIGNED, None)
+        for _ in range(cursor.count("partitions", MIN_TOPIC_PARTITION_BYTES))
+    )
+
+
+def _read_version_2(cursor: Cursor) -> tuple[EnumeratorEntry, ...]:
+    return tuple(
+        EnumeratorEntry(*read_topic_partition(cursor), _read_status(cursor), None)
+        for _ in range(cursor.count("partitions", MIN_TOPIC_PARTITION_BYTES + 4))
+    )
+
+
+def _read_version_3(cursor: Cursor) -> tuple[EnumeratorEntry, ...]:
+    count = cursor.i32("partitions")
+    split_version = cursor.i32("split version")
+    if not 0 <= count <= cursor.remaining // (4 + MIN_SPLIT_BYTES + 4):
+        cursor.fail(f"{count} splits cannot fit into the {cursor.remaining} bytes left", "splits")
+    entries = []
+    for _ in range(count):
+        split = read_split(cursor.frame(cursor.i32("split length"), "split"), split_version)
+        entries.append(EnumeratorEntry(split.topic, split.partition, _read_status(cursor), split))
+    return tuple(entries)
+
+
+def _read_status(cursor: Cursor) -> AssignmentStatus:
+    code = cursor.i32("assignment status")
+    if code not in (0, 1):
+        cursor.fail(f"unknown assignment status: {code}", "assignment status", back=4)
+    return AssignmentStatus(code)

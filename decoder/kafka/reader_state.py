@@ -1,0 +1,28 @@
+"""SourceReaderState: the splits that the readers of a source hold, one list per subtask.
+
+An element is ``i32 splitSerializerVersion, i32 len``, len split bytes. Every FLIP-27 source keeps
+this state under this name, whatever its splits are.
+
+Source: org.apache.flink.streaming.api.operators.SourceOperator @ Flink 2.2.0,
+org.apache.flink.core.io.SimpleVersionedSerialization @ 2.2.0.
+"""
+
+from __future__ import annotations
+
+from decoder.cursor import Cursor
+from decoder.kafka.split import Split, read_split
+
+SOURCE_READER_STATE = "SourceReaderState"
+
+
+def read_reader_element(element: bytes, what: str) -> Split:
+    """One element as a KafkaPartitionSplit.
+
+    Raises:
+        DecodeError: not a KafkaPartitionSplit, read strictly.
+    """
+    cursor = Cursor(element, what)
+    version = cursor.i32("split serializer version")
+    split = cursor.frame(cursor.i32("split length"), "split")
+    cursor.finish("element of reader state")
+    return read_split(split, version)

@@ -1,0 +1,79 @@
+"""KafkaPartitionSplit: one topic-partition a KafkaSource reads, and from where to where.
+
+Version 0: ``UTF topic, i32 partition, i64 startingOffset, i64 stoppingOffset``.
+
+Source: org.apache.flink.connector.kafka.source.split.{KafkaPartitionSplit,
+KafkaPartitionSplitSerializer} @ connector 1.15.4 to 5.0.0-2.2.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from decoder.cursor import Cursor
+from decoder.errors import ErrorKind
+
+SPLIT_VERSION = 0
+
+# Markers that stand where an offset would, until a split's first record.
+EARLIEST = -2
+LATEST = -1
+COMMITTED = -3
+# Not initialised yet, as a starting offset; none, as a stopping offset.
+NOT_SET = -(1 << 63)
+
+# org.apache.kafka.common.internals.Topic @ kafka-clients 4.1.1
+_LEGAL_TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
+
+# topic's length, one character, partition, two offsets
+MIN_TOPIC_PARTITION_BYTES = 2 + 1 + 4
+MIN_SPLIT_BYTES = MIN_TOPIC_PARTITION_BYTES + 8 + 8
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """A split as stored: offsets are the numbers in the state, markers included.
+
+    ``starting_offset`` is the next offset to read; ``stopping_offset`` is None where the split has
+    no end (Long.MIN_VALUE in the state).
+    """
+
+    topic: str
+    partition: int
+    starting_offset: int
+    stopping_offset: int | None
+
+
+def read_topic_partition(cursor: Cursor) -> tuple[str, int]:
+    """``UTF topic, i32 partition``, refusing what Kafka would: the first sign of another kind."""
+    topic = cursor.utf("topic")
+    if not _LEGAL_TOPIC.fullmatch(topic) or topic in (".", ".."):
+        cursor.fail(f"not a legal topic name: {topic!r}", "topic")
+    partition = cursor.i32("partition")
+    if partition < 0:
+        cursor.fail(f"a partition cannot be negative: {partition}", "partition", back=4)
+    return topic, partition
+
+
+def read_split(cursor: Cursor, version: int) -> Split:
+    """One split, which must use up ``cursor``.
+
+    Raises:
+        DecodeError: not a KafkaPartitionSplit, read strictly.
+    """
+    if version != SPLIT_VERSION:
+        cursor.fail(
+            f"version {version} of a split is not KafkaPartitionSplit's (known: {SPLIT_VERSION})",
+            "split",
+            ErrorKind.UNSUPPORTED,
+        )
+    topic, partition = read_topic_partition(cursor)
+    starting = cursor.i64("starting offset")
+    if starting < COMMITTED and starting != NOT_SET:
+        cursor.fail(f"not an offset nor a marker: {starting}", "starting offset", back=8)
+    stopping = cursor.i64("stopping offset")
+    if stopping < 0 and stopping not in (LATEST, COMMITTED, NOT_SET):
+        cursor.fail(f"not an offset nor a marker: {stopping}", "stopping offset", back=8)
+    cursor.finish("split")
+    return Split(topic, partition, starting, None if stopping == NOT_SET else stopping)

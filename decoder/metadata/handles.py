@@ -1,0 +1,285 @@
+"""The state handles of ``_metadata``, one function per kind of handle.
+
+What is needed later is read into ``model``; keyed and channel state is stepped over to the byte
+and leaves only its size behind, counted as Flink's ``getStateSize()`` counts it.
+
+Source: MetadataV2V3SerializerBase and ChannelStateHandleSerializerV{1,2} @ Flink 2.2.0.
+"""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+from decoder.cursor import Cursor
+from decoder.errors import ErrorKind
+from decoder.metadata.model import (
+    DistributionMode,
+    EmptySegment,
+    FileState,
+    InlineState,
+    NamedState,
+    OperatorStateHandle,
+    RelativeFileState,
+    SegmentState,
+    StreamState,
+)
+
+# How deep handles may nest. Flink writes a changelog handle over base and delta handles, and a
+# key-group handle over a stream: two levels. The bound keeps hostile bytes off Python's stack.
+MAX_NESTING = 8
+
+# The scopes of a merged file: CheckpointedStateScope has two values.
+_SEGMENT_SCOPES = 2
+
+_STREAM_HANDLE_BYTES = 1  # a NULL handle is one type byte
+
+
+def _unknown(cursor: Cursor, what: str, kind: int, field: str) -> NoReturn:
+    cursor.fail(f"unknown kind of {what}: {kind}", field, ErrorKind.UNSUPPORTED, back=1)
+
+
+def _check_depth(cursor: Cursor, depth: int, field: str) -> None:
+    if depth > MAX_NESTING:
+        cursor.fail(f"handles nested more than {MAX_NESTING} deep", field)
+
+
+# -- streams: where bytes of state lie -----------------------------------------------------------
+
+
+def read_stream(cursor: Cursor, field: str, depth: int = 0) -> StreamState | None:
+    """A StreamStateHandle.
+
+    ``u8 type``: 0 null; 1 BYTE_STREAM ``UTF name, i32 n, bytes``; 2 FILE ``i64 size, UTF uri``;
+    3 KEY_GROUPS ``i32 start, i32 n, n x i64, handle``; 6 RELATIVE ``UTF path, i64 size``;
+    15 SEGMENT_FILE ``i64 start, i64 size, i32 scope, UTF uri, UTF logicalFileId``;
+    16 EMPTY_SEGMENT.
+    """
+    _check_depth(cursor, depth, field)
+    kind = cursor.u8(f"{field} type")
+    match kind:
+        case 0:
+            return None
+        case 1:
+            return InlineState(cursor.utf(f"{field} name"), cursor.blob(f"{field} bytes"))
+        case 2:
+            size = cursor.size(f"{field} size")
+            return FileState(cursor.utf(f"{field} URI"), size)
+        case 3:
+            _skip_key_groups(cursor, field)
+            return read_stream(cursor, field, depth + 1)
+        case 6:
+            path = cursor.utf(f"{field} relative path")
+            return RelativeFileState(path, cursor.size(f"{field} size"))
+        case 15:
+            return _read_segment(cursor, field)
+        case 16:
+            return EmptySegment()
+        case _:
+            _unknown(cursor, "stream state handle", kind, field)
+
+
+def _read_segment(cursor: Cursor, field: str) -> SegmentState:
+    start = cursor.size(f"{field} segment start")
+    size = cursor.size(f"{field} segment size")
+    scope = cursor.i32(f"{field} segment scope")
+    if not 0 <= scope < _SEGMENT_SCOPES:
+        cursor.fail(f"unknown scope of a merged file: {scope}", field, back=4)
+    uri = cursor.utf(f"{field} URI")
+    cursor.skip_utf(f"{field} logical file id")
+    return SegmentState(uri, start, size)
+
+
+def _stream_size(cursor: Cursor, field: str) -> int:
+    stream = read_stream(cursor, field)
+    return 0 if stream is None else stream.size
+
+
+# -- operator state ------------------------------------------------------------------------------
+
+
+def read_operator_state(cursor: Cursor, field: str) -> OperatorStateHandle | None:
+    """An OperatorStateHandle, after the ``i32 present`` that precedes it.
+
+    ``i32 present``; then ``u8 type``: 0 null; 4 partitionable, 17 the same of file merging:
+    ``i32 n`` x {``UTF name``, ``u8 mode``, ``i32 n``, n x ``i64`` byte offset}; 17 only: ``UTF
+    taskOwnedDir``, ``UTF sharedDir``, ``bool empty``; then a stream handle.
+    """
+    present = cursor.i32(f"{field} present")
+    if present == 0:
+        return None
+    if present != 1:
+        cursor.fail(f"0 or 1 says whether a state is present, not {present}", field, back=4)
+    kind = cursor.u8(f"{field} type")
+    if kind == 0:
+        return None
+    if kind not in (4, 17):
+        _unknown(cursor, "operator state handle", kind, field)
+    states = tuple(
+        _read_named_state(cursor, field)
+        # a name's length, a mode and a count
+        for _ in range(cursor.count(f"{field} number of states", 7))
+    )
+    if len({state.name for state in states}) != len(states):
+        cursor.fail("one state is named twice in a handle", field)
+    empty = False
+    if kind == 17:
+        cursor.skip_utf(f"{field} task-owned directory")
+        cursor.skip_utf(f"{field} shared directory")
+        empty = cursor.boolean(f"{field} empty")
+    stream = read_stream(cursor, field)
+    if stream is None:
+        cursor.fail("operator state without a stream", field)
+    if empty and any(state.byte_offsets for state in states):
+        cursor.fail("a handle that is called empty has elements", field)
+    return OperatorStateHandle(states, stream)
+
+
+def _read_named_state(cursor: Cursor, field: str) -> NamedState:
+    name = cursor.utf(f"{field} state name")
+    mode = cursor.u8(f"{field} mode of {name!r}")
+    if mode >= len(DistributionMode):
+        cursor.fail(f"unknown distribution mode: {mode}", field, back=1)
+    offsets_field = f"{field} offsets of {name!r}"
+    byte_offsets = cursor.i64s(cursor.count(offsets_field, 8), offsets_field)
+    if any(byte_offset < 0 for byte_offset in byte_offsets):
+        cursor.fail("an element cannot lie at a negative position", offsets_field)
+    return NamedState(name, DistributionMode(mode), byte_offsets)
+
+
+# -- keyed state: stepped over -------------------------------------------------------------------
+
+
+def _skip_key_groups(cursor: Cursor, field: str) -> None:
+    cursor.i32(f"{field} first key group")
+    count = cursor.count(f"{field} key groups", 8)
+    cursor.skip(8 * count, f"{field} key group offsets")
+
+
+def _skip_key_group_range(cursor: Cursor, field: str) -> None:
+    cursor.i32(f"{field} first key group")
+    cursor.i32(f"{field} key groups")
+
+
+def skip_keyed_state(cursor: Cursor, field: str, depth: int = 0) -> int:
+    """Step over a KeyedStateHandle; return the bytes of state it stands for.
+
+    ``u8 type``: 0 null; 3, 7, 12 key groups; 5, 11 incremental; 8, 14 changelog; 9 changelog
+    bytes; 10, 13 changelog files. The fields of each are in the functions below.
+    """
+    _check_depth(cursor, depth, field)
+    kind = cursor.u8(f"{field} type")
+    match kind:
+        case 0:
+            return 0
+        case 3 | 7 | 12:
+            _skip_key_groups(cursor, field)
+            size = _stream_size(cursor, field)
+            if kind == 12:
+                cursor.skip_utf(f"{field} handle id")
+            return size
+        case 5 | 11:
+            return _skip_incremental(cursor, field, version2=kind == 11)
+        case 8 | 14:
+            return _skip_changelog(cursor, field, depth, version2=kind == 14)
+        case 9:
+            return _skip_changelog_bytes(cursor, field)
+        case 10 | 13:
+            return _skip_changelog_files(cursor, field, version2=kind == 13)
+        case _:
+            _unknown(cursor, "keyed state handle", kind, field)
+
+
+def _skip_incremental(cursor: Cursor, field: str, version2: bool) -> int:
+    """``i64 checkpointId, UTF backendId, i32 start, i32 n``, version 2: ``i64 checkpointedSize``;
+    meta handle; twice (shared, private) ``i32 n`` x {``UTF localPath``, handle}; version 2: ``UTF
+    handleId``."""
+    cursor.i64(f"{field} checkpoint id")
+    cursor.skip_utf(f"{field} backend id")
+    _skip_key_group_range(cursor, field)
+    if version2:
+        cursor.i64(f"{field} checkpointed size")
+    size = _stream_size(cursor, f"{field} meta")
+    for part in (f"{field} shared", f"{field} private"):
+        for _ in range(cursor.count(f"{part} files", 2 + _STREAM_HANDLE_BYTES)):
+            cursor.skip_utf(f"{part} local path")
+            size += _stream_size(cursor, part)
+    if version2:
+        cursor.skip_utf(f"{field} handle id")
+    return size
+
+
+def _skip_changelog(cursor: Cursor, field: str, depth: int, version2: bool) -> int:
+    """``i32 start, i32 n, i64 size``; ``i32 n`` x keyed handle (materialized), ``i32 n`` x keyed
+    handle (not materialized); ``i64 materializationId``; version 2: ``i64 checkpointId``; ``UTF
+    handleId``."""
+    _skip_key_group_range(cursor, field)
+    cursor.i64(f"{field} checkpointed size")
+    size = 0
+    for part in (f"{field} materialized", f"{field} non-materialized"):
+        for _ in range(cursor.count(f"{part} handles", 1)):
+            size += skip_keyed_state(cursor, part, depth + 1)
+    cursor.i64(f"{field} materialization id")
+    if version2:
+        cursor.i64(f"{field} checkpoint id")
+    cursor.skip_utf(f"{field} handle id")
+    return size
+
+
+def _skip_changelog_bytes(cursor: Cursor, field: str) -> int:
+    """``i32 start, i32 n, i64 from, i64 to``; ``i32 k`` x {``i32 keyGroup, i32 len``, bytes};
+    ``UTF handleId``."""
+    _skip_key_group_range(cursor, field)
+    cursor.i64(f"{field} from")
+    cursor.i64(f"{field} to")
+    size = 0
+    for _ in range(cursor.count(f"{field} changes", 8)):
+        cursor.i32(f"{field} key group of a change")
+        size += cursor.skip_blob(f"{field} change")
+    cursor.skip_utf(f"{field} handle id")
+    return size
+
+
+def _skip_changelog_files(cursor: Cursor, field: str, version2: bool) -> int:
+    """``i32 start, i32 n``; ``i32 k`` x {``i64 offset``, handle}; ``i64 size, i64
+    checkpointedSize, UTF handleId``; version 2: ``UTF storageId``."""
+    _skip_key_group_range(cursor, field)
+    for _ in range(cursor.count(f"{field} files", 8 + _STREAM_HANDLE_BYTES)):
+        cursor.i64(f"{field} offset in a file")
+        read_stream(cursor, field)
+    size = cursor.size(f"{field} size")
+    cursor.i64(f"{field} checkpointed size")
+    cursor.skip_utf(f"{field} handle id")
+    if version2:
+        cursor.skip_utf(f"{field} storage id")
+    return size
+
+
+# -- channel state: records in flight, stepped over ----------------------------------------------
+
+
+def skip_channel_states(cursor: Cursor, field: str, typed: bool, kinds: tuple[int, int]) -> int:
+    """Step over ``i32 n`` channel-state handles of one direction; return their bytes of records.
+
+    Untyped (metadata 3 to 5), and typed with ``kinds[0]``: ``i32 subtask``, two ``i32`` (gate and
+    channel, or partition and subpartition), ``i32 n``, n x ``i64``, ``i64 size``, handle. Typed
+    with ``kinds[1]``, merged: ``i32 subtask, i64 size``, handle, ``i32 n``, n bytes.
+    """
+    plain, merged = kinds
+    size = 0
+    # subtask, size and a null handle: the least of the merged form, which is the shorter
+    for _ in range(cursor.count(f"{field} handles", 17)):
+        kind = cursor.u8(f"{field} type") if typed else plain
+        if kind == plain:
+            cursor.skip(12, f"{field} subtask and channel")
+            offsets = cursor.count(f"{field} offsets", 8)
+            cursor.skip(8 * offsets, f"{field} offsets")
+            size += cursor.size(f"{field} size")
+            read_stream(cursor, field)
+        elif kind == merged:
+            cursor.i32(f"{field} subtask")
+            size += cursor.size(f"{field} size")
+            read_stream(cursor, field)
+            cursor.skip_blob(f"{field} merged offsets")
+        else:
+            _unknown(cursor, "channel state handle", kind, field)
+    return size

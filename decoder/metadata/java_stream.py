@@ -1,0 +1,237 @@
+"""The grammar of a Java object stream, walked without instantiating anything.
+
+Objects, enums, strings, references and null are read into names and values; arrays, proxies,
+classes and externalizable objects, which Flink's CheckpointProperties never holds, are refused.
+
+Source: the Java Object Serialization Specification, version 6.0, section 6.4 (grammar).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from decoder.cursor import Cursor
+from decoder.errors import ErrorKind
+
+_MAGIC_AND_VERSION = bytes.fromhex("aced0005")
+
+_FIRST_HANDLE = 0x7E0000
+
+
+class _Tag:
+    """java.io.ObjectStreamConstants: the byte that begins each element."""
+
+    NULL = 0x70
+    REFERENCE = 0x71
+    CLASS_DESCRIPTOR = 0x72
+    OBJECT = 0x73
+    STRING = 0x74
+    BLOCK_DATA = 0x77
+    END_BLOCK_DATA = 0x78
+    LONG_BLOCK_DATA = 0x7A
+    LONG_STRING = 0x7C
+    ENUM = 0x7E
+
+
+_WRITE_METHOD, _SERIALIZABLE, _EXTERNALIZABLE = 0x01, 0x02, 0x04
+
+# Bytes of a primitive field, by its type code.
+_PRIMITIVES = {"B": 1, "C": 2, "D": 8, "F": 4, "I": 4, "J": 8, "S": 2, "Z": 1}
+
+# How deep objects may nest: CheckpointProperties reaches three (properties, type, enum). The bound
+# keeps hostile bytes off Python's stack.
+_MAX_DEPTH = 16
+# How many ancestors a class may have. Flink's have one; a long line of them, referred to by many
+# objects, would cost the product of both.
+_MAX_ANCESTORS = 16
+
+_FIELD = "checkpoint properties"
+
+
+@dataclass(frozen=True, slots=True)
+class JavaEnum:
+    """A constant of an enum class."""
+
+    class_name: str
+    constant: str
+
+
+@dataclass(frozen=True, slots=True)
+class JavaObject:
+    """An object: its class and its fields of object type. Primitive fields are stepped over."""
+
+    class_name: str
+    fields: dict[str, JavaValue] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _ClassDescriptor:
+    name: str
+    flags: int
+    fields: tuple[tuple[str, str], ...]  # (type code, field name)
+    ancestors: tuple[_ClassDescriptor, ...]  # the furthest first
+
+
+JavaValue = JavaObject | JavaEnum | str | None
+_Handle = JavaObject | JavaEnum | str | _ClassDescriptor | None
+
+
+def read_object_stream(cursor: Cursor) -> JavaValue:
+    """``AC ED 00 05`` and one object.
+
+    Raises:
+        DecodeError: cut short, or not such a stream.
+    """
+    if cursor.raw(4, _FIELD) != _MAGIC_AND_VERSION:
+        cursor.fail("not a Java object stream", _FIELD, back=4)
+    return _Walker(cursor).value(0)
+
+
+class _Walker:
+    """One walk: the cursor, and what back-references may point at."""
+
+    def __init__(self, cursor: Cursor) -> None:
+        self._cursor = cursor
+        self._handles: list[_Handle] = []
+
+    def value(self, depth: int) -> JavaValue:
+        cursor = self._cursor
+        if depth > _MAX_DEPTH:
+            cursor.fail(f"objects nested more than {_MAX_DEPTH} deep", _FIELD)
+        match cursor.u8(_FIELD):
+            case _Tag.NULL:
+                return None
+            case _Tag.REFERENCE:
+                referred = self._reference()
+                if isinstance(referred, _ClassDescriptor):
+                    cursor.fail("a reference to a class where an object belongs", _FIELD, back=4)
+                return referred
+            case _Tag.OBJECT:
+                return self._object(depth)
+            case _Tag.STRING:
+                return self._string(cursor.utf(_FIELD))
+            case _Tag.LONG_STRING:
+                # As long as it is (an i64), it is text of no interest here.
+                cursor.skip(cursor.i64(_FIELD), _FIELD)
+                return self._string("")
+            case _Tag.ENUM:
+                return self._enum(depth)
+            case kind:
+                cursor.fail(
+                    f"unexpected element 0x{kind:02x} of an object stream",
+                    _FIELD,
+                    ErrorKind.UNSUPPORTED,
+                    back=1,
+                )
+
+    def _reference(self) -> _Handle:
+        handle = self._cursor.i32(_FIELD) - _FIRST_HANDLE
+        if not 0 <= handle < len(self._handles):
+            self._cursor.fail("a reference to nothing", _FIELD, back=4)
+        return self._handles[handle]
+
+    def _string(self, text: str) -> str:
+        self._handles.append(text)
+        return text
+
+    def _enum(self, depth: int) -> JavaEnum:
+        descriptor = self._class_descriptor(depth + 1)
+        place = len(self._handles)
+        self._handles.append(None)
+        constant = self.value(depth + 1)
+        if descriptor is None or not isinstance(constant, str):
+            self._cursor.fail("an enum without a class or a name", _FIELD)
+        enum = JavaEnum(descriptor.name, constant)
+        self._handles[place] = enum
+        return enum
+
+    def _object(self, depth: int) -> JavaObject:
+        descriptor = self._class_descriptor(depth + 1)
+        if descriptor is None:
+            self._cursor.fail("an object without a class", _FIELD)
+        result = JavaObject(descriptor.name)
+        self._handles.append(result)
+        for level in (*descriptor.ancestors, descriptor):
+            self._class_data(level, result, depth)
+        return result
+
+    def _class_data(self, level: _ClassDescriptor, result: JavaObject, depth: int) -> None:
+        if level.flags & _EXTERNALIZABLE or not level.flags & _SERIALIZABLE:
+            self._cursor.fail(
+                f"{level.name} is not plainly serializable", _FIELD, ErrorKind.UNSUPPORTED
+            )
+        for type_code, name in level.fields:
+            if type_code in _PRIMITIVES:
+                self._cursor.skip(_PRIMITIVES[type_code], _FIELD)
+            else:
+                result.fields[name] = self.value(depth + 1)
+        if level.flags & _WRITE_METHOD:
+            self._annotation(depth)
+
+    def _annotation(self, depth: int) -> None:
+        """What a class's own writeObject added, to its end mark."""
+        cursor = self._cursor
+        while True:
+            match cursor.peek(_FIELD):
+                case _Tag.END_BLOCK_DATA:
+                    cursor.skip(1, _FIELD)
+                    return
+                case _Tag.BLOCK_DATA:
+                    cursor.skip(1, _FIELD)
+                    cursor.skip(cursor.u8(_FIELD), _FIELD)
+                case _Tag.LONG_BLOCK_DATA:
+                    cursor.skip(1, _FIELD)
+                    cursor.skip_blob(_FIELD)
+                case _:
+                    self.value(depth + 1)
+
+    def _class_descriptor(self, depth: int) -> _ClassDescriptor | None:
+        cursor = self._cursor
+        if depth > _MAX_DEPTH:
+            cursor.fail(f"classes nested more than {_MAX_DEPTH} deep", _FIELD)
+        match cursor.u8(_FIELD):
+            case _Tag.NULL:
+                return None
+            case _Tag.REFERENCE:
+                referred = self._reference()
+                if not isinstance(referred, _ClassDescriptor):
+                    cursor.fail("a reference to an object where a class belongs", _FIELD, back=4)
+                return referred
+            case _Tag.CLASS_DESCRIPTOR:
+                return self._new_class_descriptor(depth)
+            case kind:
+                cursor.fail(
+                    f"unexpected class descriptor 0x{kind:02x}",
+                    _FIELD,
+                    ErrorKind.UNSUPPORTED,
+                    back=1,
+                )
+
+    def _new_class_descriptor(self, depth: int) -> _ClassDescriptor:
+        """``UTF name, i64 serialVersionUID``, a handle, ``u8 flags, i16 n`` fields, annotation,
+        parent."""
+        cursor = self._cursor
+        name = cursor.utf(_FIELD)
+        cursor.i64(_FIELD)
+        place = len(self._handles)
+        self._handles.append(None)
+        flags = cursor.u8(_FIELD)
+        count = cursor.i16(_FIELD)
+        if count < 0:
+            cursor.fail(f"a count cannot be negative: {count}", _FIELD, back=2)
+        fields = []
+        for _ in range(count):
+            type_code = chr(cursor.u8(_FIELD))
+            fields.append((type_code, cursor.utf(_FIELD)))
+            if type_code in ("L", "["):
+                self.value(depth + 1)  # the field's class name, a string or a reference to one
+            elif type_code not in _PRIMITIVES:
+                cursor.fail(f"unknown type code {type_code!r} of a field", _FIELD)
+        self._annotation(depth)
+        parent = self._class_descriptor(depth + 1)
+        ancestors = (*parent.ancestors, parent) if parent is not None else ()
+        if len(ancestors) > _MAX_ANCESTORS:
+            cursor.fail(f"a class with more than {_MAX_ANCESTORS} ancestors", _FIELD)
+        descriptor = _ClassDescriptor(name, flags, tuple(fields), ancestors)
+        self._handles[place] = descriptor
+        return descriptor

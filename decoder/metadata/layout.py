@@ -1,0 +1,35 @@
+"""Which ``_metadata`` versions are read, and what differs between them: rows, not subclasses.
+
+Source: org.apache.flink.runtime.checkpoint.metadata.MetadataV{3,4,5,6}Serializer @ Flink 2.2.0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+# org.apache.flink.runtime.checkpoint.Checkpoints.HEADER_MAGIC_NUMBER @ 2.2.0
+MAGIC = 0x4960672D
+# MetadataV2V3SerializerBase.MASTER_STATE_MAGIC_NUMBER @ 2.2.0, as a signed i32
+MASTER_STATE_MAGIC = 0xC96B1696 - (1 << 32)
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """What one version of ``_metadata`` adds to version 3."""
+
+    version: int
+    written_by: str  # the Flink releases whose default it is
+    properties: bool  # a Java object stream of CheckpointProperties after the body
+    names: bool  # operator name and uid before the operator id
+    typed_channel_handles: bool  # a type byte before each channel-state handle
+
+
+LAYOUTS = {
+    layout.version: layout
+    for layout in (
+        Layout(3, "Flink 1.11 to 1.15", False, False, False),
+        Layout(4, "Flink 1.16 to 1.20", True, False, False),
+        Layout(5, "Flink 2.0", True, True, False),
+        Layout(6, "Flink 2.1 and later", True, True, True),
+    )
+}

@@ -1,0 +1,182 @@
+"""What ``_metadata`` holds, as plain values. Names as in org.apache.flink.runtime.state @ 2.2.0."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+@dataclass(frozen=True, slots=True)
+class InlineState:
+    """ByteStreamStateHandle: the state itself, inside ``_metadata``."""
+
+    name: str
+    data: bytes
+
+    @property
+    def size(self) -> int:
+        return len(self.data)
+
+
+@dataclass(frozen=True, slots=True)
+class FileState:
+    """FileStateHandle: a whole file under the absolute URI it had when it was written."""
+
+    uri: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class RelativeFileState:
+    """RelativeFileStateHandle: a whole file beside ``_metadata``."""
+
+    path: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentState:
+    """SegmentFileStateHandle: ``size`` bytes from ``start`` of a merged file (file merging)."""
+
+    uri: str
+    start: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class EmptySegment:
+    """EmptySegmentFileStateHandle: a place-holder of file merging, without bytes."""
+
+    size: int = 0
+
+
+StreamState = InlineState | FileState | RelativeFileState | SegmentState | EmptySegment
+
+
+class DistributionMode(Enum):
+    """OperatorStateHandle.Mode: how list state is spread over subtasks when a job is restored."""
+
+    SPLIT_DISTRIBUTE = 0
+    UNION = 1
+    BROADCAST = 2
+
+
+@dataclass(frozen=True, slots=True)
+class NamedState:
+    """One state of a partitionable handle.
+
+    ``byte_offsets`` are absolute positions in the handle's stream, one per element of list state.
+    """
+
+    name: str
+    mode: DistributionMode
+    byte_offsets: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorStateHandle:
+    """OperatorStreamStateHandle: named states and the one stream that holds their elements."""
+
+    states: tuple[NamedState, ...]
+    stream: StreamState
+
+    @property
+    def size(self) -> int:
+        return self.stream.size
+
+
+@dataclass(frozen=True, slots=True)
+class Subtask:
+    """OperatorSubtaskState: what one parallel instance of an operator holds.
+
+    A finished subtask holds nothing. Sizes are bytes as Flink's ``getStateSize()`` counts them.
+    """
+
+    index: int
+    finished: bool
+    managed_operator_state: OperatorStateHandle | None
+    raw_operator_state: OperatorStateHandle | None
+    keyed_state_bytes: int
+    in_flight_bytes: int
+
+    @property
+    def operator_state_bytes(self) -> int:
+        handles = (self.managed_operator_state, self.raw_operator_state)
+        return sum(handle.size for handle in handles if handle is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """OperatorState: one operator of the job.
+
+    ``operator_id`` is 32 hex digits as Flink prints it; ``name`` and ``uid`` are None where the
+    metadata version has none (3 and 4) or the job gave none.
+    """
+
+    operator_id: str
+    name: str | None
+    uid: str | None
+    parallelism: int
+    max_parallelism: int
+    finished: bool
+    coordinator_state: InlineState | None
+    subtasks: tuple[Subtask, ...]
+
+    @property
+    def state_names(self) -> tuple[str, ...]:
+        """The names of its managed operator states, sorted."""
+        return tuple(
+            sorted(
+                {
+                    state.name
+                    for subtask in self.subtasks
+                    if subtask.managed_operator_state is not None
+                    for state in subtask.managed_operator_state.states
+                }
+            )
+        )
+
+    @property
+    def keyed_state_bytes(self) -> int:
+        return sum(subtask.keyed_state_bytes for subtask in self.subtasks)
+
+    @property
+    def operator_state_bytes(self) -> int:
+        return sum(subtask.operator_state_bytes for subtask in self.subtasks)
+
+    @property
+    def in_flight_bytes(self) -> int:
+        return sum(subtask.in_flight_bytes for subtask in self.subtasks)
+
+
+class CheckpointKind(Enum):
+    CHECKPOINT = "checkpoint"
+    SAVEPOINT = "savepoint"
+    UNKNOWN = "unknown"
+
+
+class StopKind(Enum):
+    """Whether the job stopped with this snapshot, so that it is the job's last output."""
+
+    SUSPEND = "suspend"
+    TERMINATE = "terminate"
+    NONE = "none"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointType:
+    """CheckpointProperties.checkpointType, unknown in metadata version 3, which has none."""
+
+    kind: CheckpointKind
+    stop: StopKind
+
+
+@dataclass(frozen=True, slots=True)
+class Metadata:
+    """A whole ``_metadata`` file."""
+
+    version: int
+    checkpoint_id: int
+    type: CheckpointType
+    operators: tuple[Operator, ...]

@@ -1,0 +1,163 @@
+"""``_metadata`` walked from its magic number to its last byte.
+
+``i32 magic, i32 version``; ``i64 checkpointId``; ``i32 n`` master states; ``i32 n`` operators;
+from version 4 on a Java object stream with the checkpoint's type. Nothing may follow.
+
+Source: org.apache.flink.runtime.checkpoint.Checkpoints, MetadataV2V3SerializerBase,
+MetadataV3Serializer, MetadataV5Serializer @ Flink 2.2.0.
+"""
+
+from __future__ import annotations
+
+from decoder.cursor import Cursor
+from decoder.errors import ErrorKind
+from decoder.metadata.handles import (
+    read_operator_state,
+    read_stream,
+    skip_channel_states,
+    skip_keyed_state,
+)
+from decoder.metadata.layout import LAYOUTS, MAGIC, MASTER_STATE_MAGIC, Layout
+from decoder.metadata.model import (
+    CheckpointKind,
+    CheckpointType,
+    InlineState,
+    Metadata,
+    Operator,
+    StopKind,
+    Subtask,
+)
+from decoder.metadata.properties import read_checkpoint_type
+
+# The type bytes of channel-state handles in version 6, plain and merged.
+_INPUT_CHANNEL = (1, 3)
+_RESULT_SUBPARTITION = (2, 4)
+
+# The least an operator takes: its id, parallelism, max parallelism, a null coordinator handle and
+# a number of subtasks.
+_OPERATOR_BYTES = 16 + 4 + 4 + 1 + 4
+
+
+def parse_metadata(data: bytes, file: str) -> Metadata:
+    """Read a whole ``_metadata`` file.
+
+    Raises:
+        DecodeError: it is cut short, corrupt, of another program, or of a version not read here.
+    """
+    cursor = Cursor(data, file)
+    layout = _read_header(cursor)
+    checkpoint_id = cursor.i64("checkpoint id")
+    if checkpoint_id < 0:
+        cursor.fail(f"a checkpoint id cannot be negative: {checkpoint_id}", "checkpoint id", back=8)
+    for _ in range(cursor.count("master states", 8)):
+        _skip_master_state(cursor)
+    operators = tuple(
+        _read_operator(cursor, layout) for _ in range(cursor.count("operators", _OPERATOR_BYTES))
+    )
+    _check_distinct(cursor, operators)
+    if layout.properties:
+        checkpoint_type = read_checkpoint_type(cursor)
+    else:
+        checkpoint_type = CheckpointType(CheckpointKind.UNKNOWN, StopKind.UNKNOWN)
+    cursor.finish("checkpoint metadata")
+    return Metadata(layout.version, checkpoint_id, checkpoint_type, operators)
+
+
+def _read_header(cursor: Cursor) -> Layout:
+    field = "magic number"
+    if cursor.remaining < 4 or cursor.i32(field) != MAGIC:
+        cursor.fail("not a Flink checkpoint: its magic number is missing", field)
+    version = cursor.i32("metadata version")
+    layout = LAYOUTS.get(version)
+    if layout is None:
+        known = ", ".join(str(known) for known in LAYOUTS)
+        cursor.fail(
+            f"metadata version {version} is not read here (known: {known}); "
+            + (
+                "a newer Flink wrote it: look for a newer release of this tool"
+                if version > max(LAYOUTS)
+                else "restore it in Flink 1.11 or later and take a new savepoint"
+            ),
+            "metadata version",
+            ErrorKind.UNSUPPORTED,
+            back=4,
+        )
+    return layout
+
+
+def _skip_master_state(cursor: Cursor) -> None:
+    """``i32 magic, i32 remaining``; inside: ``i32 version, UTF name, i32 n``, n bytes."""
+    if cursor.i32("master state magic number") != MASTER_STATE_MAGIC:
+        cursor.fail("a master state without its magic number", "master state", back=4)
+    frame = cursor.frame(cursor.i32("master state length"), "master state")
+    frame.i32("master state version")
+    frame.skip_utf("master state name")
+    frame.skip_blob("master state bytes")
+    frame.finish("master state")
+
+
+def _read_operator(cursor: Cursor, layout: Layout) -> Operator:
+    """Version 5 and later: ``UTF name, UTF uid``; then ``i64 lower, i64 upper, i32 parallelism,
+    i32 maxParallelism``, coordinator handle, ``i32 n`` subtasks (negative: fully finished)."""
+    name = (cursor.utf("operator name") or None) if layout.names else None
+    uid = (cursor.utf("operator uid") or None) if layout.names else None
+    operator_id = cursor.raw(16, "operator id").hex()
+    what = f"operator {operator_id}"
+    parallelism = cursor.i32(f"{what} parallelism")
+    max_parallelism = cursor.i32(f"{what} max parallelism")
+    if not 1 <= parallelism <= max_parallelism:
+        cursor.fail(
+            f"parallelism {parallelism} does not lie between 1 and "
+            f"the max parallelism {max_parallelism}",
+            what,
+            back=8,
+        )
+    coordinator_state = _read_coordinator_state(cursor, what)
+    count = cursor.i32(f"{what} subtasks")
+    finished = count < 0
+    if finished and coordinator_state is not None:
+        cursor.fail("a fully finished operator has no coordinator state", what, back=4)
+    if count > parallelism:
+        cursor.fail(f"{count} subtasks of a parallelism of {parallelism}", what, back=4)
+    subtasks = tuple(_read_subtask(cursor, layout, what) for _ in range(max(0, count)))
+    indices = {subtask.index for subtask in subtasks}
+    if len(indices) != len(subtasks) or any(index >= parallelism for index in indices):
+        cursor.fail("its subtasks are not distinct, or beyond its parallelism", what)
+    return Operator(
+        operator_id, name, uid, parallelism, max_parallelism, finished, coordinator_state, subtasks
+    )
+
+
+def _read_coordinator_state(cursor: Cursor, what: str) -> InlineState | None:
+    """A NULL or BYTE_STREAM handle; Flink refuses any other here."""
+    state = read_stream(cursor, f"{what} coordinator state")
+    if state is not None and not isinstance(state, InlineState):
+        cursor.fail("coordinator state lies outside the metadata", what)
+    return state
+
+
+def _read_subtask(cursor: Cursor, layout: Layout, what: str) -> Subtask:
+    """``i32 index`` (negative: ``-(index + 1)``, finished, nothing follows); managed and raw
+    operator state; managed and raw keyed state; input and output channel state."""
+    index = cursor.i32(f"{what} subtask index")
+    if index < 0:
+        return Subtask(-(index + 1), True, None, None, 0, 0)
+    what = f"{what} subtask {index}"
+    managed = read_operator_state(cursor, f"{what} managed operator state")
+    raw = read_operator_state(cursor, f"{what} raw operator state")
+    keyed = skip_keyed_state(cursor, f"{what} managed keyed state")
+    keyed += skip_keyed_state(cursor, f"{what} raw keyed state")
+    typed = layout.typed_channel_handles
+    in_flight = skip_channel_states(cursor, f"{what} input channel state", typed, _INPUT_CHANNEL)
+    in_flight += skip_channel_states(
+        cursor, f"{what} result subpartition state", typed, _RESULT_SUBPARTITION
+    )
+    return Subtask(index, False, managed, raw, keyed, in_flight)
+
+
+def _check_distinct(cursor: Cursor, operators: tuple[Operator, ...]) -> None:
+    seen: set[str] = set()
+    for operator in operators:
+        if operator.operator_id in seen:
+            cursor.fail(f"operator {operator.operator_id} stands here twice", "operators")
+        seen.add(operator.operator_id)

@@ -1,0 +1,44 @@
+"""The type of a checkpoint, read from the Java object stream that ends ``_metadata`` (4 and up).
+
+Nothing is instantiated: ``java_stream`` walks the stream's grammar, and this module looks at the
+names it met. The object is CheckpointProperties; its ``checkpointType`` is a CheckpointType or a
+SavepointType, whose ``postCheckpointAction`` tells whether the job stopped with the savepoint.
+
+Source: org.apache.flink.runtime.checkpoint.{CheckpointProperties, CheckpointType, SavepointType}
+@ Flink 1.16.3 to 2.2.0, which all write these names.
+"""
+
+from __future__ import annotations
+
+from decoder.cursor import Cursor
+from decoder.metadata.java_stream import JavaEnum, JavaObject, read_object_stream
+from decoder.metadata.model import CheckpointKind, CheckpointType, StopKind
+
+_PACKAGE = "org.apache.flink.runtime.checkpoint."
+_UNKNOWN = CheckpointType(CheckpointKind.UNKNOWN, StopKind.UNKNOWN)
+
+_STOPS = {"NONE": StopKind.NONE, "SUSPEND": StopKind.SUSPEND, "TERMINATE": StopKind.TERMINATE}
+
+
+def read_checkpoint_type(cursor: Cursor) -> CheckpointType:
+    """Walk the trailing object stream; classes not known here leave the type unknown.
+
+    Raises:
+        DecodeError: the stream is cut short or not a Java object stream.
+    """
+    properties = read_object_stream(cursor)
+    if not (
+        isinstance(properties, JavaObject)
+        and properties.class_name == f"{_PACKAGE}CheckpointProperties"
+    ):
+        return _UNKNOWN
+    snapshot = properties.fields.get("checkpointType")
+    if not isinstance(snapshot, JavaObject):
+        return _UNKNOWN
+    if snapshot.class_name == f"{_PACKAGE}CheckpointType":
+        return CheckpointType(CheckpointKind.CHECKPOINT, StopKind.NONE)
+    if snapshot.class_name == f"{_PACKAGE}SavepointType":
+        action = snapshot.fields.get("postCheckpointAction")
+        constant = action.constant if isinstance(action, JavaEnum) else ""
+        return CheckpointType(CheckpointKind.SAVEPOINT, _STOPS.get(constant, StopKind.UNKNOWN))
+    return _UNKNOWN

@@ -1,0 +1,78 @@
+"""Where the bytes of a checkpoint come from: a protocol, and local files.
+
+``migrate.storage`` may give the same for object stores; the decoder itself opens local files only.
+"""
+
+from __future__ import annotations
+
+import os
+import posixpath
+from pathlib import Path
+from typing import Protocol
+from urllib.parse import unquote, urlsplit
+
+
+class ByteSource(Protocol):
+    """Read-only files under slash-separated paths.
+
+    A path is what the source itself understands (a local path, a URL); every method raises
+    FileNotFoundError for what is not there, and OSError for what may not be read.
+    """
+
+    def read(self, path: str) -> bytes:
+        """The whole file."""
+
+    def read_range(self, path: str, start: int, size: int) -> bytes:
+        """``size`` bytes from ``start``; fewer only where the file ends."""
+
+    def is_file(self, path: str) -> bool: ...
+
+    def absolute(self, path: str) -> str:
+        """The same path with every directory above it."""
+
+    def list_directory(self, path: str) -> list[str] | None:
+        """The names in a directory, or None where ``path`` is not a directory."""
+
+    def from_uri(self, uri: str) -> str | None:
+        """The path of an absolute URI as Flink wrote it, or None where this source has no such."""
+
+
+class LocalFiles:
+    """The local file system."""
+
+    def read(self, path: str) -> bytes:
+        return Path(path).read_bytes()
+
+    def read_range(self, path: str, start: int, size: int) -> bytes:
+        with Path(path).open("rb") as file:
+            file.seek(start)
+            # The file's own length bounds the read: a handle may claim any size.
+            return file.read(min(size, max(0, os.fstat(file.fileno()).st_size - start)))
+
+    def is_file(self, path: str) -> bool:
+        return Path(path).is_file()
+
+    def list_directory(self, path: str) -> list[str] | None:
+        directory = Path(path)
+        if not directory.is_dir():
+            return None
+        return sorted(entry.name for entry in directory.iterdir())
+
+    def absolute(self, path: str) -> str:
+        return str(Path(path).absolute())
+
+    def from_uri(self, uri: str) -> str | None:
+        if uri.startswith("/"):
+            return uri
+        try:
+            parts = urlsplit(uri)
+        except ValueError:  # "file://[" and the like: bytes of a checkpoint can hold anything
+            return None
+        if parts.scheme != "file" or parts.netloc not in ("", "localhost"):
+            return None
+        return unquote(parts.path)
+
+
+def join(directory: str, *names: str) -> str:
+    """A path below a directory, for any ByteSource."""
+    return posixpath.join(directory, *names)

@@ -1,0 +1,57 @@
+"""Which sources of a checkpoint are meant: ``--source``.
+
+A source is named by its operator id, its name, its uid, or a topic it reads (``topic:NAME``).
+Metadata up to version 4 holds no uid, but an operator id is the MurmurHash3 (128 bits, seed 0) of
+its uid, so that a uid is found by hashing it.
+
+Source: org.apache.flink.streaming.api.graph.StreamGraphHasherV2.generateUserSpecifiedHash @ Flink
+1.20.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import mmh3
+
+from migrate.extract import Source
+
+_TOPIC = "topic:"
+
+
+class NoSuchSource(Exception):
+    """No Kafka source of the checkpoint answers to the name."""
+
+
+def choose_sources(sources: Sequence[Source], name: str | None) -> list[Source]:
+    """The sources meant by ``name``, or all of them where it is None.
+
+    Raises:
+        NoSuchSource: there is none.
+    """
+    if not sources:
+        raise NoSuchSource(
+            "this checkpoint holds no Kafka source; 'migrate inspect' shows what it holds"
+        )
+    if name is None:
+        return list(sources)
+    chosen = [source for source in sources if _answers_to(source, name)]
+    if not chosen:
+        known = "; ".join(_describe(source) for source in sources)
+        raise NoSuchSource(f"no Kafka source answers to {name!r}; there are: {known}")
+    return chosen
+
+
+def _answers_to(source: Source, name: str) -> bool:
+    if name.startswith(_TOPIC):
+        return name.removeprefix(_TOPIC) in source.topics
+    return (
+        name in (source.name, source.uid)
+        or source.operator_id == name.lower()
+        or source.operator_id == mmh3.hash_bytes(name.encode(), 0).hex()
+    )
+
+
+def _describe(source: Source) -> str:
+    names = "".join(f" {name!r}" for name in (source.uid, source.name) if name)
+    return f"{source.operator_id}{names} ({', '.join(sorted(source.topics))})"

@@ -1,0 +1,382 @@
+"""A decoded checkpoint -> the positions of each Kafka source, and what else must be known.
+
+Reader state and enumerator state are merged here, by docs/semantics of KafkaSource: what a reader
+holds is progress; what only the enumerator lists was finished, not yet assigned, or is unknown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+
+from decoder import Checkpoint
+from decoder.kafka.enumerator import AssignmentStatus, EnumeratorEntry, EnumeratorState
+from decoder.kafka.reader_state import SOURCE_READER_STATE
+from decoder.kafka.source import KafkaSource, ReaderSplit, UnknownSource
+from decoder.kafka.split import COMMITTED, EARLIEST, LATEST, NOT_SET, Split
+from decoder.metadata.model import CheckpointKind, Operator, StopKind
+from migrate.positions import Marker, Position, PositionState
+
+_MARKERS = {
+    EARLIEST: (PositionState.EARLIEST, Marker.EARLIEST),
+    LATEST: (PositionState.LATEST, Marker.LATEST),
+    COMMITTED: (PositionState.COMMITTED, Marker.COMMITTED),
+}
+
+# Union list state of FlinkKafkaConsumer: FlinkKafkaConsumerBase @ connector 1.15.4.
+_LEGACY_CONSUMER_STATE = "topic-partition-offset-states"
+# What a two-phase sink keeps: SinkWriterStateHandler, CommitterOperator @ Flink 2.2.0.
+_SINK_STATES = frozenset({"writer_raw_states", "streaming_committer_raw_states"})
+
+
+class SourceKind(str, Enum):
+    KAFKA_SOURCE = "KafkaSource"
+
+
+class Severity(str, Enum):
+    """How a finding bears on a move: a blocker stops it, a warning may repeat or miss records."""
+
+    BLOCKER = "blocker"
+    WARNING = "warning"
+    NOTE = "note"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something about a checkpoint that whoever moves from it must know."""
+
+    code: str
+    severity: Severity
+    operator_id: str | None
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One Kafka source of the job, its positions sorted by cluster, topic and partition.
+
+    ``initial_discovery_finished`` is None where the state does not tell: then, as where it is
+    False, a partition absent from the state starts by the job's starting policy, which is not in
+    the state; where it is True, Flink starts it at the log start.
+    """
+
+    operator_id: str
+    name: str | None
+    uid: str | None
+    kind: SourceKind
+    parallelism: int
+    max_parallelism: int
+    initial_discovery_finished: bool | None
+    positions: tuple[Position, ...]
+
+    @property
+    def topics(self) -> frozenset[str]:
+        return frozenset(position.topic for position in self.positions)
+
+
+@dataclass(frozen=True, slots=True)
+class Extraction:
+    """What ``extract`` makes of a checkpoint."""
+
+    checkpoint: Checkpoint
+    sources: tuple[Source, ...]
+    findings: tuple[Finding, ...]
+
+
+def extract(checkpoint: Checkpoint) -> Extraction:
+    """The Kafka sources of a checkpoint, their positions, and the findings about it."""
+    sources: list[Source] = []
+    findings = list(_about_the_checkpoint(checkpoint))
+    for operator in checkpoint.operators:
+        state = checkpoint.sources.get(operator.operator_id)
+        if isinstance(state, KafkaSource):
+            source = _source(operator, state)
+            sources.append(source)
+            findings.extend(_about_a_source(source, state))
+        findings.extend(_about_an_operator(operator, state))
+    return Extraction(checkpoint, tuple(sources), tuple(findings))
+
+
+# -- positions ----------------------------------------------------------------------------------
+
+
+def _source(operator: Operator, state: KafkaSource) -> Source:
+    enumerator = state.enumerator
+    return Source(
+        operator.operator_id,
+        operator.name,
+        operator.uid,
+        SourceKind.KAFKA_SOURCE,
+        operator.parallelism,
+        operator.max_parallelism,
+        enumerator.initial_discovery_finished if enumerator is not None else None,
+        tuple(sorted(_merge(state), key=lambda position: position.topic_partition)),
+    )
+
+
+def _merge(state: KafkaSource) -> Iterator[Position]:
+    """Reader splits first: an enumerator's ASSIGNED entry is not progress."""
+    held: dict[tuple[str, int], list[ReaderSplit]] = {}
+    for reader_split in state.reader_splits:
+        split = reader_split.split
+        held.setdefault((split.topic, split.partition), []).append(reader_split)
+    for copies in held.values():
+        yield _held_by_a_reader(copies)
+    for entry in _entries(state.enumerator):
+        if (entry.topic, entry.partition) not in held:
+            yield _known_to_the_enumerator(entry)
+
+
+def _entries(enumerator: EnumeratorState | None) -> tuple[EnumeratorEntry, ...]:
+    return enumerator.entries if enumerator is not None else ()
+
+
+def _held_by_a_reader(copies: list[ReaderSplit]) -> Position:
+    first = copies[0]
+    split, subtask = first.split, first.subtask
+    if any(copy.split != split for copy in copies):
+        starts = sorted(copy.split.starting_offset for copy in copies)
+        return _unresolved(
+            split.topic,
+            split.partition,
+            split.stopping_offset,
+            f"it stands in reader state {len(copies)} times, with starts {starts}",
+        )
+    if split.starting_offset >= 0:
+        state, start = PositionState.NEXT, split.starting_offset
+        return Position(split.topic, split.partition, state, start, split.stopping_offset, subtask)
+    if split.starting_offset in _MARKERS:
+        marker_state, marker = _MARKERS[split.starting_offset]
+        return Position(
+            split.topic, split.partition, marker_state, marker, split.stopping_offset, subtask
+        )
+    return _unresolved(
+        split.topic,
+        split.partition,
+        split.stopping_offset,
+        "its start was not initialised yet when the checkpoint was taken",
+        subtask,
+    )
+
+
+def _known_to_the_enumerator(entry: EnumeratorEntry) -> Position:
+    match entry.status:
+        case AssignmentStatus.ASSIGNED:
+            return _assigned_but_not_held(entry)
+        case AssignmentStatus.UNASSIGNED:
+            return _unassigned(entry)
+
+
+def _assigned_but_not_held(entry: EnumeratorEntry) -> Position:
+    """A split that was given to a reader and is no longer there was read to its end."""
+    split = entry.split
+    finished_at = _finished_at(split) if split is not None else None
+    if split is not None and finished_at is not None:
+        return Position(
+            entry.topic,
+            entry.partition,
+            PositionState.FINISHED,
+            finished_at,
+            split.stopping_offset,
+        )
+    return _unresolved(
+        entry.topic,
+        entry.partition,
+        split.stopping_offset if split is not None else None,
+        "it was assigned to a reader that no longer holds it, and the offset it stopped at is "
+        "not in the state",
+    )
+
+
+def _finished_at(split: Split) -> int | None:
+    """The next offset of a finished split, where its stop is a number.
+
+    A start that is still ``earliest`` cannot lie beyond the stop of a split that was read to its
+    end; ``latest`` and ``committed`` can.
+    """
+    stop, start = split.stopping_offset, split.starting_offset
+    if stop is None or stop < 0:
+        return None
+    if start >= 0:
+        return max(start, stop)
+    return stop if start == EARLIEST else None
+
+
+def _unassigned(entry: EnumeratorEntry) -> Position:
+    split = entry.split
+    if split is None:
+        return _unresolved(
+            entry.topic,
+            entry.partition,
+            None,
+            "it was not yet assigned, and the starting policy of the job is not in the state",
+        )
+    start: int | Marker
+    if split.starting_offset == NOT_SET:
+        return _unresolved(
+            entry.topic,
+            entry.partition,
+            split.stopping_offset,
+            "it was not yet assigned, and its start was not initialised",
+        )
+    if split.starting_offset in _MARKERS:
+        _, start = _MARKERS[split.starting_offset]
+    else:
+        start = split.starting_offset
+    return Position(
+        entry.topic, entry.partition, PositionState.UNASSIGNED, start, split.stopping_offset
+    )
+
+
+def _unresolved(
+    topic: str, partition: int, stopping_offset: int | None, reason: str, subtask: int | None = None
+) -> Position:
+    return Position(
+        topic,
+        partition,
+        PositionState.UNRESOLVED,
+        None,
+        stopping_offset,
+        subtask,
+        reason=reason,
+    )
+
+
+# -- findings -----------------------------------------------------------------------------------
+
+
+def _about_the_checkpoint(checkpoint: Checkpoint) -> Iterator[Finding]:
+    if checkpoint.newer_siblings:
+        yield Finding(
+            "ran-on",
+            Severity.BLOCKER,
+            None,
+            f"the job ran on after this checkpoint: chk-{checkpoint.newer_siblings[-1]} is "
+            "complete beside it, so what Flink emitted since would be emitted again",
+        )
+    elif checkpoint.type.stop not in (StopKind.SUSPEND, StopKind.TERMINATE):
+        what = {
+            CheckpointKind.CHECKPOINT: "a checkpoint",
+            CheckpointKind.SAVEPOINT: "a savepoint without stop",
+            CheckpointKind.UNKNOWN: "of a kind its metadata does not tell",
+        }[checkpoint.type.kind]
+        yield Finding(
+            "not-a-stop",
+            Severity.WARNING,
+            None,
+            f"this is {what}: if the job ran on after it, what Flink emitted since will be "
+            "emitted again; only a stop-with-savepoint is a job's last output",
+        )
+
+
+def _about_a_source(source: Source, state: KafkaSource) -> Iterator[Finding]:
+    unresolved = [p for p in source.positions if p.state is PositionState.UNRESOLVED]
+    if unresolved:
+        first = unresolved[0]
+        yield Finding(
+            "unresolved-positions",
+            Severity.BLOCKER,
+            source.operator_id,
+            f"{len(unresolved)} of {len(source.positions)} positions cannot be told from the "
+            f"state; the first is {first.topic}-{first.partition}: {first.reason}",
+        )
+    for marker, code, says in (
+        (Marker.LATEST, "latest-marker", "today's log end would skip what came since then"),
+        (Marker.COMMITTED, "committed-marker", "only Flink's own consumer group knows their start"),
+    ):
+        marked = [p for p in source.positions if p.start is marker]
+        if marked:
+            yield Finding(
+                code,
+                Severity.WARNING,
+                source.operator_id,
+                f"{len(marked)} partitions have read no record and are still at the "
+                f"'{marker.value}' marker: {says}",
+            )
+    if state.enumerator is None:
+        yield Finding(
+            "no-enumerator",
+            Severity.WARNING,
+            source.operator_id,
+            "no enumerator state is stored: a bounded partition that finished would not show",
+        )
+    elif not source.initial_discovery_finished:
+        yield Finding(
+            "initial-discovery",
+            Severity.NOTE,
+            source.operator_id,
+            "the state does not say that the first discovery of partitions had finished: where a "
+            "partition that it lacks would start is the job's policy, which is not in the state",
+        )
+
+
+def _about_an_operator(
+    operator: Operator, state: KafkaSource | UnknownSource | None
+) -> Iterator[Finding]:
+    def finding(code: str, severity: Severity, message: str) -> Finding:
+        return Finding(code, severity, operator.operator_id, message)
+
+    if operator.in_flight_bytes:
+        yield finding(
+            "in-flight-records",
+            Severity.BLOCKER,
+            f"{operator.in_flight_bytes} bytes of records lie in its channels, past the source "
+            "and not yet processed (an unaligned checkpoint): moving from here loses them; take "
+            "an aligned checkpoint, or stop the job with a savepoint",
+        )
+    if isinstance(state, UnknownSource):
+        if state.partly_kafka:
+            yield finding(
+                "damaged-source",
+                Severity.BLOCKER,
+                "some of its state is a KafkaSource's and some of it does not decode: a damaged "
+                f"KafkaSource, or a kind not known here ({state.reason})",
+            )
+        else:
+            yield finding(
+                "another-source-kind",
+                Severity.WARNING,
+                f"its source state is not a KafkaSource's; it is not moved ({state.reason})",
+            )
+    if _LEGACY_CONSUMER_STATE in operator.state_names:
+        yield finding(
+            "legacy-consumer",
+            Severity.WARNING,
+            "it is a FlinkKafkaConsumer, the source before KafkaSource, which this release does "
+            "not read; its positions are not moved",
+        )
+    if operator.finished:
+        yield finding(
+            "finished-operator",
+            Severity.NOTE,
+            "it had finished and holds no state: were it a bounded source, its positions are not "
+            "in this checkpoint",
+        )
+    if any(
+        named.name in _SINK_STATES and named.byte_offsets
+        for subtask in operator.subtasks
+        if subtask.managed_operator_state is not None
+        for named in subtask.managed_operator_state.states
+    ):
+        yield finding(
+            "pending-transactions",
+            Severity.WARNING,
+            "a sink keeps what it has yet to commit in this state; unless the job is restored or "
+            "was stopped with a savepoint, that output may never be committed",
+        )
+    held = [
+        f"{size} bytes of {what}"
+        for size, what in (
+            (operator.keyed_state_bytes, "keyed state"),
+            (operator.operator_state_bytes, "operator state"),
+        )
+        if size
+    ]
+    if held and SOURCE_READER_STATE not in operator.state_names:
+        yield finding(
+            "state-not-moved",
+            Severity.NOTE,
+            f"it holds {' and '.join(held)}: records consumed but not yet emitted may be among "
+            "them (windows, joins, buffers), and state does not move",
+        )

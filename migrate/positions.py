@@ -1,0 +1,62 @@
+"""Position: where one topic-partition goes on, or why that is not known.
+
+Flink's markers (-1, -2, -3, Long.MIN_VALUE) end at ``extract``: past it a start is a next offset
+(the offset of the next record to read, >= 0), a named ``Marker``, or unknown.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class PositionState(str, Enum):
+    """What a source's state says of one topic-partition."""
+
+    NEXT = "next"  # a reader holds it and has read up to its next offset
+    EARLIEST = "earliest"  # a reader holds it and has read no record: starts at the log start
+    LATEST = "latest"  # the same, starting at what was the log end when the job started
+    COMMITTED = "committed"  # the same, starting at what Flink's own group has committed
+    FINISHED = "finished"  # bounded, and read to its stopping offset
+    UNASSIGNED = "unassigned"  # discovered, but not yet given to a reader
+    UNRESOLVED = "unresolved"  # not in the state
+
+
+class Marker(Enum):
+    """A start that only a broker can turn into an offset."""
+
+    EARLIEST = "earliest"
+    LATEST = "latest"
+    COMMITTED = "committed"
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """One topic-partition of one source.
+
+    Attributes:
+        cluster: the Kafka cluster's id for a DynamicKafkaSource, else None.
+        start: the next offset to read, a marker, or None where the state does not tell.
+        stopping_offset: where a bounded source stops, as stored (-1 and -3 are Flink's markers for
+            latest and committed); None for a source without an end.
+        subtask: the subtask whose reader holds it, or None where none does.
+        reason: why the start is not known; empty where it is.
+    """
+
+    topic: str
+    partition: int
+    state: PositionState
+    start: int | Marker | None
+    stopping_offset: int | None = None
+    subtask: int | None = None
+    cluster: str | None = None
+    reason: str = ""
+
+    @property
+    def next_offset(self) -> int | None:
+        """The offset of the next record to read, where the state itself tells it."""
+        return self.start if isinstance(self.start, int) else None
+
+    @property
+    def topic_partition(self) -> tuple[str, int]:
+        return (self.topic, self.partition)

@@ -1,0 +1,1 @@
+"""What the tool says: inspections and plans as tables, JSON and CSV."""

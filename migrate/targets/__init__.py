@@ -1,0 +1,1 @@
+"""Targets: each turns a Plan without refusals into what the other side starts from."""
