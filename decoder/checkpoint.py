@@ -83,9 +83,9 @@ def _read_checkpoint(pointer: str, files: ByteSource) -> Checkpoint:
     metadata = parse_metadata(files.read(metadata_path), metadata_path)
     directory = files.absolute(posixpath.dirname(metadata_path))
     sources = {
-        operator.operator_id: _read_source(operator, directory, files)
+        operator.operator_id: source
         for operator in metadata.operators
-        if SOURCE_READER_STATE in operator.state_names
+        if (source := _read_source(operator, directory, files)) is not None
     }
     return Checkpoint(
         posixpath.dirname(metadata_path) or ".",
@@ -157,7 +157,12 @@ def _find_metadata(pointer: str, files: ByteSource) -> str:
 
 def _read_source(
     operator: Operator, directory: str, files: ByteSource
-) -> KafkaSource | UnknownSource:
+) -> KafkaSource | UnknownSource | None:
+    """What an operator's source state is recognised as; None where it has none.
+
+    Readers that have all finished leave only the coordinator's state behind. Other operators have
+    coordinators too, so that this alone makes a source only where it decodes as one.
+    """
     what = f"operator {operator.operator_id}"
     coordinator = operator.coordinator_state
     reader_states = [
@@ -170,13 +175,13 @@ def _read_source(
     for _, _, state in reader_states:
         if state.mode is not DistributionMode.SPLIT_DISTRIBUTE:
             return UnknownSource(
-                f"{what}: its {state.name} is spread as {state.mode.name}", partly_kafka=False
+                f"its {state.name} is spread as {state.mode.name}", partly_kafka=False
             )
-    return recognise(
+    source = recognise(
         _elements(reader_states, directory, files, what),
         coordinator.data if coordinator is not None else None,
-        what,
     )
+    return source if reader_states or isinstance(source, KafkaSource) else None
 
 
 def _elements(

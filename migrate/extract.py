@@ -94,7 +94,7 @@ def extract(checkpoint: Checkpoint) -> Extraction:
             source = _source(operator, state)
             sources.append(source)
             findings.extend(_about_a_source(source, state))
-        findings.extend(_about_an_operator(operator, state))
+        findings.extend(_about_an_operator(operator, state, _stopped(checkpoint)))
     return Extraction(checkpoint, tuple(sources), tuple(findings))
 
 
@@ -255,7 +255,7 @@ def _about_the_checkpoint(checkpoint: Checkpoint) -> Iterator[Finding]:
             f"the job ran on after this checkpoint: chk-{checkpoint.newer_siblings[-1]} is "
             "complete beside it, so what Flink emitted since would be emitted again",
         )
-    elif checkpoint.type.stop not in (StopKind.SUSPEND, StopKind.TERMINATE):
+    elif not _stopped(checkpoint):
         what = {
             CheckpointKind.CHECKPOINT: "a checkpoint",
             CheckpointKind.SAVEPOINT: "a savepoint without stop",
@@ -268,6 +268,21 @@ def _about_the_checkpoint(checkpoint: Checkpoint) -> Iterator[Finding]:
             f"this is {what}: if the job ran on after it, what Flink emitted since will be "
             "emitted again; only a stop-with-savepoint is a job's last output",
         )
+    finished = [operator for operator in checkpoint.operators if operator.finished]
+    if finished:
+        names = ", ".join(operator.name or operator.operator_id for operator in finished)
+        yield Finding(
+            "finished-operators",
+            Severity.WARNING,
+            None,
+            f"{len(finished)} operators had finished and hold no state ({names}): were one of "
+            "them a bounded Kafka source, its positions are not in this checkpoint",
+        )
+
+
+def _stopped(checkpoint: Checkpoint) -> bool:
+    """Whether the job ended with this snapshot, so that it is the job's last output."""
+    return checkpoint.type.stop in (StopKind.SUSPEND, StopKind.TERMINATE)
 
 
 def _about_a_source(source: Source, state: KafkaSource) -> Iterator[Finding]:
@@ -312,7 +327,7 @@ def _about_a_source(source: Source, state: KafkaSource) -> Iterator[Finding]:
 
 
 def _about_an_operator(
-    operator: Operator, state: KafkaSource | UnknownSource | None
+    operator: Operator, state: KafkaSource | UnknownSource | None, stopped: bool
 ) -> Iterator[Finding]:
     def finding(code: str, severity: Severity, message: str) -> Finding:
         return Finding(code, severity, operator.operator_id, message)
@@ -346,25 +361,24 @@ def _about_an_operator(
             "it is a FlinkKafkaConsumer, the source before KafkaSource, which this release does "
             "not read; its positions are not moved",
         )
-    if operator.finished:
-        yield finding(
-            "finished-operator",
-            Severity.NOTE,
-            "it had finished and holds no state: were it a bounded source, its positions are not "
-            "in this checkpoint",
-        )
     if any(
         named.name in _SINK_STATES and named.byte_offsets
         for subtask in operator.subtasks
         if subtask.managed_operator_state is not None
         for named in subtask.managed_operator_state.states
     ):
+        # A stop-with-savepoint commits what is pending before the job ends.
         yield finding(
             "pending-transactions",
-            Severity.WARNING,
-            "a sink keeps what it has yet to commit in this state; unless the job is restored or "
-            "was stopped with a savepoint, that output may never be committed",
+            Severity.NOTE if stopped else Severity.WARNING,
+            "a sink keeps what it has yet to commit in this state: "
+            + (
+                "the job committed it when it stopped with this savepoint"
+                if stopped
+                else "unless the job commits it or is restored from here, that output is lost"
+            ),
         )
+        return
     held = [
         f"{size} bytes of {what}"
         for size, what in (

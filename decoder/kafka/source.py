@@ -45,33 +45,31 @@ class UnknownSource:
 
 
 def recognise(
-    elements: Iterable[tuple[int, bytes]], coordinator_state: bytes | None, what: str
+    elements: Iterable[tuple[int, bytes]], coordinator_state: bytes | None
 ) -> KafkaSource | UnknownSource:
     """Decode the state of a source operator, all of it or none.
 
     Args:
         elements: (subtask index, element of SourceReaderState) of every subtask.
         coordinator_state: the operator's coordinator state, if it has one.
-        what: the operator, for errors.
     """
     failures: list[DecodeError] = []
     splits: list[ReaderSplit] = []
     for subtask, element in elements:
         try:
-            splits.append(
-                ReaderSplit(subtask, read_reader_element(element, f"{what} subtask {subtask}"))
-            )
+            split = read_reader_element(element, f"reader state of subtask {subtask}")
+            splits.append(ReaderSplit(subtask, split))
         except DecodeError as error:
             failures.append(error)
     enumerator: EnumeratorState | None = None
     if coordinator_state is not None:
         try:
-            enumerator = read_coordinator_state(coordinator_state, f"{what} coordinator state")
+            enumerator = read_coordinator_state(coordinator_state, "coordinator state")
         except DecodeError as error:
             failures.append(error)
     entries = enumerator.entries if enumerator is not None else ()
     if failures:
         return UnknownSource(str(failures[0]), partly_kafka=bool(splits or entries))
     if not splits and not entries:
-        return UnknownSource(f"{what}: it holds no split, of any kind", partly_kafka=False)
+        return UnknownSource("it holds no split of any kind", partly_kafka=False)
     return KafkaSource(tuple(splits), enumerator)

@@ -62,20 +62,28 @@ def read_stream(cursor: Cursor, field: str, depth: int = 0) -> StreamState | Non
         case 1:
             return InlineState(cursor.utf(f"{field} name"), cursor.blob(f"{field} bytes"))
         case 2:
-            size = cursor.size(f"{field} size")
+            size = _file_size(cursor, field)
             return FileState(cursor.utf(f"{field} URI"), size)
         case 3:
             _skip_key_groups(cursor, field)
             return read_stream(cursor, field, depth + 1)
         case 6:
             path = cursor.utf(f"{field} relative path")
-            return RelativeFileState(path, cursor.size(f"{field} size"))
+            return RelativeFileState(path, _file_size(cursor, field))
         case 15:
             return _read_segment(cursor, field)
         case 16:
             return EmptySegment()
         case _:
             _unknown(cursor, "stream state handle", kind, field)
+
+
+def _file_size(cursor: Cursor, field: str) -> int | None:
+    """An i64; FileStateHandle admits -1 for a size that is not known."""
+    size = cursor.i64(f"{field} size")
+    if size < -1:
+        cursor.fail(f"a size cannot be negative: {size}", f"{field} size", back=8)
+    return None if size == -1 else size
 
 
 def _read_segment(cursor: Cursor, field: str) -> SegmentState:
@@ -121,16 +129,15 @@ def read_operator_state(cursor: Cursor, field: str) -> OperatorStateHandle | Non
     )
     if len({state.name for state in states}) != len(states):
         cursor.fail("one state is named twice in a handle", field)
-    empty = False
     if kind == 17:
         cursor.skip_utf(f"{field} task-owned directory")
         cursor.skip_utf(f"{field} shared directory")
-        empty = cursor.boolean(f"{field} empty")
+        if cursor.boolean(f"{field} empty"):
+            # Flink restores nothing from such a handle, whatever offsets it may list.
+            states = tuple(NamedState(state.name, state.mode, ()) for state in states)
     stream = read_stream(cursor, field)
     if stream is None:
         cursor.fail("operator state without a stream", field)
-    if empty and any(state.byte_offsets for state in states):
-        cursor.fail("a handle that is called empty has elements", field)
     return OperatorStateHandle(states, stream)
 
 

@@ -20,18 +20,29 @@ class InlineState:
 
 @dataclass(frozen=True, slots=True)
 class FileState:
-    """FileStateHandle: a whole file under the absolute URI it had when it was written."""
+    """FileStateHandle: a whole file under the absolute URI it had when it was written.
+
+    ``stored_size`` is None where Flink did not know it (-1 in the handle).
+    """
 
     uri: str
-    size: int
+    stored_size: int | None
+
+    @property
+    def size(self) -> int:
+        return self.stored_size or 0
 
 
 @dataclass(frozen=True, slots=True)
 class RelativeFileState:
-    """RelativeFileStateHandle: a whole file beside ``_metadata``."""
+    """RelativeFileStateHandle: a whole file beside ``_metadata``; its size as FileState's."""
 
     path: str
-    size: int
+    stored_size: int | None
+
+    @property
+    def size(self) -> int:
+        return self.stored_size or 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,14 +135,15 @@ class Operator:
 
     @property
     def state_names(self) -> tuple[str, ...]:
-        """The names of its managed operator states, sorted."""
+        """The names of its operator states, managed and raw, sorted."""
         return tuple(
             sorted(
                 {
                     state.name
                     for subtask in self.subtasks
-                    if subtask.managed_operator_state is not None
-                    for state in subtask.managed_operator_state.states
+                    for handle in (subtask.managed_operator_state, subtask.raw_operator_state)
+                    if handle is not None
+                    for state in handle.states
                 }
             )
         )

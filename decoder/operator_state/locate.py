@@ -42,10 +42,10 @@ def read_stream(stream: StreamState, directory: str, source: ByteSource, what: s
         case EmptySegment():
             return b""
         case RelativeFileState():
-            return _read(_relative(stream.path, directory), 0, stream.size, source, what)
+            return _read(_relative(stream.path, directory), 0, stream.stored_size, source, what)
         case FileState():
             places = list(_absolute(stream.uri, directory, source))
-            return _read(places, 0, stream.size, source, what)
+            return _read(places, 0, stream.stored_size, source, what)
         case SegmentState():
             places = list(_absolute(stream.uri, directory, source))
             return _read(places, stream.start, stream.size, source, what)
@@ -67,7 +67,7 @@ def _absolute(uri: str, directory: str, source: ByteSource) -> Iterator[str]:
         yield path
 
 
-def _read(places: list[str], start: int, size: int, source: ByteSource, what: str) -> bytes:
+def _read(places: list[str], start: int, size: int | None, source: ByteSource, what: str) -> bytes:
     tried = list(dict.fromkeys(posixpath.normpath(place) for place in places))
     found = next((place for place in tried if "\0" not in place and source.is_file(place)), None)
     if found is None:
@@ -75,6 +75,8 @@ def _read(places: list[str], start: int, size: int, source: ByteSource, what: st
             ErrorKind.NOT_FOUND,
             f"the file of {what} is missing; tried {', '.join(map(repr, tried))}",
         )
+    if size is None:
+        return source.read(found)
     data = source.read_range(found, start, size)
     if len(data) != size:
         raise DecodeError(
