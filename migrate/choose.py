@@ -10,11 +10,9 @@ Source: org.apache.flink.streaming.api.graph.StreamGraphHasherV2.generateUserSpe
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import mmh3
 
-from migrate.extract import Source
+from migrate.extract import Extraction, Source
 
 _TOPIC = "topic:"
 
@@ -23,13 +21,17 @@ class NoSuchSource(Exception):
     """No Kafka source of the checkpoint answers to the name."""
 
 
-def choose_sources(sources: Sequence[Source], name: str | None) -> list[Source]:
+def choose_sources(extraction: Extraction, name: str | None) -> list[Source]:
     """The sources meant by ``name``, or all of them where it is None.
+
+    None at all are chosen where the only source is a damaged one: the plan then refuses by it.
 
     Raises:
         NoSuchSource: there is none.
     """
-    if not sources:
+    sources = extraction.sources
+    damaged = any(finding.code == "damaged-source" for finding in extraction.findings)
+    if not sources and not damaged:
         raise NoSuchSource(
             "this checkpoint holds no Kafka source; 'migrate inspect' shows what it holds"
         )

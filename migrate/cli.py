@@ -202,7 +202,7 @@ def to_spark(
         except TargetInUse as error:
             raise Refused([str(error)]) from error
     extraction = extract(read_checkpoint(chk))
-    chosen = choose_sources(extraction.sources, source)
+    chosen = choose_sources(extraction, source)
     snapshot = None
     if bootstrap_servers or kafka_config_file or properties:
         config = kafka_config(bootstrap_servers, kafka_config_file, properties or ())

@@ -147,6 +147,10 @@ def csv_text(columns: Iterable[str], rows: Iterable[tuple[object, ...]]) -> str:
     return text.getvalue()
 
 
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
 def plan_lines(plan: Plan) -> Iterator[str]:
     """A plan in lines: a total, then each partition that does not simply go on."""
     if not plan.partitions:
@@ -156,7 +160,8 @@ def plan_lines(plan: Plan) -> Iterator[str]:
     counts = ", ".join(
         f"{verdicts[verdict]} {verdict.value}" for verdict in Verdict if verdicts[verdict]
     )
-    yield f"{len(plan.partitions)} partitions of {len(topics)} topics: {counts}"
+    partitions = _counted(len(plan.partitions), "partition")
+    yield f"{partitions} of {_counted(len(topics), 'topic')}: {counts}"
     for planned in plan.partitions:
         if planned.verdict is not Verdict.OK and planned.next_offset is not None:
             yield (

@@ -1,0 +1,51 @@
+# Every way in. `make setup` makes .venv; each target that needs it sets it up first.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+
+ROOT := $(patsubst %/,%,$(dir $(abspath $(lastword $(MAKEFILE_LIST)))))
+VENV ?= $(ROOT)/.venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.complete
+WITH_JDK = cd $(ROOT) && JAVA_HOME="$$(scripts/find-jdk)" PATH="$(BIN):$$PATH"
+
+.PHONY: help setup jdk demo test unit check golden lock clean
+
+help:  ## this list
+	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/  make \1\t\2/p' $(ROOT)/Makefile | expand -t 16
+
+setup: jdk $(STAMP)  ## make .venv with every extra, from the lock; find or install a JDK
+
+jdk:
+	@$(ROOT)/scripts/find-jdk >/dev/null
+
+$(STAMP): $(ROOT)/pyproject.toml $(ROOT)/requirements/lock.txt $(ROOT)/requirements/build.txt
+	@$(ROOT)/scripts/make-venv $(VENV)
+	@touch $@
+
+demo: setup  ## the whole story on a real Kafka, Flink and Spark
+	@$(WITH_JDK) python -m examples.demo
+
+test: setup  ## every test, the real systems included
+	@$(WITH_JDK) python -m pytest
+
+unit: $(STAMP)  ## the tests that need no other system (seconds)
+	@cd $(ROOT) && $(BIN)/python -m pytest -m "not integration and not slow"
+
+check: $(STAMP)  ## lint, formatting, types, architecture
+	cd $(ROOT) && $(BIN)/ruff check
+	cd $(ROOT) && $(BIN)/ruff format --check
+	cd $(ROOT) && $(BIN)/mypy
+	cd $(ROOT) && $(BIN)/lint-imports
+
+golden: setup  ## write the golden checkpoints anew, with real Flink jobs
+	@$(WITH_JDK) python -m tests.golden.generate
+
+lock: $(STAMP)  ## resolve requirements/*.txt anew
+	@$(ROOT)/scripts/lock $(VENV)
+
+clean:  ## remove .venv and what the tools left
+	rm -rf $(VENV) $(ROOT)/.hypothesis $(ROOT)/.mypy_cache $(ROOT)/.pytest_cache \
+		$(ROOT)/.ruff_cache $(ROOT)/.import_linter_cache
+	find $(ROOT) -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,105 @@
+"""Makes the synthetic metadata files again.
+
+python -m tests.golden.synthetic.generate
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from tests.support.flink import RELEASES
+from tests.support.round_trip import (
+    Told,
+    checkpoint_properties,
+    write_all_handles,
+)
+
+HERE = Path(__file__).parent
+MANIFEST = HERE / "manifest.json"
+PROPERTIES = HERE / "properties.json"
+
+# Every version that a release still writes, and version 2, which its serializer still knows.
+_WRITTEN = (
+    ("1.15", 2),
+    ("1.15", 3),
+    ("1.20", 3),
+    ("1.20", 4),
+    ("2.2", 5),
+    ("2.2", 6),
+)
+# Of the releases here; 1.15 writes metadata 3, which has no properties.
+_WITH_PROPERTIES = (("1.20", (4,)), ("2.2", (4, 5, 6)))
+
+
+def report(told: Told) -> dict[str, Any]:
+    """What Flink says of a checkpoint, per operator; sizes are those of `getStateSize()`."""
+    return {
+        "checkpoint_id": told["checkpoint_id"],
+        "properties": told["properties"],
+        "operators": [_operator_report(operator) for operator in told["operators"]],
+    }
+
+
+def _operator_report(operator: Told) -> dict[str, Any]:
+    subtasks = operator["subtasks"]
+    coordinator = operator["coordinator"]
+    handles = [
+        subtask[kind] for subtask in subtasks for kind in ("managed_operator", "raw_operator")
+    ]
+    return {
+        "operator_id": operator["operator_id"],
+        "name": operator["name"],
+        "uid": operator["uid"],
+        "parallelism": operator["parallelism"],
+        "max_parallelism": operator["max_parallelism"],
+        "finished": operator["finished"],
+        "subtasks": [subtask["index"] for subtask in subtasks],
+        "finished_subtasks": [subtask["index"] for subtask in subtasks if subtask["finished"]],
+        "state_names": sorted({name for handle in handles if handle for name in handle["states"]}),
+        "coordinator_state_bytes": len(bytes.fromhex(coordinator["data"])) if coordinator else None,
+        "operator_state_bytes": sum(subtask["operator_state_size"] for subtask in subtasks),
+        "keyed_state_bytes": sum(subtask["keyed_state_size"] for subtask in subtasks),
+        "in_flight_bytes": sum(subtask["in_flight_size"] for subtask in subtasks),
+    }
+
+
+def _checkpoint(flink: str, version: int) -> dict[str, Any]:
+    name = f"{flink}-v{version}-all-handles"
+    directory = HERE / name
+    shutil.rmtree(directory, ignore_errors=True)
+    told = write_all_handles(flink, version, directory)
+    return {
+        "path": f"{name}/_metadata",
+        "sha256": sha256((directory / "_metadata").read_bytes()).hexdigest(),
+        "flink": RELEASES[flink][0],
+        "written_by": f"MetadataV{version}Serializer",
+        "metadata_version": version,
+        "expected": report(told),
+    }
+
+
+def _properties(flink: str, versions: tuple[int, ...]) -> dict[str, Any]:
+    return {
+        "flink": RELEASES[flink][0],
+        "class": "org.apache.flink.runtime.checkpoint.CheckpointProperties",
+        "metadata_versions": versions,
+        "kinds": checkpoint_properties(flink),
+    }
+
+
+def _write(path: Path, content: object) -> None:
+    path.write_text(json.dumps(content, indent=2) + "\n", encoding="ascii")
+
+
+def main() -> None:
+    checkpoints = [_checkpoint(flink, version) for flink, version in _WRITTEN]
+    _write(MANIFEST, {"checkpoints": checkpoints})
+    _write(PROPERTIES, [_properties(flink, versions) for flink, versions in _WITH_PROPERTIES])
+
+
+if __name__ == "__main__":
+    main()

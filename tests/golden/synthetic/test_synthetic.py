@@ -1,0 +1,19 @@
+"""The synthetic metadata files are those that the manifest describes."""
+
+from __future__ import annotations
+
+import json
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+CHECKPOINTS: list[dict[str, Any]] = json.loads((HERE / "manifest.json").read_text())["checkpoints"]
+
+
+def test_the_manifest_lists_every_file_with_its_sha256() -> None:
+    found = {
+        file.relative_to(HERE).as_posix(): sha256(file.read_bytes()).hexdigest()
+        for file in HERE.glob("*/_metadata")
+    }
+    assert found == {entry["path"]: entry["sha256"] for entry in CHECKPOINTS}

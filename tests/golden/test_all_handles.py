@@ -1,0 +1,93 @@
+"""Every kind of state handle that Flink can write, written by Flink's own metadata serializers.
+
+``tests/golden/synthetic`` is made by AllHandles.java (``python -m
+tests.golden.synthetic.generate``) and says what Flink reports after reading the same bytes back.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from decoder.cursor import Cursor
+from decoder.errors import DecodeError, ErrorKind
+from decoder.metadata.layout import LAYOUTS
+from decoder.metadata.parse import parse_metadata
+from decoder.metadata.properties import read_checkpoint_type
+
+SYNTHETIC = Path(__file__).parent / "synthetic"
+ENTRIES: list[dict[str, Any]] = json.loads((SYNTHETIC / "manifest.json").read_text())["checkpoints"]
+PROPERTIES: list[dict[str, Any]] = json.loads((SYNTHETIC / "properties.json").read_text())
+
+READ = [entry for entry in ENTRIES if entry["metadata_version"] in LAYOUTS]
+OLDER = [entry for entry in ENTRIES if entry["metadata_version"] not in LAYOUTS]
+
+
+@pytest.mark.parametrize("entry", READ, ids=lambda entry: entry["path"].split("/")[0])
+def test_every_handle_is_stepped_over_to_the_last_byte(entry: dict[str, Any]) -> None:
+    metadata = parse_metadata((SYNTHETIC / entry["path"]).read_bytes(), entry["path"])
+    expected = entry["expected"]
+    assert metadata.version == entry["metadata_version"]
+    assert metadata.checkpoint_id == expected["checkpoint_id"]
+    assert [
+        {
+            "operator_id": operator.operator_id,
+            "name": operator.name,
+            "uid": operator.uid,
+            "parallelism": operator.parallelism,
+            "max_parallelism": operator.max_parallelism,
+            "finished": operator.finished,
+            "subtasks": sorted(subtask.index for subtask in operator.subtasks),
+            "finished_subtasks": sorted(s.index for s in operator.subtasks if s.finished),
+            "state_names": list(operator.state_names),
+            "coordinator_state_bytes": operator.coordinator_state.size
+            if operator.coordinator_state is not None
+            else None,
+            "operator_state_bytes": operator.operator_state_bytes,
+            "keyed_state_bytes": operator.keyed_state_bytes,
+            "in_flight_bytes": operator.in_flight_bytes,
+        }
+        for operator in metadata.operators
+    ] == expected["operators"]
+
+
+@pytest.mark.parametrize("entry", OLDER, ids=lambda entry: entry["path"].split("/")[0])
+def test_a_version_that_is_not_read_is_refused_by_its_number(entry: dict[str, Any]) -> None:
+    with pytest.raises(DecodeError, match=f"version {entry['metadata_version']}") as refused:
+        parse_metadata((SYNTHETIC / entry["path"]).read_bytes(), entry["path"])
+    assert refused.value.kind is ErrorKind.UNSUPPORTED
+
+
+KINDS = [
+    pytest.param(bytes.fromhex(written["hex"]), written["flink_says"], id=f"{made['flink']} {kind}")
+    for made in PROPERTIES
+    for kind, written in made["kinds"].items()
+]
+
+
+@pytest.mark.parametrize(("data", "flink_says"), KINDS)
+def test_the_type_is_read_as_flink_reads_it(data: bytes, flink_says: str | None) -> None:
+    cursor = Cursor(data, "properties")
+    told = read_checkpoint_type(cursor)
+    cursor.finish("properties")
+    if flink_says is None:  # a checkpoint stored without properties
+        assert (told.kind.value, told.stop.value) == ("unknown", "unknown")
+        return
+    savepoint = "SavepointType{" in flink_says
+    assert told.kind.value == ("savepoint" if savepoint else "checkpoint")
+    stops = {
+        "postCheckpointAction=SUSPEND": "suspend",
+        "postCheckpointAction=TERMINATE": "terminate",
+    }
+    expected = next((stop for said, stop in stops.items() if said in flink_says), "none")
+    assert told.stop.value == expected
+
+
+@pytest.mark.parametrize("data", [pytest.param(kind.values[0], id=kind.id) for kind in KINDS])
+def test_a_stream_cut_short_is_truncated(data: bytes) -> None:
+    for size in range(len(data)):
+        with pytest.raises(DecodeError):
+            read_checkpoint_type(Cursor(data[:size], "properties"))

@@ -1,0 +1,97 @@
+"""The golden checkpoints are the ones the manifest describes, and Flink still says so itself."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.golden.generate import CHECKPOINTS, GOLDEN, MANIFEST, SCENARIOS
+from tests.support.flink import RELEASES, dump_states
+
+ENTRIES: list[dict[str, Any]] = json.loads(MANIFEST.read_text())["checkpoints"]
+
+
+def test_every_scenario_is_there_for_each_of_its_flink_versions() -> None:
+    wanted = {
+        f"{version}/{scenario.name}" for scenario in SCENARIOS for version in scenario.versions
+    }
+    assert {entry["name"] for entry in ENTRIES} == wanted
+
+
+def test_files_are_those_of_the_manifest() -> None:
+    listed = {name: digest for entry in ENTRIES for name, digest in entry["files"].items()}
+    present = {
+        str(path.relative_to(GOLDEN)): sha256(path.read_bytes()).hexdigest()
+        for version in RELEASES
+        for path in (GOLDEN / version).rglob("*")
+        if path.is_file()
+    }
+    assert present == listed
+
+
+@pytest.mark.parametrize(
+    ("version", "metadata", "enumerator"), [("1.15", 3, 1), ("1.20", 4, 2), ("2.2", 6, 3)]
+)
+def test_each_flink_version_writes_its_own_layouts(
+    version: str, metadata: int, enumerator: int
+) -> None:
+    dumps = [entry["expected"] for entry in ENTRIES if entry["flink"] == RELEASES[version][0]]
+    enumerators = [op["enumerator"] for dump in dumps for op in dump["operators"]]
+    assert {dump["metadata_version"] for dump in dumps} == {metadata}
+    assert {e["serializer_version"] for e in enumerators if e} == {enumerator}
+
+
+@pytest.fixture
+def original_place() -> Iterator[None]:
+    """Checkpoints whose state lies in files named by absolute URIs, where they were written."""
+    made = []
+    try:
+        for entry in ENTRIES:
+            if needs_its_place(entry):
+                for name in entry["files"]:
+                    target = CHECKPOINTS / name
+                    target.parent.mkdir(parents=True, exist_ok=True)
+                    shutil.copyfile(GOLDEN / name, target)
+                made.append(CHECKPOINTS / entry["name"])
+    except PermissionError as error:
+        pytest.skip(f"these checkpoints can be read only where they were written: {error}")
+    yield
+    for directory in made:
+        shutil.rmtree(directory)
+
+
+def needs_its_place(entry: dict[str, Any]) -> bool:
+    return any("/taskowned/" in name for name in entry["files"])
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("version", RELEASES)
+def test_flink_reads_in_them_what_the_manifest_says(version: str) -> None:
+    entries = [
+        entry
+        for entry in ENTRIES
+        if entry["flink"] == RELEASES[version][0] and not needs_its_place(entry)
+    ]
+    checkpoints = {GOLDEN / entry["path"]: entry["kafka_sources"] for entry in entries}
+    dumps = dump_states(version, checkpoints)
+    assert dumps == [entry["expected"] for entry in entries]
+
+
+@pytest.mark.integration
+@pytest.mark.usefixtures("original_place")
+@pytest.mark.parametrize("version", ["1.20", "2.2"])
+def test_flink_reads_merged_files_in_their_place(version: str) -> None:
+    entries = [
+        entry
+        for entry in ENTRIES
+        if entry["flink"] == RELEASES[version][0] and needs_its_place(entry)
+    ]
+    checkpoints = {Path(entry["written_at"]): entry["kafka_sources"] for entry in entries}
+    assert checkpoints
+    assert dump_states(version, checkpoints) == [entry["expected"] for entry in entries]

@@ -1,0 +1,174 @@
+"""What a real Spark query does with a seeded checkpoint directory, and what with startingOffsets.
+
+The seeds are written by our own target. Every query here is also told `startingOffsets` of another
+kind, so that a test passes only where the seed is what counts.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from migrate.plan import Plan, PlannedPartition, Verdict
+from migrate.targets.spark_checkpoint import write_seed
+from tests.support.kafka import Broker, Record
+from tests.support.spark import Spark, SparkQueryError
+
+pytestmark = pytest.mark.integration
+
+TOPIC = "spark-seed"
+# Partition -> (log start offset, log end offset)
+LOGS = {0: (0, 100), 1: (0, 100), 2: (40, 100)}
+
+STATELESS_AND_STATEFUL = pytest.mark.parametrize(
+    "stateful", [False, True], ids=["stateless", "stateful"]
+)
+
+
+@pytest.fixture(scope="module")
+def servers(broker: Broker) -> str:
+    broker.create_topic(TOPIC, len(LOGS))
+    for partition, (log_start, log_end) in LOGS.items():
+        broker.produce(TOPIC, partition, _values(range(log_end)))
+        broker.delete_records(TOPIC, partition, before=log_start)
+    return broker.bootstrap_servers
+
+
+@pytest.fixture
+def checkpoint_dir(tmp_path: Path) -> Path:
+    return tmp_path / "checkpoint"
+
+
+def seed(checkpoint_dir: Path, next_offsets: Mapping[int, int], topic: str = TOPIC) -> None:
+    """Write a seed with our target from positions that need no checkpoint."""
+    partitions = [
+        PlannedPartition(topic, partition, Verdict.OK, next_offset, None, None)
+        for partition, next_offset in next_offsets.items()
+    ]
+    write_seed(Plan(tuple(partitions), (), ()), checkpoint_dir)
+
+
+def _values(numbers: range) -> list[str]:
+    return [f"record {number}" for number in numbers]
+
+
+def _records_from(next_offsets: Mapping[int, int]) -> list[Record]:
+    return [
+        (TOPIC, partition, offset, f"record {offset}")
+        for partition, next_offset in sorted(next_offsets.items())
+        for offset in range(next_offset, LOGS[partition][1])
+    ]
+
+
+@STATELESS_AND_STATEFUL
+@pytest.mark.parametrize("starting_offsets", ["earliest", "latest"])
+def test_a_query_starts_exactly_at_its_seed(
+    servers: str, spark: Spark, checkpoint_dir: Path, starting_offsets: str, stateful: bool
+) -> None:
+    # In the middle, at the start, and at the end, where there is nothing left to read.
+    positions = {0: 37, 1: 0, 2: 100}
+    seed(checkpoint_dir, positions)
+
+    records = spark.read_all(
+        servers,
+        {"subscribe": TOPIC},
+        checkpoint_dir,
+        starting_offsets=starting_offsets,
+        stateful=stateful,
+    )
+
+    assert records == _records_from(positions)
+
+
+@STATELESS_AND_STATEFUL
+def test_a_seeded_query_goes_on_from_its_own_progress(
+    broker: Broker, spark: Spark, checkpoint_dir: Path, stateful: bool
+) -> None:
+    topic = f"spark-seed-restart-{'stateful' if stateful else 'stateless'}"
+    broker.create_topic(topic, 1)
+    broker.produce(topic, 0, _values(range(20)))
+    seed(checkpoint_dir, {0: 5}, topic)
+
+    def run() -> list[int]:
+        """Every offset that the query has read, in this run and those before."""
+        records = spark.read_all(
+            broker.bootstrap_servers, {"subscribe": topic}, checkpoint_dir, stateful=stateful
+        )
+        return [offset for _, _, offset, _ in records]
+
+    assert run() == list(range(5, 20))
+    broker.produce(topic, 0, _values(range(20, 30)))
+    assert run() == list(range(5, 30))
+
+
+@STATELESS_AND_STATEFUL
+@pytest.mark.parametrize(
+    ("positions", "told"),
+    [
+        pytest.param(
+            {0: 101, 1: 0, 2: 40}, "offset was changed from 101 to 100", id="beyond the log end"
+        ),
+        pytest.param(
+            {0: 0, 1: 0, 2: 39}, "Could not read records in offset", id="below the log start"
+        ),
+        pytest.param(
+            {0: 0, 1: 0}, "starts from 40 instead of 0", id="not listed, log start above 0"
+        ),
+    ],
+)
+def test_a_query_fails_on_a_seed_that_kafka_cannot_serve(
+    servers: str,
+    spark: Spark,
+    checkpoint_dir: Path,
+    positions: Mapping[int, int],
+    told: str,
+    stateful: bool,
+) -> None:
+    seed(checkpoint_dir, positions)
+
+    with pytest.raises(SparkQueryError, match=told):
+        spark.read_all(
+            servers,
+            {"subscribe": TOPIC},
+            checkpoint_dir,
+            starting_offsets="earliest",
+            stateful=stateful,
+        )
+
+
+def test_a_partition_that_is_not_listed_starts_at_0_where_its_log_does(
+    servers: str, spark: Spark, checkpoint_dir: Path
+) -> None:
+    seed(checkpoint_dir, {0: 99, 2: 99})
+
+    records = spark.read_all(servers, {"subscribe": TOPIC}, checkpoint_dir)
+
+    assert records == _records_from({0: 99, 1: 0, 2: 99})
+
+
+def test_starting_offsets_must_list_every_partition(
+    servers: str, spark: Spark, checkpoint_dir: Path
+) -> None:
+    with pytest.raises(SparkQueryError, match="must specify all TopicPartitions"):
+        spark.read_all(
+            servers,
+            {"subscribe": TOPIC},
+            checkpoint_dir,
+            starting_offsets=json.dumps({TOPIC: {"0": 0, "1": 0}}),
+        )
+
+
+def test_starting_offsets_are_not_heeded_by_a_query_that_has_run(
+    servers: str, spark: Spark, checkpoint_dir: Path
+) -> None:
+    def run(next_offset: int) -> list[Record]:
+        starting_offsets = json.dumps({TOPIC: {"0": next_offset, "1": 100, "2": 100}})
+        return spark.read_all(
+            servers, {"subscribe": TOPIC}, checkpoint_dir, starting_offsets=starting_offsets
+        )
+
+    assert run(90) == _records_from({0: 90, 1: 100, 2: 100})
+    assert run(0) == _records_from({0: 90, 1: 100, 2: 100})

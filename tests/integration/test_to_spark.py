@@ -1,0 +1,194 @@
+"""``to-spark --bootstrap-servers`` against a real broker: every verdict, and what is written.
+
+The checkpoints are the encoder's, so that each holds just the position that a trap needs; real
+jobs are in test_mission.py.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import AdminClient
+
+from tests.support.checkpoints import (
+    SourceState,
+    source_operator,
+    splits,
+    write_checkpoint,
+    write_source,
+)
+from tests.support.command import Result, migrate
+from tests.support.encoder import COMMITTED, EARLIEST, LATEST, EnumeratorSplit, KafkaSplit
+from tests.support.kafka import Broker
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture
+def topic(broker: Broker) -> str:
+    """A topic of three partitions with ten records each."""
+    name = f"t-{uuid.uuid4().hex[:8]}"
+    broker.create_topic(name, 3)
+    for partition in range(3):
+        broker.produce(name, partition, map(str, range(10)))
+    return name
+
+
+def _to_spark(
+    tmp_path: Path, broker: Broker, topic: str, starts: Sequence[int], *arguments: str
+) -> Result:
+    chk = write_source(tmp_path / "chk-7", {0: splits(topic, starts)})
+    seed = tmp_path / "seed"
+    result = migrate(
+        "to-spark", chk, "-b", broker.bootstrap_servers, "--checkpoint-dir", seed, *arguments
+    )
+    if result.code == 0:
+        assert (seed / "sources/0/0").read_text() == f"\0v1\n{result.stdout.strip()}"
+    else:
+        assert result.stdout == ""
+        assert not seed.exists()
+    return result
+
+
+def _offsets(result: Result, topic: str) -> dict[int, int]:
+    assert result.code == 0, result.stderr
+    written: dict[str, dict[str, int]] = json.loads(result.stdout)
+    assert written.keys() == {topic}
+    return {int(partition): offset for partition, offset in written[topic].items()}
+
+
+def test_positions_within_the_log_go_on_from_there(
+    tmp_path: Path, broker: Broker, topic: str
+) -> None:
+    result = _to_spark(tmp_path, broker, topic, [0, 4, 10])
+    assert _offsets(result, topic) == {0: 0, 1: 4, 2: 10}
+
+
+def test_earliest_is_resolved_to_the_log_start(tmp_path: Path, broker: Broker, topic: str) -> None:
+    broker.delete_records(topic, 1, 6)
+    result = _to_spark(tmp_path, broker, topic, [EARLIEST, EARLIEST, 1])
+    assert _offsets(result, topic) == {0: 0, 1: 6, 2: 1}
+    assert f"{topic}-1: marker resolved, from 6" in result.stderr
+
+
+def test_latest_is_refused(tmp_path: Path, broker: Broker, topic: str) -> None:
+    result = _to_spark(tmp_path, broker, topic, [1, LATEST, 1])
+    assert result.code == 4
+    assert f"{topic}-1 is unresolved" in result.stderr
+
+
+def test_committed_needs_flinks_own_group(tmp_path: Path, broker: Broker, topic: str) -> None:
+    group = f"flink-{topic}"
+    broker.commit(group, {(topic, 1): 7, (topic, 0): 1})
+    without = _to_spark(tmp_path / "a", broker, topic, [1, COMMITTED, 1])
+    assert without.code == 4
+    assert "--source-group" in without.stderr
+    nothing = _to_spark(
+        tmp_path / "b", broker, topic, [1, COMMITTED, COMMITTED], "--source-group", group
+    )
+    assert nothing.code == 4
+    assert f"{topic}-2 is unresolved" in nothing.stderr
+    assert f"{topic}-1 is" not in nothing.stderr
+    resolved = _to_spark(tmp_path / "c", broker, topic, [1, COMMITTED, 1], "--source-group", group)
+    assert _offsets(resolved, topic) == {0: 1, 1: 7, 2: 1}
+
+
+def test_a_group_that_went_on_proves_that_the_job_did(
+    tmp_path: Path, broker: Broker, topic: str
+) -> None:
+    group = f"flink-{topic}"
+    broker.commit(group, {(topic, 0): 5})
+    refused = _to_spark(tmp_path / "a", broker, topic, [4, 1, 1], "--source-group", group)
+    assert refused.code == 4
+    assert "ran on" in refused.stderr
+    allowed = _to_spark(
+        tmp_path / "b", broker, topic, [4, 1, 1], "--source-group", group, "--allow-ran-on"
+    )
+    assert _offsets(allowed, topic) == {0: 4, 1: 1, 2: 1}
+
+
+def test_records_already_gone_are_refused(tmp_path: Path, broker: Broker, topic: str) -> None:
+    broker.delete_records(topic, 0, 6)
+    result = _to_spark(tmp_path, broker, topic, [5, 1, 1])
+    assert result.code == 4
+    assert f"{topic}-0 is expired" in result.stderr
+    assert "up to 1 records are already gone" in result.stderr
+
+
+def test_a_topic_recreated_smaller_is_refused(tmp_path: Path, broker: Broker, topic: str) -> None:
+    broker.delete_topic(topic)
+    broker.create_topic(topic, 2)
+    broker.produce(topic, 0, ["new"])
+    result = _to_spark(tmp_path, broker, topic, [5, 0, 3])
+    assert result.code == 4
+    assert f"{topic}-0 is beyond end" in result.stderr
+    assert f"{topic}-2 is partition gone" in result.stderr
+    assert f"{topic}-1 is" not in result.stderr
+
+
+def test_a_topic_that_is_gone_is_refused(tmp_path: Path, broker: Broker) -> None:
+    name = f"gone-{uuid.uuid4().hex[:8]}"
+    result = _to_spark(tmp_path, broker, name, [5])
+    assert result.code == 4
+    assert f"{name}-0 is topic gone" in result.stderr
+
+
+def test_partitions_added_later_start_where_flink_would(
+    tmp_path: Path, broker: Broker, topic: str
+) -> None:
+    broker.add_partitions(topic, 5)
+    broker.produce(topic, 4, ["a", "b", "c"])
+    broker.delete_records(topic, 4, 2)
+    result = _to_spark(tmp_path, broker, topic, [1, 2, 3])
+    assert _offsets(result, topic) == {0: 1, 1: 2, 2: 3, 3: 0, 4: 2}
+    assert f"{topic}-4: new partition, from 2" in result.stderr
+
+
+@pytest.mark.parametrize(("version", "finished"), [(1, True), (2, False), (3, False)])
+def test_partitions_added_later_whose_start_is_a_policy_are_refused(
+    tmp_path: Path, broker: Broker, topic: str, version: int, finished: bool
+) -> None:
+    state = SourceState(
+        {0: splits(topic, [1, 2])},
+        enumerator_version=version,
+        initial_discovery_finished=finished,
+    )
+    chk = write_checkpoint(tmp_path / "chk-7", source_operator(state))
+    result = migrate("to-spark", chk, "-b", broker.bootstrap_servers)
+    assert (result.code, result.stdout) == (4, "")
+    assert f"{topic}-2 is unresolved" in result.stderr
+
+
+def test_a_finished_partition_goes_on_from_its_stop(
+    tmp_path: Path, broker: Broker, topic: str
+) -> None:
+    state = SourceState(
+        {0: [KafkaSplit(topic, 0, 3, 10)]},
+        entries=[EnumeratorSplit(KafkaSplit(topic, n, EARLIEST, 8)) for n in range(3)],
+    )
+    chk = write_checkpoint(tmp_path / "chk-7", source_operator(state))
+    result = migrate("to-spark", chk, "-b", broker.bootstrap_servers)
+    assert _offsets(result, topic) == {0: 3, 1: 8, 2: 8}
+
+
+def test_asking_for_a_topic_does_not_create_it(tmp_path: Path) -> None:
+    with Broker({"auto.create.topics.enable": "true"}) as eager:
+        result = _to_spark(tmp_path, eager, "never-there", [1])
+        assert result.code == 4
+        topics = AdminClient({"bootstrap.servers": eager.bootstrap_servers}).list_topics(timeout=10)
+        assert "never-there" not in topics.topics
+
+
+def test_a_broker_that_dies_is_exit_6_and_nothing_written(tmp_path: Path) -> None:
+    with Broker() as mortal:
+        mortal.create_topic("t", 1)
+        assert _to_spark(tmp_path / "before", mortal, "t", [0]).code == 0
+        mortal.stop()
+        result = _to_spark(tmp_path / "after", mortal, "t", [0])
+    assert result.code == 6
+    (line,) = result.stderr.splitlines()
+    assert line.startswith("migrate: no broker answered")

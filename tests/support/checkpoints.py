@@ -1,0 +1,138 @@
+"""Small checkpoints of KafkaSource jobs for tests that need one just so.
+
+Written by the encoder, whose bytes Flink's own classes read back (test_encoder.py), in metadata
+version 3, which has no trailing properties, or with the properties a real Flink wrote.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.support.encoder import (
+    READER_STATE,
+    ByteStreamHandle,
+    ChannelHandle,
+    DistributionMode,
+    EnumeratorSplit,
+    KafkaSplit,
+    ListState,
+    Metadata,
+    Operator,
+    PartitionableHandle,
+    Subtask,
+    encode_coordinator,
+    encode_enumerator,
+    encode_metadata,
+    encode_operator_state_stream,
+    encode_reader_element,
+    encode_split,
+)
+
+OPERATOR_ID = bytes(range(16))
+
+_PROPERTIES = json.loads(
+    (Path(__file__).parents[1] / "golden/synthetic/properties.json").read_text()
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SourceState:
+    """What a KafkaSource operator is to hold: splits by subtask, and its enumerator's state."""
+
+    readers: Mapping[int, Sequence[KafkaSplit]]
+    entries: Sequence[EnumeratorSplit] | None = None  # None: what the readers hold
+    enumerator_version: int = 3
+    initial_discovery_finished: bool = True
+    operator_id: bytes = OPERATOR_ID
+    uid: str | None = None
+
+
+def splits(topic: str, starts: Sequence[int]) -> list[KafkaSplit]:
+    """Partitions 0, 1, … of a topic, each with its starting offset."""
+    return [KafkaSplit(topic, partition, start) for partition, start in enumerate(starts)]
+
+
+def source_operator(state: SourceState) -> Operator:
+    """The operator of a KafkaSource, its reader state inline."""
+    entries = state.entries
+    if entries is None:
+        entries = [EnumeratorSplit(split) for held in state.readers.values() for split in held]
+    enumerator = encode_enumerator(
+        state.enumerator_version, entries, state.initial_discovery_finished
+    )
+    coordinator = encode_coordinator(1, state.enumerator_version, enumerator)
+    return operator_with_elements(
+        {
+            subtask: [
+                encode_reader_element(
+                    encode_split(s.topic, s.partition, s.starting_offset, s.stopping_offset)
+                )
+                for s in held
+            ]
+            for subtask, held in state.readers.items()
+        },
+        coordinator,
+        state.operator_id,
+        state.uid,
+    )
+
+
+def operator_with_elements(
+    elements: Mapping[int, Sequence[bytes]],
+    coordinator: bytes | None,
+    operator_id: bytes = OPERATOR_ID,
+    uid: str | None = None,
+) -> Operator:
+    """A source operator with these elements of SourceReaderState, whatever they are."""
+    subtasks = []
+    for index, held in elements.items():
+        stream, offsets = encode_operator_state_stream(
+            6,
+            False,
+            [ListState(READER_STATE, DistributionMode.SPLIT_DISTRIBUTE, tuple(held))],
+        )
+        handle = PartitionableHandle(offsets, ByteStreamHandle("state", stream))
+        subtasks.append(Subtask(index, managed_operator=handle))
+    return Operator(
+        operator_id,
+        max(len(subtasks), 1),
+        128,
+        uid=uid,
+        coordinator=ByteStreamHandle("coordinator", coordinator) if coordinator else None,
+        subtasks=tuple(subtasks),
+    )
+
+
+def in_flight_operator(size: int) -> Operator:
+    """An operator with ``size`` bytes of records in its input channel."""
+    channel = ChannelHandle(0, (0, 0), (0,), size, ByteStreamHandle("channel", bytes(size)))
+    return Operator(
+        bytes(reversed(OPERATOR_ID)), 1, 128, subtasks=(Subtask(0, input_channels=(channel,)),)
+    )
+
+
+def write_checkpoint(
+    directory: Path, *operators: Operator, checkpoint_id: int = 7, version: int = 3
+) -> Path:
+    """A checkpoint directory with these operators."""
+    directory.mkdir(parents=True)
+    model = Metadata(checkpoint_id, tuple(operators))
+    metadata = encode_metadata(model, version, trailing_properties(version))
+    (directory / "_metadata").write_bytes(metadata)
+    return directory
+
+
+def trailing_properties(version: int) -> bytes:
+    """What Flink wrote after metadata of this version, of a retained checkpoint."""
+    if version == 3:
+        return b""
+    written = next(entry for entry in _PROPERTIES if version in entry["metadata_versions"])
+    return bytes.fromhex(written["kinds"]["checkpoint RETAIN_ON_CANCELLATION"]["hex"])
+
+
+def write_source(directory: Path, readers: Mapping[int, Sequence[KafkaSplit]]) -> Path:
+    """A checkpoint of one KafkaSource whose enumerator knows what its readers hold."""
+    return write_checkpoint(directory, source_operator(SourceState(readers)))

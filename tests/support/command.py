@@ -1,0 +1,41 @@
+"""The command as a user runs it: arguments in; exit code, stdout and stderr out, kept apart."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from unittest.mock import patch
+
+from migrate.cli import main
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """How a run of ``migrate`` ended."""
+
+    code: int
+    stdout: str
+    stderr: str
+
+
+def migrate(*arguments: str | Path) -> Result:
+    """Run ``migrate`` with these arguments and no terminal.
+
+    In this process, as a new one takes half a second; ``tests/unit/test_process.py`` has the ones
+    that matter as processes of their own.
+    """
+    stdout, stderr = io.StringIO(), io.StringIO()
+    code = 0
+    with (
+        contextlib.redirect_stdout(stdout),
+        contextlib.redirect_stderr(stderr),
+        patch.object(sys, "argv", ["migrate", *map(str, arguments)]),
+    ):
+        try:
+            main()
+        except SystemExit as end:
+            code = int(end.code or 0)
+    return Result(code, stdout.getvalue(), stderr.getvalue())

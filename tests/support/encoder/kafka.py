@@ -1,0 +1,137 @@
+"""What KafkaSource keeps in a checkpoint: splits in its readers, assignments in its enumerator.
+
+The layouts are those of the connector's `KafkaPartitionSplitSerializer` and
+`KafkaSourceEnumStateSerializer` (1.15.4, 3.4.0-1.20, 5.0.0-2.2), and of Flink's
+`SourceCoordinator`, `SimpleVersionedSerialization` and `SerdeUtils`.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tests.support.encoder.data_output import DataOutput
+
+# The name under which every FLIP-27 source keeps its splits (`SourceOperator`).
+READER_STATE = "SourceReaderState"
+
+# Markers in place of a starting offset; LATEST and COMMITTED may stand for a stopping offset too.
+LATEST = -1
+EARLIEST = -2
+COMMITTED = -3
+MIGRATED = -(2**63)
+NO_STOPPING_OFFSET = -(2**63)
+
+# Codes of `AssignmentStatus`.
+ASSIGNED = 0
+UNASSIGNED = 1
+
+_SPLIT_SERIALIZER_VERSION = 0
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaSplit:
+    """A topic-partition and where its reading starts and stops."""
+
+    topic: str
+    partition: int
+    starting_offset: int
+    stopping_offset: int = NO_STOPPING_OFFSET
+
+
+@dataclass(frozen=True, slots=True)
+class EnumeratorSplit:
+    """A split as the enumerator knows it; the subtask is on record in version 0 only."""
+
+    split: KafkaSplit
+    status: int = ASSIGNED
+    subtask: int = 0
+
+
+def encode_split(topic: str, partition: int, start: int, stop: int = NO_STOPPING_OFFSET) -> bytes:
+    """`KafkaPartitionSplitSerializer` version 0, the only one there is."""
+    out = DataOutput()
+    out.utf(topic)
+    out.i32(partition)
+    out.i64(start)
+    out.i64(stop)
+    return out.to_bytes()
+
+
+def encode_reader_element(split: bytes, version: int = _SPLIT_SERIALIZER_VERSION) -> bytes:
+    """One element of SourceReaderState: any source's split with its serializer's version."""
+    out = DataOutput()
+    out.i32(version)
+    out.sized(split)
+    return out.to_bytes()
+
+
+def encode_enumerator(
+    version: int, splits: Sequence[EnumeratorSplit], initial_discovery_finished: bool = True
+) -> bytes:
+    """`KafkaSourceEnumStateSerializer` versions 0 to 3.
+
+    Versions 0 and 1 have no room for a status and for `initial_discovery_finished`, versions 1 and
+    2 none for offsets.
+    """
+    out = DataOutput()
+    match version:
+        case 0:
+            _write_split_assignments(out, splits)
+        case 1:
+            out.counted(splits, lambda entry: _write_topic_partition(out, entry.split))
+        case 2:
+            out.i32(len(splits))
+            for entry in splits:
+                _write_topic_partition(out, entry.split)
+                out.i32(entry.status)
+            out.boolean(initial_discovery_finished)
+        case 3:
+            out.i32(len(splits))
+            out.i32(_SPLIT_SERIALIZER_VERSION)
+            for entry in splits:
+                out.sized(_encode(entry.split))
+                out.i32(entry.status)
+            out.boolean(initial_discovery_finished)
+        case _:
+            raise ValueError(f"no enumerator state of version {version}")
+    return out.to_bytes()
+
+
+def encode_coordinator(
+    version: int, enumerator_version: int, enumerator: bytes, assignment_tracker: bytes = b""
+) -> bytes:
+    """The coordinator state of a source operator, as `SourceCoordinator` writes it.
+
+    Version 0 was followed by the bytes of its `SplitAssignmentTracker`, which Flink has not read
+    since; version 1 ends with the enumerator's.
+    """
+    if assignment_tracker and version != 0:
+        raise ValueError(f"coordinator state of version {version} holds no assignment tracker")
+    out = DataOutput()
+    out.i32(version)
+    out.i32(enumerator_version)
+    out.sized(enumerator)
+    out.raw(assignment_tracker)
+    return out.to_bytes()
+
+
+def _write_split_assignments(out: DataOutput, splits: Sequence[EnumeratorSplit]) -> None:
+    by_subtask: dict[int, list[KafkaSplit]] = defaultdict(list)
+    for entry in splits:
+        by_subtask[entry.subtask].append(entry.split)
+    out.i32(len(by_subtask))
+    out.i32(_SPLIT_SERIALIZER_VERSION)
+    for subtask, assigned in by_subtask.items():
+        out.i32(subtask)
+        out.counted(assigned, lambda split: out.sized(_encode(split)))
+
+
+def _write_topic_partition(out: DataOutput, split: KafkaSplit) -> None:
+    out.utf(split.topic)
+    out.i32(split.partition)
+
+
+def _encode(split: KafkaSplit) -> bytes:
+    return encode_split(split.topic, split.partition, split.starting_offset, split.stopping_offset)

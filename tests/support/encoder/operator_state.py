@@ -1,0 +1,236 @@
+"""The stream that a partitionable operator-state handle points at.
+
+A header, versioned on its own, that describes the states and how their elements are serialized;
+then the elements of the list states one after the other, then the broadcast states. Elements are
+byte arrays here, as those of every FLIP-27 source are.
+
+The layouts are those of `OperatorBackendSerializationProxy`, `StateMetaInfoSnapshotReadersWriters`,
+`LegacyStateMetaInfoReaders`, `PartitionableListState`, `HeapBroadcastState` and
+`CompressibleFSDataOutputStream` (flink-runtime 1.15.4, 1.20.3, 2.2.0), and of flink-core's
+`TypeSerializerSnapshotSerializationUtil` and `TypeSerializerSerializationUtil` (1.15.4, 2.2.0).
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import cramjam
+
+from tests.support.encoder.data_output import DataOutput
+from tests.support.encoder.metadata import DistributionMode, StateOffsets
+
+PROXY_VERSIONS = (1, 2, 3, 4, 5, 6)
+
+# Ordinals of `StateMetaInfoSnapshot.BackendStateType`.
+_OPERATOR = 1
+_BROADCAST = 2
+
+_SERIALIZER = "org.apache.flink.api.common.typeutils.base.array.BytePrimitiveArraySerializer"
+# Class and serialVersionUID of the serializer and its superclasses, for Java's serialization.
+_SERIALIZER_CLASSES = (
+    (_SERIALIZER, 1),
+    ("org.apache.flink.api.common.typeutils.base.TypeSerializerSingleton", 8766687317209282373),
+    ("org.apache.flink.api.common.typeutils.TypeSerializer", 1),
+)
+_SERIALIZER_SNAPSHOT = f"{_SERIALIZER}$BytePrimitiveArraySerializerSnapshot"
+_SERIALIZER_SNAPSHOT_VERSION = 3
+_CONFIG_SNAPSHOT = "org.apache.flink.api.common.typeutils.ParameterlessTypeSerializerConfig"
+
+# The framing format of Snappy, with the two settings of Flink's `SnappyStreamCompressionDecorator`.
+_STREAM_IDENTIFIER = b"\xff\x06\x00\x00sNaPpY"
+_COMPRESSED_CHUNK = 0
+_UNCOMPRESSED_CHUNK = 1
+_BLOCK_SIZE = 64 * 1024
+_MIN_COMPRESSION_RATIO = 0.85
+
+
+@dataclass(frozen=True, slots=True)
+class ListState:
+    """A list state and its elements, each a byte array."""
+
+    name: str
+    mode: DistributionMode
+    elements: tuple[bytes, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BroadcastState:
+    """A broadcast state and its entries, from byte arrays to byte arrays."""
+
+    name: str
+    entries: tuple[tuple[bytes, bytes], ...]
+
+
+def encode_operator_state_stream(
+    proxy_version: int,
+    compressed: bool,
+    list_states: Sequence[ListState],
+    broadcast_states: Sequence[BroadcastState] = (),
+) -> tuple[bytes, tuple[StateOffsets, ...]]:
+    """The bytes of the stream and, for the handle, where in them every state lies.
+
+    Compression came with version 6, broadcast states with version 3.
+    """
+    if proxy_version not in PROXY_VERSIONS:
+        raise ValueError(f"no operator-state stream of version {proxy_version}")
+    if compressed and proxy_version < 6:
+        raise ValueError(f"version {proxy_version} is never compressed")
+    if broadcast_states and proxy_version < 3:
+        raise ValueError(f"version {proxy_version} has no broadcast states")
+
+    out = DataOutput()
+    out.i32(proxy_version)
+    if proxy_version >= 6:
+        out.boolean(compressed)
+    out.i16(len(list_states))
+    for state in list_states:
+        _write_meta_info(out, proxy_version, state.name, state.mode, _OPERATOR)
+    if proxy_version >= 3:
+        out.i16(len(broadcast_states))
+        for broadcast in broadcast_states:
+            _write_meta_info(
+                out, proxy_version, broadcast.name, DistributionMode.BROADCAST, _BROADCAST
+            )
+    if compressed:
+        out.raw(_STREAM_IDENTIFIER)
+
+    located = []
+    for state in list_states:
+        offsets = []
+        for element in state.elements:
+            offsets.append(out.position)
+            out.raw(_data(compressed, _byte_array(element)))
+        located.append(StateOffsets(state.name, state.mode, tuple(offsets)))
+    for broadcast in broadcast_states:
+        located.append(StateOffsets(broadcast.name, DistributionMode.BROADCAST, (out.position,)))
+        out.raw(_data(compressed, _entries(broadcast)))
+    return out.to_bytes(), tuple(located)
+
+
+def _entries(state: BroadcastState) -> bytes:
+    out = DataOutput()
+    out.i32(len(state.entries))
+    for key, value in state.entries:
+        out.raw(_byte_array(key) + _byte_array(value))
+    return out.to_bytes()
+
+
+def _byte_array(element: bytes) -> bytes:
+    """`BytePrimitiveArraySerializer`."""
+    out = DataOutput()
+    out.sized(element)
+    return out.to_bytes()
+
+
+# ---- meta info: name, mode and serializers of a state ------------------------------------------
+
+
+def _write_meta_info(
+    out: DataOutput, proxy_version: int, name: str, mode: DistributionMode, kind: int
+) -> None:
+    serializer_keys = ["VALUE_SERIALIZER"]
+    if kind == _BROADCAST:
+        serializer_keys.insert(0, "KEY_SERIALIZER")
+    out.utf(name)
+    if proxy_version <= 3:
+        out.i8(mode)
+        if proxy_version == 1:
+            out.raw(_java_serialized_serializer())
+        else:
+            _write_serializers_with_resilience(out, len(serializer_keys))
+        return
+    out.i32(kind)
+    out.i32(1)
+    out.utf("OPERATOR_STATE_DISTRIBUTION_MODE")
+    out.utf(mode.name)
+    out.i32(len(serializer_keys))
+    for key in serializer_keys:
+        out.utf(key)
+        if proxy_version >= 5:
+            _write_serializer_snapshot(out)
+    if proxy_version == 4:
+        _write_serializers_with_resilience(out, len(serializer_keys))
+
+
+def _write_serializer_snapshot(out: DataOutput) -> None:
+    """A serializer since Flink 1.7: the class of its snapshot, which holds nothing more here."""
+    out.i32(2)
+    out.utf(_SERIALIZER_SNAPSHOT)
+    out.i32(_SERIALIZER_SNAPSHOT_VERSION)
+
+
+def _write_serializers_with_resilience(out: DataOutput, count: int) -> None:
+    """Serializers until Flink 1.6: each Java-serialized, then described, found by its offsets."""
+    buffer = DataOutput()
+    out.i32(count)
+    for _ in range(count):
+        out.i32(buffer.position)
+        buffer.i32(1)
+        buffer.sized(_java_serialized_serializer())
+        out.i32(buffer.position)
+        buffer.i32(1)
+        buffer.utf(_CONFIG_SNAPSHOT)
+        buffer.i32(1)
+        buffer.utf(_SERIALIZER)
+    out.sized(buffer.to_bytes())
+
+
+def _java_serialized_serializer() -> bytes:
+    """What `ObjectOutputStream` makes of an object without fields."""
+    out = DataOutput()
+    out.raw(b"\xac\xed\x00\x05")
+    out.raw(b"s")  # TC_OBJECT
+    for name, serial_version_uid in _SERIALIZER_CLASSES:
+        out.raw(b"r")  # TC_CLASSDESC
+        out.utf(name)
+        out.i64(serial_version_uid)
+        out.i8(2)  # SC_SERIALIZABLE
+        out.i16(0)
+        out.raw(b"x")  # TC_ENDBLOCKDATA
+    out.raw(b"p")  # TC_NULL: no further superclass
+    return out.to_bytes()
+
+
+# ---- Snappy framing ----------------------------------------------------------------------------
+
+
+def _data(compressed: bool, element: bytes) -> bytes:
+    """One element, or whole broadcast state: Flink flushes before each, so a chunk starts there."""
+    if not compressed:
+        return element
+    blocks = (element[i : i + _BLOCK_SIZE] for i in range(0, len(element), _BLOCK_SIZE))
+    return b"".join(map(_chunk, blocks))
+
+
+def _chunk(block: bytes) -> bytes:
+    packed = bytes(cramjam.snappy.compress_raw(block))
+    worth_it = len(packed) <= _MIN_COMPRESSION_RATIO * len(block)
+    kind, payload = (_COMPRESSED_CHUNK, packed) if worth_it else (_UNCOMPRESSED_CHUNK, block)
+    header = struct.pack("<I", kind | (len(payload) + 4) << 8)
+    return header + struct.pack("<I", _masked(_crc32c(block))) + payload
+
+
+def _masked(crc: int) -> int:
+    return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
+
+
+def _crc32c(data: bytes) -> int:
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc = crc >> 8 ^ _CRC32C_TABLE[(crc ^ byte) & 0xFF]
+    return crc ^ 0xFFFFFFFF
+
+
+def _crc32c_table() -> tuple[int, ...]:
+    table = []
+    for byte in range(256):
+        crc = byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
+        table.append(crc)
+    return tuple(table)
+
+
+_CRC32C_TABLE = _crc32c_table()

@@ -1,0 +1,53 @@
+package testjobs;
+
+import java.nio.charset.StandardCharsets;
+import org.apache.flink.api.common.typeinfo.TypeInformation;
+import org.apache.flink.api.common.typeinfo.Types;
+import org.apache.flink.connector.kafka.source.KafkaSource;
+import org.apache.flink.connector.kafka.source.KafkaSourceBuilder;
+import org.apache.flink.connector.kafka.source.reader.deserializer.KafkaRecordDeserializationSchema;
+import org.apache.flink.util.Collector;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+
+/** Reads Kafka records as lines {@code topic,partition,offset,value}. */
+final class KafkaLines implements KafkaRecordDeserializationSchema<String> {
+    private static final long serialVersionUID = 1L;
+
+    private KafkaLines() {}
+
+    /** A source that takes one small batch per fetch, so that it reads its partitions in step. */
+    static KafkaSourceBuilder<String> source(
+            String bootstrapServers, String group, String... topics) {
+        return KafkaSource.<String>builder()
+                .setBootstrapServers(bootstrapServers)
+                .setGroupId(group)
+                .setTopics(topics)
+                .setDeserializer(new KafkaLines())
+                .setProperty("max.partition.fetch.bytes", "1")
+                .setProperty("fetch.max.bytes", "1")
+                .setProperty("partition.discovery.interval.ms", "500");
+    }
+
+    /** The key by which {@link Progress} counts a line: {@code topic:partition}. */
+    static String partitionOf(String line) {
+        String[] fields = line.split(",", 3);
+        return fields[0] + ":" + fields[1];
+    }
+
+    @Override
+    public void deserialize(ConsumerRecord<byte[], byte[]> record, Collector<String> out) {
+        String value = new String(record.value(), StandardCharsets.UTF_8);
+        out.collect(
+                String.join(
+                        ",",
+                        record.topic(),
+                        Integer.toString(record.partition()),
+                        Long.toString(record.offset()),
+                        value));
+    }
+
+    @Override
+    public TypeInformation<String> getProducedType() {
+        return Types.STRING;
+    }
+}

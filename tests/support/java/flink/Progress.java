@@ -1,0 +1,72 @@
+package testjobs;
+
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.apache.flink.api.common.functions.MapFunction;
+
+/**
+ * Counts what the job running in this JVM has processed, and nearly stops it once it has done what
+ * was required, so that a checkpoint catches it in the middle of its partitions.
+ *
+ * <p>The tasks of a local mini-cluster share this JVM with the main program, hence the statics.
+ */
+final class Progress {
+    private static final long SLOW_MILLIS = 250;
+    private static final Map<String, AtomicInteger> COUNTS = new ConcurrentHashMap<>();
+    private static volatile Map<String, Integer> required = Map.of();
+
+    private Progress() {}
+
+    /** Forget the last job; what the next one must have processed at least, by key. */
+    static void require(Map<String, Integer> atLeast) {
+        COUNTS.clear();
+        required = Map.copyOf(atLeast);
+    }
+
+    static boolean reached() {
+        return required.entrySet().stream().allMatch(e -> count(e.getKey()) >= e.getValue());
+    }
+
+    static String describe() {
+        return "required " + new TreeMap<>(required) + ", processed " + new TreeMap<>(COUNTS);
+    }
+
+    private static int count(String key) {
+        AtomicInteger counted = COUNTS.get(key);
+        return counted == null ? 0 : counted.get();
+    }
+
+    /** Passes elements on, counted under a key, at most one per {@code millis}. */
+    static final class Counter implements MapFunction<String, String> {
+        private static final long serialVersionUID = 1L;
+        private final String prefix;
+        private final boolean byPartition;
+        private final long millis;
+
+        private Counter(String prefix, boolean byPartition, long millis) {
+            this.prefix = prefix;
+            this.byPartition = byPartition;
+            this.millis = millis;
+        }
+
+        /** Counts lines of {@link KafkaLines} as {@code <prefix>topic:partition}. */
+        static Counter ofPartitions(String prefix, long millis) {
+            return new Counter(prefix, true, millis);
+        }
+
+        /** Counts anything as {@code key}. */
+        static Counter of(String key, long millis) {
+            return new Counter(key, false, millis);
+        }
+
+        @Override
+        public String map(String element) throws InterruptedException {
+            String key = byPartition ? prefix + KafkaLines.partitionOf(element) : prefix;
+            COUNTS.computeIfAbsent(key, ignored -> new AtomicInteger()).incrementAndGet();
+            Thread.sleep(reached() ? SLOW_MILLIS : millis);
+            return element;
+        }
+    }
+}

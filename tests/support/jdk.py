@@ -1,0 +1,142 @@
+"""Finds a JDK and runs our small Java programs on it.
+
+The oldest JDK that will do is taken: Flink 1.15 and Spark 4.0 run on 17, not on the newest ones.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterable, Sequence
+from functools import cache
+from pathlib import Path
+
+from tests.support.jars import cache_dir
+
+OLDEST = 17
+
+# Flink and Kafka reach into these packages by reflection.
+_OPENS = tuple(
+    argument
+    for package in ("util", "lang", "time")
+    for argument in ("--add-opens", f"java.base/java.{package}=ALL-UNNAMED")
+)
+# The programs live for seconds: a quick start matters more than peak speed.
+_QUICK_START = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+# slf4j-simple, which every set with Flink or Kafka has: warnings and worse, to stderr.
+_QUIET = ("-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",)
+
+
+class JavaError(RuntimeError):
+    """No JDK, or a Java program that did not do its work."""
+
+
+@cache
+def find_jdk() -> Path:
+    """The home directory of the oldest installed JDK that is at least version 17."""
+    candidates = list(Path("/usr/lib/jvm").glob("*"))
+    if home := os.environ.get("JAVA_HOME"):
+        candidates.append(Path(home))
+    if javac := shutil.which("javac"):
+        candidates.append(Path(javac).resolve().parent.parent)
+    found = sorted((version, home) for home in candidates if (version := _version(home)) >= OLDEST)
+    if not found:
+        raise JavaError(
+            f"no JDK {OLDEST} or newer: install one (Debian: openjdk-17-jdk-headless) "
+            "or point JAVA_HOME at one"
+        )
+    return found[0][1]
+
+
+def java_command(
+    main: str, classpath: Sequence[Path], args: Iterable[str] = (), heap: str = "512m"
+) -> list[str]:
+    """The command line that runs a main class."""
+    return [
+        str(find_jdk() / "bin" / "java"),
+        f"-Xmx{heap}",
+        *_QUICK_START,
+        *_QUIET,
+        *_OPENS,
+        "-cp",
+        os.pathsep.join(map(str, classpath)),
+        main,
+        *args,
+    ]
+
+
+def run_java(
+    main: str,
+    classpath: Sequence[Path],
+    args: Iterable[str] = (),
+    heap: str = "512m",
+    timeout: float = 300,
+) -> str:
+    """Run a main class to its end; its standard output. A failure tells its last words."""
+    command = java_command(main, classpath, args, heap)
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False)
+    except subprocess.TimeoutExpired as expired:
+        told = expired.stderr.decode(errors="replace") if expired.stderr else ""
+        raise JavaError(f"{main}: not done after {timeout:.0f} s\n{tail(told)}") from None
+    if done.returncode:
+        raise JavaError(f"{main}: exit code {done.returncode}\n{tail(done.stderr)}")
+    return done.stdout
+
+
+def compile_java(sources: Iterable[Path], classpath: Sequence[Path]) -> Path:
+    """Compile source files; the class directory, kept in the cache by what went into it."""
+    files = sorted(sources)
+    target = cache_dir() / "classes" / _compile_key(files, classpath)
+    if target.is_dir():
+        return target
+    target.parent.mkdir(parents=True, exist_ok=True)
+    staging = Path(tempfile.mkdtemp(dir=target.parent))
+    command = [
+        str(find_jdk() / "bin" / "javac"),
+        "-proc:none",
+        "-nowarn",
+        "-encoding",
+        "UTF-8",
+        "-cp",
+        os.pathsep.join(map(str, classpath)),
+        "-d",
+        str(staging),
+        *map(str, files),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        shutil.rmtree(staging)
+        raise JavaError(f"javac: exit code {done.returncode}\n{tail(done.stderr)}")
+    try:
+        staging.rename(target)
+    except OSError:  # Another process compiled the same in the meantime.
+        shutil.rmtree(staging)
+    return target
+
+
+def tail(text: str, lines: int = 40) -> str:
+    """The last lines of a program's output: where it says what went wrong."""
+    return "\n".join(text.splitlines()[-lines:])
+
+
+def _compile_key(files: Sequence[Path], classpath: Sequence[Path]) -> str:
+    digest = hashlib.sha256(find_jdk().name.encode())
+    for file in files:
+        digest.update(b"\0" + file.name.encode() + b"\0" + file.read_bytes())
+    for entry in classpath:
+        digest.update(b"\0" + entry.name.encode())
+    return digest.hexdigest()[:32]
+
+
+def _version(home: Path) -> int:
+    """The feature version of a JDK; 0 where there is none (a JRE has no javac)."""
+    release = home / "release"
+    if not (home / "bin" / "javac").exists() or not release.is_file():
+        return 0
+    match = re.search(r'^JAVA_VERSION="(?:1\.)?(\d+)', release.read_text(), re.MULTILINE)
+    return int(match.group(1)) if match else 0

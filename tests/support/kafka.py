@@ -1,0 +1,406 @@
+"""A real Kafka broker for the tests: one KRaft node on 127.0.0.1.
+
+In a container where a Docker engine can run one, else as a local process from the published jars.
+"""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Protocol
+
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    Consumer,
+    ConsumerGroupTopicPartitions,
+    KafkaError,
+    KafkaException,
+    Message,
+    Producer,
+    TopicPartition,
+)
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewPartitions, NewTopic
+
+from tests.support.jars import classpath
+from tests.support.jdk import java_command, run_java, tail
+
+# (topic, partition, offset, value)
+Record = tuple[str, int, int, str]
+
+_JARS = "kafka-4.1.1"
+_IMAGE = "confluentinc/cp-kafka:7.9.0"
+_START_SECONDS = 90
+_ANSWER_SECONDS = 30
+
+# One node, and nothing that waits: no rebalance delay, few internal partitions.
+_SETTINGS = {
+    "auto.create.topics.enable": "false",
+    "delete.topic.enable": "true",
+    "group.initial.rebalance.delay.ms": "0",
+    "offsets.topic.num.partitions": "1",
+    "offsets.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
+    "share.coordinator.state.topic.num.partitions": "1",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+    "transaction.state.log.num.partitions": "1",
+    "transaction.state.log.replication.factor": "1",
+}
+
+
+class BrokerError(RuntimeError):
+    """The broker did not start, stop or do what it was asked."""
+
+
+class _Node(Protocol):
+    """One way to run the broker. Its data and address outlive a stop."""
+
+    bootstrap_servers: str
+
+    def start(self) -> None: ...
+    def stop(self) -> None: ...
+    def alive(self) -> bool: ...
+    def log(self) -> str: ...
+    def remove(self) -> None: ...
+
+
+class _ProcessNode:
+    """The broker as a local process, run from the published jars."""
+
+    def __init__(self, settings: Mapping[str, str]) -> None:
+        self._home = Path(tempfile.mkdtemp(prefix="kafka-"))
+        self._properties = self._home / "server.properties"
+        self._log_file = self._home / "server.log"
+        self._process: subprocess.Popen[bytes] | None = None
+        port, controller_port = _free_ports(2)
+        self.bootstrap_servers = f"127.0.0.1:{port}"
+        listeners = {
+            "process.roles": "broker,controller",
+            "node.id": "1",
+            "controller.quorum.voters": f"1@127.0.0.1:{controller_port}",
+            "controller.listener.names": "CONTROLLER",
+            "listeners": f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}",
+            "advertised.listeners": f"PLAINTEXT://127.0.0.1:{port}",
+            "log.dirs": str(self._home / "data"),
+        }
+        lines = [f"{key}={value}" for key, value in {**settings, **listeners}.items()]
+        self._properties.write_text("\n".join(lines) + "\n")
+
+    def start(self) -> None:
+        if not (self._home / "data").exists():
+            run_java(
+                "kafka.tools.StorageTool",
+                classpath(_JARS),
+                ["format", "-t", "MkU3OEVBNTcwNTJENDM2Qg", "-c", str(self._properties)],
+            )
+        command = java_command("kafka.Kafka", classpath(_JARS), [str(self._properties)])
+        with self._log_file.open("ab") as log:
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT
+            )
+
+    def stop(self) -> None:
+        if self._process is None:
+            return
+        self._process.send_signal(signal.SIGTERM)
+        try:
+            self._process.wait(timeout=20)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._process = None
+
+    def alive(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def log(self) -> str:
+        return self._log_file.read_text(errors="replace") if self._log_file.exists() else ""
+
+    def remove(self) -> None:
+        shutil.rmtree(self._home, ignore_errors=True)
+
+
+class _ContainerNode:
+    """The broker in a container, its port fixed so that a restart keeps the address."""
+
+    def __init__(self, settings: Mapping[str, str]) -> None:
+        from testcontainers.community.kafka import KafkaContainer
+
+        (port,) = _free_ports(1)
+        self._container = KafkaContainer(_IMAGE).with_kraft().with_bind_ports(9093, port)
+        for key, value in settings.items():
+            self._container.with_env("KAFKA_" + key.upper().replace(".", "_"), value)
+        self.bootstrap_servers = f"127.0.0.1:{port}"
+        self._created = False
+
+    def start(self) -> None:
+        if self._created:
+            self._container.get_wrapped_container().start()
+        else:
+            self._container.start(timeout=_START_SECONDS)
+            self._created = True
+            self.bootstrap_servers = self._container.get_bootstrap_server()
+
+    def stop(self) -> None:
+        self._container.get_wrapped_container().stop()
+
+    def alive(self) -> bool:
+        container = self._container.get_wrapped_container()
+        container.reload()
+        return bool(container.status == "running")
+
+    def log(self) -> str:
+        return b"\n".join(self._container.get_logs()).decode(errors="replace")
+
+    def remove(self) -> None:
+        self._container.stop()
+
+
+class Broker:
+    """A Kafka broker and the few things tests do with one; a context manager.
+
+    `stop` and `start` restart it on the same data and the same address.
+    """
+
+    def __init__(self, settings: Mapping[str, str] | None = None) -> None:
+        merged = {**_SETTINGS, **(settings or {})}
+        self._node: _Node = _ContainerNode(merged) if _docker_can_run() else _ProcessNode(merged)
+        self._admin_client: AdminClient | None = None
+
+    def __enter__(self) -> Broker:
+        try:
+            self.start()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    @property
+    def bootstrap_servers(self) -> str:
+        return self._node.bootstrap_servers
+
+    def start(self) -> None:
+        """Start it and wait until it answers."""
+        self._node.start()
+        self._admin_client = AdminClient(self._client_config())
+        deadline = time.monotonic() + _START_SECONDS
+        while True:
+            try:
+                self._admin.list_topics(timeout=1)
+                return
+            except KafkaException:
+                if not self._node.alive() or time.monotonic() > deadline:
+                    raise BrokerError(
+                        f"Kafka does not answer at {self.bootstrap_servers}\n"
+                        + tail(self._node.log())
+                    ) from None
+
+    def stop(self) -> None:
+        """Stop it, keeping its data and its address."""
+        self._admin_client = None
+        self._node.stop()
+
+    def close(self) -> None:
+        """Stop it and remove its data."""
+        self.stop()
+        self._node.remove()
+
+    def log(self) -> str:
+        """What the broker wrote to its log so far (warnings and worse)."""
+        return self._node.log()
+
+    def create_topic(
+        self, name: str, partitions: int, config: Mapping[str, str] | None = None
+    ) -> None:
+        topic = NewTopic(name, partitions, replication_factor=1, config=dict(config or {}))
+        _wait(self._admin.create_topics([topic]))
+        self._await_partitions(name, partitions)
+
+    def add_partitions(self, topic: str, total: int) -> None:
+        """Grow a topic to `total` partitions."""
+        _wait(self._admin.create_partitions([NewPartitions(topic, total)]))
+        self._await_partitions(topic, total)
+
+    def delete_topic(self, name: str) -> None:
+        _wait(self._admin.delete_topics([name]))
+        self._await_partitions(name, 0)
+
+    def delete_records(self, topic: str, partition: int, before: int) -> None:
+        """Raise the log start of a partition: records below offset `before` are gone."""
+        _wait(self._admin.delete_records([TopicPartition(topic, partition, before)]))
+
+    def produce(
+        self,
+        topic: str,
+        partition: int,
+        values: Iterable[str],
+        timestamps_ms: Iterable[int] | None = None,
+    ) -> list[int]:
+        """Append values to a partition, in order; their offsets."""
+        delivered: list[tuple[KafkaError | None, Message]] = []
+        producer = Producer(
+            {
+                **self._client_config(),
+                "enable.idempotence": True,
+                # A consumer takes whole batches: small ones let it stop within a partition.
+                "batch.num.messages": 4,
+                "linger.ms": 5,
+            }
+        )
+        times = iter(timestamps_ms) if timestamps_ms is not None else None
+        for value in values:
+            # 0 lets the client take the present time.
+            producer.produce(
+                topic,
+                value=value,
+                partition=partition,
+                timestamp=next(times) if times else 0,
+                on_delivery=lambda error, message: delivered.append((error, message)),
+            )
+            producer.poll(0)
+        if producer.flush(_ANSWER_SECONDS):
+            raise BrokerError(f"{topic}-{partition}: records not delivered\n{tail(self.log())}")
+        offsets = []
+        for error, message in delivered:
+            offset = message.offset()
+            if error is not None or offset is None:
+                raise BrokerError(f"{topic}-{partition}: record not delivered: {error}")
+            offsets.append(offset)
+        return offsets
+
+    def partitions(self, topic: str) -> list[int]:
+        """The partition numbers of a topic; none where there is no such topic."""
+        metadata = self._admin.list_topics(topic=topic, timeout=_ANSWER_SECONDS).topics[topic]
+        return [] if metadata.error is not None else sorted(metadata.partitions)
+
+    def watermarks(self, topic: str) -> dict[int, tuple[int, int]]:
+        """Partition -> (log start offset, log end offset)."""
+        consumer = Consumer({**self._client_config(), "group.id": "tests-watermarks"})
+        try:
+            return {
+                partition: consumer.get_watermark_offsets(
+                    TopicPartition(topic, partition), timeout=_ANSWER_SECONDS
+                )
+                for partition in self.partitions(topic)
+            }
+        finally:
+            consumer.close()
+
+    def records(self, topic: str) -> list[Record]:
+        """Every record in a topic now, by partition and offset, read by a plain consumer."""
+        todo = {p: end for p, (start, end) in self.watermarks(topic).items() if start < end}
+        consumer = Consumer(
+            {
+                **self._client_config(),
+                "group.id": "tests-records",
+                "enable.auto.commit": False,
+                "enable.partition.eof": True,
+            }
+        )
+        found: list[Record] = []
+        try:
+            consumer.assign([TopicPartition(topic, p, OFFSET_BEGINNING) for p in todo])
+            deadline = time.monotonic() + _ANSWER_SECONDS
+            while todo:
+                if time.monotonic() > deadline:
+                    raise BrokerError(f"{topic}: partitions {sorted(todo)} not read to their end")
+                message = consumer.poll(1)
+                if message is None:
+                    continue
+                error, partition, offset = message.error(), message.partition(), message.offset()
+                if error is not None and error.code() != KafkaError._PARTITION_EOF:
+                    raise KafkaException(error)
+                # A message that came from the broker always has both.
+                assert partition is not None and offset is not None
+                if error is not None:
+                    todo.pop(partition, None)
+                else:
+                    value = message.value() or b""
+                    found.append((topic, partition, offset, value.decode()))
+        finally:
+            consumer.close()
+        return sorted(found)
+
+    def commit(self, group: str, offsets: Mapping[tuple[str, int], int]) -> None:
+        """Commit offsets of a consumer group without members."""
+        partitions = [TopicPartition(t, p, offset) for (t, p), offset in offsets.items()]
+        request = [ConsumerGroupTopicPartitions(group, partitions)]
+        answer = self._admin.alter_consumer_group_offsets(request)[group].result(_ANSWER_SECONDS)
+        for partition in answer.topic_partitions:
+            if partition.error is not None:
+                raise KafkaException(partition.error)
+
+    def committed(self, group: str) -> dict[tuple[str, int], int]:
+        """(topic, partition) -> committed offset of a consumer group."""
+        request = [ConsumerGroupTopicPartitions(group)]
+        answer = self._admin.list_consumer_group_offsets(request)[group].result(_ANSWER_SECONDS)
+        return {(tp.topic, tp.partition): tp.offset for tp in answer.topic_partitions}
+
+    @property
+    def _admin(self) -> AdminClient:
+        if self._admin_client is None:
+            raise BrokerError("the broker is not running")
+        return self._admin_client
+
+    def _client_config(self) -> dict[str, Any]:
+        # Until the broker is up every client complains on stderr: only emergencies may.
+        return {
+            "bootstrap.servers": self.bootstrap_servers,
+            "log_level": 0,
+            "broker.address.family": "v4",
+        }
+
+    def _await_partitions(self, topic: str, count: int) -> None:
+        """Created is not yet known everywhere: wait until the broker tells the count itself."""
+        deadline = time.monotonic() + _ANSWER_SECONDS
+        while len(self.partitions(topic)) != count:
+            if time.monotonic() > deadline:
+                raise BrokerError(f"{topic}: not at {count} partitions after {_ANSWER_SECONDS} s")
+            time.sleep(0.05)
+
+
+def _wait(futures: Mapping[Any, Any]) -> None:
+    for future in futures.values():
+        future.result(_ANSWER_SECONDS)
+
+
+def _free_ports(count: int) -> list[int]:
+    sockets = [socket.socket() for _ in range(count)]
+    try:
+        for free in sockets:
+            free.bind(("127.0.0.1", 0))
+        return [free.getsockname()[1] for free in sockets]
+    finally:
+        for free in sockets:
+            free.close()
+
+
+def _docker_can_run() -> bool:
+    """Whether a Docker engine answers and has, or can get, the broker's image."""
+
+    def docker(*args: str, seconds: float) -> bool:
+        try:
+            done = subprocess.run(["docker", *args], capture_output=True, timeout=seconds)
+        except (FileNotFoundError, subprocess.TimeoutExpired):
+            return False
+        return done.returncode == 0
+
+    return docker("ps", seconds=10) and (
+        docker("image", "inspect", _IMAGE, seconds=10) or docker("pull", _IMAGE, seconds=300)
+    )

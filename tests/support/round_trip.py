@@ -1,0 +1,67 @@
+"""Has Flink's own classes read and write checkpoint bytes, without a cluster.
+
+The Java side is `java/RoundTrip*.java` and `java/AllHandles.java`; `flink` is a version like "2.2".
+What Flink says comes back as parsed JSON, in the words of `tests.support.encoder`.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+import tempfile
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from tests.support.jars import classpath
+from tests.support.jdk import compile_java, run_java
+
+Told = dict[str, Any]
+
+_JAVA = Path(__file__).parent / "java"
+_SOURCES = (*_JAVA.glob("RoundTrip*.java"), _JAVA / "AllHandles.java")
+
+
+def load_metadata(flink: str, encoded: Iterable[bytes]) -> list[Told]:
+    """Everything that Flink finds in each `_metadata` file, down to the fields of every handle."""
+    with tempfile.TemporaryDirectory() as directory:
+        records = Path(directory, "records")
+        records.write_bytes(b"".join(struct.pack(">i", len(one)) + one for one in encoded))
+        # Relative handles resolve against a checkpoint that exists.
+        pointer = Path(directory, "chk-1")
+        pointer.mkdir()
+        (pointer / "_metadata").touch()
+        return _run(flink, "RoundTripMetadata", str(records), str(pointer))
+
+
+def restore_sources(flink: str, checkpoints: Iterable[tuple[Path, Sequence[bytes]]]) -> list[Told]:
+    """What Flink restores, per checkpoint directory, of the operators with the given ids.
+
+    By hexadecimal operator id: per subtask the elements of every operator state and the splits of
+    its reader, and the state of the enumerator.
+    """
+    with tempfile.NamedTemporaryFile("w", encoding="utf-8") as requests:
+        for checkpoint, operator_ids in checkpoints:
+            ids = "\t".join(operator_id.hex() for operator_id in operator_ids)
+            requests.write(f"{checkpoint}\t{ids}\n")
+        requests.flush()
+        return _run(flink, "RoundTripSources", requests.name)
+
+
+def write_all_handles(flink: str, metadata_version: int, directory: Path) -> Told:
+    """Flink writes a `_metadata` file with every kind of handle; what it finds on loading it."""
+    (told,) = _run(flink, "AllHandles", "metadata", str(metadata_version), str(directory))
+    return told
+
+
+def checkpoint_properties(flink: str) -> dict[str, Told]:
+    """Java-serialized CheckpointProperties, in hex, by the kind of checkpoint."""
+    (told,) = _run(flink, "AllHandles", "properties")
+    return told
+
+
+def _run(flink: str, main: str, *arguments: str) -> list[Told]:
+    jars = classpath(f"flink-{flink}")
+    classes = compile_java(_SOURCES, jars)
+    told = run_java(main, [classes, *jars], arguments, heap="384m")
+    return [json.loads(line) for line in told.splitlines()]

@@ -1,0 +1,149 @@
+"""A real Spark for the tests: one local session, and streaming queries from Kafka run to their end.
+
+Its Kafka connector comes from the locked jars, so that nothing is resolved at run time. Every query
+writes through Spark's own exactly-once file sink and is read back from there.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+
+from pyspark import SparkConf, SparkContext
+from pyspark.errors import StreamingQueryException
+from pyspark.java_gateway import launch_gateway
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from tests.support.jars import classpath
+from tests.support.jdk import find_jdk
+from tests.support.kafka import Record
+
+_JARS = "spark-4.0.0"
+_QUERY_SECONDS = 180
+_RECORD = "topic STRING, partition INT, offset LONG, value STRING"
+# Small, so that a query takes several micro-batches: a start that were right in batch 0 alone, or
+# wrong from batch 1 on, would show.
+_RECORDS_PER_BATCH = 400
+
+
+class SparkQueryError(RuntimeError):
+    """A streaming query that failed, did not end, or did not write each record it read."""
+
+
+class Spark:
+    """A local Spark session with two threads; a context manager.
+
+    One per process: PySpark keeps its JVM until the interpreter ends.
+    """
+
+    def __init__(self) -> None:
+        self._home = Path(tempfile.mkdtemp(prefix="spark-"))
+        # Spark's launcher takes these from the environment alone; and another Spark that happens
+        # to be installed must not be run in place of the locked one.
+        os.environ.update(JAVA_HOME=str(find_jdk()), SPARK_LOCAL_IP="127.0.0.1")
+        os.environ.pop("SPARK_HOME", None)
+        settings = {
+            "spark.master": "local[2]",
+            "spark.app.name": "tests",
+            "spark.jars": ",".join(map(str, classpath(_JARS))),
+            "spark.driver.memory": "1g",
+            "spark.local.dir": str(self._home / "local"),
+            "spark.sql.warehouse.dir": str(self._home / "warehouse"),
+            "spark.sql.shuffle.partitions": "2",
+            "spark.ui.enabled": "false",
+        }
+        conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
+        # Spark warns at length (what a failed query has to say comes as an exception), and leaves
+        # an `artifacts` directory where it is started.
+        with (self._home / "log").open("wb") as log:
+            gateway = launch_gateway(conf, {"stderr": log, "cwd": self._home})  # type: ignore[no-untyped-call]
+        self._session = SparkSession(SparkContext(conf=conf, gateway=gateway))
+
+    def __enter__(self) -> Spark:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Stop the session and remove its files."""
+        self._session.stop()
+        shutil.rmtree(self._home, ignore_errors=True)
+
+    def read_all(
+        self,
+        bootstrap_servers: str,
+        subscription: Mapping[str, str],
+        checkpoint_dir: Path,
+        *,
+        starting_offsets: str | None = None,
+        stateful: bool = False,
+    ) -> list[Record]:
+        """Run one query over what Kafka holds now; every record in its sink, sorted.
+
+        The sink lies beside the checkpoint directory: a query that is run again adds to it.
+        `subscription` is the source's own option, as `{"subscribe": "orders,payments"}`. Without
+        `starting_offsets` Spark's default holds, `latest`: a query whose checkpoint directory were
+        not heeded would read nothing. A stateful query keeps each record's identity in a state
+        store and passes on those it meets for the first time.
+        """
+        source = (
+            self._session.readStream.format("kafka")
+            .option("kafka.bootstrap.servers", bootstrap_servers)
+            .option("maxOffsetsPerTrigger", str(_RECORDS_PER_BATCH))
+            .options(**subscription)
+        )
+        if starting_offsets is not None:
+            source = source.option("startingOffsets", starting_offsets)
+        records = source.load().selectExpr(
+            "topic", "partition", "offset", "CAST(value AS STRING) AS value"
+        )
+        if stateful:
+            records = records.dropDuplicates(["topic", "partition", "offset"])
+        checkpoint_dir = checkpoint_dir.absolute()
+        sink = checkpoint_dir.with_name(f"{checkpoint_dir.name}-sink")
+        before = len(self._written(sink))
+        query = (
+            records.writeStream.format("json")
+            .option("path", str(sink))
+            .option("checkpointLocation", str(checkpoint_dir))
+            .trigger(availableNow=True)
+            .start()
+        )
+        read = _run(query)
+        written = self._written(sink)
+        # Without this a stateful query would hide a record that it read twice.
+        if len(written) - before != read:
+            raise SparkQueryError(
+                f"the query read {read} records and wrote {len(written) - before}"
+            )
+        return written
+
+    def _written(self, sink: Path) -> list[Record]:
+        """What a query's file sink has committed."""
+        if not sink.exists():
+            return []
+        rows = self._session.read.schema(_RECORD).json(str(sink)).collect()
+        return sorted((row.topic, row.partition, row.offset, row.value) for row in rows)
+
+
+def _run(query: StreamingQuery) -> int:
+    """Wait for the end of a query; how many records it read from its source."""
+    try:
+        if not query.awaitTermination(_QUERY_SECONDS):
+            raise SparkQueryError(f"the query has not ended after {_QUERY_SECONDS} s")
+    except StreamingQueryException as error:
+        raise SparkQueryError(str(error)) from error
+    finally:
+        query.stop()
+    return sum(progress["numInputRows"] for progress in query.recentProgress)

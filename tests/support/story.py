@@ -1,0 +1,253 @@
+"""The whole way of a migration on the real systems: Kafka, Flink, our command, Spark.
+
+`hand_over` lets a Flink job read some records and takes its savepoint while Kafka goes on growing;
+`go_on` has a Spark query read on from what `migrate to-spark` said, and accounts for every record.
+The mission test asserts what `make demo` tells.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+
+from tests.support.flink import run_mission
+from tests.support.kafka import Broker, Record
+from tests.support.spark import Spark
+
+TopicPartition = tuple[str, int]
+# Partition -> (log start offset, log end offset)
+Watermarks = dict[TopicPartition, tuple[int, int]]
+
+_COMMAND_SECONDS = 120
+# How much lands in every partition after the job has stopped.
+_LATE_RECORDS = 50
+
+
+class Progress(Enum):
+    """How far the Flink job came in a partition."""
+
+    UNTOUCHED = "untouched"
+    PARTLY_READ = "partly read"
+    FULLY_READ = "fully read"
+    ADDED_LATER = "added later"
+
+
+@dataclass(frozen=True, slots=True)
+class Mode:
+    """How a Spark query takes over: what it is given, and whether it keeps state."""
+
+    start: str
+    stateful: bool
+
+    def __str__(self) -> str:
+        return f"{'stateful' if self.stateful else 'stateless'} query, {self.start}"
+
+
+STARTING_OFFSETS = "startingOffsets"
+SEED = "seeded checkpointLocation"
+MODES = [Mode(start, stateful) for start in (STARTING_OFFSETS, SEED) for stateful in (False, True)]
+
+
+@dataclass(frozen=True, slots=True)
+class Handover:
+    """What Flink left behind, and what is in Kafka by the time Spark takes over.
+
+    `processed` is what Flink's own exactly-once sink committed; `truth` is every record that a
+    plain consumer reads from Kafka. Neither has passed through our decoder.
+    """
+
+    bootstrap_servers: str
+    topics: tuple[str, ...]
+    savepoint: Path
+    processed: list[Record]
+    truth: list[Record]
+    at_stop: Watermarks
+
+    def partitions(self) -> list[TopicPartition]:
+        """Every partition that holds records now."""
+        return sorted({(topic, partition) for topic, partition, _, _ in self.truth})
+
+    def progress(self, partition: TopicPartition) -> tuple[Progress, int]:
+        """How far Flink came, by its sink and the broker, and the log start offset it met."""
+        if partition not in self.at_stop:
+            return Progress.ADDED_LATER, 0
+        log_start, log_end = self.at_stop[partition]
+        count = sum((topic, number) == partition for topic, number, _, _ in self.processed)
+        if count == 0:
+            return Progress.UNTOUCHED, log_start
+        if count < log_end - log_start:
+            return Progress.PARTLY_READ, log_start
+        return Progress.FULLY_READ, log_start
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """One partition's records, counted."""
+
+    topic: str
+    partition: int
+    in_kafka: int
+    by_flink: int
+    by_spark: int
+    lost: int
+    repeated: int
+
+
+class CommandError(RuntimeError):
+    """A command of ours that did not exit with 0."""
+
+
+def hand_over(
+    flink_version: str, broker: Broker, workdir: Path, say: Callable[[str], None]
+) -> Handover:
+    """Produce, let Flink read some and stop it with a savepoint; then produce more.
+
+    The broker must be new: the topics are made here.
+    """
+    orders, payments = topics = ("orders", "payments")
+    broker.create_topic(orders, 5)
+    broker.create_topic(payments, 2)
+    for partition, count in {
+        (orders, 0): 600,
+        (orders, 1): 650,
+        (orders, 2): 60,
+        (orders, 4): 30,
+        (payments, 0): 600,
+        (payments, 1): 80,
+    }.items():
+        _produce(broker, partition, 0, count)
+    # Aged out before the job is there: a part of what it will read, and all it could have read.
+    broker.delete_records(orders, 1, before=50)
+    broker.delete_records(orders, 4, before=30)
+    say(f"Kafka holds {_total(_watermarks(broker, topics))} records in {orders} and {payments}.")
+
+    mission = run_mission(
+        version=flink_version,
+        bootstrap_servers=broker.bootstrap_servers,
+        topics=topics,
+        until={
+            (orders, 0): 100,
+            (orders, 1): 100,
+            (orders, 2): 60,
+            (payments, 0): 100,
+            (payments, 1): 80,
+        },
+        savepoint_dir=workdir / "savepoints",
+        sink_dir=workdir / "flink-sink",
+    )
+    say(f"Flink {flink_version} processed {len(mission.committed)} of them and was stopped with")
+    say(f"savepoint {mission.savepoint}")
+
+    at_stop = _watermarks(broker, topics)
+    broker.add_partitions(orders, 6)
+    for partition, (_, log_end) in _watermarks(broker, topics).items():
+        _produce(broker, partition, log_end, _LATE_RECORDS)
+    truth = [record for topic in topics for record in broker.records(topic)]
+    say(f"Since then {orders} has got a sixth partition, and every partition {_LATE_RECORDS} more")
+    say(f"records: Kafka holds {len(truth)}.")
+    return Handover(
+        bootstrap_servers=broker.bootstrap_servers,
+        topics=topics,
+        savepoint=mission.savepoint,
+        processed=mission.committed,
+        truth=truth,
+        at_stop=at_stop,
+    )
+
+
+def go_on(
+    handover: Handover, spark: Spark, mode: Mode, workdir: Path, say: Callable[[str], None]
+) -> list[Account]:
+    """Ask `migrate to-spark` where to start, and have a Spark query read on from there."""
+    checkpoint_dir = Path(tempfile.mkdtemp(prefix="query-", dir=workdir)) / "checkpoint"
+    arguments = ["to-spark", str(handover.savepoint)]
+    arguments += ["--bootstrap-servers", handover.bootstrap_servers]
+    starting_offsets = None
+    if mode.start == STARTING_OFFSETS:
+        starting_offsets = migrate(*arguments, say=say)
+    else:
+        migrate(*arguments, "--checkpoint-dir", str(checkpoint_dir), say=say)
+    records = spark.read_all(
+        handover.bootstrap_servers,
+        {"subscribe": ",".join(handover.topics)},
+        checkpoint_dir,
+        starting_offsets=starting_offsets,
+        stateful=mode.stateful,
+    )
+    return account(handover, records)
+
+
+def migrate(*arguments: str, say: Callable[[str], None]) -> str:
+    """Run our command as its user would; what it wrote to stdout."""
+    say(f"$ migrate {' '.join(arguments)}")
+    done = subprocess.run(
+        [Path(sys.executable).with_name("migrate"), *arguments],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=_COMMAND_SECONDS,
+        check=False,
+    )
+    if done.returncode:
+        raise CommandError(f"migrate {arguments[0]}: exit code {done.returncode}\n{done.stderr}")
+    for line in (done.stderr + done.stdout).splitlines():
+        say(line)
+    return done.stdout
+
+
+def account(handover: Handover, read_on: Iterable[Record]) -> list[Account]:
+    """Flink's and Spark's records together against what is in Kafka, by partition.
+
+    A record counts by its topic, partition, offset and value: one that no Kafka consumer finds
+    there is as wrong as one that was processed twice.
+    """
+    truth, flink, spark = Counter(handover.truth), Counter(handover.processed), Counter(read_on)
+    processed = flink + spark
+    in_kafka, by_flink, by_spark, lost, repeated = (
+        _by_partition(records)
+        for records in (truth, flink, spark, truth - processed, processed - truth)
+    )
+    partitions = sorted({*in_kafka, *by_flink, *by_spark})
+    return [
+        Account(
+            topic=partition[0],
+            partition=partition[1],
+            in_kafka=in_kafka[partition],
+            by_flink=by_flink[partition],
+            by_spark=by_spark[partition],
+            lost=lost[partition],
+            repeated=repeated[partition],
+        )
+        for partition in partitions
+    ]
+
+
+def _by_partition(records: Counter[Record]) -> Counter[TopicPartition]:
+    counts: Counter[TopicPartition] = Counter()
+    for (topic, partition, _, _), count in records.items():
+        counts[topic, partition] += count
+    return counts
+
+
+def _produce(broker: Broker, partition: TopicPartition, first: int, count: int) -> None:
+    topic, number = partition
+    values = [f"{topic}/{number} record {n}" for n in range(first, first + count)]
+    broker.produce(topic, number, values)
+
+
+def _watermarks(broker: Broker, topics: Iterable[str]) -> Watermarks:
+    return {
+        (topic, partition): bounds
+        for topic in topics
+        for partition, bounds in broker.watermarks(topic).items()
+    }
+
+
+def _total(watermarks: Watermarks) -> int:
+    return sum(log_end - log_start for log_start, log_end in watermarks.values())

@@ -1,0 +1,296 @@
+"""Whole checkpoints of jobs with KafkaSources: metadata, state files, and the facts they hold."""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
+
+from hypothesis import strategies as st
+
+from tests.support.encoder import (
+    ASSIGNED,
+    COMMITTED,
+    EARLIEST,
+    LATEST,
+    MIGRATED,
+    NO_STOPPING_OFFSET,
+    READER_STATE,
+    UNASSIGNED,
+    BroadcastState,
+    ByteStreamHandle,
+    DistributionMode,
+    EnumeratorSplit,
+    FileHandle,
+    FileMergingOperatorHandle,
+    KafkaSplit,
+    ListState,
+    Metadata,
+    Operator,
+    OperatorHandle,
+    PartitionableHandle,
+    RelativeFileHandle,
+    SegmentHandle,
+    StateOffsets,
+    Subtask,
+    encode_coordinator,
+    encode_enumerator,
+    encode_metadata,
+    encode_operator_state_stream,
+    encode_reader_element,
+    encode_split,
+)
+from tests.support.strategies.dialect import EVERYTHING, Dialect
+from tests.support.strategies.metadata import operator_ids, operator_names, operator_tuples
+from tests.support.strategies.primitives import (
+    HIGHEST_INT,
+    HIGHEST_LONG,
+    MAX_PARALLELISM,
+    blobs,
+    names,
+    texts,
+    tuples_of,
+)
+
+CHECKPOINT = "chk-7"
+
+topics = st.text(string.ascii_letters + string.digits + "._-", min_size=1, max_size=249).filter(
+    lambda name: name not in (".", "..")
+)
+_positions = st.integers(0, HIGHEST_LONG)
+_stopping_offsets = st.sampled_from((NO_STOPPING_OFFSET, LATEST, COMMITTED)) | _positions
+_source_ids = st.lists(operator_ids, min_size=1, max_size=2, unique=True)
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaSourceFacts:
+    """What a KafkaSource holds: its readers' splits, by subtask, and its enumerator's state.
+
+    What the enumerator's version has no room for is as it was drawn, not as it can be read back.
+    """
+
+    operator_id: bytes
+    reader_splits: tuple[tuple[int, KafkaSplit], ...]
+    enumerator_version: int
+    enumerator_splits: tuple[EnumeratorSplit, ...]
+    initial_discovery_finished: bool
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaCheckpoint:
+    """A checkpoint: its metadata, its state files by path below the job's directory, and the facts
+    about each of its Kafka sources."""
+
+    version: int
+    metadata: Metadata
+    files: dict[str, bytes]
+    sources: tuple[KafkaSourceFacts, ...]
+
+    def store(self, job_directory: Path, properties: bytes = b"") -> Path:
+        """Write the metadata and the state files; the directory of the checkpoint."""
+        checkpoint = job_directory / CHECKPOINT
+        checkpoint.mkdir(parents=True)
+        encoded = encode_metadata(self.metadata, self.version, properties)
+        (checkpoint / "_metadata").write_bytes(encoded)
+        for path, data in self.files.items():
+            file = job_directory / path
+            file.parent.mkdir(exist_ok=True)
+            file.write_bytes(data)
+        return checkpoint
+
+
+@dataclass(slots=True)
+class _Files:
+    """The state files of one checkpoint as they come up, and the URI of the job's directory."""
+
+    job_uri: str
+    contents: dict[str, bytes] = field(default_factory=dict)
+
+    def add(self, path: str, data: bytes) -> str:
+        """Keep a file; its URI."""
+        self.contents[path] = data
+        return f"{self.job_uri}/{path}"
+
+
+@st.composite
+def kafka_checkpoints(
+    draw: st.DrawFn, version: int, job_uri: str, dialect: Dialect = EVERYTHING
+) -> KafkaCheckpoint:
+    """Checkpoints, of version 3 or later, of jobs with KafkaSources among other operators.
+
+    The readers' states lie inline, in files and in segments of files, compressed or not; files
+    outside the checkpoint's own directory are named by absolute URIs below `job_uri`.
+    """
+    files = _Files(job_uri)
+    source_ids = draw(_source_ids)
+    drawn = [_kafka_source(draw, source_id, version, dialect, files) for source_id in source_ids]
+    others = draw(operator_tuples(version, dialect, 2))
+    every_operator = draw(
+        st.permutations(
+            [
+                *(operator for operator, _ in drawn),
+                *(other for other in others if other.operator_id not in source_ids),
+            ]
+        )
+    )
+    return KafkaCheckpoint(
+        version,
+        Metadata(draw(_positions), tuple(every_operator)),
+        files.contents,
+        tuple(facts for _, facts in drawn),
+    )
+
+
+@cache
+def kafka_splits(dialect: Dialect = EVERYTHING) -> st.SearchStrategy[list[KafkaSplit]]:
+    """Splits of a few topics, each topic-partition once."""
+    few_topics = st.lists(topics, min_size=1, max_size=3)
+    return few_topics.flatmap(
+        lambda some: st.lists(
+            st.builds(
+                KafkaSplit,
+                st.sampled_from(some),
+                st.integers(0, 9) | st.integers(0, HIGHEST_INT),
+                _starting_offsets(dialect),
+                _stopping_offsets,
+            ),
+            max_size=8,
+            unique_by=lambda split: (split.topic, split.partition),
+        )
+    )
+
+
+@cache
+def _starting_offsets(dialect: Dialect) -> st.SearchStrategy[int]:
+    markers = (EARLIEST, LATEST, COMMITTED, *((MIGRATED,) if dialect.migrated_splits else ()))
+    return st.sampled_from(markers) | _positions
+
+
+def _kafka_source(
+    draw: st.DrawFn, operator_id: bytes, version: int, dialect: Dialect, files: _Files
+) -> tuple[Operator, KafkaSourceFacts]:
+    parallelism = draw(st.integers(1, 4))
+    splits = draw(kafka_splits(dialect))
+    # None for a split that was read to its end, or never assigned.
+    readers = [draw(st.none() | st.integers(0, parallelism - 1)) for _ in splits]
+    held_by = {
+        subtask: [split for split, reader in zip(splits, readers, strict=True) if reader == subtask]
+        for subtask in range(parallelism)
+    }
+    subtasks = tuple(
+        _reader_subtask(draw, subtask, held, dialect, files) for subtask, held in held_by.items()
+    )
+    facts = KafkaSourceFacts(
+        operator_id,
+        reader_splits=tuple(
+            (subtask, split) for subtask, held in held_by.items() for split in held
+        ),
+        enumerator_version=draw(st.sampled_from(dialect.enumerator_versions)),
+        enumerator_splits=tuple(
+            _enumerator_split(draw, split, reader, dialect)
+            for split, reader in zip(splits, readers, strict=True)
+        ),
+        initial_discovery_finished=draw(st.booleans()),
+    )
+    optional_names = operator_names(version)
+    operator = Operator(
+        operator_id,
+        parallelism,
+        max_parallelism=draw(st.integers(parallelism, MAX_PARALLELISM)),
+        name=draw(optional_names),
+        uid=draw(optional_names),
+        coordinator=ByteStreamHandle(draw(texts), _coordinator(draw, facts)),
+        subtasks=subtasks,
+    )
+    return operator, facts
+
+
+def _enumerator_split(
+    draw: st.DrawFn, split: KafkaSplit, reader: int | None, dialect: Dialect
+) -> EnumeratorSplit:
+    if reader is None:
+        return EnumeratorSplit(split, draw(st.sampled_from((ASSIGNED, UNASSIGNED))))
+    # The enumerator keeps where the split started, not where its reader has got to.
+    initial = replace(split, starting_offset=draw(_starting_offsets(dialect)))
+    return EnumeratorSplit(initial, ASSIGNED, reader)
+
+
+def _coordinator(draw: st.DrawFn, facts: KafkaSourceFacts) -> bytes:
+    version = draw(st.sampled_from((0, 1)))
+    enumerator = encode_enumerator(
+        facts.enumerator_version, facts.enumerator_splits, facts.initial_discovery_finished
+    )
+    tracker = draw(blobs) if version == 0 else b""
+    return encode_coordinator(version, facts.enumerator_version, enumerator, tracker)
+
+
+def _reader_subtask(
+    draw: st.DrawFn, index: int, splits: Sequence[KafkaSplit], dialect: Dialect, files: _Files
+) -> Subtask:
+    if not splits and draw(st.booleans()):
+        return Subtask(index, finished=draw(st.booleans()))
+    proxy_version = draw(st.sampled_from(dialect.proxy_versions))
+    stream, offsets = encode_operator_state_stream(
+        proxy_version,
+        proxy_version >= 6 and draw(st.booleans()),
+        draw(st.permutations([_reader_state(splits), *draw(_other_list_states)])),
+        draw(_broadcast_states) if proxy_version >= 3 else (),
+    )
+    # Flink writes the states of a handle in the order of a hash map.
+    states = tuple(draw(st.permutations(offsets)))
+    return Subtask(index, managed_operator=_place(draw, states, stream, dialect, files))
+
+
+def _reader_state(splits: Sequence[KafkaSplit]) -> ListState:
+    encoded = (
+        encode_split(split.topic, split.partition, split.starting_offset, split.stopping_offset)
+        for split in splits
+    )
+    elements = tuple(map(encode_reader_element, encoded))
+    return ListState(READER_STATE, DistributionMode.SPLIT_DISTRIBUTE, elements)
+
+
+_other_list_states = tuples_of(
+    st.builds(
+        ListState,
+        texts.map("list {}".format),
+        st.sampled_from((DistributionMode.SPLIT_DISTRIBUTE, DistributionMode.UNION)),
+        tuples_of(blobs),
+    ),
+    unique_by=lambda state: state.name,
+)
+_broadcast_states = tuples_of(
+    st.builds(BroadcastState, texts.map("broadcast {}".format), tuples_of(st.tuples(blobs, blobs))),
+    max_size=1,
+)
+
+
+def _place(
+    draw: st.DrawFn,
+    states: tuple[StateOffsets, ...],
+    stream: bytes,
+    dialect: Dialect,
+    files: _Files,
+) -> OperatorHandle:
+    places = ["inline", "relative", "absolute"]
+    if dialect.newest_handle >= 17:
+        places.append("segment")
+    name = f"state-{len(files.contents)}"
+    match draw(st.sampled_from(places)):
+        case "inline":
+            return PartitionableHandle(states, ByteStreamHandle(draw(texts), stream))
+        case "relative":
+            files.add(f"{CHECKPOINT}/{name}", stream)
+            return PartitionableHandle(states, RelativeFileHandle(name, len(stream)))
+        case "absolute":
+            uri = files.add(f"shared/{name}", stream)
+            return PartitionableHandle(states, FileHandle(uri, len(stream)))
+        case _:
+            before, after = draw(blobs), draw(blobs)
+            uri = files.add(f"taskowned/{name}", before + stream + after)
+            segment = SegmentHandle(uri, len(before), len(stream), 0, draw(names))
+            return FileMergingOperatorHandle(
+                states, f"{files.job_uri}/taskowned", f"{files.job_uri}/shared", False, segment
+            )

@@ -1,0 +1,337 @@
+"""The command contract: streams, exit codes, errors."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from migrate.report.inspection import json_schema
+from tests.golden.test_decoding import golden
+from tests.support.checkpoints import (
+    SourceState,
+    in_flight_operator,
+    source_operator,
+    splits,
+    write_checkpoint,
+    write_source,
+)
+from tests.support.command import migrate
+from tests.support.encoder import EARLIEST, LATEST, KafkaSplit
+
+ROOT = Path(__file__).parents[2]
+SCHEMA = ROOT / "docs/schemas/inspect.schema.json"
+
+
+# -- inspect ------------------------------------------------------------------------------------
+
+
+def test_the_schema_in_the_docs_is_the_one_of_the_models() -> None:
+    assert json.loads(SCHEMA.read_text()) == json_schema()
+
+
+@pytest.mark.parametrize("name", ["1.15/retained", "1.20/unaligned", "2.2/two-sources"])
+def test_inspect_json_is_what_the_schema_says(name: str) -> None:
+    result = migrate("inspect", golden(name), "--format", "json")
+    assert (result.code, result.stderr) == (0, "")
+    report = json.loads(result.stdout)
+    schema = json.loads(SCHEMA.read_text())
+    jsonschema.Draft202012Validator.check_schema(schema)
+    jsonschema.validate(report, schema, jsonschema.Draft202012Validator)
+    assert report["sources"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda report: report["sources"][0]["positions"][0].update(state="next", next_offset=None),
+        lambda report: report["sources"][0]["positions"][0].update(state="latest", next_offset=5),
+        lambda report: report["sources"][0]["positions"][0].update(topic="no such topic"),
+        lambda report: report["sources"][0].update(operator_id="xyz"),
+        lambda report: report["checkpoint"].pop("stop"),
+    ],
+)
+def test_the_schema_refuses_what_the_contract_does(
+    change: Callable[[dict[str, Any]], None],
+) -> None:
+    report = json.loads(migrate("inspect", golden("2.2/retained"), "--format", "json").stdout)
+    change(report)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(report, json_schema(), jsonschema.Draft202012Validator)
+
+
+def test_inspect_csv_has_a_row_for_each_position() -> None:
+    result = migrate("inspect", golden("2.2/retained"), "--format", "csv")
+    rows = list(csv.DictReader(io.StringIO(result.stdout)))
+    assert [(row["topic"], row["partition"], row["state"]) for row in rows] == [
+        ("orders", "0", "next"),
+        ("orders", "1", "next"),
+        ("orders", "2", "earliest"),
+        ("payments", "0", "next"),
+        ("payments", "1", "next"),
+    ]
+    assert rows[2]["next_offset"] == ""
+
+
+def test_inspect_shows_a_table_to_people(tmp_path: Path) -> None:
+    result = migrate("inspect", golden("1.20/unaligned"))
+    assert result.code == 0
+    assert "in-flight-records" in result.stdout
+    assert "orders" in result.stdout
+    assert "\x1b" not in result.stdout  # not a terminal
+
+
+def test_names_from_a_checkpoint_are_shown_and_not_obeyed(tmp_path: Path) -> None:
+    hostile = "[red]\x1b[2J\x07 [/nothing]"
+    operator = source_operator(SourceState({0: splits("t", [1])}, uid=hostile))
+    result = migrate("inspect", write_checkpoint(tmp_path / "chk-7", operator, version=6))
+    assert result.code == 0
+    assert "\x1b" not in result.stdout
+    assert "[red]\\x1b[2J\\x07 [/nothing]" in result.stdout
+
+
+def test_list_shows_the_complete_checkpoints_of_a_job(tmp_path: Path) -> None:
+    operator = source_operator(SourceState({0: splits("t", [1])}))
+    for number in (9, 10):
+        write_checkpoint(tmp_path / f"chk-{number}", operator, checkpoint_id=number)
+    (tmp_path / "chk-11").mkdir()
+    result = migrate("inspect", tmp_path, "--list", "--format", "json")
+    assert [listed["id"] for listed in json.loads(result.stdout)] == [9, 10]
+
+
+# -- to-spark without a broker ------------------------------------------------------------------
+
+
+def test_to_spark_prints_exactly_the_starting_offsets(tmp_path: Path) -> None:
+    readers = {0: [KafkaSplit("t", 10, 5), KafkaSplit("t", 9, 4)], 1: splits("a", [1])}
+    result = migrate("to-spark", write_source(tmp_path / "chk-7", readers))
+    assert (result.code, result.stdout) == (0, '{"a":{"0":1},"t":{"9":4,"10":5}}\n')
+    assert "no broker was asked" in result.stderr
+
+
+def test_to_spark_writes_a_seed(tmp_path: Path) -> None:
+    chk = write_source(tmp_path / "chk-7", {0: splits("t", [3, 4])})
+    seed = tmp_path / "new" / "seed"
+    result = migrate("to-spark", chk, "--checkpoint-dir", seed)
+    assert result.code == 0
+    assert sorted(str(path.relative_to(seed)) for path in seed.rglob("*") if path.is_file()) == [
+        "metadata",
+        "sources/0/0",
+    ]
+    written = (seed / "sources/0/0").read_bytes()
+    assert written == b"\0v1\n" + result.stdout.strip().encode()
+    assert list(json.loads((seed / "metadata").read_text())) == ["id"]
+    assert [path.name for path in seed.parent.iterdir()] == ["seed"]
+
+
+@pytest.mark.parametrize("content", ["metadata", "offsets", "anything"])
+def test_a_directory_that_holds_something_is_never_written_into(
+    tmp_path: Path, content: str
+) -> None:
+    chk = write_source(tmp_path / "chk-7", {0: splits("t", [3])})
+    taken = tmp_path / "taken"
+    taken.mkdir()
+    (taken / content).write_text("theirs")
+    result = migrate("to-spark", chk, "--checkpoint-dir", taken)
+    assert (result.code, result.stdout) == (4, "")
+    assert [path.name for path in taken.iterdir()] == [content]
+    assert (taken / content).read_text() == "theirs"
+
+
+def test_an_empty_directory_may_be_seeded(tmp_path: Path) -> None:
+    chk = write_source(tmp_path / "chk-7", {0: splits("t", [3])})
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    assert migrate("to-spark", chk, "--checkpoint-dir", empty).code == 0
+    assert (empty / "sources/0/0").exists()
+
+
+def _earliest(directory: Path) -> Path:
+    return write_source(directory, {0: splits("t", [EARLIEST])})
+
+
+def _latest(directory: Path) -> Path:
+    return write_source(directory, {0: splits("t", [LATEST])})
+
+
+def _in_flight(directory: Path) -> Path:
+    operator = source_operator(SourceState({0: splits("t", [1])}))
+    return write_checkpoint(directory, operator, in_flight_operator(99))
+
+
+def _twice(directory: Path) -> Path:
+    readers = {0: splits("t", [1]), 1: splits("t", [2])}
+    return write_checkpoint(directory, source_operator(SourceState(readers, entries=[])))
+
+
+def _damaged(directory: Path) -> Path:
+    """A reader holds it twice, and so does the enumerator, which Flink's cannot."""
+    return write_source(directory, {0: splits("t", [1]), 1: splits("t", [1])})
+
+
+def _disagree(directory: Path) -> Path:
+    other = SourceState({0: splits("t", [2])}, operator_id=bytes(range(16, 32)))
+    mine = SourceState({0: splits("t", [1])})
+    return write_checkpoint(directory, source_operator(mine), source_operator(other))
+
+
+@pytest.mark.parametrize(
+    ("write", "says"),
+    [
+        (_earliest, "add --bootstrap-servers HOST:PORT"),
+        (_latest, "take"),
+        (_in_flight, "99 bytes of records"),
+        (_twice, "[1, 2]"),
+        (_damaged, "damaged"),
+        (_disagree, "choose one with --source"),
+    ],
+)
+def test_what_is_unsafe_is_refused_and_nothing_written(
+    tmp_path: Path, write: Callable[[Path], Path], says: str
+) -> None:
+    seed = tmp_path / "seed"
+    result = migrate("to-spark", write(tmp_path / "chk-7"), "--checkpoint-dir", seed)
+    assert (result.code, result.stdout) == (4, "")
+    assert says in result.stderr
+    assert "nothing was written" in result.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["chk-7"]
+
+
+def test_an_earlier_checkpoint_of_a_job_that_ran_on_needs_a_flag(tmp_path: Path) -> None:
+    chk = write_source(tmp_path / "chk-7", {0: splits("t", [1])})
+    newer = source_operator(SourceState({0: splits("t", [2])}))
+    write_checkpoint(tmp_path / "chk-8", newer, checkpoint_id=8)
+    refused = migrate("to-spark", chk)
+    assert (refused.code, refused.stdout) == (4, "")
+    assert "--allow-ran-on" in refused.stderr
+    allowed = migrate("to-spark", chk, "--allow-ran-on")
+    assert (allowed.code, allowed.stdout) == (0, '{"t":{"0":1}}\n')
+    newest = migrate("to-spark", tmp_path)
+    assert (newest.code, newest.stdout) == (0, '{"t":{"0":2}}\n')
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--source", "nothing-like-it"),
+        ("--source-group", "needs-a-broker"),
+        ("--format", "sql"),
+        ("-X", "no-value", "-b", "127.0.0.1:1"),
+        ("-X", "no.such.property=1", "-b", "127.0.0.1:1"),
+        ("--kafka-config", "/no/such/file"),
+    ],
+)
+def test_wrong_usage_is_exit_2(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    chk = write_source(tmp_path / "chk-7", {0: splits("t", [1])})
+    result = migrate("to-spark", chk, *arguments)
+    assert (result.code, result.stdout) == (2, "")
+    assert "Traceback" not in result.stderr
+
+
+@pytest.mark.slow  # it waits for the broker as long as the command does
+def test_a_broker_that_is_not_there_is_exit_6(tmp_path: Path) -> None:
+    chk = write_source(tmp_path / "chk-7", {0: splits("t", [1])})
+    seed = tmp_path / "seed"
+    result = migrate("to-spark", chk, "-b", "127.0.0.1:1", "--checkpoint-dir", seed)
+    assert (result.code, result.stdout) == (6, "")
+    assert result.stderr.splitlines()[-1].startswith("migrate: no broker answered at 127.0.0.1:1")
+    assert len(result.stderr.splitlines()) == 1
+    assert not seed.exists()
+
+
+# -- input that cannot be read ------------------------------------------------------------------
+
+
+def _missing(directory: Path) -> Path:
+    return directory / "nothing"
+
+
+def _no_metadata(directory: Path) -> Path:
+    (directory / "chk-3").mkdir()
+    return directory / "chk-3"
+
+
+def _foreign(directory: Path) -> Path:
+    (directory / "_metadata").write_bytes(b"PAR1 is not a checkpoint")
+    return directory
+
+
+def _empty(directory: Path) -> Path:
+    (directory / "_metadata").write_bytes(b"")
+    return directory
+
+
+def _truncated(directory: Path) -> Path:
+    whole = (golden("2.2/retained") / "_metadata").read_bytes()
+    (directory / "_metadata").write_bytes(whole[: len(whole) // 2])
+    return directory
+
+
+def _newer(directory: Path) -> Path:
+    whole = (golden("2.2/retained") / "_metadata").read_bytes()
+    (directory / "_metadata").write_bytes(whole[:4] + (7).to_bytes(4, "big") + whole[8:])
+    return directory
+
+
+def _trailing(directory: Path) -> Path:
+    whole = (golden("2.2/retained") / "_metadata").read_bytes()
+    (directory / "_metadata").write_bytes(whole + b"\0")
+    return directory
+
+
+def _state_file_gone(directory: Path) -> Path:
+    whole = golden("1.20/retained-files") / "_metadata"
+    (directory / "_metadata").write_bytes(whole.read_bytes())
+    return directory
+
+
+def _in_an_object_store(directory: Path) -> str:
+    return "s3://bucket/flink/checkpoints/chk-1"
+
+
+@pytest.mark.parametrize("command", ["inspect", "to-spark"])
+@pytest.mark.parametrize(
+    ("write", "says"),
+    [
+        (_missing, "no such file or directory"),
+        (_no_metadata, "not a complete checkpoint"),
+        (_foreign, "not a Flink checkpoint"),
+        (_empty, "not a Flink checkpoint"),
+        (_truncated, "at byte"),
+        (_newer, "metadata version 7"),
+        (_trailing, "left over"),
+        (_state_file_gone, "is missing; tried"),
+        (_in_an_object_store, "s3"),
+    ],
+)
+def test_unreadable_input_is_one_clear_line_and_exit_3(
+    tmp_path: Path, write: Callable[[Path], Path | str], says: str, command: str
+) -> None:
+    result = migrate(command, write(tmp_path))
+    assert (result.code, result.stdout) == (3, "")
+    (line,) = result.stderr.splitlines()
+    assert line.startswith("migrate: ")
+    assert says in line
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_file_that_may_not_be_read_is_exit_3(tmp_path: Path) -> None:
+    chk = write_source(tmp_path / "chk-7", {0: splits("t", [1])})
+    (chk / "_metadata").chmod(0)
+    result = migrate("inspect", chk)
+    assert result.code == 3
+    assert "Permission denied" in result.stderr
+
+
+def test_a_file_where_a_directory_belongs_is_exit_3(tmp_path: Path) -> None:
+    (tmp_path / "chk-1").mkdir()
+    (tmp_path / "chk-1" / "_metadata").mkdir()
+    result = migrate("inspect", tmp_path / "chk-1")
+    assert (result.code, len(result.stderr.splitlines())) == (3, 1)

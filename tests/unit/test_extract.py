@@ -1,0 +1,257 @@
+"""Reader state and enumerator state merged into positions: SEMANTICS A 3 to 6, 12 to 15.
+
+The bytes come from the encoder that Flink's own classes confirm; the same traps on checkpoints of
+real jobs are in tests/golden.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from decoder import read_checkpoint
+from migrate.extract import Extraction, Severity, extract
+from migrate.positions import Marker, Position, PositionState
+from tests.support.checkpoints import (
+    SourceState,
+    in_flight_operator,
+    operator_with_elements,
+    source_operator,
+    splits,
+    write_checkpoint,
+)
+from tests.support.encoder import (
+    ASSIGNED,
+    COMMITTED,
+    EARLIEST,
+    LATEST,
+    MIGRATED,
+    NO_STOPPING_OFFSET,
+    UNASSIGNED,
+    EnumeratorSplit,
+    KafkaSplit,
+    encode_coordinator,
+    encode_enumerator,
+    encode_reader_element,
+    encode_split,
+)
+
+
+def _extract(tmp_path: Path, state: SourceState) -> Extraction:
+    return extract(read_checkpoint(write_checkpoint(tmp_path / "chk-7", source_operator(state))))
+
+
+def _only_position(tmp_path: Path, state: SourceState) -> Position:
+    (source,) = _extract(tmp_path, state).sources
+    (position,) = source.positions
+    return position
+
+
+def _codes(extraction: Extraction) -> dict[str, Severity]:
+    return {finding.code: finding.severity for finding in extraction.findings}
+
+
+def test_a_readers_offset_is_the_next_to_read(tmp_path: Path) -> None:
+    position = _only_position(tmp_path, SourceState({0: [], 1: [KafkaSplit("orders", 0, 1000)]}))
+    assert position.state is PositionState.NEXT
+    assert (position.start, position.next_offset, position.subtask) == (1000, 1000, 1)
+
+
+@pytest.mark.parametrize(
+    ("stored", "state", "start"),
+    [
+        (EARLIEST, PositionState.EARLIEST, Marker.EARLIEST),
+        (LATEST, PositionState.LATEST, Marker.LATEST),
+        (COMMITTED, PositionState.COMMITTED, Marker.COMMITTED),
+        (MIGRATED, PositionState.UNRESOLVED, None),
+    ],
+)
+def test_markers_stay_until_a_splits_first_record(
+    tmp_path: Path, stored: int, state: PositionState, start: Marker | None
+) -> None:
+    position = _only_position(tmp_path, SourceState({0: [KafkaSplit("orders", 0, stored)]}))
+    assert (position.state, position.start, position.next_offset) == (state, start, None)
+
+
+def test_reader_splits_win_over_the_enumerators_first_start(tmp_path: Path) -> None:
+    entry = EnumeratorSplit(KafkaSplit("orders", 0, EARLIEST), ASSIGNED)
+    position = _only_position(
+        tmp_path, SourceState({0: [KafkaSplit("orders", 0, 40)]}, entries=[entry])
+    )
+    assert (position.state, position.next_offset) == (PositionState.NEXT, 40)
+
+
+@pytest.mark.parametrize(
+    ("start", "stop", "next_offset"),
+    [
+        (EARLIEST, 100, 100),
+        (20, 100, 100),
+        (150, 100, 150),  # it started beyond its stop, and read nothing
+        (0, 0, 0),
+        (LATEST, 100, None),  # where 'latest' was then may lie beyond the stop
+        (COMMITTED, 100, None),
+        (MIGRATED, 100, None),
+        (20, LATEST, None),
+        (20, COMMITTED, None),
+        (20, NO_STOPPING_OFFSET, None),
+    ],
+)
+def test_a_bounded_split_that_finished_has_vanished_from_its_reader(
+    tmp_path: Path, start: int, stop: int, next_offset: int | None
+) -> None:
+    entry = EnumeratorSplit(KafkaSplit("orders", 0, start, stop), ASSIGNED)
+    position = _only_position(tmp_path, SourceState({0: []}, entries=[entry]))
+    expected = PositionState.UNRESOLVED if next_offset is None else PositionState.FINISHED
+    assert (position.state, position.next_offset) == (expected, next_offset)
+    assert position.subtask is None
+    assert position.stopping_offset == (None if stop == NO_STOPPING_OFFSET else stop)
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_an_enumerator_without_offsets_cannot_tell_where_a_split_finished(
+    tmp_path: Path, version: int
+) -> None:
+    entry = EnumeratorSplit(KafkaSplit("orders", 0, 5, 100), ASSIGNED)
+    position = _only_position(
+        tmp_path, SourceState({0: []}, entries=[entry], enumerator_version=version)
+    )
+    assert (position.state, position.start) == (PositionState.UNRESOLVED, None)
+
+
+@pytest.mark.parametrize(
+    ("stored", "state", "start"),
+    [
+        (0, PositionState.UNASSIGNED, 0),
+        (77, PositionState.UNASSIGNED, 77),
+        (EARLIEST, PositionState.UNASSIGNED, Marker.EARLIEST),
+        (LATEST, PositionState.UNASSIGNED, Marker.LATEST),
+        (COMMITTED, PositionState.UNASSIGNED, Marker.COMMITTED),
+        (MIGRATED, PositionState.UNRESOLVED, None),
+    ],
+)
+def test_an_unassigned_split_has_its_own_start_in_version_3(
+    tmp_path: Path, stored: int, state: PositionState, start: int | Marker | None
+) -> None:
+    entry = EnumeratorSplit(KafkaSplit("orders", 0, stored), UNASSIGNED)
+    position = _only_position(tmp_path, SourceState({0: []}, entries=[entry]))
+    assert (position.state, position.start) == (state, start)
+
+
+@pytest.mark.parametrize("discovery_finished", [True, False])
+def test_an_unassigned_split_of_version_2_starts_by_a_policy_not_in_state(
+    tmp_path: Path, discovery_finished: bool
+) -> None:
+    entry = EnumeratorSplit(KafkaSplit("orders", 0, 5), UNASSIGNED)
+    state = SourceState(
+        {0: []},
+        entries=[entry],
+        enumerator_version=2,
+        initial_discovery_finished=discovery_finished,
+    )
+    assert _only_position(tmp_path, state).state is PositionState.UNRESOLVED
+
+
+@pytest.mark.parametrize(
+    ("version", "stored", "told"), [(1, True, None), (2, True, True), (3, False, False)]
+)
+def test_what_the_enumerator_says_of_its_first_discovery(
+    tmp_path: Path, version: int, stored: bool, told: bool | None
+) -> None:
+    state = SourceState(
+        {0: splits("orders", [1])},
+        enumerator_version=version,
+        initial_discovery_finished=stored,
+    )
+    extraction = _extract(tmp_path, state)
+    assert extraction.sources[0].initial_discovery_finished is told
+    assert ("initial-discovery" in _codes(extraction)) == (told is not True)
+
+
+def test_one_partition_twice_with_different_offsets_is_refused(tmp_path: Path) -> None:
+    state = SourceState(
+        {0: [KafkaSplit("orders", 0, 10)], 1: [KafkaSplit("orders", 0, 12)]}, entries=[]
+    )
+    extraction = _extract(tmp_path, state)
+    (position,) = extraction.sources[0].positions
+    assert position.state is PositionState.UNRESOLVED
+    assert "[10, 12]" in position.reason
+    assert _codes(extraction)["unresolved-positions"] is Severity.BLOCKER
+
+
+def test_positions_are_sorted_by_topic_and_by_partition_as_a_number(tmp_path: Path) -> None:
+    state = SourceState({0: [*splits("b", [1] * 11), *splits("a", [2, 2])]})
+    (source,) = _extract(tmp_path, state).sources
+    assert [p.topic_partition for p in source.positions] == [
+        *[("a", n) for n in range(2)],
+        *[("b", n) for n in range(11)],
+    ]
+
+
+def test_a_source_of_another_kind_never_comes_out_as_positions(tmp_path: Path) -> None:
+    hybrid_split = encode_reader_element(b"\x00\x00\x00\x01" + b"\x00" * 30, version=0)
+    operator = operator_with_elements({0: [hybrid_split]}, b"\x00\x00\x00\x01" + b"\x00" * 20)
+    extraction = extract(read_checkpoint(write_checkpoint(tmp_path / "chk-7", operator)))
+    assert extraction.sources == ()
+    assert _codes(extraction)["another-source-kind"] is Severity.WARNING
+
+
+@pytest.mark.parametrize(
+    ("topic", "partition", "start"),
+    [
+        ("", 0, 5),
+        ("a b", 0, 5),
+        ("a" * 250, 0, 5),
+        ("..", 0, 5),
+        ("orders", -1, 5),
+        ("orders", 0, -4),
+        ("orders", 0, -(1 << 62)),
+    ],
+)
+def test_what_kafka_would_not_accept_is_not_a_kafka_split(
+    tmp_path: Path, topic: str, partition: int, start: int
+) -> None:
+    element = encode_reader_element(encode_split(topic, partition, start, NO_STOPPING_OFFSET))
+    operator = operator_with_elements({0: [element]}, None)
+    assert extract(read_checkpoint(write_checkpoint(tmp_path / "x", operator))).sources == ()
+
+
+@pytest.mark.parametrize("damage", ["trailing byte", "later split version", "coordinator"])
+def test_a_source_that_is_partly_kafka_is_a_blocker(tmp_path: Path, damage: str) -> None:
+    good = encode_reader_element(encode_split("orders", 0, 5, NO_STOPPING_OFFSET))
+    split = encode_split("orders", 1, 5, NO_STOPPING_OFFSET)
+    bad = {
+        "trailing byte": encode_reader_element(split + b"\0"),
+        "later split version": encode_reader_element(split, version=1),
+        "coordinator": encode_reader_element(split),
+    }[damage]
+    enumerator = encode_enumerator(1, [EnumeratorSplit(KafkaSplit("orders", 0, 0))])
+    coordinator = encode_coordinator(1, 9 if damage == "coordinator" else 1, enumerator)
+    operator = operator_with_elements({0: [good, bad]}, coordinator)
+    extraction = extract(read_checkpoint(write_checkpoint(tmp_path / "chk-7", operator)))
+    assert extraction.sources == ()
+    assert _codes(extraction)["damaged-source"] is Severity.BLOCKER
+
+
+def test_records_in_flight_are_a_blocker_that_says_how_many_bytes_and_where(
+    tmp_path: Path,
+) -> None:
+    source = source_operator(SourceState({0: splits("orders", [1])}))
+    chk = write_checkpoint(tmp_path / "chk-7", source, in_flight_operator(4321))
+    (finding,) = [f for f in extract(read_checkpoint(chk)).findings if f.code.startswith("in-")]
+    assert finding.severity is Severity.BLOCKER
+    assert "4321 bytes" in finding.message
+    assert finding.operator_id == bytes(reversed(range(16))).hex()
+
+
+def test_a_newer_complete_sibling_proves_that_the_job_ran_on(tmp_path: Path) -> None:
+    job = tmp_path / "job"
+    operator = source_operator(SourceState({0: splits("orders", [1])}))
+    old = write_checkpoint(job / "chk-7", operator, checkpoint_id=7)
+    assert "ran-on" not in _codes(extract(read_checkpoint(old)))
+    (job / "chk-9").mkdir()  # begun, never completed: no _metadata
+    assert "ran-on" not in _codes(extract(read_checkpoint(old)))
+    newer = write_checkpoint(job / "chk-11", operator, checkpoint_id=11)
+    assert _codes(extract(read_checkpoint(old)))["ran-on"] is Severity.BLOCKER
+    assert "ran-on" not in _codes(extract(read_checkpoint(newer)))
+    assert read_checkpoint(job).checkpoint_id == 11

@@ -1,0 +1,196 @@
+"""The plan, a pure function: verdicts, refusals, and what is written.
+
+The same verdicts against a real broker are in tests/integration/test_to_spark.py.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from decoder import read_checkpoint
+from migrate.choose import NoSuchSource, choose_sources
+from migrate.extract import Extraction, extract
+from migrate.plan import Plan, Verdict, make_plan
+from migrate.snapshot import ClusterSnapshot, LogRange
+from migrate.targets.spark_options import starting_offsets
+from tests.support.checkpoints import (
+    SourceState,
+    in_flight_operator,
+    source_operator,
+    splits,
+    write_checkpoint,
+)
+from tests.support.encoder import COMMITTED, EARLIEST, LATEST, KafkaSplit
+
+
+def _extraction(tmp_path: Path, *states: SourceState) -> Extraction:
+    operators = [source_operator(state) for state in states]
+    return extract(read_checkpoint(write_checkpoint(tmp_path / "chk-7", *operators)))
+
+
+def _plan(
+    tmp_path: Path, starts: list[int], snapshot: ClusterSnapshot | None, **state: object
+) -> Plan:
+    readers = {0: splits("t", starts)}
+    extraction = _extraction(tmp_path, SourceState(readers, **state))  # type: ignore[arg-type]
+    return make_plan(extraction, extraction.sources, snapshot)
+
+
+def _log(*ranges: tuple[int, int]) -> ClusterSnapshot:
+    return ClusterSnapshot({"t": {n: LogRange(*bounds) for n, bounds in enumerate(ranges)}})
+
+
+def test_positions_within_the_log_go_on_from_there(tmp_path: Path) -> None:
+    plan = _plan(tmp_path, [5, 0, 10], _log((5, 9), (0, 0), (0, 10)))
+    assert not plan.refusals
+    assert {p.verdict for p in plan.partitions} == {Verdict.OK}
+    assert plan.next_offsets == {("t", 0): 5, ("t", 1): 0, ("t", 2): 10}
+
+
+@pytest.mark.parametrize(
+    ("start", "log", "verdict", "says"),
+    [
+        (4, (5, 9), Verdict.EXPIRED, "up to 1 records are already gone"),
+        (10, (5, 9), Verdict.BEYOND_END, "beyond the log end 9"),
+        (LATEST, (5, 9), Verdict.UNRESOLVED, "would skip"),
+        (COMMITTED, (5, 9), Verdict.UNRESOLVED, "--source-group"),
+    ],
+)
+def test_what_would_lose_or_repeat_is_refused_never_clipped(
+    tmp_path: Path, start: int, log: tuple[int, int], verdict: Verdict, says: str
+) -> None:
+    plan = _plan(tmp_path, [start], _log(log))
+    (planned,) = plan.partitions
+    assert (planned.verdict, planned.next_offset) == (verdict, None)
+    (refusal,) = plan.refusals
+    assert "t-0" in str(refusal)
+    assert says in str(refusal)
+
+
+def test_earliest_is_the_log_start_and_needs_a_broker(tmp_path: Path) -> None:
+    plan = _plan(tmp_path, [EARLIEST], _log((40, 50)))
+    assert plan.next_offsets == {("t", 0): 40}
+    assert plan.partitions[0].verdict is Verdict.MARKER_RESOLVED
+    (refusal,) = _plan(tmp_path / "again", [EARLIEST], None).refusals
+    assert "--bootstrap-servers" in refusal.way_out
+
+
+def test_committed_is_what_flinks_own_group_committed(tmp_path: Path) -> None:
+    snapshot = ClusterSnapshot({"t": {0: LogRange(0, 50)}}, "flink-job", {("t", 0): 33})
+    plan = _plan(tmp_path, [COMMITTED], snapshot)
+    assert plan.next_offsets == {("t", 0): 33}
+    nothing = ClusterSnapshot({"t": {0: LogRange(0, 50)}}, "flink-job", {})
+    (refusal,) = _plan(tmp_path / "again", [COMMITTED], nothing).refusals
+    assert "'flink-job' has committed nothing" in refusal.what
+
+
+def test_a_group_committed_beyond_a_position_proves_that_the_job_ran_on(tmp_path: Path) -> None:
+    snapshot = ClusterSnapshot({"t": {0: LogRange(0, 50)}}, "flink-job", {("t", 0): 34})
+    extraction = _extraction(tmp_path, SourceState({0: splits("t", [33])}))
+    (refusal,) = make_plan(extraction, extraction.sources, snapshot).refusals
+    assert "ran on" in refusal.what
+    assert "--allow-ran-on" in refusal.way_out
+    allowed = make_plan(extraction, extraction.sources, snapshot, allow_ran_on=True)
+    assert not allowed.refusals
+    assert allowed.next_offsets == {("t", 0): 33}
+
+
+def test_gone_topics_and_partitions_are_refused(tmp_path: Path) -> None:
+    plan = _plan(tmp_path, [1, 1], _log((0, 5)))
+    assert [p.verdict for p in plan.partitions] == [Verdict.OK, Verdict.PARTITION_GONE]
+    gone = _plan(tmp_path / "again", [1], ClusterSnapshot({}))
+    assert [p.verdict for p in gone.partitions] == [Verdict.TOPIC_GONE]
+    assert plan.refusals
+    assert gone.refusals
+
+
+def test_a_new_partition_starts_at_the_log_start_where_flink_would_start_it(
+    tmp_path: Path,
+) -> None:
+    plan = _plan(tmp_path, [1], _log((0, 5), (7, 9)))
+    assert plan.partitions[1].verdict is Verdict.NEW_PARTITION
+    assert plan.next_offsets == {("t", 0): 1, ("t", 1): 7}
+    assert not plan.refusals
+
+
+@pytest.mark.parametrize(
+    "state", [{"initial_discovery_finished": False}, {"enumerator_version": 1}]
+)
+def test_a_new_partition_whose_start_is_the_jobs_policy_is_refused(
+    tmp_path: Path, state: dict[str, object]
+) -> None:
+    plan = _plan(tmp_path, [1], _log((0, 5), (7, 9)), **state)
+    assert plan.partitions[1].verdict is Verdict.UNRESOLVED
+    assert plan.refusals
+
+
+def test_records_in_flight_stand_in_the_way_whichever_source_is_chosen(tmp_path: Path) -> None:
+    operator = source_operator(SourceState({0: splits("t", [1])}))
+    chk = write_checkpoint(tmp_path / "chk-7", operator, in_flight_operator(10))
+    extraction = extract(read_checkpoint(chk))
+    (refusal,) = make_plan(extraction, extraction.sources, None).refusals
+    assert "10 bytes of records" in refusal.what
+
+
+# -- several sources ----------------------------------------------------------------------------
+
+_OTHER = bytes(range(16, 32))
+
+
+def test_sources_of_different_topics_move_together(tmp_path: Path) -> None:
+    extraction = _extraction(
+        tmp_path,
+        SourceState({0: splits("b", [1, 2])}),
+        SourceState({0: splits("a", [3])}, operator_id=_OTHER),
+    )
+    plan = make_plan(extraction, extraction.sources, None)
+    assert starting_offsets(plan) == '{"a":{"0":3},"b":{"0":1,"1":2}}'
+
+
+def test_sources_that_disagree_on_a_topic_are_refused_until_one_is_chosen(tmp_path: Path) -> None:
+    extraction = _extraction(
+        tmp_path,
+        SourceState({0: splits("t", [1, 2])}),
+        SourceState({0: splits("t", [1, 3])}, operator_id=_OTHER),
+    )
+    (refusal,) = make_plan(extraction, extraction.sources, None).refusals
+    assert "t-1: 2 and 3" in refusal.what
+    assert "--source" in refusal.way_out
+    chosen = choose_sources(extraction, _OTHER.hex())
+    assert make_plan(extraction, chosen, None).next_offsets == {("t", 0): 1, ("t", 1): 3}
+
+
+def test_sources_that_agree_are_one(tmp_path: Path) -> None:
+    extraction = _extraction(
+        tmp_path,
+        SourceState({0: splits("t", [1, 2])}),
+        SourceState({0: splits("t", [1, 2])}, operator_id=_OTHER),
+    )
+    plan = make_plan(extraction, extraction.sources, None)
+    assert plan.next_offsets == {("t", 0): 1, ("t", 1): 2}
+
+
+def test_a_source_is_found_by_id_and_by_topic(tmp_path: Path) -> None:
+    extraction = _extraction(
+        tmp_path,
+        SourceState({0: splits("a", [1])}),
+        SourceState({0: splits("b", [1])}, operator_id=_OTHER),
+    )
+    first, second = extraction.sources
+    assert choose_sources(extraction, first.operator_id.upper()) == [first]
+    assert choose_sources(extraction, "topic:b") == [second]
+    assert choose_sources(extraction, None) == [first, second]
+    with pytest.raises(NoSuchSource, match="topic:c"):
+        choose_sources(extraction, "topic:c")
+    with pytest.raises(NoSuchSource, match="no Kafka source"):
+        choose_sources(replace(extraction, sources=()), None)
+
+
+def test_partitions_are_sorted_as_numbers_in_the_json(tmp_path: Path) -> None:
+    readers = {0: [KafkaSplit("t", n, n) for n in (10, 9, 2)]}
+    extraction = _extraction(tmp_path, SourceState(readers))
+    plan = make_plan(extraction, extraction.sources, None)
+    assert starting_offsets(plan) == '{"t":{"2":2,"9":9,"10":10}}'

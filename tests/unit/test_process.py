@@ -1,0 +1,54 @@
+"""The command as a process of its own: what it imports, how it ends."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.golden.test_decoding import golden
+from tests.support.checkpoints import splits, write_source
+
+ROOT = Path(__file__).parents[2]
+
+
+def _run(*command: str | Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        list(map(str, command)), capture_output=True, text=True, cwd=ROOT, stdin=subprocess.DEVNULL
+    )
+
+
+def test_both_console_scripts_are_the_command() -> None:
+    for name in ("migrate", "flink-offset-migrate"):
+        done = _run(Path(sys.executable).with_name(name), "inspect", golden("2.2/retained"))
+        assert (done.returncode, done.stderr) == (0, "")
+        assert "orders-and-payments" in done.stdout
+
+
+def test_a_pipe_that_closes_early_is_no_failure() -> None:
+    command = f"{sys.executable} -m migrate.cli inspect {golden('1.20/compressed')} | head -n 1"
+    done = subprocess.run(
+        ["bash", "-c", f"set -o pipefail; {command}"], capture_output=True, text=True, cwd=ROOT
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["inspect"], ["to-spark"]])
+def test_neither_spark_nor_kafkas_client_is_imported_without_need(
+    tmp_path: Path, arguments: list[str]
+) -> None:
+    chk = write_source(tmp_path / "chk-7", {0: splits("t", [1])})
+    argv = ["migrate", *arguments, *([str(chk)] if arguments != ["--help"] else [])]
+    code = (
+        f"import sys; sys.argv = {argv!r}\n"
+        "from migrate.cli import main\n"
+        "try:\n    main()\nexcept SystemExit as end:\n    assert not end.code, end.code\n"
+        "roots = {name.split('.')[0] for name in sys.modules}\n"
+        "heavy = {'pyspark', 'confluent_kafka', 'pandas', 'pyarrow'}\n"
+        "print(sorted(roots & heavy), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.splitlines()[-1] == "[]"
