@@ -17,7 +17,7 @@ from confluent_kafka import (
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from migrate.kafka_config import ConfigError
-from migrate.snapshot import BrokerError, ClusterSnapshot, LogRange
+from migrate.snapshot import BrokerError, ClusterSnapshot, Committed, GroupView, LogRange
 
 # How long one request may take, in seconds. A healthy cluster answers in milliseconds; a leader
 # election or a slow link takes a few seconds.
@@ -67,7 +67,8 @@ def take_snapshot(
     broker = _Broker(config)
     partitions = broker.partitions(sorted(topics))
     return ClusterSnapshot(
-        broker.log_ranges(partitions), group, broker.committed(group) if group is not None else {}
+        broker.log_ranges(partitions),
+        source_group=broker.group(group) if group is not None else None,
     )
 
 
@@ -127,17 +128,18 @@ class _Broker:
             for place, future in futures.items()
         }
 
-    def committed(self, group: str) -> dict[tuple[str, int], int]:
+    def group(self, group: str) -> GroupView:
         """What a group has committed; nothing where there is no such group."""
         futures = self._admin.list_consumer_group_offsets(
             [ConsumerGroupTopicPartitions(group)], request_timeout=REQUEST_TIMEOUT
         )
         answer = self._wait(f"group {group}", futures[group])
-        return {
-            (place.topic, place.partition): place.offset
+        committed = {
+            (place.topic, place.partition): Committed(place.offset, place.metadata or "")
             for place in answer.topic_partitions
             if place.offset >= 0
         }
+        return GroupView(group, bool(committed), "unknown", "unknown", (), committed)
 
     def _wait(self, what: str, future: Future[Any]) -> Any:
         try:

@@ -197,14 +197,14 @@ def _group_ran_on(
         for planned in partitions
         if planned.position is not None
         and planned.position.next_offset is not None
-        and snapshot.committed.get((planned.topic, planned.partition), -1)
+        and (_flink_committed(planned.topic, planned.partition, snapshot) or 0)
         > planned.position.next_offset
     ]
     if beyond:
         first = beyond[0]
-        committed = snapshot.committed[(first.topic, first.partition)]
+        committed = _flink_committed(first.topic, first.partition, snapshot)
         yield Refusal(
-            f"the job ran on after this checkpoint: group {snapshot.group!r} has committed beyond "
+            f"the job ran on after this checkpoint: Flink's group has committed beyond "
             f"{len(beyond)} positions (the first is {first.topic}-{first.partition}: committed "
             f"{committed}, position {first.next_offset}), so what Flink emitted since would be "
             "emitted again",
@@ -246,6 +246,11 @@ def _plan_position(position: Position, snapshot: ClusterSnapshot | None) -> Plan
     return _resolve_marker(position, position.start, log, snapshot)
 
 
+def _flink_committed(topic: str, partition: int, snapshot: ClusterSnapshot) -> int | None:
+    group = snapshot.source_group
+    return group.next_offset(topic, partition) if group is not None else None
+
+
 def _log(position: Position, snapshot: ClusterSnapshot | None) -> LogRange | None:
     if snapshot is None:
         return None
@@ -279,12 +284,12 @@ def _resolve_marker(
             )
             return _problem(position, Verdict.UNRESOLVED, problem, log)
         case Marker.COMMITTED:
-            committed = snapshot.committed.get(position.topic_partition)
+            committed = _flink_committed(position.topic, position.partition, snapshot)
             if committed is not None:
                 return _in_range(position, committed, Verdict.MARKER_RESOLVED, log)
             problem = "it has read no record and is still at the 'committed' marker" + (
-                f", and group {snapshot.group!r} has committed nothing for it"
-                if snapshot.group is not None
+                f", and group {snapshot.source_group.name!r} has committed nothing for it"
+                if snapshot.source_group is not None
                 else ": only Flink's own consumer group knows its start"
             )
             return _problem(position, Verdict.UNRESOLVED, problem, log)

@@ -14,21 +14,67 @@ class BrokerError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class LogRange:
-    """The offsets a partition holds: its log start and its log end (the next to be written)."""
+    """The offsets a partition holds: its log start and its log end (the next to be written).
+
+    ``first_since`` is the offset of the first record at or after the time that was asked for, the
+    log end where there is none, and None where no time was asked for.
+    """
 
     start: int
     end: int
+    first_since: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """A committed offset: the next to read, and what the committer wrote beside it."""
+
+    next_offset: int
+    metadata: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A consumer that is in a group now."""
+
+    client_id: str
+    host: str
+
+
+@dataclass(frozen=True, slots=True)
+class GroupView:
+    """A consumer group as its coordinator describes it.
+
+    Attributes:
+        exists: False for a group that has no members and has never committed.
+        state: Kafka's name for it: Empty, Stable, Dead, PreparingRebalance, …
+        type: classic or consumer, or unknown (a share group, say).
+        committed: every offset the group holds, of all topics; what it has none of is missing.
+    """
+
+    name: str
+    exists: bool
+    state: str
+    type: str
+    members: tuple[Member, ...] = ()
+    committed: dict[tuple[str, int], Committed] = field(default_factory=dict)
+
+    def next_offset(self, topic: str, partition: int) -> int | None:
+        """What the group would read next, or None where it has committed nothing."""
+        held = self.committed.get((topic, partition))
+        return held.next_offset if held is not None else None
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterSnapshot:
-    """The topics asked for and, where asked, what a consumer group has committed.
+    """The topics asked for and, where asked, two consumer groups.
 
     ``topics`` maps each topic that exists to the log ranges of all its partitions; a topic asked
-    for and not there is missing from it. ``committed`` maps topic-partitions to committed offsets
-    (the next to read) of ``group``; what it has not committed is missing.
+    for and not there is missing from it. ``source_group`` is Flink's own; ``target_group`` the one
+    that offsets are to be committed for.
     """
 
     topics: dict[str, dict[int, LogRange]]
-    group: str | None = None
-    committed: dict[tuple[str, int], int] = field(default_factory=dict)
+    cluster_id: str | None = None
+    source_group: GroupView | None = None
+    target_group: GroupView | None = None

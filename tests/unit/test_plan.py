@@ -14,7 +14,7 @@ from decoder import read_checkpoint
 from migrate.choose import NoSuchSource, choose_sources
 from migrate.extract import Extraction, extract
 from migrate.plan import Plan, Verdict, make_plan
-from migrate.snapshot import ClusterSnapshot, LogRange
+from migrate.snapshot import ClusterSnapshot, Committed, GroupView, LogRange
 from migrate.targets.spark_options import starting_offsets
 from tests.support.checkpoints import (
     SourceState,
@@ -41,6 +41,12 @@ def _plan(
 
 def _log(*ranges: tuple[int, int]) -> ClusterSnapshot:
     return ClusterSnapshot({"t": {n: LogRange(*bounds) for n, bounds in enumerate(ranges)}})
+
+
+def _with_group(committed: dict[tuple[str, int], int]) -> ClusterSnapshot:
+    held = {place: Committed(next_offset) for place, next_offset in committed.items()}
+    group = GroupView("flink-job", bool(held), "Empty", "classic", committed=held)
+    return ClusterSnapshot({"t": {0: LogRange(0, 50)}}, source_group=group)
 
 
 def test_positions_within_the_log_go_on_from_there(tmp_path: Path) -> None:
@@ -79,16 +85,16 @@ def test_earliest_is_the_log_start_and_needs_a_broker(tmp_path: Path) -> None:
 
 
 def test_committed_is_what_flinks_own_group_committed(tmp_path: Path) -> None:
-    snapshot = ClusterSnapshot({"t": {0: LogRange(0, 50)}}, "flink-job", {("t", 0): 33})
+    snapshot = _with_group({("t", 0): 33})
     plan = _plan(tmp_path, [COMMITTED], snapshot)
     assert plan.next_offsets == {("t", 0): 33}
-    nothing = ClusterSnapshot({"t": {0: LogRange(0, 50)}}, "flink-job", {})
+    nothing = _with_group({})
     (refusal,) = _plan(tmp_path / "again", [COMMITTED], nothing).refusals
     assert "'flink-job' has committed nothing" in refusal.what
 
 
 def test_a_group_committed_beyond_a_position_proves_that_the_job_ran_on(tmp_path: Path) -> None:
-    snapshot = ClusterSnapshot({"t": {0: LogRange(0, 50)}}, "flink-job", {("t", 0): 34})
+    snapshot = _with_group({("t", 0): 34})
     extraction = _extraction(tmp_path, SourceState({0: splits("t", [33])}))
     (refusal,) = make_plan(extraction, extraction.sources, snapshot).refusals
     assert "ran on" in refusal.what
