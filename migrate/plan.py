@@ -1,27 +1,42 @@
 """Positions and what a broker said -> a Plan: pure, no I/O.
 
 A plan names, per topic-partition, the next offset a target is to start from and a verdict. What
-would lose or repeat records is not clipped but refused, each with the way out.
+would lose or repeat records is not clipped but refused, each with the way out and, where there is
+one, the flag that allows it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from typing_extensions import assert_never
 
 from migrate.extract import Extraction, Finding, Severity, Source
+from migrate.policies import (
+    Gone,
+    MergeSources,
+    NewPartitions,
+    OnBeyondEnd,
+    OnExpired,
+    Policies,
+    Unresolved,
+)
 from migrate.positions import Marker, Position, PositionState
 from migrate.snapshot import ClusterSnapshot, LogRange
 
 # Findings about the job as a whole: they stand in the way whichever source is chosen.
 _JOB_WIDE_BLOCKERS = frozenset({"in-flight-records", "ran-on"})
 # Findings told again, partition by partition, by the plan itself.
-_TOLD_BY_PARTITION = frozenset({"unresolved-positions"})
+_TOLD_BY_PARTITION = frozenset({"unresolved-positions", "latest-marker", "committed-marker"})
 
-ALLOW_RAN_ON = "--allow-ran-on"
+# A recreated topic that has grown past a position holds other records there. It is suspected where
+# the first record since the checkpoint's time lies below the position by at least this part of the
+# log before it: timestamps are the producers' and need not rise with the offsets.
+_SUSPECT_PART = 0.5
+
+REFUSED_BY_DEFAULT: Policies = Policies()
 
 
 class Verdict(str, Enum):
@@ -29,8 +44,9 @@ class Verdict(str, Enum):
 
     OK = "ok"
     MARKER_RESOLVED = "marker resolved"  # a marker in the state, turned into an offset
-    NEW_PARTITION = "new partition"  # on the broker, not in the checkpoint: from the log start
+    NEW_PARTITION = "new partition"  # on the broker, not in the checkpoint
     FINISHED = "finished"  # bounded and read to its end: from there on
+    SUSPECT = "suspect"  # in range, but the topic may have been recreated
     EXPIRED = "expired"  # below the log start: records are already gone
     BEYOND_END = "beyond end"  # the topic was recreated, or this is another cluster
     PARTITION_GONE = "partition gone"
@@ -42,9 +58,16 @@ class Verdict(str, Enum):
 class PlannedPartition:
     """One topic-partition of a plan.
 
-    ``next_offset`` is None exactly where ``problem`` says why there is none. ``log`` is None
-    without a broker, and for what the broker does not have. ``position`` is None for a partition
-    the checkpoint does not know.
+    Attributes:
+        next_offset: what is to be written; None where there is a problem, or it is skipped.
+        position: what the checkpoint says; None for a partition it does not know.
+        operator_id: the source the position is of.
+        log: the broker's log range; None without a broker and for what it does not have.
+        current: the next offset the target holds now, where it holds one.
+        lost, repeated: upper bounds of the records that going on from ``next_offset`` (or, where
+            there is a problem, from where the refused way would have gone on) skips or reads again;
+            None where nobody can tell.
+        problem: why it is refused; empty where it is not.
     """
 
     topic: str
@@ -53,7 +76,25 @@ class PlannedPartition:
     next_offset: int | None
     position: Position | None
     log: LogRange | None
+    operator_id: str | None = None
+    current: int | None = None
+    lost: int | None = 0
+    repeated: int | None = 0
     problem: str = ""
+
+    @property
+    def difference(self) -> int | None:
+        """How far the target is moved: positive skips what it would have read."""
+        if self.next_offset is None or self.current is None:
+            return None
+        return self.next_offset - self.current
+
+    @property
+    def records_left(self) -> int | None:
+        """An upper bound: transaction markers and compaction leave gaps between offsets."""
+        if self.next_offset is None or self.log is None:
+            return None
+        return max(0, self.log.end - self.next_offset)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,26 +130,50 @@ def make_plan(
     extraction: Extraction,
     chosen: Sequence[Source],
     snapshot: ClusterSnapshot | None,
-    *,
-    allow_ran_on: bool = False,
+    policies: Policies = REFUSED_BY_DEFAULT,
 ) -> Plan:
     """Plan the move of the chosen sources.
 
     Args:
         extraction: the whole checkpoint: what is in flight anywhere stands in the way.
         chosen: the sources to move, some or all of the extraction's.
-        snapshot: what the broker said of their topics, or None without a broker.
-        allow_ran_on: move although the job ran on after this checkpoint.
+        snapshot: what the broker said of their topics (``topics_to_ask``), or None without one.
+        policies: what the user allows.
     """
-    refusals = list(_blocked_by_findings(extraction, chosen, allow_ran_on))
-    refusals += _disagreements(chosen)
+    refusals = list(_blocked_by_findings(extraction, chosen, policies))
+    moved = [_as_the_target_names_it(source, policies) for source in chosen]
+    if policies.merge_sources is MergeSources.FAIL:
+        refusals += _disagreements(moved)
     partitions: list[PlannedPartition] = []
     if not refusals:
-        partitions = _plan_partitions(chosen, snapshot)
+        partitions = _plan_partitions(moved, snapshot, policies)
         refusals += [_refuse(planned) for planned in partitions if planned.problem]
-        if snapshot is not None and not allow_ran_on:
+        if snapshot is not None and not policies.allow_ran_on:
             refusals += _group_ran_on(partitions, snapshot)
-    return Plan(tuple(partitions), tuple(refusals), tuple(_warnings(extraction, chosen, snapshot)))
+    return Plan(
+        tuple(partitions),
+        tuple(refusals),
+        tuple(_warnings(extraction, chosen, snapshot, partitions, policies)),
+    )
+
+
+def topics_to_ask(chosen: Iterable[Source], policies: Policies) -> set[str]:
+    """The topics a snapshot must hold, as the target names them."""
+    moved = (_as_the_target_names_it(source, policies) for source in chosen)
+    return {topic for source in moved for topic in source.topics}
+
+
+def _as_the_target_names_it(source: Source, policies: Policies) -> Source:
+    """The source with the positions that are to move, its topics under their names of today."""
+    kept = policies.partitions
+    return replace(
+        source,
+        positions=tuple(
+            replace(position, topic=policies.topic_map.get(position.topic, position.topic))
+            for position in source.positions
+            if kept is None or position.partition in kept.get(position.topic, frozenset())
+        ),
+    )
 
 
 # -- what stands in the way of the whole ---------------------------------------------------------
@@ -127,7 +192,7 @@ def _concerns(finding: Finding, extraction: Extraction, chosen: Sequence[Source]
 
 
 def _blocked_by_findings(
-    extraction: Extraction, chosen: Sequence[Source], allow_ran_on: bool
+    extraction: Extraction, chosen: Sequence[Source], policies: Policies
 ) -> Iterator[Refusal]:
     for finding in extraction.findings:
         if (
@@ -136,17 +201,22 @@ def _blocked_by_findings(
             or not _concerns(finding, extraction, chosen)
         ):
             continue
-        where = f"operator {finding.operator_id}: " if finding.operator_id is not None else ""
         match finding.code:
-            case "ran-on" if allow_ran_on:
-                continue
             case "ran-on":
-                way_out = f"move from the newest one, or add {ALLOW_RAN_ON} to repeat them"
+                if policies.allow_ran_on:
+                    continue
+                way_out = "move from the newest one, or add --allow-ran-on to repeat them"
             case "in-flight-records":
-                way_out = "no flag allows this"
+                if policies.allow_in_flight:
+                    continue
+                way_out = "or add --allow-in-flight to lose them"
             case _:
                 way_out = "if it is not to be moved, choose the others with --source"
-        yield Refusal(where + finding.message, way_out)
+        yield Refusal(_where(finding) + finding.message, way_out)
+
+
+def _where(finding: Finding) -> str:
+    return f"operator {finding.operator_id}: " if finding.operator_id is not None else ""
 
 
 def _disagreements(chosen: Sequence[Source]) -> Iterator[Refusal]:
@@ -172,7 +242,7 @@ def _disagreements(chosen: Sequence[Source]) -> Iterator[Refusal]:
             yield Refusal(
                 f"{len(sources)} sources read topic {topic} and disagree on {len(differing)} of "
                 f"its partitions (operators {names}; {topic}-{differing[0]}: {starts})",
-                "choose one with --source OPERATOR_ID",
+                "choose one with --source OPERATOR_ID, or take the lower with --merge-sources min",
             )
 
 
@@ -203,47 +273,14 @@ def _group_ran_on(
     if beyond:
         first = beyond[0]
         committed = _flink_committed(first.topic, first.partition, snapshot)
+        position = first.position.next_offset if first.position is not None else None
         yield Refusal(
             f"the job ran on after this checkpoint: Flink's group has committed beyond "
             f"{len(beyond)} positions (the first is {first.topic}-{first.partition}: committed "
-            f"{committed}, position {first.next_offset}), so what Flink emitted since would be "
+            f"{committed}, position {position}), so what Flink emitted since would be "
             "emitted again",
-            f"move from a newer checkpoint, or add {ALLOW_RAN_ON} to repeat them",
+            "move from a newer checkpoint, or add --allow-ran-on to repeat them",
         )
-
-
-# -- partition by partition ----------------------------------------------------------------------
-
-
-def _plan_partitions(
-    chosen: Sequence[Source], snapshot: ClusterSnapshot | None
-) -> list[PlannedPartition]:
-    positions = {
-        position.topic_partition: position for source in chosen for position in source.positions
-    }
-    planned = [_plan_position(position, snapshot) for position in positions.values()]
-    if snapshot is not None:
-        planned += _new_partitions(chosen, positions.keys(), snapshot)
-    return sorted(planned, key=lambda partition: (partition.topic, partition.partition))
-
-
-def _plan_position(position: Position, snapshot: ClusterSnapshot | None) -> PlannedPartition:
-    if position.start is None:
-        log = _log(position, snapshot)
-        return _problem(position, Verdict.UNRESOLVED, position.reason, log)
-    if snapshot is None:
-        return _plan_without_broker(position)
-    if position.topic not in snapshot.topics:
-        return _problem(position, Verdict.TOPIC_GONE, "the broker has no such topic", None)
-    log = _log(position, snapshot)
-    if log is None:
-        return _problem(position, Verdict.PARTITION_GONE, "the broker has no such partition", None)
-    if isinstance(position.start, int):
-        finished = position.state is PositionState.FINISHED
-        return _in_range(
-            position, position.start, Verdict.FINISHED if finished else Verdict.OK, log
-        )
-    return _resolve_marker(position, position.start, log, snapshot)
 
 
 def _flink_committed(topic: str, partition: int, snapshot: ClusterSnapshot) -> int | None:
@@ -251,102 +288,289 @@ def _flink_committed(topic: str, partition: int, snapshot: ClusterSnapshot) -> i
     return group.next_offset(topic, partition) if group is not None else None
 
 
-def _log(position: Position, snapshot: ClusterSnapshot | None) -> LogRange | None:
-    if snapshot is None:
-        return None
-    return snapshot.topics.get(position.topic, {}).get(position.partition)
+# -- partition by partition ----------------------------------------------------------------------
 
 
-def _plan_without_broker(position: Position) -> PlannedPartition:
-    if isinstance(position.start, Marker):
-        problem = (
-            f"it has read no record and is still at the '{position.start.value}' marker, which "
-            "only a broker can resolve"
-        )
-        return _problem(position, Verdict.UNRESOLVED, problem, None)
-    finished = position.state is PositionState.FINISHED
-    verdict = Verdict.FINISHED if finished else Verdict.OK
-    return PlannedPartition(
-        position.topic, position.partition, verdict, position.next_offset, position, None
-    )
+def _plan_partitions(
+    chosen: Sequence[Source], snapshot: ClusterSnapshot | None, policies: Policies
+) -> list[PlannedPartition]:
+    positions = _merged(chosen)
+    planned = [
+        replace(_plan_position(position, snapshot, policies), operator_id=operator_id)
+        for operator_id, position in positions.values()
+    ]
+    if snapshot is not None:
+        planned += _new_partitions(chosen, positions, snapshot, policies)
+        planned = [_with_current(partition, snapshot) for partition in planned]
+    return sorted(planned, key=lambda partition: (partition.topic, partition.partition))
 
 
-def _resolve_marker(
-    position: Position, marker: Marker, log: LogRange, snapshot: ClusterSnapshot
-) -> PlannedPartition:
-    match marker:
+def _merged(chosen: Sequence[Source]) -> dict[tuple[str, int], tuple[str, Position]]:
+    """The position of each topic-partition and its source; the lowest where there are several."""
+    merged: dict[tuple[str, int], tuple[str, Position]] = {}
+    for source in chosen:
+        for position in source.positions:
+            place = position.topic_partition
+            if place not in merged or _height(position) < _height(merged[place][1]):
+                merged[place] = (source.operator_id, position)
+    return merged
+
+
+def _height(position: Position) -> int:
+    """Where a position lies among those of one partition; what cannot be told goes first, so that
+    it is not covered up by one that can."""
+    match position.start:
+        case int(next_offset):
+            return next_offset
         case Marker.EARLIEST:
-            return _in_range(position, log.start, Verdict.MARKER_RESOLVED, log)
+            return -1
+        case _:
+            return -2
+
+
+def _plan_position(
+    position: Position, snapshot: ClusterSnapshot | None, policies: Policies
+) -> PlannedPartition:
+    if snapshot is None:
+        return _plan_without_broker(position)
+    if position.topic not in snapshot.topics:
+        return _gone(position, Verdict.TOPIC_GONE, policies)
+    log = snapshot.topics[position.topic].get(position.partition)
+    if log is None:
+        return _gone(position, Verdict.PARTITION_GONE, policies)
+    match position.start:
+        case int(next_offset):
+            finished = position.state is PositionState.FINISHED
+            verdict = Verdict.FINISHED if finished else Verdict.OK
+            return _in_range(position, next_offset, verdict, log, policies)
+        case Marker.EARLIEST:
+            return _in_range(position, log.start, Verdict.MARKER_RESOLVED, log, policies)
+        case Marker.COMMITTED:
+            committed = _flink_committed(position.topic, position.partition, snapshot)
+            if committed is not None:
+                return _in_range(position, committed, Verdict.MARKER_RESOLVED, log, policies)
+            group = snapshot.source_group
+            problem = "it has read no record and is still at the 'committed' marker" + (
+                f", and group {group.name!r} has committed nothing for it"
+                if group is not None
+                else ": only Flink's own consumer group knows its start"
+            )
         case Marker.LATEST:
             problem = (
                 "it has read no record and is still at the 'latest' marker: today's log end "
                 "would skip what came since the job started"
             )
-            return _problem(position, Verdict.UNRESOLVED, problem, log)
-        case Marker.COMMITTED:
-            committed = _flink_committed(position.topic, position.partition, snapshot)
-            if committed is not None:
-                return _in_range(position, committed, Verdict.MARKER_RESOLVED, log)
-            problem = "it has read no record and is still at the 'committed' marker" + (
-                f", and group {snapshot.source_group.name!r} has committed nothing for it"
-                if snapshot.source_group is not None
-                else ": only Flink's own consumer group knows its start"
-            )
-            return _problem(position, Verdict.UNRESOLVED, problem, log)
+        case None:
+            problem = position.reason
         case _:
-            assert_never(marker)
+            assert_never(position.start)
+    return _unresolved(position, log, problem, snapshot, policies)
+
+
+def _plan_without_broker(position: Position) -> PlannedPartition:
+    if isinstance(position.start, int):
+        finished = position.state is PositionState.FINISHED
+        verdict = Verdict.FINISHED if finished else Verdict.OK
+        return PlannedPartition(
+            position.topic, position.partition, verdict, position.start, position, None
+        )
+    problem = (
+        f"it has read no record and is still at the '{position.start.value}' marker, which only a "
+        "broker can resolve"
+        if position.start is not None
+        else position.reason
+    )
+    return _problem(position, Verdict.UNRESOLVED, problem, None, lost=None, repeated=None)
+
+
+def _unresolved(
+    position: Position, log: LogRange, problem: str, snapshot: ClusterSnapshot, policies: Policies
+) -> PlannedPartition:
+    """A position that only the user can decide on."""
+    chosen: int | None
+    match policies.unresolved:
+        case Unresolved.FAIL:
+            chosen = None
+        case Unresolved.EARLIEST:
+            chosen = log.start
+        case Unresolved.LATEST:
+            chosen = log.end
+        case Unresolved.TIMESTAMP:
+            chosen = log.first_since
+        case Unresolved.COMMITTED:
+            chosen = _flink_committed(position.topic, position.partition, snapshot)
+            if chosen is None:
+                problem += ", and --unresolved committed finds nothing committed by --source-group"
+        case _:
+            assert_never(policies.unresolved)
+    if chosen is None:
+        return _problem(position, Verdict.UNRESOLVED, problem, log, lost=None, repeated=None)
+    planned = _in_range(position, chosen, Verdict.UNRESOLVED, log, policies)
+    if planned.problem:
+        return planned
+    # Where it really stood is not known: anywhere in the log.
+    return replace(planned, lost=chosen - log.start, repeated=log.end - chosen)
 
 
 def _in_range(
-    position: Position, next_offset: int, verdict: Verdict, log: LogRange
+    position: Position, next_offset: int, verdict: Verdict, log: LogRange, policies: Policies
 ) -> PlannedPartition:
     if next_offset < log.start:
+        lost = log.start - next_offset
+        if policies.on_expired is OnExpired.EARLIEST:
+            return PlannedPartition(
+                position.topic,
+                position.partition,
+                Verdict.EXPIRED,
+                log.start,
+                position,
+                log,
+                lost=lost,
+            )
         problem = (
             f"its next offset {next_offset} lies below the log start {log.start}: "
-            f"up to {log.start - next_offset} records are already gone"
+            f"up to {lost} records are already gone"
         )
-        return _problem(position, Verdict.EXPIRED, problem, log)
+        return _problem(position, Verdict.EXPIRED, problem, log, lost=lost)
     if next_offset > log.end:
+        # The records of a recreated topic are new to everyone: going on from its end skips them.
+        lost = log.end - log.start
+        if policies.on_beyond_end is OnBeyondEnd.LATEST:
+            return PlannedPartition(
+                position.topic,
+                position.partition,
+                Verdict.BEYOND_END,
+                log.end,
+                position,
+                log,
+                lost=lost,
+            )
         problem = (
             f"its next offset {next_offset} lies beyond the log end {log.end}: the topic was "
             "recreated, or this is another cluster"
         )
-        return _problem(position, Verdict.BEYOND_END, problem, log)
+        return _problem(position, Verdict.BEYOND_END, problem, log, lost=lost)
+    if _looks_recreated(position, next_offset, log):
+        verdict = Verdict.SUSPECT
     return PlannedPartition(position.topic, position.partition, verdict, next_offset, position, log)
 
 
+def _looks_recreated(position: Position, next_offset: int, log: LogRange) -> bool:
+    if log.first_since is None or position.next_offset != next_offset:
+        return False
+    below = next_offset - log.first_since
+    return below > 0 and below >= (next_offset - log.start) * _SUSPECT_PART
+
+
 def _new_partitions(
-    chosen: Sequence[Source], known: Iterable[tuple[str, int]], snapshot: ClusterSnapshot
+    chosen: Sequence[Source],
+    known: Mapping[tuple[str, int], object],
+    snapshot: ClusterSnapshot,
+    policies: Policies,
 ) -> Iterator[PlannedPartition]:
-    """Partitions on the broker that no chosen source knows; Flink would start them at earliest
-    where its first discovery had finished."""
-    seen = set(known)
+    """Partitions on the broker that no chosen source knows."""
+    wanted = _wanted_partitions(policies)
     for topic, logs in snapshot.topics.items():
         readers = [source for source in chosen if topic in source.topics]
-        at_earliest = all(source.initial_discovery_finished for source in readers)
+        as_flink = all(source.initial_discovery_finished for source in readers)
         for partition, log in logs.items():
-            if (topic, partition) in seen:
+            if (topic, partition) in known:
                 continue
-            if at_earliest:
-                yield PlannedPartition(
-                    topic, partition, Verdict.NEW_PARTITION, log.start, None, log
-                )
-            else:
-                problem = (
-                    "it is not in the checkpoint, and where Flink would start it is the job's "
-                    "starting policy, which is not in the state"
-                )
-                yield PlannedPartition(
-                    topic, partition, Verdict.UNRESOLVED, None, None, log, problem
-                )
+            if wanted is not None and partition not in wanted.get(topic, frozenset()):
+                continue
+            yield _new_partition(topic, partition, log, as_flink, policies)
+
+
+def _wanted_partitions(policies: Policies) -> dict[str, frozenset[int]] | None:
+    """``Policies.partitions`` under the target's names."""
+    if policies.partitions is None:
+        return None
+    return {
+        policies.topic_map.get(topic, topic): partitions
+        for topic, partitions in policies.partitions.items()
+    }
+
+
+def _new_partition(
+    topic: str, partition: int, log: LogRange, as_flink: bool, policies: Policies
+) -> PlannedPartition:
+    held = log.end - log.start
+
+    def planned(next_offset: int, lost: int, repeated: int) -> PlannedPartition:
+        return PlannedPartition(
+            topic,
+            partition,
+            Verdict.NEW_PARTITION,
+            next_offset,
+            None,
+            log,
+            lost=lost,
+            repeated=repeated,
+        )
+
+    match policies.new_partitions:
+        case NewPartitions.AS_FLINK if as_flink:
+            return planned(log.start, 0, 0)
+        case NewPartitions.EARLIEST:
+            # Where Flink's first discovery had not finished, it may have read it since.
+            return planned(log.start, 0, 0 if as_flink else held)
+        case NewPartitions.LATEST:
+            return planned(log.end, held, 0)
+        case NewPartitions.AS_FLINK:
+            verdict = Verdict.UNRESOLVED
+            problem = (
+                "it is not in the checkpoint, and where Flink would start it is the job's "
+                "starting policy, which is not in the state"
+            )
+        case NewPartitions.FAIL:
+            verdict = Verdict.NEW_PARTITION
+            problem = "it is not in the checkpoint"
+        case _:
+            assert_never(policies.new_partitions)
+    return PlannedPartition(
+        topic, partition, verdict, None, None, log, lost=None, repeated=None, problem=problem
+    )
+
+
+def _gone(position: Position, verdict: Verdict, policies: Policies) -> PlannedPartition:
+    if policies.gone is Gone.SKIP:
+        return PlannedPartition(
+            position.topic, position.partition, verdict, None, position, None, lost=None
+        )
+    what = "topic" if verdict is Verdict.TOPIC_GONE else "partition"
+    return _problem(position, verdict, f"the broker has no such {what}", None, lost=None)
 
 
 def _problem(
-    position: Position, verdict: Verdict, problem: str, log: LogRange | None
+    position: Position,
+    verdict: Verdict,
+    problem: str,
+    log: LogRange | None,
+    *,
+    lost: int | None,
+    repeated: int | None = 0,
 ) -> PlannedPartition:
     return PlannedPartition(
-        position.topic, position.partition, verdict, None, position, log, problem
+        position.topic,
+        position.partition,
+        verdict,
+        None,
+        position,
+        log,
+        lost=lost,
+        repeated=repeated,
+        problem=problem,
     )
+
+
+def _with_current(planned: PlannedPartition, snapshot: ClusterSnapshot) -> PlannedPartition:
+    if snapshot.target_group is None:
+        return planned
+    current = snapshot.target_group.next_offset(planned.topic, planned.partition)
+    return replace(planned, current=current)
+
+
+# -- ways out and warnings -----------------------------------------------------------------------
 
 
 def _refuse(planned: PlannedPartition) -> Refusal:
@@ -357,33 +581,60 @@ def _refuse(planned: PlannedPartition) -> Refusal:
 def _way_out(planned: PlannedPartition) -> str:
     match planned.verdict:
         case Verdict.EXPIRED:
-            return "move from a newer checkpoint; records that are gone cannot be read by anyone"
-        case Verdict.BEYOND_END | Verdict.TOPIC_GONE | Verdict.PARTITION_GONE:
-            return "name the brokers that the job read from with --bootstrap-servers"
+            return "move from a newer checkpoint, or go on after the gap with --on-expired earliest"
+        case Verdict.BEYOND_END:
+            return (
+                "name the brokers that the job read from with --bootstrap-servers, or skip to the "
+                "end with --on-beyond-end latest"
+            )
+        case Verdict.TOPIC_GONE | Verdict.PARTITION_GONE:
+            return (
+                "name the brokers that the job read from with --bootstrap-servers, or leave it out "
+                "with --gone skip"
+            )
+        case Verdict.NEW_PARTITION:
+            return "choose with --new-partitions earliest or latest"
         case _:
             pass
-    marker = planned.position.start if planned.position is not None else None
-    match marker:
+    if planned.position is None:
+        return "choose with --new-partitions earliest or latest"
+    asked = planned.log is not None
+    match planned.position.start:
         case Marker.EARLIEST:
             return "add --bootstrap-servers HOST:PORT"
         case Marker.COMMITTED:
-            return "add --bootstrap-servers HOST:PORT --source-group GROUP (Flink's own group.id)"
+            needed = "" if asked else "--bootstrap-servers HOST:PORT "
+            return f"add {needed}--source-group GROUP (Flink's own group.id)"
         case _:
             return (
-                "let the job read on (until each partition has had a record) and move from the "
-                "checkpoint it takes then"
+                "move from a later checkpoint, which has its offset once it has had a record, or "
+                "choose with --unresolved earliest|latest|committed|timestamp:T"
             )
 
 
 def _warnings(
-    extraction: Extraction, chosen: Sequence[Source], snapshot: ClusterSnapshot | None
+    extraction: Extraction,
+    chosen: Sequence[Source],
+    snapshot: ClusterSnapshot | None,
+    partitions: Sequence[PlannedPartition],
+    policies: Policies,
 ) -> Iterator[str]:
     for finding in extraction.findings:
-        if finding.severity is Severity.WARNING and _concerns(finding, extraction, chosen):
-            if finding.code in ("latest-marker", "committed-marker"):
-                continue  # told by partition
-            where = f"operator {finding.operator_id}: " if finding.operator_id is not None else ""
-            yield where + finding.message
+        if finding.code in _TOLD_BY_PARTITION or not _concerns(finding, extraction, chosen):
+            continue
+        allowed = (finding.code == "in-flight-records" and policies.allow_in_flight) or (
+            finding.code == "ran-on" and policies.allow_ran_on
+        )
+        if finding.severity is Severity.WARNING or allowed:
+            yield _where(finding) + finding.message
+    suspects = [planned for planned in partitions if planned.verdict is Verdict.SUSPECT]
+    if suspects:
+        first = suspects[0]
+        yield (
+            f"{len(suspects)} partitions look recreated (the first is {first.topic}-"
+            f"{first.partition}: the first record since the checkpoint lies below its position): "
+            "what lies at their positions may be other records"
+        )
     if snapshot is None:
         yield (
             "no broker was asked (--bootstrap-servers): that these offsets are still there, and "

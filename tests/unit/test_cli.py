@@ -186,7 +186,7 @@ def _disagree(directory: Path) -> Path:
     ("write", "says"),
     [
         (_earliest, "add --bootstrap-servers HOST:PORT"),
-        (_latest, "take"),
+        (_latest, "--unresolved earliest"),
         (_in_flight, "99 bytes of records"),
         (_twice, "[1, 2]"),
         (_damaged, "damaged"),

@@ -14,6 +14,7 @@ from decoder import read_checkpoint
 from migrate.choose import NoSuchSource, choose_sources
 from migrate.extract import Extraction, extract
 from migrate.plan import Plan, Verdict, make_plan
+from migrate.policies import Policies
 from migrate.snapshot import ClusterSnapshot, Committed, GroupView, LogRange
 from migrate.targets.spark_options import starting_offsets
 from tests.support.checkpoints import (
@@ -99,7 +100,7 @@ def test_a_group_committed_beyond_a_position_proves_that_the_job_ran_on(tmp_path
     (refusal,) = make_plan(extraction, extraction.sources, snapshot).refusals
     assert "ran on" in refusal.what
     assert "--allow-ran-on" in refusal.way_out
-    allowed = make_plan(extraction, extraction.sources, snapshot, allow_ran_on=True)
+    allowed = make_plan(extraction, extraction.sources, snapshot, Policies(allow_ran_on=True))
     assert not allowed.refusals
     assert allowed.next_offsets == {("t", 0): 33}
 

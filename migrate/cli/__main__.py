@@ -1,0 +1,5 @@
+"""``python -m migrate.cli``."""
+
+from migrate.cli.main import main
+
+main()

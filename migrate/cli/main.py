@@ -1,0 +1,64 @@
+"""The app: its commands, and how each of them may end."""
+
+from __future__ import annotations
+
+import io
+import sys
+import traceback
+from typing import NoReturn
+
+import typer
+
+from decoder import DecodeError
+from migrate.choose import NoSuchSource
+from migrate.cli import inspect, to_spark
+from migrate.cli.errors import Exit, Refused, UsageError
+from migrate.cli.streams import say
+from migrate.kafka_config import ConfigError
+from migrate.snapshot import BrokerError
+
+app = typer.Typer(
+    name="migrate",
+    help="Move Kafka positions from Flink checkpoints to Spark, losing and repeating nothing.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("inspect")(inspect.inspect)
+app.command("to-spark")(to_spark.to_spark)
+
+
+@app.callback()
+def _root() -> None:
+    """Move Kafka positions from Flink checkpoints to Spark, losing and repeating nothing."""
+
+
+def main() -> None:
+    """The console script. Typer itself exits with 2 on wrong arguments and 130 on Ctrl-C."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # A path that is no text in this locale is shown escaped rather than not at all.
+        sys.stdout.reconfigure(errors="backslashreplace")
+    try:
+        app()
+    except DecodeError as error:
+        from migrate.report.text import visible
+
+        _fail(Exit.UNREADABLE, visible(str(error)))
+    except (NoSuchSource, ConfigError, UsageError) as error:
+        _fail(Exit.USAGE, str(error))
+    except Refused as refused:
+        for reason in refused.reasons:
+            say(f"refused: {reason}")
+        _fail(Exit.REFUSED, "refused as asked; nothing was written")
+    except BrokerError as error:
+        _fail(Exit.SERVICE, str(error))
+    except OSError as error:
+        _fail(Exit.SERVICE, f"{error.filename or 'the system'}: {error.strerror or error}")
+    except Exception:
+        traceback.print_exc()
+        _fail(Exit.BUG, "this is a bug of ours; please report the lines above")
+
+
+def _fail(code: Exit, message: str) -> NoReturn:
+    say(f"migrate: {message}")
+    sys.exit(code)

@@ -1,0 +1,94 @@
+"""``migrate to-spark``."""
+
+from __future__ import annotations
+
+from enum import Enum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from migrate.cli import options
+from migrate.cli.errors import Refused
+from migrate.cli.planning import plan_move, tell
+from migrate.cli.streams import emit, say
+from migrate.plan import Plan
+from migrate.policies import Gone, MergeSources, NewPartitions, OnBeyondEnd, OnExpired
+from migrate.targets.spark_checkpoint import TargetInUse, check_free, write_seed
+from migrate.targets.spark_options import starting_offsets
+
+
+class Format(str, Enum):
+    JSON = "json"
+
+
+def to_spark(
+    chk: options.Checkpoint,
+    bootstrap_servers: options.BootstrapServers = None,
+    checkpoint_dir: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Also write a new checkpoint location from which a Spark query starts there.",
+            show_default=False,
+        ),
+    ] = None,
+    source: options.SourceName = None,
+    source_group: options.SourceGroup = None,
+    topic_map: options.TopicMap = None,
+    partitions: options.Partitions = None,
+    format: Annotated[
+        Format, typer.Option(help="json: the value of startingOffsets.")
+    ] = Format.JSON,
+    on_expired: options.OnExpiredOption = OnExpired.FAIL,
+    on_beyond_end: options.OnBeyondEndOption = OnBeyondEnd.FAIL,
+    new_partitions: options.NewPartitionsOption = NewPartitions.AS_FLINK,
+    gone: options.GoneOption = Gone.FAIL,
+    unresolved: options.UnresolvedOption = "fail",
+    merge_sources: options.MergeSourcesOption = MergeSources.FAIL,
+    allow_in_flight: options.AllowInFlight = False,
+    allow_ran_on: options.AllowRanOn = False,
+    kafka_config: options.KafkaConfigFile = None,
+    kafka_property: options.KafkaProperties = None,
+) -> None:
+    """Write where Spark is to start: startingOffsets on stdout, and a seeded checkpoint location.
+
+    Refuses (exit 4, nothing on stdout, nothing written) what would lose or repeat records.
+    """
+    policies = options.PolicyOptions(
+        on_expired,
+        on_beyond_end,
+        new_partitions,
+        gone,
+        unresolved,
+        merge_sources,
+        allow_in_flight,
+        allow_ran_on,
+        topic_map,
+        partitions,
+    ).policies()
+    if checkpoint_dir is not None:
+        _check_free(checkpoint_dir)
+    kafka = options.KafkaOptions(bootstrap_servers, kafka_config, kafka_property)
+    extraction, _, plan = plan_move(chk, source, kafka, source_group, policies)
+    tell(plan, extraction)
+    if plan.refusals:
+        raise Refused([str(refusal) for refusal in plan.refusals])
+    if checkpoint_dir is not None:
+        _write(plan, checkpoint_dir)
+        say(f"wrote {checkpoint_dir}: a new query's checkpointLocation, starting there")
+    emit(starting_offsets(plan))
+
+
+def _check_free(directory: Path) -> None:
+    try:
+        check_free(directory)
+    except TargetInUse as error:
+        raise Refused([str(error)]) from error
+
+
+def _write(plan: Plan, directory: Path) -> None:
+    try:
+        write_seed(plan, directory)
+    except TargetInUse as error:
+        raise Refused([str(error)]) from error
