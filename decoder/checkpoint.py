@@ -44,6 +44,8 @@ class Checkpoint:
         sources: the operators with source state, by operator id: what they were recognised as.
         newer_siblings: the numbers of the job's complete checkpoints that are newer than this
             one, ascending: proof that the job ran on.
+        written_at: when ``_metadata`` was written, in milliseconds of the epoch: the end of the
+            checkpoint, or later where it was copied without its time; None where it is not kept.
     """
 
     pointer: str
@@ -53,6 +55,7 @@ class Checkpoint:
     operators: tuple[Operator, ...]
     sources: dict[str, KafkaSource | UnknownSource]
     newer_siblings: tuple[int, ...]
+    written_at: int | None
 
 
 def read_checkpoint(
@@ -95,6 +98,7 @@ def _read_checkpoint(pointer: str, files: ByteSource) -> Checkpoint:
         metadata.operators,
         sources,
         _newer_siblings(directory, metadata.checkpoint_id, files),
+        files.modified_at(metadata_path),
     )
 
 

@@ -27,6 +27,9 @@ class ByteSource(Protocol):
 
     def is_file(self, path: str) -> bool: ...
 
+    def modified_at(self, path: str) -> int | None:
+        """When a file was written, in milliseconds of the epoch; None where that is not kept."""
+
     def absolute(self, path: str) -> str:
         """The same path with every directory above it."""
 
@@ -57,6 +60,9 @@ class LocalFiles:
         if not directory.is_dir():
             return None
         return sorted(entry.name for entry in directory.iterdir())
+
+    def modified_at(self, path: str) -> int | None:
+        return Path(path).stat().st_mtime_ns // 1_000_000
 
     def absolute(self, path: str) -> str:
         return str(Path(path).absolute())

@@ -15,6 +15,7 @@ from migrate.cli import inspect, to_spark
 from migrate.cli.errors import Exit, Refused, UsageError
 from migrate.cli.streams import say
 from migrate.kafka_config import ConfigError
+from migrate.plan_file import PlanFileError
 from migrate.snapshot import BrokerError
 
 app = typer.Typer(
@@ -40,7 +41,7 @@ def main() -> None:
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
         app()
-    except DecodeError as error:
+    except (DecodeError, PlanFileError) as error:
         from migrate.report.text import visible
 
         _fail(Exit.UNREADABLE, visible(str(error)))

@@ -25,6 +25,15 @@ from migrate.policies import (
 _POLICIES = "What would lose or repeat records is refused unless allowed here"
 _KAFKA = "Kafka"
 
+CheckpointOrPlan = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="CHK",
+        help="A chk-<n> or savepoint directory, its _metadata, or a job's checkpoint directory "
+        "(its newest complete chk-<n>); none with --plan.",
+        show_default=False,
+    ),
+]
 Checkpoint = Annotated[
     str,
     typer.Argument(
@@ -150,6 +159,26 @@ Partitions = Annotated[
         "--partitions",
         metavar="TOPIC:0-3,5",
         help="Move these alone.",
+        show_default=False,
+    ),
+]
+
+
+PlanFileToApply = Annotated[
+    Path | None,
+    typer.Option(
+        "--plan",
+        metavar="FILE",
+        help="Apply a plan saved with --plan-out, unless the cluster has moved meanwhile.",
+        show_default=False,
+    ),
+]
+PlanFileToWrite = Annotated[
+    Path | None,
+    typer.Option(
+        "--plan-out",
+        metavar="FILE",
+        help="Save the plan as JSON, to be reviewed and applied later; nothing else is written.",
         show_default=False,
     ),
 ]

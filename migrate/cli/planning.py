@@ -1,51 +1,137 @@
-"""From arguments to a plan: what ``to-spark`` and ``commit-group`` do alike."""
+"""From arguments to what is to be written: what ``to-spark`` and ``commit-group`` do alike."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
 from decoder import read_checkpoint
 from migrate.choose import choose_sources
-from migrate.cli.errors import UsageError
+from migrate.cli.errors import Refused, UsageError
 from migrate.cli.options import KafkaOptions
 from migrate.cli.streams import say
 from migrate.extract import Extraction, extract
 from migrate.kafka_config import kafka_config
 from migrate.plan import Plan, make_plan, topics_to_ask
+from migrate.plan_file import (
+    PlanFile,
+    moved_meanwhile,
+    plan_file,
+    read_plan,
+    write_plan,
+)
 from migrate.policies import Policies
 from migrate.snapshot import ClusterSnapshot
 
 
-def plan_move(
-    chk: str,
-    source: str | None,
-    kafka: KafkaOptions,
-    source_group: str | None,
-    policies: Policies,
-    target_group: str | None = None,
-) -> tuple[Extraction, ClusterSnapshot | None, Plan]:
-    """Read the checkpoint, ask the broker where one is named, and plan."""
-    extraction = extract(read_checkpoint(chk))
-    chosen = choose_sources(extraction, source)
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A plan that may be carried out: what to write, and what the broker said before."""
+
+    saved: PlanFile
+    snapshot: ClusterSnapshot | None
+
+    @property
+    def next_offsets(self) -> dict[tuple[str, int], int]:
+        return self.saved.next_offsets
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What the user asked to move, and where to."""
+
+    chk: str | None
+    source: str | None
+    kafka: KafkaOptions
+    source_group: str | None
+    policies: Policies
+    plan: Path | None
+    plan_out: Path | None
+    target_group: str | None = None
+
+
+def decide(request: Request) -> Move:
+    """Plan, or take up a saved plan; tell it on stderr; save it where asked.
+
+    Raises:
+        Refused: what would lose or repeat records is not allowed, or the cluster has moved since
+            the plan was saved.
+        UsageError: options that do not go together.
+    """
+    if request.plan is not None:
+        return _take_up(request, request.plan)
+    if request.chk is None:
+        raise UsageError("name a checkpoint (CHK), or a saved plan with --plan")
+    extraction = extract(read_checkpoint(request.chk))
+    chosen = choose_sources(extraction, request.source)
     snapshot = None
-    if kafka.given:
-        from migrate.broker import take_snapshot
-
-        snapshot = take_snapshot(
-            kafka_config(kafka.bootstrap_servers, kafka.file, kafka.properties or ()),
-            topics_to_ask(chosen, policies),
-            source_group,
-        )
-    elif source_group is not None:
+    if request.kafka.given:
+        snapshot = _ask(request, topics_to_ask(chosen, request.policies))
+    elif request.source_group is not None:
         raise UsageError("--source-group needs a broker: add --bootstrap-servers HOST:PORT")
-    return extraction, snapshot, make_plan(extraction, chosen, snapshot, policies)
+    plan = make_plan(extraction, chosen, snapshot, request.policies)
+    _tell(plan, extraction)
+    if plan.refusals:
+        raise Refused([str(refusal) for refusal in plan.refusals])
+    saved = plan_file(plan, extraction, snapshot, request.policies, request.target_group)
+    if request.plan_out is not None:
+        _save(saved, request.plan_out)
+    return Move(saved, snapshot)
 
 
-def tell(plan: Plan, extraction: Extraction) -> None:
-    """The plan in lines, on stderr."""
+def _take_up(request: Request, path: Path) -> Move:
+    if request.chk is not None or request.plan_out is not None:
+        raise UsageError("--plan goes with neither CHK nor --plan-out: the plan says it all")
+    saved = read_plan(path)
+    if saved.group != request.target_group:
+        raise UsageError(f"{path} is a plan for " + _target(saved.group))
+    snapshot = None
+    if saved.cluster_id is not None:
+        if not request.kafka.given:
+            raise UsageError(
+                "this plan was made against a broker: add --bootstrap-servers HOST:PORT"
+            )
+        snapshot = _ask(request, saved.topics)
+        moved = list(moved_meanwhile(saved, snapshot))
+        if moved:
+            raise Refused([f"{line}; make a new plan" for line in moved])
+    say(f"plan of {saved.created_at} for checkpoint {saved.checkpoint.id}")
+    for warning in saved.warnings:
+        say(f"warning: {warning}")
+    return Move(saved, snapshot)
+
+
+def _target(group: str | None) -> str:
+    return "to-spark" if group is None else f"commit-group --group {group}"
+
+
+def _save(saved: PlanFile, path: Path) -> None:
+    try:
+        write_plan(saved, path)
+    except FileExistsError as error:
+        raise Refused([f"{path} is there already; name a new file"]) from error
+    say(f"wrote {path}: apply it with --plan")
+
+
+def _ask(request: Request, topics: set[str]) -> ClusterSnapshot:
+    from migrate.broker import take_snapshot
+
+    kafka = request.kafka
+    config = kafka_config(kafka.bootstrap_servers, kafka.file, kafka.properties or ())
+    return take_snapshot(config, topics, request.source_group)
+
+
+def _tell(plan: Plan, extraction: Extraction) -> None:
+    for line in _lines(plan, extraction):
+        say(line)
+
+
+def _lines(plan: Plan, extraction: Extraction) -> Iterator[str]:
     from migrate.report.text import plan_lines, visible
 
     checkpoint = extraction.checkpoint
-    say(f"checkpoint {checkpoint.checkpoint_id}: {visible(checkpoint.pointer)}")
-    for line in plan_lines(plan):
-        say(line)
+    yield f"checkpoint {checkpoint.checkpoint_id}: {visible(checkpoint.pointer)}"
+    yield from plan_lines(plan)
     for warning in plan.warnings:
-        say(f"warning: {visible(warning)}")
+        yield f"warning: {visible(warning)}"

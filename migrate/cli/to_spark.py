@@ -10,9 +10,8 @@ import typer
 
 from migrate.cli import options
 from migrate.cli.errors import Refused
-from migrate.cli.planning import plan_move, tell
+from migrate.cli.planning import Move, Request, decide
 from migrate.cli.streams import emit, say
-from migrate.plan import Plan
 from migrate.policies import Gone, MergeSources, NewPartitions, OnBeyondEnd, OnExpired
 from migrate.targets.spark_checkpoint import TargetInUse, check_free, write_seed
 from migrate.targets.spark_options import starting_offsets
@@ -23,7 +22,7 @@ class Format(str, Enum):
 
 
 def to_spark(
-    chk: options.Checkpoint,
+    chk: options.CheckpointOrPlan = None,
     bootstrap_servers: options.BootstrapServers = None,
     checkpoint_dir: Annotated[
         Path | None,
@@ -48,6 +47,8 @@ def to_spark(
     merge_sources: options.MergeSourcesOption = MergeSources.FAIL,
     allow_in_flight: options.AllowInFlight = False,
     allow_ran_on: options.AllowRanOn = False,
+    plan: options.PlanFileToApply = None,
+    plan_out: options.PlanFileToWrite = None,
     kafka_config: options.KafkaConfigFile = None,
     kafka_property: options.KafkaProperties = None,
 ) -> None:
@@ -70,14 +71,13 @@ def to_spark(
     if checkpoint_dir is not None:
         _check_free(checkpoint_dir)
     kafka = options.KafkaOptions(bootstrap_servers, kafka_config, kafka_property)
-    extraction, _, plan = plan_move(chk, source, kafka, source_group, policies)
-    tell(plan, extraction)
-    if plan.refusals:
-        raise Refused([str(refusal) for refusal in plan.refusals])
+    move = decide(Request(chk, source, kafka, source_group, policies, plan, plan_out))
+    if plan_out is not None:
+        return
     if checkpoint_dir is not None:
-        _write(plan, checkpoint_dir)
+        _write(move, checkpoint_dir)
         say(f"wrote {checkpoint_dir}: a new query's checkpointLocation, starting there")
-    emit(starting_offsets(plan))
+    emit(starting_offsets(move.next_offsets))
 
 
 def _check_free(directory: Path) -> None:
@@ -87,8 +87,8 @@ def _check_free(directory: Path) -> None:
         raise Refused([str(error)]) from error
 
 
-def _write(plan: Plan, directory: Path) -> None:
+def _write(move: Move, directory: Path) -> None:
     try:
-        write_seed(plan, directory)
+        write_seed(move.next_offsets, directory)
     except TargetInUse as error:
         raise Refused([str(error)]) from error

@@ -1,1 +1,1 @@
-"""Targets: each turns a Plan without refusals into what the other side starts from."""
+"""Targets: each writes the next offsets of a plan where the other side starts from them."""

@@ -15,9 +15,9 @@ import os
 import shutil
 import tempfile
 import uuid
+from collections.abc import Mapping
 from pathlib import Path
 
-from migrate.plan import Plan
 from migrate.targets.spark_options import starting_offsets
 
 
@@ -43,7 +43,7 @@ def check_free(directory: Path) -> None:
     raise TargetInUse(f"{directory} is not empty; name a new directory")
 
 
-def write_seed(plan: Plan, directory: Path) -> None:
+def write_seed(next_offsets: Mapping[tuple[str, int], int], directory: Path) -> None:
     """Write the seed beside ``directory`` and rename it into place, whole or not at all.
 
     The query id is a fresh one: a sink that remembers batches of an older query skips them.
@@ -58,7 +58,7 @@ def write_seed(plan: Plan, directory: Path) -> None:
     try:
         _write(stage / "metadata", json.dumps({"id": str(uuid.uuid4())}, separators=(",", ":")))
         (stage / "sources" / "0").mkdir(parents=True)
-        _write(stage / "sources" / "0" / "0", "\0v1\n" + starting_offsets(plan))
+        _write(stage / "sources" / "0" / "0", "\0v1\n" + starting_offsets(next_offsets))
         for made in (stage / "sources" / "0", stage / "sources", stage):
             _sync_directory(made)
         _open_to_others(stage)

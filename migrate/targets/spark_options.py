@@ -9,13 +9,12 @@ Source: org.apache.spark.sql.kafka010.JsonUtils @ Spark 4.0.0.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 
-from migrate.plan import Plan
 
-
-def starting_offsets(plan: Plan) -> str:
+def starting_offsets(next_offsets: Mapping[tuple[str, int], int]) -> str:
     """The option's JSON: compact, topics sorted by name and partitions by number."""
     topics: dict[str, dict[str, int]] = {}
-    for (topic, partition), next_offset in sorted(plan.next_offsets.items()):
+    for (topic, partition), next_offset in sorted(next_offsets.items()):
         topics.setdefault(topic, {})[str(partition)] = next_offset
     return json.dumps(topics, separators=(",", ":"))

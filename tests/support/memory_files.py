@@ -33,6 +33,9 @@ class MemoryFiles:
         below = {name.removeprefix(prefix) for name in self.files if name.startswith(prefix)}
         return sorted({name.split("/")[0] for name in below}) or None
 
+    def modified_at(self, path: str) -> int | None:
+        return None
+
     def absolute(self, path: str) -> str:
         return path
 

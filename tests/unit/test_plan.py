@@ -154,7 +154,7 @@ def test_sources_of_different_topics_move_together(tmp_path: Path) -> None:
         SourceState({0: splits("a", [3])}, operator_id=_OTHER),
     )
     plan = make_plan(extraction, extraction.sources, None)
-    assert starting_offsets(plan) == '{"a":{"0":3},"b":{"0":1,"1":2}}'
+    assert starting_offsets(plan.next_offsets) == '{"a":{"0":3},"b":{"0":1,"1":2}}'
 
 
 def test_sources_that_disagree_on_a_topic_are_refused_until_one_is_chosen(tmp_path: Path) -> None:
@@ -200,4 +200,4 @@ def test_partitions_are_sorted_as_numbers_in_the_json(tmp_path: Path) -> None:
     readers = {0: [KafkaSplit("t", n, n) for n in (10, 9, 2)]}
     extraction = _extraction(tmp_path, SourceState(readers))
     plan = make_plan(extraction, extraction.sources, None)
-    assert starting_offsets(plan) == '{"t":{"2":2,"9":9,"10":10}}'
+    assert starting_offsets(plan.next_offsets) == '{"t":{"2":2,"9":9,"10":10}}'

@@ -1,0 +1,203 @@
+"""A plan saved for later: reviewed by people, applied by the same commands.
+
+``--plan-out FILE`` writes it, ``--plan FILE`` applies it, unless the cluster has moved meanwhile:
+what was decided on must still be what is there. The schema is versioned; a plan of another version
+is refused. It holds no secret: of Kafka only the cluster's id.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from migrate.extract import Extraction
+from migrate.plan import Plan, Verdict
+from migrate.policies import Policies
+from migrate.snapshot import ClusterSnapshot
+
+Offset = Annotated[int, Field(ge=0)]
+
+
+class PlanFileError(Exception):
+    """A file that is not a plan of this version."""
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class PlannedCheckpoint(_Model):
+    pointer: str
+    id: Offset
+
+
+class SavedPartition(_Model):
+    """One topic-partition: see PlannedPartition, whose fields these are."""
+
+    topic: str
+    partition: Offset
+    verdict: Verdict
+    next_offset: Offset | None
+    current: Offset | None
+    difference: int | None
+    records_left: Offset | None
+    log_start: Offset | None
+    log_end: Offset | None
+    lost: Offset | None
+    repeated: Offset | None
+    operator_id: str | None
+    subtask: Offset | None
+
+
+class PlanFile(_Model):
+    """A plan without refusals, and what the cluster looked like when it was made."""
+
+    kind: Literal["flink-offset-migrate plan"] = "flink-offset-migrate plan"
+    version: Literal[1] = 1
+    created_at: str
+    checkpoint: PlannedCheckpoint
+    cluster_id: str | None
+    group: str | None
+    only_some_partitions: bool
+    warnings: list[str]
+    partitions: list[SavedPartition]
+
+    @property
+    def next_offsets(self) -> dict[tuple[str, int], int]:
+        return {
+            (saved.topic, saved.partition): saved.next_offset
+            for saved in self.partitions
+            if saved.next_offset is not None
+        }
+
+    @property
+    def topics(self) -> set[str]:
+        return {saved.topic for saved in self.partitions}
+
+
+def plan_file(
+    plan: Plan,
+    extraction: Extraction,
+    snapshot: ClusterSnapshot | None,
+    policies: Policies,
+    group: str | None,
+) -> PlanFile:
+    """The plan as it is saved."""
+    return PlanFile(
+        created_at=datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        checkpoint=PlannedCheckpoint(
+            pointer=extraction.checkpoint.pointer, id=extraction.checkpoint.checkpoint_id
+        ),
+        cluster_id=snapshot.cluster_id if snapshot is not None else None,
+        group=group,
+        only_some_partitions=policies.partitions is not None,
+        warnings=list(plan.warnings),
+        partitions=[
+            SavedPartition(
+                topic=planned.topic,
+                partition=planned.partition,
+                verdict=planned.verdict,
+                next_offset=planned.next_offset,
+                current=planned.current,
+                difference=planned.difference,
+                records_left=planned.records_left,
+                log_start=planned.log.start if planned.log is not None else None,
+                log_end=planned.log.end if planned.log is not None else None,
+                lost=planned.lost,
+                repeated=planned.repeated,
+                operator_id=planned.operator_id,
+                subtask=planned.position.subtask if planned.position is not None else None,
+            )
+            for planned in plan.partitions
+        ],
+    )
+
+
+def write_plan(plan: PlanFile, path: Path) -> None:
+    """Write it whole or not at all; an existing file is not overwritten.
+
+    Raises:
+        FileExistsError: there is such a file.
+        OSError: it cannot be written.
+    """
+    stage = path.with_name(f".{path.name}.{os.getpid()}")
+    text = json.dumps(plan.model_dump(mode="json"), indent=2) + "\n"
+    try:
+        with stage.open("x", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.link(stage, path)  # fails where the name is taken, unlike a rename
+    finally:
+        stage.unlink(missing_ok=True)
+
+
+def read_plan(path: Path) -> PlanFile:
+    """Read a saved plan.
+
+    Raises:
+        PlanFileError: missing, or not a plan of this version.
+    """
+    try:
+        return PlanFile.model_validate_json(path.read_bytes())
+    except OSError as error:
+        raise PlanFileError(f"{path}: cannot be read: {error.strerror}") from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"])) or "the whole"
+        raise PlanFileError(f"{path}: not a plan of version 1: {where}: {first['msg']}") from error
+
+
+def moved_meanwhile(plan: PlanFile, snapshot: ClusterSnapshot) -> Iterator[str]:
+    """What is no longer as it was when the plan was made, in lines; nothing where all is.
+
+    Records may have been produced, and records below every planned offset deleted: neither
+    changes what the plan does.
+    """
+    if plan.cluster_id != snapshot.cluster_id:
+        yield f"this is cluster {snapshot.cluster_id}; the plan is for {plan.cluster_id}"
+        return
+    planned: Mapping[tuple[str, int], SavedPartition] = {
+        (saved.topic, saved.partition): saved for saved in plan.partitions
+    }
+    there = {(topic, n): log for topic, logs in snapshot.topics.items() for n, log in logs.items()}
+    if not plan.only_some_partitions:
+        for topic, partition in sorted(there.keys() - planned.keys()):
+            yield f"{topic}-{partition} is new since the plan was made"
+    for place, saved in planned.items():
+        name = f"{saved.topic}-{saved.partition}"
+        log = there.get(place)
+        if log is None:
+            if saved.log_end is not None:
+                yield f"{name} is gone since the plan was made"
+            continue
+        if saved.next_offset is not None and not log.start <= saved.next_offset <= log.end:
+            yield (
+                f"{name} now holds {log.start} to {log.end}: its next offset {saved.next_offset} "
+                "is no longer in the log"
+            )
+        if saved.log_end is not None and log.end < saved.log_end:
+            yield f"{name} ended at {saved.log_end} and now ends at {log.end}: it was recreated"
+        if snapshot.target_group is not None:
+            current = snapshot.target_group.next_offset(*place)
+            if current != saved.current:
+                yield f"the group held {saved.current} for {name} and now holds {current}"
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON Schema of a saved plan."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **PlanFile.model_json_schema(mode="serialization"),
+        "title": "A saved plan of migrate",
+    }
+
+
+if __name__ == "__main__":
+    print(json.dumps(json_schema(), indent=2))

@@ -1,0 +1,250 @@
+"""What each flag allows, and what a plan says it costs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from decoder import read_checkpoint
+from migrate.cli.errors import UsageError
+from migrate.cli.options import PolicyOptions
+from migrate.extract import extract
+from migrate.plan import Plan, PlannedPartition, Verdict, make_plan, topics_to_ask
+from migrate.policies import (
+    Gone,
+    MergeSources,
+    NewPartitions,
+    OnBeyondEnd,
+    OnExpired,
+    Policies,
+    Unresolved,
+)
+from migrate.snapshot import ClusterSnapshot, Committed, GroupView, LogRange
+from tests.support.checkpoints import (
+    SourceState,
+    in_flight_operator,
+    source_operator,
+    splits,
+    write_checkpoint,
+)
+from tests.support.encoder import EARLIEST, LATEST
+
+_OTHER = bytes(range(16, 32))
+
+
+def _plan(
+    tmp_path: Path,
+    starts: list[int],
+    logs: list[tuple[int, int]],
+    policies: Policies,
+    *,
+    since: int | None = None,
+    committed: dict[tuple[str, int], int] | None = None,
+    discovery_finished: bool = True,
+) -> Plan:
+    state = SourceState({0: splits("t", starts)}, initial_discovery_finished=discovery_finished)
+    extraction = extract(read_checkpoint(write_checkpoint(tmp_path / "c", source_operator(state))))
+    held = {place: Committed(offset) for place, offset in (committed or {}).items()}
+    snapshot = ClusterSnapshot(
+        {"t": {n: LogRange(*bounds, first_since=since) for n, bounds in enumerate(logs)}},
+        source_group=GroupView("flink", True, "Empty", "classic", committed=held),
+    )
+    return make_plan(extraction, extraction.sources, snapshot, policies)
+
+
+def _only(plan: Plan) -> PlannedPartition:
+    assert not plan.refusals
+    (planned,) = plan.partitions
+    return planned
+
+
+def test_an_expired_position_may_go_on_after_the_gap(tmp_path: Path) -> None:
+    planned = _only(_plan(tmp_path, [3], [(10, 20)], Policies(on_expired=OnExpired.EARLIEST)))
+    assert (planned.verdict, planned.next_offset) == (Verdict.EXPIRED, 10)
+    assert (planned.lost, planned.repeated, planned.records_left) == (7, 0, 10)
+
+
+def test_a_position_beyond_the_end_may_go_on_from_the_end(tmp_path: Path) -> None:
+    policies = Policies(on_beyond_end=OnBeyondEnd.LATEST)
+    planned = _only(_plan(tmp_path, [30], [(5, 20)], policies))
+    assert (planned.verdict, planned.next_offset) == (Verdict.BEYOND_END, 20)
+    assert (planned.lost, planned.repeated) == (15, 0)
+
+
+@pytest.mark.parametrize(
+    ("choice", "discovery_finished", "next_offset", "lost", "repeated"),
+    [
+        (NewPartitions.AS_FLINK, True, 4, 0, 0),
+        (NewPartitions.EARLIEST, True, 4, 0, 0),
+        (NewPartitions.EARLIEST, False, 4, 0, 5),
+        (NewPartitions.LATEST, True, 9, 5, 0),
+        (NewPartitions.LATEST, False, 9, 5, 0),
+    ],
+)
+def test_new_partitions_may_be_chosen_for(
+    tmp_path: Path,
+    choice: NewPartitions,
+    discovery_finished: bool,
+    next_offset: int,
+    lost: int,
+    repeated: int,
+) -> None:
+    plan = _plan(
+        tmp_path,
+        [1],
+        [(0, 5), (4, 9)],
+        Policies(new_partitions=choice),
+        discovery_finished=discovery_finished,
+    )
+    assert not plan.refusals
+    planned = plan.partitions[1]
+    assert (planned.next_offset, planned.lost, planned.repeated) == (next_offset, lost, repeated)
+
+
+def test_new_partitions_may_be_refused_even_where_flink_would_start_them(tmp_path: Path) -> None:
+    policies = Policies(new_partitions=NewPartitions.FAIL)
+    (refusal,) = _plan(tmp_path, [1], [(0, 5), (4, 9)], policies).refusals
+    assert "t-1 is new partition" in refusal.what
+
+
+def test_what_is_gone_may_be_left_out(tmp_path: Path) -> None:
+    plan = _plan(tmp_path, [1, 2], [(0, 5)], Policies(gone=Gone.SKIP))
+    assert not plan.refusals
+    assert plan.next_offsets == {("t", 0): 1}
+    assert plan.partitions[1].verdict is Verdict.PARTITION_GONE
+
+
+@pytest.mark.parametrize(
+    ("choice", "next_offset", "lost", "repeated"),
+    [
+        (Unresolved.EARLIEST, 10, 0, 20),
+        (Unresolved.LATEST, 30, 20, 0),
+        (Unresolved.TIMESTAMP, 17, 7, 13),
+        (Unresolved.COMMITTED, 12, 2, 18),
+    ],
+)
+def test_an_unresolved_position_may_be_chosen_and_its_cost_is_told(
+    tmp_path: Path, choice: Unresolved, next_offset: int, lost: int, repeated: int
+) -> None:
+    planned = _only(
+        _plan(
+            tmp_path,
+            [LATEST],
+            [(10, 30)],
+            Policies(unresolved=choice),
+            since=17,
+            committed={("t", 0): 12},
+        )
+    )
+    assert planned.verdict is Verdict.UNRESOLVED
+    assert (planned.next_offset, planned.lost, planned.repeated) == (next_offset, lost, repeated)
+
+
+def test_committed_without_a_commit_stays_refused(tmp_path: Path) -> None:
+    plan = _plan(tmp_path, [LATEST], [(10, 30)], Policies(unresolved=Unresolved.COMMITTED))
+    assert "nothing committed" in str(plan.refusals[0])
+
+
+@pytest.mark.parametrize(("since", "suspect"), [(None, False), (0, True), (40, True), (95, False)])
+def test_a_log_written_anew_below_a_position_is_suspect(
+    tmp_path: Path, since: int | None, suspect: bool
+) -> None:
+    plan = _plan(tmp_path, [100], [(0, 150)], Policies(), since=since)
+    assert (_only(plan).verdict is Verdict.SUSPECT) is suspect
+    assert any("recreated" in warning for warning in plan.warnings) is suspect
+
+
+def test_records_in_flight_may_be_lost_knowingly(tmp_path: Path) -> None:
+    operator = source_operator(SourceState({0: splits("t", [1])}))
+    chk = write_checkpoint(tmp_path / "c", operator, in_flight_operator(10))
+    extraction = extract(read_checkpoint(chk))
+    plan = make_plan(extraction, extraction.sources, None, Policies(allow_in_flight=True))
+    assert not plan.refusals
+    assert any("10 bytes of records" in warning for warning in plan.warnings)
+
+
+def test_the_lower_of_two_sources_may_be_taken_but_not_over_an_unknown_one(tmp_path: Path) -> None:
+    def plan(name: str, mine: list[int], other: list[int]) -> Plan:
+        chk = write_checkpoint(
+            tmp_path / name,
+            source_operator(SourceState({0: splits("t", mine)})),
+            source_operator(SourceState({0: splits("t", other)}, operator_id=_OTHER)),
+        )
+        extraction = extract(read_checkpoint(chk))
+        policies = Policies(merge_sources=MergeSources.MIN)
+        return make_plan(extraction, extraction.sources, None, policies)
+
+    assert plan("a", [5, 9], [7, 2]).next_offsets == {("t", 0): 5, ("t", 1): 2}
+    assert plan("b", [5], [EARLIEST]).refusals  # the log start, which needs a broker
+    assert plan("c", [5], [LATEST]).refusals
+
+
+def test_topics_are_renamed_and_partitions_restricted(tmp_path: Path) -> None:
+    state = SourceState({0: [*splits("old", [1, 2, 3]), *splits("other", [4])]})
+    chk = write_checkpoint(tmp_path / "c", source_operator(state))
+    extraction = extract(read_checkpoint(chk))
+    policies = Policies(topic_map={"old": "new"}, partitions={"old": frozenset({0, 2})})
+    assert topics_to_ask(extraction.sources, policies) == {"new"}
+    snapshot = ClusterSnapshot({"new": {n: LogRange(0, 9) for n in range(5)}})
+    plan = make_plan(extraction, extraction.sources, snapshot, policies)
+    assert not plan.refusals
+    assert plan.next_offsets == {("new", 0): 1, ("new", 2): 3}
+
+
+# -- the flags as they are written ---------------------------------------------------------------
+
+
+def _options(
+    unresolved: str = "fail",
+    topic_map: list[str] | None = None,
+    partitions: list[str] | None = None,
+) -> PolicyOptions:
+    return PolicyOptions(
+        OnExpired.FAIL,
+        OnBeyondEnd.FAIL,
+        NewPartitions.AS_FLINK,
+        Gone.FAIL,
+        unresolved,
+        MergeSources.FAIL,
+        False,
+        False,
+        topic_map,
+        partitions,
+    )
+
+
+def test_flags_are_read() -> None:
+    policies = _options(
+        "timestamp:2026-01-02T03:04:05Z", ["a=b"], ["t:0-2,7", "t:9", "with:colon:1"]
+    ).policies()
+    assert policies.unresolved is Unresolved.TIMESTAMP
+    assert policies.unresolved_since == 1767323045000
+    assert policies.topic_map == {"a": "b"}
+    assert policies.partitions == {
+        "t": frozenset({0, 1, 2, 7, 9}),
+        "with:colon": frozenset({1}),
+    }
+    assert _options("timestamp:1767323045000").policies().unresolved_since == 1767323045000
+    assert _options("timestamp:2026-01-02T03:04:05").policies().unresolved_since == 1767323045000
+    assert _options("latest").policies().unresolved is Unresolved.LATEST
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        _options("timestamp"),
+        _options("timestamp:yesterday"),
+        _options("newest"),
+        _options(topic_map=["a"]),
+        _options(topic_map=["a=b", "a=c"]),
+        _options(topic_map=["a=c", "b=c"]),
+        _options(partitions=["t"]),
+        _options(partitions=["t:3-1"]),
+        _options(partitions=["t:x"]),
+        _options(partitions=["t:0-999999999"]),
+    ],
+)
+def test_flags_that_are_not_of_their_form_are_usage_errors(options: PolicyOptions) -> None:
+    with pytest.raises(UsageError):
+        options.policies()
