@@ -10,6 +10,7 @@ import os
 import posixpath
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from decoder.errors import DecodeError, ErrorKind
@@ -28,6 +29,7 @@ from decoder.operator_state.stream import byte_array_elements
 from decoder.storage import ByteSource, LocalFiles, join
 
 METADATA_FILE = "_metadata"
+_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 _CHECKPOINT_DIRECTORY = re.compile(r"chk-(\d+)")
 
 
@@ -70,9 +72,17 @@ def read_checkpoint(
     Raises:
         DecodeError: nothing there, or what is there cannot be read whole.
     """
-    path = os.fspath(pointer)
+    files = source if source is not None else LocalFiles()
+    path = _path(os.fspath(pointer), files)
+    with _readable(path):
+        return _read_checkpoint(path, files)
+
+
+@contextmanager
+def _readable(path: str) -> Iterator[None]:
+    """What the operating system refuses comes out as a DecodeError."""
     try:
-        return _read_checkpoint(path, source if source is not None else LocalFiles())
+        yield
     except OSError as error:
         raise DecodeError(
             ErrorKind.UNREADABLE,
@@ -81,10 +91,24 @@ def read_checkpoint(
         ) from error
 
 
+def _path(pointer: str, files: ByteSource) -> str:
+    """What a source calls the pointer, which may be a URI."""
+    if not pointer or "\0" in pointer:
+        raise DecodeError(ErrorKind.NOT_FOUND, f"not a path: {pointer!r}")
+    if not _URI.match(pointer):
+        return pointer
+    path = files.from_uri(pointer)
+    if path is None:
+        raise DecodeError(
+            ErrorKind.UNSUPPORTED, "checkpoints are read from local files only", file=pointer
+        )
+    return path
+
+
 def _read_checkpoint(pointer: str, files: ByteSource) -> Checkpoint:
     metadata_path = _find_metadata(pointer, files)
     metadata = parse_metadata(files.read(metadata_path), metadata_path)
-    directory = files.absolute(posixpath.dirname(metadata_path))
+    directory = posixpath.dirname(files.absolute(metadata_path))
     sources = {
         operator.operator_id: source
         for operator in metadata.operators
@@ -111,11 +135,12 @@ def list_checkpoints(
         DecodeError: ``directory`` is not a directory.
     """
     files = source if source is not None else LocalFiles()
-    path = os.fspath(directory)
-    names = files.list_directory(path)
-    if names is None:
-        raise DecodeError(ErrorKind.NOT_FOUND, "no such directory", file=path)
-    return _complete_checkpoints(path, names, files)
+    path = _path(os.fspath(directory), files)
+    with _readable(path):
+        names = files.list_directory(path)
+        if names is None:
+            raise DecodeError(ErrorKind.NOT_FOUND, "no such directory", file=path)
+        return _complete_checkpoints(path, names, files)
 
 
 def _complete_checkpoints(
@@ -134,8 +159,6 @@ def _match_checkpoint(name: str) -> re.Match[str] | None:
 
 
 def _find_metadata(pointer: str, files: ByteSource) -> str:
-    if not pointer or "\0" in pointer:
-        raise DecodeError(ErrorKind.NOT_FOUND, f"not a path: {pointer!r}")
     if files.is_file(pointer):
         return pointer
     names = files.list_directory(pointer)
@@ -146,7 +169,7 @@ def _find_metadata(pointer: str, files: ByteSource) -> str:
             "a job's checkpoint directory",
             file=pointer,
         )
-    if METADATA_FILE in names:
+    if files.is_file(join(pointer, METADATA_FILE)):
         return join(pointer, METADATA_FILE)
     complete = _complete_checkpoints(pointer, names, files)
     if complete:

@@ -1,6 +1,6 @@
 """Where the bytes of a checkpoint come from: a protocol, and local files.
 
-``migrate.storage`` may give the same for object stores; the decoder itself opens local files only.
+The decoder itself opens local files only; whoever has others gives it a ByteSource of their own.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ import os
 import posixpath
 from pathlib import Path
 from typing import Protocol
-from urllib.parse import unquote, urlsplit
 
 
 class ByteSource(Protocol):
@@ -31,7 +30,7 @@ class ByteSource(Protocol):
         """When a file was written, in milliseconds of the epoch; None where that is not kept."""
 
     def absolute(self, path: str) -> str:
-        """The same path with every directory above it."""
+        """The same path with every directory above it, links followed."""
 
     def list_directory(self, path: str) -> list[str] | None:
         """The names in a directory, or None where ``path`` is not a directory."""
@@ -65,18 +64,17 @@ class LocalFiles:
         return Path(path).stat().st_mtime_ns // 1_000_000
 
     def absolute(self, path: str) -> str:
-        return str(Path(path).absolute())
+        return str(Path(path).resolve())
 
     def from_uri(self, uri: str) -> str | None:
-        if uri.startswith("/"):
-            return uri
-        try:
-            parts = urlsplit(uri)
-        except ValueError:  # "file://[" and the like: bytes of a checkpoint can hold anything
-            return None
-        if parts.scheme != "file" or parts.netloc not in ("", "localhost"):
-            return None
-        return unquote(parts.path)
+        # Flink writes a path as it is, nothing escaped: `#`, `?` and `%` stand for themselves.
+        path = uri.removeprefix("file:")
+        if path.startswith("//"):
+            host, slash, rest = path.removeprefix("//").partition("/")
+            if host not in ("", "localhost"):
+                return None
+            path = slash + rest
+        return path if path.startswith("/") else None
 
 
 def join(directory: str, *names: str) -> str:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import mmh3
 
-from migrate.extract import Extraction, Source
+from migrate.extract import UNREAD_SOURCES, Extraction, Source
 
 _TOPIC = "topic:"
 
@@ -24,14 +24,15 @@ class NoSuchSource(Exception):
 def choose_sources(extraction: Extraction, name: str | None) -> list[Source]:
     """The sources meant by ``name``, or all of them where it is None.
 
-    None at all are chosen where the only source is a damaged one: the plan then refuses by it.
+    None at all are chosen where the checkpoint holds nothing but sources that stand in the way
+    (damaged, or of a kind not read here): the plan then refuses by them.
 
     Raises:
         NoSuchSource: there is none.
     """
     sources = extraction.sources
-    damaged = any(finding.code == "damaged-source" for finding in extraction.findings)
-    if not sources and not damaged:
+    in_the_way = any(finding.code in UNREAD_SOURCES for finding in extraction.findings)
+    if not sources and not in_the_way:
         raise NoSuchSource(
             "this checkpoint holds no Kafka source; 'migrate inspect' shows what it holds"
         )
@@ -50,7 +51,7 @@ def _answers_to(source: Source, name: str) -> bool:
     return (
         name in (source.name, source.uid)
         or source.operator_id == name.lower()
-        or source.operator_id == mmh3.hash_bytes(name.encode(), 0).hex()
+        or source.operator_id == mmh3.hash_bytes(name.encode("utf-8", "surrogateescape"), 0).hex()
     )
 
 

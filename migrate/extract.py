@@ -1,6 +1,6 @@
 """A decoded checkpoint -> the positions of each Kafka source, and what else must be known.
 
-Reader state and enumerator state are merged here, by docs/semantics of KafkaSource: what a reader
+Reader state and enumerator state are merged here, as KafkaSource restores itself: what a reader
 holds is progress; what only the enumerator lists was finished, not yet assigned, or is unknown.
 """
 
@@ -28,6 +28,10 @@ _MARKERS = {
 _LEGACY_CONSUMER_STATE = "topic-partition-offset-states"
 # What a two-phase sink keeps: SinkWriterStateHandler, CommitterOperator @ Flink 2.2.0.
 _SINK_STATES = frozenset({"writer_raw_states", "streaming_committer_raw_states"})
+
+
+# Findings about sources that are Kafka's and not read: they must not go unnoticed beside others.
+UNREAD_SOURCES = frozenset({"damaged-source", "legacy-consumer"})
 
 
 class SourceKind(str, Enum):
@@ -357,9 +361,9 @@ def _about_an_operator(
     if _LEGACY_CONSUMER_STATE in operator.state_names:
         yield finding(
             "legacy-consumer",
-            Severity.WARNING,
+            Severity.BLOCKER,
             "it is a FlinkKafkaConsumer, the source before KafkaSource, which this release does "
-            "not read; its positions are not moved",
+            "not read",
         )
     if any(
         named.name in _SINK_STATES and named.byte_offsets

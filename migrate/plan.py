@@ -131,19 +131,25 @@ def make_plan(
     chosen: Sequence[Source],
     snapshot: ClusterSnapshot | None,
     policies: Policies = REFUSED_BY_DEFAULT,
+    *,
+    named: bool = False,
 ) -> Plan:
     """Plan the move of the chosen sources.
 
     Args:
         extraction: the whole checkpoint: what is in flight anywhere stands in the way.
         chosen: the sources to move, some or all of the extraction's.
+        named: whether the user chose them by name: then a source that is not read is left out
+            knowingly.
         snapshot: what the broker said of their topics (``topics_to_ask``), or None without one.
         policies: what the user allows.
     """
-    refusals = list(_blocked_by_findings(extraction, chosen, policies))
+    findings = _concerning(extraction, chosen, named)
+    refusals = list(_blocked_by_findings(findings, policies))
     moved = [_as_the_target_names_it(source, policies) for source in chosen]
     if policies.merge_sources is MergeSources.FAIL:
         refusals += _disagreements(moved)
+    refusals += _groups_mixed_up(moved, snapshot)
     partitions: list[PlannedPartition] = []
     if not refusals:
         partitions = _plan_partitions(moved, snapshot, policies)
@@ -153,7 +159,7 @@ def make_plan(
     return Plan(
         tuple(partitions),
         tuple(refusals),
-        tuple(_warnings(extraction, chosen, snapshot, partitions, policies)),
+        tuple(_warnings(findings, snapshot, partitions, policies)),
     )
 
 
@@ -179,27 +185,29 @@ def _as_the_target_names_it(source: Source, policies: Policies) -> Source:
 # -- what stands in the way of the whole ---------------------------------------------------------
 
 
-def _concerns(finding: Finding, extraction: Extraction, chosen: Sequence[Source]) -> bool:
-    """Whether a finding bears on moving the chosen sources.
+def _concerning(extraction: Extraction, chosen: Sequence[Source], named: bool) -> list[Finding]:
+    """The findings that bear on moving the chosen sources, but for those told by partition.
 
-    One about a source that was not recognised bears on it unless the user chose another by name.
+    What is about another operator bears on it too, unless the user chose these by name and it is
+    not about the job as a whole.
     """
-    if finding.operator_id is None or finding.code in _JOB_WIDE_BLOCKERS:
-        return True
-    if any(source.operator_id == finding.operator_id for source in chosen):
-        return True
-    return len(chosen) == len(extraction.sources)
+    ids = {source.operator_id for source in chosen}
+    return [
+        finding
+        for finding in extraction.findings
+        if finding.code not in _TOLD_BY_PARTITION
+        and (
+            not named
+            or finding.operator_id is None
+            or finding.operator_id in ids
+            or finding.code in _JOB_WIDE_BLOCKERS
+        )
+    ]
 
 
-def _blocked_by_findings(
-    extraction: Extraction, chosen: Sequence[Source], policies: Policies
-) -> Iterator[Refusal]:
-    for finding in extraction.findings:
-        if (
-            finding.severity is not Severity.BLOCKER
-            or finding.code in _TOLD_BY_PARTITION
-            or not _concerns(finding, extraction, chosen)
-        ):
+def _blocked_by_findings(findings: Iterable[Finding], policies: Policies) -> Iterator[Refusal]:
+    for finding in findings:
+        if finding.severity is not Severity.BLOCKER:
             continue
         match finding.code:
             case "ran-on":
@@ -221,11 +229,9 @@ def _where(finding: Finding) -> str:
 
 def _disagreements(chosen: Sequence[Source]) -> Iterator[Refusal]:
     """Sources that read one topic must agree on all of it: positions are per operator."""
-    readers: dict[str, list[Source]] = {}
-    for source in chosen:
-        for topic in source.topics:
-            readers.setdefault(topic, []).append(source)
-    for topic, sources in sorted(readers.items()):
+    for topic, sources in sorted(_readers(chosen).items()):
+        if len(sources) == 1:
+            continue
         views = [
             {p.partition: (p.state, p.start) for p in source.positions if p.topic == topic}
             for source in sources
@@ -244,6 +250,34 @@ def _disagreements(chosen: Sequence[Source]) -> Iterator[Refusal]:
                 f"its partitions (operators {names}; {topic}-{differing[0]}: {starts})",
                 "choose one with --source OPERATOR_ID, or take the lower with --merge-sources min",
             )
+
+
+def _readers(chosen: Iterable[Source]) -> dict[str, list[Source]]:
+    """The sources that read each topic."""
+    readers: dict[str, list[Source]] = {}
+    for source in chosen:
+        for topic in source.topics:
+            readers.setdefault(topic, []).append(source)
+    return readers
+
+
+def _groups_mixed_up(
+    chosen: Iterable[Source], snapshot: ClusterSnapshot | None
+) -> Iterator[Refusal]:
+    """Each source has a consumer group of its own: one cannot stand for two."""
+    if snapshot is None or snapshot.source_group is None:
+        return
+    marked = [
+        source.operator_id
+        for source in chosen
+        if any(position.start is Marker.COMMITTED for position in source.positions)
+    ]
+    if len(marked) > 1:
+        yield Refusal(
+            f"{len(marked)} sources are still at the 'committed' marker (operators "
+            f"{', '.join(marked)}), and --source-group names the group of one",
+            "move them one by one with --source",
+        )
 
 
 def _show_start(start: int | Marker | None) -> str:
@@ -265,20 +299,19 @@ def _group_ran_on(
     beyond = [
         planned
         for planned in partitions
-        if planned.position is not None
-        and planned.position.next_offset is not None
+        if planned.next_offset is not None
+        and planned.verdict is not Verdict.UNRESOLVED  # the user chose, knowing what it costs
         and (_flink_committed(planned.topic, planned.partition, snapshot) or 0)
-        > planned.position.next_offset
+        > planned.next_offset
     ]
     if beyond:
         first = beyond[0]
         committed = _flink_committed(first.topic, first.partition, snapshot)
-        position = first.position.next_offset if first.position is not None else None
         yield Refusal(
             f"the job ran on after this checkpoint: Flink's group has committed beyond "
-            f"{len(beyond)} positions (the first is {first.topic}-{first.partition}: committed "
-            f"{committed}, position {position}), so what Flink emitted since would be "
-            "emitted again",
+            f"{len(beyond)} partitions (the first is {first.topic}-{first.partition}: committed "
+            f"{committed}, to go on from {first.next_offset}), so what Flink emitted since would "
+            "be emitted again",
             "move from a newer checkpoint, or add --allow-ran-on to repeat them",
         )
 
@@ -470,10 +503,9 @@ def _new_partitions(
 ) -> Iterator[PlannedPartition]:
     """Partitions on the broker that no chosen source knows."""
     wanted = _wanted_partitions(policies)
-    for topic, logs in snapshot.topics.items():
-        readers = [source for source in chosen if topic in source.topics]
+    for topic, readers in _readers(chosen).items():
         as_flink = all(source.initial_discovery_finished for source in readers)
-        for partition, log in logs.items():
+        for partition, log in snapshot.topics.get(topic, {}).items():
             if (topic, partition) in known:
                 continue
             if wanted is not None and partition not in wanted.get(topic, frozenset()):
@@ -598,30 +630,30 @@ def _way_out(planned: PlannedPartition) -> str:
             pass
     if planned.position is None:
         return "choose with --new-partitions earliest or latest"
+    choose = "choose with --unresolved earliest|latest|committed|timestamp:T"
     asked = planned.log is not None
     match planned.position.start:
         case Marker.EARLIEST:
             return "add --bootstrap-servers HOST:PORT"
         case Marker.COMMITTED:
             needed = "" if asked else "--bootstrap-servers HOST:PORT "
-            return f"add {needed}--source-group GROUP (Flink's own group.id)"
-        case _:
+            return f"name Flink's own with {needed}--source-group GROUP, or {choose}"
+        case Marker.LATEST:
             return (
                 "move from a later checkpoint, which has its offset once it has had a record, or "
-                "choose with --unresolved earliest|latest|committed|timestamp:T"
+                + choose
             )
+        case _:
+            return choose
 
 
 def _warnings(
-    extraction: Extraction,
-    chosen: Sequence[Source],
+    findings: Iterable[Finding],
     snapshot: ClusterSnapshot | None,
     partitions: Sequence[PlannedPartition],
     policies: Policies,
 ) -> Iterator[str]:
-    for finding in extraction.findings:
-        if finding.code in _TOLD_BY_PARTITION or not _concerns(finding, extraction, chosen):
-            continue
+    for finding in findings:
         allowed = (finding.code == "in-flight-records" and policies.allow_in_flight) or (
             finding.code == "ran-on" and policies.allow_ran_on
         )
@@ -634,6 +666,14 @@ def _warnings(
             f"{len(suspects)} partitions look recreated (the first is {first.topic}-"
             f"{first.partition}: the first record since the checkpoint lies below its position): "
             "what lies at their positions may be other records"
+        )
+    group = snapshot.source_group if snapshot is not None else None
+    if group is not None and not any(
+        group.next_offset(planned.topic, planned.partition) is not None for planned in partitions
+    ):
+        yield (
+            f"group {group.name!r} has committed nothing for these topics: if its name is right, "
+            "that the job did not run on is not shown by it"
         )
     if snapshot is None:
         yield (

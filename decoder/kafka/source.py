@@ -53,23 +53,23 @@ def recognise(
         elements: (subtask index, element of SourceReaderState) of every subtask.
         coordinator_state: the operator's coordinator state, if it has one.
     """
-    failures: list[DecodeError] = []
+    reason: str | None = None  # of the first failure, as text: an error would keep its bytes alive
     splits: list[ReaderSplit] = []
     for subtask, element in elements:
         try:
             split = read_reader_element(element, f"reader state of subtask {subtask}")
             splits.append(ReaderSplit(subtask, split))
         except DecodeError as error:
-            failures.append(error)
+            reason = reason or str(error)
     enumerator: EnumeratorState | None = None
     if coordinator_state is not None:
         try:
             enumerator = read_coordinator_state(coordinator_state, "coordinator state")
         except DecodeError as error:
-            failures.append(error)
+            reason = reason or str(error)
     entries = enumerator.entries if enumerator is not None else ()
-    if failures:
-        return UnknownSource(str(failures[0]), partly_kafka=bool(splits or entries))
+    if reason is not None:
+        return UnknownSource(reason, partly_kafka=bool(splits or entries))
     if not splits and not entries:
         return UnknownSource("it holds no split of any kind", partly_kafka=False)
     return KafkaSource(tuple(splits), enumerator)

@@ -19,23 +19,12 @@ _STREAM_IDENTIFIER = b"\xff\x06\x00\x00sNaPpY"
 _COMPRESSED, _UNCOMPRESSED, _FIRST_SKIPPABLE = 0x00, 0x01, 0x80
 
 
-def decompress_at_least(stream: bytes, byte_offset: int, wanted: int, what: str) -> bytes:
-    """Decompress whole chunks from ``byte_offset`` on until ``wanted`` bytes are there.
-
-    Memory is bounded by the chunks read, each of which holds at most 64 KiB.
+def next_chunk(cursor: Cursor) -> bytes:
+    """Decompress the chunk that begins here and step over it; at most 64 KiB, b"" for padding.
 
     Raises:
-        DecodeError: a chunk is cut short, fails its checksum, or is of an unknown type, or the
-            stream ends first.
+        DecodeError: it is cut short, fails its checksum, or is of an unknown type.
     """
-    cursor = Cursor(stream, what, byte_offset)
-    data = bytearray()
-    while len(data) < wanted:
-        data += _chunk(cursor)
-    return bytes(data)
-
-
-def _chunk(cursor: Cursor) -> bytes:
     start = cursor.byte_offset
     header = cursor.raw(4, "snappy chunk")
     kind, size = header[0], int.from_bytes(header[1:], "little")

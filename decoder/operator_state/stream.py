@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 from decoder.cursor import Cursor
 from decoder.errors import ErrorKind
-from decoder.operator_state.snappy import decompress_at_least
+from decoder.operator_state.snappy import next_chunk
 
 _NEWEST_PROXY_VERSION = 6
 _FIRST_COMPRESSIBLE_VERSION = 6
@@ -42,23 +42,29 @@ def byte_array_elements(stream: bytes, byte_offsets: tuple[int, ...], what: str)
             back=4,
         )
     compressed = version >= _FIRST_COMPRESSIBLE_VERSION and header.boolean("compressed")
+    end = header.byte_offset
     for byte_offset in byte_offsets:
-        if not header.byte_offset <= byte_offset < len(stream):
+        # Elements follow each other, as they were written: read once, never over one another, so
+        # that what they hold together is bounded by the stream.
+        if not end <= byte_offset < len(stream):
             header.fail(
-                f"an element at byte {byte_offset} of a stream of {len(stream)} bytes", "element"
+                f"an element at byte {byte_offset} of a stream of {len(stream)} bytes, after one "
+                f"that ends at byte {end}",
+                "element",
             )
-        yield _element(stream, byte_offset, compressed, what)
+        cursor = Cursor(stream, what, byte_offset)
+        yield _decompressed(cursor) if compressed else cursor.blob("element")
+        end = cursor.byte_offset
 
 
-def _element(stream: bytes, byte_offset: int, compressed: bool, what: str) -> bytes:
-    if not compressed:
-        return Cursor(stream, what, byte_offset).blob("element")
-    head = Cursor(decompress_at_least(stream, byte_offset, 4, what), what)
-    size = head.i32("element length")
+def _decompressed(cursor: Cursor) -> bytes:
+    """An element that begins at a chunk's start and may go on over several."""
+    data = bytearray()
+    while len(data) < 4:
+        data += next_chunk(cursor)
+    size = int.from_bytes(data[:4], "big", signed=True)
     if size < 0:
-        head.fail(f"a length cannot be negative: {size}", "element length", back=4)
-    if size <= head.remaining:
-        return head.raw(size, "element")
-    return Cursor(decompress_at_least(stream, byte_offset, 4 + size, what), what, 4).raw(
-        size, "element"
-    )
+        cursor.fail(f"a length cannot be negative: {size}", "element length")
+    while len(data) < 4 + size:
+        data += next_chunk(cursor)
+    return bytes(data[4 : 4 + size])

@@ -295,4 +295,8 @@ class KafkaOptions:
 
     @property
     def given(self) -> bool:
-        return bool(self.bootstrap_servers or self.file or self.properties)
+        """Whether a broker is to be asked. An address that is empty (an unset variable of a shell)
+        was meant as one: kafka_config refuses it."""
+        return any(value is not None for value in (self.bootstrap_servers, self.file)) or bool(
+            self.properties
+        )

@@ -70,7 +70,9 @@ def decide(request: Request) -> Move:
         snapshot = _ask(request, topics_to_ask(chosen, request.policies))
     elif request.source_group is not None:
         raise UsageError("--source-group needs a broker: add --bootstrap-servers HOST:PORT")
-    plan = make_plan(extraction, chosen, snapshot, request.policies)
+    plan = make_plan(
+        extraction, chosen, snapshot, request.policies, named=request.source is not None
+    )
     _tell(plan, extraction)
     if plan.refusals:
         raise Refused([str(refusal) for refusal in plan.refusals])

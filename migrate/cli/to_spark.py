@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from enum import Enum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from decoder.storage import LocalFiles
 from migrate.cli import options
-from migrate.cli.errors import Refused
+from migrate.cli.errors import Refused, UsageError
 from migrate.cli.planning import Move, Request, decide
 from migrate.cli.streams import emit, say
 from migrate.policies import Gone, MergeSources, NewPartitions, OnBeyondEnd, OnExpired
 from migrate.targets.spark_checkpoint import TargetInUse, check_free, write_seed
 from migrate.targets.spark_options import starting_offsets
+
+_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 
 
 class Format(str, Enum):
@@ -69,6 +73,7 @@ def to_spark(
         partitions,
     ).policies()
     if checkpoint_dir is not None:
+        checkpoint_dir = _local(checkpoint_dir)
         _check_free(checkpoint_dir)
     kafka = options.KafkaOptions(bootstrap_servers, kafka_config, kafka_property)
     move = decide(Request(chk, source, kafka, source_group, policies, plan, plan_out))
@@ -78,6 +83,21 @@ def to_spark(
         _write(move, checkpoint_dir)
         say(f"wrote {checkpoint_dir}: a new query's checkpointLocation, starting there")
     emit(starting_offsets(move.next_offsets))
+
+
+def _local(directory: Path) -> Path:
+    """A local directory, also as ``file:/…``; a URI of another kind would become a local folder of
+    that name, and the query at the real one would find no seed."""
+    text = str(directory)
+    if not _URI.match(text):
+        return directory
+    path = LocalFiles().from_uri(text)
+    if path is None:
+        raise UsageError(
+            f"--checkpoint-dir {text}: only local directories are written; write a local one and "
+            "copy it there whole before the query's first start"
+        )
+    return Path(path)
 
 
 def _check_free(directory: Path) -> None:

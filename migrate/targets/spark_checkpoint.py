@@ -31,7 +31,9 @@ def check_free(directory: Path) -> None:
     Raises:
         TargetInUse: it holds anything at all.
     """
-    if directory.is_symlink() or (directory.exists() and not directory.is_dir()):
+    if directory.is_symlink():
+        raise TargetInUse(f"{directory} is a symbolic link; name the directory itself")
+    if directory.exists() and not directory.is_dir():
         raise TargetInUse(f"{directory} is not a directory")
     names = {entry.name for entry in directory.iterdir()} if directory.exists() else set()
     if not names:
@@ -52,6 +54,7 @@ def write_seed(next_offsets: Mapping[tuple[str, int], int], directory: Path) -> 
         TargetInUse: the directory is not new or empty.
         OSError: it cannot be written.
     """
+    directory = directory.absolute()  # "." is staged beside, not inside itself
     check_free(directory)
     directory.parent.mkdir(parents=True, exist_ok=True)
     stage = Path(tempfile.mkdtemp(prefix=f".{directory.name}.", dir=directory.parent))

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from migrate.plan import Plan, PlannedPartition, Verdict
 from migrate.targets.spark_checkpoint import write_seed
 from tests.support.kafka import Broker, Record
 from tests.support.spark import Spark, SparkQueryError
@@ -44,11 +43,9 @@ def checkpoint_dir(tmp_path: Path) -> Path:
 
 def seed(checkpoint_dir: Path, next_offsets: Mapping[int, int], topic: str = TOPIC) -> None:
     """Write a seed with our target from positions that need no checkpoint."""
-    partitions = [
-        PlannedPartition(topic, partition, Verdict.OK, next_offset, None, None)
-        for partition, next_offset in next_offsets.items()
-    ]
-    write_seed(Plan(tuple(partitions), (), ()), checkpoint_dir)
+    write_seed(
+        {(topic, partition): next_offsets[partition] for partition in next_offsets}, checkpoint_dir
+    )
 
 
 def _values(numbers: range) -> list[str]:

@@ -87,23 +87,34 @@ def operator_with_elements(
     uid: str | None = None,
 ) -> Operator:
     """A source operator with these elements of SourceReaderState, whatever they are."""
-    subtasks = []
-    for index, held in elements.items():
-        stream, offsets = encode_operator_state_stream(
-            6,
-            False,
-            [ListState(READER_STATE, DistributionMode.SPLIT_DISTRIBUTE, tuple(held))],
-        )
-        handle = PartitionableHandle(offsets, ByteStreamHandle("state", stream))
-        subtasks.append(Subtask(index, managed_operator=handle))
+    subtasks = tuple(
+        _subtask(index, {READER_STATE: held}, DistributionMode.SPLIT_DISTRIBUTE)
+        for index, held in elements.items()
+    )
     return Operator(
         operator_id,
         max(len(subtasks), 1),
         128,
         uid=uid,
         coordinator=ByteStreamHandle("coordinator", coordinator) if coordinator else None,
-        subtasks=tuple(subtasks),
+        subtasks=subtasks,
     )
+
+
+def operator_with_states(
+    states: Mapping[str, Sequence[bytes]],
+    mode: DistributionMode = DistributionMode.SPLIT_DISTRIBUTE,
+    operator_id: bytes = OPERATOR_ID,
+) -> Operator:
+    """An operator of one subtask with these list states, by name."""
+    return Operator(operator_id, 1, 128, subtasks=(_subtask(0, states, mode),))
+
+
+def _subtask(index: int, states: Mapping[str, Sequence[bytes]], mode: DistributionMode) -> Subtask:
+    lists = [ListState(name, mode, tuple(elements)) for name, elements in states.items()]
+    stream, offsets = encode_operator_state_stream(6, False, lists)
+    handle = PartitionableHandle(offsets, ByteStreamHandle("state", stream))
+    return Subtask(index, managed_operator=handle)
 
 
 def in_flight_operator(size: int) -> Operator:

@@ -18,6 +18,7 @@ from tests.golden.test_decoding import golden
 from tests.support.checkpoints import (
     SourceState,
     in_flight_operator,
+    operator_with_states,
     source_operator,
     splits,
     write_checkpoint,
@@ -335,3 +336,116 @@ def test_a_file_where_a_directory_belongs_is_exit_3(tmp_path: Path) -> None:
     (tmp_path / "chk-1" / "_metadata").mkdir()
     result = migrate("inspect", tmp_path / "chk-1")
     assert (result.code, len(result.stderr.splitlines())) == (3, 1)
+
+
+# -- found in review ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("uri", ["s3://bucket/query", "hdfs:/query", "abfs://c@a/query"])
+def test_a_uri_is_no_local_folder_of_that_name(
+    tmp_path: Path, uri: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    chk = write_source(tmp_path / "chk-7", {0: splits("t", [1])})
+    result = migrate("to-spark", chk, "--checkpoint-dir", uri)
+    assert (result.code, result.stdout) == (2, "")
+    assert [path.name for path in tmp_path.iterdir()] == ["chk-7"]
+
+
+def test_a_file_uri_is_the_local_directory_it_names(tmp_path: Path) -> None:
+    chk = write_source(tmp_path / "chk-7", {0: splits("t", [1])})
+    assert migrate("to-spark", chk, "--checkpoint-dir", f"file://{tmp_path}/seed").code == 0
+    assert (tmp_path / "seed/sources/0/0").exists()
+    assert migrate("inspect", f"file://{chk}").code == 0
+
+
+def test_the_current_directory_may_be_seeded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chk = write_source(tmp_path / "chk-7", {0: splits("t", [1])})
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    assert migrate("to-spark", chk, "--checkpoint-dir", ".").code == 0
+    assert (tmp_path / "here/sources/0/0").exists()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["chk-7", "here"]
+
+
+def test_a_link_is_not_seeded(tmp_path: Path) -> None:
+    chk = write_source(tmp_path / "chk-7", {0: splits("t", [1])})
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    result = migrate("to-spark", chk, "--checkpoint-dir", tmp_path / "link")
+    assert result.code == 4
+    assert "symbolic link" in result.stderr
+
+
+@pytest.mark.parametrize("way", ["latest", "metadata-link", "chk-7/../chk-7"])
+def test_that_a_job_ran_on_shows_whatever_the_path_is_called(tmp_path: Path, way: str) -> None:
+    chk = write_source(tmp_path / "chk-7", {0: splits("t", [1])})
+    newer = source_operator(SourceState({0: splits("t", [2])}))
+    write_checkpoint(tmp_path / "chk-8", newer, checkpoint_id=8)
+    (tmp_path / "latest").symlink_to(chk)
+    (tmp_path / "metadata-link").symlink_to(chk / "_metadata")
+    result = migrate("to-spark", tmp_path / way)
+    assert (result.code, result.stdout) == (4, "")
+
+
+def test_an_empty_address_is_not_taken_for_none(tmp_path: Path) -> None:
+    chk = write_source(tmp_path / "chk-7", {0: splits("t", [1])})
+    assert migrate("to-spark", chk, "--bootstrap-servers", "").code == 2
+
+
+def test_a_damaged_source_is_left_out_only_by_name(tmp_path: Path) -> None:
+    healthy = source_operator(SourceState({0: splits("t", [1])}))
+    twice = SourceState({0: splits("u", [1]), 1: splits("u", [1])}, operator_id=bytes(16))
+    chk = write_checkpoint(tmp_path / "chk-7", healthy, source_operator(twice))
+    refused = migrate("to-spark", chk)
+    assert (refused.code, refused.stdout) == (4, "")
+    assert "damaged" in refused.stderr
+    assert migrate("to-spark", chk, "--source", "topic:t").stdout == '{"t":{"0":1}}\n'
+
+
+def test_the_source_before_kafkasource_does_not_go_unnoticed(tmp_path: Path) -> None:
+    legacy = operator_with_states(
+        {"topic-partition-offset-states": [b"opaque"]}, operator_id=bytes(16)
+    )
+    alone = migrate("to-spark", write_checkpoint(tmp_path / "alone", legacy))
+    assert (alone.code, alone.stdout) == (4, "")
+    assert "FlinkKafkaConsumer" in alone.stderr
+    beside = source_operator(SourceState({0: splits("t", [1])}))
+    chk = write_checkpoint(tmp_path / "chk-7", legacy, beside)
+    assert migrate("to-spark", chk).code == 4
+    assert migrate("to-spark", chk, "--source", "topic:t").code == 0
+
+
+@pytest.mark.parametrize(
+    "arguments", [["to-spark", "--source", "\udcff"], ["to-spark", "-b", "x:1", "-X", "error_cb=1"]]
+)
+def test_odd_arguments_are_usage_errors(tmp_path: Path, arguments: list[str]) -> None:
+    chk = write_source(tmp_path / "chk-7", {0: splits("t", [1])})
+    assert migrate(*arguments, chk).code == 2
+
+
+@pytest.mark.parametrize("path", ["", "a" * 5000, "/no/such/directory"])
+def test_listing_what_is_not_there_is_exit_3(path: str) -> None:
+    assert migrate("inspect", "--list", path).code == 3
+
+
+def test_a_sink_with_something_to_commit_is_a_warning_unless_the_job_stopped() -> None:
+    running = json.loads(migrate("inspect", golden("2.2/retained"), "--format", "json").stdout)
+    stopped = json.loads(migrate("inspect", golden("2.2/stop"), "--format", "json").stdout)
+    for report, severity in ((running, "warning"), (stopped, "note")):
+        found = [f for f in report["findings"] if f["code"] == "pending-transactions"]
+        assert {finding["severity"] for finding in found} == {severity}
+
+
+def test_a_sink_with_nothing_to_commit_is_no_finding(tmp_path: Path) -> None:
+    idle = operator_with_states({"writer_raw_states": []})
+    chk = write_checkpoint(tmp_path / "chk-7", idle)
+    report = json.loads(migrate("inspect", chk, "--format", "json").stdout)
+    assert "pending-transactions" not in {finding["code"] for finding in report["findings"]}
+
+
+def test_operators_that_had_finished_are_told_before_a_move() -> None:
+    result = migrate("to-spark", golden("2.2/source-finished"))
+    assert "warning: 2 operators had finished" in result.stderr

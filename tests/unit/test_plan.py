@@ -201,3 +201,90 @@ def test_partitions_are_sorted_as_numbers_in_the_json(tmp_path: Path) -> None:
     extraction = _extraction(tmp_path, SourceState(readers))
     plan = make_plan(extraction, extraction.sources, None)
     assert starting_offsets(plan.next_offsets) == '{"t":{"2":2,"9":9,"10":10}}'
+
+
+# -- found in review ----------------------------------------------------------------------------
+
+
+def _snapshot(
+    logs: dict[str, list[tuple[int, int]]], committed: dict[tuple[str, int], int] | None = None
+) -> ClusterSnapshot:
+    held = {place: Committed(offset) for place, offset in (committed or {}).items()}
+    group = GroupView("flink", True, "Empty", "classic", committed=held)
+    return ClusterSnapshot(
+        {
+            t: {n: LogRange(*bounds) for n, bounds in enumerate(ranges)}
+            for t, ranges in logs.items()
+        },
+        source_group=group if committed is not None else None,
+    )
+
+
+def test_a_group_that_read_an_untouched_or_new_partition_ran_on(tmp_path: Path) -> None:
+    extraction = _extraction(tmp_path, SourceState({0: splits("t", [EARLIEST])}))
+    logs = {"t": [(0, 200), (0, 90)]}
+    for place in (("t", 0), ("t", 1)):
+        (refusal,) = make_plan(
+            extraction, extraction.sources, _snapshot(logs, {place: 80})
+        ).refusals
+        assert "ran on" in refusal.what
+    level = _snapshot(logs, {("t", 0): 0})
+    assert not make_plan(extraction, extraction.sources, level).refusals
+
+
+def test_one_group_does_not_stand_for_two_sources(tmp_path: Path) -> None:
+    extraction = _extraction(
+        tmp_path,
+        SourceState({0: splits("a", [COMMITTED])}),
+        SourceState({0: splits("b", [COMMITTED])}, operator_id=_OTHER),
+    )
+    snapshot = _snapshot({"a": [(0, 9)], "b": [(0, 9)]}, {("a", 0): 3, ("b", 0): 4})
+    (refusal,) = make_plan(extraction, extraction.sources, snapshot).refusals
+    assert "one by one" in refusal.way_out
+    first = extraction.sources[0]
+    assert make_plan(extraction, [first], snapshot, named=True).next_offsets == {("a", 0): 3}
+
+
+def test_a_group_that_committed_nothing_shows_nothing(tmp_path: Path) -> None:
+    extraction = _extraction(tmp_path, SourceState({0: splits("t", [1])}))
+    plan = make_plan(extraction, extraction.sources, _snapshot({"t": [(0, 9)]}, {}))
+    assert any("has committed nothing for these topics" in warning for warning in plan.warnings)
+
+
+def test_a_committed_offset_out_of_range_is_refused(tmp_path: Path) -> None:
+    extraction = _extraction(tmp_path, SourceState({0: splits("t", [COMMITTED])}))
+    plan = make_plan(extraction, extraction.sources, _snapshot({"t": [(5, 9)]}, {("t", 0): 3}))
+    assert plan.partitions[0].verdict is Verdict.EXPIRED
+    assert plan.refusals
+
+
+def test_sources_with_different_partitions_of_a_topic_disagree(tmp_path: Path) -> None:
+    extraction = _extraction(
+        tmp_path,
+        SourceState({0: [KafkaSplit("t", 0, 1)]}),
+        SourceState({0: [KafkaSplit("t", 1, 1)]}, operator_id=_OTHER),
+    )
+    (refusal,) = make_plan(extraction, extraction.sources, None).refusals
+    assert "disagree on 2" in refusal.what
+
+
+def test_a_new_partition_starts_as_every_reader_of_its_topic_would(tmp_path: Path) -> None:
+    """And not as a reader of another topic would."""
+    extraction = _extraction(
+        tmp_path,
+        SourceState({0: splits("a", [1])}),
+        SourceState({0: splits("b", [1])}, operator_id=_OTHER, initial_discovery_finished=False),
+        SourceState({0: splits("b", [1])}, operator_id=bytes(16), initial_discovery_finished=True),
+    )
+    snapshot = _snapshot({"a": [(0, 9), (0, 9)], "b": [(0, 9), (0, 9)]})
+    plan = make_plan(extraction, extraction.sources, snapshot)
+    verdicts = {(p.topic, p.partition): p.verdict for p in plan.partitions}
+    assert verdicts["a", 1] is Verdict.NEW_PARTITION
+    assert verdicts["b", 1] is Verdict.UNRESOLVED
+
+
+def test_records_in_flight_elsewhere_stand_in_the_way_of_a_named_source(tmp_path: Path) -> None:
+    operator = source_operator(SourceState({0: splits("t", [1])}))
+    chk = write_checkpoint(tmp_path / "chk-7", operator, in_flight_operator(10))
+    extraction = extract(read_checkpoint(chk))
+    assert make_plan(extraction, extraction.sources, None, named=True).refusals

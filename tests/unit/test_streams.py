@@ -1,0 +1,136 @@
+"""Operator-state streams and where they lie: the cases that goldens do not hold."""
+
+from __future__ import annotations
+
+import tracemalloc
+from pathlib import Path
+
+import pytest
+
+from decoder import DecodeError, read_checkpoint
+from decoder.kafka.enumerator import read_coordinator_state
+from decoder.kafka.reader_state import read_reader_element
+from decoder.kafka.source import UnknownSource
+from decoder.metadata.model import FileState, RelativeFileState
+from decoder.operator_state.locate import read_stream
+from decoder.operator_state.stream import byte_array_elements
+from decoder.storage import LocalFiles
+from tests.support.checkpoints import operator_with_states, write_checkpoint
+from tests.support.encoder import (
+    READER_STATE,
+    DistributionMode,
+    EnumeratorSplit,
+    KafkaSplit,
+    ListState,
+    encode_coordinator,
+    encode_enumerator,
+    encode_operator_state_stream,
+    encode_reader_element,
+    encode_split,
+)
+from tests.support.memory_files import MemoryFiles
+
+_JOB = "0123456789abcdef0123456789abcdef"
+_OTHER_JOB = "f" * 32
+
+
+def _stream(elements: list[bytes], compressed: bool) -> tuple[bytes, tuple[int, ...]]:
+    state = ListState("s", DistributionMode.SPLIT_DISTRIBUTE, tuple(elements))
+    stream, (located,) = encode_operator_state_stream(6, compressed, [state])
+    return stream, located.offsets
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+def test_elements_of_every_size_are_read(compressed: bool) -> None:
+    elements = [b"", b"x", bytes(range(256)) * 1000, b"y" * 65536]
+    stream, offsets = _stream(elements, compressed)
+    assert list(byte_array_elements(stream, offsets, "s")) == elements
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+def test_elements_that_lie_over_one_another_are_refused_in_bounded_memory(compressed: bool) -> None:
+    stream, offsets = _stream([bytes(200_000)], compressed)
+    tracemalloc.start()
+    try:
+        with pytest.raises(DecodeError, match="after one that ends at byte"):
+            for _ in byte_array_elements(stream, offsets * 10_000, "s"):
+                pass
+        assert tracemalloc.get_traced_memory()[1] < 4_000_000
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_damaged_chunk_fails_its_checksum() -> None:
+    stream, offsets = _stream([b"a" * 100], True)
+    damaged = bytearray(stream)
+    damaged[-1] ^= 0xFF
+    with pytest.raises(DecodeError, match="snappy"):
+        list(byte_array_elements(bytes(damaged), offsets, "s"))
+
+
+def test_reader_state_that_is_not_split_over_subtasks_is_another_kind(tmp_path: Path) -> None:
+    element = encode_reader_element(encode_split("t", 0, 1))
+    operator = operator_with_states({READER_STATE: [element]}, DistributionMode.UNION)
+    checkpoint = read_checkpoint(write_checkpoint(tmp_path / "c", operator))
+    (source,) = checkpoint.sources.values()
+    assert isinstance(source, UnknownSource)
+    assert "UNION" in source.reason
+
+
+@pytest.mark.parametrize("stop", [-2, -4, -(1 << 62)])
+def test_a_stopping_offset_that_flink_refuses_is_not_a_split(stop: int) -> None:
+    with pytest.raises(DecodeError):
+        read_reader_element(encode_reader_element(encode_split("t", 0, 1, stop)), "s")
+
+
+def test_coordinator_state_ends_with_the_enumerator_in_version_1_alone() -> None:
+    enumerator = encode_enumerator(2, [EnumeratorSplit(KafkaSplit("t", 0, 1))])
+    state = encode_coordinator(1, 2, enumerator)
+    assert read_coordinator_state(state, "c").entries
+    with pytest.raises(DecodeError, match="left over"):
+        read_coordinator_state(state + b"\0", "c")
+    tracked = encode_coordinator(0, 2, enumerator, b"what the tracker knew")
+    assert read_coordinator_state(tracked, "c").entries
+
+
+# -- where a file is -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("place", "uri"),
+    [
+        (f"/new/{_JOB}/chk-1/file", "s3://b/_entropy_/chk-1/file"),
+        (f"/new/{_JOB}/shared/x/file", f"hdfs:///old/{_OTHER_JOB}/shared/x/file"),
+        (f"/new/{_JOB}/shared/file", f"s3://b/{_OTHER_JOB}/deeper/{_JOB}/shared/file"),
+        ("/old/dir/file", "file:/old/dir/file"),
+        ("/old/a%41#1?/file", "file:/old/a%41#1?/file"),
+        ("/old/dir/file", "file://localhost/old/dir/file"),
+        ("/old/dir/file", "file:///old/dir/file"),
+        ("/old/dir/file", "/old/dir/file"),
+    ],
+)
+def test_a_file_is_found_where_the_checkpoint_is_now(place: str, uri: str) -> None:
+    class Files(MemoryFiles):
+        def from_uri(self, uri: str) -> str | None:
+            return LocalFiles().from_uri(uri)
+
+    files = Files({place: b"state"})
+    assert read_stream(FileState(uri, 5), f"/new/{_JOB}/chk-1", files, "it") == b"state"
+
+
+def test_what_lies_in_todays_place_wins_over_the_old_one() -> None:
+    uri = "/old/file"
+    files = MemoryFiles({"/new/chk-1/file": b"today", uri: b"stale"})
+    assert read_stream(FileState(uri, 5), "/new/chk-1", files, "it") == b"today"
+
+
+def test_a_file_of_another_size_than_its_handle_says_is_refused() -> None:
+    files = MemoryFiles({"/c/file": b"four"})
+    assert read_stream(RelativeFileState("file", None), "/c", files, "it") == b"four"
+    with pytest.raises(DecodeError, match="ends early"):
+        read_stream(RelativeFileState("file", 5), "/c", files, "it")
+
+
+def test_a_missing_file_names_the_places_tried() -> None:
+    with pytest.raises(DecodeError, match="'/c/a/file', '/c/file'"):
+        read_stream(RelativeFileState("a/file", 5), "/c", MemoryFiles({}), "it")
