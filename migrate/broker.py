@@ -1,14 +1,24 @@
-"""The only room that talks to Kafka: takes a ClusterSnapshot. The only confluent_kafka import."""
+"""The only room that talks to Kafka, and the only confluent_kafka import.
+
+Takes a ClusterSnapshot, and reads and writes consumer groups, one request at a time: what may be
+written, and when again, is decided by those who ask.
+"""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
-from concurrent.futures import Future
-from typing import Any, TypeVar
+import re
+import time
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import Future, wait
+from dataclasses import dataclass
+from typing import Any
 
 from confluent_kafka import (
+    ConsumerGroupState,
     ConsumerGroupTopicPartitions,
+    ConsumerGroupType,
     KafkaError,
     KafkaException,
     TopicCollection,
@@ -16,8 +26,15 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
-from migrate.kafka_config import ConfigError
-from migrate.snapshot import BrokerError, ClusterSnapshot, Committed, GroupView, LogRange
+from migrate.kafka_config import ConfigError, KafkaConfig, without_secrets, without_values
+from migrate.snapshot import (
+    BrokerError,
+    ClusterSnapshot,
+    Committed,
+    GroupView,
+    LogRange,
+    Member,
+)
 
 # How long one request may take, in seconds. A healthy cluster answers in milliseconds; a leader
 # election or a slow link takes a few seconds.
@@ -29,13 +46,13 @@ _SILENT = logging.getLogger("migrate.broker.librdkafka")
 _SILENT.addHandler(logging.NullHandler())
 _SILENT.propagate = False
 
-_DENIED = frozenset(
-    {
-        KafkaError.TOPIC_AUTHORIZATION_FAILED,
-        KafkaError.GROUP_AUTHORIZATION_FAILED,
-        KafkaError.CLUSTER_AUTHORIZATION_FAILED,
-    }
-)
+# What access was denied to. All that is asked for here needs DESCRIBE (Kafka's AclOperation);
+# commits and deletions, which need more, name it themselves.
+_DENIED = {
+    KafkaError.TOPIC_AUTHORIZATION_FAILED: "topic",
+    KafkaError.GROUP_AUTHORIZATION_FAILED: "group",
+    KafkaError.CLUSTER_AUTHORIZATION_FAILED: "the cluster",
+}
 _UNREACHABLE = frozenset(
     {
         KafkaError._TIMED_OUT,
@@ -45,20 +62,73 @@ _UNREACHABLE = frozenset(
     }
 )
 
-_Result = TypeVar("_Result")
+# How long another broker of the list may still take to let us in after one refused to, in seconds.
+_REFUSAL_GRACE = 1.0
+# How often librdkafka is asked what went wrong while an answer is out, in seconds.
+_POLL_INTERVAL = 0.05
+# Where librdkafka's errors say which connection they are of, and when it failed.
+_CONNECTION = re.compile(r"^\S+://\S+: |\s*\(after [^()]*\)$")
+
+# What a coordinator answers while it moves to another broker, or loads what it holds; and what
+# librdkafka says where the answer was lost.
+_TRANSIENT = frozenset(
+    {
+        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+        KafkaError.COORDINATOR_NOT_AVAILABLE,
+        KafkaError.NOT_COORDINATOR,
+        KafkaError.REQUEST_TIMED_OUT,
+        KafkaError.NETWORK_EXCEPTION,
+        KafkaError._WAIT_COORD,
+        KafkaError._TIMED_OUT,
+        KafkaError._TIMED_OUT_QUEUE,
+        KafkaError._TRANSPORT,
+        KafkaError._ALL_BROKERS_DOWN,
+    }
+)
+_COMMIT_MEANINGS = {
+    KafkaError.UNKNOWN_MEMBER_ID: "the group has members; stop them",
+    KafkaError.GROUP_ID_NOT_FOUND: "it is no consumer group (a share group?)",
+    KafkaError.GROUP_AUTHORIZATION_FAILED: "access denied; grant this user READ on the group",
+    KafkaError.TOPIC_AUTHORIZATION_FAILED: "access denied; grant this user READ on the topic",
+}
+_DELETE_MEANINGS = {
+    KafkaError.NON_EMPTY_GROUP: "the group has members; stop them",
+    KafkaError.GROUP_AUTHORIZATION_FAILED: "access denied; grant this user DELETE on the group",
+}
+
+# One commit request becomes one record batch of the offsets topic, and a batch larger than that
+# topic's max.message.bytes (by default 1048588) is refused whole; half of that leaves room.
+_REQUEST_BYTES = 500_000
+# A record's own framing, the lengths of its strings, the partition, the offset and the times.
+_RECORD_OVERHEAD = 100
+
+_GROUP_TYPES = {ConsumerGroupType.CLASSIC: "classic", ConsumerGroupType.CONSUMER: "consumer"}
+_GROUP_STATES = {
+    ConsumerGroupState.STABLE: "Stable",
+    ConsumerGroupState.EMPTY: "Empty",
+    ConsumerGroupState.DEAD: "Dead",
+    ConsumerGroupState.PREPARING_REBALANCING: "PreparingRebalance",
+    ConsumerGroupState.COMPLETING_REBALANCING: "CompletingRebalance",
+}
 
 
 def take_snapshot(
-    config: Mapping[str, str], topics: Iterable[str], group: str | None = None
+    config: KafkaConfig,
+    topics: Iterable[str],
+    source_group: str | None = None,
+    target_group: str | None = None,
+    since: int | None = None,
 ) -> ClusterSnapshot:
-    """Ask for the partitions of topics, their log ranges, and what a group has committed.
+    """Ask for the partitions of topics, their log ranges, and two consumer groups.
 
-    Nothing is changed, and a topic that is not there is not created by asking for it.
+    Nothing is changed, and a topic or group that is not there is not created by asking for it.
 
     Args:
         config: librdkafka properties, ``bootstrap.servers`` among them.
         topics: the topics to ask for.
-        group: the consumer group whose committed offsets are wanted.
+        source_group: Flink's own consumer group.
+        target_group: the consumer group that offsets are to be committed for.
+        since: milliseconds of the epoch: ask for the first record since then as well.
 
     Raises:
         BrokerError: no broker answered in time, or access was denied.
@@ -67,18 +137,147 @@ def take_snapshot(
     broker = _Broker(config)
     partitions = broker.partitions(sorted(topics))
     return ClusterSnapshot(
-        broker.log_ranges(partitions),
-        source_group=broker.group(group) if group is not None else None,
+        broker.log_ranges(partitions, since),
+        cluster_id=broker.cluster_id(),
+        source_group=broker.group(source_group) if source_group is not None else None,
+        target_group=broker.group(target_group) if target_group is not None else None,
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a group, or one partition's offset, was not changed, as far as the answer tells.
+
+    Attributes:
+        code: Kafka's name of the error, such as UNKNOWN_MEMBER_ID.
+        reason: what it means here.
+        transient: it may go away by itself; or the answer was lost, and only reading the group
+            tells whether it was changed.
+    """
+
+    code: str
+    reason: str
+    transient: bool
+
+
+class ConsumerGroups:
+    """The consumer groups of a cluster, over one connection."""
+
+    def __init__(self, config: KafkaConfig) -> None:
+        self._broker = _Broker(config)
+        self.bootstrap_servers = str(config.get("bootstrap.servers", ""))
+
+    def cluster_id(self) -> str | None:
+        return self._broker.cluster_id()
+
+    def view(self, group: str) -> GroupView:
+        """The group as it is now. Raises BrokerError."""
+        return self._broker.group(group)
+
+    def commit(
+        self, group: str, offsets: Mapping[tuple[str, int], Committed]
+    ) -> dict[tuple[str, int], Failure]:
+        """Commit offsets of a group without members, once; the partitions that failed.
+
+        After a request without an answer the rest is not sent: it would only wait as long again.
+        """
+        failures: dict[tuple[str, int], Failure] = {}
+        unanswered: Failure | None = None
+        for request in _requests(group, offsets):
+            if unanswered is not None:
+                failures |= dict.fromkeys(request, unanswered)
+                continue
+            failed = self._broker.commit(group, request)
+            failures |= failed
+            if failed.keys() == request.keys():
+                unanswered = next((f for f in failed.values() if f.transient), None)
+        return failures
+
+    def delete(self, group: str) -> Failure | None:
+        """Delete a group without members, and with it every offset it holds, once."""
+        return self._broker.delete_group(group)
+
+
+def _requests(
+    group: str, offsets: Mapping[tuple[str, int], Committed]
+) -> Iterator[dict[tuple[str, int], Committed]]:
+    """Offsets in as many requests as the coordinator can append: each becomes one record batch."""
+    request: dict[tuple[str, int], Committed] = {}
+    size = 0
+    for (topic, partition), committed in sorted(offsets.items()):
+        record = len((group + topic + committed.metadata).encode()) + _RECORD_OVERHEAD
+        if request and size + record > _REQUEST_BYTES:
+            yield request
+            request, size = {}, 0
+        request[topic, partition] = committed
+        size += record
+    if request:
+        yield request
+
+
 class _Broker:
-    def __init__(self, config: Mapping[str, str]) -> None:
-        self._servers = config.get("bootstrap.servers", "")
+    def __init__(self, config: KafkaConfig) -> None:
+        self._config = config
+        self._servers = str(config.get("bootstrap.servers", ""))
+        # What went wrong with connections, filled by poll().
+        self._failures: list[KafkaError] = []
+        settings: dict[str, Any] = {"error_cb": self._failures.append, **config}
         try:
-            self._admin = AdminClient(dict(config), logger=_SILENT)
-        except (KafkaException, ValueError) as error:
-            raise ConfigError(f"not a usable Kafka configuration: {_reason(error)}") from error
+            self._admin = AdminClient(settings, logger=_SILENT)
+        except (KafkaException, TypeError, ValueError) as error:
+            reason = without_values(_reason(error), config)
+            raise ConfigError(f"not a usable Kafka configuration: {reason}") from None
+        self._log_in()
+
+    def _log_in(self) -> None:
+        """Wait until a broker has let us in.
+
+        librdkafka tries for ever: a wrong password would look like a broker that does not answer.
+        """
+        # Needs no permission at all.
+        answer = self._admin.describe_cluster(request_timeout=REQUEST_TIMEOUT)
+        refused_at: float | None = None
+        while not wait([answer], timeout=_POLL_INTERVAL).done:
+            refusal = self._refusal()
+            if refusal is None:
+                continue
+            refused_at = refused_at or time.monotonic()
+            if time.monotonic() - refused_at >= _REFUSAL_GRACE:
+                raise refusal
+        self._wait("the cluster", answer)
+        # Let in: what failed on the way there explains nothing that fails later.
+        self._failures.clear()
+
+    def _refusal(self) -> BrokerError | None:
+        """What the last broker said that did not let us in, where all of them are out of reach."""
+        self._admin.poll(0)
+        if all(failure.code() != KafkaError._ALL_BROKERS_DOWN for failure in self._failures):
+            return None
+        for failure in reversed(self._failures):
+            text = failure.str()
+            reason = without_secrets(_CONNECTION.sub("", text), self._config)
+            if failure.code() == KafkaError._AUTHENTICATION:
+                return BrokerError(
+                    f"access denied at {self._servers}: {reason}; check the user name, the "
+                    "password and the mechanism"
+                )
+            if "certificate verify failed" in text:
+                return BrokerError(
+                    f"TLS verification failed at {self._servers}: {reason}; check that "
+                    "ssl.ca.location holds the authority, and that the certificate is for this host"
+                )
+            # An alert of the broker's, as for want of a client certificate, is no _SSL error.
+            if failure.code() == KafkaError._SSL or "SSL routines:" in text:
+                return BrokerError(f"TLS failed at {self._servers}: {reason}")
+        return None
+
+    def _last_failure(self) -> str:
+        """What a connection last failed of, in brackets; nothing where librdkafka does not say."""
+        for failure in reversed(self._failures):
+            if failure.code() != KafkaError._ALL_BROKERS_DOWN:
+                reason = _CONNECTION.sub("", failure.str())
+                return f" ({without_secrets(reason, self._config)})"
+        return ""
 
     def partitions(self, topics: list[str]) -> dict[str, list[int]]:
         """The partitions of each topic that exists."""
@@ -98,8 +297,18 @@ class _Broker:
             found[topic] = [partition.id for partition in description.partitions]
         return found
 
-    def log_ranges(self, partitions: Mapping[str, list[int]]) -> dict[str, dict[int, LogRange]]:
-        """The log start and log end of every partition."""
+    def cluster_id(self) -> str | None:
+        """The cluster's own id, which outlives every address of it."""
+        description = self._wait(
+            "the cluster", self._admin.describe_cluster(request_timeout=REQUEST_TIMEOUT)
+        )
+        found: str | None = description.cluster_id
+        return found
+
+    def log_ranges(
+        self, partitions: Mapping[str, list[int]], since: int | None
+    ) -> dict[str, dict[int, LogRange]]:
+        """The log start and log end of every partition, and its first record since a time."""
         asked = [
             TopicPartition(topic, partition)
             for topic, ids in partitions.items()
@@ -107,11 +316,16 @@ class _Broker:
         ]
         starts = self._offsets(asked, OffsetSpec.earliest())
         ends = self._offsets(asked, OffsetSpec.latest())
+        firsts = self._offsets(asked, OffsetSpec.for_timestamp(since)) if since is not None else {}
+
+        def log_range(place: tuple[str, int]) -> LogRange:
+            first = firsts.get(place)
+            # -1: no record is that young.
+            first_since = ends[place] if first is not None and first < 0 else first
+            return LogRange(starts[place], ends[place], first_since)
+
         return {
-            topic: {
-                partition: LogRange(starts[topic, partition], ends[topic, partition])
-                for partition in ids
-            }
+            topic: {partition: log_range((topic, partition)) for partition in ids}
             for topic, ids in partitions.items()
         }
 
@@ -129,17 +343,78 @@ class _Broker:
         }
 
     def group(self, group: str) -> GroupView:
-        """What a group has committed; nothing where there is no such group."""
-        futures = self._admin.list_consumer_group_offsets(
-            [ConsumerGroupTopicPartitions(group)], request_timeout=REQUEST_TIMEOUT
+        """A consumer group: its state, members, and every offset it holds."""
+        what = f"group {group}"
+        described = self._wait(
+            what,
+            self._admin.describe_consumer_groups([group], request_timeout=REQUEST_TIMEOUT)[group],
         )
-        answer = self._wait(f"group {group}", futures[group])
+        answer = self._wait(
+            what,
+            self._admin.list_consumer_group_offsets(
+                [ConsumerGroupTopicPartitions(group)], request_timeout=REQUEST_TIMEOUT
+            )[group],
+        )
         committed = {
             (place.topic, place.partition): Committed(place.offset, place.metadata or "")
             for place in answer.topic_partitions
             if place.offset >= 0
         }
-        return GroupView(group, bool(committed), "unknown", "unknown", (), committed)
+        exists, kind = True, _GROUP_TYPES.get(described.type, "unknown")
+        if described.state is ConsumerGroupState.DEAD and not committed:
+            exists = self._is_listed(group)
+            kind = "unknown" if exists else kind
+        members = tuple(
+            Member(member.client_id, member.host.lstrip("/")) for member in described.members
+        )
+        state = _GROUP_STATES.get(described.state, "Unknown")
+        return GroupView(group, exists, state, kind, members, committed)
+
+    def _is_listed(self, group: str) -> bool:
+        """Whether there is a group of this name that is no consumer group (a share group, say).
+
+        Kafka describes it as it does a group that is not there, and only this request, which is
+        deprecated without a successor, lists it. Where it fails, the group passes for not there:
+        Kafka itself then refuses to commit for it (GROUP_ID_NOT_FOUND).
+        """
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            try:
+                return bool(self._admin.list_groups(group, timeout=REQUEST_TIMEOUT))
+            except KafkaException:
+                return False
+
+    def commit(
+        self, group: str, offsets: Mapping[tuple[str, int], Committed]
+    ) -> dict[tuple[str, int], Failure]:
+        """One request; the partitions that failed."""
+        wanted = [
+            TopicPartition(topic, partition, committed.next_offset, committed.metadata)
+            for (topic, partition), committed in offsets.items()
+        ]
+        future = self._admin.alter_consumer_group_offsets(
+            [ConsumerGroupTopicPartitions(group, wanted)], request_timeout=REQUEST_TIMEOUT
+        )[group]
+        try:
+            answer = future.result()
+        except KafkaException as error:
+            return dict.fromkeys(offsets, _commit_failure(_kafka_error(error)))
+        # The request as a whole succeeds even where every partition of it has failed.
+        return {
+            (place.topic, place.partition): _commit_failure(place.error)
+            for place in answer.topic_partitions
+            if place.error is not None
+        }
+
+    def delete_group(self, group: str) -> Failure | None:
+        future = self._admin.delete_consumer_groups([group], request_timeout=REQUEST_TIMEOUT)[group]
+        try:
+            future.result()
+        except KafkaException as error:
+            failed = _kafka_error(error)
+            meaning = _DELETE_MEANINGS.get(failed.code(), failed.str())
+            return Failure(failed.name(), meaning, failed.code() in _TRANSIENT)
+        return None
 
     def _wait(self, what: str, future: Future[Any]) -> Any:
         try:
@@ -149,18 +424,31 @@ class _Broker:
 
     def _error(self, what: str, error: KafkaException) -> BrokerError:
         code = error.args[0].code()
+        reason = without_secrets(_reason(error), self._config)
         if code in _UNREACHABLE:
-            return BrokerError(
-                f"no broker answered at {self._servers} within {REQUEST_TIMEOUT:.0f} s; check the "
-                "address, and that it is reachable from here"
+            return self._refusal() or BrokerError(
+                f"no broker answered at {self._servers} within {REQUEST_TIMEOUT:.0f} s"
+                f"{self._last_failure()}; check the address and security.protocol, and that it is "
+                "reachable from here"
             )
-        if code in _DENIED:
-            return BrokerError(
-                f"{what}: access denied; grant this user DESCRIBE on it ({_reason(error)})"
-            )
-        return BrokerError(f"{what}: {_reason(error)}")
+        if denied := _DENIED.get(code):
+            # Describing a group of the `consumer` protocol takes its members' topics as well.
+            to = what if what.startswith(denied) else f"each {denied} of {what}"
+            return BrokerError(f"{what}: access denied; grant this user DESCRIBE on {to}")
+        return BrokerError(f"{what}: {reason}")
 
 
-def _reason(error: KafkaException | ValueError) -> str:
+def _reason(error: KafkaException | TypeError | ValueError) -> str:
     first = error.args[0] if error.args else error
-    return str(first.str()) if isinstance(first, KafkaError) else str(first)
+    text = first.str() if isinstance(first, KafkaError) else str(first)
+    return " ".join(text.split())
+
+
+def _kafka_error(error: KafkaException) -> KafkaError:
+    found: KafkaError = error.args[0]
+    return found
+
+
+def _commit_failure(error: KafkaError) -> Failure:
+    meaning = _COMMIT_MEANINGS.get(error.code(), error.str())
+    return Failure(error.name(), meaning, error.code() in _TRANSIENT)

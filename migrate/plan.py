@@ -483,7 +483,7 @@ def _in_range(
             "recreated, or this is another cluster"
         )
         return _problem(position, Verdict.BEYOND_END, problem, log, lost=lost)
-    if _looks_recreated(position, next_offset, log):
+    if policies.unresolved_since is None and _looks_recreated(position, next_offset, log):
         verdict = Verdict.SUSPECT
     return PlannedPartition(position.topic, position.partition, verdict, next_offset, position, log)
 

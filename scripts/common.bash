@@ -10,15 +10,15 @@ can_apt() {
     [[ $EUID -eq 0 ]] && command -v apt-get >/dev/null
 }
 
-# Installs the first of the named Debian packages that this release has; its talk goes to stderr.
+# Installs the first of the named Debian packages that this release has.
 apt_install_first_of() {
     echo "${0##*/}: installing one of: $*" >&2
-    apt-get update -qq >&2 || return 1
+    apt-get update -qq >/dev/null || return 1
     local package
     for package in "$@"; do
         if apt-cache show "$package" >/dev/null 2>&1; then
             DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
-                "$package" >&2 </dev/null
+                "$package" >/dev/null </dev/null
             return
         fi
     done

@@ -11,11 +11,15 @@ import typer
 
 from decoder import DecodeError
 from migrate.choose import NoSuchSource
-from migrate.cli import inspect, to_spark
+from migrate.cli import commit_group, diff, inspect, to_spark
 from migrate.cli.errors import Exit, Refused, UsageError
 from migrate.cli.streams import say
+from migrate.flink_rest import FlinkRestError
 from migrate.kafka_config import ConfigError
 from migrate.plan_file import PlanFileError
+from migrate.position_set import AmbiguousPositions, UnreadableInput
+from migrate.rollback_file import RollbackFileError
+from migrate.sides import BadSide
 from migrate.snapshot import BrokerError
 
 app = typer.Typer(
@@ -27,6 +31,10 @@ app = typer.Typer(
 )
 app.command("inspect")(inspect.inspect)
 app.command("to-spark")(to_spark.to_spark)
+app.command("commit-group")(commit_group.commit_group)
+app.command("rollback")(commit_group.rollback)
+app.command("diff")(diff.diff)
+app.command("verify")(diff.verify)
 
 
 @app.callback()
@@ -41,17 +49,19 @@ def main() -> None:
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
         app()
-    except (DecodeError, PlanFileError) as error:
+    except (DecodeError, PlanFileError, RollbackFileError, UnreadableInput) as error:
         from migrate.report.text import visible
 
         _fail(Exit.UNREADABLE, visible(str(error)))
-    except (NoSuchSource, ConfigError, UsageError) as error:
+    except (BadSide, NoSuchSource, ConfigError, UsageError) as error:
         _fail(Exit.USAGE, str(error))
     except Refused as refused:
         for reason in refused.reasons:
             say(f"refused: {reason}")
         _fail(Exit.REFUSED, "refused as asked; nothing was written")
-    except BrokerError as error:
+    except AmbiguousPositions as error:
+        _fail(Exit.REFUSED, str(error))
+    except (BrokerError, FlinkRestError) as error:
         _fail(Exit.SERVICE, str(error))
     except OSError as error:
         _fail(Exit.SERVICE, f"{error.filename or 'the system'}: {error.strerror or error}")

@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from migrate.cli.errors import UsageError
+from migrate.kafka_config import KafkaConfig, kafka_config
 from migrate.policies import (
     Gone,
     MergeSources,
@@ -300,3 +301,11 @@ class KafkaOptions:
         return any(value is not None for value in (self.bootstrap_servers, self.file)) or bool(
             self.properties
         )
+
+    def config(self) -> KafkaConfig:
+        """librdkafka's properties.
+
+        Raises:
+            ConfigError: they cannot be used as given.
+        """
+        return kafka_config(self.bootstrap_servers, self.file, self.properties or ())

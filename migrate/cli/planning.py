@@ -12,7 +12,6 @@ from migrate.cli.errors import Refused, UsageError
 from migrate.cli.options import KafkaOptions
 from migrate.cli.streams import say
 from migrate.extract import Extraction, extract
-from migrate.kafka_config import kafka_config
 from migrate.plan import Plan, make_plan, topics_to_ask
 from migrate.plan_file import (
     PlanFile,
@@ -67,7 +66,8 @@ def decide(request: Request) -> Move:
     chosen = choose_sources(extraction, request.source)
     snapshot = None
     if request.kafka.given:
-        snapshot = _ask(request, topics_to_ask(chosen, request.policies))
+        topics = topics_to_ask(chosen, request.policies)
+        snapshot = _ask(request, topics, _since(request.policies, extraction))
     elif request.source_group is not None:
         raise UsageError("--source-group needs a broker: add --bootstrap-servers HOST:PORT")
     plan = make_plan(
@@ -116,12 +116,23 @@ def _save(saved: PlanFile, path: Path) -> None:
     say(f"wrote {path}: apply it with --plan")
 
 
-def _ask(request: Request, topics: set[str]) -> ClusterSnapshot:
+def _ask(request: Request, topics: set[str], since: int | None = None) -> ClusterSnapshot:
     from migrate.broker import take_snapshot
 
-    kafka = request.kafka
-    config = kafka_config(kafka.bootstrap_servers, kafka.file, kafka.properties or ())
-    return take_snapshot(config, topics, request.source_group)
+    return take_snapshot(
+        request.kafka.config(),
+        topics,
+        request.source_group,
+        request.target_group,
+        since,
+    )
+
+
+def _since(policies: Policies, extraction: Extraction) -> int | None:
+    """The time whose first records are asked for: the user's, or the checkpoint's own."""
+    if policies.unresolved_since is not None:
+        return policies.unresolved_since
+    return extraction.checkpoint.written_at
 
 
 def _tell(plan: Plan, extraction: Extraction) -> None:

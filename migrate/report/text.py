@@ -19,6 +19,7 @@ from rich.text import Text
 from migrate.extract import Severity
 from migrate.plan import Plan, Verdict
 from migrate.report.inspection import InspectReport, SourceReport
+from migrate.verify import Verification
 
 _STYLES = {Severity.BLOCKER: "bold red", Severity.WARNING: "yellow", Severity.NOTE: "dim"}
 
@@ -144,6 +145,32 @@ def csv_text(columns: Iterable[str], rows: Iterable[tuple[object, ...]]) -> str:
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)
     writer.writerows(rows)
+    return text.getvalue()
+
+
+def verification_table(verification: Verification, out: TextIO) -> str:
+    """How the target started, partition by partition, and a total."""
+    terminal = out.isatty()
+    text = io.StringIO()
+    console = Console(file=text, force_terminal=terminal, width=None if terminal else _UNBOUNDED)
+    table = Table("topic", box=None)
+    for column in ("partition", "checkpoint", "started"):
+        table.add_column(column, justify="right")
+    table.add_column("outcome")
+    table.add_column("records", justify="right")
+    for one in verification.partitions:
+        expected = one.expected if isinstance(one.expected, int) else one.expected.value
+        table.add_row(
+            Text(visible(one.topic)),
+            str(one.partition),
+            str(expected),
+            _number(one.started),
+            one.outcome.value,
+            str(one.records or ""),
+        )
+    console.print(table)
+    counts = ", ".join(f"{count} {outcome.value}" for outcome, count in verification.counts.items())
+    console.print(Text(f"{visible(verification.target)}: {counts}", style="bold"), soft_wrap=True)
     return text.getvalue()
 
 

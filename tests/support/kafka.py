@@ -64,6 +64,8 @@ class _Node(Protocol):
     """One way to run the broker. Its data and address outlive a stop."""
 
     bootstrap_servers: str
+    # By the listener's name.
+    addresses: dict[str, str]
 
     def start(self) -> None: ...
     def stop(self) -> None: ...
@@ -75,20 +77,29 @@ class _Node(Protocol):
 class _ProcessNode:
     """The broker as a local process, run from the published jars."""
 
-    def __init__(self, settings: Mapping[str, str]) -> None:
+    def __init__(self, settings: Mapping[str, str], protocols: Mapping[str, str]) -> None:
         self._home = Path(tempfile.mkdtemp(prefix="kafka-"))
         self._properties = self._home / "server.properties"
         self._log_file = self._home / "server.log"
         self._process: subprocess.Popen[bytes] | None = None
-        port, controller_port = _free_ports(2)
-        self.bootstrap_servers = f"127.0.0.1:{port}"
+        protocols = {"PLAINTEXT": "PLAINTEXT", **protocols}
+        controller_port, *ports = _free_ports(1 + len(protocols))
+        self.addresses = {
+            name: f"127.0.0.1:{port}" for name, port in zip(protocols, ports, strict=True)
+        }
+        self.bootstrap_servers = self.addresses["PLAINTEXT"]
+        clients = ",".join(f"{name}://{address}" for name, address in self.addresses.items())
         listeners = {
             "process.roles": "broker,controller",
             "node.id": "1",
             "controller.quorum.voters": f"1@127.0.0.1:{controller_port}",
             "controller.listener.names": "CONTROLLER",
-            "listeners": f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}",
-            "advertised.listeners": f"PLAINTEXT://127.0.0.1:{port}",
+            "listeners": f"{clients},CONTROLLER://127.0.0.1:{controller_port}",
+            "advertised.listeners": clients,
+            "listener.security.protocol.map": ",".join(
+                f"{name}:{protocol}"
+                for name, protocol in {**protocols, "CONTROLLER": "PLAINTEXT"}.items()
+            ),
             "log.dirs": str(self._home / "data"),
         }
         lines = [f"{key}={value}" for key, value in {**settings, **listeners}.items()]
@@ -139,6 +150,7 @@ class _ContainerNode:
         for key, value in settings.items():
             self._container.with_env("KAFKA_" + key.upper().replace(".", "_"), value)
         self.bootstrap_servers = f"127.0.0.1:{port}"
+        self.addresses = {"PLAINTEXT": self.bootstrap_servers}
         self._created = False
 
     def start(self) -> None:
@@ -168,11 +180,24 @@ class Broker:
     """A Kafka broker and the few things tests do with one; a context manager.
 
     `stop` and `start` restart it on the same data and the same address.
+
+    Args:
+        settings: the broker's own, over those every broker here has.
+        listeners: further listeners, name to security protocol; what each needs is in `settings`,
+            as local files. A broker that has some is always a local process.
     """
 
-    def __init__(self, settings: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        settings: Mapping[str, str] | None = None,
+        listeners: Mapping[str, str] | None = None,
+    ) -> None:
         merged = {**_SETTINGS, **(settings or {})}
-        self._node: _Node = _ContainerNode(merged) if _docker_can_run() else _ProcessNode(merged)
+        self._node: _Node = (
+            _ContainerNode(merged)
+            if not listeners and _docker_can_run()
+            else _ProcessNode(merged, listeners or {})
+        )
         self._admin_client: AdminClient | None = None
 
     def __enter__(self) -> Broker:
@@ -194,6 +219,10 @@ class Broker:
     @property
     def bootstrap_servers(self) -> str:
         return self._node.bootstrap_servers
+
+    def address(self, listener: str) -> str:
+        """Where one of the further listeners is."""
+        return self._node.addresses[listener]
 
     def start(self) -> None:
         """Start it and wait until it answers."""
@@ -341,10 +370,21 @@ class Broker:
         """Commit offsets of a consumer group without members."""
         partitions = [TopicPartition(t, p, offset) for (t, p), offset in offsets.items()]
         request = [ConsumerGroupTopicPartitions(group, partitions)]
-        answer = self._admin.alter_consumer_group_offsets(request)[group].result(_ANSWER_SECONDS)
-        for partition in answer.topic_partitions:
-            if partition.error is not None:
-                raise KafkaException(partition.error)
+        deadline = time.monotonic() + _ANSWER_SECONDS
+        while True:
+            answer = self._admin.alter_consumer_group_offsets(request)[group].result(
+                _ANSWER_SECONDS
+            )
+            errors = [tp.error for tp in answer.topic_partitions if tp.error is not None]
+            if not errors:
+                return
+            # A broker's first commit finds the coordinator still loading.
+            if (
+                any(error.code() != KafkaError.COORDINATOR_LOAD_IN_PROGRESS for error in errors)
+                or time.monotonic() > deadline
+            ):
+                raise KafkaException(errors[0])
+            time.sleep(0.05)
 
     def committed(self, group: str) -> dict[tuple[str, int], int]:
         """(topic, partition) -> committed offset of a consumer group."""

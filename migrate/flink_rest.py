@@ -1,0 +1,88 @@
+"""Asks a Flink JobManager over its REST interface which jobs have not ended.
+
+A group without members is not proof that a job has stopped: KafkaSource assigns partitions by
+itself. The JobManager knows.
+
+Source: org.apache.flink.runtime.rest.messages.JobsOverviewHeaders, org.apache.flink.api.common.
+JobStatus @ Flink 2.2.0.
+"""
+
+from __future__ import annotations
+
+import http.client
+import urllib.error
+import urllib.request
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel, ValidationError
+
+# How long one read or connect may take, in seconds: an overview is at hand, and small.
+TIMEOUT = 10.0
+# An overview tells some 500 bytes a job; this bounds what a wrong address may send.
+_LARGEST_ANSWER = 64 * 2**20
+
+# The states a job never leaves. SUSPENDED is not among them: another JobManager takes it up again.
+_ENDED = frozenset({"FINISHED", "CANCELED", "FAILED"})
+
+
+class FlinkRestError(Exception):
+    """The JobManager did not answer, or what answered is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class FlinkJob:
+    """A job as the JobManager tells it; ``state`` is Flink's name: RUNNING, RESTARTING, …"""
+
+    job_id: str
+    name: str
+    state: str
+
+
+class _Job(BaseModel):
+    jid: str
+    name: str
+    state: str
+
+
+class _Overview(BaseModel):
+    jobs: list[_Job]
+
+
+def unfinished_jobs(url: str) -> tuple[FlinkJob, ...]:
+    """The jobs that have not ended, as ``GET <url>/jobs/overview`` tells.
+
+    Args:
+        url: where the JobManager's web interface is, ``http://host:8081`` say.
+
+    Raises:
+        FlinkRestError: it is no http or https address, did not answer in time, or is no JobManager.
+    """
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.username is not None:
+        # The address itself is not shown: it may hold a password.
+        raise FlinkRestError("--flink-rest: not an address of the form http://host:port")
+    where = f"the JobManager at {parts.hostname}"
+    request = f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}/jobs/overview"
+    try:
+        with _opener().open(request, timeout=TIMEOUT) as answer:
+            body = answer.read(_LARGEST_ANSWER + 1)
+    except urllib.error.HTTPError as error:
+        raise FlinkRestError(f"{where}: answered {error.code} {error.reason}") from error
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        reason = getattr(error, "reason", None) or error
+        raise FlinkRestError(f"{where}: no answer: {reason}") from error
+    if len(body) > _LARGEST_ANSWER:
+        raise FlinkRestError(f"{where}: what answers there is no JobManager")
+    try:
+        overview = _Overview.model_validate_json(body)
+    except ValidationError as error:
+        raise FlinkRestError(f"{where}: what answers there is no JobManager") from error
+    return tuple(
+        FlinkJob(job.jid, job.name, job.state) for job in overview.jobs if job.state not in _ENDED
+    )
+
+
+def _opener() -> urllib.request.OpenerDirector:
+    """Without the environment's proxies: they are for the world outside, not for a JobManager."""
+    return urllib.request.build_opener(urllib.request.ProxyHandler({}))

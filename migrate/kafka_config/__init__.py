@@ -1,0 +1,20 @@
+"""How to reach Kafka: librdkafka's properties and the Java client's, as librdkafka takes them.
+
+A file and ``-X`` arguments (`read`) hold either kind, or both. What is the Java client's own is
+translated (`java`, with `jaas` for log-ins, `stores` for certificates and `msk` for AWS), what
+bears on nothing here is left out by name, and every other property is librdkafka's to judge.
+"""
+
+from migrate.kafka_config.config import kafka_config
+from migrate.kafka_config.errors import ConfigError
+from migrate.kafka_config.model import KafkaConfig, TokenCallback
+from migrate.kafka_config.secrets import without_secrets, without_values
+
+__all__ = [
+    "ConfigError",
+    "KafkaConfig",
+    "TokenCallback",
+    "kafka_config",
+    "without_secrets",
+    "without_values",
+]

@@ -1,0 +1,40 @@
+"""Joins what the file, the command line and the address say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from migrate.kafka_config.errors import ConfigError
+from migrate.kafka_config.java import Translation, translate
+from migrate.kafka_config.model import KafkaConfig, TokenCallback
+from migrate.kafka_config.msk import AWS_MSK_IAM, token_callback
+from migrate.kafka_config.read import read_arguments, read_file
+
+
+def kafka_config(
+    bootstrap_servers: str | None, file: Path | None, properties: Iterable[str]
+) -> KafkaConfig:
+    """librdkafka properties: the file's, over them ``key=value`` properties, over them the address.
+
+    The file is read as Java reads a ``.properties`` file, in UTF-8: a backslash begins an escape.
+    Each layer is translated by itself, so that a later one wins whichever names it uses: ``-X
+    sasl.password=…`` over the password in the file's ``sasl.jaas.config``.
+
+    Raises:
+        ConfigError: an unreadable file, a property that can't be translated, or no address at all.
+            A property that nobody knows is found only when librdkafka takes them.
+    """
+    file_layer = translate(read_file(file)) if file is not None else Translation({})
+    argument_layer = translate(read_arguments(properties))
+    texts = {**file_layer.properties, **argument_layer.properties}
+    if bootstrap_servers is not None:
+        texts["bootstrap.servers"] = bootstrap_servers
+    if not texts.get("bootstrap.servers"):
+        raise ConfigError("no Kafka address: add --bootstrap-servers HOST:PORT")
+    config: dict[str, str | TokenCallback] = {**texts}
+    if texts.get("sasl.mechanisms") == AWS_MSK_IAM:
+        login = argument_layer.aws_login or file_layer.aws_login
+        config["sasl.mechanisms"] = "OAUTHBEARER"
+        config["oauth_cb"] = token_callback(texts["bootstrap.servers"], login)
+    return config

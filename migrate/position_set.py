@@ -1,0 +1,153 @@
+"""PositionSet: where one side stands, topic-partition by topic-partition.
+
+A side is anything that can be laid beside another: a Flink checkpoint, a consumer group, a Spark
+query, a file, the broker's own logs. Past here they are all alike, and none of them is asked again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import TypeAlias
+
+from typing_extensions import assert_never
+
+from migrate.extract import Source
+from migrate.positions import Marker, Position
+from migrate.snapshot import GroupView, LogRange
+
+TopicPartition: TypeAlias = tuple[str, int]
+Logs: TypeAlias = Mapping[str, Mapping[int, LogRange]]
+
+
+class NamedState(str, Enum):
+    """What stands in the place of a next offset where a side has none."""
+
+    EARLIEST = "earliest"
+    LATEST = "latest"
+    COMMITTED = "committed"
+    UNRESOLVED = "unresolved"
+    ABSENT = "absent"  # the side does not know the partition
+
+
+# The next offset to read, or why there is none.
+Start: TypeAlias = int | NamedState
+
+
+class AmbiguousPositions(Exception):
+    """One side holds a topic-partition twice, with different next offsets."""
+
+
+class UnreadableInput(Exception):
+    """A file or directory of positions that is missing, damaged or of an unknown version."""
+
+
+@dataclass(frozen=True, slots=True)
+class PositionSet:
+    """Where one side stands.
+
+    Attributes:
+        label: the side as its user named it.
+        starts: never holds ``ABSENT``: what a side does not know is missing from it.
+        note: what else there is to say of the side, such as which batch it is.
+    """
+
+    label: str
+    starts: Mapping[TopicPartition, Start]
+    note: str = ""
+
+    def at(self, topic: str, partition: int) -> Start:
+        return self.starts.get((topic, partition), NamedState.ABSENT)
+
+    @property
+    def topics(self) -> frozenset[str]:
+        return frozenset(topic for topic, _ in self.starts)
+
+
+def resolve(start: Start, log: LogRange | None) -> int | None:
+    """The next offset of a start, where it has one or the log tells it.
+
+    Only ``earliest`` can be resolved by looking at a log: today's log end is not the ``latest`` of
+    another day, and ``committed`` is known to a group alone.
+    """
+    match start:
+        case int():
+            return start
+        case NamedState.EARLIEST:
+            return log.start if log is not None else None
+        case NamedState.LATEST | NamedState.COMMITTED | NamedState.UNRESOLVED | NamedState.ABSENT:
+            return None
+        case _:
+            assert_never(start)
+
+
+def log_of(logs: Logs, topic: str, partition: int) -> LogRange | None:
+    return logs.get(topic, {}).get(partition)
+
+
+# -- makers --------------------------------------------------------------------------------------
+
+
+def source_positions(label: str, sources: Iterable[Source], note: str = "") -> PositionSet:
+    """The positions of some sources of a checkpoint.
+
+    Raises:
+        AmbiguousPositions: two of them read one partition and stand at different places.
+    """
+    starts: dict[TopicPartition, Start] = {}
+    for source in sources:
+        for position in source.positions:
+            start = _start(position)
+            if starts.setdefault(position.topic_partition, start) != start:
+                raise AmbiguousPositions(
+                    f"{label}: two sources read {position.topic}-{position.partition} and stand "
+                    f"at {shown(starts[position.topic_partition])} and {shown(start)}; choose one "
+                    "with --source OPERATOR_ID"
+                )
+    return PositionSet(label, starts, note)
+
+
+def _start(position: Position) -> Start:
+    match position.start:
+        case int():
+            return position.start
+        case Marker.EARLIEST:
+            return NamedState.EARLIEST
+        case Marker.LATEST:
+            return NamedState.LATEST
+        case Marker.COMMITTED:
+            return NamedState.COMMITTED
+        case None:
+            return NamedState.UNRESOLVED
+        case _:
+            assert_never(position.start)
+
+
+def group_positions(label: str, group: GroupView) -> PositionSet:
+    """What a consumer group has committed, of all its topics."""
+    starts = {place: committed.next_offset for place, committed in group.committed.items()}
+    return PositionSet(label, starts, "" if group.exists else "there is no such group")
+
+
+def log_starts(label: str, logs: Logs) -> PositionSet:
+    """The log start of every partition."""
+    return PositionSet(label, {place: log.start for place, log in _each(logs)})
+
+
+def log_ends(label: str, logs: Logs) -> PositionSet:
+    """The log end of every partition."""
+    return PositionSet(label, {place: log.end for place, log in _each(logs)})
+
+
+def _each(logs: Logs) -> list[tuple[TopicPartition, LogRange]]:
+    return [
+        ((topic, partition), log)
+        for topic, partitions in logs.items()
+        for partition, log in partitions.items()
+    ]
+
+
+def shown(start: Start) -> str:
+    """A start in words."""
+    return start.value if isinstance(start, NamedState) else str(start)

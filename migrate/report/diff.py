@@ -1,0 +1,280 @@
+"""``migrate diff``: the models behind its JSON, and its table and CSV.
+
+``docs/schemas/diff.schema.json`` is generated from here (``python -m migrate.report.diff``).
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from dataclasses import asdict
+from typing import Annotated, Any, Literal, TextIO
+
+from pydantic import BaseModel, ConfigDict, Field
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from migrate.diff import Diff, Relation, Row, Totals
+from migrate.position_set import NamedState, PositionSet, Start
+from migrate.report.text import csv_text, visible
+
+# More partitions than this are told by topic: nobody reads a table of them.
+FOLD_ABOVE = 200
+
+# Columns of text that goes to a file or a pipe: wider than any table here, so that none is cut.
+_UNBOUNDED = 1000
+
+CSV_COLUMNS = (
+    "topic",
+    "partition",
+    "left",
+    "right",
+    "difference",
+    "relation",
+    "left_state",
+    "right_state",
+    "records_between",
+    "log_start",
+    "log_end",
+)
+
+_STYLES = {
+    Relation.SAME: "dim",
+    Relation.AHEAD: "yellow",
+    Relation.BEHIND: "magenta",
+    Relation.ONLY_LEFT: "red",
+    Relation.ONLY_RIGHT: "red",
+    Relation.UNRESOLVED: "bold red",
+}
+
+_Count = Annotated[int, Field(ge=0)]
+_State = Literal["next", "earliest", "latest", "committed", "unresolved", "absent"]
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class SideReport(_Model):
+    label: str
+    note: str
+
+
+class StartReport(_Model):
+    """What a side holds: ``next_offset`` is null where it cannot be told."""
+
+    state: _State
+    next_offset: _Count | None
+
+
+class LogReport(_Model):
+    start: _Count
+    end: _Count
+
+
+class TotalsReport(_Model):
+    partitions: _Count
+    same: _Count
+    ahead: _Count
+    behind: _Count
+    only_left: _Count
+    only_right: _Count
+    unresolved: _Count
+    offsets_ahead: _Count
+    offsets_behind: _Count
+
+
+class RowReport(_Model):
+    """A partition: ``difference`` is right minus left, ``records_between`` an upper bound."""
+
+    topic: str
+    partition: _Count
+    relation: Relation
+    left: StartReport
+    right: StartReport
+    difference: int | None
+    records_between: _Count | None
+    log: LogReport | None
+
+
+class DiffReport(_Model):
+    """Two sides compared, partition by partition, sorted by topic and partition number."""
+
+    version: Literal[1]
+    left: SideReport
+    right: SideReport
+    differs: bool
+    totals: TotalsReport
+    partitions: list[RowReport]
+
+
+def diff_report(diff: Diff) -> DiffReport:
+    return DiffReport(
+        version=1,
+        left=_side(diff.left),
+        right=_side(diff.right),
+        differs=diff.differs,
+        totals=TotalsReport(**asdict(diff.totals)),
+        partitions=[_row(row) for row in diff.rows],
+    )
+
+
+def _side(side: PositionSet) -> SideReport:
+    # A path need not be text; JSON must.
+    return SideReport(label=visible(side.label), note=visible(side.note))
+
+
+def _row(row: Row) -> RowReport:
+    return RowReport(
+        topic=row.topic,
+        partition=row.partition,
+        relation=row.relation,
+        left=StartReport(state=_state(row.left), next_offset=row.left_offset),
+        right=StartReport(state=_state(row.right), next_offset=row.right_offset),
+        difference=row.difference,
+        records_between=row.records_between,
+        log=LogReport(start=row.log.start, end=row.log.end) if row.log is not None else None,
+    )
+
+
+def _state(start: Start) -> _State:
+    return start.value if isinstance(start, NamedState) else "next"
+
+
+def diff_json(diff: Diff) -> str:
+    return json.dumps(diff_report(diff).model_dump(mode="json"), indent=2)
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON Schema of ``migrate diff --format json``."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **DiffReport.model_json_schema(mode="serialization"),
+        "title": "migrate diff --format json",
+    }
+
+
+# -- CSV -----------------------------------------------------------------------------------------
+
+
+def diff_csv(diff: Diff) -> str:
+    """One row per partition, with a header; what cannot be told is empty."""
+    return csv_text(
+        CSV_COLUMNS,
+        (
+            (
+                row.topic,
+                row.partition,
+                row.left_offset,
+                row.right_offset,
+                row.difference,
+                row.relation.value,
+                _state(row.left),
+                _state(row.right),
+                row.records_between,
+                row.log.start if row.log is not None else None,
+                row.log.end if row.log is not None else None,
+            )
+            for row in diff.rows
+        ),
+    )
+
+
+# -- the table -----------------------------------------------------------------------------------
+
+
+def diff_table(diff: Diff, out: TextIO, *, every_partition: bool = False) -> str:
+    """Totals and a table: of partitions, or of topics where there are very many partitions.
+
+    As wide as the terminal where ``out`` is one; else as wide as it is.
+    """
+    terminal = out.isatty()
+    text = io.StringIO()
+    console = Console(file=text, force_terminal=terminal, width=None if terminal else _UNBOUNDED)
+    for name, side in (("left", diff.left), ("right", diff.right)):
+        note = f" ({side.note})" if side.note else ""
+        console.print(Text(f"{name:<5} {visible(side.label + note)}"), soft_wrap=True)
+    folded = len(diff.rows) > FOLD_ABOVE and not every_partition
+    if diff.rows:
+        console.print(_topics(diff) if folded else _partitions(diff))
+    console.print(Text(totals_line(diff.totals), style="bold"), soft_wrap=True)
+    if folded:
+        console.print(Text("shown by topic; --all shows every partition"), soft_wrap=True)
+    return text.getvalue()
+
+
+def totals_line(totals: Totals) -> str:
+    """``7 partitions: 4 same, 2 ahead (by 120 offsets), 1 only on the left``"""
+    counted = {
+        "same": totals.same,
+        f"ahead (by {totals.offsets_ahead} offsets)": totals.ahead,
+        f"behind (by {totals.offsets_behind} offsets)": totals.behind,
+        "only on the left": totals.only_left,
+        "only on the right": totals.only_right,
+        "unresolved": totals.unresolved,
+    }
+    told = ", ".join(f"{count} {what}" for what, count in counted.items() if count)
+    noun = "partition" if totals.partitions == 1 else "partitions"
+    return f"{totals.partitions} {noun}" + (f": {told}" if told else "")
+
+
+def _partitions(diff: Diff) -> Table:
+    table = Table("topic", box=None)
+    for column in ("partition", "left", "right", "difference", "records between"):
+        table.add_column(column, justify="right")
+    table.add_column("relation")
+    for column in ("log start", "log end"):
+        table.add_column(column, justify="right")
+    for row in diff.rows:
+        table.add_row(
+            Text(visible(row.topic)),
+            str(row.partition),
+            start_text(row.left, row.left_offset),
+            start_text(row.right, row.right_offset),
+            difference_text(row.difference),
+            "" if row.records_between is None else str(row.records_between),
+            Text(row.relation.value, style=_STYLES[row.relation]),
+            "" if row.log is None else str(row.log.start),
+            "" if row.log is None else str(row.log.end),
+        )
+    return table
+
+
+def _topics(diff: Diff) -> Table:
+    table = Table("topic", box=None)
+    for column in ("partitions", *(relation.value for relation in Relation)):
+        table.add_column(column, justify="right")
+    for column in ("offsets ahead", "offsets behind"):
+        table.add_column(column, justify="right")
+    for topic, totals in diff.by_topic.items():
+        table.add_row(
+            Text(visible(topic)),
+            str(totals.partitions),
+            *(str(totals.of(relation) or "") for relation in Relation),
+            str(totals.offsets_ahead or ""),
+            str(totals.offsets_behind or ""),
+        )
+    return table
+
+
+def start_text(start: Start, next_offset: int | None) -> str:
+    """The offset, or the state in words with the offset it amounts to."""
+    match start:
+        case NamedState.ABSENT:
+            return "-"
+        case NamedState():
+            return start.value if next_offset is None else f"{start.value} = {next_offset}"
+        case _:
+            return str(start)
+
+
+def difference_text(difference: int | None) -> str:
+    """With its sign; empty where there is none."""
+    if difference is None:
+        return ""
+    return f"{difference:+d}" if difference else "0"
+
+
+if __name__ == "__main__":
+    print(json.dumps(json_schema(), indent=2))

@@ -1,0 +1,88 @@
+"""A plan for a consumer group, and what came of it, for people."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, TextIO
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from migrate.plan_file import SavedPartition
+
+if TYPE_CHECKING:
+    from migrate.rollback import Restored
+    from migrate.targets.consumer_group import Outcome
+
+# Wider than any table here, for text that goes to a file or a pipe.
+_UNBOUNDED = 1000
+
+
+def plan_table(partitions: Sequence[SavedPartition], out: TextIO) -> str:
+    """The change, partition by partition."""
+    table = Table("topic", box=None)
+    for column in ("partition", "now", "next offset", "difference", "left", "log start", "log end"):
+        table.add_column(column, justify="right")
+    table.add_column("verdict")
+    for column in ("lost", "repeated"):
+        table.add_column(column, justify="right")
+    for saved in partitions:
+        table.add_row(
+            Text(saved.topic),
+            str(saved.partition),
+            _number(saved.current),
+            _number(saved.next_offset),
+            f"{saved.difference:+d}" if saved.difference else _number(saved.difference),
+            _number(saved.records_left),
+            _number(saved.log_start),
+            _number(saved.log_end),
+            saved.verdict.value,
+            _number(saved.lost, "?") if saved.lost != 0 else "",
+            _number(saved.repeated, "?") if saved.repeated != 0 else "",
+        )
+    return _render(table, out)
+
+
+def restoration_table(partitions: Iterable[Restored], out: TextIO) -> str:
+    """What is brought back, partition by partition."""
+    table = Table("topic", box=None)
+    for column in ("partition", "now", "then"):
+        table.add_column(column, justify="right")
+    for restored in partitions:
+        now, then = restored.now, restored.then
+        table.add_row(
+            Text(restored.topic),
+            str(restored.partition),
+            "none" if now is None else str(now.next_offset),
+            "none" if then is None else str(then.next_offset),
+        )
+    return _render(table, out)
+
+
+def outcome_lines(outcome: Outcome) -> Iterator[str]:
+    """What came of a change: a total, then each partition that is not as it should be."""
+    from migrate.targets.consumer_group import Result
+
+    done = sum(one.result is Result.COMMITTED for one in outcome.partitions)
+    yield f"group {outcome.group}: {outcome.applied.value}; {done} offsets written and read back"
+    for one in outcome.partitions:
+        if one.result in (Result.COMMITTED, Result.UNCHANGED):
+            continue
+        failure = one.failure
+        why = f": {failure.code}, {failure.reason}" if failure is not None else ""
+        held = "" if one.now is None else f"; it holds {one.now.next_offset}"
+        yield f"{one.topic}-{one.partition} {one.result.value}{why}{held}"
+
+
+def _render(table: Table, out: TextIO) -> str:
+    terminal = out.isatty()
+    text = io.StringIO()
+    console = Console(file=text, force_terminal=terminal, width=None if terminal else _UNBOUNDED)
+    console.print(table)
+    return text.getvalue()
+
+
+def _number(value: int | None, unknown: str = "") -> str:
+    return unknown if value is None else str(value)

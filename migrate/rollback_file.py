@@ -1,0 +1,264 @@
+"""The rollback file: what a consumer group held before it was changed, and what it was to hold.
+
+Written before anything is changed, so that whatever happens then can be taken back, by
+``migrate rollback FILE`` or by hand. The schema is versioned; a file of another version is refused.
+It names the brokers' addresses and holds no secret.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from enum import Enum
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from migrate.snapshot import Committed, GroupView
+
+TopicPartition = tuple[str, int]
+Offsets = Mapping[TopicPartition, Committed]
+
+Offset = Annotated[int, Field(ge=0, le=2**63 - 1)]
+PartitionNumber = Annotated[int, Field(ge=0, le=2**31 - 1)]
+
+_KIND: Literal["flink-offset-migrate rollback"] = "flink-offset-migrate rollback"
+# The kind is the first thing in a file we write.
+_KIND_BYTES = 200
+
+
+class RollbackFileError(Exception):
+    """A file that is not a rollback file of this version."""
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class SavedOffset(_Model):
+    """A committed offset: the next to read, and what the committer wrote beside it."""
+
+    topic: str
+    partition: PartitionNumber
+    next_offset: Offset
+    metadata: str
+
+
+class SavedGroup(_Model):
+    """Whether the group exists, and every offset it holds, of all topics."""
+
+    exists: bool
+    offsets: list[SavedOffset]
+
+    @field_validator("offsets")
+    @classmethod
+    def _once_each(cls, offsets: list[SavedOffset]) -> list[SavedOffset]:
+        if len({(saved.topic, saved.partition) for saved in offsets}) != len(offsets):
+            raise ValueError("a partition occurs twice")
+        return offsets
+
+    @property
+    def committed(self) -> dict[TopicPartition, Committed]:
+        return {
+            (saved.topic, saved.partition): Committed(saved.next_offset, saved.metadata)
+            for saved in self.offsets
+        }
+
+
+class RollbackFile(_Model):
+    """A change to a group: ``before`` is what it held, ``after`` what it is to hold."""
+
+    kind: Literal["flink-offset-migrate rollback"]
+    version: Literal[1]
+    created_at: str
+    cluster_id: str | None
+    bootstrap_servers: str
+    group: str
+    change: Literal["commit", "rollback"]
+    before: SavedGroup
+    after: SavedGroup
+
+    @property
+    def touched(self) -> frozenset[TopicPartition]:
+        """The partitions that the change is about."""
+        before, after = self.before.committed, self.after.committed
+        return frozenset(
+            place for place in {*before, *after} if before.get(place) != after.get(place)
+        )
+
+
+class Fate(str, Enum):
+    """How far a change came, told from what the group holds now."""
+
+    APPLIED = "applied by an earlier run"
+    UNCHANGED = "an earlier run ended before it changed anything"
+    IN_PART = "applied in part by an earlier run"
+    MOVED_ON = "the group has moved on since an earlier run"
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierRun:
+    """A rollback file found, and what became of its change."""
+
+    path: Path
+    file: RollbackFile
+    fate: Fate
+
+
+def default_path(group: str, folder: Path, now: datetime | None = None) -> Path:
+    """``rollback-<group>-<time>.json``, the group's name in letters that every disk takes."""
+    safe = re.sub(r"[^A-Za-z0-9._-]", "_", group)[:100]
+    time = (now or datetime.now(timezone.utc)).strftime("%Y%m%dT%H%M%S.%fZ")
+    return folder / f"rollback-{safe}-{time}.json"
+
+
+def rollback_file(
+    change: Literal["commit", "rollback"],
+    cluster_id: str | None,
+    bootstrap_servers: str,
+    before: GroupView,
+    after: Offsets,
+) -> RollbackFile:
+    """A change to the group seen, as it is saved; a group that is to hold nothing is deleted."""
+    return RollbackFile(
+        kind=_KIND,
+        version=1,
+        created_at=datetime.now(timezone.utc).isoformat(timespec="microseconds"),
+        cluster_id=cluster_id,
+        bootstrap_servers=bootstrap_servers,
+        group=before.name,
+        change=change,
+        before=SavedGroup(exists=before.exists, offsets=_saved(before.committed)),
+        after=SavedGroup(exists=bool(after), offsets=_saved(after)),
+    )
+
+
+def _saved(offsets: Offsets) -> list[SavedOffset]:
+    return [
+        SavedOffset(
+            topic=topic,
+            partition=partition,
+            next_offset=committed.next_offset,
+            metadata=committed.metadata,
+        )
+        for (topic, partition), committed in sorted(offsets.items())
+    ]
+
+
+def write(file: RollbackFile, path: Path) -> None:
+    """Write it whole or not at all, and to the disk; an existing file is not overwritten.
+
+    Raises:
+        FileExistsError: there is such a file.
+        OSError: it cannot be written.
+    """
+    stage = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with stage.open("x", encoding="utf-8") as out:
+            out.write(json.dumps(file.model_dump(mode="json"), indent=2) + "\n")
+            out.flush()
+            os.fsync(out.fileno())
+        os.link(stage, path)  # fails where the name is taken, unlike a rename
+    finally:
+        stage.unlink(missing_ok=True)
+    # Without this a crash of the machine could take the name away again.
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def read(path: Path) -> RollbackFile:
+    """Read a rollback file.
+
+    Raises:
+        RollbackFileError: missing, or not a rollback file of this version.
+    """
+    try:
+        return RollbackFile.model_validate_json(path.read_bytes())
+    except OSError as error:
+        raise RollbackFileError(f"{path}: cannot be read: {error.strerror}") from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"])) or "the whole"
+        raise RollbackFileError(
+            f"{path}: not a rollback file of version 1: {where}: {first['msg']}"
+        ) from error
+
+
+def fate(file: RollbackFile, now: GroupView) -> Fate:
+    """How far the change came, told by the partitions it is about.
+
+    A rollback may delete the group and commit anew what it is to hold: then it is about all of
+    them, and ended midway where offsets are missing that were there before and are to be after.
+    """
+    before, after = file.before.committed, file.after.committed
+    about = file.touched if file.change == "commit" else before.keys() | after.keys()
+    midway = any(
+        place in before and place in after and place not in now.committed for place in about
+    )
+    held = {place: now.committed.get(place) for place in file.touched}
+    if not midway and all(held[place] == after.get(place) for place in held):
+        return Fate.APPLIED
+    if not midway and all(held[place] == before.get(place) for place in held):
+        return Fate.UNCHANGED
+    return Fate.MOVED_ON if moved_on(file, now) else Fate.IN_PART
+
+
+def moved_on(file: RollbackFile, now: GroupView) -> list[TopicPartition]:
+    """The partitions of the change whose offsets are neither the old ones nor the new ones."""
+    before, after = file.before.committed, file.after.committed
+    return sorted(
+        place
+        for place in file.touched
+        if place in now.committed
+        and now.committed[place] not in (before.get(place), after.get(place))
+    )
+
+
+def earlier_run(folder: Path, cluster_id: str | None, now: GroupView) -> EarlierRun | None:
+    """The newest change to this group that a rollback file in the folder tells of."""
+    newest = max(
+        (
+            (file.created_at, path, file)
+            for path, file in _files(folder)
+            if (file.group, file.cluster_id) == (now.name, cluster_id)
+        ),
+        default=None,
+        key=lambda found: found[0],
+    )
+    if newest is None:
+        return None
+    _, path, file = newest
+    return EarlierRun(path, file, fate(file, now))
+
+
+def _files(folder: Path) -> Iterator[tuple[Path, RollbackFile]]:
+    """The rollback files in a folder, among whatever else it holds."""
+    for path in folder.glob("*.json"):
+        try:
+            with path.open("rb") as opened:
+                ours = _KIND.encode() in opened.read(_KIND_BYTES)
+            if ours:
+                yield path, read(path)
+        except (OSError, RollbackFileError):
+            continue  # not readable, or of another version: it can tell nothing of this group
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON Schema of a rollback file."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **RollbackFile.model_json_schema(mode="serialization"),
+        "title": "A rollback file of migrate",
+    }
+
+
+if __name__ == "__main__":
+    print(json.dumps(json_schema(), indent=2))

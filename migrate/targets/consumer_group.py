@@ -1,0 +1,269 @@
+"""A consumer group: commits offsets for it, and tells what became of each.
+
+Nothing is taken on trust: the group is read again just before, what it held is on the disk before
+anything is changed, each partition's own error is looked at, and what counts in the end is what
+the group holds when it is read once more.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+
+from migrate import rollback_file
+from migrate.broker import ConsumerGroups, Failure
+from migrate.kafka_config import KafkaConfig
+from migrate.snapshot import BrokerError, Committed, GroupView
+
+TopicPartition = tuple[str, int]
+Offsets = Mapping[TopicPartition, Committed]
+
+# How long to go on, in seconds, where a commit fails for what may go away by itself: a broker that
+# restarts, or a group whose coordinator moves, is back within. No new attempt starts later; one
+# that has started may take three requests more (broker.REQUEST_TIMEOUT each).
+PATIENCE = 60.0
+# The pauses between attempts, in seconds: each twice as long as the last, from the first to the
+# longest.
+FIRST_PAUSE = 0.2
+LONGEST_PAUSE = 5.0
+
+# Kafka's own limit is offset.metadata.max.bytes, 4096 by default; it may be set lower.
+_METADATA_BYTES = 200
+
+# What is written beside each of our offsets begins so.
+METADATA_PREFIX = "flink-offset-migrate "
+
+
+class GroupRefused(Exception):
+    """The group cannot be changed safely as it is; nothing was written."""
+
+    def __init__(self, reasons: list[str]) -> None:
+        super().__init__("; ".join(reasons))
+        self.reasons = reasons
+
+
+class Result(str, Enum):
+    """What became of one partition's offset."""
+
+    COMMITTED = "committed"  # written, and read back
+    UNCHANGED = "unchanged"  # held what was wanted before
+    FAILED = "failed"  # not written: it holds what it held before
+    DIFFERS = "differs"  # something else was there when it was read back
+    UNKNOWN = "unknown"  # it could not be read back
+
+
+class Applied(str, Enum):
+    """What became of a change as a whole."""
+
+    ALL = "applied"
+    NOTHING_TO_DO = "nothing to do"
+    NOTHING = "nothing was changed"
+    PARTLY = "applied in part"
+    UNVERIFIED = "not verified"
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionOutcome:
+    """What became of one partition: ``now`` is what it holds in the end, where that is known.
+
+    ``wanted`` is None for a partition that is to hold no offset.
+    """
+
+    topic: str
+    partition: int
+    result: Result
+    wanted: Committed | None
+    now: Committed | None
+    failure: Failure | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a change, partition by partition.
+
+    ``rollback_path`` is None where there was nothing to do: then no file was written.
+    """
+
+    group: str
+    partitions: tuple[PartitionOutcome, ...]
+    rollback_path: Path | None
+
+    @property
+    def applied(self) -> Applied:
+        results = {outcome.result for outcome in self.partitions}
+        if results <= {Result.UNCHANGED} and self.rollback_path is None:
+            return Applied.NOTHING_TO_DO
+        if results <= {Result.COMMITTED, Result.UNCHANGED}:
+            return Applied.ALL
+        if Result.UNKNOWN in results:
+            return Applied.UNVERIFIED
+        if results <= {Result.FAILED, Result.UNCHANGED}:
+            return Applied.NOTHING
+        return Applied.PARTLY
+
+
+def commit_metadata(origin: str) -> str:
+    """What is written beside an offset: where it came from, ``chk-42 cbc357cc`` say."""
+    text = METADATA_PREFIX + origin
+    printable = "".join(character if character.isprintable() else "?" for character in text)
+    return printable.encode()[:_METADATA_BYTES].decode(errors="ignore")
+
+
+def commit(
+    config: KafkaConfig,
+    group: str,
+    wanted: Offsets,
+    before: GroupView,
+    rollback_path: Path,
+) -> Outcome:
+    """Commit offsets for a group without members.
+
+    What holds its wanted offset already is left alone; where all do, nothing is written at all.
+
+    Args:
+        config: librdkafka properties, ``bootstrap.servers`` among them.
+        wanted: the offsets to commit; what else the group holds stays as it is.
+        before: the group as it was when this was decided on.
+        rollback_path: where the rollback file is written, before anything is changed.
+
+    Raises:
+        GroupRefused: the group has members, is no consumer group, or is no longer as ``before``.
+        BrokerError: the group could not be read; nothing was written.
+        FileExistsError: there is a file at ``rollback_path``; nothing was committed.
+        OSError: the rollback file could not be written; nothing was committed.
+    """
+    groups = ConsumerGroups(config)
+    now = groups.view(group)
+    todo = {
+        place: committed
+        for place, committed in wanted.items()
+        if now.next_offset(*place) != committed.next_offset
+    }
+    unchanged = [
+        PartitionOutcome(*place, Result.UNCHANGED, committed, now.committed[place])
+        for place, committed in wanted.items()
+        if place not in todo
+    ]
+    if not todo:
+        return Outcome(group, in_order(unchanged), None)
+    refusals = [*not_writable(now), *changed(before, now)]
+    if refusals:
+        raise GroupRefused(refusals)
+    file = rollback_file.rollback_file(
+        "commit",
+        groups.cluster_id(),
+        groups.bootstrap_servers,
+        now,
+        {**now.committed, **todo},
+    )
+    rollback_file.write(file, rollback_path)
+    written = write(groups, group, todo, now.committed)
+    outcomes = [
+        partition_outcome(place, committed, now.committed.get(place), written)
+        for place, committed in todo.items()
+    ]
+    return Outcome(group, in_order([*unchanged, *outcomes]), rollback_path)
+
+
+def not_writable(group: GroupView) -> list[str]:
+    """Why offsets cannot be committed for this group, as it is; empty where they can."""
+    if group.members:
+        who = ", ".join(f"{member.client_id} on {member.host}" for member in group.members[:5])
+        more = f" and {len(group.members) - 5} more" if len(group.members) > 5 else ""
+        return [
+            f"group {group.name} has {len(group.members)} members ({who}{more}); stop them first"
+        ]
+    if group.exists and group.type == "unknown":
+        return [f"group {group.name} is no consumer group (a share group?); name another"]
+    return []
+
+
+def changed(before: GroupView, now: GroupView) -> list[str]:
+    """Why what was decided on no longer holds; empty where the group holds what it held then."""
+    places = sorted(
+        place
+        for place in before.committed.keys() | now.committed.keys()
+        if before.committed.get(place) != now.committed.get(place)
+    )
+    if not places:
+        return []
+    topic, partition = places[0]
+    was, now_is = before.next_offset(topic, partition), now.next_offset(topic, partition)
+    return [
+        f"group {now.name} has changed since it was looked at: {len(places)} of its offsets (the "
+        f"first is {topic}-{partition}: {_show(was)} then, {_show(now_is)} now); something still "
+        "commits for it: stop that first"
+    ]
+
+
+def _show(next_offset: int | None) -> str:
+    return "none" if next_offset is None else str(next_offset)
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What was answered, and the group as it was read afterwards: None where it could not be."""
+
+    failures: Mapping[TopicPartition, Failure]
+    held: GroupView | None
+
+
+def write(groups: ConsumerGroups, group: str, wanted: Offsets, before: Offsets) -> Written:
+    """Commit, again where that may help, and read what came of it.
+
+    Before each further attempt the group is read: what has arrived although its answer was lost is
+    not written again, and what somebody else has written since is not overwritten.
+    """
+    deadline = time.monotonic() + PATIENCE
+    pause = FIRST_PAUSE
+    todo = dict(wanted)
+    failures: dict[TopicPartition, Failure] = {}
+    while True:
+        failures = {place: failures[place] for place in failures if place not in todo}
+        failures |= groups.commit(group, todo)
+        held = read_again(groups, group, deadline)
+        if held is None:
+            return Written(failures, None)
+        todo = {
+            place: wanted[place]
+            for place, failure in failures.items()
+            if failure.transient and held.committed.get(place) == before.get(place)
+        }
+        if not todo or time.monotonic() + pause > deadline:
+            return Written(failures, held)
+        time.sleep(pause)
+        pause = min(2 * pause, LONGEST_PAUSE)
+
+
+def read_again(groups: ConsumerGroups, group: str, deadline: float) -> GroupView | None:
+    """The group as it is now; asked at least once, and until the deadline; None without answer."""
+    pause = FIRST_PAUSE
+    while True:
+        try:
+            return groups.view(group)
+        except BrokerError:
+            if time.monotonic() + pause > deadline:
+                return None
+        time.sleep(pause)
+        pause = min(2 * pause, LONGEST_PAUSE)
+
+
+def partition_outcome(
+    place: TopicPartition, wanted: Committed | None, before: Committed | None, written: Written
+) -> PartitionOutcome:
+    """What became of one partition, by what it held before and what it holds now."""
+    failure = written.failures.get(place)
+    if written.held is None:
+        return PartitionOutcome(*place, Result.UNKNOWN, wanted, None, failure)
+    now = written.held.committed.get(place)
+    if now == wanted:
+        return PartitionOutcome(*place, Result.COMMITTED, wanted, now)
+    result = Result.FAILED if now == before and failure is not None else Result.DIFFERS
+    return PartitionOutcome(*place, result, wanted, now, failure)
+
+
+def in_order(outcomes: Iterable[PartitionOutcome]) -> tuple[PartitionOutcome, ...]:
+    return tuple(sorted(outcomes, key=lambda outcome: (outcome.topic, outcome.partition)))

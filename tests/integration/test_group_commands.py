@@ -1,0 +1,276 @@
+"""``commit-group``, ``rollback``, ``diff`` and ``verify`` as a user runs them, on a real broker."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+import sys
+import uuid
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer
+
+from tests.support.checkpoints import splits, write_source
+from tests.support.command import migrate
+from tests.support.encoder import LATEST
+from tests.support.kafka import Broker
+
+pytestmark = pytest.mark.integration
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def topic(broker: Broker) -> str:
+    """A topic of three partitions with ten records each."""
+    name = f"g-{uuid.uuid4().hex[:8]}"
+    broker.create_topic(name, 3)
+    for partition in range(3):
+        broker.produce(name, partition, map(str, range(10)))
+    return name
+
+
+@pytest.fixture
+def group() -> str:
+    return f"group-{uuid.uuid4().hex[:8]}"
+
+
+@pytest.fixture
+def chk(tmp_path: Path, topic: str) -> Path:
+    return write_source(tmp_path / "chk-7", {0: splits(topic, [3, 4, 5])})
+
+
+def test_a_dry_run_shows_all_and_changes_nothing(
+    broker: Broker, topic: str, group: str, chk: Path
+) -> None:
+    broker.commit(group, {(topic, 0): 1, (topic, 1): 9})
+    result = migrate("commit-group", chk, "--group", group, "-b", broker.bootstrap_servers)
+    assert result.code == 0, result.stderr
+    rows = [line.split() for line in result.stdout.splitlines()[1:]]
+    # partition, now, next offset, difference, left, log start, log end
+    assert rows[0][:8] == [topic, "0", "1", "3", "+2", "7", "0", "10"]
+    assert rows[1][:8] == [topic, "1", "9", "4", "-5", "6", "0", "10"]
+    assert rows[2][:6] == [topic, "2", "5", "5", "0", "10"]
+    assert f"group {group}: Empty, classic, 0 members, 2 committed offsets" in result.stderr
+    assert "not proven stopped" in result.stderr
+    assert "dry run" in result.stderr
+    assert broker.committed(group) == {(topic, 0): 1, (topic, 1): 9}
+
+
+def test_a_group_that_does_not_exist_yet_is_said_to(broker: Broker, group: str, chk: Path) -> None:
+    result = migrate("commit-group", chk, "--group", group, "-b", broker.bootstrap_servers)
+    assert result.code == 0
+    assert f"group {group} does not exist yet" in result.stderr
+
+
+def test_execute_commits_names_its_rollback_file_and_is_idempotent(
+    tmp_path: Path, broker: Broker, topic: str, group: str, chk: Path
+) -> None:
+    broker.commit(group, {(topic, 0): 1})
+    back = tmp_path / "back.json"
+    command = ("commit-group", chk, "--group", group, "-b", broker.bootstrap_servers, "--execute")
+    result = migrate(*command, "--yes", "--rollback-file", back)
+    assert (result.code, result.stdout) == (0, f"{back}\n"), result.stderr
+    assert broker.committed(group) == {(topic, 0): 3, (topic, 1): 4, (topic, 2): 5}
+
+    again = migrate(*command, "--yes", "--rollback-file", tmp_path / "second.json")
+    assert (again.code, again.stdout) == (0, ""), again.stderr
+    assert "nothing to do" in again.stderr
+    assert not (tmp_path / "second.json").exists()
+
+    verified = migrate("verify", chk, f"group:{group}", "-b", broker.bootstrap_servers)
+    assert verified.code == 0, verified.stdout
+    same = migrate("diff", chk, f"group:{group}", "-b", broker.bootstrap_servers, "--exit-code")
+    assert same.code == 0, same.stdout
+
+    shown = migrate("rollback", back)
+    assert shown.code == 0, shown.stderr
+    assert "dry run" in shown.stderr
+    assert broker.committed(group)[topic, 1] == 4
+    undone = migrate(
+        "rollback", back, "--execute", "--yes", "--rollback-file", tmp_path / "forth.json"
+    )
+    assert (undone.code, undone.stdout) == (0, f"{tmp_path / 'forth.json'}\n"), undone.stderr
+    assert broker.committed(group) == {(topic, 0): 1}
+
+
+def test_without_a_terminal_and_without_yes_is_exit_2(
+    tmp_path: Path, broker: Broker, group: str, chk: Path
+) -> None:
+    before = sorted(tmp_path.iterdir())
+    result = subprocess.run(
+        [
+            *(sys.executable, "-m", "migrate.cli", "commit-group", str(chk)),
+            *("--group", group, "-b", broker.bootstrap_servers, "--execute"),
+        ],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+    )
+    assert (result.returncode, result.stdout) == (2, "")
+    assert "--yes" in result.stderr
+    assert broker.committed(group) == {}
+    assert sorted(tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize(("answer", "code", "offsets"), [("n\n", 4, 0), ("y\n", 0, 3)])
+def test_on_a_terminal_it_asks_once(
+    tmp_path: Path, broker: Broker, group: str, chk: Path, answer: str, code: int, offsets: int
+) -> None:
+    ours, theirs = pty.openpty()
+    try:
+        process = subprocess.Popen(
+            [
+                *(sys.executable, "-m", "migrate.cli", "commit-group", str(chk)),
+                *("--group", group, "-b", broker.bootstrap_servers, "--execute"),
+                *("--rollback-file", str(tmp_path / "back.json")),
+            ],
+            stdin=theirs,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=ROOT,
+        )
+        os.write(ours, answer.encode())
+        _, stderr = process.communicate(timeout=90)
+    finally:
+        os.close(ours)
+        os.close(theirs)
+    assert process.returncode == code, stderr
+    assert stderr.count("[y/N]") == 1
+    assert len(broker.committed(group)) == offsets
+    assert (tmp_path / "back.json").exists() is (code == 0)
+
+
+def test_a_group_with_members_is_refused_and_says_who(
+    broker: Broker, topic: str, group: str, chk: Path
+) -> None:
+    consumer = Consumer(
+        {
+            "bootstrap.servers": broker.bootstrap_servers,
+            "group.id": group,
+            "client.id": "the-other-job",
+            "auto.offset.reset": "earliest",
+        }
+    )
+    consumer.subscribe([topic])
+    try:
+        while not consumer.assignment():
+            consumer.poll(0.2)
+        for mode in ((), ("--execute", "--yes")):
+            result = migrate(
+                "commit-group", chk, "--group", group, "-b", broker.bootstrap_servers, *mode
+            )
+            assert (result.code, result.stdout) == (4, "")
+            assert "the-other-job on 127.0.0.1" in result.stderr
+    finally:
+        consumer.close()
+
+
+def test_what_is_unsafe_for_spark_is_unsafe_for_a_group(
+    tmp_path: Path, broker: Broker, topic: str, group: str
+) -> None:
+    chk = write_source(tmp_path / "bad" / "chk-1", {0: splits(topic, [1, 99, LATEST])})
+    result = migrate(
+        *("commit-group", chk, "--group", group, "-b", broker.bootstrap_servers),
+        *("--execute", "--yes"),
+    )
+    assert (result.code, result.stdout) == (4, "")
+    assert f"{topic}-1 is beyond end" in result.stderr
+    assert f"{topic}-2 is unresolved" in result.stderr
+    assert broker.committed(group) == {}
+    allowed = migrate(
+        *("commit-group", chk, "--group", group, "-b", broker.bootstrap_servers),
+        *("--execute", "--yes", "--rollback-file", tmp_path / "back.json"),
+        *("--on-beyond-end", "latest", "--unresolved", "earliest"),
+    )
+    assert allowed.code == 0, allowed.stderr
+    assert broker.committed(group) == {(topic, 0): 1, (topic, 1): 10, (topic, 2): 0}
+
+
+def test_a_saved_plan_is_applied_unless_the_cluster_has_moved(
+    tmp_path: Path, broker: Broker, topic: str, group: str, chk: Path
+) -> None:
+    plan = tmp_path / "plan.json"
+    base = ("commit-group", "--group", group, "-b", broker.bootstrap_servers)
+    saved = migrate(*base, chk, "--plan-out", plan)
+    assert (saved.code, saved.stdout) == (0, ""), saved.stderr
+    assert broker.committed(group) == {}
+    assert migrate(*base, chk, "--plan-out", plan).code == 4  # never overwritten
+
+    broker.commit(group, {(topic, 0): 2})
+    moved = migrate(*base, "--plan", plan, "--execute", "--yes")
+    assert (moved.code, moved.stdout) == (4, "")
+    assert f"the group held None for {topic}-0 and now holds 2" in moved.stderr
+    plan.unlink()
+    assert migrate(*base, chk, "--plan-out", plan).code == 0
+    broker.produce(topic, 0, ["more"])  # what is only newer changes nothing
+    applied = migrate(
+        *base, "--plan", plan, "--execute", "--yes", "--rollback-file", tmp_path / "back.json"
+    )
+    assert applied.code == 0, applied.stderr
+    assert broker.committed(group) == {(topic, 0): 3, (topic, 1): 4, (topic, 2): 5}
+
+
+@pytest.mark.parametrize("change", ["partition", "deleted records", "recreated"])
+def test_a_saved_plan_for_spark_is_refused_when_the_topic_has_changed(
+    tmp_path: Path, broker: Broker, topic: str, chk: Path, change: str
+) -> None:
+    plan = tmp_path / "plan.json"
+    assert migrate("to-spark", chk, "-b", broker.bootstrap_servers, "--plan-out", plan).code == 0
+    unmoved = migrate("to-spark", "--plan", plan, "-b", broker.bootstrap_servers)
+    assert json.loads(unmoved.stdout) == {topic: {"0": 3, "1": 4, "2": 5}}
+    match change:
+        case "partition":
+            broker.add_partitions(topic, 4)
+        case "deleted records":
+            broker.delete_records(topic, 0, 8)
+        case "recreated":
+            broker.delete_topic(topic)
+            broker.create_topic(topic, 3)
+    refused = migrate("to-spark", "--plan", plan, "-b", broker.bootstrap_servers)
+    assert (refused.code, refused.stdout) == (4, "")
+    assert "make a new plan" in refused.stderr
+
+
+def test_a_suspect_topic_is_warned_of(tmp_path: Path, broker: Broker, topic: str) -> None:
+    """Recreated larger: in range, but all that lies below the position is newer than it."""
+    chk = write_source(tmp_path / "old" / "chk-7", {0: splits(topic, [8, 8, 8])})
+    os.utime(chk / "_metadata", (1_600_000_000, 1_600_000_000))  # long before these records
+    result = migrate("to-spark", chk, "-b", broker.bootstrap_servers)
+    assert result.code == 0
+    assert "3 partitions look recreated" in result.stderr
+    fresh = write_source(tmp_path / "new" / "chk-7", {0: splits(topic, [8, 8, 8])})
+    assert "recreated" not in migrate("to-spark", fresh, "-b", broker.bootstrap_servers).stderr
+
+
+def test_an_unresolved_position_may_start_at_a_time(
+    tmp_path: Path, broker: Broker, topic: str
+) -> None:
+    chk = write_source(tmp_path / "old" / "chk-7", {0: splits(topic, [1, LATEST, 1])})
+    command = ("to-spark", chk, "-b", broker.bootstrap_servers, "--unresolved")
+    early = migrate(*command, "timestamp:2020-01-01T00:00:00Z")
+    assert json.loads(early.stdout)[topic]["1"] == 0, early.stderr
+    late = migrate(*command, "timestamp:2100-01-01T00:00:00Z")
+    assert json.loads(late.stdout)[topic]["1"] == 10, late.stderr
+
+
+def test_verify_finds_what_was_lost_and_repeated(
+    broker: Broker, topic: str, group: str, chk: Path
+) -> None:
+    broker.commit(group, {(topic, 0): 3, (topic, 1): 2})
+    result = migrate("verify", chk, f"group:{group}", "-b", broker.bootstrap_servers)
+    assert result.code == 5
+    assert "1 ok, 1 repeated, 1 missing" in result.stdout
+
+
+def test_verify_reads_where_a_seeded_query_starts(tmp_path: Path, chk: Path) -> None:
+    seed = tmp_path / "seed"
+    assert migrate("to-spark", chk, "--checkpoint-dir", seed).code == 0
+    assert migrate("verify", chk, f"spark:{seed}").code == 0
+    other = write_source(tmp_path / "other" / "chk-7", {0: splits("other", [1])})
+    assert migrate("verify", other, f"spark:{seed}").code == 5

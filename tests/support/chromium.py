@@ -1,0 +1,117 @@
+"""A headless Chromium for the tests of HTML pages.
+
+Found on the PATH; on Debian, as root, it is installed where it is missing. Without it those tests
+are skipped, with the reason.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+
+from selenium.webdriver import Chrome, ChromeOptions, ChromeService
+
+_PACKAGES = ("chromium", "chromium-driver")
+_INSTALL_SECONDS = 300
+_LOAD_SECONDS = 60
+
+
+class NoChromium(RuntimeError):
+    """There is no Chromium here, and none could be installed."""
+
+
+@contextmanager
+def chromium(size: tuple[int, int] = (1280, 720)) -> Iterator[Chrome]:
+    """A browser that records what it asks for (`requests`) and complains of (`complaints`).
+
+    Raises:
+        NoChromium: there is none.
+    """
+    browser, driver = find_chromium()
+    options = ChromeOptions()
+    options.binary_location = browser
+    for argument in (
+        "--headless=new",
+        "--no-sandbox",  # which needs a user other than root
+        "--disable-dev-shm-usage",
+        "--disable-gpu",
+        "--hide-scrollbars",
+        "--disable-background-networking",
+        f"--window-size={size[0]},{size[1]}",
+    ):
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"performance": "ALL", "browser": "ALL"})
+    running = Chrome(options, ChromeService(driver))
+    running.set_page_load_timeout(_LOAD_SECONDS)
+    try:
+        yield running
+    finally:
+        running.quit()
+
+
+def requests(browser: Chrome) -> list[str]:
+    """The addresses that pages have asked for since this was last asked, their own included."""
+    events = [json.loads(message)["message"] for message in _log(browser, "performance")]
+    return [
+        event["params"]["request"]["url"]
+        for event in events
+        if event["method"] == "Network.requestWillBeSent"
+    ]
+
+
+def complaints(browser: Chrome) -> list[str]:
+    """What has come to the console since this was last asked: errors, and what a policy stopped."""
+    return _log(browser, "browser")
+
+
+def _log(browser: Chrome, kind: str) -> list[str]:
+    return [entry["message"] for entry in browser.get_log(kind)]  # type: ignore[no-untyped-call]
+
+
+@cache
+def find_chromium() -> tuple[str, str]:
+    """The paths of the browser and of its driver.
+
+    Raises:
+        NoChromium: there is none.
+    """
+    found = _on_the_path()
+    if found is None and os.geteuid() == 0 and (apt := shutil.which("apt-get")) is not None:
+        install = [apt, "install", "-y", "-q", "--no-install-recommends", *_PACKAGES]
+        # Without an update first, a fresh machine knows no packages; with one, it costs time.
+        _ = _run(install) or (_run([apt, "update", "-q"]) and _run(install))
+        found = _on_the_path()
+    if found is None:
+        raise NoChromium(f"no Chromium with its driver (Debian: {' '.join(_PACKAGES)})")
+    return found
+
+
+def _on_the_path() -> tuple[str, str] | None:
+    names = ("chromium", "chromium-browser", "google-chrome")
+    browser = next((path for name in names if (path := shutil.which(name))), None)
+    driver = shutil.which("chromedriver")
+    return (browser, driver) if browser is not None and driver is not None else None
+
+
+def _run(command: list[str]) -> bool:
+    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    try:
+        done = subprocess.run(
+            command, capture_output=True, env=environment, timeout=_INSTALL_SECONDS, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return done.returncode == 0
+
+
+def screenshot(page: Path, image: Path, size: tuple[int, int]) -> None:
+    """Take a picture of a page as it opens."""
+    with chromium(size) as browser:
+        browser.get(page.as_uri())
+        browser.save_screenshot(str(image))

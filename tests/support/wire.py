@@ -1,0 +1,228 @@
+"""A Kafka broker behind a wire of our own, that can be cut, held or robbed of an answer.
+
+The proxy stands between client and broker and knows just enough of Kafka's protocol (every frame
+is an `i32` length; a request begins with `i16` api key, `i16` api version, `i32` correlation id,
+an answer with the correlation id) to spring a trap at one kind of request.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import struct
+import threading
+from collections.abc import Callable, Mapping
+from enum import Enum, IntEnum
+from pathlib import Path
+from types import TracebackType
+
+from tests.support.kafka import Broker, _ProcessNode
+
+_LISTENER = "WIRE"
+_CONNECT_SECONDS = 5
+
+
+class Api(IntEnum):
+    """Kinds of requests, by their key: org.apache.kafka.common.protocol.ApiKeys."""
+
+    OFFSET_COMMIT = 8
+    DESCRIBE_GROUPS = 15
+    DELETE_GROUPS = 42
+
+
+class Fault(Enum):
+    """What happens to a request that runs into a trap."""
+
+    CUT = "the connection ends before the broker has it"
+    HOLD = "it waits until the trap is released, and goes on to the broker"
+    LOSE_ANSWER = "the broker does it, and the connection ends instead of an answer"
+    HOLD_ANSWER = "the broker does it, and the answer waits until the trap is released"
+
+
+class Trap:
+    """Springs at requests of one kind: lets the first `after` pass, and catches `times` of them."""
+
+    def __init__(self, api: Api, fault: Fault, times: int, after: int) -> None:
+        self.api = api
+        self.fault = fault
+        self.sprung = threading.Event()
+        self._passing = after
+        self._left = times
+        self._released = threading.Event()
+        self._lock = threading.Lock()
+
+    def catches(self, api_key: int) -> bool:
+        with self._lock:
+            if api_key != self.api or self._left == 0:
+                return False
+            if self._passing:
+                self._passing -= 1
+                return False
+            self._left -= 1
+            return True
+
+    def spring(self) -> None:
+        self.sprung.set()
+
+    def hold(self) -> None:
+        self.sprung.set()
+        self._released.wait()
+
+    def release(self) -> None:
+        """Let go what is held, and catch no more."""
+        with self._lock:
+            self._left = 0
+        self._released.set()
+
+
+class _Cut(Exception):
+    """The connection is to end here."""
+
+
+class Wire:
+    """The proxy: listens on a port of its own and passes every connection on to the broker."""
+
+    def __init__(self, broker_address: str) -> None:
+        host, port = broker_address.split(":")
+        self._broker = (host, int(port))
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.address = f"127.0.0.1:{self._listener.getsockname()[1]}"
+        self._traps: list[Trap] = []
+        self._counts: dict[int, int] = {}
+        self._lock = threading.Lock()
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def trap(self, api: Api, fault: Fault, times: int = 1, after: int = 0) -> Trap:
+        trap = Trap(api, fault, times, after)
+        self._traps.append(trap)
+        return trap
+
+    def count(self, api: Api) -> int:
+        """How many requests of this kind have come by."""
+        return self._counts.get(api, 0)
+
+    def close(self) -> None:
+        """Release every trap, and take no more connections."""
+        for trap in self._traps:
+            trap.release()
+        self._listener.close()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                client, _ = self._listener.accept()
+            except OSError:
+                return  # closed
+            try:
+                broker = socket.create_connection(self._broker, timeout=_CONNECT_SECONDS)
+            except OSError:
+                client.close()
+                continue
+            broker.settimeout(None)
+            _Connection(self, client, broker).start()
+
+    def caught(self, api_key: int) -> Trap | None:
+        with self._lock:
+            self._counts[api_key] = self._counts.get(api_key, 0) + 1
+        return next((trap for trap in self._traps if trap.catches(api_key)), None)
+
+
+class _Connection:
+    def __init__(self, wire: Wire, client: socket.socket, broker: socket.socket) -> None:
+        self._wire = wire
+        self._client = client
+        self._broker = broker
+        # Correlation id of a request whose answer is trapped.
+        self._answers: dict[int, Trap] = {}
+
+    def start(self) -> None:
+        for source, to, look in (
+            (self._client, self._broker, self._request),
+            (self._broker, self._client, self._answer),
+        ):
+            threading.Thread(target=self._pass_on, args=(source, to, look), daemon=True).start()
+
+    def _request(self, frame: bytes) -> None:
+        api_key, _, correlation_id = struct.unpack_from(">hhi", frame)
+        trap = self._wire.caught(api_key)
+        if trap is None:
+            return
+        match trap.fault:
+            case Fault.CUT:
+                trap.spring()
+                raise _Cut
+            case Fault.HOLD:
+                trap.hold()
+            case Fault.LOSE_ANSWER | Fault.HOLD_ANSWER:
+                self._answers[correlation_id] = trap
+
+    def _answer(self, frame: bytes) -> None:
+        (correlation_id,) = struct.unpack_from(">i", frame)
+        trap = self._answers.pop(correlation_id, None)
+        if trap is None:
+            return
+        if trap.fault is Fault.LOSE_ANSWER:
+            trap.spring()
+            raise _Cut
+        trap.hold()
+
+    def _pass_on(
+        self, source: socket.socket, to: socket.socket, look: Callable[[bytes], None]
+    ) -> None:
+        try:
+            while True:
+                size = _receive(source, 4)
+                frame = _receive(source, struct.unpack(">i", size)[0])
+                look(frame)
+                to.sendall(size + frame)
+        except (_Cut, OSError):
+            pass
+        finally:
+            for end in (source, to):
+                with contextlib.suppress(OSError):
+                    end.shutdown(socket.SHUT_RDWR)
+                end.close()
+
+
+def _receive(source: socket.socket, count: int) -> bytes:
+    data = b""
+    while len(data) < count:
+        more = source.recv(count - len(data))
+        if not more:
+            raise _Cut
+        data += more
+    return data
+
+
+class WiredBroker(Broker):
+    """A broker, a local process, with a second address behind a wire; tests have the first.
+
+    The wire outlives a stop or a kill of the broker, as an address does.
+    """
+
+    def __init__(self, settings: Mapping[str, str] | None = None) -> None:
+        super().__init__(settings, {_LISTENER: "PLAINTEXT"})
+        assert isinstance(self._node, _ProcessNode)
+        self.wire = Wire(self.address(_LISTENER))
+        properties: Path = self._node._properties
+        advertised = f"PLAINTEXT://{self.bootstrap_servers},{_LISTENER}://{self.wire.address}"
+        # The last of two lines counts: clients that come by the wire are to stay on it.
+        with properties.open("a") as file:
+            file.write(f"advertised.listeners={advertised}\n")
+
+    def kill(self) -> None:
+        """SIGKILL, as a machine that loses its power."""
+        assert isinstance(self._node, _ProcessNode)
+        process = self._node._process
+        assert process is not None
+        process.kill()
+        process.wait()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.wire.close()
+        super().__exit__(kind, error, traceback)

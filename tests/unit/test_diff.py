@@ -1,0 +1,669 @@
+"""Two sides compared, a move verified, and the forms that both are told in."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from decoder import read_checkpoint
+from migrate.diff import Diff, Relation, diff
+from migrate.extract import extract
+from migrate.position_files import group_csv, read_group_csv, read_starting_offsets
+from migrate.position_set import (
+    AmbiguousPositions,
+    NamedState,
+    PositionSet,
+    Start,
+    UnreadableInput,
+    source_positions,
+)
+from migrate.report.diff import diff_csv, diff_json, diff_table, json_schema
+from migrate.sides import BadSide, load_sides, parse_side
+from migrate.snapshot import ClusterSnapshot, Committed, GroupView, LogRange
+from migrate.spark_progress import committed_positions, starting_positions
+from migrate.verify import Outcome, verify_group, verify_query
+from tests.support.checkpoints import (
+    OPERATOR_ID,
+    SourceState,
+    source_operator,
+    splits,
+    write_checkpoint,
+    write_source,
+)
+from tests.support.command import migrate
+from tests.support.encoder import COMMITTED, EARLIEST, LATEST
+
+SCHEMA = Path(__file__).parents[2] / "docs/schemas/diff.schema.json"
+
+
+def side(starts: Mapping[int, Start], topic: str = "t") -> PositionSet:
+    return PositionSet("side", {(topic, partition): start for partition, start in starts.items()})
+
+
+def logs(ranges: Mapping[int, tuple[int, int]]) -> dict[str, dict[int, LogRange]]:
+    return {"t": {partition: LogRange(*bounds) for partition, bounds in ranges.items()}}
+
+
+def relations(compared: Diff) -> list[Relation]:
+    return [row.relation for row in compared.rows]
+
+
+# -- diff ----------------------------------------------------------------------------------------
+
+
+def test_the_right_is_measured_from_the_left() -> None:
+    compared = diff(side({0: 5, 1: 5, 2: 5}), side({0: 5, 1: 8, 2: 1}), {})
+    assert relations(compared) == [Relation.SAME, Relation.AHEAD, Relation.BEHIND]
+    assert [row.difference for row in compared.rows] == [0, 3, -4]
+    assert [row.records_between for row in compared.rows] == [0, 3, 4]
+
+
+def test_a_partition_of_one_side_only_has_no_difference() -> None:
+    compared = diff(side({0: 5}), side({1: 5}), {})
+    assert relations(compared) == [Relation.ONLY_LEFT, Relation.ONLY_RIGHT]
+    assert [row.difference for row in compared.rows] == [None, None]
+
+
+def test_offset_0_is_an_offset() -> None:
+    compared = diff(side({0: 0, 1: 0}), side({0: 0, 1: 7}), {})
+    assert relations(compared) == [Relation.SAME, Relation.AHEAD]
+
+
+def test_rows_are_in_the_order_of_partition_numbers() -> None:
+    compared = diff(side({10: 1, 9: 1}), side({100: 1, 2: 1}), {})
+    assert [row.partition for row in compared.rows] == [2, 9, 10, 100]
+
+
+def test_earliest_is_the_log_start_where_that_is_known() -> None:
+    earliest = side({0: NamedState.EARLIEST, 1: NamedState.EARLIEST, 2: NamedState.EARLIEST})
+    compared = diff(earliest, side({0: 3, 1: 9, 2: 3}), logs({0: (3, 10), 1: (3, 10)}))
+    assert relations(compared) == [Relation.SAME, Relation.AHEAD, Relation.UNRESOLVED]
+    assert compared.rows[1].difference == 6
+
+
+def test_latest_is_not_todays_log_end() -> None:
+    compared = diff(side({0: NamedState.LATEST}), side({0: 10}), logs({0: (0, 10)}))
+    assert relations(compared) == [Relation.UNRESOLVED]
+
+
+@pytest.mark.parametrize(
+    ("state", "differs"),
+    [
+        (NamedState.EARLIEST, False),
+        (NamedState.LATEST, True),
+        (NamedState.COMMITTED, True),
+        (NamedState.UNRESOLVED, True),
+    ],
+)
+def test_only_what_is_proven_the_same_does_not_differ(state: NamedState, differs: bool) -> None:
+    assert diff(side({0: state}), side({0: state}), {}).differs is differs
+
+
+def test_records_between_are_those_the_log_holds() -> None:
+    left, right = side({0: 5, 1: 5, 2: 1, 3: 30}), side({0: 20, 1: 50, 2: 4, 3: 40})
+    ranges = logs({0: (10, 30), 1: (0, 30), 2: (10, 30), 3: (10, 30)})
+    compared = diff(left, right, ranges)
+    assert [row.difference for row in compared.rows] == [15, 45, 3, 10]
+    assert [row.records_between for row in compared.rows] == [10, 25, 0, 0]
+
+
+def test_ahead_and_behind_do_not_cancel_out() -> None:
+    compared = diff(side({0: 5, 1: 5, 2: 0}), side({0: 8, 1: 2, 3: 0}), {})
+    totals = compared.totals
+    assert (totals.offsets_ahead, totals.offsets_behind) == (3, 3)
+    assert (totals.partitions, totals.ahead, totals.behind) == (4, 1, 1)
+    assert (totals.only_left, totals.only_right, totals.same, totals.unresolved) == (1, 1, 0, 0)
+
+
+def test_totals_by_topic_are_of_that_topic() -> None:
+    left = PositionSet("left", {("a", 0): 1, ("b", 0): 1, ("b", 1): 1})
+    right = PositionSet("right", {("a", 0): 3, ("b", 0): 1, ("b", 1): 0})
+    by_topic = diff(left, right, {}).by_topic
+    assert list(by_topic) == ["a", "b"]
+    assert (by_topic["a"].offsets_ahead, by_topic["a"].offsets_behind) == (2, 0)
+    assert (by_topic["b"].same, by_topic["b"].offsets_behind) == (1, 1)
+
+
+# -- reports -------------------------------------------------------------------------------------
+
+
+def _every_relation() -> Diff:
+    left = side({0: 5, 1: 5, 2: 9, 3: 5, 5: NamedState.LATEST, 6: NamedState.EARLIEST})
+    right = side({0: 5, 1: 8, 2: 1, 4: 5, 5: 7, 6: 2**63 - 1})
+    return diff(left, right, logs({0: (0, 10), 6: (2, 2**63 - 1)}))
+
+
+def test_the_schema_in_the_docs_is_the_one_of_the_models() -> None:
+    assert json.loads(SCHEMA.read_text()) == json_schema()
+
+
+def test_json_is_what_the_schema_says() -> None:
+    report = json.loads(diff_json(_every_relation()))
+    jsonschema.Draft202012Validator.check_schema(json_schema())
+    jsonschema.validate(report, json_schema(), jsonschema.Draft202012Validator)
+    assert {row["relation"] for row in report["partitions"]} == {r.value for r in Relation}
+    assert report["partitions"][3]["right"] == {"state": "absent", "next_offset": None}
+    assert report["partitions"][6]["left"] == {"state": "earliest", "next_offset": 2}
+    assert report["partitions"][6]["difference"] == 2**63 - 3
+    assert report["differs"] is True
+
+
+def test_a_path_that_is_no_text_can_be_told_in_json() -> None:
+    nameless = PositionSet("json:\udcff", {("t", 0): 1})
+    assert json.loads(diff_json(diff(nameless, nameless, {})))["left"]["label"] == "json:\\udcff"
+
+
+def test_csv_has_a_row_for_each_partition() -> None:
+    rows = list(csv.DictReader(io.StringIO(diff_csv(_every_relation()))))
+    assert [row["relation"] for row in rows] == [
+        "same",
+        "ahead",
+        "behind",
+        "only-left",
+        "only-right",
+        "unresolved",
+        "ahead",
+    ]
+    assert list(rows[1].values())[:5] == ["t", "1", "5", "8", "3"]
+    assert (rows[3]["left"], rows[3]["right"], rows[3]["difference"]) == ("5", "", "")
+    assert (rows[6]["left"], rows[6]["left_state"]) == ("2", "earliest")
+
+
+def test_the_table_names_states_and_what_they_amount_to() -> None:
+    table = diff_table(_every_relation(), io.StringIO())
+    assert "earliest = 2" in table
+    assert "latest" in table
+    assert "7 partitions: 1 same, 2 ahead (by" in table
+    assert "\x1b" not in table
+
+
+def test_thousands_of_partitions_are_told_by_topic() -> None:
+    many = diff(side(dict.fromkeys(range(3000), 5)), side(dict.fromkeys(range(3000), 6)), {})
+    folded = diff_table(many, io.StringIO())
+    assert len(folded.splitlines()) < 10
+    assert folded.count("3000") >= 3  # partitions, ahead, offsets ahead
+    assert len(diff_table(many, io.StringIO(), every_partition=True).splitlines()) > 3000
+
+
+def test_hostile_names_are_shown_and_not_obeyed() -> None:
+    hostile = side({0: 1}, topic="[red]\x1b[2J\u202e")
+    for every_partition in (True, False):
+        table = diff_table(
+            diff(hostile, hostile, {}), io.StringIO(), every_partition=every_partition
+        )
+        assert "[red]\\x1b[2J\\u202e" in table
+        assert "\x1b" not in table
+
+
+# -- checkpoints ---------------------------------------------------------------------------------
+
+
+def test_markers_of_a_checkpoint_are_named(tmp_path: Path) -> None:
+    chk = write_source(tmp_path / "chk-7", {0: splits("t", [3, EARLIEST, LATEST, COMMITTED])})
+    extraction = extract(read_checkpoint(str(chk)))
+    assert source_positions("chk", extraction.sources).starts == {
+        ("t", 0): 3,
+        ("t", 1): NamedState.EARLIEST,
+        ("t", 2): NamedState.LATEST,
+        ("t", 3): NamedState.COMMITTED,
+    }
+
+
+@pytest.mark.parametrize(("other", "ambiguous"), [(1, False), (2, True), (EARLIEST, True)])
+def test_sources_that_disagree_are_not_one_side(
+    tmp_path: Path, other: int, ambiguous: bool
+) -> None:
+    first = source_operator(SourceState({0: splits("t", [1])}))
+    second = source_operator(
+        SourceState({0: splits("t", [other])}, operator_id=bytes(range(16, 32)))
+    )
+    chk = parse_side(str(write_checkpoint(tmp_path / "chk-7", first, second)))
+    if ambiguous:
+        with pytest.raises(AmbiguousPositions, match="--source"):
+            load_sides(chk, chk, None)
+        chosen = load_sides(chk, chk, None, OPERATOR_ID.hex())
+        assert chosen.left.starts == {("t", 0): 1}
+    else:
+        assert load_sides(chk, chk, None).left.starts == {("t", 0): 1}
+
+
+# -- files ---------------------------------------------------------------------------------------
+
+
+def test_starting_offsets_with_markers(tmp_path: Path) -> None:
+    path = tmp_path / "offsets.json"
+    path.write_text('\ufeff{"t":{"0":7,"10":-2,"2":-1},"<u>":{"0":9223372036854775807}}\n')
+    assert read_starting_offsets("json:x", path).starts == {
+        ("t", 0): 7,
+        ("t", 10): NamedState.EARLIEST,
+        ("t", 2): NamedState.LATEST,
+        ("<u>", 0): 2**63 - 1,
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "not JSON"),
+        ("{}", "no offsets"),
+        ('{"t":{}}', "no offsets"),
+        ("[]", "not an object of topics"),
+        ('{"t":5}', "not an object of partitions"),
+        ('{"t":{"0":-3}}', "neither an offset"),
+        ('{"t":{"0":1.0}}', "not an offset"),
+        ('{"t":{"0":true}}', "not an offset"),
+        ('{"t":{"0":"1"}}', "not an offset"),
+        ('{"t":{"0":NaN}}', "not an offset"),
+        ('{"t":{"0":9223372036854775808}}', "not an offset"),
+        ('{"t":{"0":' + "9" * 5000 + "}}", "not JSON"),
+        ('{"t":{"x":1}}', "not a partition number"),
+        ('{"t":{"01":1}}', "not a partition number"),
+        ('{"t":{"٣":1}}', "not a partition number"),
+        ('{"t":{"2147483648":1}}', "not a partition number"),
+        ('{"t":{"0":1,"0":2}}', "there twice"),
+        ('{"t":{"0":1},"t":{"1":2}}', "there twice"),
+        ('{"\\ud800":{"0":1}}', "not text"),
+        ("[" * 100_000, "nested too deeply"),
+    ],
+)
+def test_what_is_no_starting_offsets_is_refused(tmp_path: Path, text: str, says: str) -> None:
+    path = tmp_path / "offsets.json"
+    path.write_text(text)
+    with pytest.raises(UnreadableInput, match=says):
+        read_starting_offsets("json:x", path)
+
+
+def test_group_csv_reads_what_it_writes(tmp_path: Path) -> None:
+    offsets = {("b", 10): 2**63 - 1, ("b", 9): 0, ('a,"\n', 0): 5}
+    path = tmp_path / "offsets.csv"
+    path.write_text(group_csv(offsets), newline="")
+    assert read_group_csv("csv:x", path).starts == offsets
+    assert path.read_text().endswith("b,9,0\nb,10,9223372036854775807\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "no offsets"),
+        ("\n\n", "no offsets"),
+        ("t,0\n", "line 1: neither three"),
+        ("t,0,1\nt,1,2,3,4\n", "line 2: neither three"),
+        ("t,0,-1\n", "not an offset"),
+        ("t,0,1_0\n", "not an offset"),
+        ("t,0,1\nt,0,1\n", "line 2: 't' partition 0 is there twice"),
+        ("g,t,0,1\nh,t,1,1\n", "several groups"),
+        ('"t,0,1\n', "line 1"),
+        ("topic,partition,offset\nt,0,1\n", "not a partition number"),
+    ],
+)
+def test_what_is_no_group_csv_is_refused(tmp_path: Path, text: str, says: str) -> None:
+    path = tmp_path / "offsets.csv"
+    path.write_text(text)
+    with pytest.raises(UnreadableInput, match=says):
+        read_group_csv("csv:x", path)
+
+
+def test_group_csv_of_one_group(tmp_path: Path) -> None:
+    path = tmp_path / "offsets.csv"
+    path.write_text('g,"t",0,1\r\ng,"t",1,2\r\n', newline="")
+    assert read_group_csv("csv:x", path).starts == {("t", 0): 1, ("t", 1): 2}
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UnreadableInput, match="nothing: No such file"):
+        read_group_csv("csv:x", tmp_path / "nothing")
+    with pytest.raises(UnreadableInput, match="nothing: No such file"):
+        read_starting_offsets("json:x", tmp_path / "nothing")
+
+
+# -- Spark's checkpoint location -----------------------------------------------------------------
+
+METADATA = '{"batchWatermarkMs":0,"batchTimestampMs":1,"conf":{}}'
+
+
+def spark_directory(path: Path, files: Mapping[str, str]) -> Path:
+    for name, content in files.items():
+        file = path / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(content, newline="")
+    return path
+
+
+def batch(*lines: str, version: str = "v1") -> str:
+    return "\n".join([version, METADATA, *lines])
+
+
+SEED = '\0v1\n{"t":{"0":3}}'
+
+
+def test_a_query_goes_on_after_its_newest_committed_batch(tmp_path: Path) -> None:
+    directory = spark_directory(
+        tmp_path,
+        {
+            "sources/0/0": SEED,
+            "offsets/9": batch('{"t":{"0":90}}'),
+            "offsets/10": batch('{"t":{"0":100}}'),
+            "offsets/11": batch('{"t":{"0":110}}'),  # not committed: it will be run again
+            "commits/9": "v1\n{}",
+            "commits/10": "v1\n{}",
+            "commits/.12.crc": "",
+            "commits/.12.tmp": "",
+            "offsets/.10.crc": "anything",
+        },
+    )
+    found = committed_positions("spark:x", directory)
+    assert (found.starts, found.note) == ({("t", 0): 100}, "after batch 10")
+    assert starting_positions("spark:x", directory).starts == {("t", 0): 3}
+
+
+def test_a_query_without_a_committed_batch_goes_on_from_its_seed(tmp_path: Path) -> None:
+    files = {"sources/0/0": SEED, "offsets/0": batch('{"t":{"0":90}}')}
+    directory = spark_directory(tmp_path, files)
+    (directory / "commits").mkdir()
+    assert committed_positions("spark:x", directory).starts == {("t", 0): 3}
+
+
+def test_several_sources_are_one_side(tmp_path: Path) -> None:
+    directory = spark_directory(
+        tmp_path,
+        {
+            "sources/0/0": SEED,
+            "sources/1/0": 'v1\n{"path":"a file source\'s"}',
+            "sources/2/0": '\0v1\n{"u":{"1":4}}',
+            "sources/10/0": '\0v1\n{"t":{"0":3},"v":{"0":1}}',
+            "offsets/0": batch('{"t":{"0":90}}', '{"logOffset":3}', "-", "17", '{"u":{"1":8}}'),
+            "commits/0": "v1\n{}",
+        },
+    )
+    assert starting_positions("spark:x", directory).starts == {
+        ("t", 0): 3,
+        ("u", 1): 4,
+        ("v", 0): 1,
+    }
+    assert committed_positions("spark:x", directory).starts == {("t", 0): 90, ("u", 1): 8}
+
+
+def test_sources_of_a_query_that_disagree_are_not_one_side(tmp_path: Path) -> None:
+    lines = batch('{"t":{"0":90}}', '{"t":{"0":91}}')
+    directory = spark_directory(tmp_path, {"offsets/0": lines, "commits/0": "v1\n{}"})
+    with pytest.raises(AmbiguousPositions, match="90 and 91"):
+        committed_positions("spark:x", directory)
+
+
+@pytest.mark.parametrize(
+    ("files", "says"),
+    [
+        ({}, "no committed batch and no seed"),
+        ({"sources/0/0": "v1\n{}"}, "no committed batch and no seed"),
+        ({"commits/3": "v1\n{}"}, "offsets/3: No such file"),
+        ({"commits/0": "", "offsets/0": batch('{"t":{"0":1}}', version="v2")}, "version 'v2'"),
+        ({"commits/0": "", "offsets/0": ""}, "version ''"),
+        ({"commits/0": "", "offsets/0": "v1"}, "cut short"),
+        ({"commits/0": "", "offsets/0": batch('{"t":{"0":1')}, "not JSON"),
+        ({"commits/0": "", "offsets/0": batch('{"t":{"0":-1}}')}, "-1 is not an offset"),
+        ({"commits/0": "", "offsets/0": batch('{"logOffset":3}')}, "no Kafka source"),
+        ({"sources/0/0": '\0v2\n{"t":{"0":3}}'}, "version 'v2'"),
+        ({"sources/0/0": '\0{"t":{"0":3}}'}, "version"),
+        ({"sources/0/0": "\0v1\n"}, "not JSON"),
+        ({"sources/0/0": '\0v1\n{"t":{"0":-2}}'}, "-2 is not an offset"),
+    ],
+)
+def test_a_damaged_or_unknown_directory_is_refused(
+    tmp_path: Path, files: Mapping[str, str], says: str
+) -> None:
+    with pytest.raises(UnreadableInput, match=says):
+        committed_positions("spark:x", spark_directory(tmp_path, files))
+
+
+def test_without_a_seed_where_it_started_cannot_be_told(tmp_path: Path) -> None:
+    files = {"commits/0": "", "offsets/0": batch('{"t":{"0":1}}')}
+    with pytest.raises(UnreadableInput, match="cannot be told"):
+        starting_positions("spark:x", spark_directory(tmp_path, files))
+    with pytest.raises(UnreadableInput, match="no such directory"):
+        committed_positions("spark:x", tmp_path / "nothing")
+
+
+# -- sides ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "name", ["group:", "spark:", "json:", "csv:", "broker:", "broker:newest", "broker:Latest"]
+)
+def test_a_side_that_is_not_named_as_one_is_refused(name: str) -> None:
+    with pytest.raises(BadSide):
+        parse_side(name)
+
+
+@pytest.mark.parametrize("name", ["group:g", "broker:latest"])
+def test_a_side_that_needs_a_broker_says_so_before_anything_is_read(name: str) -> None:
+    with pytest.raises(BadSide, match="--bootstrap-servers"):
+        load_sides(parse_side("json:/no/such/file"), parse_side(name), None)
+
+
+def test_two_brokers_name_no_topics() -> None:
+    with pytest.raises(BadSide, match="name the topics"):
+        load_sides(parse_side("broker:earliest"), parse_side("broker:latest"), None)
+
+
+def test_names_that_no_topic_can_have_are_not_asked_for(tmp_path: Path) -> None:
+    path = tmp_path / "offsets.json"
+    path.write_text(json.dumps({name: {"0": 1} for name in ("", "a b", "<i>", "t", "x" * 250)}))
+    asked: list[set[str]] = []
+
+    def ask(topics: object, group: str | None) -> ClusterSnapshot:
+        assert isinstance(topics, set)
+        asked.append(topics)
+        return ClusterSnapshot({"t": {0: LogRange(0, 9)}})
+
+    loaded = load_sides(parse_side(f"json:{path}"), parse_side("broker:latest"), ask)
+    assert asked == [{"t"}]
+    assert loaded.right.starts == {("t", 0): 9}
+
+
+# -- verify --------------------------------------------------------------------------------------
+
+
+def outcomes(
+    expected: Mapping[int, Start],
+    started: Mapping[int, Start],
+    ranges: Mapping[int, tuple[int, int]] | None = None,
+    new_at_earliest: bool = True,
+) -> dict[int, tuple[Outcome, int]]:
+    checked = verify_query(
+        side(expected), side(started), logs(ranges or {}), new_at_earliest=new_at_earliest
+    )
+    assert checked.verified is all(p.outcome is Outcome.OK for p in checked.partitions)
+    return {p.partition: (p.outcome, p.records) for p in checked.partitions}
+
+
+def test_a_query_that_started_elsewhere_lost_or_repeated_records() -> None:
+    assert outcomes({0: 5, 1: 5, 2: 5, 3: 5}, {0: 5, 1: 9, 2: 0}) == {
+        0: (Outcome.OK, 0),
+        1: (Outcome.LOST, 4),
+        2: (Outcome.REPEATED, 5),
+        3: (Outcome.MISSING, 0),
+    }
+
+
+def test_earliest_may_have_started_below_todays_log_start() -> None:
+    earliest = dict.fromkeys(range(4), NamedState.EARLIEST)
+    ranges = {0: (6, 9), 1: (6, 9), 2: (6, 9)}
+    assert outcomes(earliest, {0: 6, 1: 2, 2: 7, 3: 6}, ranges) == {
+        0: (Outcome.OK, 0),
+        1: (Outcome.OK, 0),
+        2: (Outcome.LOST, 1),
+        3: (Outcome.UNKNOWN, 0),
+    }
+    assert outcomes({0: NamedState.EARLIEST}, {0: 0}) == {0: (Outcome.OK, 0)}
+
+
+@pytest.mark.parametrize("state", [NamedState.LATEST, NamedState.COMMITTED, NamedState.UNRESOLVED])
+def test_what_the_checkpoint_does_not_tell_is_not_verified(state: NamedState) -> None:
+    assert outcomes({0: state}, {0: 0}, {0: (0, 9)}) == {0: (Outcome.UNKNOWN, 0)}
+
+
+def test_partitions_the_checkpoint_does_not_know() -> None:
+    # 1 was skipped, 2 and 3 are not in the seed: Spark starts 2 at 0 and fails on 3.
+    ranges = {0: (0, 9), 1: (0, 9), 2: (0, 9), 3: (4, 9)}
+    assert outcomes({0: 5}, {0: 5, 1: 9}, ranges) == {
+        0: (Outcome.OK, 0),
+        1: (Outcome.LOST, 9),
+        2: (Outcome.OK, 0),
+        3: (Outcome.MISSING, 0),
+    }
+    assert outcomes({0: 5}, {0: 5, 1: 9}, {1: (9, 9)}, new_at_earliest=False) == {
+        0: (Outcome.OK, 0),
+        1: (Outcome.UNKNOWN, 0),
+    }
+
+
+def test_a_partition_that_the_seed_lacks_was_started_at_0() -> None:
+    assert outcomes({0: 5}, {}, {0: (0, 9)}) == {0: (Outcome.REPEATED, 5)}
+    assert outcomes({0: 5}, {}, {0: (1, 9)}) == {0: (Outcome.MISSING, 0)}
+
+
+def test_other_topics_of_a_target_are_its_own_affair() -> None:
+    checked = verify_query(
+        side({0: 5}), PositionSet("x", {("t", 0): 5, ("u", 0): 7}), {}, new_at_earliest=True
+    )
+    assert [partition.topic for partition in checked.partitions] == ["t"]
+
+
+def test_nothing_moved_is_nothing_verified() -> None:
+    assert not verify_query(side({}), side({0: 5}), {}, new_at_earliest=True).verified
+
+
+OURS = "flink-offset-migrate"
+
+
+def group(committed: Mapping[int, tuple[int, str]]) -> GroupView:
+    return GroupView(
+        "g",
+        True,
+        "Empty",
+        "classic",
+        (),
+        {("t", partition): Committed(*what) for partition, what in committed.items()},
+    )
+
+
+def test_a_group_that_moved_on_is_told_from_one_set_too_far() -> None:
+    ours = f"{OURS} chk-7"
+    committed = {0: (5, ours), 1: (9, ""), 2: (9, ours), 3: (1, ""), 4: (1, ours)}
+    checked = verify_group(
+        side(dict.fromkeys(range(6), 5)),
+        group(committed),
+        logs(dict.fromkeys(range(6), (0, 20))),
+        new_at_earliest=True,
+        metadata_prefix=OURS,
+    )
+    assert [(p.outcome, p.records) for p in checked.partitions] == [
+        (Outcome.OK, 0),
+        (Outcome.MOVED_ON, 0),
+        (Outcome.LOST, 4),
+        (Outcome.REPEATED, 4),
+        (Outcome.REPEATED, 4),
+        (Outcome.MISSING, 0),
+    ]
+    assert not checked.verified
+    assert checked.counts == {
+        Outcome.OK: 1,
+        Outcome.LOST: 1,
+        Outcome.REPEATED: 2,
+        Outcome.MISSING: 1,
+        Outcome.MOVED_ON: 1,
+    }
+
+
+def test_a_group_that_moved_on_is_no_failure() -> None:
+    checked = verify_group(
+        side({0: 5, 1: NamedState.EARLIEST}),
+        group({0: (9, ""), 1: (3, "")}),
+        logs({0: (0, 20), 1: (1, 20)}),
+        new_at_earliest=True,
+        metadata_prefix=OURS,
+    )
+    assert [p.outcome for p in checked.partitions] == [Outcome.MOVED_ON, Outcome.MOVED_ON]
+    assert checked.verified
+
+
+def test_a_partition_added_after_a_commit_has_no_start_in_a_group() -> None:
+    checked = verify_group(
+        side({0: 5}),
+        group({0: (5, "")}),
+        logs({0: (0, 20), 1: (0, 20)}),
+        new_at_earliest=True,
+        metadata_prefix=OURS,
+    )
+    assert [p.outcome for p in checked.partitions] == [Outcome.OK, Outcome.MISSING]
+
+
+# -- the commands --------------------------------------------------------------------------------
+
+
+def starting_offsets_file(path: Path, offsets: Mapping[str, Mapping[str, int]]) -> str:
+    path.write_text(json.dumps(offsets))
+    return f"json:{path}"
+
+
+def test_exit_code_tells_whether_the_sides_differ(tmp_path: Path) -> None:
+    one = starting_offsets_file(tmp_path / "one.json", {"t": {"0": 5}})
+    two = starting_offsets_file(tmp_path / "two.json", {"t": {"0": 6}})
+    assert migrate("diff", one, one, "--exit-code").code == 0
+    assert migrate("diff", one, two).code == 0
+    differing = migrate("diff", one, two, "--exit-code", "--format", "json")
+    assert differing.code == 1
+    assert json.loads(differing.stdout)["partitions"][0]["difference"] == 1
+    assert differing.stderr == ""
+
+
+def test_a_checkpoint_beside_what_to_spark_made_of_it(tmp_path: Path) -> None:
+    chk = write_source(tmp_path / "chk-7", {0: splits("t", [3, 4])})
+    seed = tmp_path / "seed"
+    assert migrate("to-spark", chk, "--checkpoint-dir", seed).code == 0
+    assert migrate("diff", chk, f"spark:{seed}", "--exit-code").code == 0
+    assert migrate("verify", chk, f"spark:{seed}").code == 0
+    (seed / "sources/0/0").write_text('\0v1\n{"t":{"0":3,"1":9}}')
+    assert migrate("diff", chk, f"spark:{seed}", "--exit-code").code == 1
+    failed = migrate("verify", chk, f"spark:{seed}")
+    assert failed.code == 5
+    assert "1 ok, 1 lost" in failed.stdout
+
+
+@pytest.mark.parametrize(
+    ("left", "code"),
+    [
+        ("json:/no/such/file", 3),
+        ("csv:/no/such/file", 3),
+        ("spark:/no/such/directory", 3),
+        ("/no/such/checkpoint", 3),
+        ("group:g", 2),
+        ("broker:newest", 2),
+    ],
+)
+def test_a_side_that_cannot_be_had(tmp_path: Path, left: str, code: int) -> None:
+    right = starting_offsets_file(tmp_path / "offsets.json", {"t": {"0": 5}})
+    result = migrate("diff", left, right, "--exit-code")
+    assert (result.code, result.stdout) == (code, "")
+    (line,) = result.stderr.splitlines()
+    assert line.startswith("migrate: ")
+
+
+def test_a_query_at_odds_with_itself_is_refused(tmp_path: Path) -> None:
+    lines = batch('{"t":{"0":90}}', '{"t":{"0":91}}')
+    directory = spark_directory(tmp_path / "query", {"offsets/0": lines, "commits/0": "v1\n{}"})
+    assert migrate("diff", f"spark:{directory}", f"spark:{directory}").code == 4
+
+
+def test_the_page_is_ascii_whatever_the_terminal_speaks(tmp_path: Path) -> None:
+    one = starting_offsets_file(tmp_path / "größe.json", {"t\u00e9\u4e2d<": {"0": 5}})
+    page = migrate("diff", one, one, "--format", "html").stdout
+    assert page.isascii()
+    assert "gr&#246;&#223;e.json" in page
+    assert "t&#233;&#20013;&lt;" in page

@@ -1,0 +1,431 @@
+"""Kafka properties of both kinds, as librdkafka takes them."""
+
+from __future__ import annotations
+
+import base64
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from urllib.parse import parse_qs, urlparse
+
+import pytest
+
+from migrate.broker import take_snapshot
+from migrate.kafka_config import ConfigError, KafkaConfig, kafka_config, without_secrets
+from migrate.kafka_config.java import IGNORED
+
+# Nobody listens there; and without topics or an answer, only the properties are looked at.
+NOWHERE = "127.0.0.1:1"
+SECRET = "hunter2-Secret"
+PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
+SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
+
+
+def _config(
+    tmp_path: Path, text: str, *arguments: str, servers: str | None = NOWHERE
+) -> KafkaConfig:
+    file = tmp_path / "client.properties"
+    file.write_text(text, encoding="utf-8")
+    return kafka_config(servers, file, arguments)
+
+
+def _translated(tmp_path: Path, text: str, *arguments: str) -> dict[str, object]:
+    config: dict[str, object] = {**_config(tmp_path, text, *arguments)}
+    assert config.pop("bootstrap.servers") == NOWHERE
+    return config
+
+
+def _refusal(tmp_path: Path, text: str, *arguments: str) -> str:
+    with pytest.raises(ConfigError) as caught:
+        _config(tmp_path, text, *arguments)
+    assert SECRET not in str(caught.value)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_the_address_over_the_arguments_over_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "f"
+    file.write_text("bootstrap.servers=a:1\nclient.id=file\nsocket.timeout.ms=5000\n")
+    assert kafka_config(None, file, ["client.id=x"]) == {
+        "bootstrap.servers": "a:1",
+        "client.id": "x",
+        "socket.timeout.ms": "5000",
+    }
+    assert kafka_config("b:2", file, ["bootstrap.servers=c:3"])["bootstrap.servers"] == "b:2"
+
+
+@pytest.mark.parametrize("servers", [None, ""])
+def test_no_address_at_all(servers: str | None) -> None:
+    with pytest.raises(ConfigError, match="--bootstrap-servers"):
+        kafka_config(servers, None, [])
+
+
+def test_the_syntax_is_that_of_java_properties(tmp_path: Path) -> None:
+    text = (
+        "# a comment\n! another\n\n"
+        "client.id : with a colon\n"
+        "  sasl.username with a space\n"
+        "sasl.password=a\\\\b\\\n   c\\u00e9\\=\\#d\n"
+        "ssl.ca.location=twice\nssl.ca.location=last  \r\n"
+    )
+    assert _translated(tmp_path, text) == {
+        "client.id": "with a colon",
+        "sasl.username": "with a space",
+        "sasl.password": "a\\bcé=#d",
+        "ssl.ca.location": "last",
+    }
+
+
+def test_an_argument_has_no_escapes(tmp_path: Path) -> None:
+    assert _translated(tmp_path, "", r"sasl.password=a\b=c\\d") == {"sasl.password": r"a\b=c\\d"}
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (f"client.id=a\n{SECRET}\n", 2),  # a password on a line of its own
+        (f"client.id=a \\\n b\n\n{SECRET.lower()}\n", 4),
+        (f"={SECRET}\n", 1),
+        (f"{SECRET}=x\n", 1),
+        ("# key\nMIIEvQIBADANBgkqhkiG9w0BAQEFAASC==\n", 2),  # a private key's line
+        ("client.id=a\r\nsasl password\\u00zz=x\r\n", 2),
+    ],
+)
+def test_what_is_no_property_is_told_by_its_line_alone(
+    tmp_path: Path, text: str, line: int
+) -> None:
+    message = _refusal(tmp_path, text)
+    assert f"client.properties line {line}: " in message
+    assert SECRET.lower() not in message
+    assert "MIIE" not in message
+
+
+def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="No such file"):
+        kafka_config(NOWHERE, tmp_path / "missing", [])
+    (tmp_path / "store").write_bytes(b"\xfe\xed\xfe\xed")
+    with pytest.raises(ConfigError, match="UTF-8"):
+        kafka_config(NOWHERE, tmp_path / "store", [])
+
+
+def test_java_names(tmp_path: Path) -> None:
+    text = """
+        security.protocol=SASL_SSL
+        sasl.mechanism=SCRAM-SHA-512
+        ssl.endpoint.identification.algorithm=
+        request.timeout.ms=20000
+        send.buffer.bytes=-1
+        receive.buffer.bytes=65536
+        reconnect.backoff.ms=100
+        """
+    assert _translated(tmp_path, text) == {
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanisms": "SCRAM-SHA-512",
+        "ssl.endpoint.identification.algorithm": "none",
+        "socket.timeout.ms": "20000",
+        "socket.send.buffer.bytes": "0",
+        "socket.receive.buffer.bytes": "65536",
+        "reconnect.backoff.ms": "100",
+    }
+
+
+def test_librdkafkas_own_names_win_in_a_file_that_says_both(tmp_path: Path) -> None:
+    text = f"""
+        sasl.mechanisms=PLAIN
+        sasl.mechanism=SCRAM-SHA-256
+        socket.timeout.ms=1000
+        request.timeout.ms=30000
+        sasl.password=own
+        sasl.jaas.config={PLAIN} required username="u" password="{SECRET}";
+        """
+    assert _translated(tmp_path, text) == {
+        "sasl.mechanisms": "PLAIN",
+        "socket.timeout.ms": "1000",
+        "sasl.username": "u",
+        "sasl.password": "own",
+    }
+
+
+def test_an_argument_wins_over_the_file_whichever_names_they_use(tmp_path: Path) -> None:
+    java = f'sasl.mechanism=PLAIN\nsasl.jaas.config={PLAIN} required username="u" password="p";\n'
+    over_java = _translated(tmp_path, java, "sasl.mechanisms=SCRAM-SHA-512", "sasl.password=other")
+    assert over_java == {
+        "sasl.mechanisms": "SCRAM-SHA-512",
+        "sasl.username": "u",
+        "sasl.password": "other",
+    }
+    own = "sasl.mechanisms=PLAIN\nsasl.username=u\nsasl.password=p\n"
+    jaas = f'sasl.jaas.config={SCRAM} required username="v" password="q";'
+    assert _translated(tmp_path, own, "sasl.mechanism=SCRAM-SHA-512", jaas) == {
+        "sasl.mechanisms": "SCRAM-SHA-512",
+        "sasl.username": "v",
+        "sasl.password": "q",
+    }
+
+
+@pytest.mark.parametrize("name", sorted({name for names in IGNORED.values() for name in names}))
+def test_what_bears_on_nothing_here_is_left_out(tmp_path: Path, name: str) -> None:
+    assert _translated(tmp_path, f"{name}=org.example.Anything") == {}
+
+
+# -- log-in modules ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("jaas", "password"),
+    [
+        (f'{SCRAM} required username="u" password="p";', "p"),
+        (f"{PLAIN} REQUIRED username='u' password='p' ;", "p"),
+        (f"{PLAIN} required\n username=u\n password=p-_.$x;", "p-_.$x"),
+        (f'{PLAIN} required password="a;b=c //d /*e*/ é" username="u";', "a;b=c //d /*e*/ é"),
+        (rf'{PLAIN} required username="u" password="q\"r\\s\101\1019\t";', 'q"r\\sAA9\t'),
+        (f'{PLAIN} required /* who */ username="u" // and\n password="p";', "p"),
+        (f'kafkashaded.{PLAIN} required username="u" password="p";', "p"),
+        (f'{PLAIN} required username="u" password="first" password="last";', "last"),
+    ],
+)
+def test_the_user_and_password_of_a_login_module(tmp_path: Path, jaas: str, password: str) -> None:
+    expected = {"sasl.username": "u", "sasl.password": password}
+    assert _translated(tmp_path, "", f"sasl.jaas.config={jaas}") == expected
+
+
+@pytest.mark.parametrize(
+    ("jaas", "told"),
+    [
+        ("", "a word is missing"),
+        (f'{PLAIN} username="u" password="{SECRET}";', "control flag"),
+        (f'{PLAIN} required username="u" password="{SECRET}"', "no semicolon"),
+        (f'{PLAIN} required username="u" password="{SECRET};', "in quotes"),
+        (f'{PLAIN} required username="u" password={SECRET}#1;', "in quotes"),
+        (f'{PLAIN} required username="u" password=1{SECRET};', "in quotes"),
+        (f'{PLAIN} required username "{SECRET}";', "without a value"),
+        (f'{PLAIN} required "{SECRET}";', "without a value"),
+        (f'{PLAIN} required username="u" password=;', "a word is missing"),
+        (f'{PLAIN} required password="{SECRET}"; {PLAIN} required;', "more than one"),
+        (f'{SCRAM} required username="u" password="{SECRET}" tokenauth="true";', "tokenauth"),
+        (f'com.sun.security.auth.module.Krb5LoginModule required x="{SECRET}";', "only Plain"),
+        (
+            "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required "
+            f'clientId="u" clientSecret="{SECRET}";',
+            "clientId",
+        ),
+    ],
+)
+def test_a_login_module_that_cannot_be_taken(tmp_path: Path, jaas: str, told: str) -> None:
+    message = _refusal(tmp_path, "", f"sasl.jaas.config={jaas}")
+    assert message.startswith("sasl.jaas.config: ")
+    assert told in message
+
+
+# -- stores --------------------------------------------------------------------------------------
+
+
+def _file(tmp_path: Path, name: str, content: bytes) -> Path:
+    file = tmp_path / name
+    file.write_bytes(content)
+    return file
+
+
+def test_pem_files(tmp_path: Path) -> None:
+    store = _file(tmp_path, "store", b"Bag Attributes\n-----BEGIN CERTIFICATE-----\n")
+    text = f"""
+        ssl.truststore.type=PEM
+        ssl.truststore.location={store}
+        ssl.keystore.type=PEM
+        ssl.keystore.location={store}
+        ssl.key.password=p
+        """
+    assert _translated(tmp_path, text) == {
+        "ssl.ca.location": str(store),
+        "ssl.certificate.location": str(store),
+        "ssl.key.location": str(store),
+        "ssl.key.password": "p",
+    }
+
+
+@pytest.mark.parametrize("said", ["PKCS12", "JKS", None])
+def test_a_pkcs12_key_store_whatever_its_type_is_said_to_be(
+    tmp_path: Path, said: str | None
+) -> None:
+    store = _file(tmp_path, "k", b"\x30\x82\x01\x00")
+    text = f"ssl.keystore.location={store}\nssl.keystore.password=p\n"
+    assert _translated(tmp_path, text + (f"ssl.keystore.type={said}" if said else "")) == {
+        "ssl.keystore.location": str(store),
+        "ssl.keystore.password": "p",
+    }
+
+
+def test_a_store_that_is_none(tmp_path: Path) -> None:
+    store = _file(tmp_path, "k", SECRET.encode())
+    assert "no PEM, PKCS12 or JKS" in _refusal(tmp_path, f"ssl.keystore.location={store}")
+    message = _refusal(tmp_path, f"ssl.truststore.location={SECRET}")
+    assert message == "ssl.truststore.location: the file cannot be read: No such file or directory"
+
+
+@pytest.mark.parametrize(
+    ("name", "own"),
+    [
+        ("ssl.truststore.certificates", "ssl.ca.pem"),
+        ("ssl.keystore.certificate.chain", "ssl.certificate.pem"),
+        ("ssl.keystore.key", "ssl.key.pem"),
+        ("ssl.ca.pem", "ssl.ca.pem"),
+    ],
+)
+def test_pem_in_one_line_is_put_in_lines(tmp_path: Path, name: str, own: str) -> None:
+    body = "A" * 70
+    block = f"-----BEGIN X Y----- \\\n {body[:40]} {body[40:]} \\\n -----END X Y-----"
+    lines = f"-----BEGIN X Y-----\n{'A' * 64}\n{'A' * 6}\n-----END X Y-----\n"
+    assert _translated(tmp_path, f"{name}={block} {block}\n") == {own: lines * 2}
+
+
+# -- AWS -----------------------------------------------------------------------------------------
+
+MSK = "b-1.name.abc123.c2.kafka.eu-west-1.amazonaws.com:9098"
+IAM = "software.amazon.msk.auth.iam"
+AWS_KEY = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"
+
+
+@pytest.fixture
+def aws(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Credentials as AWS's tools find them; signing asks nobody."""
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIAIOSFODNN7EXAMPLE")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", AWS_KEY)
+    for name in ("AWS_REGION", "AWS_PROFILE", "AWS_SESSION_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def _signed(config: KafkaConfig) -> dict[str, Sequence[str]]:
+    callback = config["oauth_cb"]
+    assert not isinstance(callback, str)
+    token, expiry = callback("")
+    assert 0 < expiry - time.time() <= 900
+    url = urlparse(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)).decode())
+    return {"host": [str(url.hostname)], **parse_qs(url.query)}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "sasl.mechanism=AWS_MSK_IAM",
+        f"""sasl.mechanism=AWS_MSK_IAM
+            sasl.jaas.config={IAM}.IAMLoginModule required;
+            sasl.client.callback.handler.class={IAM}.IAMClientCallbackHandler""",
+        f"""sasl.mechanism=OAUTHBEARER
+            sasl.jaas.config=org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule \\
+                required;
+            sasl.login.callback.handler.class={IAM}.IAMOAuthBearerLoginCallbackHandler
+            sasl.client.callback.handler.class={IAM}.IAMOAuthBearerLoginCallbackHandler""",
+    ],
+)
+@pytest.mark.usefixtures("aws")
+def test_aws_iam_becomes_signed_tokens(tmp_path: Path, text: str) -> None:
+    config = _config(tmp_path, f"security.protocol=SASL_SSL\n{text}\n", servers=MSK)
+    assert config.keys() == {
+        "bootstrap.servers",
+        "security.protocol",
+        "sasl.mechanisms",
+        "oauth_cb",
+    }
+    assert config["sasl.mechanisms"] == "OAUTHBEARER"
+    signed = _signed(config)
+    assert signed["host"] == ["kafka.eu-west-1.amazonaws.com"]
+    assert signed["Action"] == ["kafka-cluster:Connect"]
+    assert "/eu-west-1/kafka-cluster/" in signed["X-Amz-Credential"][0]
+
+
+@pytest.mark.usefixtures("aws")
+def test_the_aws_region_from_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "sasl.mechanism=AWS_MSK_IAM"
+    assert "AWS_REGION" in _refusal(tmp_path, text)
+    monkeypatch.setenv("AWS_REGION", "ap-south-1")
+    assert _signed(_config(tmp_path, text))["host"] == ["kafka.ap-south-1.amazonaws.com"]
+    serverless = "boot-x.c1.kafka-serverless.us-east-2.amazonaws.com:9098"
+    config = _config(tmp_path, text, servers=serverless)
+    assert _signed(config)["host"] == ["kafka.us-east-2.amazonaws.com"]
+
+
+@pytest.mark.usefixtures("aws")
+def test_an_aws_profile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    credentials = _file(
+        tmp_path,
+        "credentials",
+        f"[team]\naws_access_key_id=AKIATEAM\naws_secret_access_key={AWS_KEY}\n".encode(),
+    )
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(credentials))
+    text = f"""sasl.mechanism=AWS_MSK_IAM
+        sasl.jaas.config={IAM}.IAMLoginModule required awsProfileName="team";"""
+    signed = _signed(_config(tmp_path, text, servers=MSK))
+    assert signed["X-Amz-Credential"][0].startswith("AKIATEAM/")
+
+
+@pytest.mark.usefixtures("aws")
+def test_no_aws_credentials(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.delenv(name)
+    for name in ("AWS_SHARED_CREDENTIALS_FILE", "AWS_CONFIG_FILE"):
+        monkeypatch.setenv(name, str(tmp_path / "none"))
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setenv("AWS_REGION", "eu-west-1")
+    assert "no usable credentials" in _refusal(tmp_path, "sasl.mechanism=AWS_MSK_IAM")
+
+
+def test_an_aws_option_that_has_no_match(tmp_path: Path) -> None:
+    jaas = f'{IAM}.IAMLoginModule required awsStsRegion="{SECRET}";'
+    assert "awsStsRegion" in _refusal(tmp_path, "", f"sasl.jaas.config={jaas}")
+
+
+def test_without_awss_signer_the_extra_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "aws_msk_iam_sasl_signer", None)
+    message = _refusal(tmp_path, "sasl.mechanism=AWS_MSK_IAM")
+    assert "pip install 'flink-offset-migrate[msk]'" in message
+
+
+# -- what librdkafka says ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("no.such.property=" + SECRET, '"no.such.property"'),
+        ("ssl.engine.factory.class=" + SECRET, '"ssl.engine.factory.class"'),
+        ("security.protocol=" + SECRET, '"security.protocol"'),
+        ("client.dns.lookup=" + SECRET, '"client.dns.lookup"'),
+        ("socket.timeout.ms=5", '"socket.timeout.ms"'),
+        ("security.protocol=SASL_PLAINTEXT\nsasl.mechanism=" + SECRET, "SASL mechanism"),
+        ("plugin.library.paths=" + SECRET, "plugin"),
+        ("error_cb=" + SECRET, "error_cb"),
+        ("stats_cb=" + SECRET, "stats_cb"),
+        (f"sasl.password={SECRET}\nclient.dns.lookup=x{SECRET}y", '"client.dns.lookup"'),
+    ],
+)
+def test_what_librdkafka_refuses_is_named_without_its_value(
+    tmp_path: Path, text: str, named: str
+) -> None:
+    config = _config(tmp_path, text)
+    with pytest.raises(ConfigError) as caught:
+        take_snapshot(config, [])
+    message = str(caught.value)
+    assert named in message
+    assert SECRET not in message
+    assert "value 5" not in message
+    assert "\n" not in message
+
+
+def test_secrets_are_taken_out_of_what_others_say() -> None:
+    config = {
+        "bootstrap.servers": "b:1",
+        "sasl.username": "ann",
+        "sasl.password": "p",
+        "ssl.key.password": "pq",
+        "sasl.oauthbearer.client.secret": "s3cret",
+        "sasl.oauthbearer.config": "principal=x",
+        "ssl.key.pem": "KEY",
+        "client.id": "",
+    }
+    text = "ann at b:1: pq, s3cret, principal=x, KEY"
+    assert without_secrets(text, config) == "ann at b:1: …, …, …, …"

@@ -1,0 +1,30 @@
+"""The schemas in docs/schemas are those of the models."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from migrate import plan_file, rollback_file
+from migrate.report import diff, inspection
+
+SCHEMAS = Path(__file__).parents[2] / "docs/schemas"
+
+
+@pytest.mark.parametrize(
+    ("name", "made"),
+    [
+        ("inspect", inspection.json_schema),
+        ("diff", diff.json_schema),
+        ("plan", plan_file.json_schema),
+        ("rollback", rollback_file.json_schema),
+    ],
+)
+def test_a_schema_in_the_docs_is_the_one_of_its_models(
+    name: str, made: Callable[[], dict[str, Any]]
+) -> None:
+    assert json.loads((SCHEMAS / f"{name}.schema.json").read_text()) == made()
