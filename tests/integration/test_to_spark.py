@@ -7,6 +7,7 @@ jobs are in test_mission.py.
 from __future__ import annotations
 
 import json
+import time
 import uuid
 from collections.abc import Sequence
 from pathlib import Path
@@ -192,3 +193,59 @@ def test_a_broker_that_dies_is_exit_6_and_nothing_written(tmp_path: Path) -> Non
     assert result.code == 6
     (line,) = result.stderr.splitlines()
     assert line.startswith("migrate: no broker answered")
+
+
+def test_a_topic_recreated_larger_is_suspect(tmp_path: Path, broker: Broker, topic: str) -> None:
+    chk = write_source(tmp_path / "chk-7", {0: splits(topic, [8, 8, 8])})
+    before = migrate("to-spark", chk, "-b", broker.bootstrap_servers)
+    assert "suspect" not in before.stderr
+    time.sleep(0.05)  # timestamps are in milliseconds
+    broker.delete_topic(topic)
+    broker.create_topic(topic, 3)
+    for partition in range(3):
+        broker.produce(topic, partition, map(str, range(30)))
+    result = migrate("to-spark", chk, "-b", broker.bootstrap_servers)
+    assert _offsets(result, topic) == {0: 8, 1: 8, 2: 8}  # a warning, no refusal
+    assert "3 partitions look recreated" in result.stderr
+    assert f"{topic}-0: suspect, from 8" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("starts", "flags", "expected"),
+    [
+        ([2, 9, 9], ("--on-expired", "earliest"), {0: 6, 1: 9, 2: 9, 3: 0}),
+        ([9, 99, 9], ("--on-beyond-end", "latest"), {0: 9, 1: 10, 2: 9, 3: 0}),
+        ([9, 9, 9], ("--new-partitions", "latest"), {0: 9, 1: 9, 2: 9, 3: 2}),
+        (
+            [9, 9, 9, 9, 9],
+            ("--gone", "skip", "--on-beyond-end", "latest"),
+            {**dict.fromkeys(range(3), 9), 3: 2},
+        ),
+        ([9, LATEST, 9], ("--unresolved", "latest"), {0: 9, 1: 10, 2: 9, 3: 0}),
+        ([9, 8, 7], ("--partitions", "TOPIC:1-2"), {1: 8, 2: 7}),
+    ],
+)
+def test_each_flag_allows_what_it_names(
+    tmp_path: Path,
+    broker: Broker,
+    topic: str,
+    starts: list[int],
+    flags: tuple[str, ...],
+    expected: dict[int, int],
+) -> None:
+    broker.delete_records(topic, 0, 6)
+    broker.add_partitions(topic, 4)
+    broker.produce(topic, 3, ["a", "b"])
+    flags = tuple(flag.replace("TOPIC", topic) for flag in flags)
+    result = _to_spark(tmp_path, broker, topic, starts, *flags)
+    assert _offsets(result, topic) == expected
+
+
+def test_a_topic_may_have_another_name_where_it_is_read(
+    tmp_path: Path, broker: Broker, topic: str
+) -> None:
+    chk = write_source(tmp_path / "chk-7", {0: splits("of-old", [3, 4])})
+    result = migrate(
+        "to-spark", chk, "-b", broker.bootstrap_servers, "--topic-map", f"of-old={topic}"
+    )
+    assert _offsets(result, topic) == {0: 3, 1: 4, 2: 0}
