@@ -19,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from migrate.extract import Extraction
 from migrate.plan import Plan, Verdict
 from migrate.policies import Policies
+from migrate.positions import Marker
 from migrate.snapshot import ClusterSnapshot
 
 Offset = Annotated[int, Field(ge=0)]
@@ -38,11 +39,15 @@ class PlannedCheckpoint(_Model):
 
 
 class SavedPartition(_Model):
-    """One topic-partition: see PlannedPartition, whose fields these are."""
+    """One topic-partition: see PlannedPartition, whose fields these are.
+
+    ``position`` is what the checkpoint says, a marker included; None where it does not tell.
+    """
 
     topic: str
     partition: Offset
     verdict: Verdict
+    position: Offset | Marker | None
     next_offset: Offset | None
     current: Offset | None
     difference: int | None
@@ -103,6 +108,7 @@ def plan_file(
                 topic=planned.topic,
                 partition=planned.partition,
                 verdict=planned.verdict,
+                position=planned.position.start if planned.position is not None else None,
                 next_offset=planned.next_offset,
                 current=planned.current,
                 difference=planned.difference,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -74,9 +75,11 @@ def decide(request: Request) -> Move:
         extraction, chosen, snapshot, request.policies, named=request.source is not None
     )
     _tell(plan, extraction)
-    if plan.refusals:
-        raise Refused([str(refusal) for refusal in plan.refusals])
     saved = plan_file(plan, extraction, snapshot, request.policies, request.target_group)
+    if plan.refusals:
+        if request.target_group is not None:
+            _show(saved)
+        raise Refused([str(refusal) for refusal in plan.refusals])
     if request.plan_out is not None:
         _save(saved, request.plan_out)
     return Move(saved, snapshot)
@@ -126,6 +129,15 @@ def _ask(request: Request, topics: set[str], since: int | None = None) -> Cluste
         request.target_group,
         since,
     )
+
+
+def _show(saved: PlanFile) -> None:
+    """A change that is refused, partition by partition: talk, not data."""
+    from migrate.report.plan import plan_table
+
+    if saved.partitions and sys.stderr is not None:
+        for line in plan_table(saved.partitions, sys.stderr).splitlines():
+            say(line)
 
 
 def _since(policies: Policies, extraction: Extraction) -> int | None:

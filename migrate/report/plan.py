@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from migrate.plan_file import SavedPartition
+from migrate.positions import Marker
 
 if TYPE_CHECKING:
     from migrate.rollback import Restored
@@ -23,7 +24,10 @@ _UNBOUNDED = 1000
 def plan_table(partitions: Sequence[SavedPartition], out: TextIO) -> str:
     """The change, partition by partition."""
     table = Table("topic", box=None)
-    for column in ("partition", "now", "next offset", "difference", "left", "log start", "log end"):
+    for column in (
+        *("partition", "checkpoint", "from", "now", "next offset"),
+        *("difference", "left", "log start", "log end"),
+    ):
         table.add_column(column, justify="right")
     table.add_column("verdict")
     for column in ("lost", "repeated"):
@@ -32,6 +36,8 @@ def plan_table(partitions: Sequence[SavedPartition], out: TextIO) -> str:
         table.add_row(
             Text(saved.topic),
             str(saved.partition),
+            saved.position.value if isinstance(saved.position, Marker) else _number(saved.position),
+            _origin(saved),
             _number(saved.current),
             _number(saved.next_offset),
             f"{saved.difference:+d}" if saved.difference else _number(saved.difference),
@@ -43,6 +49,14 @@ def plan_table(partitions: Sequence[SavedPartition], out: TextIO) -> str:
             _number(saved.repeated, "?") if saved.repeated != 0 else "",
         )
     return _render(table, out)
+
+
+def _origin(saved: SavedPartition) -> str:
+    """The operator and, where a reader held it, the subtask."""
+    if saved.operator_id is None:
+        return ""
+    subtask = "" if saved.subtask is None else f"/{saved.subtask}"
+    return saved.operator_id[:8] + subtask
 
 
 def restoration_table(partitions: Iterable[Restored], out: TextIO) -> str:

@@ -50,10 +50,13 @@ def test_a_dry_run_shows_all_and_changes_nothing(
     result = migrate("commit-group", chk, "--group", group, "-b", broker.bootstrap_servers)
     assert result.code == 0, result.stderr
     rows = [line.split() for line in result.stdout.splitlines()[1:]]
-    # partition, now, next offset, difference, left, log start, log end
-    assert rows[0][:8] == [topic, "0", "1", "3", "+2", "7", "0", "10"]
-    assert rows[1][:8] == [topic, "1", "9", "4", "-5", "6", "0", "10"]
-    assert rows[2][:6] == [topic, "2", "5", "5", "0", "10"]
+    origin = "00010203/0"
+    # partition, checkpoint, from, now, next offset, difference, left, log start, log end, verdict
+    assert rows == [
+        [topic, "0", "3", origin, "1", "3", "+2", "7", "0", "10", "ok"],
+        [topic, "1", "4", origin, "9", "4", "-5", "6", "0", "10", "ok"],
+        [topic, "2", "5", origin, "5", "5", "0", "10", "ok"],
+    ]
     assert f"group {group}: Empty, classic, 0 members, 2 committed offsets" in result.stderr
     assert "not proven stopped" in result.stderr
     assert "dry run" in result.stderr
