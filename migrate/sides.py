@@ -19,7 +19,8 @@ from typing import TypeAlias
 
 from typing_extensions import assert_never
 
-from decoder import read_checkpoint
+from decoder import Checkpoint, read_checkpoint
+from decoder.metadata.model import CheckpointKind
 from migrate.choose import choose_sources
 from migrate.extract import Extraction, Severity, extract
 from migrate.position_files import read_group_csv, read_starting_offsets
@@ -207,8 +208,8 @@ def _load(
         case CheckpointSide():
             extraction = extract(read_checkpoint(side.pointer))
             warnings += _blockers(side.label, extraction)
-            note = f"{extraction.checkpoint.type.kind.value} {extraction.checkpoint.checkpoint_id}"
-            return source_positions(side.label, choose_sources(extraction, source), note)
+            chosen = choose_sources(extraction, source)
+            return source_positions(side.label, chosen, _kind_and_id(extraction.checkpoint))
         case GroupSide():
             return group_positions(side.label, ask_group(ask, side))
         case SparkSide():
@@ -219,6 +220,12 @@ def _load(
             return read_group_csv(side.label, side.path)
         case _:
             assert_never(side)
+
+
+def _kind_and_id(checkpoint: Checkpoint) -> str:
+    kind = checkpoint.type.kind
+    name = "snapshot" if kind is CheckpointKind.UNKNOWN else kind.value
+    return f"{name} {checkpoint.checkpoint_id}"
 
 
 def _blockers(label: str, extraction: Extraction) -> list[str]:

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterable
 from datetime import datetime, timezone
 from enum import Enum
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -16,6 +17,7 @@ from migrate.cli import options
 from migrate.cli.errors import Exit, Refused, UsageError
 from migrate.cli.streams import emit, say
 from migrate.extract import extract
+from migrate.plan_file import read_plan
 from migrate.position_set import Logs, PositionSet, log_of, resolve, shown, source_positions
 from migrate.sides import (
     Ask,
@@ -28,6 +30,8 @@ from migrate.sides import (
 )
 from migrate.snapshot import ClusterSnapshot
 from migrate.verify import Verification, verify_group, verify_query
+
+_PLAN = "plan:"
 
 
 class Format(str, Enum):
@@ -68,11 +72,12 @@ def diff(
     """Show two sets of positions side by side."""
     from migrate.diff import diff as compare
     from migrate.report.diff import diff_csv, diff_json, diff_table
+    from migrate.report.text import visible
 
     ask = _asker(options.KafkaOptions(bootstrap_servers, kafka_config, kafka_property))
     sides = load_sides(parse_side(left), parse_side(right), ask, source)
     for warning in sides.warnings:
-        say(f"warning: {warning}")
+        say(f"warning: {visible(warning)}")
     found = compare(sides.left, sides.right, sides.logs)
     match format:
         case Format.TABLE:
@@ -105,7 +110,14 @@ def _groups_csv(side: PositionSet, logs: Logs) -> str:
 
 
 def verify(
-    chk: options.Checkpoint,
+    moved: Annotated[
+        str,
+        typer.Argument(
+            metavar="CHK",
+            help="What was moved: a checkpoint, or plan:FILE where flags or --topic-map made it "
+            "something else.",
+        ),
+    ],
     target: Annotated[str, typer.Argument(metavar="TARGET", help="spark:DIR or group:NAME.")],
     source: options.SourceName = None,
     bootstrap_servers: options.BootstrapServers = None,
@@ -119,14 +131,22 @@ def verify(
     from migrate.report.text import verification_table
 
     ask = _asker(options.KafkaOptions(bootstrap_servers, kafka_config, kafka_property))
-    extraction = extract(read_checkpoint(chk))
-    chosen = choose_sources(extraction, source)
-    expected = source_positions(chk, chosen)
-    at_earliest = all(source.initial_discovery_finished for source in chosen)
-    verification = _verify(target, expected, ask, at_earliest)
+    expected, new_at_earliest = _expected(moved, source)
+    verification = _verify(target, expected, ask, new_at_earliest)
     emit(verification_table(verification, sys.stdout), end="")
     if not verification.verified:
         raise typer.Exit(Exit.NOT_VERIFIED)
+
+
+def _expected(moved: str, source: str | None) -> tuple[PositionSet, bool]:
+    """Where the target should have started; whether what is new since is to start at earliest."""
+    if moved.startswith(_PLAN):
+        plan = read_plan(Path(moved.removeprefix(_PLAN)))
+        return PositionSet(moved, plan.next_offsets), False
+    extraction = extract(read_checkpoint(moved))
+    chosen = choose_sources(extraction, source)
+    at_earliest = all(source.initial_discovery_finished for source in chosen)
+    return source_positions(moved, chosen), at_earliest
 
 
 def _verify(

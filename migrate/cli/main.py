@@ -50,9 +50,7 @@ def main() -> None:
     try:
         app()
     except (DecodeError, PlanFileError, RollbackFileError, UnreadableInput) as error:
-        from migrate.report.text import visible
-
-        _fail(Exit.UNREADABLE, visible(str(error)))
+        _fail(Exit.UNREADABLE, str(error))
     except (BadSide, NoSuchSource, ConfigError, UsageError) as error:
         _fail(Exit.USAGE, str(error))
     except Refused as refused:
@@ -71,5 +69,7 @@ def main() -> None:
 
 
 def _fail(code: Exit, message: str) -> NoReturn:
-    say(f"migrate: {message}")
+    from migrate.report.text import visible
+
+    say(f"migrate: {visible(message)}")
     sys.exit(code)

@@ -6,8 +6,6 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-import javaproperties
-
 from migrate.kafka_config.errors import ConfigError
 
 # Every name of librdkafka's and of the Java client's has this form. What hasn't is a value on the
@@ -23,6 +21,9 @@ def read_file(file: Path) -> dict[str, str]:
     Raises:
         ConfigError: it cannot be read, or a line is no property.
     """
+    # Takes 50 ms to import, which is only to be paid where there is a file.
+    import javaproperties
+
     try:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:

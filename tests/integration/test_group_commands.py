@@ -195,6 +195,23 @@ def test_what_is_unsafe_for_spark_is_unsafe_for_a_group(
     assert broker.committed(group) == {(topic, 0): 1, (topic, 1): 10, (topic, 2): 0}
 
 
+def test_verify_takes_a_plan_where_flags_made_it_something_else(
+    tmp_path: Path, broker: Broker, topic: str, group: str
+) -> None:
+    chk = write_source(tmp_path / "chk-7", {0: splits("of-old", [1, 99, 3])})
+    plan = tmp_path / "plan.json"
+    base = ("commit-group", "--group", group, "-b", broker.bootstrap_servers)
+    flags = ("--on-beyond-end", "latest", "--topic-map", f"of-old={topic}")
+    assert migrate(*base, chk, *flags, "--plan-out", plan).code == 0
+    back = tmp_path / "back.json"
+    applied = migrate(*base, "--plan", plan, "--execute", "--yes", "--rollback-file", back)
+    assert applied.code == 0, applied.stderr
+    target = (f"group:{group}", "-b", broker.bootstrap_servers)
+    assert migrate("verify", chk, *target).code == 5  # of-old is not in the group
+    verified = migrate("verify", f"plan:{plan}", *target)
+    assert verified.code == 0, verified.stdout
+
+
 def test_a_saved_plan_is_applied_unless_the_cluster_has_moved(
     tmp_path: Path, broker: Broker, topic: str, group: str, chk: Path
 ) -> None:

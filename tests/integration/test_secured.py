@@ -1,0 +1,476 @@
+"""A broker that asks who is there: every way to log in, and what is said where it does not work.
+
+The broker speaks SCRAM and PLAIN over TLS, takes client certificates, and has ACLs; the properties
+are those that its own Java clients would be given.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import re
+import shlex
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AclOperation, AdminClient, ResourceType
+
+from migrate.kafka_config import ConfigError, kafka_config
+from tests.support.checkpoints import splits, write_source
+from tests.support.command import Result, migrate
+from tests.support.jars import classpath
+from tests.support.jdk import find_jdk, run_java
+from tests.support.secured import Authority, Identity, SecuredBroker
+
+pytestmark = pytest.mark.integration
+
+# All that two parsers, Java's own escapes and librdkafka's SCRAM could get wrong.
+SCRAM_PASSWORD = 'sc,r=n #1;\\"é!'
+PLAIN_PASSWORD = "pl.ain-Word"
+STORE_PASSWORD = "st0re-Word"
+SECRETS = (SCRAM_PASSWORD, PLAIN_PASSWORD, STORE_PASSWORD, "wrong-Word")
+
+SCRAM_MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule"
+PLAIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
+
+
+def _escaped(text: str) -> str:
+    """A value as a .properties file holds it."""
+    return text.replace("\\", "\\\\")
+
+
+def _jaas(module: str, user: str, password: str) -> str:
+    quoted = password.replace("\\", "\\\\").replace('"', '\\"')
+    return _escaped(f'{module} required username="{user}" password="{quoted}";')
+
+
+@dataclass(frozen=True)
+class Stores:
+    """Files with what clients trust and who they are; `ann` is known by her certificate."""
+
+    home: Path
+    ann: Identity
+
+    def path(self, name: str) -> Path:
+        return self.home / name
+
+    def keytool(self, *arguments: str | Path) -> None:
+        _run([str(find_jdk() / "bin" / "keytool"), *map(str, arguments)])
+
+
+def _run(command: list[str] | str, words: str = "") -> str:
+    done = subprocess.run(
+        command,
+        shell=isinstance(command, str),
+        env={**os.environ, "PATH": f"{find_jdk() / 'bin'}{os.pathsep}{os.environ['PATH']}"},
+        input=words,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def secured() -> Iterator[SecuredBroker]:
+    with SecuredBroker({"plain": PLAIN_PASSWORD}) as running:
+        assert isinstance(running, SecuredBroker)
+        running.add_scram_user("scram", SCRAM_PASSWORD)
+        yield running
+
+
+@pytest.fixture(scope="module")
+def stores(secured: SecuredBroker, tmp_path_factory: pytest.TempPathFactory) -> Stores:
+    made = Stores(tmp_path_factory.mktemp("stores"), secured.authority.identity("ann"))
+    made.path("ca.pem").write_text(secured.authority.pem)
+    made.path("other-ca.pem").write_text(Authority("other").pem)
+    made.path("ann.pem").write_text(made.ann.key_pem() + made.ann.chain_pem)
+    made.path("ann.p12").write_bytes(made.ann.pkcs12(STORE_PASSWORD))
+    for kind, ending in (("JKS", "jks"), ("PKCS12", "p12")):
+        made.keytool(
+            *("-importcert", "-noprompt", "-alias", "ca", "-file", made.path("ca.pem")),
+            *("-keystore", made.path(f"trust.{ending}"), "-storetype", kind),
+            *("-storepass", STORE_PASSWORD),
+        )
+    made.keytool(
+        *("-importkeystore", "-srckeystore", made.path("ann.p12"), "-srcstoretype", "PKCS12"),
+        *("-srcstorepass", STORE_PASSWORD, "-destkeystore", made.path("ann.jks")),
+        *("-deststoretype", "JKS", "-deststorepass", STORE_PASSWORD),
+    )
+    return made
+
+
+@pytest.fixture(scope="module")
+def topic(secured: SecuredBroker) -> str:
+    """A topic with ten records that every user may ask for."""
+    name = f"open-{uuid.uuid4().hex[:8]}"
+    secured.create_topic(name, 1)
+    secured.produce(name, 0, map(str, range(10)))
+    for user in ("scram", "plain", "CN=ann"):
+        secured.allow(user, AclOperation.DESCRIBE, ResourceType.TOPIC, name)
+    return name
+
+
+@dataclass(frozen=True)
+class Client:
+    """Runs ``to-spark`` with given properties, and holds to it what is true of every run."""
+
+    home: Path
+    broker: SecuredBroker
+    topic: str
+
+    def __call__(
+        self,
+        properties: str,
+        *arguments: str,
+        listener: str = "SASL",
+        topic: str | None = None,
+    ) -> Result:
+        home = self.home / uuid.uuid4().hex
+        home.mkdir()
+        file = home / "client.properties"
+        file.write_text(properties, encoding="utf-8")
+        chk = write_source(home / "chk-7", {0: splits(topic or self.topic, [4])})
+        address = self.broker.address(listener)
+        command: list[str | Path] = [
+            "to-spark",
+            chk,
+            "-b",
+            address,
+            "--kafka-config",
+            file,
+            *arguments,
+        ]
+        result = migrate(*command)
+        said = result.stdout + result.stderr
+        if result.code == 0:
+            plan = home / "plan.json"
+            planned = migrate(*command, "--plan-out", plan)
+            said += planned.stdout + planned.stderr + plan.read_text()
+        for secret in SECRETS:
+            for form in (secret, json.dumps(secret)[1:-1], _escaped(secret)):
+                assert form not in said
+        return result
+
+    def works(self, properties: str, *arguments: str, listener: str = "SASL") -> None:
+        result = self(properties, *arguments, listener=listener)
+        assert result.code == 0, result.stderr
+        assert json.loads(result.stdout) == {self.topic: {"0": 4}}
+
+    def refused(self, code: int, properties: str, *arguments: str, listener: str = "SASL") -> str:
+        """The one line that is said."""
+        began = time.monotonic()
+        result = self(properties, *arguments, listener=listener)
+        assert (result.code, result.stdout) == (code, ""), result.stderr
+        (line,) = result.stderr.splitlines()
+        assert time.monotonic() - began < 5
+        return line
+
+
+@pytest.fixture
+def client(tmp_path: Path, secured: SecuredBroker, topic: str) -> Client:
+    return Client(tmp_path, secured, topic)
+
+
+def _scram(stores: Stores) -> str:
+    return f"""
+        security.protocol=SASL_SSL
+        sasl.mechanisms=SCRAM-SHA-512
+        sasl.username=scram
+        sasl.password={_escaped(SCRAM_PASSWORD)}
+        ssl.ca.location={stores.path("ca.pem")}
+        """
+
+
+def _java_scram(stores: Stores) -> str:
+    return f"""
+        security.protocol=SASL_SSL
+        sasl.mechanism=SCRAM-SHA-512
+        sasl.jaas.config={_jaas(SCRAM_MODULE, "scram", SCRAM_PASSWORD)}
+        ssl.truststore.type=PEM
+        ssl.truststore.location={stores.path("ca.pem")}
+        group.id=flink
+        key.deserializer=org.apache.kafka.common.serialization.ByteArrayDeserializer
+        max.poll.records=500
+        auto.offset.reset=none
+        """
+
+
+# -- logging in ----------------------------------------------------------------------------------
+
+
+def test_scram_by_librdkafkas_properties(client: Client, stores: Stores) -> None:
+    client.works(_scram(stores))
+
+
+def test_scram_by_javas_properties(client: Client, stores: Stores) -> None:
+    client.works(_java_scram(stores))
+
+
+def test_plain_by_javas_properties_over_several_lines(client: Client, stores: Stores) -> None:
+    certificate = stores.path("ca.pem").read_text().replace("\n", " \\\n  ")
+    client.works(
+        f"""
+        security.protocol: SASL_SSL
+        sasl.mechanism: PLAIN
+        sasl.jaas.config: {PLAIN_MODULE} required \\
+            username="plain" \\
+            password="{PLAIN_PASSWORD}";
+        ssl.truststore.type: PEM
+        ssl.truststore.certificates: {certificate}
+        """
+    )
+
+
+def test_the_command_line_wins_over_the_file(client: Client, stores: Stores) -> None:
+    wrong = _java_scram(stores).replace('username="scram"', 'username="nobody"')
+    client.works(wrong, "-X", "sasl.username=scram")
+    client.works(wrong, "-X", f"sasl.password={SCRAM_PASSWORD}", "-X", "sasl.username=scram")
+    plain = f'sasl.jaas.config={PLAIN_MODULE} required username=plain password="{PLAIN_PASSWORD}";'
+    client.works(_scram(stores), "-X", "sasl.mechanism=PLAIN", "-X", plain)
+
+
+@pytest.mark.parametrize("form", ["pem file", "pem", "encrypted pem", "pkcs12", "librdkafka's"])
+def test_a_client_certificate(client: Client, stores: Stores, form: str) -> None:
+    def value(pem: str) -> str:
+        return pem.strip().replace("\n", " ")
+
+    ann = stores.ann
+    own = {
+        "pem file": f"""
+            ssl.keystore.type=PEM
+            ssl.keystore.location={stores.path("ann.pem")}""",
+        "pem": f"""
+            ssl.keystore.type=PEM
+            ssl.keystore.certificate.chain={value(ann.chain_pem)}
+            ssl.keystore.key={value(ann.key_pem())}""",
+        "encrypted pem": f"""
+            ssl.keystore.type=PEM
+            ssl.keystore.certificate.chain={value(ann.chain_pem)}
+            ssl.keystore.key={value(ann.key_pem(STORE_PASSWORD))}
+            ssl.key.password={STORE_PASSWORD}""",
+        "pkcs12": f"""
+            ssl.keystore.type=PKCS12
+            ssl.keystore.location={stores.path("ann.p12")}
+            ssl.keystore.password={STORE_PASSWORD}
+            ssl.key.password={STORE_PASSWORD}""",
+        "librdkafka's": f"""
+            ssl.certificate.location={stores.path("ann.pem")}
+            ssl.key.location={stores.path("ann.pem")}""",
+    }[form]
+    common = f"security.protocol=SSL\nssl.truststore.location={stores.path('ca.pem')}\n"
+    client.works(common + own, listener="MTLS")
+
+
+def test_no_client_certificate(client: Client, stores: Stores) -> None:
+    line = client.refused(
+        6, f"security.protocol=SSL\nssl.ca.location={stores.path('ca.pem')}\n", listener="MTLS"
+    )
+    assert line.startswith("migrate: TLS failed at ")
+
+
+def test_a_certificate_for_another_host(client: Client, stores: Stores) -> None:
+    line = client.refused(6, _java_scram(stores), listener="ELSEWHERE")
+    assert line.startswith("migrate: TLS verification failed at ")
+    unchecked = _java_scram(stores) + "ssl.endpoint.identification.algorithm=\n"
+    client.works(unchecked, listener="ELSEWHERE")
+
+
+# -- not let in ----------------------------------------------------------------------------------
+
+
+def test_a_wrong_password(client: Client, stores: Stores) -> None:
+    jaas = f"sasl.jaas.config={_jaas(SCRAM_MODULE, 'scram', 'wrong-Word')}\n"
+    for line in (
+        client.refused(6, _java_scram(stores) + jaas),
+        client.refused(6, _scram(stores) + "sasl.password=wrong-Word\n"),
+        client.refused(6, _scram(stores), "-X", "sasl.password=wrong-Word"),
+        client.refused(6, _scram(stores), "-X", "sasl.mechanism=PLAIN"),
+    ):
+        assert line.startswith("migrate: access denied at 127.0.0.1:")
+        assert "password" in line
+
+
+def test_a_mechanism_that_the_broker_has_not(client: Client, stores: Stores) -> None:
+    line = client.refused(6, _scram(stores), "-X", "sasl.mechanism=SCRAM-SHA-256")
+    assert "supported mechanisms: SCRAM-SHA-512,PLAIN" in line
+
+
+def test_a_wrong_authority(client: Client, stores: Stores) -> None:
+    line = client.refused(6, _scram(stores) + f"ssl.ca.location={stores.path('other-ca.pem')}\n")
+    assert line.startswith("migrate: TLS verification failed at 127.0.0.1:")
+    assert "ssl.ca.location" in line
+
+
+def test_one_broker_of_the_list_that_lets_us_in_will_do(
+    client: Client, stores: Stores, secured: SecuredBroker
+) -> None:
+    servers = f"{secured.address('ELSEWHERE')},{secured.address('SASL')}"
+    for _ in range(3):  # librdkafka takes them in an order of its own
+        chk = write_source(client.home / uuid.uuid4().hex / "chk-1", {0: splits(client.topic, [4])})
+        file = client.home / "client.properties"
+        file.write_text(_scram(stores), encoding="utf-8")
+        result = migrate("to-spark", chk, "-b", servers, "--kafka-config", file)
+        assert result.code == 0, result.stderr
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("sasl.passwort=wrong-Word", '"sasl.passwort"'),
+        ("sasl.mechanisms=wrong-Word", "SASL mechanism"),
+        (f'sasl.jaas.config={SCRAM_MODULE} required password="wrong-Word"', "semicolon"),
+        ("ssl.keystore.location=wrong-Word", "ssl.keystore.location"),
+        ("wrong-Word", "line "),
+    ],
+)
+def test_a_bad_property_is_told_without_its_value(
+    client: Client, stores: Stores, line: str, told: str
+) -> None:
+    assert told in client.refused(2, _scram(stores) + line + "\n")
+    if "=" in line:
+        assert told in client.refused(2, _scram(stores), "-X", line)
+
+
+def test_a_real_process_says_no_more(tmp_path: Path, client: Client, stores: Stores) -> None:
+    """librdkafka writes where no test of the same process looks, however much it is asked to."""
+    file = tmp_path / "client.properties"
+    chk = write_source(tmp_path / "chk-7", {0: splits(client.topic, [4])})
+    for password, code in ((SCRAM_PASSWORD, 0), ("wrong-Word", 6)):
+        file.write_text(_scram(stores) + f"sasl.password={_escaped(password)}\ndebug=all\n")
+        done = subprocess.run(
+            [
+                *(sys.executable, "-m", "migrate.cli", "to-spark", str(chk)),
+                *("-b", client.broker.address("SASL"), "--kafka-config", str(file)),
+            ],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == code, done.stderr
+        assert password not in done.stdout + done.stderr
+        assert "rdkafka" not in done.stderr
+
+
+def test_aws_tokens_reach_the_broker(
+    client: Client, stores: Stores, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As far as they can without Amazon, whose brokers alone can check them."""
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIAIOSFODNN7EXAMPLE")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "wrong-Word")
+    monkeypatch.setenv("AWS_REGION", "eu-west-1")
+    line = client.refused(6, _scram(stores), "-X", "sasl.mechanism=AWS_MSK_IAM")
+    assert "SASL OAUTHBEARER mechanism handshake failed" in line
+
+
+# -- stores that must be converted ---------------------------------------------------------------
+
+
+def _command_in(line: str) -> str:
+    return line.split("`")[1]
+
+
+def test_the_line_that_converts_a_trust_store(client: Client, stores: Stores) -> None:
+    login = _scram(stores).replace(f"ssl.ca.location={stores.path('ca.pem')}", "")
+    for name in ("trust.jks", "trust.p12"):
+        text = f"{login}ssl.truststore.location={stores.path(name)}\n"
+        text += f"ssl.truststore.password={STORE_PASSWORD}\n"
+        line = client.refused(2, text)
+        command = _command_in(line)
+        assert shlex.quote(str(stores.path(name))) in command
+        pem = stores.path("trust.pem")
+        pem.unlink(missing_ok=True)
+        _run(command, STORE_PASSWORD + "\n")
+        client.works(f"{login}ssl.ca.location={pem}\n")
+
+
+def test_the_line_that_converts_a_key_store(client: Client, stores: Stores, tmp_path: Path) -> None:
+    common = f"""
+        security.protocol=SSL
+        ssl.truststore.location={stores.path("ca.pem")}
+        ssl.keystore.password={STORE_PASSWORD}
+        """
+    jks = tmp_path / "with space" / "ann.jks"
+    jks.parent.mkdir()
+    jks.write_bytes(stores.path("ann.jks").read_bytes())
+    line = client.refused(2, common + f"ssl.keystore.location={jks}\n", listener="MTLS")
+    # keytool asks for the new store's password twice, then for the old one's.
+    _run(_command_in(line), f"{STORE_PASSWORD}\n" * 3)
+    client.works(common + f"ssl.keystore.location={jks.with_suffix('.p12')}\n", listener="MTLS")
+
+
+# -- ACLs ----------------------------------------------------------------------------------------
+
+
+def test_a_topic_that_the_user_may_not_see(
+    client: Client, stores: Stores, secured: SecuredBroker
+) -> None:
+    closed = f"closed-{uuid.uuid4().hex[:8]}"
+    secured.create_topic(closed, 1)
+    secured.produce(closed, 0, map(str, range(10)))
+    result = client(_scram(stores), topic=closed)
+    assert (result.code, result.stdout) == (6, "")
+    (line,) = result.stderr.splitlines()
+    assert "access denied" in line
+    assert f"DESCRIBE on topic {closed}" in line
+    secured.allow("scram", AclOperation.DESCRIBE, ResourceType.TOPIC, closed)
+    assert client(_scram(stores), topic=closed).code == 0
+
+
+def test_a_group_that_the_user_may_not_see(
+    client: Client, stores: Stores, secured: SecuredBroker, topic: str
+) -> None:
+    group = f"flink-{uuid.uuid4().hex[:8]}"
+    secured.commit(group, {(topic, 0): 2})
+    arguments = ("--source-group", group)
+    line = client.refused(6, _scram(stores), *arguments)
+    assert f"grant this user DESCRIBE on group {group}" in line
+    secured.allow("scram", AclOperation.DESCRIBE, ResourceType.GROUP, group)
+    client.works(_scram(stores), *arguments)
+
+
+# -- Java's properties ---------------------------------------------------------------------------
+
+# What neither has a match in librdkafka nor may be left out: it decides whom the client trusts,
+# who it is, or whom it asks.
+REFUSED = {
+    "bootstrap.controllers",
+    "sasl.client.callback.handler.class",
+    "sasl.login.callback.handler.class",
+    "sasl.login.class",
+    "security.providers",
+    "ssl.engine.factory.class",
+    "ssl.provider",
+}
+
+
+def test_every_property_of_javas_clients_is_accounted_for() -> None:
+    documented: set[str] = set()
+    for client in ("consumer.ConsumerConfig", "producer.ProducerConfig", "admin.AdminClientConfig"):
+        page = run_java(f"org.apache.kafka.clients.{client}", classpath("kafka-4.1.1"))
+        found = set(re.findall(r'<a id="\w+configs_([a-z0-9.]+)"', page))
+        assert len(found) > 50
+        documented |= found
+    unknown = {name for name in documented if not _is_known(name)}
+    own_login = {name for name in unknown if name.startswith("sasl.oauthbearer.")}
+    assert unknown - own_login == REFUSED
+
+
+def _is_known(name: str) -> bool:
+    """Whether it is translated, left out, or librdkafka's (which may not take this value)."""
+    try:
+        settings: dict[str, Any] = {**kafka_config("127.0.0.1:1", None, [f"{name}=x"])}
+        AdminClient(settings, logger=logging.getLogger("nobody"))
+    except (ConfigError, KafkaException) as error:
+        return "No such configuration property" not in str(error)
+    return True
