@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from decoder.errors import DecodeError, ErrorKind
 from decoder.kafka.reader_state import SOURCE_READER_STATE
-from decoder.kafka.source import KafkaSource, UnknownSource, recognise
+from decoder.kafka.source import DynamicKafkaSource, KafkaSource, UnknownSource, recognise
 from decoder.metadata.model import (
     CheckpointType,
     DistributionMode,
@@ -55,7 +55,7 @@ class Checkpoint:
     metadata_version: int
     type: CheckpointType
     operators: tuple[Operator, ...]
-    sources: dict[str, KafkaSource | UnknownSource]
+    sources: dict[str, KafkaSource | DynamicKafkaSource | UnknownSource]
     newer_siblings: tuple[int, ...]
     written_at: int | None
 
@@ -184,7 +184,7 @@ def _find_metadata(pointer: str, files: ByteSource) -> str:
 
 def _read_source(
     operator: Operator, directory: str, files: ByteSource
-) -> KafkaSource | UnknownSource | None:
+) -> KafkaSource | DynamicKafkaSource | UnknownSource | None:
     """What an operator's source state is recognised as; None where it has none.
 
     Readers that have all finished leave only the coordinator's state behind. Other operators have
@@ -208,7 +208,7 @@ def _read_source(
         _elements(reader_states, directory, files, what),
         coordinator.data if coordinator is not None else None,
     )
-    return source if reader_states or isinstance(source, KafkaSource) else None
+    return None if isinstance(source, UnknownSource) and not reader_states else source
 
 
 def _elements(

@@ -10,8 +10,9 @@ import logging
 import re
 import time
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, wait
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,6 +47,15 @@ _SILENT = logging.getLogger("migrate.broker.librdkafka")
 _SILENT.addHandler(logging.NullHandler())
 _SILENT.propagate = False
 
+_DEFAULTS = {
+    # librdkafka 2.16 forgets the brokers it knows when its last connection ends ("rebootstrap");
+    # where a request is made at that moment, no later one is ever answered, and a thread of it
+    # runs hot.
+    "metadata.recovery.strategy": "none",
+    # A broker that restarts is back in seconds: do not wait for longer than that in between.
+    "reconnect.backoff.max.ms": "1000",
+}
+
 # What access was denied to. All that is asked for here needs DESCRIBE (Kafka's AclOperation);
 # commits and deletions, which need more, name it themselves.
 _DENIED = {
@@ -62,29 +72,31 @@ _UNREACHABLE = frozenset(
     }
 )
 
-# How long another broker of the list may still take to let us in after one refused to, in seconds.
-_REFUSAL_GRACE = 1.0
 # How often librdkafka is asked what went wrong while an answer is out, in seconds.
 _POLL_INTERVAL = 0.05
 # Where librdkafka's errors say which connection they are of, and when it failed.
 _CONNECTION = re.compile(r"^\S+://\S+: |\s*\(after [^()]*\)$")
 
-# What a coordinator answers while it moves to another broker, or loads what it holds; and what
-# librdkafka says where the answer was lost.
-_TRANSIENT = frozenset(
+# What is answered while a group's coordinator moves to another broker, or loads what it holds.
+_COORDINATOR_AWAY = frozenset(
     {
         KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
         KafkaError.COORDINATOR_NOT_AVAILABLE,
         KafkaError.NOT_COORDINATOR,
-        KafkaError.REQUEST_TIMED_OUT,
-        KafkaError.NETWORK_EXCEPTION,
         KafkaError._WAIT_COORD,
-        KafkaError._TIMED_OUT,
-        KafkaError._TIMED_OUT_QUEUE,
-        KafkaError._TRANSPORT,
-        KafkaError._ALL_BROKERS_DOWN,
     }
 )
+# How long to wait before it is asked again, in seconds.
+_COORDINATOR_PAUSE = 0.25
+# The same, and what librdkafka says where the answer was lost.
+_TRANSIENT = _COORDINATOR_AWAY | {
+    KafkaError.REQUEST_TIMED_OUT,
+    KafkaError.NETWORK_EXCEPTION,
+    KafkaError._TIMED_OUT,
+    KafkaError._TIMED_OUT_QUEUE,
+    KafkaError._TRANSPORT,
+    KafkaError._ALL_BROKERS_DOWN,
+}
 _COMMIT_MEANINGS = {
     KafkaError.UNKNOWN_MEMBER_ID: "the group has members; stop them",
     KafkaError.GROUP_ID_NOT_FOUND: "it is no consumer group (a share group?)",
@@ -161,18 +173,25 @@ class Failure:
 
 
 class ConsumerGroups:
-    """The consumer groups of a cluster, over one connection."""
+    """The consumer groups of a cluster.
+
+    One connection serves as long as it answers; after any failure the next request has a new one.
+    """
 
     def __init__(self, config: KafkaConfig) -> None:
-        self._broker = _Broker(config)
         self.bootstrap_servers = str(config.get("bootstrap.servers", ""))
+        self._config = config
+        self._connected: _Broker | None = None
 
     def cluster_id(self) -> str | None:
-        return self._broker.cluster_id()
+        """Raises BrokerError."""
+        with self._broker() as broker:
+            return broker.cluster_id()
 
     def view(self, group: str) -> GroupView:
         """The group as it is now. Raises BrokerError."""
-        return self._broker.group(group)
+        with self._broker() as broker:
+            return broker.group(group)
 
     def commit(
         self, group: str, offsets: Mapping[tuple[str, int], Committed]
@@ -184,18 +203,55 @@ class ConsumerGroups:
         failures: dict[tuple[str, int], Failure] = {}
         unanswered: Failure | None = None
         for request in _requests(group, offsets):
-            if unanswered is not None:
+            if unanswered is None:
+                failed = self._commit(group, request)
+                failures |= failed
+                if failed.keys() == request.keys():
+                    unanswered = next((f for f in failed.values() if f.transient), None)
+            else:
                 failures |= dict.fromkeys(request, unanswered)
-                continue
-            failed = self._broker.commit(group, request)
-            failures |= failed
-            if failed.keys() == request.keys():
-                unanswered = next((f for f in failed.values() if f.transient), None)
         return failures
+
+    def _commit(
+        self, group: str, request: Mapping[tuple[str, int], Committed]
+    ) -> dict[tuple[str, int], Failure]:
+        try:
+            with self._broker() as broker:
+                failed = broker.commit(group, request)
+        except BrokerError as error:
+            return dict.fromkeys(request, Failure("_TRANSPORT", str(error), transient=True))
+        self._drop_after(failed.values())
+        return failed
 
     def delete(self, group: str) -> Failure | None:
         """Delete a group without members, and with it every offset it holds, once."""
-        return self._broker.delete_group(group)
+        try:
+            with self._broker() as broker:
+                failure = broker.delete_group(group)
+        except BrokerError as error:
+            return Failure("_TRANSPORT", str(error), transient=True)
+        if failure is not None:
+            self._drop_after([failure])
+        return failure
+
+    def _drop_after(self, failures: Iterable[Failure]) -> None:
+        if any(failure.transient for failure in failures):
+            self._connected = None
+
+    @contextmanager
+    def _broker(self) -> Iterator[_Broker]:
+        """The connection at hand, or a new one.
+
+        librdkafka 2.16 aborts the whole process (``eonce->refcnt > 0``) where a request about a
+        group is made on a client whose connection to the group's coordinator has failed.
+        """
+        try:
+            if self._connected is None:
+                self._connected = _Broker(self._config)
+            yield self._connected
+        except BrokerError:
+            self._connected = None
+            raise
 
 
 def _requests(
@@ -221,7 +277,7 @@ class _Broker:
         self._servers = str(config.get("bootstrap.servers", ""))
         # What went wrong with connections, filled by poll().
         self._failures: list[KafkaError] = []
-        settings: dict[str, Any] = {"error_cb": self._failures.append, **config}
+        settings: dict[str, Any] = {**_DEFAULTS, "error_cb": self._failures.append, **config}
         try:
             self._admin = AdminClient(settings, logger=_SILENT)
         except (KafkaException, TypeError, ValueError) as error:
@@ -236,13 +292,8 @@ class _Broker:
         """
         # Needs no permission at all.
         answer = self._admin.describe_cluster(request_timeout=REQUEST_TIMEOUT)
-        refused_at: float | None = None
         while not wait([answer], timeout=_POLL_INTERVAL).done:
-            refusal = self._refusal()
-            if refusal is None:
-                continue
-            refused_at = refused_at or time.monotonic()
-            if time.monotonic() - refused_at >= _REFUSAL_GRACE:
+            if refusal := self._refusal():
                 raise refusal
         self._wait("the cluster", answer)
         # Let in: what failed on the way there explains nothing that fails later.
@@ -345,13 +396,15 @@ class _Broker:
     def group(self, group: str) -> GroupView:
         """A consumer group: its state, members, and every offset it holds."""
         what = f"group {group}"
-        described = self._wait(
+        described = self._ask_coordinator(
             what,
-            self._admin.describe_consumer_groups([group], request_timeout=REQUEST_TIMEOUT)[group],
+            lambda: self._admin.describe_consumer_groups([group], request_timeout=REQUEST_TIMEOUT)[
+                group
+            ],
         )
-        answer = self._wait(
+        answer = self._ask_coordinator(
             what,
-            self._admin.list_consumer_group_offsets(
+            lambda: self._admin.list_consumer_group_offsets(
                 [ConsumerGroupTopicPartitions(group)], request_timeout=REQUEST_TIMEOUT
             )[group],
         )
@@ -369,6 +422,26 @@ class _Broker:
         )
         state = _GROUP_STATES.get(described.state, "Unknown")
         return GroupView(group, exists, state, kind, members, committed)
+
+    def _ask_coordinator(self, what: str, request: Callable[[], Future[Any]]) -> Any:
+        """The answer, asked for again while the group's coordinator moves or loads its offsets.
+
+        librdkafka passes those errors on as they come.
+        """
+        deadline = time.monotonic() + REQUEST_TIMEOUT
+        while True:
+            try:
+                return request().result()
+            except KafkaException as error:
+                failed = _kafka_error(error)
+                if failed.code() not in _COORDINATOR_AWAY:
+                    raise self._error(what, error) from error
+                if time.monotonic() + _COORDINATOR_PAUSE > deadline:
+                    raise BrokerError(
+                        f"{what}: its coordinator was not ready within {REQUEST_TIMEOUT:.0f} s "
+                        f"({failed.name()}); try again"
+                    ) from error
+            time.sleep(_COORDINATOR_PAUSE)
 
     def _is_listed(self, group: str) -> bool:
         """Whether there is a group of this name that is no consumer group (a share group, say).

@@ -1,4 +1,4 @@
-"""Which sources of a checkpoint are meant: ``--source``.
+"""Which sources of a checkpoint are meant: ``--source`` and ``--cluster``.
 
 A source is named by its operator id, its name, its uid, or a topic it reads (``topic:NAME``).
 Metadata up to version 4 holds no uid, but an operator id is the MurmurHash3 (128 bits, seed 0) of
@@ -9,6 +9,8 @@ Source: org.apache.flink.streaming.api.graph.StreamGraphHasherV2.generateUserSpe
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import mmh3
 
@@ -43,6 +45,28 @@ def choose_sources(extraction: Extraction, name: str | None) -> list[Source]:
         known = "; ".join(_describe(source) for source in sources)
         raise NoSuchSource(f"no Kafka source answers to {name!r}; there are: {known}")
     return chosen
+
+
+def choose_cluster(sources: Sequence[Source], cluster: str | None) -> list[Source]:
+    """The sources as if they read this cluster alone, or as they are where it is None.
+
+    A KafkaSource stays among them, as its state names no cluster: the plan then refuses to take it
+    for the same one.
+
+    Raises:
+        NoSuchSource: none of them reads it.
+    """
+    if cluster is None or not sources:
+        return list(sources)
+    known = {name for source in sources for name in source.clusters if name is not None}
+    if cluster not in known:
+        there_are = ", ".join(map(repr, sorted(known))) or "none, and no DynamicKafkaSource"
+        raise NoSuchSource(f"no Kafka source reads a cluster {cluster!r}; there are: {there_are}")
+    return [
+        source if None in source.clusters else source.of_cluster(cluster)
+        for source in sources
+        if source.clusters & {cluster, None}
+    ]
 
 
 def _answers_to(source: Source, name: str) -> bool:

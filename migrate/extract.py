@@ -2,18 +2,19 @@
 
 Reader state and enumerator state are merged here, as KafkaSource restores itself: what a reader
 holds is progress; what only the enumerator lists was finished, not yet assigned, or is unknown.
+A DynamicKafkaSource restores itself so cluster by cluster.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from decoder import Checkpoint
 from decoder.kafka.enumerator import AssignmentStatus, EnumeratorEntry, EnumeratorState
 from decoder.kafka.reader_state import SOURCE_READER_STATE
-from decoder.kafka.source import KafkaSource, ReaderSplit, UnknownSource
+from decoder.kafka.source import DynamicKafkaSource, KafkaSource, ReaderSplit, UnknownSource
 from decoder.kafka.split import COMMITTED, EARLIEST, LATEST, NOT_SET, Split
 from decoder.metadata.model import CheckpointKind, Operator, StopKind
 from migrate.positions import Marker, Position, PositionState
@@ -36,6 +37,7 @@ UNREAD_SOURCES = frozenset({"damaged-source", "legacy-consumer"})
 
 class SourceKind(str, Enum):
     KAFKA_SOURCE = "KafkaSource"
+    DYNAMIC_KAFKA_SOURCE = "DynamicKafkaSource"
 
 
 class Severity(str, Enum):
@@ -60,9 +62,9 @@ class Finding:
 class Source:
     """One Kafka source of the job, its positions sorted by cluster, topic and partition.
 
-    ``initial_discovery_finished`` is None where the state does not tell: then, as where it is
-    False, a partition absent from the state starts by the job's starting policy, which is not in
-    the state; where it is True, Flink starts it at the log start.
+    Attributes:
+        discovery_finished: by cluster (None: a KafkaSource's own), whether the first discovery of
+            its partitions had finished; None where the state does not tell.
     """
 
     operator_id: str
@@ -71,12 +73,37 @@ class Source:
     kind: SourceKind
     parallelism: int
     max_parallelism: int
-    initial_discovery_finished: bool | None
+    discovery_finished: Mapping[str | None, bool | None]
     positions: tuple[Position, ...]
 
     @property
     def topics(self) -> frozenset[str]:
         return frozenset(position.topic for position in self.positions)
+
+    @property
+    def clusters(self) -> frozenset[str | None]:
+        """The clusters of its positions; None is a KafkaSource's, whose state names none."""
+        return frozenset(position.cluster for position in self.positions)
+
+    @property
+    def initial_discovery_finished(self) -> bool | None:
+        """Whether it had in every cluster; None where the state of one does not tell.
+
+        Only where it had does Flink start a partition absent from the state at the log start;
+        else it starts by the job's starting policy, which is not in the state.
+        """
+        told = set(self.discovery_finished.values())
+        if False in told:
+            return False
+        return None if None in told else True
+
+    def of_cluster(self, cluster: str) -> Source:
+        """The source as if it read this cluster alone."""
+        return replace(
+            self,
+            discovery_finished={cluster: self.discovery_finished.get(cluster)},
+            positions=tuple(p for p in self.positions if p.cluster == cluster),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +121,7 @@ def extract(checkpoint: Checkpoint) -> Extraction:
     findings = list(_about_the_checkpoint(checkpoint))
     for operator in checkpoint.operators:
         state = checkpoint.sources.get(operator.operator_id)
-        if isinstance(state, KafkaSource):
+        if isinstance(state, KafkaSource | DynamicKafkaSource):
             source = _source(operator, state)
             sources.append(source)
             findings.extend(_about_a_source(source, state))
@@ -105,17 +132,29 @@ def extract(checkpoint: Checkpoint) -> Extraction:
 # -- positions ----------------------------------------------------------------------------------
 
 
-def _source(operator: Operator, state: KafkaSource) -> Source:
-    enumerator = state.enumerator
+def _source(operator: Operator, state: KafkaSource | DynamicKafkaSource) -> Source:
+    clusters: Mapping[str | None, KafkaSource]
+    match state:
+        case KafkaSource():
+            kind, clusters = SourceKind.KAFKA_SOURCE, {None: state}
+        case DynamicKafkaSource():
+            kind, clusters = SourceKind.DYNAMIC_KAFKA_SOURCE, dict(state.clusters.items())
     return Source(
         operator.operator_id,
         operator.name,
         operator.uid,
-        SourceKind.KAFKA_SOURCE,
+        kind,
         operator.parallelism,
         operator.max_parallelism,
-        enumerator.initial_discovery_finished if enumerator is not None else None,
-        tuple(sorted(_merge(state), key=lambda position: position.topic_partition)),
+        {
+            cluster: known.enumerator.initial_discovery_finished if known.enumerator else None
+            for cluster, known in clusters.items()
+        },
+        tuple(
+            replace(position, cluster=cluster)
+            for cluster, known in sorted(clusters.items(), key=lambda item: item[0] or "")
+            for position in sorted(_merge(known), key=lambda position: position.topic_partition)
+        ),
     )
 
 
@@ -289,7 +328,7 @@ def _stopped(checkpoint: Checkpoint) -> bool:
     return checkpoint.type.stop in (StopKind.SUSPEND, StopKind.TERMINATE)
 
 
-def _about_a_source(source: Source, state: KafkaSource) -> Iterator[Finding]:
+def _about_a_source(source: Source, state: KafkaSource | DynamicKafkaSource) -> Iterator[Finding]:
     unresolved = [p for p in source.positions if p.state is PositionState.UNRESOLVED]
     if unresolved:
         first = unresolved[0]
@@ -298,7 +337,8 @@ def _about_a_source(source: Source, state: KafkaSource) -> Iterator[Finding]:
             Severity.BLOCKER,
             source.operator_id,
             f"{len(unresolved)} of {len(source.positions)} positions cannot be told from the "
-            f"state; the first is {first.topic}-{first.partition}: {first.reason}",
+            f"state; the first is {first.topic}-{first.partition}"
+            f"{_on_cluster(first.cluster)}: {first.reason}",
         )
     for marker, code, says in (
         (Marker.LATEST, "latest-marker", "today's log end would skip what came since then"),
@@ -328,10 +368,38 @@ def _about_a_source(source: Source, state: KafkaSource) -> Iterator[Finding]:
             "the state does not say that the first discovery of partitions had finished: where a "
             "partition that it lacks would start is the job's policy, which is not in the state",
         )
+    if isinstance(state, DynamicKafkaSource):
+        yield from _undiscovered_topics(source, state)
+
+
+def _on_cluster(cluster: str | None) -> str:
+    return f" on cluster {cluster!r}" if cluster is not None else ""
+
+
+def _undiscovered_topics(source: Source, state: DynamicKafkaSource) -> Iterator[Finding]:
+    streams = state.enumerator.streams.values() if state.enumerator is not None else ()
+    wanted = {
+        (cluster, topic)
+        for clusters in streams
+        for cluster, stream in clusters.items()
+        for topic in stream.topics
+    }
+    missing = sorted(wanted - {(p.cluster, p.topic) for p in source.positions})
+    if missing:
+        cluster, topic = missing[0]
+        yield Finding(
+            "undiscovered-topics",
+            Severity.WARNING,
+            source.operator_id,
+            f"{len(missing)} topics of its streams have no partition in the state (the first is "
+            f"{topic}{_on_cluster(cluster)}): they were not discovered yet, and are not moved",
+        )
 
 
 def _about_an_operator(
-    operator: Operator, state: KafkaSource | UnknownSource | None, stopped: bool
+    operator: Operator,
+    state: KafkaSource | DynamicKafkaSource | UnknownSource | None,
+    stopped: bool,
 ) -> Iterator[Finding]:
     def finding(code: str, severity: Severity, message: str) -> Finding:
         return Finding(code, severity, operator.operator_id, message)

@@ -147,7 +147,9 @@ def make_plan(
     findings = _concerning(extraction, chosen, named)
     refusals = list(_blocked_by_findings(findings, policies))
     moved = [_as_the_target_names_it(source, policies) for source in chosen]
-    if policies.merge_sources is MergeSources.FAIL:
+    clusters_mixed_up = list(_clusters_mixed_up(moved))
+    refusals += clusters_mixed_up
+    if policies.merge_sources is MergeSources.FAIL and not clusters_mixed_up:
         refusals += _disagreements(moved)
     refusals += _groups_mixed_up(moved, snapshot)
     partitions: list[PlannedPartition] = []
@@ -225,6 +227,25 @@ def _blocked_by_findings(findings: Iterable[Finding], policies: Policies) -> Ite
 
 def _where(finding: Finding) -> str:
     return f"operator {finding.operator_id}: " if finding.operator_id is not None else ""
+
+
+def _clusters_mixed_up(chosen: Sequence[Source]) -> Iterator[Refusal]:
+    """A target takes one cluster, and one topic-partition of two clusters is two positions."""
+    clusters = {cluster for source in chosen for cluster in source.clusters}
+    named = sorted(cluster for cluster in clusters if cluster is not None)
+    if len(named) > 1:
+        yield Refusal(
+            f"there are positions of {len(named)} Kafka clusters: {', '.join(map(repr, named))}",
+            "a target takes one: choose it with --cluster ID",
+        )
+    if named and None in clusters:
+        unnamed = [source.operator_id for source in chosen if None in source.clusters]
+        yield Refusal(
+            f"the state of some sources does not name their Kafka cluster (operators "
+            f"{', '.join(unnamed)}): it may not be {' or '.join(map(repr, named))}, which the "
+            "others read",
+            "move them one by one with --source",
+        )
 
 
 def _disagreements(chosen: Sequence[Source]) -> Iterator[Refusal]:

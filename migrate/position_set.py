@@ -93,9 +93,18 @@ def source_positions(label: str, sources: Iterable[Source], note: str = "") -> P
     """The positions of some sources of a checkpoint.
 
     Raises:
-        AmbiguousPositions: two of them read one partition and stand at different places.
+        AmbiguousPositions: two of them read one partition and stand at different places, or they
+            read several clusters.
     """
     starts: dict[TopicPartition, Start] = {}
+    sources = list(sources)
+    clusters = {position.cluster for source in sources for position in source.positions}
+    if len(clusters) > 1:
+        names = ", ".join(sorted(repr(name) for name in clusters if name is not None))
+        raise AmbiguousPositions(
+            f"{label}: its positions are of several clusters ({names}); choose one with --cluster "
+            "ID, or a source with --source OPERATOR_ID"
+        )
     for source in sources:
         for position in source.positions:
             start = _start(position)

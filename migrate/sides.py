@@ -21,7 +21,7 @@ from typing_extensions import assert_never
 
 from decoder import Checkpoint, read_checkpoint
 from decoder.metadata.model import CheckpointKind
-from migrate.choose import choose_sources
+from migrate.choose import choose_cluster, choose_sources
 from migrate.extract import Extraction, Severity, extract
 from migrate.position_files import read_group_csv, read_starting_offsets
 from migrate.position_set import (
@@ -129,7 +129,13 @@ def parse_side(name: str) -> Side:
             return CheckpointSide(name, name)
 
 
-def load_sides(left: Side, right: Side, ask: Ask | None, source: str | None = None) -> Sides:
+def load_sides(
+    left: Side,
+    right: Side,
+    ask: Ask | None,
+    source: str | None = None,
+    cluster: str | None = None,
+) -> Sides:
     """Read both sides.
 
     Args:
@@ -137,6 +143,7 @@ def load_sides(left: Side, right: Side, ask: Ask | None, source: str | None = No
         right: the other.
         ask: asks the broker, or None without one.
         source: which source of a checkpoint is meant, as for ``choose_sources``.
+        cluster: which cluster of a DynamicKafkaSource, as for ``choose_cluster``.
 
     Raises:
         BadSide: a side needs a broker and there is none, or both sides are ``broker:`` ones.
@@ -152,7 +159,7 @@ def load_sides(left: Side, right: Side, ask: Ask | None, source: str | None = No
             raise _needs_a_broker(side.label)
     warnings: list[str] = []
     named = {
-        side: _load(side, ask, source, warnings)
+        side: _load(side, ask, source, cluster, warnings)
         for side in (left, right)
         if not isinstance(side, BrokerSide)
     }
@@ -202,13 +209,14 @@ def _load(
     side: CheckpointSide | GroupSide | SparkSide | JsonSide | CsvSide,
     ask: Ask | None,
     source: str | None,
+    cluster: str | None,
     warnings: list[str],
 ) -> PositionSet:
     match side:
         case CheckpointSide():
             extraction = extract(read_checkpoint(side.pointer))
             warnings += _blockers(side.label, extraction)
-            chosen = choose_sources(extraction, source)
+            chosen = choose_cluster(choose_sources(extraction, source), cluster)
             return source_positions(side.label, chosen, _kind_and_id(extraction.checkpoint))
         case GroupSide():
             return group_positions(side.label, ask_group(ask, side))

@@ -64,6 +64,16 @@ def read_coordinator_state(data: bytes, what: str) -> EnumeratorState:
     Raises:
         DecodeError: not a KafkaSource's, read strictly.
     """
+    version, body = open_coordinator_state(data, what)
+    return read_enumerator(body, version)
+
+
+def open_coordinator_state(data: bytes, what: str) -> tuple[int, Cursor]:
+    """The version of a source's enumerator, and its bytes, whatever source it is.
+
+    Raises:
+        DecodeError: not the coordinator state of a source.
+    """
     cursor = Cursor(data, what)
     coordinator_version = cursor.i32("coordinator version")
     if coordinator_version not in _COORDINATOR_VERSIONS:
@@ -77,10 +87,15 @@ def read_coordinator_state(data: bytes, what: str) -> EnumeratorState:
     body = cursor.frame(cursor.i32("enumerator length"), "enumerator state")
     if coordinator_version == 1:
         cursor.finish("coordinator state")
-    return _read_enumerator(body, version)
+    return version, body
 
 
-def _read_enumerator(cursor: Cursor, version: int) -> EnumeratorState:
+def read_enumerator(cursor: Cursor, version: int) -> EnumeratorState:
+    """A KafkaSourceEnumState, which must use up ``cursor``.
+
+    Raises:
+        DecodeError: not one, read strictly.
+    """
     finished: bool | None = None
     match version:
         case 1:

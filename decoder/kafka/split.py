@@ -45,11 +45,17 @@ class Split:
     stopping_offset: int | None
 
 
-def read_topic_partition(cursor: Cursor) -> tuple[str, int]:
-    """``UTF topic, i32 partition``, refusing what Kafka would: the first sign of another kind."""
+def read_topic(cursor: Cursor) -> str:
+    """``UTF topic``, refusing what Kafka would: the first sign of another kind."""
     topic = cursor.utf("topic")
     if not _LEGAL_TOPIC.fullmatch(topic) or topic in (".", ".."):
         cursor.fail(f"not a legal topic name: {topic!r}", "topic")
+    return topic
+
+
+def read_topic_partition(cursor: Cursor) -> tuple[str, int]:
+    """``UTF topic, i32 partition``, refusing what Kafka would."""
+    topic = read_topic(cursor)
     partition = cursor.i32("partition")
     if partition < 0:
         cursor.fail(f"a partition cannot be negative: {partition}", "partition", back=4)

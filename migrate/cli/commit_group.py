@@ -48,6 +48,7 @@ def commit_group(
     yes: _Yes = False,
     rollback_path: _RollbackFile = None,
     source: options.SourceName = None,
+    cluster: options.Cluster = None,
     source_group: options.SourceGroup = None,
     topic_map: options.TopicMap = None,
     partitions: options.Partitions = None,
@@ -98,7 +99,7 @@ def commit_group(
     kafka = options.KafkaOptions(bootstrap_servers, kafka_config, kafka_property)
     if not kafka.given:
         raise UsageError("commit-group needs a broker: add --bootstrap-servers HOST:PORT")
-    request = Request(chk, source, kafka, source_group, policies, plan, plan_out, group)
+    request = Request(chk, source, cluster, kafka, source_group, policies, plan, plan_out, group)
     move = decide(request)
     if plan_out is not None:
         return

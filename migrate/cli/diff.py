@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from decoder import read_checkpoint
-from migrate.choose import choose_sources
+from migrate.choose import choose_cluster, choose_sources
 from migrate.cli import options
 from migrate.cli.errors import Exit, Refused, UsageError
 from migrate.cli.streams import emit, say
@@ -65,6 +65,7 @@ def diff(
         bool, typer.Option("--exit-code", help="Exit with 1 when the sides differ.")
     ] = False,
     source: options.SourceName = None,
+    cluster: options.Cluster = None,
     bootstrap_servers: options.BootstrapServers = None,
     kafka_config: options.KafkaConfigFile = None,
     kafka_property: options.KafkaProperties = None,
@@ -75,7 +76,7 @@ def diff(
     from migrate.report.text import visible
 
     ask = _asker(options.KafkaOptions(bootstrap_servers, kafka_config, kafka_property))
-    sides = load_sides(parse_side(left), parse_side(right), ask, source)
+    sides = load_sides(parse_side(left), parse_side(right), ask, source, cluster)
     for warning in sides.warnings:
         say(f"warning: {visible(warning)}")
     found = compare(sides.left, sides.right, sides.logs)
@@ -120,6 +121,7 @@ def verify(
     ],
     target: Annotated[str, typer.Argument(metavar="TARGET", help="spark:DIR or group:NAME.")],
     source: options.SourceName = None,
+    cluster: options.Cluster = None,
     bootstrap_servers: options.BootstrapServers = None,
     kafka_config: options.KafkaConfigFile = None,
     kafka_property: options.KafkaProperties = None,
@@ -131,20 +133,20 @@ def verify(
     from migrate.report.text import verification_table
 
     ask = _asker(options.KafkaOptions(bootstrap_servers, kafka_config, kafka_property))
-    expected, new_at_earliest = _expected(moved, source)
+    expected, new_at_earliest = _expected(moved, source, cluster)
     verification = _verify(target, expected, ask, new_at_earliest)
     emit(verification_table(verification, sys.stdout), end="")
     if not verification.verified:
         raise typer.Exit(Exit.NOT_VERIFIED)
 
 
-def _expected(moved: str, source: str | None) -> tuple[PositionSet, bool]:
+def _expected(moved: str, source: str | None, cluster: str | None) -> tuple[PositionSet, bool]:
     """Where the target should have started; whether what is new since is to start at earliest."""
     if moved.startswith(_PLAN):
         plan = read_plan(Path(moved.removeprefix(_PLAN)))
         return PositionSet(moved, plan.next_offsets), False
     extraction = extract(read_checkpoint(moved))
-    chosen = choose_sources(extraction, source)
+    chosen = choose_cluster(choose_sources(extraction, source), cluster)
     at_earliest = all(source.initial_discovery_finished for source in chosen)
     return source_positions(moved, chosen), at_earliest
 

@@ -53,6 +53,15 @@ SourceName = Annotated[
         show_default=False,
     ),
 ]
+Cluster = Annotated[
+    str | None,
+    typer.Option(
+        "--cluster",
+        metavar="ID",
+        help="The Kafka cluster to move, by the id that a DynamicKafkaSource knows it by.",
+        show_default=False,
+    ),
+]
 SourceGroup = Annotated[
     str | None,
     typer.Option(
@@ -79,7 +88,8 @@ KafkaConfigFile = Annotated[
     typer.Option(
         "--kafka-config",
         metavar="FILE",
-        help="Properties of librdkafka, or of a Java client.",
+        help="Properties of librdkafka, or of a Java client, in Java's syntax: a backslash is "
+        "written twice.",
         show_default=False,
         rich_help_panel=_KAFKA,
     ),

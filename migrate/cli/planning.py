@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from decoder import read_checkpoint
-from migrate.choose import choose_sources
+from migrate.choose import choose_cluster, choose_sources
 from migrate.cli.errors import Refused, UsageError
 from migrate.cli.options import KafkaOptions
 from migrate.cli.streams import say
@@ -43,6 +43,7 @@ class Request:
 
     chk: str | None
     source: str | None
+    cluster: str | None
     kafka: KafkaOptions
     source_group: str | None
     policies: Policies
@@ -64,7 +65,7 @@ def decide(request: Request) -> Move:
     if request.chk is None:
         raise UsageError("name a checkpoint (CHK), or a saved plan with --plan")
     extraction = extract(read_checkpoint(request.chk))
-    chosen = choose_sources(extraction, request.source)
+    chosen = choose_cluster(choose_sources(extraction, request.source), request.cluster)
     snapshot = None
     if request.kafka.given:
         topics = topics_to_ask(chosen, request.policies)

@@ -37,6 +37,7 @@ def to_spark(
         ),
     ] = None,
     source: options.SourceName = None,
+    cluster: options.Cluster = None,
     source_group: options.SourceGroup = None,
     topic_map: options.TopicMap = None,
     partitions: options.Partitions = None,
@@ -76,7 +77,7 @@ def to_spark(
         checkpoint_dir = _local(checkpoint_dir)
         _check_free(checkpoint_dir)
     kafka = options.KafkaOptions(bootstrap_servers, kafka_config, kafka_property)
-    move = decide(Request(chk, source, kafka, source_group, policies, plan, plan_out))
+    move = decide(Request(chk, source, cluster, kafka, source_group, policies, plan, plan_out))
     if plan_out is not None:
         return
     if checkpoint_dir is not None:

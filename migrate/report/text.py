@@ -73,12 +73,15 @@ def _print_inspection(report: InspectReport, console: Console) -> None:
 
 
 def _source(source: SourceReport) -> Group:
-    table = Table("topic", "partition", "state", box=None)
+    clusters = any(position.cluster is not None for position in source.positions)
+    table = Table(*(["cluster"] if clusters else []), "topic", box=None)
+    table.add_column("partition", justify="right")
+    table.add_column("state")
     for column in ("next offset", "stopping offset", "subtask"):
         table.add_column(column, justify="right")
-    table.columns[1].justify = "right"
     for position in source.positions:
         table.add_row(
+            *([Text(visible(position.cluster or ""))] if clusters else []),
             Text(position.topic),
             str(position.partition),
             position.state.value,

@@ -16,13 +16,14 @@ import json
 import shutil
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from hashlib import sha256
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from tests.support.flink import RELEASES, golden_jobs
+from tests.support.flink import DYNAMIC_VERSIONS, RELEASES, golden_jobs
 from tests.support.kafka import Broker
 
 GOLDEN = Path(__file__).parent
@@ -131,6 +132,20 @@ def keyed(dump: Dump) -> None:
     require(sum(operator["keyed_state_bytes"] for operator in dump["operators"]) > 0, "keyed state")
 
 
+def two_clusters(dump: Dump) -> None:
+    (source,) = [operator for operator in dump["operators"] if "dynamic" in operator]
+    found = {
+        (split["cluster"], split["topic"], split["partition"]): split["starting_offset"]
+        for split in source["dynamic"]["reader_splits"]
+    }
+    require(found["east", "orders", 0] == 12, "orders-0 of east is fully read")
+    require(12 < found["east", "orders", 1] < 80, "orders-1 of east is partly read")
+    require(30 < found["west", "orders", 1] < 100, "orders-1 of west is partly read")
+    require(found["east", "orders", 1] != found["west", "orders", 1], "two positions of orders-1")
+    require(found["east", "orders", 2] == EARLIEST, "orders-2 of east is still at its marker")
+    require(("west", "orders", 2) not in found, "west has no orders-2")
+
+
 def no_kafka(dump: Dump) -> None:
     require(not kafka_operators(dump), "no KafkaSource")
     sources = [op for op in dump["operators"] if op["coordinator_state_bytes"] is not None]
@@ -160,6 +175,7 @@ class Scenario:
     check: Check
     versions: tuple[str, ...] = tuple(RELEASES)
     jar_set: str | None = None
+    two_clusters: bool = False
 
 
 SCENARIOS = (
@@ -251,6 +267,14 @@ SCENARIOS = (
         "been read yet",
         markers,
     ),
+    Scenario(
+        "dynamic",
+        "DynamicKafkaSource: two streams on two clusters, whose topics have the same names; with "
+        "connector 5.0, one of the clusters has a starting offsets initializer of its own",
+        two_clusters,
+        versions=DYNAMIC_VERSIONS,
+        two_clusters=True,
+    ),
 )
 
 
@@ -268,6 +292,17 @@ def lay_out_topics(broker: Broker) -> None:
             broker.produce(topic, partition, (f"{topic}-{partition}-{n}" for n in range(count)))
     broker.delete_records("payments", 0, before=10)
     broker.commit("golden-committed", {("orders", 0): 4, ("orders", 1): 40, ("idle", 0): 5})
+
+
+def lay_out_second_cluster(broker: Broker) -> None:
+    """Topics of the same names with other records, whose values say which cluster they are of."""
+    counts = {"orders": {0: 20, 1: 100}, "payments": {0: 30}}
+    for topic, partitions in counts.items():
+        broker.create_topic(topic, len(partitions))
+        for partition, count in partitions.items():
+            values = (f"west-{topic}-{partition}-{n}" for n in range(count))
+            broker.produce(topic, partition, values)
+    broker.delete_records("orders", 1, before=30)
 
 
 def lay_out_files() -> None:
@@ -307,17 +342,24 @@ def adopt(version: str, scenario: Scenario, told: dict[str, Any]) -> dict[str, A
         "path": f"{name}/{Path(told['checkpoint']).relative_to(source_root)}",
         "written_at": told["checkpoint"],
         "kafka_sources": told["kafka_sources"],
+        **({"dynamic_sources": told["dynamic_sources"]} if told["dynamic_sources"] else {}),
         "files": files,
         "expected": told["dump"],
     }
 
 
 def generate(version: str, scenarios: list[Scenario]) -> None:
-    """Run scenarios of one Flink version on a fresh broker; adopt each as soon as it is done."""
+    """Run scenarios of one Flink version on fresh brokers; adopt each as soon as it is done."""
     root = CHECKPOINTS / version
     shutil.rmtree(root, ignore_errors=True)
-    with Broker() as broker:
+    with ExitStack() as brokers:
+        broker = brokers.enter_context(Broker())
         lay_out_topics(broker)
+        second_servers = ""
+        if any(scenario.two_clusters for scenario in scenarios):
+            second = brokers.enter_context(Broker())
+            lay_out_second_cluster(second)
+            second_servers = second.bootstrap_servers
         watermarks = {
             topic: {
                 str(partition): list(ends) for partition, ends in broker.watermarks(topic).items()
@@ -329,6 +371,7 @@ def generate(version: str, scenarios: list[Scenario]) -> None:
             for told in golden_jobs(
                 version=version,
                 bootstrap_servers=broker.bootstrap_servers,
+                second_servers=second_servers,
                 checkpoint_root=root,
                 input_dir=INPUT,
                 scenarios=by_name,

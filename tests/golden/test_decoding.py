@@ -7,13 +7,15 @@ OperatorStateBackend and the connector's own serializers (``make golden``).
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from decoder import Checkpoint, read_checkpoint
-from decoder.kafka.source import KafkaSource, UnknownSource
+from decoder.kafka.enumerator import EnumeratorState
+from decoder.kafka.source import DynamicKafkaSource, KafkaSource, ReaderSplit, UnknownSource
 from migrate.choose import choose_sources
 from migrate.extract import extract
 from migrate.positions import Marker, PositionState
@@ -78,7 +80,7 @@ def test_the_operators_are_those_that_flink_reads(
         {
             key: sorted(value) if key == "state_names" else value
             for key, value in operator.items()
-            if key not in ("reader_splits", "enumerator")
+            if key not in ("reader_splits", "enumerator", "dynamic")
         }
         for operator in sorted(expected["operators"], key=lambda o: o["operator_id"])
     ]
@@ -97,15 +99,14 @@ def test_the_type_is_the_one_that_flink_deserializes(
     assert checkpoint.type.stop.value == names.get(expected["name"], "none")
 
 
-def test_the_kafka_sources_are_recognised_and_no_other(
+def test_the_kafka_sources_are_recognised_as_what_they_are_and_no_other(
     entry: dict[str, Any], checkpoint: Checkpoint
 ) -> None:
-    recognised = {
-        operator_id
-        for operator_id, source in checkpoint.sources.items()
-        if isinstance(source, KafkaSource)
-    }
-    assert recognised == _with_state(entry)
+    def recognised(kind: type) -> set[str]:
+        return {name for name, source in checkpoint.sources.items() if isinstance(source, kind)}
+
+    assert recognised(KafkaSource) == _with_state(entry)
+    assert recognised(DynamicKafkaSource) == set(entry.get("dynamic_sources", ()))
     for source in checkpoint.sources.values():
         if isinstance(source, UnknownSource):
             assert not source.partly_kafka
@@ -119,50 +120,89 @@ def test_splits_and_enumerators_are_those_that_the_connector_deserializes(
             continue
         source = checkpoint.sources[operator["operator_id"]]
         assert isinstance(source, KafkaSource)
-        assert sorted(
-            (
-                held.subtask,
-                held.split.topic,
-                held.split.partition,
-                held.split.starting_offset,
-                held.split.stopping_offset,
-            )
-            for held in source.reader_splits
-        ) == sorted(
-            (
-                held["subtask"],
-                held["topic"],
-                held["partition"],
-                held["starting_offset"],
-                _stop(held["stopping_offset"]),
-            )
-            for held in operator["reader_splits"]
-        )
+        _check_readers(source.reader_splits, operator["reader_splits"])
         assert source.enumerator is not None
-        enumerator = operator["enumerator"]
-        assert source.enumerator.version == enumerator["serializer_version"]
-        told = source.enumerator.initial_discovery_finished
-        assert told == (enumerator["initial_discovery_finished"] if told is not None else None)
-        assert (told is None) == (enumerator["serializer_version"] == 1)
-        assert sorted(
-            (
-                known.topic,
-                known.partition,
-                known.status.name,
-                known.split.starting_offset if known.split is not None else None,
-                known.split.stopping_offset if known.split is not None else None,
-            )
-            for known in source.enumerator.entries
-        ) == sorted(
-            (
-                known["topic"],
-                known["partition"],
-                known["status"] or "ASSIGNED",
-                known["starting_offset"],
-                _stop(known["stopping_offset"]),
-            )
-            for known in enumerator["splits"]
+        assert source.enumerator.version == operator["enumerator"]["serializer_version"]
+        _check_enumerator(source.enumerator, operator["enumerator"])
+
+
+@pytest.mark.parametrize(
+    "dynamic", [e for e in ENTRIES if "dynamic_sources" in e], ids=lambda e: e["name"]
+)
+def test_a_dynamic_sources_state_is_what_the_connector_deserializes(
+    dynamic: dict[str, Any],
+) -> None:
+    (operator_id,) = dynamic["dynamic_sources"]
+    source = read_checkpoint(GOLDEN / dynamic["path"]).sources[operator_id]
+    assert isinstance(source, DynamicKafkaSource)
+    (expected,) = [o["dynamic"] for o in dynamic["expected"]["operators"] if "dynamic" in o]
+    enumerator = expected["enumerator"]
+    assert source.clusters.keys() == enumerator["clusters"].keys()
+    for cluster, state in source.clusters.items():
+        held = [split for split in expected["reader_splits"] if split["cluster"] == cluster]
+        assert held
+        _check_readers(state.reader_splits, held)
+        assert state.enumerator is not None
+        _check_enumerator(state.enumerator, enumerator["clusters"][cluster])
+    assert source.enumerator is not None
+    assert source.enumerator.version == enumerator["serializer_version"]
+    assert {
+        stream: {
+            cluster: {
+                "topics": sorted(on_cluster.topics),
+                "bootstrap_servers": on_cluster.bootstrap_servers,
+            }
+            for cluster, on_cluster in clusters.items()
+        }
+        for stream, clusters in source.enumerator.streams.items()
+    } == enumerator["streams"]
+
+
+def _check_readers(held: Sequence[ReaderSplit], expected: list[dict[str, Any]]) -> None:
+    assert sorted(
+        (
+            reader.subtask,
+            reader.split.topic,
+            reader.split.partition,
+            reader.split.starting_offset,
+            reader.split.stopping_offset,
         )
+        for reader in held
+    ) == sorted(
+        (
+            reader["subtask"],
+            reader["topic"],
+            reader["partition"],
+            reader["starting_offset"],
+            _stop(reader["stopping_offset"]),
+        )
+        for reader in expected
+    )
+
+
+def _check_enumerator(enumerator: EnumeratorState, expected: dict[str, Any]) -> None:
+    told = enumerator.initial_discovery_finished
+    assert told == (expected["initial_discovery_finished"] if told is not None else None)
+    assert (told is None) == (enumerator.version == 1)
+    assert sorted(
+        (
+            known.topic,
+            known.partition,
+            known.status.name,
+            known.split.starting_offset if known.split is not None else None,
+            known.split.stopping_offset if known.split is not None else None,
+        )
+        for known in enumerator.entries
+    ) == sorted(
+        (
+            known["topic"],
+            known["partition"],
+            known["status"] or "ASSIGNED",
+            known["starting_offset"],
+            _stop(known["stopping_offset"]),
+        )
+        for known in expected["splits"]
+    )
 
 
 def _stop(stored: int | None) -> int | None:
@@ -173,18 +213,31 @@ def test_positions_are_what_the_readers_hold(entry: dict[str, Any], checkpoint: 
     """Each split that Flink's classes found in a reader is a position with the same start."""
     sources = {source.operator_id: source for source in extract(checkpoint).sources}
     for operator in entry["expected"]["operators"]:
-        if operator["operator_id"] not in _with_state(entry):
+        if operator["operator_id"] in _with_state(entry):
+            listed = {None: operator["enumerator"]}
+            held = operator["reader_splits"]
+        elif "dynamic" in operator:
+            listed = operator["dynamic"]["enumerator"]["clusters"]
+            held = operator["dynamic"]["reader_splits"]
+        else:
             continue
-        positions = {p.topic_partition: p for p in sources[operator["operator_id"]].positions}
-        held = {(split["topic"], split["partition"]) for split in operator["reader_splits"]}
-        known = {(split["topic"], split["partition"]) for split in operator["enumerator"]["splits"]}
-        assert positions.keys() == held | known
-        for split in operator["reader_splits"]:
-            position = positions[split["topic"], split["partition"]]
+        found = sources[operator["operator_id"]].positions
+        positions = {(p.cluster, p.topic, p.partition): p for p in found}
+        # None, a KafkaSource's cluster, is never beside another.
+        assert list(positions) == sorted(positions)
+        known = {
+            (cluster, split["topic"], split["partition"])
+            for cluster, enumerator in listed.items()
+            for split in enumerator["splits"]
+        }
+        by_reader = {(s.get("cluster"), s["topic"], s["partition"]): s for s in held}
+        assert positions.keys() == by_reader.keys() | known
+        for place, split in by_reader.items():
+            position = positions[place]
             start = split["starting_offset"]
             assert position.start == (start if start >= 0 else _MARKERS[start])
             assert position.subtask == split["subtask"]
-        for missing in known - held:
+        for missing in known - by_reader.keys():
             assert positions[missing].state in (
                 PositionState.FINISHED,
                 PositionState.UNASSIGNED,

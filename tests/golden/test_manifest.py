@@ -79,7 +79,8 @@ def test_flink_reads_in_them_what_the_manifest_says(version: str) -> None:
         if entry["flink"] == RELEASES[version][0] and not needs_its_place(entry)
     ]
     checkpoints = {GOLDEN / entry["path"]: entry["kafka_sources"] for entry in entries}
-    dumps = dump_states(version, checkpoints)
+    dynamic = {GOLDEN / entry["path"]: entry.get("dynamic_sources", ()) for entry in entries}
+    dumps = dump_states(version, checkpoints, dynamic)
     assert dumps == [entry["expected"] for entry in entries]
 
 

@@ -1,7 +1,8 @@
 """Runs our small Flink jobs on a real local mini-cluster, and asks Flink what a checkpoint holds.
 
 The jobs are in `java/flink`; the same sources compile against every Flink version, but for one
-class per version that hides what their classes name differently.
+class per version that hides what their classes name differently, and for what needs a connector
+that has DynamicKafkaSource.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from tests.support.jars import classpath
@@ -28,6 +30,9 @@ RELEASES = {
     "2.2": ("2.2.0", "5.0.0-2.2"),
 }
 
+# The connector of 1.15 has no DynamicKafkaSource.
+DYNAMIC_VERSIONS = ("1.20", "2.2")
+
 
 @dataclass(frozen=True, slots=True)
 class MissionRun:
@@ -41,7 +46,10 @@ def java_classpath(version: str, jar_set: str | None = None) -> list[Path]:
     """The compiled jobs and the jars of a Flink version; `jar_set` where it is not the usual."""
     jars = classpath(jar_set or f"flink-{version}")
     shim = _JAVA / f"v{version.replace('.', '_')}"
-    sources = [*_JAVA.glob("*.java"), *shim.glob("*.java")]
+    folders = [_JAVA, shim]
+    if version in DYNAMIC_VERSIONS:
+        folders.append(_JAVA / "dynamic")
+    sources = [file for folder in folders for file in folder.glob("*.java")]
     return [compile_java(sources, jars), *jars]
 
 
@@ -96,6 +104,7 @@ def golden_jobs(
     *,
     version: str,
     bootstrap_servers: str,
+    second_servers: str,
     checkpoint_root: Path,
     input_dir: Path,
     scenarios: Iterable[str],
@@ -103,10 +112,17 @@ def golden_jobs(
 ) -> Iterator[dict[str, Any]]:
     """Run scenarios of GoldenJobs in one JVM; what it told of each, as soon as it is done.
 
-    Keys: `scenario`, `checkpoint` (its directory), `kafka_sources` (operator ids), `dump` (see
-    `dump_states`).
+    `second_servers` are those of another cluster, or empty where no scenario reads two. Keys:
+    `scenario`, `checkpoint` (its directory), `kafka_sources` and `dynamic_sources` (operator ids),
+    `dump` (see `dump_states`).
     """
-    arguments = [bootstrap_servers, str(checkpoint_root), str(input_dir), *scenarios]
+    arguments = [
+        bootstrap_servers,
+        second_servers,
+        str(checkpoint_root),
+        str(input_dir),
+        *scenarios,
+    ]
     command = java_command(
         "testjobs.GoldenJobs", java_classpath(version, jar_set), arguments, _HEAP
     )
@@ -124,13 +140,21 @@ def golden_jobs(
             process.wait()
 
 
-def dump_states(version: str, checkpoints: Mapping[Path, Sequence[str]]) -> list[dict[str, Any]]:
-    """What Flink itself reads in checkpoints: checkpoint directory -> ids of its KafkaSources.
+def dump_states(
+    version: str,
+    checkpoints: Mapping[Path, Sequence[str]],
+    dynamic_sources: Mapping[Path, Sequence[str]] = MappingProxyType({}),
+) -> list[dict[str, Any]]:
+    """What Flink itself reads in checkpoints: checkpoint directory -> ids of its KafkaSources, and
+    the same of the DynamicKafkaSources of those that have some.
 
     One JSON object per checkpoint, as StateDump writes it: ids, sizes, state names, and of each
-    KafkaSource its reader splits and its enumerator, with the numbers as they are stored.
+    Kafka source its reader splits and its enumerator, with the numbers as they are stored.
     """
-    arguments = [f"{path.absolute()}={','.join(ids)}" for path, ids in checkpoints.items()]
+    arguments = [
+        f"{path.absolute()}={','.join(ids)}/{','.join(dynamic_sources.get(path, ()))}"
+        for path, ids in checkpoints.items()
+    ]
     printed = run_java("testjobs.StateDump", java_classpath(version), arguments, _HEAP)
     dumps: list[dict[str, Any]] = json.loads(printed)
     return dumps

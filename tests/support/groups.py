@@ -1,16 +1,17 @@
-"""Members of consumer groups, and what a group of a test is to look like before and after."""
+"""Consumers of groups: such as only join one, and such as go on reading where it is."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
-from confluent_kafka import Consumer
+from confluent_kafka import Consumer, KafkaError, KafkaException
 
-from tests.support.kafka import Broker
+from tests.support.kafka import Broker, Record
 
 _JOIN_SECONDS = 30
+_READ_SECONDS = 60
 
 # The group protocols of Kafka 4: the clients' own (classic) and the brokers' (KIP-848).
 PROTOCOLS = ("classic", "consumer")
@@ -39,3 +40,43 @@ def member(broker: Broker, group: str, topic: str, protocol: str = "classic") ->
         yield consumer
     finally:
         consumer.close()
+
+
+def read_on(broker: Broker, group: str, topics: Iterable[str], protocol: str) -> list[Record]:
+    """What a consumer that goes on in the group reads, up to the end of every partition.
+
+    It commits where it has come to. A partition for which the group has no offset is an error.
+    """
+    todo = {(topic, partition) for topic in topics for partition in broker.partitions(topic)}
+    consumer = Consumer(
+        {
+            "bootstrap.servers": broker.bootstrap_servers,
+            "group.id": group,
+            "group.protocol": protocol,
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            "auto.offset.reset": "error",
+        }
+    )
+    records: list[Record] = []
+    try:
+        consumer.subscribe(sorted({topic for topic, _ in todo}))
+        deadline = time.monotonic() + _READ_SECONDS
+        while todo:
+            assert time.monotonic() < deadline, f"{sorted(todo)} not read after {_READ_SECONDS} s"
+            message = consumer.poll(1)
+            if message is None:
+                continue
+            error = message.error()
+            topic, partition, offset = message.topic(), message.partition(), message.offset()
+            if error is not None and error.code() != KafkaError._PARTITION_EOF:
+                raise KafkaException(error)
+            assert topic is not None and partition is not None and offset is not None
+            if error is not None:
+                todo.discard((topic, partition))
+            else:
+                records.append((topic, partition, offset, (message.value() or b"").decode()))
+        consumer.commit(asynchronous=False)
+    finally:
+        consumer.close()
+    return sorted(records)

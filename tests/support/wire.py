@@ -210,6 +210,10 @@ class WiredBroker(Broker):
         with properties.open("a") as file:
             file.write(f"advertised.listeners={advertised}\n")
 
+    def __enter__(self) -> WiredBroker:
+        super().__enter__()
+        return self
+
     def kill(self) -> None:
         """SIGKILL, as a machine that loses its power."""
         assert isinstance(self._node, _ProcessNode)

@@ -28,6 +28,7 @@ from migrate.sides import BadSide, load_sides, parse_side
 from migrate.snapshot import ClusterSnapshot, Committed, GroupView, LogRange
 from migrate.spark_progress import committed_positions, starting_positions
 from migrate.verify import Outcome, verify_group, verify_query
+from tests.golden.test_decoding import golden
 from tests.support.checkpoints import (
     OPERATOR_ID,
     SourceState,
@@ -667,3 +668,23 @@ def test_the_page_is_ascii_whatever_the_terminal_speaks(tmp_path: Path) -> None:
     assert page.isascii()
     assert "gr&#246;&#223;e.json" in page
     assert "t&#233;&#20013;&lt;" in page
+
+
+def test_one_cluster_of_a_dynamic_source_is_compared() -> None:
+    checkpoint = golden("2.2/dynamic")
+    both = migrate("diff", checkpoint, checkpoint)
+    assert (both.code, both.stdout) == (4, "")
+    assert "--cluster" in both.stderr
+    east = migrate("diff", checkpoint, checkpoint, "--cluster", "east", "--format", "csv")
+    west = migrate("diff", checkpoint, checkpoint, "--cluster", "west", "--format", "csv")
+    assert (east.code, west.code) == (0, 0)
+    assert east.stdout.splitlines()[0] == west.stdout.splitlines()[0]
+    assert east.stdout != west.stdout
+
+
+def test_inspect_shows_people_which_cluster_a_position_is_of() -> None:
+    shown = migrate("inspect", golden("2.2/dynamic")).stdout
+    assert {line.split()[0] for line in shown.splitlines() if "next" in line.split()} >= {
+        "east",
+        "west",
+    }

@@ -2,13 +2,15 @@
 
 The layouts are those of the connector's `KafkaPartitionSplitSerializer` and
 `KafkaSourceEnumStateSerializer` (1.15.4, 3.4.0-1.20, 5.0.0-2.2), and of Flink's
-`SourceCoordinator`, `SimpleVersionedSerialization` and `SerdeUtils`.
+`SourceCoordinator`, `SimpleVersionedSerialization` and `SerdeUtils`. Those of DynamicKafkaSource
+are of `DynamicKafkaSourceSplitSerializer` and `DynamicKafkaSourceEnumStateSerializer` (the later
+two of these connectors).
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tests.support.encoder.data_output import DataOutput
@@ -28,6 +30,7 @@ ASSIGNED = 0
 UNASSIGNED = 1
 
 _SPLIT_SERIALIZER_VERSION = 0
+_DYNAMIC_SPLIT_SERIALIZER_VERSION = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +50,16 @@ class EnumeratorSplit:
     split: KafkaSplit
     status: int = ASSIGNED
     subtask: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class StreamCluster:
+    """What a stream is on one cluster; initializers are serialized Java objects, or None."""
+
+    topics: Sequence[str]
+    bootstrap_servers: str
+    starting_initializer: bytes | None = None
+    stopping_initializer: bytes | None = None
 
 
 def encode_split(topic: str, partition: int, start: int, stop: int = NO_STOPPING_OFFSET) -> bytes:
@@ -97,6 +110,59 @@ def encode_enumerator(
         case _:
             raise ValueError(f"no enumerator state of version {version}")
     return out.to_bytes()
+
+
+def encode_dynamic_split(cluster: str, split: KafkaSplit) -> bytes:
+    """`DynamicKafkaSourceSplitSerializer` version 1: the inner split has no length."""
+    out = DataOutput()
+    out.utf(cluster)
+    out.i32(_SPLIT_SERIALIZER_VERSION)
+    out.raw(_encode(split))
+    return out.to_bytes()
+
+
+def encode_dynamic_reader_element(cluster: str, split: KafkaSplit) -> bytes:
+    """One element of a DynamicKafkaSource's SourceReaderState."""
+    return encode_reader_element(
+        encode_dynamic_split(cluster, split), _DYNAMIC_SPLIT_SERIALIZER_VERSION
+    )
+
+
+def encode_dynamic_enumerator(
+    version: int,
+    streams: Mapping[str, Mapping[str, StreamCluster]],
+    cluster_version: int,
+    clusters: Mapping[str, bytes],
+) -> bytes:
+    """`DynamicKafkaSourceEnumStateSerializer` versions 1 and 2.
+
+    `streams` are by stream id and cluster id; `clusters` is what `encode_enumerator` wrote, by
+    cluster id, and `cluster_version` its version. Version 1 has no room for initializers.
+    """
+    out = DataOutput()
+    out.i32(len(streams))
+    for stream_id, stream in streams.items():
+        out.utf(stream_id)
+        out.i32(len(stream))
+        for cluster, metadata in stream.items():
+            out.utf(cluster)
+            out.counted(metadata.topics, out.utf)
+            out.utf(metadata.bootstrap_servers)
+            if version >= 2:
+                _write_initializer(out, metadata.starting_initializer)
+                _write_initializer(out, metadata.stopping_initializer)
+    out.i32(cluster_version)
+    out.i32(len(clusters))
+    for cluster, enumerator in clusters.items():
+        out.utf(cluster)
+        out.sized(enumerator)
+    return out.to_bytes()
+
+
+def _write_initializer(out: DataOutput, initializer: bytes | None) -> None:
+    out.boolean(initializer is not None)
+    if initializer is not None:
+        out.sized(initializer)
 
 
 def encode_coordinator(

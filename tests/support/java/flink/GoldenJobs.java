@@ -37,9 +37,10 @@ import org.apache.kafka.common.TopicPartition;
  * The jobs whose checkpoints are the golden files: one scenario after the other, on the topics and
  * files that {@code tests/golden/generate.py} has laid out.
  *
- * <p>Arguments: bootstrap servers, checkpoint root, input directory, scenarios. Prints one line of
- * JSON per scenario: the checkpoint's path, the operator ids of its KafkaSources, what {@link
- * StateDump} says of it.
+ * <p>Arguments: bootstrap servers, those of a second cluster (empty without one), checkpoint root,
+ * input directory, scenarios. Prints one line of JSON per scenario: the checkpoint's path, the
+ * operator ids of its KafkaSources and of its DynamicKafkaSources, what {@link StateDump} says of
+ * it.
  */
 public final class GoldenJobs {
     private enum Finish {
@@ -70,19 +71,24 @@ public final class GoldenJobs {
     /** The names of KafkaSources begin so; nothing else's does. */
     private static final String KAFKA = "Kafka ";
 
+    /** The names of DynamicKafkaSources begin so; nothing else's does. */
+    private static final String DYNAMIC = "Dynamic Kafka ";
+
     private final String bootstrapServers;
+    private final String secondServers;
     private final Path root;
     private final Path input;
 
-    private GoldenJobs(String bootstrapServers, Path root, Path input) {
+    private GoldenJobs(String bootstrapServers, String secondServers, Path root, Path input) {
         this.bootstrapServers = bootstrapServers;
+        this.secondServers = secondServers;
         this.root = root;
         this.input = input;
     }
 
     public static void main(String[] args) throws Exception {
-        GoldenJobs jobs = new GoldenJobs(args[0], Path.of(args[1]), Path.of(args[2]));
-        for (String name : List.of(args).subList(3, args.length)) {
+        GoldenJobs jobs = new GoldenJobs(args[0], args[1], Path.of(args[2]), Path.of(args[3]));
+        for (String name : List.of(args).subList(4, args.length)) {
             System.out.println(new ObjectMapper().writeValueAsString(jobs.run(name)));
         }
     }
@@ -91,7 +97,8 @@ public final class GoldenJobs {
         Scenario scenario = scenario(name);
         Path directory = root.resolve(name);
         Progress.require(scenario.required());
-        List<String> kafkaSources = kafkaSources(environment(scenario, directory));
+        List<String> kafkaSources = sources(KAFKA, environment(scenario, directory));
+        List<String> dynamicSources = sources(DYNAMIC, environment(scenario, directory));
         JobClient job = environment(scenario, directory).executeAsync(name);
         LocalFlink.awaitProgress(job);
         Path checkpoint =
@@ -109,7 +116,11 @@ public final class GoldenJobs {
         told.put("scenario", name);
         told.put("checkpoint", checkpoint.toString());
         told.put("kafka_sources", kafkaSources);
-        told.put("dump", StateDump.dump(checkpoint, Set.copyOf(kafkaSources)));
+        told.put("dynamic_sources", dynamicSources);
+        told.put(
+                "dump",
+                StateDump.dump(
+                        checkpoint, Set.copyOf(kafkaSources), Set.copyOf(dynamicSources)));
         return told;
     }
 
@@ -123,10 +134,10 @@ public final class GoldenJobs {
     }
 
     /** A source heads its chain, so its operator id is that of the vertex. */
-    private static List<String> kafkaSources(StreamExecutionEnvironment env) {
+    private static List<String> sources(String prefix, StreamExecutionEnvironment env) {
         List<String> ids = new ArrayList<>();
         for (JobVertex vertex : env.getStreamGraph().getJobGraph().getVertices()) {
-            if (vertex.getName().startsWith("Source: " + KAFKA)) {
+            if (vertex.getName().startsWith("Source: " + prefix)) {
                 ids.add(vertex.getID().toHexString());
             }
         }
@@ -188,6 +199,17 @@ public final class GoldenJobs {
                     Map.of(),
                     this::otherKinds,
                     Map.of("numbers", 10, "files", 10, "hybrid", 20),
+                    Finish.CANCEL_RETAINING_CHECKPOINT);
+            case "dynamic" -> new Scenario(
+                    2,
+                    Map.of(),
+                    this::dynamic,
+                    Map.of(
+                            "east/orders:0", 12,
+                            "east/orders:1", 14,
+                            "east/payments:0", 8,
+                            "west/orders:0", 20,
+                            "west/orders:1", 10),
                     Finish.CANCEL_RETAINING_CHECKPOINT);
             case "rocksdb-incremental" -> new Scenario(
                     2,
@@ -294,6 +316,20 @@ public final class GoldenJobs {
         other(env, hybrid, Types.STRING, "hybrid");
         Versioned.dataGenerator()
                 .ifPresent(generator -> other(env, generator, Types.STRING, "generator"));
+    }
+
+    /** One source, two clusters with topics of the same names; values tell a record's cluster. */
+    private void dynamic(StreamExecutionEnvironment env) {
+        DataStream<String> lines =
+                env.fromSource(
+                                Versioned.dynamicSource(
+                                        bootstrapServers, secondServers, "orders", "payments"),
+                                WatermarkStrategy.noWatermarks(),
+                                DYNAMIC + "orders, payments",
+                                Types.STRING)
+                        .uid("orders-and-payments-of-two-clusters");
+        count(lines.filter(line -> !line.contains(",west-")), "east/");
+        count(lines.filter(line -> line.contains(",west-")), "west/");
     }
 
     /** Markers stay where no record has been read. */

@@ -1,6 +1,7 @@
 package testjobs;
 
 import java.nio.charset.StandardCharsets;
+import java.util.Map;
 import org.apache.flink.api.common.typeinfo.TypeInformation;
 import org.apache.flink.api.common.typeinfo.Types;
 import org.apache.flink.connector.kafka.source.KafkaSource;
@@ -13,19 +14,30 @@ import org.apache.kafka.clients.consumer.ConsumerRecord;
 final class KafkaLines implements KafkaRecordDeserializationSchema<String> {
     private static final long serialVersionUID = 1L;
 
+    /** One small batch per fetch, so that a source reads its partitions in step. */
+    static final Map<String, String> IN_STEP =
+            Map.of(
+                    "max.partition.fetch.bytes", "1",
+                    "fetch.max.bytes", "1",
+                    "partition.discovery.interval.ms", "500");
+
     private KafkaLines() {}
 
-    /** A source that takes one small batch per fetch, so that it reads its partitions in step. */
+    static KafkaRecordDeserializationSchema<String> deserializer() {
+        return new KafkaLines();
+    }
+
+    /** A source that reads its partitions in step. */
     static KafkaSourceBuilder<String> source(
             String bootstrapServers, String group, String... topics) {
-        return KafkaSource.<String>builder()
-                .setBootstrapServers(bootstrapServers)
-                .setGroupId(group)
-                .setTopics(topics)
-                .setDeserializer(new KafkaLines())
-                .setProperty("max.partition.fetch.bytes", "1")
-                .setProperty("fetch.max.bytes", "1")
-                .setProperty("partition.discovery.interval.ms", "500");
+        KafkaSourceBuilder<String> builder =
+                KafkaSource.<String>builder()
+                        .setBootstrapServers(bootstrapServers)
+                        .setGroupId(group)
+                        .setTopics(topics)
+                        .setDeserializer(deserializer());
+        IN_STEP.forEach(builder::setProperty);
+        return builder;
     }
 
     /** The key by which {@link Progress} counts a line: {@code topic:partition}. */

@@ -21,6 +21,7 @@ import org.apache.flink.connector.kafka.source.enumerator.KafkaSourceEnumStateSe
 import org.apache.flink.connector.kafka.source.split.KafkaPartitionSplit;
 import org.apache.flink.connector.kafka.source.split.KafkaPartitionSplitSerializer;
 import org.apache.flink.core.fs.CloseableRegistry;
+import org.apache.flink.core.io.SimpleVersionedSerializer;
 import org.apache.flink.runtime.checkpoint.CheckpointProperties;
 import org.apache.flink.runtime.checkpoint.Checkpoints;
 import org.apache.flink.runtime.checkpoint.OperatorState;
@@ -39,9 +40,9 @@ import org.apache.flink.streaming.api.operators.util.SimpleVersionedListState;
  * Tells what checkpoints hold, in Flink's own words: read by its loader, restored by its operator
  * state backend, deserialized by the connector's own serializers. All numbers are as stored.
  *
- * <p>Arguments: {@code <checkpoint directory>=<sources>}..., where {@code sources} are the ids of
- * the operators that are KafkaSources (comma-separated): a checkpoint itself does not tell. Prints
- * a JSON array, one element per argument.
+ * <p>Arguments: {@code <checkpoint directory>=<sources>/<dynamic sources>}..., where these are the
+ * ids of the operators that are KafkaSources and DynamicKafkaSources (comma-separated): a checkpoint
+ * itself does not tell. Prints a JSON array, one element per argument.
  */
 public final class StateDump {
     private static final ListStateDescriptor<byte[]> READER_STATE =
@@ -55,12 +56,19 @@ public final class StateDump {
         for (String arg : args) {
             int equals = arg.lastIndexOf('=');
             Path checkpoint = Path.of(arg.substring(0, equals));
-            dumps.add(dump(checkpoint, Set.of(arg.substring(equals + 1).split(","))));
+            String[] sources = arg.substring(equals + 1).split("/", -1);
+            dumps.add(
+                    dump(
+                            checkpoint,
+                            Set.of(sources[0].split(",")),
+                            Set.of(sources[1].split(","))));
         }
         System.out.println(new ObjectMapper().writeValueAsString(dumps));
     }
 
-    static Map<String, Object> dump(Path checkpoint, Set<String> kafkaSources) throws Exception {
+    static Map<String, Object> dump(
+            Path checkpoint, Set<String> kafkaSources, Set<String> dynamicSources)
+            throws Exception {
         Path file = checkpoint.resolve("_metadata");
         CheckpointMetadata metadata;
         try (DataInputStream in = new DataInputStream(Files.newInputStream(file))) {
@@ -75,8 +83,8 @@ public final class StateDump {
         List<OperatorState> states = new ArrayList<>(metadata.getOperatorStates());
         states.sort(Comparator.comparing(state -> state.getOperatorID().toHexString()));
         for (OperatorState state : states) {
-            boolean kafka = kafkaSources.contains(state.getOperatorID().toHexString());
-            operators.add(operator(state, kafka));
+            String id = state.getOperatorID().toHexString();
+            operators.add(operator(state, kafkaSources.contains(id), dynamicSources.contains(id)));
         }
         dump.put("operators", operators);
         return dump;
@@ -107,8 +115,8 @@ public final class StateDump {
         return told;
     }
 
-    private static Map<String, Object> operator(OperatorState state, boolean kafka)
-            throws Exception {
+    private static Map<String, Object> operator(
+            OperatorState state, boolean kafka, boolean dynamic) throws Exception {
         Map<Integer, OperatorSubtaskState> subtasks =
                 state.isFullyFinished() ? Map.of() : new TreeMap<>(state.getSubtaskStates());
         Set<String> names = new TreeSet<>();
@@ -157,6 +165,9 @@ public final class StateDump {
         told.put("in_flight_bytes", inFlightBytes);
         told.put("reader_splits", kafka ? readerSplits(subtasks) : null);
         told.put("enumerator", kafka ? enumerator(state) : null);
+        if (dynamic) {
+            told.put("dynamic", Versioned.dynamicDump(state, subtasks));
+        }
         return told;
     }
 
@@ -164,22 +175,32 @@ public final class StateDump {
             throws Exception {
         List<Object> told = new ArrayList<>();
         for (Map.Entry<Integer, OperatorSubtaskState> subtask : subtasks.entrySet()) {
-            for (KafkaPartitionSplit split : splits(subtask.getValue())) {
-                Map<String, Object> fields = new LinkedHashMap<>();
-                fields.put("subtask", subtask.getKey());
-                fields.put("topic", split.getTopic());
-                fields.put("partition", split.getPartition());
-                fields.put("starting_offset", split.getStartingOffset());
-                fields.put("stopping_offset", stoppingOffset(split));
-                told.add(fields);
+            List<KafkaPartitionSplit> splits =
+                    splits(subtask.getValue(), new KafkaPartitionSplitSerializer());
+            splits.sort(
+                    Comparator.comparing(KafkaPartitionSplit::getTopic)
+                            .thenComparing(KafkaPartitionSplit::getPartition));
+            for (KafkaPartitionSplit split : splits) {
+                told.add(readerSplit(subtask.getKey(), split));
             }
         }
         return told;
     }
 
+    static Map<String, Object> readerSplit(int subtask, KafkaPartitionSplit split) {
+        Map<String, Object> fields = new LinkedHashMap<>();
+        fields.put("subtask", subtask);
+        fields.put("topic", split.getTopic());
+        fields.put("partition", split.getPartition());
+        fields.put("starting_offset", split.getStartingOffset());
+        fields.put("stopping_offset", stoppingOffset(split));
+        return fields;
+    }
+
     /** Restores the operator state of a subtask as its SourceOperator would. */
-    private static List<KafkaPartitionSplit> splits(OperatorSubtaskState subtask) throws Exception {
-        List<KafkaPartitionSplit> splits = new ArrayList<>();
+    static <T> List<T> splits(OperatorSubtaskState subtask, SimpleVersionedSerializer<T> serializer)
+            throws Exception {
+        List<T> splits = new ArrayList<>();
         DefaultOperatorStateBackend backend =
                 new DefaultOperatorStateBackendBuilder(
                                 CLASSES,
@@ -189,16 +210,12 @@ public final class StateDump {
                                 new CloseableRegistry())
                         .build();
         try {
-            new SimpleVersionedListState<>(
-                            backend.getListState(READER_STATE), new KafkaPartitionSplitSerializer())
+            new SimpleVersionedListState<>(backend.getListState(READER_STATE), serializer)
                     .get()
                     .forEach(splits::add);
         } finally {
             backend.dispose();
         }
-        splits.sort(
-                Comparator.comparing(KafkaPartitionSplit::getTopic)
-                        .thenComparing(KafkaPartitionSplit::getPartition));
         return splits;
     }
 
@@ -211,16 +228,20 @@ public final class StateDump {
         if (state.getCoordinatorState() == null) {
             return null;
         }
-        byte[] bytes = state.getCoordinatorState().getData();
-        DataInputStream in = new DataInputStream(new ByteArrayInputStream(bytes));
-        int coordinatorVersion =
-                (int) coordinatorSerde("readAndVerifyCoordinatorSerdeVersion", in);
-        int serializerVersion = in.readInt();
-        byte[] enumerator = (byte[]) coordinatorSerde("readBytes", in, in.readInt());
+        Coordinator coordinator = coordinator(state);
         EnumeratorView view =
                 Versioned.enumerator(
                         new KafkaSourceEnumStateSerializer()
-                                .deserialize(serializerVersion, enumerator));
+                                .deserialize(
+                                        coordinator.serializerVersion(), coordinator.enumerator()));
+        Map<String, Object> told = new LinkedHashMap<>();
+        told.put("coordinator_version", coordinator.version());
+        told.put("serializer_version", coordinator.serializerVersion());
+        told.putAll(enumerator(view));
+        return told;
+    }
+
+    static Map<String, Object> enumerator(EnumeratorView view) {
         List<EnumeratorView.Split> splits = new ArrayList<>(view.splits());
         splits.sort(
                 Comparator.comparing(EnumeratorView.Split::topic)
@@ -236,11 +257,21 @@ public final class StateDump {
             toldSplits.add(fields);
         }
         Map<String, Object> told = new LinkedHashMap<>();
-        told.put("coordinator_version", coordinatorVersion);
-        told.put("serializer_version", serializerVersion);
         told.put("initial_discovery_finished", view.initialDiscoveryFinished());
         told.put("splits", toldSplits);
         return told;
+    }
+
+    /** A source's coordinator state; the enumerator's bytes are its own serializer's. */
+    record Coordinator(int version, int serializerVersion, byte[] enumerator) {}
+
+    static Coordinator coordinator(OperatorState state) throws Exception {
+        byte[] bytes = state.getCoordinatorState().getData();
+        DataInputStream in = new DataInputStream(new ByteArrayInputStream(bytes));
+        int version = (int) coordinatorSerde("readAndVerifyCoordinatorSerdeVersion", in);
+        int serializerVersion = in.readInt();
+        byte[] enumerator = (byte[]) coordinatorSerde("readBytes", in, in.readInt());
+        return new Coordinator(version, serializerVersion, enumerator);
     }
 
     /** How SourceCoordinator reads its checkpoint; the methods are package-private. */

@@ -1,12 +1,14 @@
 package testjobs;
 
 import java.util.List;
+import java.util.Map;
 import java.util.Optional;
 import java.util.stream.Collectors;
 import org.apache.flink.api.connector.source.Source;
 import org.apache.flink.connector.kafka.source.enumerator.KafkaSourceEnumState;
 import org.apache.flink.runtime.checkpoint.CheckpointProperties;
 import org.apache.flink.runtime.checkpoint.OperatorState;
+import org.apache.flink.runtime.checkpoint.OperatorSubtaskState;
 import org.apache.flink.runtime.checkpoint.metadata.CheckpointMetadata;
 
 /** What Flink 1.15 and its connector name differently, or lack. */
@@ -42,5 +44,14 @@ final class Versioned {
 
     static Optional<Source<String, ?, ?>> dataGenerator() {
         return Optional.empty();
+    }
+
+    static Source<String, ?, ?> dynamicSource(String east, String west, String... topics) {
+        throw new UnsupportedOperationException("this connector has no DynamicKafkaSource");
+    }
+
+    static Map<String, Object> dynamicDump(
+            OperatorState state, Map<Integer, OperatorSubtaskState> subtasks) {
+        throw new UnsupportedOperationException("this connector has no DynamicKafkaSource");
     }
 }

@@ -1,0 +1,152 @@
+"""The state of a DynamicKafkaSource: a KafkaSource's, cluster by cluster.
+
+Split version 1: ``UTF clusterId, i32 splitVersion``, then a KafkaPartitionSplit to the end.
+
+Enumerator versions 1 and 2: ``i32 n`` streams x {``UTF streamId, i32 n`` clusters x {``UTF
+clusterId, i32 n`` x ``UTF topic, UTF bootstrapServers``, and in version 2 the starting and the
+stopping offsets initializer, each ``bool present`` and, where it is, ``i32 n`` and n bytes}}; then
+``i32 enumeratorVersion, i32 n`` clusters x {``UTF clusterId, i32 len``, a KafkaSourceEnumState}.
+
+An initializer is a serialized Java object of the job's own choosing: it is stepped over.
+
+Source: org.apache.flink.connector.kafka.dynamic.source.{split.DynamicKafkaSourceSplitSerializer,
+enumerator.DynamicKafkaSourceEnumStateSerializer} @ connector 3.4.0-1.20 and 5.0.0-2.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TypeVar
+
+from decoder.cursor import Cursor
+from decoder.errors import ErrorKind
+from decoder.kafka.enumerator import EnumeratorState, open_coordinator_state, read_enumerator
+from decoder.kafka.split import Split, read_split, read_topic
+
+DYNAMIC_SPLIT_VERSION = 1
+
+# The least that one of each takes: its texts' lengths (a cluster's id and a topic have a character
+# at least), and the numbers beside them.
+_MIN_TOPIC_BYTES = 2 + 1
+_MIN_CLUSTER_BYTES = 2 + 1 + 4 + 2
+_MIN_STREAM_BYTES = 2 + 4
+_MIN_CLUSTER_STATE_BYTES = 2 + 1 + 4
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class DynamicSplit:
+    """A split and the id of the cluster it is of, as the job's metadata service names it."""
+
+    cluster: str
+    split: Split
+
+
+@dataclass(frozen=True, slots=True)
+class StreamCluster:
+    """What a stream is on one cluster."""
+
+    topics: frozenset[str]
+    bootstrap_servers: str
+
+
+@dataclass(frozen=True, slots=True)
+class DynamicEnumeratorState:
+    """DynamicKafkaSourceEnumState.
+
+    Attributes:
+        version: of the enumerator's serializer, not of those of the clusters.
+        streams: what the metadata service last said: by stream, by cluster.
+        clusters: what the enumerator of each cluster knows. A cluster of ``streams`` is missing
+            where it was inactive when its enumerator was to start.
+    """
+
+    version: int
+    streams: Mapping[str, Mapping[str, StreamCluster]]
+    clusters: Mapping[str, EnumeratorState]
+
+
+def read_dynamic_split(cursor: Cursor) -> DynamicSplit:
+    """One split of version 1, which must use up ``cursor``.
+
+    Raises:
+        DecodeError: not a DynamicKafkaSourceSplit, read strictly.
+    """
+    cluster = _read_cluster_id(cursor)
+    version = cursor.i32("split version")
+    return DynamicSplit(cluster, read_split(cursor, version))
+
+
+def read_dynamic_coordinator_state(data: bytes, what: str) -> DynamicEnumeratorState:
+    """The coordinator state of a source operator.
+
+    Raises:
+        DecodeError: not a DynamicKafkaSource's, read strictly.
+    """
+    version, cursor = open_coordinator_state(data, what)
+    if version not in (1, 2):
+        cursor.fail(
+            f"version {version} of a DynamicKafkaSource's enumerator is not read here "
+            "(known: 1, 2)",
+            "enumerator version",
+            ErrorKind.UNSUPPORTED,
+        )
+
+    streams = _by_name(cursor, "streams", _MIN_STREAM_BYTES, lambda: _read_stream(cursor, version))
+    cluster_version = cursor.i32("version of the clusters' enumerators")
+    clusters = _by_name(
+        cursor,
+        "clusters",
+        _MIN_CLUSTER_STATE_BYTES,
+        lambda: _read_cluster_state(cursor, cluster_version),
+    )
+    cursor.finish("enumerator state")
+    return DynamicEnumeratorState(version, streams, clusters)
+
+
+def _by_name(
+    cursor: Cursor, what: str, item_bytes: int, read_item: Callable[[], tuple[str, _T]]
+) -> dict[str, _T]:
+    """A Java map or set as it is serialized: a count and the items, each name once."""
+    count = cursor.count(what, item_bytes)
+    found = dict(read_item() for _ in range(count))
+    if len(found) != count:
+        cursor.fail(f"a name stands twice among the {what}", what)
+    return found
+
+
+def _read_stream(cursor: Cursor, version: int) -> tuple[str, Mapping[str, StreamCluster]]:
+    return cursor.utf("stream id"), _by_name(
+        cursor,
+        "clusters of a stream",
+        _MIN_CLUSTER_BYTES,
+        lambda: (_read_cluster_id(cursor), _read_stream_cluster(cursor, version)),
+    )
+
+
+def _read_cluster_state(cursor: Cursor, version: int) -> tuple[str, EnumeratorState]:
+    cluster = _read_cluster_id(cursor)
+    frame = cursor.frame(cursor.i32("enumerator length"), "enumerator state")
+    return cluster, read_enumerator(frame, version)
+
+
+def _read_stream_cluster(cursor: Cursor, version: int) -> StreamCluster:
+    count = cursor.count("topics", _MIN_TOPIC_BYTES)
+    topics = frozenset(read_topic(cursor) for _ in range(count))
+    if len(topics) != count:
+        cursor.fail("a topic stands here twice", "topics")
+    bootstrap_servers = cursor.utf("bootstrap servers")
+    if version == 2:
+        for initializer in ("starting offsets initializer", "stopping offsets initializer"):
+            if cursor.boolean(initializer):
+                cursor.skip_blob(initializer)
+    return StreamCluster(topics, bootstrap_servers)
+
+
+def _read_cluster_id(cursor: Cursor) -> str:
+    cluster = cursor.utf("cluster id")
+    if not cluster:
+        cursor.fail("a cluster's id cannot be empty", "cluster id", back=2)
+    return cluster

@@ -1,0 +1,101 @@
+"""``--cluster``: one cluster of a DynamicKafkaSource is moved, by what its own broker says."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.checkpoints import operator_with_elements, splits, write_checkpoint
+from tests.support.command import Result, migrate
+from tests.support.encoder import (
+    EARLIEST,
+    EnumeratorSplit,
+    KafkaSplit,
+    StreamCluster,
+    encode_coordinator,
+    encode_dynamic_enumerator,
+    encode_dynamic_reader_element,
+    encode_enumerator,
+)
+from tests.support.kafka import Broker
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture(scope="module")
+def other() -> Iterator[Broker]:
+    """The broker of the other cluster."""
+    with Broker() as running:
+        yield running
+
+
+@pytest.fixture
+def topic(broker: Broker, other: Broker) -> str:
+    """A topic on both: of two partitions from 4 to 10 here, of one from 7 to 30 there."""
+    name = f"t-{uuid.uuid4().hex[:8]}"
+    broker.create_topic(name, 2)
+    for partition in range(2):
+        broker.produce(name, partition, map(str, range(10)))
+        broker.delete_records(name, partition, 4)
+    other.create_topic(name, 1)
+    other.produce(name, 0, map(str, range(30)))
+    other.delete_records(name, 0, 7)
+    return name
+
+
+@pytest.fixture
+def chk(tmp_path: Path, topic: str) -> Path:
+    """A job that reads the topic on A and B, and another on B alone."""
+    held = {
+        "A": splits(topic, [EARLIEST, 6]),
+        "B": [KafkaSplit(topic, 0, EARLIEST), KafkaSplit("of-B-alone", 0, 9)],
+    }
+    elements = [encode_dynamic_reader_element(c, split) for c in held for split in held[c]]
+    enumerators = {c: encode_enumerator(3, list(map(EnumeratorSplit, held[c]))) for c in held}
+    clusters = {c: StreamCluster([topic], f"{c}:9092") for c in held}
+    state = encode_dynamic_enumerator(2, {topic: clusters}, 3, enumerators)
+    operator = operator_with_elements({0: elements}, encode_coordinator(1, 2, state))
+    return write_checkpoint(tmp_path / "chk-7", operator)
+
+
+def _offsets(result: Result) -> dict[str, dict[str, int]]:
+    assert result.code == 0, result.stderr
+    written: dict[str, dict[str, int]] = json.loads(result.stdout)
+    return written
+
+
+def test_earliest_is_resolved_for_the_positions_of_one_cluster(
+    broker: Broker, other: Broker, topic: str, chk: Path
+) -> None:
+    here = migrate("to-spark", chk, "--cluster", "A", "-b", broker.bootstrap_servers)
+    assert _offsets(here) == {topic: {"0": 4, "1": 6}}
+    other.create_topic("of-B-alone", 1)
+    other.produce("of-B-alone", 0, map(str, range(9)))
+    there = migrate("to-spark", chk, "--cluster", "B", "-b", other.bootstrap_servers)
+    assert _offsets(there) == {topic: {"0": 7}, "of-B-alone": {"0": 9}}
+
+
+def test_two_clusters_are_refused_and_nothing_is_written(
+    tmp_path: Path, broker: Broker, chk: Path
+) -> None:
+    seed = tmp_path / "seed"
+    result = migrate("to-spark", chk, "-b", broker.bootstrap_servers, "--checkpoint-dir", seed)
+    assert (result.code, result.stdout) == (4, "")
+    assert "'A', 'B'" in result.stderr
+    assert "--cluster ID" in result.stderr
+    assert not seed.exists()
+
+
+def test_one_cluster_is_committed_for_a_group(broker: Broker, topic: str, chk: Path) -> None:
+    group = f"g-{topic}"
+    arguments = ("commit-group", chk, "--group", group, "-b", broker.bootstrap_servers)
+    refused = migrate(*arguments, "--execute", "--yes")
+    assert (refused.code, broker.committed(group)) == (4, {})
+    rollback = chk.parent / "rollback.json"
+    done = migrate(*arguments, "--cluster", "A", "--execute", "--yes", "--rollback-file", rollback)
+    assert done.code == 0, done.stderr
+    assert broker.committed(group) == {(topic, 0): 4, (topic, 1): 6}

@@ -1,0 +1,79 @@
+import java.util.concurrent.TimeUnit;
+import org.apache.flink.api.common.JobID;
+import org.apache.flink.api.common.JobStatus;
+import org.apache.flink.api.common.eventtime.WatermarkStrategy;
+import org.apache.flink.api.common.serialization.SimpleStringSchema;
+import org.apache.flink.configuration.Configuration;
+import org.apache.flink.connector.kafka.source.KafkaSource;
+import org.apache.flink.connector.kafka.source.enumerator.initializer.OffsetsInitializer;
+import org.apache.flink.runtime.jobgraph.JobGraph;
+import org.apache.flink.runtime.minicluster.MiniCluster;
+import org.apache.flink.runtime.minicluster.MiniClusterConfiguration;
+import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
+import org.apache.flink.streaming.api.functions.sink.v2.DiscardingSink;
+import org.apache.flink.streaming.api.graph.StreamGraph;
+
+/**
+ * A cluster with its REST interface open, on which one job has finished and one reads Kafka until
+ * standard input ends.
+ *
+ * <p>Arguments: bootstrap servers, group, topic. Prints the address of the REST interface and the
+ * id of the running job.
+ */
+public final class RunningJobs {
+    private RunningJobs() {}
+
+    public static void main(String[] args) throws Exception {
+        Configuration conf = new Configuration();
+        conf.setString("rest.address", "127.0.0.1");
+        conf.setString("rest.bind-address", "127.0.0.1");
+        conf.setString("rest.port", "0");
+        conf.setString("rest.bind-port", "0");
+        conf.setString("taskmanager.memory.network.min", "32 mb");
+        conf.setString("taskmanager.memory.network.max", "32 mb");
+        conf.setString("taskmanager.memory.managed.size", "64 mb");
+        MiniClusterConfiguration configuration =
+                new MiniClusterConfiguration.Builder()
+                        .setConfiguration(conf)
+                        .setNumTaskManagers(1)
+                        .setNumSlotsPerTaskManager(2)
+                        .build();
+        try (MiniCluster cluster = new MiniCluster(configuration)) {
+            cluster.start();
+            cluster.executeJobBlocking(finishing());
+            JobID running = cluster.submitJob(reading(args[0], args[1], args[2])).get().getJobID();
+            while (cluster.getJobStatus(running).get(30, TimeUnit.SECONDS) != JobStatus.RUNNING) {
+                Thread.sleep(50);
+            }
+            System.out.println(cluster.getRestAddress().get() + " " + running);
+            while (System.in.read() >= 0) {}
+            cluster.cancelJob(running).get(30, TimeUnit.SECONDS);
+        }
+    }
+
+    private static JobGraph finishing() {
+        StreamExecutionEnvironment env = StreamExecutionEnvironment.getExecutionEnvironment();
+        env.setParallelism(1);
+        env.fromSequence(1, 10).sinkTo(new DiscardingSink<>());
+        return env.getStreamGraph().getJobGraph();
+    }
+
+    private static JobGraph reading(String servers, String group, String topic) {
+        StreamExecutionEnvironment env = StreamExecutionEnvironment.getExecutionEnvironment();
+        env.setParallelism(1);
+        env.enableCheckpointing(200);
+        KafkaSource<String> source =
+                KafkaSource.<String>builder()
+                        .setBootstrapServers(servers)
+                        .setGroupId(group)
+                        .setTopics(topic)
+                        .setStartingOffsets(OffsetsInitializer.earliest())
+                        .setValueOnlyDeserializer(new SimpleStringSchema())
+                        .build();
+        env.fromSource(source, WatermarkStrategy.noWatermarks(), "orders")
+                .sinkTo(new DiscardingSink<>());
+        StreamGraph graph = env.getStreamGraph();
+        graph.setJobName("the job that moves");
+        return graph.getJobGraph();
+    }
+}

@@ -1,0 +1,68 @@
+package testjobs;
+
+import java.util.Collection;
+import java.util.HashMap;
+import java.util.Map;
+import java.util.Properties;
+import java.util.Set;
+import org.apache.flink.api.connector.source.Source;
+import org.apache.flink.connector.kafka.dynamic.metadata.ClusterMetadata;
+import org.apache.flink.connector.kafka.dynamic.metadata.KafkaMetadataService;
+import org.apache.flink.connector.kafka.dynamic.metadata.KafkaStream;
+import org.apache.flink.connector.kafka.dynamic.source.DynamicKafkaSource;
+import org.apache.flink.connector.kafka.source.enumerator.initializer.OffsetsInitializer;
+
+/** Streams that lie on the clusters {@code east} and {@code west}: a stream is a topic of each. */
+final class TwoClusters implements KafkaMetadataService {
+    private static final long serialVersionUID = 1L;
+
+    /** Cluster id to bootstrap servers. */
+    private final Map<String, String> clusters;
+
+    private TwoClusters(String east, String west) {
+        this.clusters = Map.of("east", east, "west", west);
+    }
+
+    /** Reads its partitions in step, from the earliest offsets. */
+    static Source<String, ?, ?> source(String east, String west, String... topics) {
+        Properties properties = new Properties();
+        KafkaLines.IN_STEP.forEach(properties::setProperty);
+        return DynamicKafkaSource.<String>builder()
+                .setKafkaMetadataService(new TwoClusters(east, west))
+                .setStreamIds(Set.of(topics))
+                .setStartingOffsets(OffsetsInitializer.earliest())
+                .setDeserializer(KafkaLines.deserializer())
+                .setGroupId("dynamic")
+                .setProperties(properties)
+                .build();
+    }
+
+    @Override
+    public Set<KafkaStream> getAllStreams() {
+        throw new UnsupportedOperationException("streams are subscribed to by name here");
+    }
+
+    @Override
+    public Map<String, KafkaStream> describeStreams(Collection<String> streamIds) {
+        Map<String, KafkaStream> streams = new HashMap<>();
+        for (String topic : streamIds) {
+            Map<String, ClusterMetadata> metadata = new HashMap<>();
+            clusters.forEach(
+                    (cluster, servers) -> {
+                        Properties properties = new Properties();
+                        properties.setProperty("bootstrap.servers", servers);
+                        metadata.put(cluster, Versioned.cluster(cluster, topic, properties));
+                    });
+            streams.put(topic, new KafkaStream(topic, metadata));
+        }
+        return streams;
+    }
+
+    @Override
+    public boolean isClusterActive(String kafkaClusterId) {
+        return clusters.containsKey(kafkaClusterId);
+    }
+
+    @Override
+    public void close() {}
+}

@@ -1,0 +1,539 @@
+"""DynamicKafkaSource: recognised as nothing else, merged cluster by cluster, moved one at a time.
+
+The bytes come from the encoder, whose bytes are held against a real job's in this file; real jobs
+are in tests/golden.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from decoder import Checkpoint, DecodeError, read_checkpoint
+from decoder.errors import ErrorKind
+from decoder.kafka.dynamic import read_dynamic_coordinator_state
+from decoder.kafka.enumerator import EnumeratorState, read_coordinator_state
+from decoder.kafka.reader_state import read_reader_element
+from decoder.kafka.source import DynamicKafkaSource, KafkaSource, UnknownSource, recognise
+from decoder.kafka.split import NOT_SET, Split
+from migrate.choose import NoSuchSource, choose_cluster, choose_sources
+from migrate.extract import Extraction, Severity, SourceKind, extract
+from migrate.plan import make_plan
+from migrate.policies import MergeSources, Policies
+from migrate.positions import Marker, PositionState
+from migrate.snapshot import ClusterSnapshot, LogRange
+from tests.golden.test_decoding import ENTRIES, GOLDEN, golden
+from tests.support.checkpoints import (
+    SourceState,
+    operator_with_elements,
+    source_operator,
+    splits,
+    write_checkpoint,
+)
+from tests.support.command import migrate
+from tests.support.encoder import (
+    ASSIGNED,
+    EARLIEST,
+    UNASSIGNED,
+    EnumeratorSplit,
+    KafkaSplit,
+    Operator,
+    StreamCluster,
+    encode_coordinator,
+    encode_dynamic_enumerator,
+    encode_dynamic_reader_element,
+    encode_dynamic_split,
+    encode_enumerator,
+    encode_reader_element,
+    encode_split,
+)
+
+_OTHER = bytes(range(16, 32))
+
+
+@dataclass(frozen=True, slots=True)
+class _Cluster:
+    """What a DynamicKafkaSource is to hold of one cluster, its readers by subtask."""
+
+    readers: Mapping[int, Sequence[KafkaSplit]]
+    entries: Sequence[EnumeratorSplit] = ()
+    discovery_finished: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class _Dynamic:
+    clusters: Mapping[str, _Cluster]
+    version: int = 2
+    cluster_version: int = 3
+    # Of its one stream, by cluster.
+    topics: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    def coordinator(self) -> bytes:
+        stream = {
+            cluster: StreamCluster(topics, f"{cluster}:9092", b"\xac\xed\0\5p")
+            for cluster, topics in self.topics.items()
+        }
+        enumerators = {
+            cluster: encode_enumerator(self.cluster_version, held.entries, held.discovery_finished)
+            for cluster, held in self.clusters.items()
+        }
+        state = encode_dynamic_enumerator(
+            self.version, {"stream": stream}, self.cluster_version, enumerators
+        )
+        return encode_coordinator(1, self.version, state)
+
+    def operator(self, operator_id: bytes = _OTHER) -> Operator:
+        elements: dict[int, list[bytes]] = {}
+        for cluster, held in self.clusters.items():
+            for subtask, of_subtask in held.readers.items():
+                elements.setdefault(subtask, []).extend(
+                    encode_dynamic_reader_element(cluster, split) for split in of_subtask
+                )
+        return operator_with_elements(elements, self.coordinator(), operator_id)
+
+
+def _extract(tmp_path: Path, *operators: Operator) -> Extraction:
+    return extract(read_checkpoint(write_checkpoint(tmp_path / "chk-7", *operators)))
+
+
+def _held(topic: str, *starts: int) -> _Cluster:
+    return _Cluster({0: splits(topic, starts)})
+
+
+# -- bytes ---------------------------------------------------------------------------------------
+
+
+def _golden_source(name: str) -> tuple[Checkpoint, str, DynamicKafkaSource]:
+    (entry,) = [entry for entry in ENTRIES if entry["name"] == name]
+    (operator_id,) = entry["dynamic_sources"]
+    checkpoint = read_checkpoint(golden(name))
+    source = checkpoint.sources[operator_id]
+    assert isinstance(source, DynamicKafkaSource)
+    return checkpoint, operator_id, source
+
+
+@pytest.mark.parametrize("name", ["1.20/dynamic", "2.2/dynamic"])
+def test_the_encoder_writes_what_a_real_job_wrote(name: str) -> None:
+    """Every split, and the clusters' enumerators; those of 2.2 hold a serialized initializer."""
+    checkpoint, operator_id, source = _golden_source(name)
+    metadata = (golden(name) / "_metadata").read_bytes()
+    for cluster, state in source.clusters.items():
+        for held in state.reader_splits:
+            assert encode_dynamic_reader_element(cluster, _encodable(held.split)) in metadata
+    assert source.enumerator is not None
+    enumerators = {c: _encoded(state) for c, state in source.enumerator.clusters.items()}
+    (cluster_version,) = {state.version for state in source.enumerator.clusters.values()}
+    without_streams = encode_dynamic_enumerator(
+        source.enumerator.version, {}, cluster_version, enumerators
+    )[4:]
+    (operator,) = [o for o in checkpoint.operators if o.operator_id == operator_id]
+    assert operator.coordinator_state is not None
+    stored = operator.coordinator_state.data
+    assert stored.endswith(without_streams)
+    streams = {
+        stream: {
+            cluster: StreamCluster(
+                sorted(metadata.topics),
+                metadata.bootstrap_servers,
+                _initializer(stored) if (name, cluster) == ("2.2/dynamic", "east") else None,
+            )
+            for cluster, metadata in clusters.items()
+        }
+        for stream, clusters in source.enumerator.streams.items()
+    }
+    whole = encode_dynamic_enumerator(
+        source.enumerator.version, streams, cluster_version, enumerators
+    )
+    assert encode_coordinator(1, source.enumerator.version, whole) == stored
+
+
+def _encodable(split: Split) -> KafkaSplit:
+    stop = NOT_SET if split.stopping_offset is None else split.stopping_offset
+    return KafkaSplit(split.topic, split.partition, split.starting_offset, stop)
+
+
+def _encoded(state: EnumeratorState) -> bytes:
+    entries = [
+        EnumeratorSplit(
+            _encodable(entry.split) if entry.split else KafkaSplit(entry.topic, entry.partition, 0),
+            entry.status.value,
+        )
+        for entry in state.entries
+    ]
+    assert state.initial_discovery_finished is not None
+    return encode_enumerator(state.version, entries, state.initial_discovery_finished)
+
+
+def _initializer(coordinator_state: bytes) -> bytes:
+    """The first serialized Java object in it, which the decoder steps over."""
+    start = coordinator_state.index(b"\xac\xed\0\5")
+    size = int.from_bytes(coordinator_state[start - 4 : start], "big")
+    return coordinator_state[start : start + size]
+
+
+_SPLIT = encode_dynamic_split("east", KafkaSplit("orders", 1, 7))
+
+
+@pytest.mark.parametrize(
+    ("split", "version"),
+    [
+        (_SPLIT + b"\0", 1),
+        (_SPLIT[:-1], 1),
+        (_SPLIT, 0),
+        (_SPLIT, 2),
+        (encode_dynamic_split("", KafkaSplit("orders", 1, 7)), 1),
+        (encode_dynamic_split("east", KafkaSplit("or ders", 1, 7)), 1),
+        (encode_dynamic_split("east", KafkaSplit("orders", -1, 7)), 1),
+        (encode_dynamic_split("east", KafkaSplit("orders", 1, -4)), 1),
+        (_SPLIT.replace(b"east\0\0\0\0", b"east\0\0\0\1"), 1),
+        (encode_split("orders", 1, 7), 1),
+    ],
+)
+def test_a_split_that_is_not_read_to_its_last_byte_is_refused(split: bytes, version: int) -> None:
+    with pytest.raises(DecodeError):
+        read_reader_element(encode_reader_element(split, version), "s")
+
+
+def test_an_unknown_version_is_refused_by_its_number() -> None:
+    with pytest.raises(DecodeError, match="version 2 of a split is not read here") as split:
+        read_reader_element(encode_reader_element(_SPLIT, 2), "s")
+    state = encode_dynamic_enumerator(2, {}, 3, {})
+    with pytest.raises(DecodeError, match="version 3 of a DynamicKafkaSource's") as enumerator:
+        read_dynamic_coordinator_state(encode_coordinator(1, 3, state), "c")
+    assert {split.value.kind, enumerator.value.kind} == {ErrorKind.UNSUPPORTED}
+
+
+_ENUMERATOR = encode_enumerator(3, [EnumeratorSplit(KafkaSplit("orders", 0, 1))])
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        encode_dynamic_enumerator(2, {"s": {"": StreamCluster(["t"], "b")}}, 3, {}),
+        encode_dynamic_enumerator(2, {"s": {"a": StreamCluster(["no topic"], "b")}}, 3, {}),
+        encode_dynamic_enumerator(2, {"s": {"a": StreamCluster(["t", "t"], "b")}}, 3, {}),
+        encode_dynamic_enumerator(2, {}, 3, {"": _ENUMERATOR}),
+        encode_dynamic_enumerator(2, {}, 3, {"a": _ENUMERATOR + b"\0"}),
+        encode_dynamic_enumerator(2, {}, 3, {"a": _ENUMERATOR[:-1]}),
+        encode_dynamic_enumerator(2, {}, 2, {"a": _ENUMERATOR}),
+        encode_dynamic_enumerator(2, {}, 4, {"a": _ENUMERATOR}),
+        encode_dynamic_enumerator(2, {}, 3, {"a": _ENUMERATOR}) + b"\0",
+        # The same cluster twice: "a" and "b" are as long.
+        encode_dynamic_enumerator(2, {}, 3, {"a": _ENUMERATOR, "b": _ENUMERATOR}).replace(
+            b"\0\1b", b"\0\1a"
+        ),
+        # Written as version 1, which has no initializers.
+        encode_dynamic_enumerator(1, {"s": {"a": StreamCluster(["t"], "b")}}, 3, {}),
+    ],
+)
+def test_an_enumerator_that_is_not_read_to_its_last_byte_is_refused(state: bytes) -> None:
+    with pytest.raises(DecodeError):
+        read_dynamic_coordinator_state(encode_coordinator(1, 2, state), "c")
+
+
+@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("cluster_version", [1, 2, 3])
+def test_every_version_of_both_enumerators_is_read(version: int, cluster_version: int) -> None:
+    entry = EnumeratorSplit(KafkaSplit("orders", 4, EARLIEST))
+    dynamic = _Dynamic(
+        {"a": _Cluster({}, [entry]), "b": _Cluster({})},
+        version,
+        cluster_version,
+        {"a": ["orders"], "b": ["x", "y"]},
+    )
+    state = read_dynamic_coordinator_state(dynamic.coordinator(), "c")
+    assert [(e.topic, e.partition) for e in state.clusters["a"].entries] == [("orders", 4)]
+    assert state.clusters["b"].entries == ()
+    assert state.streams["stream"]["b"].topics == {"x", "y"}
+    assert state.streams["stream"]["a"].bootstrap_servers == "a:9092"
+
+
+# -- recognised as what it is, and nothing else --------------------------------------------------
+
+
+def test_on_no_golden_checkpoint_is_one_kind_read_as_the_other() -> None:
+    kinds = set()
+    for entry in ENTRIES:
+        checkpoint = read_checkpoint(GOLDEN / entry["path"])
+        coordinators = {o.operator_id: o.coordinator_state for o in checkpoint.operators}
+        for operator_id, source in checkpoint.sources.items():
+            state = coordinators[operator_id]
+            if isinstance(source, UnknownSource) or state is None:
+                continue
+            plain, other = read_coordinator_state, read_dynamic_coordinator_state
+            with pytest.raises(DecodeError):
+                (other if isinstance(source, KafkaSource) else plain)(state.data, "c")
+            # Nor without a split to tell the kind by.
+            assert type(recognise([], state.data)) is type(source)
+            kinds.add(type(source))
+    assert kinds == {KafkaSource, DynamicKafkaSource}
+
+
+_names = st.text("aZ09._-", min_size=1, max_size=6).filter(lambda name: name not in (".", ".."))
+_entries = st.lists(
+    st.builds(
+        EnumeratorSplit,
+        st.builds(KafkaSplit, _names, st.integers(0, 9), st.integers(-3, 99)),
+        st.sampled_from((ASSIGNED, UNASSIGNED)),
+    ),
+    max_size=4,
+    unique_by=lambda entry: (entry.split.topic, entry.split.partition),
+)
+
+
+@given(st.integers(1, 3), _entries, st.booleans())
+def test_a_kafka_sources_enumerator_is_never_a_dynamic_ones(
+    version: int, entries: list[EnumeratorSplit], finished: bool
+) -> None:
+    state = encode_coordinator(1, version, encode_enumerator(version, entries, finished))
+    with pytest.raises(DecodeError):
+        read_dynamic_coordinator_state(state, "c")
+    assert not isinstance(recognise([], state), DynamicKafkaSource)
+
+
+@given(
+    st.integers(1, 2),
+    st.dictionaries(
+        _names,
+        st.dictionaries(
+            _names,
+            st.builds(StreamCluster, st.lists(_names, max_size=3, unique=True), _names),
+            max_size=3,
+        ),
+        max_size=3,
+    ),
+    st.integers(1, 3),
+    st.dictionaries(_names, _entries, max_size=3),
+)
+def test_a_dynamic_sources_enumerator_is_never_a_kafka_sources(
+    version: int,
+    streams: dict[str, dict[str, StreamCluster]],
+    cluster_version: int,
+    clusters: dict[str, list[EnumeratorSplit]],
+) -> None:
+    enumerators = {c: encode_enumerator(cluster_version, e) for c, e in clusters.items()}
+    body = encode_dynamic_enumerator(version, streams, cluster_version, enumerators)
+    state = encode_coordinator(1, version, body)
+    with pytest.raises(DecodeError):
+        read_coordinator_state(state, "c")
+    assert read_dynamic_coordinator_state(state, "c").clusters.keys() == clusters.keys()
+    assert isinstance(recognise([], state), DynamicKafkaSource) == any(clusters.values())
+
+
+@pytest.mark.parametrize(
+    "damage", ["two kinds of splits", "split", "coordinator", "plain coordinator", "plain split"]
+)
+def test_a_source_that_is_partly_dynamic_is_a_blocker(tmp_path: Path, damage: str) -> None:
+    good = encode_dynamic_reader_element("east", KafkaSplit("orders", 0, 5))
+    entry = EnumeratorSplit(KafkaSplit("orders", 0, 5))
+    state = _Dynamic({"east": _Cluster({}, [entry])}).coordinator()
+    elements, coordinator = {
+        "two kinds of splits": ([good, encode_reader_element(encode_split("orders", 1, 5))], None),
+        "split": ([encode_reader_element(_SPLIT, 2)], state),
+        "coordinator": ([good], state + b"\0"),
+        "plain split": ([encode_reader_element(encode_split("orders", 1, 5))], state),
+        "plain coordinator": ([good], encode_coordinator(1, 1, encode_enumerator(1, [entry]))),
+    }[damage]
+    extraction = _extract(tmp_path, operator_with_elements({0: elements}, coordinator))
+    assert extraction.sources == ()
+    (finding,) = [f for f in extraction.findings if f.code == "damaged-source"]
+    assert finding.severity is Severity.BLOCKER
+
+
+# -- positions -----------------------------------------------------------------------------------
+
+
+def test_each_cluster_is_merged_for_itself(tmp_path: Path) -> None:
+    """The same topic-partition held, finished, unassigned and at a marker, each on a cluster."""
+    dynamic = _Dynamic(
+        {
+            "held": _Cluster(
+                {0: [KafkaSplit("t", 0, 40)]},
+                [EnumeratorSplit(KafkaSplit("t", 0, EARLIEST, 90), ASSIGNED)],
+            ),
+            "finished": _Cluster({}, [EnumeratorSplit(KafkaSplit("t", 0, EARLIEST, 90), ASSIGNED)]),
+            "unassigned": _Cluster({}, [EnumeratorSplit(KafkaSplit("t", 0, 7), UNASSIGNED)]),
+            "marker": _Cluster({1: [KafkaSplit("t", 0, EARLIEST)]}),
+        }
+    )
+    (source,) = _extract(tmp_path, dynamic.operator()).sources
+    assert source.kind is SourceKind.DYNAMIC_KAFKA_SOURCE
+    assert [(p.cluster, p.state, p.start, p.subtask) for p in source.positions] == [
+        ("finished", PositionState.FINISHED, 90, None),
+        ("held", PositionState.NEXT, 40, 0),
+        ("marker", PositionState.EARLIEST, Marker.EARLIEST, 1),
+        ("unassigned", PositionState.UNASSIGNED, 7, None),
+    ]
+
+
+def test_one_partition_twice_on_one_cluster_is_unresolved(tmp_path: Path) -> None:
+    dynamic = _Dynamic(
+        {
+            "a": _Cluster({0: [KafkaSplit("t", 0, 10)], 1: [KafkaSplit("t", 0, 12)]}),
+            "b": _Cluster({0: [KafkaSplit("t", 0, 11)]}),
+        }
+    )
+    extraction = _extract(tmp_path, dynamic.operator())
+    assert [p.state for p in extraction.sources[0].positions] == [
+        PositionState.UNRESOLVED,
+        PositionState.NEXT,
+    ]
+    (finding,) = [f for f in extraction.findings if f.code == "unresolved-positions"]
+    assert "t-0 on cluster 'a'" in finding.message
+
+
+def test_a_split_of_a_cluster_that_the_enumerator_lacks_is_a_position(tmp_path: Path) -> None:
+    """The metadata service may have removed it since: what was read of it was read."""
+    held = encode_dynamic_reader_element("gone", KafkaSplit("t", 0, 5))
+    coordinator = _Dynamic({"there": _Cluster({})}, topics={"there": ["t"]}).coordinator()
+    operator = operator_with_elements({0: [held]}, coordinator)
+    (source,) = _extract(tmp_path, operator).sources
+    assert [(p.cluster, p.next_offset) for p in source.positions] == [("gone", 5)]
+    assert source.of_cluster("gone").initial_discovery_finished is None
+
+
+def test_topics_not_discovered_yet_are_told(tmp_path: Path) -> None:
+    dynamic = _Dynamic(
+        {"a": _held("t", 1), "b": _Cluster({}, discovery_finished=False)},
+        topics={"a": ["t"], "b": ["t", "u"]},
+    )
+    extraction = _extract(tmp_path, dynamic.operator())
+    (finding,) = [f for f in extraction.findings if f.code == "undiscovered-topics"]
+    assert finding.severity is Severity.WARNING
+    assert finding.message.startswith("2 topics")
+    assert "t on cluster 'b'" in finding.message
+
+
+# -- --cluster -----------------------------------------------------------------------------------
+
+
+def _two_clusters(tmp_path: Path) -> Extraction:
+    dynamic = _Dynamic(
+        {"east": _held("t", 1, 2), "west": _Cluster({0: splits("t", [7])}, (), False)}
+    )
+    return _extract(tmp_path, dynamic.operator())
+
+
+def test_a_target_takes_one_cluster(tmp_path: Path) -> None:
+    extraction = _two_clusters(tmp_path)
+    for policies in (Policies(), Policies(merge_sources=MergeSources.MIN)):
+        plan = make_plan(extraction, extraction.sources, None, policies)
+        (refusal,) = plan.refusals
+        assert "'east', 'west'" in refusal.what
+        assert "--cluster ID" in refusal.way_out
+        assert plan.next_offsets == {}
+    for cluster, expected in (
+        ("east", {("t", 0): 1, ("t", 1): 2}),
+        ("west", {("t", 0): 7}),
+    ):
+        chosen = choose_cluster(extraction.sources, cluster)
+        plan = make_plan(extraction, chosen, None)
+        assert not plan.refusals
+        assert plan.next_offsets == expected
+
+
+def test_a_new_partition_starts_as_on_its_own_cluster(tmp_path: Path) -> None:
+    extraction = _two_clusters(tmp_path)
+    snapshot = ClusterSnapshot({"t": {n: LogRange(0, 50) for n in range(3)}})
+    east = make_plan(extraction, choose_cluster(extraction.sources, "east"), snapshot)
+    assert east.next_offsets == {("t", 0): 1, ("t", 1): 2, ("t", 2): 0}
+    west = make_plan(extraction, choose_cluster(extraction.sources, "west"), snapshot)
+    assert len(west.refusals) == 2
+    assert "starting policy" in west.refusals[0].what
+
+
+def test_a_single_cluster_needs_no_choice(tmp_path: Path) -> None:
+    extraction = _extract(tmp_path, _Dynamic({"east": _held("t", 1, 2)}).operator())
+    plan = make_plan(extraction, extraction.sources, None)
+    assert not plan.refusals
+    assert plan.next_offsets == {("t", 0): 1, ("t", 1): 2}
+
+
+def test_an_unknown_cluster_names_those_there_are(tmp_path: Path) -> None:
+    extraction = _two_clusters(tmp_path)
+    with pytest.raises(NoSuchSource, match="'north'; there are: 'east', 'west'"):
+        choose_cluster(extraction.sources, "north")
+
+
+def test_a_source_without_a_cluster_is_not_taken_for_one_of_a_cluster(tmp_path: Path) -> None:
+    extraction = _extract(
+        tmp_path,
+        _Dynamic({"east": _held("t", 1)}).operator(),
+        source_operator(SourceState({0: splits("u", [3])})),
+    )
+    for chosen in (list(extraction.sources), choose_cluster(extraction.sources, "east")):
+        (refusal,) = make_plan(extraction, chosen, None).refusals
+        assert "--source" in refusal.way_out
+        assert "'east'" in refusal.what
+    dynamic = choose_cluster(choose_sources(extraction, "topic:t"), "east")
+    assert make_plan(extraction, dynamic, None, named=True).next_offsets == {("t", 0): 1}
+    plain = choose_sources(extraction, "topic:u")
+    assert make_plan(extraction, plain, None, named=True).next_offsets == {("u", 0): 3}
+    with pytest.raises(NoSuchSource, match="none, and no DynamicKafkaSource"):
+        choose_cluster(plain, "east")
+
+
+def test_positions_of_two_clusters_are_no_disagreement(tmp_path: Path) -> None:
+    extraction = _extract(
+        tmp_path,
+        _Dynamic({"east": _held("t", 1), "west": _held("t", 2)}).operator(),
+        _Dynamic({"east": _held("t", 1)}).operator(bytes(16)),
+    )
+    (refusal,) = make_plan(extraction, extraction.sources, None).refusals
+    assert "--cluster" in refusal.way_out
+    east = choose_cluster(extraction.sources, "east")
+    assert make_plan(extraction, east, None).next_offsets == {("t", 0): 1}
+
+
+def test_sources_are_chosen_by_the_cluster_they_read(tmp_path: Path) -> None:
+    extraction = _extract(
+        tmp_path,
+        _Dynamic({"east": _held("t", 1), "west": _held("t", 2)}).operator(),
+        _Dynamic({"west": _held("u", 3)}).operator(bytes(16)),
+    )
+    east = choose_cluster(extraction.sources, "east")
+    assert [source.operator_id for source in east] == [_OTHER.hex()]
+    assert make_plan(extraction, east, None).next_offsets == {("t", 0): 1}
+    west = choose_cluster(extraction.sources, "west")
+    assert make_plan(extraction, west, None).next_offsets == {("t", 0): 2, ("u", 0): 3}
+
+
+# -- the commands --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["1.20/dynamic", "2.2/dynamic"])
+def test_to_spark_moves_one_cluster_of_a_real_job(name: str) -> None:
+    refused = migrate("to-spark", golden(name))
+    assert (refused.code, refused.stdout) == (4, "")
+    assert "2 Kafka clusters: 'east', 'west'; a target takes one" in refused.stderr
+    unknown = migrate("to-spark", golden(name), "--cluster", "north")
+    assert (unknown.code, unknown.stdout) == (2, "")
+    assert "there are: 'east', 'west'" in unknown.stderr
+    west = migrate("to-spark", golden(name), "--cluster", "west")
+    assert west.code == 0, west.stderr
+    _, _, source = _golden_source(name)
+    written = {
+        (topic, int(partition)): next_offset
+        for topic, partitions in json.loads(west.stdout).items()
+        for partition, next_offset in partitions.items()
+    }
+    assert written == {
+        (held.split.topic, held.split.partition): held.split.starting_offset
+        for held in source.clusters["west"].reader_splits
+    }
+    assert len(written) == 3
+
+
+def test_inspect_tells_each_positions_cluster() -> None:
+    report = json.loads(migrate("inspect", golden("2.2/dynamic"), "--format", "json").stdout)
+    (source,) = report["sources"]
+    assert source["kind"] == "DynamicKafkaSource"
+    places = [(p["cluster"], p["topic"], p["partition"]) for p in source["positions"]]
+    assert places == sorted(places)
+    assert {cluster for cluster, _, _ in places} == {"east", "west"}

@@ -1,0 +1,208 @@
+"""The rollback file: written whole or not at all, read strictly, and what it tells afterwards."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+
+from migrate import rollback_file
+from migrate.rollback_file import Fate, RollbackFile, RollbackFileError
+from migrate.snapshot import Committed, GroupView
+from migrate.targets.consumer_group import commit_metadata
+
+Offsets = dict[tuple[str, int], Committed]
+
+A0, A1, B0 = ("a", 0), ("a", 1), ("b", 0)
+NOTHING: Offsets = {}
+
+
+def _view(offsets: Offsets, name: str = "g") -> GroupView:
+    return GroupView(name, bool(offsets), "Empty", "classic", (), offsets)
+
+
+def _at(**offsets: int) -> Offsets:
+    """``a0=5``: partition 0 of topic a at 5."""
+    return {(name[0], int(name[1])): Committed(offset) for name, offset in offsets.items()}
+
+
+def _file(
+    before: Offsets, after: Offsets, change: Literal["commit", "rollback"] = "commit"
+) -> RollbackFile:
+    return rollback_file.rollback_file(change, "cluster", "localhost:9092", _view(before), after)
+
+
+# -- on the disk ---------------------------------------------------------------------------------
+
+
+def test_what_is_written_is_read_again(tmp_path: Path) -> None:
+    file = _file(
+        {A0: Committed(1, "theirs, ünïcode \x00"), B0: Committed(2**63 - 1)}, _at(a0=5, b0=6)
+    )
+    rollback_file.write(file, tmp_path / "r.json")
+    assert rollback_file.read(tmp_path / "r.json") == file
+    assert list(tmp_path.iterdir()) == [tmp_path / "r.json"]
+
+
+def test_an_existing_file_is_not_overwritten(tmp_path: Path) -> None:
+    path = tmp_path / "r.json"
+    path.write_text("mine")
+    with pytest.raises(FileExistsError):
+        rollback_file.write(_file(NOTHING, _at(a0=5)), path)
+    assert path.read_text() == "mine"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def _written() -> dict[str, Any]:
+    written: dict[str, Any] = _file(_at(a0=1), _at(a0=5)).model_dump(mode="json")
+    return written
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"version": 2},
+        {"kind": "flink-offset-migrate plan"},
+        {"group": None},
+        {"unknown": 1},
+        {"before": {"exists": True, "offsets": [{"topic": "a", "partition": 0}]}},
+        *(
+            {
+                "before": {
+                    "exists": True,
+                    "offsets": [
+                        {"topic": "a", "partition": 0, "next_offset": 1, "metadata": "", **wrong}
+                    ],
+                }
+            }
+            for wrong in (
+                {"next_offset": -1},
+                {"next_offset": "1"},
+                {"next_offset": 2**63},
+                {"partition": -1},
+                {"partition": 2**31},
+            )
+        ),
+    ],
+    ids=str,
+)
+def test_another_file_is_refused(tmp_path: Path, change: dict[str, Any]) -> None:
+    path = tmp_path / "r.json"
+    path.write_text(json.dumps(_written()))
+    rollback_file.read(path)
+    path.write_text(json.dumps({**_written(), **change}))
+    with pytest.raises(RollbackFileError, match="not a rollback file of version 1"):
+        rollback_file.read(path)
+
+
+def test_a_partition_that_occurs_twice_is_refused(tmp_path: Path) -> None:
+    written = _written()
+    written["before"]["offsets"] *= 2
+    path = tmp_path / "r.json"
+    path.write_text(json.dumps(written))
+    with pytest.raises(RollbackFileError, match="twice"):
+        rollback_file.read(path)
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"\xff\xfe", b"[]", b"null"])
+def test_what_is_no_json_object_is_refused(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "r.json").write_bytes(content)
+    with pytest.raises(RollbackFileError):
+        rollback_file.read(tmp_path / "r.json")
+
+
+def test_a_missing_file_is_told(tmp_path: Path) -> None:
+    with pytest.raises(RollbackFileError, match="No such file"):
+        rollback_file.read(tmp_path / "r.json")
+    with pytest.raises(RollbackFileError, match="directory"):
+        rollback_file.read(tmp_path)
+
+
+@pytest.mark.parametrize("group", ["orders", "../../etc/passwd", "a b\nc", "ü" * 300, "."])
+def test_the_default_path_stays_in_the_folder(tmp_path: Path, group: str) -> None:
+    path = rollback_file.default_path(group, tmp_path, datetime(2026, 1, 2, tzinfo=timezone.utc))
+    assert path.parent == tmp_path
+    assert path.name.startswith("rollback-")
+    assert path.name.endswith("-20260102T000000.000000Z.json")
+    rollback_file.write(_file(NOTHING, _at(a0=5)), path)
+
+
+# -- what became of a change ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "now", "fate"),
+    [
+        (_at(a0=1, a1=1), _at(a0=5, a1=5), _at(a0=5, a1=5), Fate.APPLIED),
+        (_at(a0=1, a1=1), _at(a0=5, a1=5), _at(a0=1, a1=1), Fate.UNCHANGED),
+        (_at(a0=1, a1=1), _at(a0=5, a1=5), _at(a0=5, a1=1), Fate.IN_PART),
+        (_at(a0=1, a1=1), _at(a0=5, a1=5), _at(a0=5), Fate.IN_PART),
+        (_at(a0=1, a1=1), _at(a0=5, a1=5), _at(a0=5, a1=9), Fate.MOVED_ON),
+        (NOTHING, _at(a0=5, a1=5), _at(a0=5, a1=5), Fate.APPLIED),
+        (NOTHING, _at(a0=5, a1=5), NOTHING, Fate.UNCHANGED),
+        (NOTHING, _at(a0=5, a1=5), _at(a0=5), Fate.IN_PART),
+        # What it was not about may have changed, or have gone with its topic.
+        (_at(b0=1), _at(b0=1, a0=5), _at(b0=9, a0=5), Fate.APPLIED),
+        (_at(b0=1), _at(b0=1, a0=5), _at(a0=5), Fate.APPLIED),
+        (_at(b0=1), _at(b0=1, a0=5), _at(b0=9), Fate.UNCHANGED),
+    ],
+)
+def test_the_fate_of_a_commit(before: Offsets, after: Offsets, now: Offsets, fate: Fate) -> None:
+    assert rollback_file.fate(_file(before, after), _view(now)) is fate
+
+
+@pytest.mark.parametrize(
+    ("now", "fate"),
+    [
+        (_at(b0=1), Fate.APPLIED),
+        (_at(b0=1, a0=5), Fate.UNCHANGED),
+        # It was deleted, and b0 not committed anew.
+        (NOTHING, Fate.IN_PART),
+        (_at(b0=1, a0=7), Fate.MOVED_ON),
+    ],
+)
+def test_the_fate_of_a_rollback_that_deletes(now: Offsets, fate: Fate) -> None:
+    file = _file(_at(b0=1, a0=5), _at(b0=1), "rollback")
+    assert rollback_file.fate(file, _view(now)) is fate
+
+
+def test_metadata_counts_as_part_of_an_offset() -> None:
+    file = _file(_at(a0=5), {A0: Committed(5, "ours")})
+    assert file.touched == {A0}
+    assert rollback_file.fate(file, _view(_at(a0=5))) is Fate.UNCHANGED
+
+
+def test_the_newest_run_for_the_group_is_found(tmp_path: Path) -> None:
+    older, newer = _file(NOTHING, _at(a0=5)), _file(_at(a0=5), _at(a0=6))
+    # By when they were made, not by their names.
+    rollback_file.write(newer, tmp_path / "a.json")
+    rollback_file.write(older, tmp_path / "z.json")
+    (tmp_path / "other.json").write_text('{"topic": 1}')
+    (tmp_path / "cut.json").write_bytes((tmp_path / "a.json").read_bytes()[:-20])
+    (tmp_path / "directory.json").mkdir()
+    run = rollback_file.earlier_run(tmp_path, "cluster", _view(_at(a0=6)))
+    assert run is not None
+    assert (run.path, run.fate) == (tmp_path / "a.json", Fate.APPLIED)
+
+
+def test_runs_for_other_groups_and_clusters_say_nothing(tmp_path: Path) -> None:
+    rollback_file.write(_file(NOTHING, _at(a0=5)), tmp_path / "a.json")
+    now = _at(a0=5)
+    assert rollback_file.earlier_run(tmp_path, "cluster", _view(now)) is not None
+    assert rollback_file.earlier_run(tmp_path, "cluster", _view(now, "other")) is None
+    assert rollback_file.earlier_run(tmp_path, "elsewhere", _view(now)) is None
+    assert rollback_file.earlier_run(tmp_path / "missing", "cluster", _view(now)) is None
+
+
+# -- what is written beside an offset ------------------------------------------------------------
+
+
+@pytest.mark.parametrize("origin", ["chk-42 cbc357cc", "x" * 5000, "ü" * 5000, "a\nb\x1b[0m"])
+def test_the_metadata_is_short_and_printable(origin: str) -> None:
+    metadata = commit_metadata(origin)
+    assert len(metadata.encode()) <= 200
+    assert metadata.isprintable()
+    assert metadata.startswith(f"flink-offset-migrate {origin[0]}")
