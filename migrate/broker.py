@@ -130,6 +130,7 @@ def take_snapshot(
     source_group: str | None = None,
     target_group: str | None = None,
     since: int | None = None,
+    at: int | None = None,
 ) -> ClusterSnapshot:
     """Ask for the partitions of topics, their log ranges, and two consumer groups.
 
@@ -141,6 +142,7 @@ def take_snapshot(
         source_group: Flink's own consumer group.
         target_group: the consumer group that offsets are to be committed for.
         since: milliseconds of the epoch: ask for the first record since then as well.
+        at: the same, of a second time (``LogRange.first_at``).
 
     Raises:
         BrokerError: no broker answered in time, or access was denied.
@@ -149,7 +151,7 @@ def take_snapshot(
     broker = _Broker(config)
     partitions = broker.partitions(sorted(topics))
     return ClusterSnapshot(
-        broker.log_ranges(partitions, since),
+        broker.log_ranges(partitions, since, at),
         cluster_id=broker.cluster_id(),
         source_group=broker.group(source_group) if source_group is not None else None,
         target_group=broker.group(target_group) if target_group is not None else None,
@@ -357,9 +359,9 @@ class _Broker:
         return found
 
     def log_ranges(
-        self, partitions: Mapping[str, list[int]], since: int | None
+        self, partitions: Mapping[str, list[int]], since: int | None, at: int | None
     ) -> dict[str, dict[int, LogRange]]:
-        """The log start and log end of every partition, and its first record since a time."""
+        """The log start and log end of every partition, and its first records since two times."""
         asked = [
             TopicPartition(topic, partition)
             for topic, ids in partitions.items()
@@ -367,13 +369,20 @@ class _Broker:
         ]
         starts = self._offsets(asked, OffsetSpec.earliest())
         ends = self._offsets(asked, OffsetSpec.latest())
-        firsts = self._offsets(asked, OffsetSpec.for_timestamp(since)) if since is not None else {}
+        firsts_since, firsts_at = (
+            self._offsets(asked, OffsetSpec.for_timestamp(time)) if time is not None else {}
+            for time in (since, at)
+        )
+
+        def first(firsts: Mapping[tuple[str, int], int], place: tuple[str, int]) -> int | None:
+            found = firsts.get(place)
+            # -1: no record is that young.
+            return ends[place] if found is not None and found < 0 else found
 
         def log_range(place: tuple[str, int]) -> LogRange:
-            first = firsts.get(place)
-            # -1: no record is that young.
-            first_since = ends[place] if first is not None and first < 0 else first
-            return LogRange(starts[place], ends[place], first_since)
+            return LogRange(
+                starts[place], ends[place], first(firsts_since, place), first(firsts_at, place)
+            )
 
         return {
             topic: {partition: log_range((topic, partition)) for partition in ids}

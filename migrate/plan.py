@@ -152,6 +152,7 @@ def make_plan(
     if policies.merge_sources is MergeSources.FAIL and not clusters_mixed_up:
         refusals += _disagreements(moved)
     refusals += _groups_mixed_up(moved, snapshot)
+    refusals += _names_collide(chosen, policies)
     partitions: list[PlannedPartition] = []
     if not refusals:
         partitions = _plan_partitions(moved, snapshot, policies)
@@ -280,6 +281,17 @@ def _readers(chosen: Iterable[Source]) -> dict[str, list[Source]]:
         for topic in source.topics:
             readers.setdefault(topic, []).append(source)
     return readers
+
+
+def _names_collide(chosen: Iterable[Source], policies: Policies) -> Iterator[Refusal]:
+    """A topic of the checkpoint must not be renamed to another one of it that moves too."""
+    topics = {topic for source in chosen for topic in source.topics}
+    for old, new in sorted(policies.topic_map.items()):
+        if old in topics and new in topics and new not in policies.topic_map:
+            yield Refusal(
+                f"--topic-map {old}={new}: {new} is a topic of the checkpoint itself",
+                "rename that one too, or leave it out with --partitions",
+            )
 
 
 def _groups_mixed_up(
@@ -450,7 +462,7 @@ def _unresolved(
         case Unresolved.LATEST:
             chosen = log.end
         case Unresolved.TIMESTAMP:
-            chosen = log.first_since
+            chosen = log.first_at
         case Unresolved.COMMITTED:
             chosen = _flink_committed(position.topic, position.partition, snapshot)
             if chosen is None:
@@ -504,7 +516,7 @@ def _in_range(
             "recreated, or this is another cluster"
         )
         return _problem(position, Verdict.BEYOND_END, problem, log, lost=lost)
-    if policies.unresolved_since is None and _looks_recreated(position, next_offset, log):
+    if _looks_recreated(position, next_offset, log):
         verdict = Verdict.SUSPECT
     return PlannedPartition(position.topic, position.partition, verdict, next_offset, position, log)
 

@@ -183,6 +183,8 @@ def moved_meanwhile(plan: PlanFile, snapshot: ClusterSnapshot) -> Iterator[str]:
             if saved.log_end is not None:
                 yield f"{name} is gone since the plan was made"
             continue
+        if saved.log_end is None:
+            yield f"{name} was not there when the plan was made, and is now"
         if saved.next_offset is not None and not log.start <= saved.next_offset <= log.end:
             yield (
                 f"{name} now holds {log.start} to {log.end}: its next offset {saved.next_offset} "

@@ -126,7 +126,8 @@ def _last_known(
     group is gone, what is missing was taken by somebody else, or with its topic, and stays so.
     """
     run = rollback_file.earlier_run(path.parent, file.cluster_id, now)
-    if run is not None and run.file.change == "rollback" and run.fate is Fate.IN_PART:
+    interrupted = (Fate.IN_PART, Fate.MOVED_ON)  # moved on: a consumer has committed since
+    if run is not None and run.file.change == "rollback" and run.fate in interrupted:
         return run.file.after.committed
     return file.before.committed if not now.committed else {}
 

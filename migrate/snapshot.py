@@ -17,12 +17,14 @@ class LogRange:
     """The offsets a partition holds: its log start and its log end (the next to be written).
 
     ``first_since`` is the offset of the first record at or after the time that was asked for, the
-    log end where there is none, and None where no time was asked for.
+    log end where there is none, and None where no time was asked for. ``first_at`` is the same of a
+    second time: that from which the user wants to start what is not resolved.
     """
 
     start: int
     end: int
     first_since: int | None = None
+    first_at: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ import typer
 from migrate.cli import options
 from migrate.cli.asking import ask, check_can_ask
 from migrate.cli.errors import Exit, Refused, UsageError
-from migrate.cli.planning import Move, Request, decide
+from migrate.cli.planning import Move, Request, check_unmoved, decide
 from migrate.cli.streams import emit, say
 from migrate.plan_file import SavedPartition
 from migrate.policies import Gone, MergeSources, NewPartitions, OnBeyondEnd, OnExpired
@@ -124,6 +124,8 @@ def commit_group(
         return
     ask(f"commit {len(wanted)} offsets for group {group}?", yes)
     path = rollback_path or rollback_file.default_path(group, Path())
+    check_unmoved(request, move)  # it may have waited for the answer
+    say(f"what the group holds now goes to {path} first")
     try:
         outcome = commit(kafka.config(), group, wanted, before, path)
     except GroupRefused as refused:
@@ -213,6 +215,9 @@ def _end(outcome: Outcome) -> None:
         say(line)
     if outcome.rollback_path is not None:
         emit(str(outcome.rollback_path))
+    if outcome.applied is Applied.NOTHING:
+        # Nothing was changed: the service denied it, or did not take it.
+        raise typer.Exit(Exit.SERVICE)
     if outcome.applied not in (Applied.ALL, Applied.NOTHING_TO_DO):
         raise typer.Exit(Exit.NOT_VERIFIED)
 
@@ -262,7 +267,9 @@ def rollback(
     for line in table.splitlines():
         say(line)
     ask(f"bring {len(seen.partitions)} offsets of group {seen.file.group} back?", yes)
-    path = rollback_path or rollback_file.default_path(seen.file.group, Path())
+    # Beside the file that it follows: a later run looks for both there.
+    path = rollback_path or rollback_file.default_path(seen.file.group, file.parent)
+    say(f"what the group holds now goes to {path} first")
     try:
         outcome = restore(config, file, seen, path, force=force)
     except GroupRefused as refused:

@@ -69,9 +69,12 @@ def decide(request: Request) -> Move:
     snapshot = None
     if request.kafka.given:
         topics = topics_to_ask(chosen, request.policies)
-        snapshot = _ask(request, topics, _since(request.policies, extraction))
+        snapshot = _ask(
+            request, topics, extraction.checkpoint.written_at, request.policies.unresolved_since
+        )
     elif request.source_group is not None:
         raise UsageError("--source-group needs a broker: add --bootstrap-servers HOST:PORT")
+    _check_names(request.policies, {topic for source in chosen for topic in source.topics})
     plan = make_plan(
         extraction, chosen, snapshot, request.policies, named=request.source is not None
     )
@@ -81,14 +84,20 @@ def decide(request: Request) -> Move:
         if request.target_group is not None:
             _show(saved)
         raise Refused([str(refusal) for refusal in plan.refusals])
+    if not saved.next_offsets:
+        raise Refused(["there is nothing to move: no partition is left that has an offset"])
     if request.plan_out is not None:
         _save(saved, request.plan_out)
     return Move(saved, snapshot)
 
 
 def _take_up(request: Request, path: Path) -> Move:
-    if request.chk is not None or request.plan_out is not None:
-        raise UsageError("--plan goes with neither CHK nor --plan-out: the plan says it all")
+    asked = (request.chk, request.source, request.cluster, request.source_group, request.plan_out)
+    if any(value is not None for value in asked) or request.policies != Policies():
+        raise UsageError(
+            "--plan says it all: it goes with no CHK, no --plan-out, and no option that chooses or "
+            "allows something; make a new plan with them"
+        )
     saved = read_plan(path)
     if saved.group != request.target_group:
         raise UsageError(f"{path} is a plan for " + _target(saved.group))
@@ -108,6 +117,17 @@ def _take_up(request: Request, path: Path) -> Move:
     return Move(saved, snapshot)
 
 
+def check_unmoved(request: Request, move: Move) -> None:
+    """Just before writing: is what was decided on still what is there?
+
+    Raises:
+        Refused: the cluster or the group has moved.
+    """
+    moved = list(moved_meanwhile(move.saved, _ask(request, move.saved.topics)))
+    if moved:
+        raise Refused(moved)
+
+
 def _target(group: str | None) -> str:
     return "to-spark" if group is None else f"commit-group --group {group}"
 
@@ -120,7 +140,9 @@ def _save(saved: PlanFile, path: Path) -> None:
     say(f"wrote {path}: apply it with --plan")
 
 
-def _ask(request: Request, topics: set[str], since: int | None = None) -> ClusterSnapshot:
+def _ask(
+    request: Request, topics: set[str], since: int | None = None, at: int | None = None
+) -> ClusterSnapshot:
     from migrate.broker import take_snapshot
 
     return take_snapshot(
@@ -129,7 +151,20 @@ def _ask(request: Request, topics: set[str], since: int | None = None) -> Cluste
         request.source_group,
         request.target_group,
         since,
+        at,
     )
+
+
+def _check_names(policies: Policies, topics: set[str]) -> None:
+    """A topic that no chosen source reads is a slip of the finger."""
+    for option, names in (
+        ("--topic-map", policies.topic_map),
+        ("--partitions", policies.partitions or {}),
+    ):
+        unknown = sorted(set(names) - topics)
+        if unknown:
+            known = ", ".join(sorted(topics))
+            raise UsageError(f"{option} {unknown[0]}: no source reads it; they read: {known}")
 
 
 def _show(saved: PlanFile) -> None:
@@ -139,13 +174,6 @@ def _show(saved: PlanFile) -> None:
     if saved.partitions and sys.stderr is not None:
         for line in plan_table(saved.partitions, sys.stderr).splitlines():
             say(line)
-
-
-def _since(policies: Policies, extraction: Extraction) -> int | None:
-    """The time whose first records are asked for: the user's, or the checkpoint's own."""
-    if policies.unresolved_since is not None:
-        return policies.unresolved_since
-    return extraction.checkpoint.written_at
 
 
 def _tell(plan: Plan, extraction: Extraction) -> None:

@@ -294,3 +294,102 @@ def test_verify_reads_where_a_seeded_query_starts(tmp_path: Path, chk: Path) -> 
     assert migrate("verify", chk, f"spark:{seed}").code == 0
     other = write_source(tmp_path / "other" / "chk-7", {0: splits("other", [1])})
     assert migrate("verify", other, f"spark:{seed}").code == 5
+
+
+# -- found in review ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [("--source", "topic:x"), ("--topic-map", "a=b"), ("--partitions", "a:0"), ("--gone", "skip")],
+)
+def test_a_plan_takes_no_flag_that_it_would_not_heed(
+    tmp_path: Path, broker: Broker, group: str, chk: Path, flags: tuple[str, ...]
+) -> None:
+    plan = tmp_path / "plan.json"
+    base = ("commit-group", "--group", group, "-b", broker.bootstrap_servers)
+    assert migrate(*base, chk, "--plan-out", plan).code == 0
+    assert migrate(*base, "--plan", plan, *flags, "--execute", "--yes").code == 2
+    assert broker.committed(group) == {}
+
+
+@pytest.mark.parametrize("flags", [("--partitions", "typo:0"), ("--topic-map", "typo=b")])
+def test_a_misspelt_topic_is_a_usage_error(
+    broker: Broker, group: str, chk: Path, flags: tuple[str, str]
+) -> None:
+    base = ("commit-group", chk, "--group", group, "-b", broker.bootstrap_servers)
+    result = migrate(*base, *flags, "--execute", "--yes")
+    assert (result.code, result.stdout) == (2, "")
+    assert "typo" in result.stderr
+
+
+def test_a_topic_is_not_renamed_to_another_that_moves(tmp_path: Path, broker: Broker) -> None:
+    name = f"b-{uuid.uuid4().hex[:8]}"
+    broker.create_topic(name, 1)
+    broker.produce(name, 0, map(str, range(10)))
+    readers = {0: [*splits("a", [7]), *splits(name, [2])]}
+    chk = write_source(tmp_path / "chk-7", readers)
+    result = migrate("to-spark", chk, "-b", broker.bootstrap_servers, "--topic-map", f"a={name}")
+    assert (result.code, result.stdout) == (4, "")
+    assert "is a topic of the checkpoint itself" in result.stderr
+
+
+def test_records_deleted_while_it_asks_are_noticed(
+    tmp_path: Path, broker: Broker, topic: str, group: str, chk: Path
+) -> None:
+    ours, theirs = pty.openpty()
+    try:
+        process = subprocess.Popen(
+            [
+                *(sys.executable, "-m", "migrate.cli", "commit-group", str(chk)),
+                *("--group", group, "-b", broker.bootstrap_servers, "--execute"),
+                *("--rollback-file", str(tmp_path / "back.json")),
+            ],
+            stdin=theirs,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=ROOT,
+        )
+        assert process.stderr is not None
+        while "[y/N]" not in process.stderr.readline():
+            assert process.poll() is None
+        broker.delete_records(topic, 0, 8)
+        os.write(ours, b"y\n")
+        _, stderr = process.communicate(timeout=90)
+    finally:
+        os.close(ours)
+        os.close(theirs)
+    assert process.returncode == 4, stderr
+    assert f"{topic}-0 now holds 8 to 10" in stderr
+    assert broker.committed(group) == {}
+    assert not (tmp_path / "back.json").exists()
+
+
+def test_a_time_for_the_unresolved_leaves_the_suspects_suspect(
+    tmp_path: Path, broker: Broker, topic: str
+) -> None:
+    chk = write_source(tmp_path / "old" / "chk-7", {0: splits(topic, [8, 8, LATEST])})
+    os.utime(chk / "_metadata", (1_600_000_000, 1_600_000_000))
+    result = migrate(
+        *("to-spark", chk, "-b", broker.bootstrap_servers),
+        *("--unresolved", "timestamp:2100-01-01T00:00:00Z"),
+    )
+    assert json.loads(result.stdout)[topic]["2"] == 10
+    assert "2 partitions look recreated" in result.stderr
+
+
+def test_a_topic_that_was_skipped_and_came_back_is_noticed(
+    tmp_path: Path, broker: Broker, topic: str
+) -> None:
+    gone = f"gone-{uuid.uuid4().hex[:8]}"
+    chk = write_source(tmp_path / "chk-7", {0: [*splits(topic, [1, 1, 1]), *splits(gone, [1])]})
+    plan = tmp_path / "plan.json"
+    saved = migrate(
+        "to-spark", chk, "-b", broker.bootstrap_servers, "--gone", "skip", "--plan-out", plan
+    )
+    assert saved.code == 0, saved.stderr
+    broker.create_topic(gone, 1)
+    result = migrate("to-spark", "--plan", plan, "-b", broker.bootstrap_servers)
+    assert (result.code, result.stdout) == (4, "")
+    assert "was not there when the plan was made" in result.stderr

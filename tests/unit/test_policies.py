@@ -47,7 +47,7 @@ def _plan(
     extraction = extract(read_checkpoint(write_checkpoint(tmp_path / "c", source_operator(state))))
     held = {place: Committed(offset) for place, offset in (committed or {}).items()}
     snapshot = ClusterSnapshot(
-        {"t": {n: LogRange(*bounds, first_since=since) for n, bounds in enumerate(logs)}},
+        {"t": {n: LogRange(*bounds, first_since=since, first_at=since) for n, bounds in enumerate(logs)}},
         source_group=GroupView("flink", True, "Empty", "classic", committed=held),
     )
     return make_plan(extraction, extraction.sources, snapshot, policies)
