@@ -128,8 +128,8 @@ def verify(
 ) -> None:
     """After the move: did the target start where the checkpoint ended?
 
-    Exit 5 where records were lost or repeated, or where a start is missing or cannot be told. A group
-    whose offsets somebody else has moved on since is shown so, and is no failure by itself.
+    Exit 5 where records were lost or repeated, or where a start is missing or cannot be told. A
+    group whose offsets somebody has moved on since is shown so, and is no failure by itself.
     """
     from migrate.report.text import verification_table
 

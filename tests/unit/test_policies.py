@@ -46,8 +46,9 @@ def _plan(
     state = SourceState({0: splits("t", starts)}, initial_discovery_finished=discovery_finished)
     extraction = extract(read_checkpoint(write_checkpoint(tmp_path / "c", source_operator(state))))
     held = {place: Committed(offset) for place, offset in (committed or {}).items()}
+    ranges = [LogRange(*bounds, first_since=since, first_at=since) for bounds in logs]
     snapshot = ClusterSnapshot(
-        {"t": {n: LogRange(*bounds, first_since=since, first_at=since) for n, bounds in enumerate(logs)}},
+        {"t": dict(enumerate(ranges))},
         source_group=GroupView("flink", True, "Empty", "classic", committed=held),
     )
     return make_plan(extraction, extraction.sources, snapshot, policies)

@@ -1,0 +1,493 @@
+"""A consumer group of a real broker: looked at, committed for, and taken back."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka.admin import AclOperation, ResourceType
+
+from migrate import broker as broker_room
+from migrate import rollback, rollback_file
+from migrate.broker import ConsumerGroups, take_snapshot
+from migrate.rollback_file import Fate
+from migrate.snapshot import BrokerError, Committed, GroupView, Member
+from migrate.targets import consumer_group
+from migrate.targets.consumer_group import Applied, GroupRefused, Outcome, Result
+from tests.support.groups import PROTOCOLS, member
+from tests.support.jars import classpath
+from tests.support.jdk import compile_java, run_java
+from tests.support.kafka import Broker
+from tests.support.secured import SecuredBroker
+
+pytestmark = pytest.mark.integration
+
+METADATA = consumer_group.commit_metadata("chk-42 cbc357cc")
+
+
+def _name(prefix: str) -> str:
+    return f"{prefix}-{uuid.uuid4().hex[:8]}"
+
+
+@pytest.fixture
+def topic(broker: Broker) -> str:
+    """A topic of three partitions with ten records each."""
+    name = _name("t")
+    broker.create_topic(name, 3)
+    for partition in range(3):
+        broker.produce(name, partition, map(str, range(10)))
+    return name
+
+
+@pytest.fixture
+def other_topic(broker: Broker) -> str:
+    """A topic that the group reads too, and that is none of our business."""
+    name = _name("other")
+    broker.create_topic(name, 1)
+    broker.produce(name, 0, map(str, range(30)))
+    return name
+
+
+@pytest.fixture
+def group() -> str:
+    return _name("g")
+
+
+def _view(broker: Broker, group: str) -> GroupView:
+    return ConsumerGroups(_config(broker)).view(group)
+
+
+def _config(broker: Broker) -> dict[str, str]:
+    return {"bootstrap.servers": broker.bootstrap_servers}
+
+
+def _wanted(topic: str, *offsets: int) -> dict[tuple[str, int], Committed]:
+    return {(topic, n): Committed(offset, METADATA) for n, offset in enumerate(offsets)}
+
+
+def _commit(
+    broker: Broker, group: str, wanted: dict[tuple[str, int], Committed], path: Path
+) -> Outcome:
+    return consumer_group.commit(_config(broker), group, wanted, _view(broker, group), path)
+
+
+def _restore(broker: Broker, path: Path, to: Path, *, force: bool = False) -> Outcome:
+    config = _config(broker)
+    seen = rollback.look(config, path)
+    return rollback.restore(config, path, seen, to, force=force)
+
+
+def _hold(broker: Broker, group: str, offsets: dict[tuple[str, int], Committed]) -> None:
+    """Commit as a consumer does, metadata and all."""
+    consumer = Consumer({**_config(broker), "group.id": group, "enable.auto.commit": False})
+    try:
+        done = consumer.commit(
+            offsets=[
+                TopicPartition(topic, partition, committed.next_offset, committed.metadata)
+                for (topic, partition), committed in offsets.items()
+            ],
+            asynchronous=False,
+        )
+    finally:
+        consumer.close()
+    assert done is not None
+    assert [place.error for place in done] == [None] * len(offsets)
+
+
+# -- what a snapshot says ------------------------------------------------------------------------
+
+
+def test_a_snapshot_of_a_group_that_is_not_there(broker: Broker, topic: str, group: str) -> None:
+    snapshot = take_snapshot(_config(broker), [topic], target_group=group)
+    assert snapshot.target_group == GroupView(group, False, "Dead", "classic")
+    assert snapshot.source_group is None
+    assert snapshot.cluster_id
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_a_snapshot_of_a_group_with_members(
+    broker: Broker, topic: str, group: str, protocol: str
+) -> None:
+    broker.commit(group, {(topic, n): 4 for n in range(3)})
+    with member(broker, group, topic, protocol):
+        view = _view(broker, group)
+    assert (view.exists, view.state, view.type) == (True, "Stable", protocol)
+    assert view.members == (Member("a-member", "127.0.0.1"),)
+    left = _view(broker, group)
+    assert (left.exists, left.state, left.type) == (True, "Empty", protocol)
+    assert left.members == ()
+
+
+def test_a_snapshot_has_every_offset_with_its_metadata(
+    broker: Broker, topic: str, other_topic: str, group: str
+) -> None:
+    held = {(topic, 1): Committed(7, "mine, ünïcode"), (other_topic, 0): Committed(20)}
+    _hold(broker, group, held)
+    snapshot = take_snapshot(_config(broker), [topic], source_group=group, target_group=group)
+    assert snapshot.target_group is not None
+    assert snapshot.target_group.committed == held
+    assert snapshot.source_group == snapshot.target_group
+
+
+def test_a_coordinator_that_is_still_loading_is_waited_for(group: str) -> None:
+    """The first question about a group makes a new cluster set up its offsets topic."""
+    with Broker({"offsets.topic.num.partitions": "50"}) as fresh:
+        assert not _view(fresh, group).exists
+
+
+def test_the_first_record_since_a_time(broker: Broker) -> None:
+    name = _name("times")
+    broker.create_topic(name, 2)
+    broker.produce(name, 0, "abcd", timestamps_ms=[1_000, 2_000, 3_000, 4_000])
+    config = _config(broker)
+    logs = take_snapshot(config, [name], since=2_500).topics[name]
+    assert (logs[0].first_since, logs[1].first_since) == (2, 0)
+    assert take_snapshot(config, [name], since=5_000).topics[name][0].first_since == 4
+    assert take_snapshot(config, [name]).topics[name][0].first_since is None
+
+
+# -- committing ----------------------------------------------------------------------------------
+
+
+def test_a_commit_leaves_a_rollback_file_and_the_rest_alone(
+    tmp_path: Path, broker: Broker, topic: str, other_topic: str, group: str
+) -> None:
+    held = {(topic, 0): Committed(2, "theirs"), (other_topic, 0): Committed(20, "theirs too")}
+    _hold(broker, group, held)
+    path = tmp_path / "r.json"
+    wanted = _wanted(topic, 5, 0, 10)
+    outcome = _commit(broker, group, wanted, path)
+    assert (outcome.applied, outcome.rollback_path) == (Applied.ALL, path)
+    assert [(o.partition, o.result, o.now) for o in outcome.partitions] == [
+        (partition, Result.COMMITTED, wanted[topic, partition]) for partition in range(3)
+    ]
+    assert _view(broker, group).committed == {**held, **wanted}
+    file = rollback_file.read(path)
+    assert file.before.committed == held
+    assert file.after.committed == {**held, **wanted}
+    assert file.touched == set(wanted)
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_second_run_has_nothing_to_do(
+    tmp_path: Path, broker: Broker, topic: str, group: str
+) -> None:
+    _commit(broker, group, _wanted(topic, 5, 0, 10), tmp_path / "first.json")
+    again = _commit(broker, group, _wanted(topic, 5, 0, 10), tmp_path / "second.json")
+    assert (again.applied, again.rollback_path) == (Applied.NOTHING_TO_DO, None)
+    assert [path.name for path in tmp_path.iterdir()] == ["first.json"]
+
+
+def test_what_already_holds_the_wanted_offset_is_left_alone(
+    tmp_path: Path, broker: Broker, topic: str, group: str
+) -> None:
+    theirs = Committed(5, "theirs")
+    _hold(broker, group, {(topic, 0): theirs})
+    outcome = _commit(broker, group, _wanted(topic, 5, 6, 7), tmp_path / "r.json")
+    assert outcome.applied is Applied.ALL
+    assert outcome.partitions[0].result is Result.UNCHANGED
+    assert _view(broker, group).committed[topic, 0] == theirs
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_a_group_with_members_is_refused(
+    tmp_path: Path, broker: Broker, topic: str, group: str, protocol: str
+) -> None:
+    broker.commit(group, {(topic, n): 4 for n in range(3)})
+    with (
+        member(broker, group, topic, protocol),
+        pytest.raises(GroupRefused, match=r"1 members \(a-member on 127\.0\.0\.1\)"),
+    ):
+        _commit(broker, group, _wanted(topic, 5, 5, 5), tmp_path / "r.json")
+    assert list(tmp_path.iterdir()) == []
+    assert set(broker.committed(group).values()) == {4}
+
+
+def test_a_group_that_changed_since_it_was_looked_at_is_refused(
+    tmp_path: Path, broker: Broker, topic: str, other_topic: str, group: str
+) -> None:
+    broker.commit(group, {(other_topic, 0): 3})
+    seen = _view(broker, group)
+    broker.commit(group, {(other_topic, 0): 4})
+    with pytest.raises(GroupRefused, match=f"{other_topic}-0: 3 then, 4 now"):
+        consumer_group.commit(
+            _config(broker), group, _wanted(topic, 5, 5, 5), seen, tmp_path / "r.json"
+        )
+    assert list(tmp_path.iterdir()) == []
+    assert broker.committed(group) == {(other_topic, 0): 4}
+
+
+def test_each_partitions_own_error_is_told(
+    tmp_path: Path, broker: Broker, topic: str, group: str
+) -> None:
+    """The request as a whole succeeds where partitions of it fail."""
+    outcome = _commit(broker, group, _wanted(topic, 5, 6, 7, 8), tmp_path / "r.json")
+    assert outcome.applied is Applied.PARTLY
+    *good, bad = outcome.partitions
+    assert {o.result for o in good} == {Result.COMMITTED}
+    assert (bad.partition, bad.result, bad.now) == (3, Result.FAILED, None)
+    assert bad.failure is not None
+    assert bad.failure.code == "UNKNOWN_TOPIC_OR_PART"
+
+
+def test_nothing_is_committed_without_a_rollback_file(
+    tmp_path: Path, broker: Broker, topic: str, group: str
+) -> None:
+    taken = tmp_path / "taken.json"
+    taken.write_text("mine")
+    with pytest.raises(FileExistsError):
+        _commit(broker, group, _wanted(topic, 5, 5, 5), taken)
+    assert taken.read_text() == "mine"
+    with pytest.raises(FileNotFoundError):
+        _commit(broker, group, _wanted(topic, 5, 5, 5), tmp_path / "no-such-folder" / "r.json")
+    assert [path.name for path in tmp_path.iterdir()] == ["taken.json"]
+    assert broker.committed(group) == {}
+
+
+def test_more_offsets_than_one_request_can_hold(
+    monkeypatch: pytest.MonkeyPatch, broker: Broker, group: str
+) -> None:
+    """A restored group may bring long metadata: 300 times 4000 bytes are more than the 1 MiB that
+    the coordinator can append at once."""
+    name = _name("wide")
+    broker.create_topic(name, 300)
+    wanted = {(name, n): Committed(0, f"{n} ".ljust(4000, "m")) for n in range(300)}
+    groups = ConsumerGroups(_config(broker))
+    assert groups.commit(group, wanted) == {}
+    assert groups.view(group).committed == wanted
+    monkeypatch.setattr(broker_room, "_REQUEST_BYTES", 2**31)
+    refused = groups.commit(group, wanted)
+    assert refused.keys() == wanted.keys()
+
+
+def test_a_rollback_file_holds_no_secret(
+    tmp_path: Path, broker: Broker, topic: str, group: str
+) -> None:
+    config = {**_config(broker), "sasl.username": "alice", "sasl.password": "hunter2"}
+    before = _view(broker, group)
+    consumer_group.commit(config, group, _wanted(topic, 1), before, tmp_path / "r.json")
+    written = (tmp_path / "r.json").read_text()
+    assert broker.bootstrap_servers in written
+    assert "hunter2" not in written
+    assert "alice" not in written
+
+
+def _failures(outcome: Outcome) -> set[tuple[str, str]]:
+    return {(o.failure.code, o.failure.reason) for o in outcome.partitions if o.failure}
+
+
+def test_a_missing_permission_is_named(tmp_path: Path) -> None:
+    secured = SecuredBroker({"tool": "word"})
+    with secured:
+        secured.create_topic("t", 1)
+        config = {
+            "bootstrap.servers": secured.address("SASL"),
+            "security.protocol": "SASL_SSL",
+            "sasl.mechanism": "PLAIN",
+            "sasl.username": "tool",
+            "sasl.password": "word",
+            "ssl.ca.pem": secured.authority.pem,
+        }
+
+        def allow(operation: AclOperation, kind: ResourceType) -> None:
+            name = "t" if kind is ResourceType.TOPIC else "g"
+            secured.allow("tool", operation, kind, name)
+
+        def commit(file: str) -> Outcome:
+            before = ConsumerGroups(config).view("g")
+            return consumer_group.commit(config, "g", _wanted("t", 0), before, tmp_path / file)
+
+        with pytest.raises(BrokerError, match="DESCRIBE"):
+            ConsumerGroups(config).view("g")
+        allow(AclOperation.DESCRIBE, ResourceType.GROUP)
+        allow(AclOperation.DESCRIBE, ResourceType.TOPIC)
+        outcome = commit("1.json")
+        assert outcome.applied is Applied.NOTHING
+        assert _failures(outcome) == {
+            ("GROUP_AUTHORIZATION_FAILED", "access denied; grant this user READ on the group")
+        }
+        allow(AclOperation.READ, ResourceType.GROUP)
+        outcome = commit("2.json")
+        assert outcome.applied is Applied.NOTHING
+        assert _failures(outcome) == {
+            ("TOPIC_AUTHORIZATION_FAILED", "access denied; grant this user READ on the topic")
+        }
+        allow(AclOperation.READ, ResourceType.TOPIC)
+        assert commit("3.json").applied is Applied.ALL
+
+        def restore(to: str) -> Outcome:
+            path = tmp_path / "3.json"
+            seen = rollback.look(config, path)
+            return rollback.restore(config, path, seen, tmp_path / to)
+
+        outcome = restore("back.json")
+        assert outcome.applied is Applied.NOTHING
+        assert _failures(outcome) == {
+            ("GROUP_AUTHORIZATION_FAILED", "access denied; grant this user DELETE on the group")
+        }
+        assert secured.committed("g") == {("t", 0): 0}
+        allow(AclOperation.DELETE, ResourceType.GROUP)
+        assert restore("again.json").applied is Applied.ALL
+        assert secured.committed("g") == {}
+
+
+@pytest.fixture(scope="module")
+def share_broker() -> Iterator[Broker]:
+    """A broker that has share groups, which Kafka 4.1 has to be asked for."""
+    source = Path(__file__).parents[1] / "support/java/ShareGroups.java"
+    with Broker() as running:
+        jars = classpath("kafka-4.1.1")
+        classes = compile_java([source], jars)
+        run_java("ShareGroups", [classes, *jars], [running.bootstrap_servers, "a-share-group", "t"])
+        yield running
+
+
+def test_a_share_group_is_refused_and_not_deleted(tmp_path: Path, share_broker: Broker) -> None:
+    """Kafka describes it as if it were not there, and would delete it as any other."""
+    view = _view(share_broker, "a-share-group")
+    assert (view.exists, view.type) == (True, "unknown")
+    with pytest.raises(GroupRefused, match="no consumer group"):
+        _commit(share_broker, "a-share-group", _wanted("t", 1), tmp_path / "r.json")
+    assert list(tmp_path.iterdir()) == []
+    blind = ConsumerGroups(_config(share_broker)).commit("a-share-group", _wanted("t", 1))
+    assert blind["t", 0].code == "GROUP_ID_NOT_FOUND"
+    written = rollback_file.rollback_file(
+        "commit",
+        ConsumerGroups(_config(share_broker)).cluster_id(),
+        share_broker.bootstrap_servers,
+        GroupView("a-share-group", False, "Dead", "classic"),
+        _wanted("t", 1),
+    )
+    rollback_file.write(written, tmp_path / "made-up.json")
+    with pytest.raises(GroupRefused, match="no consumer group"):
+        _restore(share_broker, tmp_path / "made-up.json", tmp_path / "back.json", force=True)
+    assert _view(share_broker, "a-share-group").exists
+
+
+# -- taking it back ------------------------------------------------------------------------------
+
+
+def test_offsets_that_were_there_are_committed_again(
+    tmp_path: Path, broker: Broker, topic: str, other_topic: str, group: str
+) -> None:
+    held = {**{(topic, n): Committed(n, f"theirs {n}") for n in range(3)}}
+    held[other_topic, 0] = Committed(20, "theirs too")
+    _hold(broker, group, held)
+    _commit(broker, group, _wanted(topic, 5, 6, 7), tmp_path / "r.json")
+    seen = rollback.look(_config(broker), tmp_path / "r.json")
+    assert (seen.fate, seen.deletes, seen.warnings) == (Fate.APPLIED, False, ())
+    assert [(p.partition, p.now, p.then) for p in seen.partitions] == [
+        (n, Committed(5 + n, METADATA), Committed(n, f"theirs {n}")) for n in range(3)
+    ]
+    outcome = _restore(broker, tmp_path / "r.json", tmp_path / "back.json")
+    assert outcome.applied is Applied.ALL
+    assert _view(broker, group).committed == held
+
+
+def test_no_offset_is_restored_and_all_other_topics_with_their_metadata(
+    tmp_path: Path, broker: Broker, topic: str, other_topic: str, group: str
+) -> None:
+    held = {(topic, 0): Committed(2, "theirs"), (other_topic, 0): Committed(20, "theirs too")}
+    _hold(broker, group, held)
+    _commit(broker, group, _wanted(topic, 5, 6, 7), tmp_path / "r.json")
+    seen = rollback.look(_config(broker), tmp_path / "r.json")
+    assert seen.deletes
+    assert "will be deleted and its 2 offsets committed anew" in seen.warnings[0]
+    outcome = _restore(broker, tmp_path / "r.json", tmp_path / "back.json")
+    assert outcome.applied is Applied.ALL
+    assert _view(broker, group).committed == held
+    again = _restore(broker, tmp_path / "r.json", tmp_path / "again.json")
+    assert (again.applied, again.rollback_path) == (Applied.NOTHING_TO_DO, None)
+
+
+def test_a_group_that_was_not_there_is_deleted(
+    tmp_path: Path, broker: Broker, topic: str, group: str
+) -> None:
+    _commit(broker, group, _wanted(topic, 5, 6, 7), tmp_path / "r.json")
+    outcome = _restore(broker, tmp_path / "r.json", tmp_path / "back.json")
+    assert outcome.applied is Applied.ALL
+    assert [(o.result, o.wanted, o.now) for o in outcome.partitions] == [
+        (Result.COMMITTED, None, None)
+    ] * 3
+    assert not _view(broker, group).exists
+
+
+def test_a_rollback_can_be_taken_back(
+    tmp_path: Path, broker: Broker, topic: str, other_topic: str, group: str
+) -> None:
+    _hold(broker, group, {(other_topic, 0): Committed(20, "theirs")})
+    _commit(broker, group, _wanted(topic, 5, 6, 7), tmp_path / "r.json")
+    committed = _view(broker, group).committed
+    _restore(broker, tmp_path / "r.json", tmp_path / "back.json")
+    outcome = _restore(broker, tmp_path / "back.json", tmp_path / "forth.json")
+    assert outcome.applied is Applied.ALL
+    assert _view(broker, group).committed == committed
+
+
+def test_a_group_that_moved_on_is_refused_unless_forced(
+    tmp_path: Path, broker: Broker, topic: str, group: str
+) -> None:
+    held = {(topic, n): Committed(1, "theirs") for n in range(3)}
+    _hold(broker, group, held)
+    _commit(broker, group, _wanted(topic, 5, 6, 7), tmp_path / "r.json")
+    broker.commit(group, {(topic, 1): 9})
+    assert rollback.look(_config(broker), tmp_path / "r.json").fate is Fate.MOVED_ON
+    with pytest.raises(GroupRefused, match=rf"moved on since: 1 .*{topic}-1: 9.*--force"):
+        _restore(broker, tmp_path / "r.json", tmp_path / "back.json")
+    assert [path.name for path in tmp_path.iterdir()] == ["r.json"]
+    forced = _restore(broker, tmp_path / "r.json", tmp_path / "back.json", force=True)
+    assert forced.applied is Applied.ALL
+    assert _view(broker, group).committed == held
+
+
+@pytest.mark.parametrize("fresh", [True, False], ids=["deletes", "commits"])
+def test_what_the_change_was_not_about_keeps_what_it_holds_now(
+    tmp_path: Path, broker: Broker, topic: str, other_topic: str, group: str, fresh: bool
+) -> None:
+    held = {(other_topic, 0): Committed(20, "theirs")}
+    if not fresh:
+        held |= {(topic, n): Committed(1, "theirs") for n in range(3)}
+    _hold(broker, group, held)
+    _commit(broker, group, _wanted(topic, 5, 6, 7), tmp_path / "r.json")
+    _hold(broker, group, {(other_topic, 0): Committed(25, "gone on")})
+    assert rollback.look(_config(broker), tmp_path / "r.json").deletes is fresh
+    outcome = _restore(broker, tmp_path / "r.json", tmp_path / "back.json")
+    assert outcome.applied is Applied.ALL
+    assert _view(broker, group).committed == {**held, (other_topic, 0): Committed(25, "gone on")}
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_a_group_with_members_is_not_restored(
+    tmp_path: Path, broker: Broker, topic: str, group: str, protocol: str
+) -> None:
+    _commit(broker, group, _wanted(topic, 5, 6, 7), tmp_path / "r.json")
+    with member(broker, group, topic, protocol), pytest.raises(GroupRefused, match="1 members"):
+        _restore(broker, tmp_path / "r.json", tmp_path / "back.json", force=True)
+    assert set(broker.committed(group).values()) == {5, 6, 7}
+
+
+def test_a_file_of_another_cluster_is_refused(
+    tmp_path: Path, broker: Broker, topic: str, group: str
+) -> None:
+    path = tmp_path / "r.json"
+    _commit(broker, group, _wanted(topic, 5, 6, 7), path)
+    path.write_text(json.dumps({**json.loads(path.read_text()), "cluster_id": "elsewhere"}))
+    with pytest.raises(GroupRefused, match="of cluster elsewhere"):
+        _restore(broker, path, tmp_path / "back.json", force=True)
+    assert set(broker.committed(group).values()) == {5, 6, 7}
+
+
+def test_a_group_that_changed_since_the_dry_run_is_not_restored(
+    tmp_path: Path, broker: Broker, topic: str, group: str
+) -> None:
+    path = tmp_path / "r.json"
+    _commit(broker, group, _wanted(topic, 5, 6, 7), path)
+    seen = rollback.look(_config(broker), path)
+    broker.commit(group, {(topic, 0): 9})
+    with pytest.raises(GroupRefused, match="changed since it was looked at"):
+        rollback.restore(_config(broker), path, seen, tmp_path / "back.json", force=True)
+    assert broker.committed(group)[topic, 0] == 9
