@@ -216,8 +216,10 @@ def _end(outcome: Outcome) -> None:
     if outcome.rollback_path is not None:
         emit(str(outcome.rollback_path))
     if outcome.applied is Applied.NOTHING:
-        # Nothing was changed: the service denied it, or did not take it.
-        raise typer.Exit(Exit.SERVICE)
+        codes = {one.failure.code for one in outcome.partitions if one.failure is not None}
+        joined = codes & {"UNKNOWN_MEMBER_ID", "NON_EMPTY_GROUP"}
+        # Nothing was changed: a consumer has joined meanwhile, or the service did not take it.
+        raise typer.Exit(Exit.REFUSED if joined else Exit.SERVICE)
     if outcome.applied not in (Applied.ALL, Applied.NOTHING_TO_DO):
         raise typer.Exit(Exit.NOT_VERIFIED)
 

@@ -1,0 +1,449 @@
+"""What goes wrong in the middle: brokers that die, answers that are lost, members that join, runs
+that are killed. Afterwards either nothing has changed, or the rollback file restores it, and the
+next run says which.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from migrate import broker as broker_room
+from migrate import rollback, rollback_file
+from migrate.broker import ConsumerGroups
+from migrate.rollback_file import Fate
+from migrate.snapshot import BrokerError, Committed, GroupView
+from migrate.targets import consumer_group
+from migrate.targets.consumer_group import Applied, Outcome, Result
+from tests.support.groups import PROTOCOLS, member
+from tests.support.wire import Api, Fault, WiredBroker
+
+pytestmark = pytest.mark.integration
+
+Offsets = dict[tuple[str, int], Committed]
+
+# How long a trap may take to spring, and a run to end once nothing is in its way.
+_SOON = 60.0
+# How long a request is waited for in tests where its answer never comes, in seconds.
+_SHORT = 3.0
+_TOPIC = "t"
+
+
+@pytest.fixture(scope="module")
+def wired() -> Iterator[WiredBroker]:
+    with WiredBroker() as running:
+        running.create_topic(_TOPIC, 3)
+        running.create_topic("other", 1)
+        for topic, partitions in ((_TOPIC, 3), ("other", 1)):
+            for partition in range(partitions):
+                running.produce(topic, partition, map(str, range(30)))
+        yield running
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same code, with less patience: for what does not come back."""
+    monkeypatch.setattr(broker_room, "REQUEST_TIMEOUT", _SHORT)
+    monkeypatch.setattr(consumer_group, "PATIENCE", 2 * _SHORT)
+    monkeypatch.setattr(rollback, "PATIENCE", 2 * _SHORT)
+
+
+@pytest.fixture
+def pool() -> Iterator[ThreadPoolExecutor]:
+    with ThreadPoolExecutor() as running:
+        yield running
+
+
+class Case:
+    """A group that holds some of what a run is to change, reached by the wire."""
+
+    def __init__(self, wired: WiredBroker, folder: Path) -> None:
+        self.wired = wired
+        self.folder = folder
+        self.group = f"g-{uuid.uuid4().hex[:8]}"
+        self.path = folder / "rollback-first.json"
+        self.config = {"bootstrap.servers": wired.wire.address}
+        self.view()  # waits until the coordinator of a broker that has just started is there
+        self.held: Offsets = {(_TOPIC, 0): Committed(1), ("other", 0): Committed(20)}
+        wired.commit(self.group, {place: c.next_offset for place, c in self.held.items()})
+        self.seen = self.view()
+
+    def wanted(self, *offsets: int) -> Offsets:
+        return {(_TOPIC, n): Committed(offset, "ours") for n, offset in enumerate(offsets)}
+
+    def view(self) -> GroupView:
+        """What the group holds, by an undisturbed way."""
+        return ConsumerGroups({"bootstrap.servers": self.wired.bootstrap_servers}).view(self.group)
+
+    def commit(self, wanted: Offsets | None = None, path: Path | None = None) -> Outcome:
+        return consumer_group.commit(
+            self.config, self.group, wanted or self.wanted(5, 6, 7), self.seen, path or self.path
+        )
+
+    def restore(self, path: Path, to: str) -> Outcome:
+        seen = rollback.look(self.config, path)
+        return rollback.restore(self.config, path, seen, self.folder / to)
+
+    def fate(self) -> Fate | None:
+        """What the next run says of the last one."""
+        groups = ConsumerGroups({"bootstrap.servers": self.wired.bootstrap_servers})
+        run = rollback_file.earlier_run(self.folder, groups.cluster_id(), self.view())
+        return run.fate if run is not None else None
+
+    def applied(self) -> Offsets:
+        return {**self.held, **self.wanted(5, 6, 7)}
+
+    def is_as_it_was(self) -> None:
+        """Nothing has changed, or the rollback file restores it."""
+        if self.view().committed != self.held:
+            outcome = self.restore(self.path, "rollback-back.json")
+            assert outcome.applied is Applied.ALL, outcome
+        assert self.view().committed == self.held
+
+
+@pytest.fixture
+def case(wired: WiredBroker, tmp_path: Path) -> Case:
+    return Case(wired, tmp_path)
+
+
+# -- the broker dies -----------------------------------------------------------------------------
+
+
+def test_the_broker_is_dead_before(tmp_path: Path, impatient: None) -> None:
+    with WiredBroker() as mortal:
+        mortal.create_topic(_TOPIC, 3)
+        mortal.create_topic("other", 1)
+        case = Case(mortal, tmp_path)
+        mortal.kill()
+        with pytest.raises(BrokerError, match="no broker answered"):
+            case.commit()
+        assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "fault", [Fault.HOLD, Fault.HOLD_ANSWER], ids=["before it has the commit", "after"]
+)
+def test_the_broker_is_killed_at_the_commit_and_comes_back(
+    case: Case, pool: ThreadPoolExecutor, fault: Fault
+) -> None:
+    trap = case.wired.wire.trap(Api.OFFSET_COMMIT, fault)
+    run = pool.submit(case.commit)
+    assert trap.sprung.wait(_SOON)
+    case.wired.kill()
+    trap.release()
+    case.wired.start()
+    outcome = run.result(_SOON * 2)
+    assert outcome.applied is Applied.ALL
+    assert case.view().committed == case.applied()
+    assert case.fate() is Fate.APPLIED
+    case.is_as_it_was()
+
+
+@pytest.mark.parametrize(
+    ("fault", "expected"),
+    [(Fault.HOLD, Fate.UNCHANGED), (Fault.HOLD_ANSWER, Fate.APPLIED)],
+    ids=["before it has the commit", "after"],
+)
+def test_the_broker_is_killed_at_the_commit_and_stays_away(
+    case: Case, pool: ThreadPoolExecutor, impatient: None, fault: Fault, expected: Fate
+) -> None:
+    trap = case.wired.wire.trap(Api.OFFSET_COMMIT, fault)
+    run = pool.submit(case.commit)
+    assert trap.sprung.wait(_SOON)
+    case.wired.kill()
+    trap.release()
+    outcome = run.result(_SOON)
+    assert outcome.applied is Applied.UNVERIFIED
+    assert {o.result for o in outcome.partitions} == {Result.UNKNOWN}
+    assert outcome.rollback_path == case.path
+    case.wired.start()
+    assert case.fate() is expected
+    case.is_as_it_was()
+
+
+# -- the answer is lost --------------------------------------------------------------------------
+
+
+def test_a_commit_that_never_arrived_is_sent_again(case: Case) -> None:
+    trap = case.wired.wire.trap(Api.OFFSET_COMMIT, Fault.CUT)
+    outcome = case.commit()
+    assert trap.sprung.is_set()
+    assert outcome.applied is Applied.ALL
+    assert case.view().committed == case.applied()
+
+
+def test_an_answer_that_never_comes_is_made_up_for_by_reading(case: Case, impatient: None) -> None:
+    """The commit was accepted: it is not sent again, as a consumer may have gone on meanwhile."""
+    before = case.wired.wire.count(Api.OFFSET_COMMIT)
+    trap = case.wired.wire.trap(Api.OFFSET_COMMIT, Fault.HOLD_ANSWER)
+    outcome = case.commit()
+    assert trap.sprung.is_set()
+    assert outcome.applied is Applied.ALL
+    assert case.wired.wire.count(Api.OFFSET_COMMIT) == before + 1
+    trap.release()
+
+
+def test_an_answer_lost_with_its_connection(case: Case) -> None:
+    trap = case.wired.wire.trap(Api.OFFSET_COMMIT, Fault.LOSE_ANSWER)
+    assert case.commit().applied is Applied.ALL
+    assert trap.sprung.is_set()
+    assert case.view().committed == case.applied()
+
+
+def test_what_somebody_wrote_meanwhile_is_not_overwritten(
+    case: Case, pool: ThreadPoolExecutor, impatient: None
+) -> None:
+    """The first attempt never arrives; before the second somebody else commits."""
+    trap = case.wired.wire.trap(Api.OFFSET_COMMIT, Fault.HOLD)
+    run = pool.submit(case.commit)
+    assert trap.sprung.wait(_SOON)
+    case.wired.commit(case.group, {(_TOPIC, 0): 9})
+    outcome = run.result(_SOON)
+    trap.release()
+    assert [o.result for o in outcome.partitions] == [
+        Result.DIFFERS,
+        Result.COMMITTED,
+        Result.COMMITTED,
+    ]
+    assert outcome.partitions[0].now == Committed(9)
+    assert outcome.applied is Applied.PARTLY
+
+
+def test_a_commit_in_two_requests_of_which_one_fails(
+    case: Case, impatient: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(broker_room, "_REQUEST_BYTES", 1)  # one offset a request
+    trap = case.wired.wire.trap(Api.OFFSET_COMMIT, Fault.CUT, times=1000, after=1)
+    outcome = case.commit()
+    trap.release()
+    assert outcome.applied is Applied.PARTLY
+    assert [o.result for o in outcome.partitions] == [
+        Result.COMMITTED,
+        Result.FAILED,
+        Result.FAILED,
+    ]
+    assert case.view().committed == {**case.held, **case.wanted(5)}
+    assert case.fate() is Fate.IN_PART
+    case.is_as_it_was()
+
+
+# -- somebody else -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_a_member_joins_between_check_and_commit(
+    case: Case, pool: ThreadPoolExecutor, protocol: str
+) -> None:
+    case.wired.commit(case.group, {(_TOPIC, 1): 1, (_TOPIC, 2): 1})
+    case.seen = case.view()
+    trap = case.wired.wire.trap(Api.OFFSET_COMMIT, Fault.HOLD)
+    run = pool.submit(case.commit)
+    assert trap.sprung.wait(_SOON)
+    with member(case.wired, case.group, _TOPIC, protocol):
+        trap.release()
+        outcome = run.result(_SOON)
+    assert outcome.applied is Applied.NOTHING
+    assert {o.failure.code for o in outcome.partitions if o.failure} == {"UNKNOWN_MEMBER_ID"}
+    assert case.view().committed == case.seen.committed
+    assert case.fate() is Fate.UNCHANGED
+
+
+@pytest.mark.parametrize("same", [True, False], ids=["the same offsets", "other offsets"])
+def test_two_runs_at_the_same_time(case: Case, pool: ThreadPoolExecutor, same: bool) -> None:
+    trap = case.wired.wire.trap(Api.OFFSET_COMMIT, Fault.HOLD)
+    slow = pool.submit(case.commit)
+    assert trap.sprung.wait(_SOON)
+    second = case.folder / "rollback-second.json"
+    others = case.wanted(5, 6, 7) if same else case.wanted(3, 3, 3)
+    quick = case.commit(others, second)
+    trap.release()
+    assert quick.applied is Applied.ALL
+    assert slow.result(_SOON).applied is Applied.ALL
+    assert case.view().committed == case.applied()
+    # Both have seen the group as it was.
+    assert rollback_file.read(case.path).before.committed == case.held
+    assert rollback_file.read(second).before.committed == case.held
+    if not same:
+        assert rollback.look(case.config, second).moved_on
+    case.is_as_it_was()
+
+
+# -- the run itself is killed --------------------------------------------------------------------
+
+_COMMIT = """
+import json, sys
+from pathlib import Path
+from migrate.broker import ConsumerGroups
+from migrate.snapshot import Committed
+from migrate.targets.consumer_group import commit
+config, group, wanted, path = json.loads(sys.argv[1])
+before = ConsumerGroups(config).view(group)
+print("ready", flush=True)
+commit(config, group, {(t, p): Committed(o, m) for t, p, o, m in wanted}, before, Path(path))
+"""
+_RESTORE = """
+import json, sys
+from pathlib import Path
+from migrate.rollback import look, restore
+config, path, to = json.loads(sys.argv[1])
+print("ready", flush=True)
+restore(config, Path(path), look(config, Path(path)), Path(to))
+"""
+
+
+def _process(program: str, *arguments: object) -> subprocess.Popen[str]:
+    """A run of its own, that can be killed."""
+    command = [sys.executable, "-c", program, json.dumps(arguments)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def _commit_process(case: Case) -> subprocess.Popen[str]:
+    wanted = [[*place, c.next_offset, c.metadata] for place, c in case.wanted(5, 6, 7).items()]
+    return _process(_COMMIT, case.config, case.group, wanted, str(case.path))
+
+
+def _kill(process: subprocess.Popen[str], with_signal: signal.Signals = signal.SIGKILL) -> None:
+    process.send_signal(with_signal)
+    try:
+        process.communicate(timeout=_SOON)
+    finally:
+        process.kill()
+    assert process.returncode != 0
+
+
+def _await(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + _SOON
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize("with_signal", [signal.SIGKILL, signal.SIGINT])
+def test_killed_when_the_rollback_file_is_there_and_nothing_else(
+    case: Case, with_signal: signal.Signals
+) -> None:
+    trap = case.wired.wire.trap(Api.OFFSET_COMMIT, Fault.HOLD)
+    process = _commit_process(case)
+    assert trap.sprung.wait(_SOON)
+    _kill(process, with_signal)
+    assert list(case.folder.iterdir()) == [case.path]
+    assert case.fate() is Fate.UNCHANGED
+    # What is in the network may still arrive.
+    trap.release()
+    _await(lambda: case.view().committed == case.applied())
+    assert case.fate() is Fate.APPLIED
+    case.is_as_it_was()
+
+
+@pytest.mark.parametrize("with_signal", [signal.SIGKILL, signal.SIGINT])
+def test_killed_when_the_commit_is_done_and_nobody_told(
+    case: Case, with_signal: signal.Signals
+) -> None:
+    trap = case.wired.wire.trap(Api.OFFSET_COMMIT, Fault.HOLD_ANSWER)
+    process = _commit_process(case)
+    assert trap.sprung.wait(_SOON)
+    _kill(process, with_signal)
+    trap.release()
+    assert case.fate() is Fate.APPLIED
+    case.seen = case.view()
+    again = case.commit(path=case.folder / "rollback-again.json")
+    assert again.applied is Applied.NOTHING_TO_DO
+    case.is_as_it_was()
+
+
+def test_killed_at_any_moment(case: Case) -> None:
+    """From its first request to its end, and a little later: some ten milliseconds in all."""
+    fates = []
+    for step in range(20):
+        process = _commit_process(case)
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        time.sleep(step * 0.003)
+        process.kill()
+        process.communicate(timeout=_SOON)
+        fates.append(case.fate())
+        assert fates[-1] in (None, Fate.UNCHANGED, Fate.APPLIED)
+        changed = case.view().committed != case.held
+        assert changed is (fates[-1] is Fate.APPLIED)
+        case.is_as_it_was()
+        for left in case.folder.iterdir():
+            left.unlink()
+    assert None in fates
+    assert Fate.APPLIED in fates
+
+
+def test_a_rollback_killed_before_it_deletes(case: Case) -> None:
+    assert case.commit().applied is Applied.ALL
+    back = case.folder / "rollback-back.json"
+    trap = case.wired.wire.trap(Api.DELETE_GROUPS, Fault.HOLD)
+    process = _process(_RESTORE, case.config, str(case.path), str(back))
+    assert trap.sprung.wait(_SOON)
+    _kill(process)
+    assert case.view().committed == case.applied()
+    assert case.fate() is Fate.UNCHANGED  # it tells of the newest run: the rollback
+    assert case.restore(case.path, "rollback-again.json").applied is Applied.ALL
+    assert case.view().committed == case.held
+
+
+@pytest.mark.parametrize("by", ["the first file", "the file of the rollback"])
+def test_a_rollback_killed_between_deleting_and_committing(case: Case, by: str) -> None:
+    assert case.commit().applied is Applied.ALL
+    # Since then the group has gone on in a topic that the commit was not about.
+    case.wired.commit(case.group, {("other", 0): 25})
+    case.held["other", 0] = Committed(25)
+    back = case.folder / "rollback-back.json"
+    trap = case.wired.wire.trap(Api.OFFSET_COMMIT, Fault.CUT, times=1000)
+    process = _process(_RESTORE, case.config, str(case.path), str(back))
+    assert trap.sprung.wait(_SOON)
+    _kill(process)
+    trap.release()
+    assert case.view().committed == {}
+    assert case.fate() is Fate.IN_PART
+    if by == "the first file":
+        assert case.restore(case.path, "rollback-again.json").applied is Applied.ALL
+        assert case.view().committed == case.held
+    else:
+        assert case.restore(back, "rollback-again.json").applied is Applied.ALL
+        assert case.view().committed == case.applied()
+    assert case.fate() is Fate.APPLIED
+
+
+def test_a_member_joins_between_deleting_and_committing(
+    case: Case, pool: ThreadPoolExecutor
+) -> None:
+    """The worst moment there is: it must be told, and it must be possible to go on."""
+    assert case.commit().applied is Applied.ALL
+    trap = case.wired.wire.trap(Api.OFFSET_COMMIT, Fault.HOLD)
+    run: Future[Outcome] = pool.submit(case.restore, case.path, "rollback-back.json")
+    assert trap.sprung.wait(_SOON)
+    with member(case.wired, case.group, _TOPIC):
+        trap.release()
+        outcome = run.result(_SOON)
+    assert outcome.applied is Applied.PARTLY
+    # It holds neither what it is to hold nor what it held: that is not "nothing was changed".
+    lost = [o for o in outcome.partitions if o.wanted is not None]
+    assert [(o.topic, o.result, o.now) for o in lost] == [
+        ("other", Result.DIFFERS, None),
+        (_TOPIC, Result.DIFFERS, None),
+    ]
+    assert case.view().committed == {}
+    assert case.fate() is Fate.IN_PART
+    assert case.restore(case.path, "rollback-again.json").applied is Applied.ALL
+    assert case.view().committed == case.held
+
+
+def test_a_deletion_whose_answer_is_lost(case: Case) -> None:
+    assert case.commit().applied is Applied.ALL
+    trap = case.wired.wire.trap(Api.DELETE_GROUPS, Fault.LOSE_ANSWER)
+    assert case.restore(case.path, "rollback-back.json").applied is Applied.ALL
+    assert trap.sprung.is_set()
+    assert case.view().committed == case.held
