@@ -35,7 +35,7 @@ def _files(pointer: Path) -> MemoryFiles:
     return MemoryFiles.of(job)
 
 
-@pytest.mark.parametrize("step", [pytest.param(1, marks=pytest.mark.slow), 61])
+@pytest.mark.parametrize("step", [pytest.param(1, marks=pytest.mark.slow), 199])
 def test_every_strict_prefix_of_every_file_is_a_truncated_file(pointer: Path, step: int) -> None:
     files = _files(pointer)
     complete = read_checkpoint(str(pointer), files)
@@ -67,7 +67,7 @@ def _used_files(pointer: Path, files: MemoryFiles) -> list[str]:
     return needed
 
 
-@pytest.mark.parametrize("flips", [60, pytest.param(1000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("flips", [30, pytest.param(1000, marks=pytest.mark.slow)])
 def test_flipped_bytes_decode_or_raise_decode_error_in_bounded_memory(
     pointer: Path, flips: int
 ) -> None:

@@ -37,7 +37,7 @@ JOB_URI = "s3://bucket/flink/0123456789abcdef0123456789abcdef"
 @pytest.mark.parametrize("version", VERSIONS)
 def test_checkpoints_decode_to_what_was_encoded(version: int) -> None:
     @settings(
-        max_examples=60,
+        max_examples=40,
         deadline=None,
         suppress_health_check=list(HealthCheck),
         phases=[Phase.generate],  # shrinking a whole checkpoint takes many minutes
