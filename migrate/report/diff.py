@@ -5,25 +5,21 @@
 
 from __future__ import annotations
 
-import io
 import json
 from dataclasses import asdict
 from typing import Annotated, Any, Literal, TextIO
 
 from pydantic import BaseModel, ConfigDict, Field
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from migrate.diff import Diff, Relation, Row, Totals
 from migrate.position_set import NamedState, PositionSet, Start
+from migrate.report.console import console_for
 from migrate.report.text import csv_text, visible
 
 # More partitions than this are told by topic: nobody reads a table of them.
 FOLD_ABOVE = 200
-
-# Columns of text that goes to a file or a pipe: wider than any table here, so that none is cut.
-_UNBOUNDED = 1000
 
 CSV_COLUMNS = (
     "topic",
@@ -189,9 +185,7 @@ def diff_table(diff: Diff, out: TextIO, *, every_partition: bool = False) -> str
 
     As wide as the terminal where ``out`` is one; else as wide as it is.
     """
-    terminal = out.isatty()
-    text = io.StringIO()
-    console = Console(file=text, force_terminal=terminal, width=None if terminal else _UNBOUNDED)
+    console, text = console_for(out)
     for name, side in (("left", diff.left), ("right", diff.right)):
         note = f" ({side.note})" if side.note else ""
         console.print(Text(f"{name:<5} {visible(side.label + note)}"), soft_wrap=True)

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, TextIO
 
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from migrate.plan_file import SavedPartition
 from migrate.positions import Marker
+from migrate.report.console import console_for
 
 if TYPE_CHECKING:
     from migrate.rollback import Restored
     from migrate.targets.consumer_group import Outcome
-
-# Wider than any table here, for text that goes to a file or a pipe.
-_UNBOUNDED = 1000
 
 
 def plan_table(partitions: Sequence[SavedPartition], out: TextIO) -> str:
@@ -91,9 +87,7 @@ def outcome_lines(outcome: Outcome) -> Iterator[str]:
 
 
 def _render(table: Table, out: TextIO) -> str:
-    terminal = out.isatty()
-    text = io.StringIO()
-    console = Console(file=text, force_terminal=terminal, width=None if terminal else _UNBOUNDED)
+    console, text = console_for(out)
     console.print(table)
     return text.getvalue()
 

@@ -18,13 +18,11 @@ from rich.text import Text
 
 from migrate.extract import Severity
 from migrate.plan import Plan, Verdict
+from migrate.report.console import console_for
 from migrate.report.inspection import InspectReport, SourceReport
 from migrate.verify import Verification
 
 _STYLES = {Severity.BLOCKER: "bold red", Severity.WARNING: "yellow", Severity.NOTE: "dim"}
-
-# Columns of text that goes to a file or a pipe: wider than any table here, so that none is cut.
-_UNBOUNDED = 1000
 
 _POSITION_COLUMNS = ("cluster", "topic", "partition", "state", "next_offset", "stopping_offset")
 CSV_COLUMNS = ("operator_id", "name", "uid", "kind", *_POSITION_COLUMNS, "subtask")
@@ -40,9 +38,7 @@ def visible(text: str) -> str:
 
 def inspection_table(report: InspectReport, out: TextIO) -> str:
     """Tables as wide as the terminal where ``out`` is one; else as wide as they are."""
-    terminal = out.isatty()
-    text = io.StringIO()
-    console = Console(file=text, force_terminal=terminal, width=None if terminal else _UNBOUNDED)
+    console, text = console_for(out)
     _print_inspection(report, console)
     return text.getvalue()
 
@@ -153,9 +149,7 @@ def csv_text(columns: Iterable[str], rows: Iterable[tuple[object, ...]]) -> str:
 
 def verification_table(verification: Verification, out: TextIO) -> str:
     """How the target started, partition by partition, and a total."""
-    terminal = out.isatty()
-    text = io.StringIO()
-    console = Console(file=text, force_terminal=terminal, width=None if terminal else _UNBOUNDED)
+    console, text = console_for(out)
     table = Table("topic", box=None)
     for column in ("partition", "checkpoint", "started"):
         table.add_column(column, justify="right")

@@ -1,0 +1,20 @@
+"""Where tables are drawn: into text first, so that it leaves through the one door for data."""
+
+from __future__ import annotations
+
+import io
+from typing import TextIO
+
+from rich.console import Console
+
+# Columns of text that goes to a file or a pipe: wider than any table here, so that none is cut.
+_UNBOUNDED = 1000
+
+
+def console_for(out: TextIO) -> tuple[Console, io.StringIO]:
+    """A console, and the text it draws into: as wide as the terminal where ``out`` is one; else as
+    wide as what is drawn."""
+    terminal = out.isatty()
+    text = io.StringIO()
+    width = None if terminal else _UNBOUNDED
+    return Console(file=text, force_terminal=terminal, width=width), text
