@@ -10,10 +10,10 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.complete
 WITH_JDK = cd $(ROOT) && JAVA_HOME="$$(scripts/find-jdk)" PATH="$(BIN):$$PATH"
 
-.PHONY: help setup jdk demo test unit check golden lock clean
+.PHONY: help setup jdk demo test unit check fuzz golden spark-matrix lock clean
 
 help:  ## this list
-	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/  make \1\t\2/p' $(ROOT)/Makefile | expand -t 16
+	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1\t\2/p' $(ROOT)/Makefile | expand -t 22
 
 setup: jdk $(STAMP)  ## make .venv with every extra, from the lock; find or install a JDK
 
@@ -39,8 +39,17 @@ check: $(STAMP)  ## lint, formatting, types, architecture
 	cd $(ROOT) && $(BIN)/mypy
 	cd $(ROOT) && $(BIN)/lint-imports
 
+fuzz: $(STAMP)  ## ten million executions of the decoder on mutated bytes (RUNS, SEED, SUMMARY)
+	cd $(ROOT) && $(BIN)/python -m tests.fuzz --runs $(or $(RUNS),10000000) \
+		$(if $(SEED),--seed $(SEED)) $(if $(SUMMARY),--summary $(SUMMARY))
+
 golden: setup  ## write the golden checkpoints anew, with real Flink jobs
 	@$(WITH_JDK) python -m tests.golden.generate
+	@$(WITH_JDK) python -m tests.golden.synthetic.generate
+	@$(WITH_JDK) python -m tests.golden.support_matrix
+
+spark-matrix: setup  ## measure docs/spark-matrix.md with each Spark
+	@$(WITH_JDK) python -m tests.support.spark_matrix
 
 lock: $(STAMP)  ## resolve requirements/*.txt anew
 	@$(ROOT)/scripts/lock $(VENV)

@@ -10,27 +10,31 @@ import os
 import posixpath
 import re
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import compress
 
+from decoder.cursor import Cursor
 from decoder.errors import DecodeError, ErrorKind
-from decoder.kafka.reader_state import SOURCE_READER_STATE
-from decoder.kafka.source import DynamicKafkaSource, KafkaSource, UnknownSource, recognise
-from decoder.metadata.model import (
-    CheckpointType,
-    DistributionMode,
-    NamedState,
-    Operator,
-    StreamState,
-)
-from decoder.metadata.parse import parse_metadata
-from decoder.operator_state.locate import read_stream
-from decoder.operator_state.stream import byte_array_elements
-from decoder.storage import ByteSource, LocalFiles, join
+from decoder.kafka.operator import Sink, Source, read_sink, read_source
+from decoder.metadata.model import CheckpointType, Metadata, Operator
+from decoder.metadata.parse import parse_metadata, read_header
+from decoder.operator_state.locate import StateFiles
+from decoder.storage import ByteSource, LocalFiles, StorageUnavailable, join
 
 METADATA_FILE = "_metadata"
+# Metadata is held in memory whole. Flink's own, a few KB to some MB, grows with every small state
+# that it holds inline, but Flink's JobManager has to hold it too.
+MAX_METADATA_BYTES = 1 << 30
+# Most files of metadata are shorter, and read at once.
+_HEAD_BYTES = 64 * 1024
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
+# A user and a password, which may hold a slash; what follows a name in a signed URL.
+_SECRET = re.compile(r"(?<=//)[^/@:]*:[^@]*(?=@)|(?<=//)[^/@]*(?=@)|(?<=\?).*")
 _CHECKPOINT_DIRECTORY = re.compile(r"chk-(\d+)")
+# A job may retain hundreds of checkpoints, and a remote store is asked for each.
+_PROBES_AT_ONCE = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +48,7 @@ class Checkpoint:
         type: checkpoint or savepoint, and whether the job stopped with it.
         operators: every operator of the job, as ``_metadata`` lists them.
         sources: the operators with source state, by operator id: what they were recognised as.
+        sinks: the operators with a sink's state, by operator id: what of it is KafkaSink's.
         newer_siblings: the numbers of the job's complete checkpoints that are newer than this
             one, ascending: proof that the job ran on.
         written_at: when ``_metadata`` was written, in milliseconds of the epoch: the end of the
@@ -55,19 +60,28 @@ class Checkpoint:
     metadata_version: int
     type: CheckpointType
     operators: tuple[Operator, ...]
-    sources: dict[str, KafkaSource | DynamicKafkaSource | UnknownSource]
+    sources: dict[str, Source]
+    sinks: dict[str, Sink]
     newer_siblings: tuple[int, ...]
     written_at: int | None
 
 
 def read_checkpoint(
-    pointer: str | os.PathLike[str], source: ByteSource | None = None
+    pointer: str | os.PathLike[str],
+    source: ByteSource | None = None,
+    *,
+    allow_external_files: bool = False,
 ) -> Checkpoint:
     """Read a checkpoint or savepoint.
+
+    A running job deletes a checkpoint once newer ones are complete, perhaps while it is read here:
+    then a job's directory stands for the newer one, and a ``chk-<n>`` is not there any more.
 
     Args:
         pointer: what to read; see the module's docstring.
         source: where its files are; local files by default.
+        allow_external_files: whether state may be read from files outside of the checkpoint's own
+            directories; see ``decoder.operator_state.locate``.
 
     Raises:
         DecodeError: nothing there, or what is there cannot be read whole.
@@ -75,7 +89,14 @@ def read_checkpoint(
     files = source if source is not None else LocalFiles()
     path = _path(os.fspath(pointer), files)
     with _readable(path):
-        return _read_checkpoint(path, files)
+        metadata_path = _find_metadata(path, files)
+        while True:
+            try:
+                return _read_checkpoint(metadata_path, files, allow_external_files)
+            except (DecodeError, FileNotFoundError) as error:
+                if isinstance(error, DecodeError) and error.kind is not ErrorKind.NOT_FOUND:
+                    raise
+                metadata_path = _after_subsumption(path, metadata_path, files, error)
 
 
 @contextmanager
@@ -85,7 +106,9 @@ def _readable(path: str) -> Iterator[None]:
         yield
     except OSError as error:
         raise DecodeError(
-            ErrorKind.UNREADABLE,
+            ErrorKind.UNAVAILABLE
+            if isinstance(error, StorageUnavailable)
+            else ErrorKind.UNREADABLE,
             f"cannot be read: {error.strerror or error}",
             file=error.filename or path,
         ) from error
@@ -100,19 +123,29 @@ def _path(pointer: str, files: ByteSource) -> str:
     path = files.from_uri(pointer)
     if path is None:
         raise DecodeError(
-            ErrorKind.UNSUPPORTED, "checkpoints are read from local files only", file=pointer
+            ErrorKind.UNSUPPORTED,
+            "checkpoints are not read from a URI of this kind",
+            file=_SECRET.sub("…", pointer),
         )
     return path
 
 
-def _read_checkpoint(pointer: str, files: ByteSource) -> Checkpoint:
-    metadata_path = _find_metadata(pointer, files)
-    metadata = parse_metadata(files.read(metadata_path), metadata_path)
+def _read_checkpoint(
+    metadata_path: str, files: ByteSource, allow_external_files: bool
+) -> Checkpoint:
+    metadata = _read_metadata(metadata_path, files)
+    written_at = files.modified_at(metadata_path)
     directory = posixpath.dirname(files.absolute(metadata_path))
+    state_files = StateFiles(directory, files, allow_external_files)
     sources = {
         operator.operator_id: source
         for operator in metadata.operators
-        if (source := _read_source(operator, directory, files)) is not None
+        if (source := read_source(operator, state_files)) is not None
+    }
+    sinks = {
+        operator.operator_id: sink
+        for operator in metadata.operators
+        if (sink := read_sink(operator, state_files)) is not None
     }
     return Checkpoint(
         posixpath.dirname(metadata_path) or ".",
@@ -121,9 +154,55 @@ def _read_checkpoint(pointer: str, files: ByteSource) -> Checkpoint:
         metadata.type,
         metadata.operators,
         sources,
-        _newer_siblings(directory, metadata.checkpoint_id, files),
-        files.modified_at(metadata_path),
+        sinks,
+        tuple(
+            number
+            for number, path in _newer_siblings(directory, metadata.checkpoint_id, files)
+            if _is_complete(path, files)
+        ),
+        written_at,
     )
+
+
+def _read_metadata(path: str, files: ByteSource) -> Metadata:
+    """``_metadata``; a file that is another thing is told by its beginning, and not read whole."""
+    data = files.read_range(path, 0, _HEAD_BYTES)
+    if len(data) == _HEAD_BYTES:
+        read_header(Cursor(data, path))
+        data = files.read_range(path, 0, MAX_METADATA_BYTES + 1)
+        if len(data) > MAX_METADATA_BYTES:
+            raise DecodeError(
+                ErrorKind.UNSUPPORTED,
+                f"larger than {MAX_METADATA_BYTES} bytes, the most that is read of such a file",
+                file=path,
+            )
+    return parse_metadata(data, path)
+
+
+def _after_subsumption(
+    pointer: str, metadata_path: str, files: ByteSource, missing: DecodeError | FileNotFoundError
+) -> str:
+    """What to read instead of a checkpoint of which a file was missing: the newest of the job's
+    directory, where that is a newer one.
+
+    Raises:
+        DecodeError, FileNotFoundError: ``missing`` itself, or that the whole checkpoint is gone.
+    """
+    directory = posixpath.dirname(files.absolute(metadata_path))
+    number = _CHECKPOINT_DIRECTORY.fullmatch(posixpath.basename(directory))
+    newer = _newer_siblings(directory, int(number[1]), files) if number else []
+    newest = _newest_complete(newer, files)
+    named = metadata_path in (pointer, join(pointer, METADATA_FILE))
+    if newest is not None and not named:
+        return join(newest, METADATA_FILE)
+    if files.is_file(metadata_path):
+        raise missing
+    problem = "it was deleted while it was read"
+    if newest is not None:
+        problem += f": Flink subsumed it; its job's newest complete checkpoint is {newest}"
+    raise DecodeError(
+        ErrorKind.NOT_FOUND, problem, file=posixpath.dirname(metadata_path)
+    ) from missing
 
 
 def list_checkpoints(
@@ -146,21 +225,33 @@ def list_checkpoints(
 def _complete_checkpoints(
     directory: str, names: list[str], files: ByteSource
 ) -> list[tuple[int, str]]:
-    numbered = ((int(match[1]), match[0]) for match in map(_match_checkpoint, names) if match)
-    return sorted(
-        (number, join(directory, name))
-        for number, name in numbered
-        if files.is_file(join(directory, name, METADATA_FILE))
-    )
+    """The complete ones of ``_numbered``."""
+    numbered = _numbered(directory, names)
+    with ThreadPoolExecutor(_PROBES_AT_ONCE) as pool:
+        complete = list(pool.map(lambda one: _is_complete(one[1], files), numbered))
+    return list(compress(numbered, complete))
 
 
-def _match_checkpoint(name: str) -> re.Match[str] | None:
-    return _CHECKPOINT_DIRECTORY.fullmatch(name)
+def _numbered(directory: str, names: list[str], newer_than: int = -1) -> list[tuple[int, str]]:
+    """(number, path) of each ``chk-<n>`` in a directory, complete or not, the oldest first."""
+    matches = filter(None, map(_CHECKPOINT_DIRECTORY.fullmatch, names))
+    numbered = ((int(match[1]), join(directory, match[0])) for match in matches)
+    return sorted(one for one in numbered if one[0] > newer_than)
+
+
+def _is_complete(checkpoint: str, files: ByteSource) -> bool:
+    return files.is_file(join(checkpoint, METADATA_FILE))
+
+
+def _newest_complete(numbered: list[tuple[int, str]], files: ByteSource) -> str | None:
+    return next((path for _, path in reversed(numbered) if _is_complete(path, files)), None)
 
 
 def _find_metadata(pointer: str, files: ByteSource) -> str:
-    if files.is_file(pointer):
-        return pointer
+    # Before the directory is listed: it may hold a file of every subtask.
+    for path in (pointer, join(pointer, METADATA_FILE)):
+        if files.is_file(path):
+            return path
     names = files.list_directory(pointer)
     if names is None:
         raise DecodeError(
@@ -169,11 +260,9 @@ def _find_metadata(pointer: str, files: ByteSource) -> str:
             "a job's checkpoint directory",
             file=pointer,
         )
-    if files.is_file(join(pointer, METADATA_FILE)):
-        return join(pointer, METADATA_FILE)
-    complete = _complete_checkpoints(pointer, names, files)
-    if complete:
-        return join(complete[-1][1], METADATA_FILE)
+    newest = _newest_complete(_numbered(pointer, names), files)
+    if newest is not None:
+        return join(newest, METADATA_FILE)
     raise DecodeError(
         ErrorKind.NOT_FOUND,
         "no _metadata in this directory, nor in a chk-<n> below it: not a complete checkpoint "
@@ -182,58 +271,9 @@ def _find_metadata(pointer: str, files: ByteSource) -> str:
     )
 
 
-def _read_source(
-    operator: Operator, directory: str, files: ByteSource
-) -> KafkaSource | DynamicKafkaSource | UnknownSource | None:
-    """What an operator's source state is recognised as; None where it has none.
-
-    Readers that have all finished leave only the coordinator's state behind. Other operators have
-    coordinators too, so that this alone makes a source only where it decodes as one.
-    """
-    what = f"operator {operator.operator_id}"
-    coordinator = operator.coordinator_state
-    reader_states = [
-        (subtask.index, handle.stream, state)
-        for subtask in operator.subtasks
-        if (handle := subtask.managed_operator_state) is not None
-        for state in handle.states
-        if state.name == SOURCE_READER_STATE
-    ]
-    for _, _, state in reader_states:
-        if state.mode is not DistributionMode.SPLIT_DISTRIBUTE:
-            return UnknownSource(
-                f"its {state.name} is spread as {state.mode.name}", partly_kafka=False
-            )
-    source = recognise(
-        _elements(reader_states, directory, files, what),
-        coordinator.data if coordinator is not None else None,
-    )
-    return None if isinstance(source, UnknownSource) and not reader_states else source
-
-
-def _elements(
-    reader_states: list[tuple[int, StreamState, NamedState]],
-    directory: str,
-    files: ByteSource,
-    what: str,
-) -> Iterator[tuple[int, bytes]]:
-    """(subtask index, element) of an operator's SourceReaderState."""
-    for subtask, handle, state in reader_states:
-        if not state.byte_offsets:
-            continue  # an empty reader: no need for its file
-        place = f"{what} subtask {subtask} operator state"
-        stream = read_stream(handle, directory, files, place)
-        for element in byte_array_elements(stream, state.byte_offsets, place):
-            yield subtask, element
-
-
-def _newer_siblings(directory: str, checkpoint_id: int, files: ByteSource) -> tuple[int, ...]:
-    if not _match_checkpoint(posixpath.basename(directory)):
-        return ()
+def _newer_siblings(directory: str, checkpoint_id: int, files: ByteSource) -> list[tuple[int, str]]:
+    """(number, path) of what lies beside a ``chk-<n>`` under a higher number, complete or not."""
+    if not _CHECKPOINT_DIRECTORY.fullmatch(posixpath.basename(directory)):
+        return []
     parent = posixpath.dirname(directory)
-    names = files.list_directory(parent) or []
-    return tuple(
-        number
-        for number, _ in _complete_checkpoints(parent, names, files)
-        if number > checkpoint_id
-    )
+    return _numbered(parent, files.list_directory(parent) or [], checkpoint_id)

@@ -27,10 +27,14 @@ class Cursor:
     Every read names its field, so that an error says what was being read and where.
     """
 
-    __slots__ = ("_data", "_end", "_pos", "file")
+    __slots__ = ("_data", "_end", "_origin", "_pos", "file")
 
-    def __init__(self, data: bytes, file: str, start: int = 0, end: int | None = None) -> None:
+    def __init__(
+        self, data: bytes, file: str, start: int = 0, end: int | None = None, origin: int = 0
+    ) -> None:
+        """``origin`` is where ``data`` begins in the file, where it is not the whole of it."""
         self._data = data
+        self._origin = origin
         self._pos = start
         self._end = len(data) if end is None else end
         self.file = file
@@ -40,7 +44,7 @@ class Cursor:
     @property
     def byte_offset(self) -> int:
         """Where the next read starts, in bytes from the start of the file."""
-        return self._pos
+        return self._origin + self._pos
 
     @property
     def remaining(self) -> int:
@@ -51,7 +55,9 @@ class Cursor:
         self, problem: str, field: str, kind: ErrorKind = ErrorKind.CORRUPT, back: int = 0
     ) -> NoReturn:
         """Raise DecodeError for the field that starts ``back`` bytes before this position."""
-        raise DecodeError(kind, problem, file=self.file, field=field, byte_offset=self._pos - back)
+        raise DecodeError(
+            kind, problem, file=self.file, field=field, byte_offset=self.byte_offset - back
+        )
 
     def finish(self, what: str) -> None:
         """Refuse bytes that are left over: every frame is used up."""
@@ -153,7 +159,7 @@ class Cursor:
         if size < 0:
             self.fail(f"a length cannot be negative: {size}", field)
         start = self._take(size, field)
-        return Cursor(self._data, self.file, start, start + size)
+        return Cursor(self._data, self.file, start, start + size, self._origin)
 
     def i64s(self, count: int, field: str) -> tuple[int, ...]:
         """``count`` times an i64; the count has been checked by ``count``."""

@@ -10,9 +10,16 @@ class ErrorKind(Enum):
 
     NOT_FOUND = "not found"  # no such path, no `_metadata`, a state file that is gone
     UNREADABLE = "unreadable"  # it exists, but the operating system will not give its bytes
+    UNAVAILABLE = "unavailable"  # the store it is in did not answer, or denied access
     TRUNCATED = "truncated"  # the bytes end inside a field
     CORRUPT = "corrupt"  # a value that Flink never writes
+    EXTERNAL = "external"  # a file that lies outside of the checkpoint, and was not opened
+    TOO_LARGE = "too large"  # more than is read of one state: none of Kafka's comes near it
     UNSUPPORTED = "unsupported"  # well-formed as far as read, but of a kind or version unknown here
+
+
+# A message quotes what it found: names of up to 64 KB each, in a hostile file.
+_LONGEST_TEXT = 4000
 
 
 class DecodeError(Exception):
@@ -37,11 +44,12 @@ class DecodeError(Exception):
         field: str | None = None,
         byte_offset: int | None = None,
     ) -> None:
+        problem = _shortened(problem)
         super().__init__(problem)
         self.kind = kind
         self.problem = problem
         self.file = file
-        self.field = field
+        self.field = _shortened(field) if field is not None else None
         self.byte_offset = byte_offset
 
     def __str__(self) -> str:
@@ -54,3 +62,10 @@ class DecodeError(Exception):
         if where:
             text += f" ({', '.join(where)})"
         return f"{self.file}: {text}" if self.file is not None else text
+
+
+def _shortened(text: str) -> str:
+    if len(text) <= _LONGEST_TEXT:
+        return text
+    half = _LONGEST_TEXT // 2
+    return f"{text[:half]}[{len(text) - 2 * half} more characters]{text[-half:]}"

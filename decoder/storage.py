@@ -7,15 +7,24 @@ from __future__ import annotations
 
 import os
 import posixpath
+import re
 from pathlib import Path
-from typing import Protocol
+from typing import BinaryIO, Protocol
+
+# Only the scheme: a path after it may hold anything.
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+
+
+class StorageUnavailable(OSError):
+    """A store that did not answer, or denied access."""
 
 
 class ByteSource(Protocol):
     """Read-only files under slash-separated paths.
 
     A path is what the source itself understands (a local path, a URL); every method raises
-    FileNotFoundError for what is not there, and OSError for what may not be read.
+    FileNotFoundError for what is not there, StorageUnavailable for a service that fails, and
+    OSError for what may not be read. ``read_range`` is called from several threads at once.
     """
 
     def read(self, path: str) -> bytes:
@@ -30,7 +39,8 @@ class ByteSource(Protocol):
         """When a file was written, in milliseconds of the epoch; None where that is not kept."""
 
     def absolute(self, path: str) -> str:
-        """The same path with every directory above it, links followed."""
+        """The same path with every directory above it, links followed and ``..`` resolved, so
+        that two such paths tell by their text whether one lies below the other."""
 
     def list_directory(self, path: str) -> list[str] | None:
         """The names in a directory, or None where ``path`` is not a directory."""
@@ -43,13 +53,17 @@ class LocalFiles:
     """The local file system."""
 
     def read(self, path: str) -> bytes:
-        return Path(path).read_bytes()
+        with _open(path) as file:
+            return file.read()
 
     def read_range(self, path: str, start: int, size: int) -> bytes:
-        with Path(path).open("rb") as file:
+        with _open(path) as file:
+            # The file's own length bounds the read: a handle may claim any place and any size.
+            length = os.fstat(file.fileno()).st_size
+            if start >= length:
+                return b""
             file.seek(start)
-            # The file's own length bounds the read: a handle may claim any size.
-            return file.read(min(size, max(0, os.fstat(file.fileno()).st_size - start)))
+            return file.read(min(size, length - start))
 
     def is_file(self, path: str) -> bool:
         return Path(path).is_file()
@@ -64,7 +78,8 @@ class LocalFiles:
         return Path(path).stat().st_mtime_ns // 1_000_000
 
     def absolute(self, path: str) -> str:
-        return str(Path(path).resolve())
+        # Not Path.resolve: it raises RuntimeError over links that go round in a ring.
+        return os.path.realpath(path)
 
     def from_uri(self, uri: str) -> str | None:
         # Flink writes a path as it is, nothing escaped: `#`, `?` and `%` stand for themselves.
@@ -77,6 +92,23 @@ class LocalFiles:
         return path if path.startswith("/") else None
 
 
+def _open(path: str) -> BinaryIO:
+    # A pipe or a device would hold the reader up for ever.
+    if not Path(path).is_file():
+        raise FileNotFoundError(2, "No such file", path)
+    return Path(path).open("rb")
+
+
 def join(directory: str, *names: str) -> str:
-    """A path below a directory, for any ByteSource."""
+    """A path below a directory, for any ByteSource; an absolute name stays as it is."""
     return posixpath.join(directory, *names)
+
+
+def normal(path: str) -> str:
+    """The path without ``.``, ``..`` and doubled slashes, for any ByteSource."""
+    scheme = _SCHEME.match(path)
+    if scheme is None:
+        return posixpath.normpath(path)
+    authority, slash, below = path[scheme.end() :].partition("/")
+    # As an absolute path, so that no `..` climbs out of the host or the bucket.
+    return scheme[0] + authority + (posixpath.normpath("/" + below.lstrip("/")) if slash else "")

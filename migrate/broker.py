@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, wait
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from confluent_kafka import (
@@ -24,6 +24,7 @@ from confluent_kafka import (
     KafkaException,
     TopicCollection,
     TopicPartition,
+    Uuid,
 )
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
@@ -55,6 +56,9 @@ _DEFAULTS = {
     # A broker that restarts is back in seconds: do not wait for longer than that in between.
     "reconnect.backoff.max.ms": "1000",
 }
+
+# What confluent-kafka takes among the properties, as Python objects, and drops or fails of as text.
+_NO_PROPERTIES = frozenset({"logger", "default.topic.config"})
 
 # What access was denied to. All that is asked for here needs DESCRIBE (Kafka's AclOperation);
 # commits and deletions, which need more, name it themselves.
@@ -114,6 +118,13 @@ _REQUEST_BYTES = 500_000
 # A record's own framing, the lengths of its strings, the partition, the offset and the times.
 _RECORD_OVERHEAD = 100
 
+# A topic's id is 16 bytes in base 64: librdkafka takes the ordinary alphabet, Kafka that of URLs.
+_NO_TOPIC_ID = "A" * 22
+_URL_ALPHABET = str.maketrans("+/", "-_")
+
+# RecordBatch.NO_PARTITION_LEADER_EPOCH @ kafka-clients 4.1.1
+_NO_EPOCH = -1
+
 _GROUP_TYPES = {ConsumerGroupType.CLASSIC: "classic", ConsumerGroupType.CONSUMER: "consumer"}
 _GROUP_STATES = {
     ConsumerGroupState.STABLE: "Stable",
@@ -149,10 +160,8 @@ def take_snapshot(
         ConfigError: librdkafka does not take the properties.
     """
     broker = _Broker(config)
-    partitions = broker.partitions(sorted(topics))
-    return ClusterSnapshot(
-        broker.log_ranges(partitions, since, at),
-        cluster_id=broker.cluster_id(),
+    return replace(
+        broker.snapshot(topics, since, at),
         source_group=broker.group(source_group) if source_group is not None else None,
         target_group=broker.group(target_group) if target_group is not None else None,
     )
@@ -194,6 +203,16 @@ class ConsumerGroups:
         """The group as it is now. Raises BrokerError."""
         with self._broker() as broker:
             return broker.group(group)
+
+    def topic_ids(self, topics: Iterable[str]) -> dict[str, str]:
+        """``ClusterSnapshot.topic_ids`` of those that exist. Raises BrokerError."""
+        with self._broker() as broker:
+            return _ids(broker.topics(sorted(topics)))
+
+    def snapshot(self, topics: Iterable[str]) -> ClusterSnapshot:
+        """Topics and their log ranges as they are now. Raises BrokerError."""
+        with self._broker() as broker:
+            return broker.snapshot(topics)
 
     def commit(
         self, group: str, offsets: Mapping[tuple[str, int], Committed]
@@ -273,12 +292,32 @@ def _requests(
         yield request
 
 
+@dataclass(frozen=True, slots=True)
+class _Topic:
+    """A topic's own id, None where the broker gives none, and the numbers of its partitions."""
+
+    id: str | None
+    partitions: list[int]
+
+
+def _ids(topics: Mapping[str, _Topic]) -> dict[str, str]:
+    return {name: topic.id for name, topic in topics.items() if topic.id is not None}
+
+
+def _topic_id(uuid: Uuid) -> str | None:
+    """As Kafka's own tools print it. Brokers older than 2.8 answer zero: they have none."""
+    text = str(uuid)
+    return None if text == _NO_TOPIC_ID else text.translate(_URL_ALPHABET)
+
+
 class _Broker:
     def __init__(self, config: KafkaConfig) -> None:
         self._config = config
         self._servers = str(config.get("bootstrap.servers", ""))
         # What went wrong with connections, filled by poll().
         self._failures: list[KafkaError] = []
+        for name in sorted(_NO_PROPERTIES & config.keys()):
+            raise ConfigError(f'not a usable Kafka configuration: no such property: "{name}"')
         settings: dict[str, Any] = {**_DEFAULTS, "error_cb": self._failures.append, **config}
         try:
             self._admin = AdminClient(settings, logger=_SILENT)
@@ -332,9 +371,21 @@ class _Broker:
                 return f" ({without_secrets(reason, self._config)})"
         return ""
 
-    def partitions(self, topics: list[str]) -> dict[str, list[int]]:
-        """The partitions of each topic that exists."""
-        found: dict[str, list[int]] = {}
+    def snapshot(
+        self, topics: Iterable[str], since: int | None = None, at: int | None = None
+    ) -> ClusterSnapshot:
+        """The topics alone, without any group."""
+        found = self.topics(sorted(topics))
+        partitions = {name: topic.partitions for name, topic in found.items()}
+        return ClusterSnapshot(
+            self.log_ranges(partitions, since, at),
+            cluster_id=self.cluster_id(),
+            topic_ids=_ids(found),
+        )
+
+    def topics(self, topics: list[str]) -> dict[str, _Topic]:
+        """Each of the topics that exists."""
+        found: dict[str, _Topic] = {}
         if not topics:
             return found
         futures = self._admin.describe_topics(
@@ -347,7 +398,10 @@ class _Broker:
                 if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
                     continue
                 raise self._error(f"topic {topic}", error) from error
-            found[topic] = [partition.id for partition in description.partitions]
+            found[topic] = _Topic(
+                _topic_id(description.topic_id),
+                [partition.id for partition in description.partitions],
+            )
         return found
 
     def cluster_id(self) -> str | None:
@@ -418,7 +472,9 @@ class _Broker:
             )[group],
         )
         committed = {
-            (place.topic, place.partition): Committed(place.offset, place.metadata or "")
+            (place.topic, place.partition): Committed(
+                place.offset, place.metadata or "", place.leader_epoch
+            )
             for place in answer.topic_partitions
             if place.offset >= 0
         }
@@ -471,7 +527,13 @@ class _Broker:
     ) -> dict[tuple[str, int], Failure]:
         """One request; the partitions that failed."""
         wanted = [
-            TopicPartition(topic, partition, committed.next_offset, committed.metadata)
+            TopicPartition(
+                topic,
+                partition,
+                committed.next_offset,
+                committed.metadata,
+                _NO_EPOCH if committed.leader_epoch is None else committed.leader_epoch,
+            )
             for (topic, partition), committed in offsets.items()
         ]
         future = self._admin.alter_consumer_group_offsets(
@@ -480,10 +542,11 @@ class _Broker:
         try:
             answer = future.result()
         except KafkaException as error:
-            return dict.fromkeys(offsets, _commit_failure(_kafka_error(error)))
+            failure = _failure(_kafka_error(error), _COMMIT_MEANINGS, self._config)
+            return dict.fromkeys(offsets, failure)
         # The request as a whole succeeds even where every partition of it has failed.
         return {
-            (place.topic, place.partition): _commit_failure(place.error)
+            (place.topic, place.partition): _failure(place.error, _COMMIT_MEANINGS, self._config)
             for place in answer.topic_partitions
             if place.error is not None
         }
@@ -493,9 +556,7 @@ class _Broker:
         try:
             future.result()
         except KafkaException as error:
-            failed = _kafka_error(error)
-            meaning = _DELETE_MEANINGS.get(failed.code(), failed.str())
-            return Failure(failed.name(), meaning, failed.code() in _TRANSIENT)
+            return _failure(_kafka_error(error), _DELETE_MEANINGS, self._config)
         return None
 
     def _wait(self, what: str, future: Future[Any]) -> Any:
@@ -531,6 +592,7 @@ def _kafka_error(error: KafkaException) -> KafkaError:
     return found
 
 
-def _commit_failure(error: KafkaError) -> Failure:
-    meaning = _COMMIT_MEANINGS.get(error.code(), error.str())
-    return Failure(error.name(), meaning, error.code() in _TRANSIENT)
+def _failure(error: KafkaError, meanings: Mapping[int, str], config: KafkaConfig) -> Failure:
+    meaning = meanings.get(error.code())
+    reason = meaning if meaning is not None else without_secrets(error.str(), config)
+    return Failure(error.name(), reason, error.code() in _TRANSIENT)

@@ -16,7 +16,8 @@ import mmh3
 
 from migrate.extract import UNREAD_SOURCES, Extraction, Source
 
-_TOPIC = "topic:"
+# What a name begins with that is a topic's.
+TOPIC_PREFIX = "topic:"
 
 
 class NoSuchSource(Exception):
@@ -70,8 +71,8 @@ def choose_cluster(sources: Sequence[Source], cluster: str | None) -> list[Sourc
 
 
 def _answers_to(source: Source, name: str) -> bool:
-    if name.startswith(_TOPIC):
-        return name.removeprefix(_TOPIC) in source.topics
+    if name.startswith(TOPIC_PREFIX):
+        return name.removeprefix(TOPIC_PREFIX) in source.topics
     return (
         name in (source.name, source.uid)
         or source.operator_id == name.lower()

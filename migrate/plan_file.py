@@ -9,20 +9,23 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from migrate.extract import Extraction
+from migrate.extract import Extraction, is_last_output
+from migrate.new_file import write_new
 from migrate.plan import Plan, Verdict
+from migrate.plan.messages import counted
 from migrate.policies import Policies
 from migrate.positions import Marker
 from migrate.snapshot import ClusterSnapshot
 
-Offset = Annotated[int, Field(ge=0)]
+Offset = Annotated[int, Field(ge=0, le=2**63 - 1)]
+PartitionNumber = Annotated[int, Field(ge=0, le=2**31 - 1)]
 
 
 class PlanFileError(Exception):
@@ -30,12 +33,20 @@ class PlanFileError(Exception):
 
 
 class _Model(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
 class PlannedCheckpoint(_Model):
+    """``pointer`` is absolute: a plan is applied from another folder, or by another program.
+
+    ``newest`` is the number of the newest complete checkpoint beside it, its own where there is no
+    newer one. ``stopped``: the job ended with it, so that it is the job's last output.
+    """
+
     pointer: str
     id: Offset
+    newest: Offset
+    stopped: bool
 
 
 class SavedPartition(_Model):
@@ -45,11 +56,12 @@ class SavedPartition(_Model):
     """
 
     topic: str
-    partition: Offset
+    partition: PartitionNumber
     verdict: Verdict
     position: Offset | Marker | None
     next_offset: Offset | None
     current: Offset | None
+    flink_committed: Offset | None
     difference: int | None
     records_left: Offset | None
     log_start: Offset | None
@@ -68,10 +80,27 @@ class PlanFile(_Model):
     created_at: str
     checkpoint: PlannedCheckpoint
     cluster_id: str | None
+    topic_ids: dict[str, str]
     group: str | None
+    source_group: str | None
+    allow_ran_on: bool
     only_some_partitions: bool
     warnings: list[str]
     partitions: list[SavedPartition]
+
+    @field_validator("created_at")
+    @classmethod
+    def _a_moment(cls, created_at: str) -> str:
+        if datetime.fromisoformat(created_at).tzinfo is None:
+            raise ValueError("no time zone")
+        return created_at
+
+    @field_validator("partitions")
+    @classmethod
+    def _once_each(cls, partitions: list[SavedPartition]) -> list[SavedPartition]:
+        if len({(saved.topic, saved.partition) for saved in partitions}) != len(partitions):
+            raise ValueError("a partition occurs twice")
+        return partitions
 
     @property
     def next_offsets(self) -> dict[tuple[str, int], int]:
@@ -94,13 +123,21 @@ def plan_file(
     group: str | None,
 ) -> PlanFile:
     """The plan as it is saved."""
+    checkpoint = extraction.checkpoint
+    source_group = snapshot.source_group if snapshot is not None else None
     return PlanFile(
         created_at=datetime.now(timezone.utc).isoformat(timespec="seconds"),
         checkpoint=PlannedCheckpoint(
-            pointer=extraction.checkpoint.pointer, id=extraction.checkpoint.checkpoint_id
+            pointer=_absolute(checkpoint.pointer),
+            id=checkpoint.checkpoint_id,
+            newest=max((checkpoint.checkpoint_id, *checkpoint.newer_siblings)),
+            stopped=is_last_output(checkpoint),
         ),
         cluster_id=snapshot.cluster_id if snapshot is not None else None,
+        topic_ids=snapshot.topic_ids if snapshot is not None else {},
         group=group,
+        source_group=source_group.name if source_group is not None else None,
+        allow_ran_on=policies.allow_ran_on,
         only_some_partitions=policies.partitions is not None,
         warnings=list(plan.warnings),
         partitions=[
@@ -111,6 +148,7 @@ def plan_file(
                 position=planned.position.start if planned.position is not None else None,
                 next_offset=planned.next_offset,
                 current=planned.current,
+                flink_committed=planned.flink_committed,
                 difference=planned.difference,
                 records_left=planned.records_left,
                 log_start=planned.log.start if planned.log is not None else None,
@@ -125,6 +163,11 @@ def plan_file(
     )
 
 
+def _absolute(pointer: str) -> str:
+    """As the decoder looks beside it: links followed. What is no local path is whole already."""
+    return pointer if "://" in pointer else os.path.realpath(pointer)
+
+
 def write_plan(plan: PlanFile, path: Path) -> None:
     """Write it whole or not at all; an existing file is not overwritten.
 
@@ -132,16 +175,7 @@ def write_plan(plan: PlanFile, path: Path) -> None:
         FileExistsError: there is such a file.
         OSError: it cannot be written.
     """
-    stage = path.with_name(f".{path.name}.{os.getpid()}")
-    text = json.dumps(plan.model_dump(mode="json"), indent=2) + "\n"
-    try:
-        with stage.open("x", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.link(stage, path)  # fails where the name is taken, unlike a rename
-    finally:
-        stage.unlink(missing_ok=True)
+    write_new(path, json.dumps(plan.model_dump(mode="json"), indent=2) + "\n")
 
 
 def read_plan(path: Path) -> PlanFile:
@@ -164,10 +198,20 @@ def moved_meanwhile(plan: PlanFile, snapshot: ClusterSnapshot) -> Iterator[str]:
     """What is no longer as it was when the plan was made, in lines; nothing where all is.
 
     Records may have been produced, and records below every planned offset deleted: neither
-    changes what the plan does.
+    changes what the plan does. Nor is a topic looked at again for being ``suspect``: one that was
+    when the plan was made is so in the plan, and one created again since has another id.
     """
     if plan.cluster_id != snapshot.cluster_id:
         yield f"this is cluster {snapshot.cluster_id}; the plan is for {plan.cluster_id}"
+        return
+    recreated = sorted(
+        topic
+        for topic, topic_id in plan.topic_ids.items()
+        if snapshot.topic_ids.get(topic, topic_id) != topic_id
+    )
+    for topic in recreated:
+        yield f"topic {topic} was deleted and created again since the plan was made"
+    if recreated:
         return
     planned: Mapping[tuple[str, int], SavedPartition] = {
         (saved.topic, saved.partition): saved for saved in plan.partitions
@@ -191,11 +235,50 @@ def moved_meanwhile(plan: PlanFile, snapshot: ClusterSnapshot) -> Iterator[str]:
                 "is no longer in the log"
             )
         if saved.log_end is not None and log.end < saved.log_end:
-            yield f"{name} ended at {saved.log_end} and now ends at {log.end}: it was recreated"
+            yield (
+                f"{name} ended at {saved.log_end} and now ends at {log.end}: it has lost records, "
+                "or was recreated (before Kafka 2.8 topics have no id to tell by)"
+            )
         if snapshot.target_group is not None:
             current = snapshot.target_group.next_offset(*place)
             if current != saved.current:
-                yield f"the group held {saved.current} for {name} and now holds {current}"
+                yield (
+                    f"the group held {_held(saved.current)} for {name} and now holds "
+                    f"{_held(current)}"
+                )
+
+
+def _held(next_offset: int | None) -> str:
+    return "no offset" if next_offset is None else str(next_offset)
+
+
+def ran_on_since(
+    plan: PlanFile, snapshot: ClusterSnapshot | None, newer_checkpoints: Sequence[int]
+) -> Iterator[str]:
+    """What shows that the job has run on since the plan was made, in lines about it.
+
+    Args:
+        snapshot: with the plan's ``source_group``, where it has one.
+        newer_checkpoints: the job's complete checkpoints that are newer than the plan's.
+    """
+    newest = max(newer_checkpoints, default=0)
+    if newest > plan.checkpoint.newest:
+        yield f"it has completed chk-{newest}"
+    group = snapshot.source_group if snapshot is not None else None
+    if group is None:
+        return
+    moved = [
+        (saved, now)
+        for saved in plan.partitions
+        if (now := group.next_offset(saved.topic, saved.partition)) != saved.flink_committed
+    ]
+    if moved:
+        first, now = moved[0]
+        yield (
+            f"its group {group.name!r} has moved in {counted(len(moved), 'partition')} (the "
+            f"first is {first.topic}-{first.partition}: it held {_held(first.flink_committed)} and "
+            f"now holds {_held(now)})"
+        )
 
 
 def json_schema() -> dict[str, Any]:

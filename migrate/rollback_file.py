@@ -8,9 +8,8 @@ It names the brokers' addresses and holds no secret.
 from __future__ import annotations
 
 import json
-import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from enum import Enum
@@ -19,12 +18,14 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
+from migrate.new_file import write_new
 from migrate.snapshot import Committed, GroupView
 
 TopicPartition = tuple[str, int]
 Offsets = Mapping[TopicPartition, Committed]
 
 Offset = Annotated[int, Field(ge=0, le=2**63 - 1)]
+LeaderEpoch = Annotated[int, Field(ge=0, le=2**31 - 1)]
 PartitionNumber = Annotated[int, Field(ge=0, le=2**31 - 1)]
 
 _KIND: Literal["flink-offset-migrate rollback"] = "flink-offset-migrate rollback"
@@ -47,6 +48,7 @@ class SavedOffset(_Model):
     partition: PartitionNumber
     next_offset: Offset
     metadata: str
+    leader_epoch: LeaderEpoch | None
 
 
 class SavedGroup(_Model):
@@ -65,19 +67,26 @@ class SavedGroup(_Model):
     @property
     def committed(self) -> dict[TopicPartition, Committed]:
         return {
-            (saved.topic, saved.partition): Committed(saved.next_offset, saved.metadata)
+            (saved.topic, saved.partition): Committed(
+                saved.next_offset, saved.metadata, saved.leader_epoch
+            )
             for saved in self.offsets
         }
 
 
 class RollbackFile(_Model):
-    """A change to a group: ``before`` is what it held, ``after`` what it is to hold."""
+    """A change to a group: ``before`` is what it held, ``after`` what it is to hold.
+
+    ``topic_ids`` are Kafka's own of the topics in either, where the brokers gave any: a topic
+    created again under its name has another.
+    """
 
     kind: Literal["flink-offset-migrate rollback"]
     version: Literal[1]
     created_at: str
     cluster_id: str | None
     bootstrap_servers: str
+    topic_ids: dict[str, str]
     group: str
     change: Literal["commit", "rollback"]
     before: SavedGroup
@@ -123,6 +132,7 @@ def rollback_file(
     bootstrap_servers: str,
     before: GroupView,
     after: Offsets,
+    topic_ids: Mapping[str, str],
 ) -> RollbackFile:
     """A change to the group seen, as it is saved; a group that is to hold nothing is deleted."""
     return RollbackFile(
@@ -131,6 +141,7 @@ def rollback_file(
         created_at=datetime.now(timezone.utc).isoformat(timespec="microseconds"),
         cluster_id=cluster_id,
         bootstrap_servers=bootstrap_servers,
+        topic_ids=dict(topic_ids),
         group=before.name,
         change=change,
         before=SavedGroup(exists=before.exists, offsets=_saved(before.committed)),
@@ -145,6 +156,7 @@ def _saved(offsets: Offsets) -> list[SavedOffset]:
             partition=partition,
             next_offset=committed.next_offset,
             metadata=committed.metadata,
+            leader_epoch=committed.leader_epoch,
         )
         for (topic, partition), committed in sorted(offsets.items())
     ]
@@ -157,21 +169,7 @@ def write(file: RollbackFile, path: Path) -> None:
         FileExistsError: there is such a file.
         OSError: it cannot be written.
     """
-    stage = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with stage.open("x", encoding="utf-8") as out:
-            out.write(json.dumps(file.model_dump(mode="json"), indent=2) + "\n")
-            out.flush()
-            os.fsync(out.fileno())
-        os.link(stage, path)  # fails where the name is taken, unlike a rename
-    finally:
-        stage.unlink(missing_ok=True)
-    # Without this a crash of the machine could take the name away again.
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    write_new(path, json.dumps(file.model_dump(mode="json"), indent=2) + "\n")
 
 
 def read(path: Path) -> RollbackFile:
@@ -222,11 +220,14 @@ def moved_on(file: RollbackFile, now: GroupView) -> list[TopicPartition]:
     )
 
 
-def earlier_run(folder: Path, cluster_id: str | None, now: GroupView) -> EarlierRun | None:
-    """The newest change to this group that a rollback file in the folder tells of."""
+def earlier_run(
+    folders: Iterable[Path], cluster_id: str | None, now: GroupView
+) -> EarlierRun | None:
+    """The newest change to this group that a rollback file in one of the folders tells of."""
     newest = max(
         (
             (file.created_at, path, file)
+            for folder in folders
             for path, file in _files(folder)
             if (file.group, file.cluster_id) == (now.name, cluster_id)
         ),
@@ -243,6 +244,8 @@ def _files(folder: Path) -> Iterator[tuple[Path, RollbackFile]]:
     """The rollback files in a folder, among whatever else it holds."""
     for path in folder.glob("*.json"):
         try:
+            if not path.is_file():
+                continue  # to open a pipe would wait for whoever writes to it
             with path.open("rb") as opened:
                 ours = _KIND.encode() in opened.read(_KIND_BYTES)
             if ours:

@@ -34,6 +34,7 @@ from migrate.position_set import (
 )
 from migrate.snapshot import BrokerError, ClusterSnapshot, GroupView
 from migrate.spark_progress import committed_positions
+from migrate.storage import Files
 
 # What a broker may be asked about; a file may hold any name.
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
@@ -68,7 +69,7 @@ class GroupSide:
 @dataclass(frozen=True, slots=True)
 class SparkSide:
     label: str
-    directory: Path
+    directory: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +116,7 @@ def parse_side(name: str) -> Side:
         case "group":
             return GroupSide(name, rest)
         case "spark":
-            return SparkSide(name, Path(rest))
+            return SparkSide(name, rest)
         case "json":
             return JsonSide(name, Path(rest))
         case "csv":
@@ -135,6 +136,8 @@ def load_sides(
     ask: Ask | None,
     source: str | None = None,
     cluster: str | None = None,
+    *,
+    allow_external_files: bool = False,
 ) -> Sides:
     """Read both sides.
 
@@ -144,6 +147,7 @@ def load_sides(
         ask: asks the broker, or None without one.
         source: which source of a checkpoint is meant, as for ``choose_sources``.
         cluster: which cluster of a DynamicKafkaSource, as for ``choose_cluster``.
+        allow_external_files: as for ``read_checkpoint``.
 
     Raises:
         BadSide: a side needs a broker and there is none, or both sides are ``broker:`` ones.
@@ -159,7 +163,7 @@ def load_sides(
             raise _needs_a_broker(side.label)
     warnings: list[str] = []
     named = {
-        side: _load(side, ask, source, cluster, warnings)
+        side: _load(side, ask, source, cluster, allow_external_files, warnings)
         for side in (left, right)
         if not isinstance(side, BrokerSide)
     }
@@ -210,11 +214,14 @@ def _load(
     ask: Ask | None,
     source: str | None,
     cluster: str | None,
+    allow_external_files: bool,
     warnings: list[str],
 ) -> PositionSet:
     match side:
         case CheckpointSide():
-            extraction = extract(read_checkpoint(side.pointer))
+            extraction = extract(
+                read_checkpoint(side.pointer, Files(), allow_external_files=allow_external_files)
+            )
             warnings += _blockers(side.label, extraction)
             chosen = choose_cluster(choose_sources(extraction, source), cluster)
             return source_positions(side.label, chosen, _kind_and_id(extraction.checkpoint))

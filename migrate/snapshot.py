@@ -29,10 +29,17 @@ class LogRange:
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """A committed offset: the next to read, and what the committer wrote beside it."""
+    """A committed offset: the next to read, and what the committer wrote beside it.
+
+    ``leader_epoch`` is the epoch of the leader that the last record read came from, None where the
+    committer gave none, as Flink and we don't. With it a consumer that goes on there first asks
+    whether the log was cut back since (KIP-320; SubscriptionState @ kafka-clients 4.1.1); without,
+    it simply goes on.
+    """
 
     next_offset: int
     metadata: str = ""
+    leader_epoch: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +79,14 @@ class ClusterSnapshot:
     """The topics asked for and, where asked, two consumer groups.
 
     ``topics`` maps each topic that exists to the log ranges of all its partitions; a topic asked
-    for and not there is missing from it. ``source_group`` is Flink's own; ``target_group`` the one
-    that offsets are to be committed for.
+    for and not there is missing from it. ``topic_ids`` holds Kafka's own id of each, which a topic
+    created again under the same name does not keep; empty where the brokers are too old to give any
+    (Kafka < 2.8). ``source_group`` is Flink's own; ``target_group`` the one that offsets are to be
+    committed for.
     """
 
     topics: dict[str, dict[int, LogRange]]
     cluster_id: str | None = None
+    topic_ids: dict[str, str] = field(default_factory=dict)
     source_group: GroupView | None = None
     target_group: GroupView | None = None

@@ -9,7 +9,10 @@ A consumer group starts at what it has committed, which its consumers overwrite.
 - committed at the position: ok.
 - committed below it: what lies between is repeated.
 - committed above it: if it is still our own commit, by its metadata, what lies between is lost;
-  else someone has read on since, and where from cannot be told any more ("moved on").
+  else someone has committed since, and where they started cannot be told any more ("moved on"):
+  consumers that went on where we said and consumers that skipped a part look the same, and so does
+  a Flink job that still runs and commits for this group. That is no proof, and so it is not
+  "verified": a group is verified before its consumers start.
 - nothing committed: missing.
 
 A partition still at ``earliest`` in the checkpoint had no record read: its start is right up to
@@ -21,7 +24,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from migrate.position_set import (
@@ -42,7 +45,7 @@ class Outcome(str, Enum):
     LOST = "lost"  # it started above the position
     REPEATED = "repeated"  # it started below the position
     MISSING = "missing"  # it has no start
-    MOVED_ON = "moved on"  # a group whose consumers have read on since
+    MOVED_ON = "moved on"  # a group that others have committed for since, above the position
     UNKNOWN = "cannot tell"  # the checkpoint has no offset for it, or only a broker knows it
 
 
@@ -50,8 +53,8 @@ class Outcome(str, Enum):
 class Verified:
     """One topic-partition.
 
-    ``records`` is how many are lost or repeated, at most: transaction markers and compaction leave
-    gaps. It is 0 for every other outcome.
+    ``records`` is how many are lost or repeated, or by how many it has moved on, at most:
+    transaction markers and compaction leave gaps. It is 0 for every other outcome.
     """
 
     topic: str
@@ -64,16 +67,30 @@ class Verified:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What became of a move, sorted by topic and partition number."""
+    """What became of a move, sorted by topic and partition number.
+
+    ``like_flinks`` is how many of those that have moved on were committed as Flink's Kafka sources
+    do it: with neither metadata nor a leader epoch (KafkaSourceReader and KafkaFetcher @ connectors
+    1.15.4 to 5.0.0). Consumers that commit by themselves give an epoch; programs may leave it out.
+    """
 
     target: str
     partitions: tuple[Verified, ...]
+    like_flinks: int = 0
 
     @property
     def verified(self) -> bool:
-        """Whether nothing speaks against the move, and there is something that was moved."""
+        """Whether it started where it should everywhere, and there is something that was moved."""
+        return self._all(Outcome.OK)
+
+    @property
+    def verified_or_moved_on(self) -> bool:
+        """Whether nothing worse can be said of any partition than that it has moved on."""
+        return self._all(Outcome.OK, Outcome.MOVED_ON)
+
+    def _all(self, *outcomes: Outcome) -> bool:
         return bool(self.partitions) and all(
-            partition.outcome in (Outcome.OK, Outcome.MOVED_ON) for partition in self.partitions
+            partition.outcome in outcomes for partition in self.partitions
         )
 
     @property
@@ -122,10 +139,14 @@ def verify_group(
     """
     starts = {place: committed.next_offset for place, committed in group.committed.items()}
     whole = _verification(f"group:{group.name}", expected, starts, logs, new_at_earliest)
-    return Verification(
-        whole.target,
-        tuple(_moved_on(partition, group, metadata_prefix) for partition in whole.partitions),
-    )
+    partitions = tuple(_moved_on(found, group, metadata_prefix) for found in whole.partitions)
+    moved_on = [
+        group.committed[found.topic, found.partition]
+        for found in partitions
+        if found.outcome is Outcome.MOVED_ON
+    ]
+    like_flinks = sum(held.leader_epoch is None and not held.metadata for held in moved_on)
+    return Verification(whole.target, partitions, like_flinks)
 
 
 def _moved_on(found: Verified, group: GroupView, metadata_prefix: str) -> Verified:
@@ -134,7 +155,7 @@ def _moved_on(found: Verified, group: GroupView, metadata_prefix: str) -> Verifi
     committed = group.committed[found.topic, found.partition]
     if committed.metadata.startswith(metadata_prefix):
         return found
-    return Verified(found.topic, found.partition, found.expected, found.started, Outcome.MOVED_ON)
+    return replace(found, outcome=Outcome.MOVED_ON)
 
 
 def _verification(

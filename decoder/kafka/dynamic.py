@@ -1,16 +1,23 @@
 """The state of a DynamicKafkaSource: a KafkaSource's, cluster by cluster.
 
-Split version 1: ``UTF clusterId, i32 splitVersion``, then a KafkaPartitionSplit to the end.
+Split version 1: ``UTF clusterId, i32 splitVersion``, then a KafkaPartitionSplit to the end. Version
+2: after the cluster's id ``bool retained`` and, where it is, ``i64 retainedUntil``.
 
-Enumerator versions 1 and 2: ``i32 n`` streams x {``UTF streamId, i32 n`` clusters x {``UTF
-clusterId, i32 n`` x ``UTF topic, UTF bootstrapServers``, and in version 2 the starting and the
-stopping offsets initializer, each ``bool present`` and, where it is, ``i32 n`` and n bytes}}; then
-``i32 enumeratorVersion, i32 n`` clusters x {``UTF clusterId, i32 len``, a KafkaSourceEnumState}.
+Enumerator version 1: ``i32 n`` streams x {``UTF streamId, i32 n`` clusters x {``UTF clusterId,
+i32 n`` x ``UTF topic, UTF bootstrapServers``}}; then ``i32 enumeratorVersion, i32 n`` clusters x
+{``UTF clusterId, i32 len``, a KafkaSourceEnumState}. Version 2: after the bootstrap servers the
+starting and the stopping offsets initializer, each ``bool present`` and, where it is, ``i32 n`` and
+n bytes. Version 3: at the end ``i32 n`` retained clusters x {``UTF clusterId, i64 retainedUntil,
+i32 len``, a KafkaSourceEnumState}.
+
+A cluster is retained for a time (milliseconds of the epoch) after the metadata service removed it:
+its positions stay in the state, and Flink goes on from them if the cluster returns by then.
 
 An initializer is a serialized Java object of the job's own choosing: it is stepped over.
 
 Source: org.apache.flink.connector.kafka.dynamic.source.{split.DynamicKafkaSourceSplitSerializer,
-enumerator.DynamicKafkaSourceEnumStateSerializer} @ connector 3.4.0-1.20 and 5.0.0-2.2.
+enumerator.DynamicKafkaSourceEnumStateSerializer} @ connector 3.4.0-1.20, 5.0.0-2.2 and (split
+version 2, enumerator version 3) main of 2026-06-29, commit eb8ff700.
 """
 
 from __future__ import annotations
@@ -24,7 +31,11 @@ from decoder.errors import ErrorKind
 from decoder.kafka.enumerator import EnumeratorState, open_coordinator_state, read_enumerator
 from decoder.kafka.split import Split, read_split, read_topic
 
-DYNAMIC_SPLIT_VERSION = 1
+DYNAMIC_SPLIT_VERSIONS = (1, 2)
+_NEWEST_ENUMERATOR_VERSION = 3
+
+# The connector's releases, by the enumerator version that they write.
+DYNAMIC_ENUMERATOR_WRITTEN_BY = {1: "3.1 to 4.0", 2: "5.0", 3: "later than 5.0"}
 
 # The least that one of each takes: its texts' lengths (a cluster's id and a topic have a character
 # at least), and the numbers beside them.
@@ -32,16 +43,21 @@ _MIN_TOPIC_BYTES = 2 + 1
 _MIN_CLUSTER_BYTES = 2 + 1 + 4 + 2
 _MIN_STREAM_BYTES = 2 + 4
 _MIN_CLUSTER_STATE_BYTES = 2 + 1 + 4
+_MIN_RETAINED_CLUSTER_BYTES = _MIN_CLUSTER_STATE_BYTES + 8
 
 _T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
 class DynamicSplit:
-    """A split and the id of the cluster it is of, as the job's metadata service names it."""
+    """A split and the id of the cluster it is of, as the job's metadata service names it.
+
+    ``retained_until`` (milliseconds of the epoch) is set where that service no longer names it.
+    """
 
     cluster: str
     split: Split
+    retained_until: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,22 +77,32 @@ class DynamicEnumeratorState:
         streams: what the metadata service last said: by stream, by cluster.
         clusters: what the enumerator of each cluster knows. A cluster of ``streams`` is missing
             where it was inactive when its enumerator was to start.
+        retained: what was known of clusters that the metadata service no longer names.
     """
 
     version: int
     streams: Mapping[str, Mapping[str, StreamCluster]]
     clusters: Mapping[str, EnumeratorState]
+    retained: Mapping[str, EnumeratorState]
 
 
-def read_dynamic_split(cursor: Cursor) -> DynamicSplit:
-    """One split of version 1, which must use up ``cursor``.
+def read_dynamic_split(cursor: Cursor, version: int) -> DynamicSplit:
+    """One split, which must use up ``cursor``.
 
     Raises:
         DecodeError: not a DynamicKafkaSourceSplit, read strictly.
     """
+    if version not in DYNAMIC_SPLIT_VERSIONS:
+        cursor.fail(
+            f"version {version} of a split is not DynamicKafkaSourceSplit's (known: 1, 2)",
+            "split",
+            ErrorKind.UNSUPPORTED,
+        )
     cluster = _read_cluster_id(cursor)
-    version = cursor.i32("split version")
-    return DynamicSplit(cluster, read_split(cursor, version))
+    retained = version == 2 and cursor.boolean("retained")
+    retained_until = cursor.i64("retained until") if retained else None
+    split_version = cursor.i32("split version")
+    return DynamicSplit(cluster, read_split(cursor, split_version), retained_until)
 
 
 def read_dynamic_coordinator_state(data: bytes, what: str) -> DynamicEnumeratorState:
@@ -86,10 +112,19 @@ def read_dynamic_coordinator_state(data: bytes, what: str) -> DynamicEnumeratorS
         DecodeError: not a DynamicKafkaSource's, read strictly.
     """
     version, cursor = open_coordinator_state(data, what)
-    if version not in (1, 2):
+    return read_dynamic_enumerator(cursor, version)
+
+
+def read_dynamic_enumerator(cursor: Cursor, version: int) -> DynamicEnumeratorState:
+    """A DynamicKafkaSourceEnumState, which must use up ``cursor``.
+
+    Raises:
+        DecodeError: not one, read strictly.
+    """
+    if not 1 <= version <= _NEWEST_ENUMERATOR_VERSION:
         cursor.fail(
             f"version {version} of a DynamicKafkaSource's enumerator is not read here "
-            "(known: 1, 2)",
+            f"(known: 1 to {_NEWEST_ENUMERATOR_VERSION})",
             "enumerator version",
             ErrorKind.UNSUPPORTED,
         )
@@ -102,8 +137,16 @@ def read_dynamic_coordinator_state(data: bytes, what: str) -> DynamicEnumeratorS
         _MIN_CLUSTER_STATE_BYTES,
         lambda: _read_cluster_state(cursor, cluster_version),
     )
+    retained: dict[str, EnumeratorState] = {}
+    if version >= 3:
+        retained = _by_name(
+            cursor,
+            "retained clusters",
+            _MIN_RETAINED_CLUSTER_BYTES,
+            lambda: _read_retained_cluster(cursor, cluster_version),
+        )
     cursor.finish("enumerator state")
-    return DynamicEnumeratorState(version, streams, clusters)
+    return DynamicEnumeratorState(version, streams, clusters, retained)
 
 
 def _by_name(
@@ -132,13 +175,20 @@ def _read_cluster_state(cursor: Cursor, version: int) -> tuple[str, EnumeratorSt
     return cluster, read_enumerator(frame, version)
 
 
+def _read_retained_cluster(cursor: Cursor, version: int) -> tuple[str, EnumeratorState]:
+    cluster = _read_cluster_id(cursor)
+    cursor.i64("retained until")
+    frame = cursor.frame(cursor.i32("enumerator length"), "enumerator state")
+    return cluster, read_enumerator(frame, version)
+
+
 def _read_stream_cluster(cursor: Cursor, version: int) -> StreamCluster:
     count = cursor.count("topics", _MIN_TOPIC_BYTES)
     topics = frozenset(read_topic(cursor) for _ in range(count))
     if len(topics) != count:
         cursor.fail("a topic stands here twice", "topics")
     bootstrap_servers = cursor.utf("bootstrap servers")
-    if version == 2:
+    if version >= 2:
         for initializer in ("starting offsets initializer", "stopping offsets initializer"):
             if cursor.boolean(initializer):
                 cursor.skip_blob(initializer)

@@ -3,12 +3,14 @@
 Coordinator state: ``i32 coordinatorVersion`` (0 or 1), ``i32 enumeratorVersion, i32 n``, n
 enumerator bytes; version 0 has the split assignment tracker's bytes after them.
 
-Enumerator version 1: ``i32 n`` x {``UTF topic, i32 partition``}. Version 2: the same with ``i32
-status`` each, then ``bool initialDiscoveryFinished``. Version 3: ``i32 n, i32 splitVersion``, n x
-{``i32 len``, split, ``i32 status``}, ``bool initialDiscoveryFinished``.
+Enumerator version 0: ``i32 n`` subtasks, ``i32 splitVersion``, n x {``i32 subtask, i32 m``, m x
+{``i32 len``, split}}. Version 1: ``i32 n`` x {``UTF topic, i32 partition``}. Version 2: the same
+with ``i32 status`` each, then ``bool initialDiscoveryFinished``. Version 3: ``i32 n, i32
+splitVersion``, n x {``i32 len``, split, ``i32 status``}, ``bool initialDiscoveryFinished``.
 
 Source: org.apache.flink.runtime.source.coordinator.{SourceCoordinator, SourceCoordinatorSerdeUtils}
-@ Flink 2.2.0; KafkaSourceEnumStateSerializer, AssignmentStatus @ connector 1.15.4 to 5.0.0-2.2.
+@ Flink 2.2.0; KafkaSourceEnumStateSerializer, AssignmentStatus @ connector 1.15.4 to 5.0.0-2.2;
+org.apache.flink.connector.base.source.utils.SerdeUtils @ 1.15.4 (version 0).
 """
 
 from __future__ import annotations
@@ -21,12 +23,21 @@ from decoder.errors import ErrorKind
 from decoder.kafka.split import (
     MIN_SPLIT_BYTES,
     MIN_TOPIC_PARTITION_BYTES,
+    SPLIT_VERSION,
     Split,
     read_split,
     read_topic_partition,
 )
 
 _COORDINATOR_VERSIONS = (0, 1)
+
+# The connector's releases, by the enumerator version that they write.
+ENUMERATOR_WRITTEN_BY = {
+    0: "1.12.0 to 1.12.2",
+    1: "1.12.3 to 3.0",
+    2: "3.1 to 4.0",
+    3: "5.0 or later",
+}
 
 
 class AssignmentStatus(Enum):
@@ -38,9 +49,9 @@ class AssignmentStatus(Enum):
 
 @dataclass(frozen=True, slots=True)
 class EnumeratorEntry:
-    """One topic-partition the enumerator knows. ``split`` is None before version 3.
+    """One topic-partition the enumerator knows. ``split`` is None in versions 1 and 2.
 
-    A version 3 split keeps the start it was discovered with for ever: it is not progress.
+    A split keeps the start it was discovered with for ever: it is not progress.
     """
 
     topic: str
@@ -51,7 +62,10 @@ class EnumeratorEntry:
 
 @dataclass(frozen=True, slots=True)
 class EnumeratorState:
-    """KafkaSourceEnumState. ``initial_discovery_finished`` is None in version 1, which lacks it."""
+    """KafkaSourceEnumState.
+
+    ``initial_discovery_finished`` is None in versions 0 and 1, which lack it.
+    """
 
     version: int
     entries: tuple[EnumeratorEntry, ...]
@@ -98,6 +112,8 @@ def read_enumerator(cursor: Cursor, version: int) -> EnumeratorState:
     """
     finished: bool | None = None
     match version:
+        case 0:
+            entries = _read_version_0(cursor)
         case 1:
             entries = _read_version_1(cursor)
         case 2:
@@ -108,7 +124,7 @@ def read_enumerator(cursor: Cursor, version: int) -> EnumeratorState:
             finished = cursor.boolean("initial discovery finished")
         case _:
             cursor.fail(
-                f"enumerator version {version} is not read here (known: 1, 2, 3)",
+                f"enumerator version {version} is not read here (known: 0 to 3)",
                 "enumerator version",
                 ErrorKind.UNSUPPORTED,
             )
@@ -116,6 +132,26 @@ def read_enumerator(cursor: Cursor, version: int) -> EnumeratorState:
     if len({(entry.topic, entry.partition) for entry in entries}) != len(entries):
         cursor.fail("a topic-partition stands here twice", "enumerator state")
     return EnumeratorState(version, entries, finished)
+
+
+def _read_version_0(cursor: Cursor) -> tuple[EnumeratorEntry, ...]:
+    """What was assigned, by subtask. A split that was given to another one, after a failure of a
+    rescaled job, stands there under both; whose it is now, only the readers tell."""
+    subtasks = cursor.i32("subtasks")
+    split_version = _read_split_version(cursor)
+    if not 0 <= subtasks <= cursor.remaining // 8:
+        cursor.fail(
+            f"{subtasks} subtasks cannot fit into the {cursor.remaining} bytes left", "subtasks"
+        )
+    assigned: dict[tuple[str, int], EnumeratorEntry] = {}
+    for _ in range(subtasks):
+        cursor.i32("subtask")
+        for _ in range(cursor.count("splits", 4 + MIN_SPLIT_BYTES)):
+            split = read_split(cursor.frame(cursor.i32("split length"), "split"), split_version)
+            assigned[split.topic, split.partition] = EnumeratorEntry(
+                split.topic, split.partition, AssignmentStatus.ASSIGNED, split
+            )
+    return tuple(assigned.values())
 
 
 def _read_version_1(cursor: Cursor) -> tuple[EnumeratorEntry, ...]:
@@ -134,7 +170,7 @@ def _read_version_2(cursor: Cursor) -> tuple[EnumeratorEntry, ...]:
 
 def _read_version_3(cursor: Cursor) -> tuple[EnumeratorEntry, ...]:
     count = cursor.i32("partitions")
-    split_version = cursor.i32("split version")
+    split_version = _read_split_version(cursor)
     if not 0 <= count <= cursor.remaining // (4 + MIN_SPLIT_BYTES + 4):
         cursor.fail(f"{count} splits cannot fit into the {cursor.remaining} bytes left", "splits")
     entries = []
@@ -142,6 +178,20 @@ def _read_version_3(cursor: Cursor) -> tuple[EnumeratorEntry, ...]:
         split = read_split(cursor.frame(cursor.i32("split length"), "split"), split_version)
         entries.append(EnumeratorEntry(split.topic, split.partition, _read_status(cursor), split))
     return tuple(entries)
+
+
+def _read_split_version(cursor: Cursor) -> int:
+    """Checked although there may be no split: nothing else may tell what this is."""
+    version = cursor.i32("split version")
+    if version != SPLIT_VERSION:
+        cursor.fail(
+            f"version {version} of the splits is not KafkaPartitionSplit's (known: "
+            f"{SPLIT_VERSION})",
+            "split version",
+            ErrorKind.UNSUPPORTED,
+            back=4,
+        )
+    return version
 
 
 def _read_status(cursor: Cursor) -> AssignmentStatus:

@@ -10,30 +10,50 @@ org.apache.flink.core.io.SimpleVersionedSerialization @ 2.2.0.
 from __future__ import annotations
 
 from decoder.cursor import Cursor
-from decoder.errors import ErrorKind
-from decoder.kafka.dynamic import DYNAMIC_SPLIT_VERSION, DynamicSplit, read_dynamic_split
+from decoder.errors import DecodeError, ErrorKind
+from decoder.kafka.dynamic import DYNAMIC_SPLIT_VERSIONS, DynamicSplit, read_dynamic_split
+from decoder.kafka.hybrid import HybridSplit, read_hybrid_split
 from decoder.kafka.split import SPLIT_VERSION, Split, read_split
 
 SOURCE_READER_STATE = "SourceReaderState"
 
 
-def read_reader_element(element: bytes, what: str) -> Split | DynamicSplit:
-    """One element as a KafkaPartitionSplit or a DynamicKafkaSourceSplit: no version is of both.
+def read_reader_element(element: bytes, what: str) -> Split | DynamicSplit | HybridSplit:
+    """One element as the split that it is.
 
     Raises:
-        DecodeError: neither, read strictly.
+        DecodeError: none that is known here, read strictly.
     """
     cursor = Cursor(element, what)
     version = cursor.i32("split serializer version")
-    split = cursor.frame(cursor.i32("split length"), "split")
+    split = cursor.blob("split")
     cursor.finish("element of reader state")
-    if version == SPLIT_VERSION:
-        return read_split(split, version)
-    if version == DYNAMIC_SPLIT_VERSION:
-        return read_dynamic_split(split)
-    cursor.fail(
-        f"version {version} of a split is not read here (known: {SPLIT_VERSION} of KafkaSource, "
-        f"{DYNAMIC_SPLIT_VERSION} of DynamicKafkaSource)",
-        "split",
-        ErrorKind.UNSUPPORTED,
-    )
+    return read_any_split(split, version, what)
+
+
+def read_any_split(split: bytes, version: int, what: str) -> Split | DynamicSplit | HybridSplit:
+    """A split by its bytes and the version of its serializer.
+
+    Versions 1 and 2 are DynamicKafkaSource's alone. Version 0 is KafkaSource's and HybridSource's:
+    whose index, below 65,536, would be the length of an empty topic's name, so that no split reads
+    as both.
+
+    Raises:
+        DecodeError: none that is known here, read strictly.
+    """
+    if version in DYNAMIC_SPLIT_VERSIONS:
+        return read_dynamic_split(Cursor(split, what), version)
+    if version != SPLIT_VERSION:
+        Cursor(split, what).fail(
+            f"version {version} of a split is not read here (known: {SPLIT_VERSION} of "
+            "KafkaSource and HybridSource, 1 and 2 of DynamicKafkaSource)",
+            "split",
+            ErrorKind.UNSUPPORTED,
+        )
+    try:
+        return read_split(Cursor(split, what), version)
+    except DecodeError as not_kafka:
+        try:
+            return read_hybrid_split(Cursor(split, what), version)
+        except DecodeError:
+            raise not_kafka from None

@@ -1,28 +1,28 @@
-"""Is this operator a KafkaSource? Nothing in a checkpoint says so: it is told by decoding.
+"""What is this source? Nothing in a checkpoint says so: it is told by decoding.
 
 Every FLIP-27 source keeps its splits as byte arrays in SourceReaderState and its enumerator as
-bytes in coordinator state. An operator is a KafkaSource, or a DynamicKafkaSource, when *all* of it
-decodes as that, each to its last byte; read leniently, a HybridSource's split comes out as topic ''
-partition 65544.
+bytes in coordinator state. An operator is a KafkaSource, a DynamicKafkaSource or a HybridSource
+when *all* of it decodes as that, each to its last byte; read leniently, a HybridSource's split
+comes out as topic '' partition 65544.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TypeVar
 
-from decoder.errors import DecodeError
-from decoder.kafka.dynamic import (
-    DynamicEnumeratorState,
-    DynamicSplit,
-    read_dynamic_coordinator_state,
-)
-from decoder.kafka.enumerator import EnumeratorState, read_coordinator_state
-from decoder.kafka.reader_state import read_reader_element
+from decoder.cursor import Cursor
+from decoder.errors import DecodeError, ErrorKind
+from decoder.kafka.dynamic import DynamicEnumeratorState, DynamicSplit, read_dynamic_enumerator
+from decoder.kafka.enumerator import EnumeratorState, open_coordinator_state, read_enumerator
+from decoder.kafka.hybrid import HybridEnumeratorState, HybridSplit, read_hybrid_enumerator
+from decoder.kafka.reader_state import read_any_split, read_reader_element
 from decoder.kafka.split import Split
 
 _T = TypeVar("_T")
+_AnySplit = Split | DynamicSplit | HybridSplit
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +48,12 @@ class DynamicKafkaSource:
     Attributes:
         clusters: by cluster id, a KafkaSource's state: of every cluster that a reader or the
             enumerator knows.
+        retained: the clusters among them that the metadata service no longer names.
         enumerator: as stored; None where it was not.
     """
 
     clusters: Mapping[str, KafkaSource]
+    retained: frozenset[str]
     enumerator: DynamicEnumeratorState | None
 
 
@@ -67,6 +69,21 @@ class UnknownSource:
     partly_kafka: bool
 
 
+@dataclass(frozen=True, slots=True)
+class HybridSource:
+    """The state of one HybridSource operator.
+
+    Attributes:
+        source_index: which source of its list it reads now, from 0.
+        current: what that source was recognised as.
+        other_splits: how many splits of other sources its readers still hold.
+    """
+
+    source_index: int
+    current: KafkaSource | DynamicKafkaSource | UnknownSource
+    other_splits: int
+
+
 @dataclass(slots=True)
 class _Readers:
     """What the readers of an operator hold, by what it decodes as.
@@ -75,67 +92,128 @@ class _Readers:
     """
 
     plain: list[ReaderSplit] = field(default_factory=list)
-    dynamic: dict[str, list[ReaderSplit]] = field(default_factory=dict)
+    dynamic: list[tuple[int, DynamicSplit]] = field(default_factory=list)
+    hybrid: list[tuple[int, HybridSplit]] = field(default_factory=list)
     reason: str | None = None
+
+    def add(self, subtask: int, read: Callable[[str], _AnySplit]) -> None:
+        try:
+            split = read(f"reader state of subtask {subtask}")
+        except DecodeError as error:
+            self.reason = self.reason or str(error)
+            return
+        match split:
+            case Split():
+                self.plain.append(ReaderSplit(subtask, split))
+            case DynamicSplit():
+                self.dynamic.append((subtask, split))
+            case HybridSplit():
+                self.hybrid.append((subtask, split))
+
+    @property
+    def kinds(self) -> list[str]:
+        """The kinds of source whose splits they hold."""
+        held = {
+            "KafkaSource": self.plain,
+            "DynamicKafkaSource": self.dynamic,
+            "HybridSource": self.hybrid,
+        }
+        return [kind for kind, splits in held.items() if splits]
+
+
+@dataclass(frozen=True, slots=True)
+class _Enumerator:
+    """What the bytes of an enumerator are as each kind of source's, or why they are not; all None
+    where none was stored."""
+
+    plain: EnumeratorState | str | None = None
+    dynamic: DynamicEnumeratorState | str | None = None
+    hybrid: HybridEnumeratorState | str | None = None
 
 
 def recognise(
     elements: Iterable[tuple[int, bytes]], coordinator_state: bytes | None
-) -> KafkaSource | DynamicKafkaSource | UnknownSource:
+) -> KafkaSource | DynamicKafkaSource | HybridSource | UnknownSource:
     """Decode the state of a source operator, all of it or none.
 
     Args:
         elements: (subtask index, element of SourceReaderState) of every subtask.
         coordinator_state: the operator's coordinator state, if it has one.
+
+    Raises:
+        DecodeError: what ``elements`` raises, but that a state is too large: no Kafka source's is.
     """
-    readers = _read_readers(elements)
-    plain = _attempt(read_coordinator_state, coordinator_state)
-    dynamic = _attempt(read_dynamic_coordinator_state, coordinator_state)
-    partly_kafka = bool(readers.plain or readers.dynamic) or _knows_splits(plain, dynamic)
-    reason = readers.reason
-    if reason is None and readers.plain and readers.dynamic:
-        reason = "its splits are of a KafkaSource and of a DynamicKafkaSource"
-    if reason is not None:
-        return UnknownSource(reason, partly_kafka)
+    readers = _Readers()
+    try:
+        for subtask, element in elements:
+            readers.add(subtask, partial(read_reader_element, element))
+    except DecodeError as error:
+        if error.kind is not ErrorKind.TOO_LARGE:
+            raise
+        readers.reason = readers.reason or str(error)
+    enumerator = _Enumerator()
+    if coordinator_state is not None:
+        try:
+            version, body = open_coordinator_state(coordinator_state, "coordinator state")
+            enumerator = _read_enumerator(body.raw(body.remaining, "enumerator"), version)
+        except DecodeError as error:
+            enumerator = _Enumerator(str(error), str(error), str(error))
     # Without splits in a reader, the coordinator's state tells the kind.
-    told_plain = bool(readers.plain) or isinstance(plain, EnumeratorState)
-    if readers.dynamic or (not told_plain and isinstance(dynamic, DynamicEnumeratorState)):
-        if isinstance(dynamic, str):
-            return UnknownSource(dynamic, partly_kafka)
-        source = DynamicKafkaSource(_by_cluster(readers.dynamic, dynamic), dynamic)
-        return source if partly_kafka else _NO_SPLIT
-    if isinstance(plain, str):
-        return UnknownSource(plain, partly_kafka)
-    return KafkaSource(tuple(readers.plain), plain) if partly_kafka else _NO_SPLIT
+    is_hybrid = bool(readers.hybrid) or _kind_of(enumerator) == "HybridSource"
+    if is_hybrid and len(readers.kinds) <= 1 and readers.reason is None:
+        return _unwrap(readers, enumerator.hybrid)
+    return _recognise(readers, enumerator)
+
+
+def _read_enumerator(data: bytes, version: int) -> _Enumerator:
+    def attempt(read: Callable[[Cursor, int], _T]) -> _T | str:
+        try:
+            return read(Cursor(data, "coordinator state"), version)
+        except DecodeError as error:
+            return str(error)
+
+    return _Enumerator(
+        attempt(read_enumerator), attempt(read_dynamic_enumerator), attempt(read_hybrid_enumerator)
+    )
+
+
+def _recognise(
+    readers: _Readers, enumerator: _Enumerator
+) -> KafkaSource | DynamicKafkaSource | UnknownSource:
+    """As a source that is not a HybridSource: there is none inside of another."""
+    plain, dynamic = enumerator.plain, enumerator.dynamic
+    partly_kafka = bool(
+        readers.plain
+        or readers.dynamic
+        or any(_wraps_kafka(split) for _, split in readers.hybrid)
+        or _knows_splits(plain, dynamic)
+    )
+    if readers.reason is not None:
+        return UnknownSource(readers.reason, partly_kafka)
+    if len(readers.kinds) > 1:
+        return UnknownSource(f"its splits are of a {' and a '.join(readers.kinds)}", partly_kafka)
+    match readers.kinds[0] if readers.kinds else _kind_of(enumerator):
+        case "DynamicKafkaSource":
+            if isinstance(dynamic, str):
+                return UnknownSource(dynamic, partly_kafka)
+            return _dynamic(readers.dynamic, dynamic) if partly_kafka else _NO_SPLIT
+        case "HybridSource":
+            return UnknownSource("a HybridSource inside of a HybridSource", partly_kafka)
+        case _:
+            if isinstance(plain, str):
+                return UnknownSource(plain, partly_kafka)
+            return KafkaSource(tuple(readers.plain), plain) if partly_kafka else _NO_SPLIT
 
 
 _NO_SPLIT = UnknownSource("it holds no split of any kind", partly_kafka=False)
 
 
-def _read_readers(elements: Iterable[tuple[int, bytes]]) -> _Readers:
-    readers = _Readers()
-    for subtask, element in elements:
-        try:
-            split = read_reader_element(element, f"reader state of subtask {subtask}")
-        except DecodeError as error:
-            readers.reason = readers.reason or str(error)
-            continue
-        if isinstance(split, DynamicSplit):
-            held = ReaderSplit(subtask, split.split)
-            readers.dynamic.setdefault(split.cluster, []).append(held)
-        else:
-            readers.plain.append(ReaderSplit(subtask, split))
-    return readers
-
-
-def _attempt(read: Callable[[bytes, str], _T], coordinator_state: bytes | None) -> _T | str | None:
-    """What ``read`` makes of the coordinator's state, or why it makes nothing of it."""
-    if coordinator_state is None:
-        return None
-    try:
-        return read(coordinator_state, "coordinator state")
-    except DecodeError as error:
-        return str(error)
+def _kind_of(enumerator: _Enumerator) -> str:
+    if isinstance(enumerator.plain, EnumeratorState):
+        return "KafkaSource"
+    if isinstance(enumerator.dynamic, DynamicEnumeratorState):
+        return "DynamicKafkaSource"
+    return "HybridSource" if isinstance(enumerator.hybrid, HybridEnumeratorState) else "unknown"
 
 
 def _knows_splits(
@@ -143,15 +221,49 @@ def _knows_splits(
 ) -> bool:
     enumerators = [plain] if isinstance(plain, EnumeratorState) else []
     if isinstance(dynamic, DynamicEnumeratorState):
-        enumerators += dynamic.clusters.values()
+        enumerators += [*dynamic.clusters.values(), *dynamic.retained.values()]
     return any(enumerator.entries for enumerator in enumerators)
 
 
-def _by_cluster(
-    readers: Mapping[str, list[ReaderSplit]], enumerator: DynamicEnumeratorState | None
-) -> dict[str, KafkaSource]:
-    enumerators = enumerator.clusters if enumerator is not None else {}
-    return {
-        cluster: KafkaSource(tuple(readers.get(cluster, ())), enumerators.get(cluster))
-        for cluster in sorted(readers.keys() | enumerators.keys())
+def _dynamic(
+    readers: list[tuple[int, DynamicSplit]], enumerator: DynamicEnumeratorState | None
+) -> DynamicKafkaSource:
+    by_cluster: dict[str, list[ReaderSplit]] = {}
+    retained = set(enumerator.retained if enumerator is not None else ())
+    for subtask, held in readers:
+        by_cluster.setdefault(held.cluster, []).append(ReaderSplit(subtask, held.split))
+        if held.retained_until is not None:
+            retained.add(held.cluster)
+    known = {**enumerator.retained, **enumerator.clusters} if enumerator is not None else {}
+    clusters = {
+        cluster: KafkaSource(tuple(by_cluster.get(cluster, ())), known.get(cluster))
+        for cluster in sorted(by_cluster.keys() | known.keys())
     }
+    return DynamicKafkaSource(clusters, frozenset(retained), enumerator)
+
+
+def _unwrap(
+    readers: _Readers, enumerator: HybridEnumeratorState | str | None
+) -> HybridSource | UnknownSource:
+    """What is inside a HybridSource, of which its enumerator tells the source that is read."""
+    if not isinstance(enumerator, HybridEnumeratorState):
+        reason = enumerator or "no coordinator state tells which source of a HybridSource is read"
+        return UnknownSource(reason, any(_wraps_kafka(split) for _, split in readers.hybrid))
+    index = enumerator.source_index
+    held = _Readers()
+    others = 0
+    for subtask, split in readers.hybrid:
+        if split.source_index == index:
+            held.add(subtask, partial(read_any_split, split.wrapped, split.version))
+        else:
+            others += 1
+    inner = _read_enumerator(enumerator.wrapped, enumerator.version)
+    return HybridSource(index, _recognise(held, inner), others)
+
+
+def _wraps_kafka(split: HybridSplit) -> bool:
+    try:
+        inner = read_any_split(split.wrapped, split.version, "wrapped split")
+    except DecodeError:
+        return False
+    return not isinstance(inner, HybridSplit)

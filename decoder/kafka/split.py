@@ -48,9 +48,14 @@ class Split:
 def read_topic(cursor: Cursor) -> str:
     """``UTF topic``, refusing what Kafka would: the first sign of another kind."""
     topic = cursor.utf("topic")
+    check_topic(cursor, topic)
+    return topic
+
+
+def check_topic(cursor: Cursor, topic: str) -> None:
+    """Refuse a name, just read, that Kafka would."""
     if not _LEGAL_TOPIC.fullmatch(topic) or topic in (".", ".."):
         cursor.fail(f"not a legal topic name: {topic!r}", "topic")
-    return topic
 
 
 def read_topic_partition(cursor: Cursor) -> tuple[str, int]:

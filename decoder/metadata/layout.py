@@ -1,6 +1,6 @@
 """Which ``_metadata`` versions are read, and what differs between them: rows, not subclasses.
 
-Source: org.apache.flink.runtime.checkpoint.metadata.MetadataV{3,4,5,6}Serializer @ Flink 2.2.0.
+Source: org.apache.flink.runtime.checkpoint.metadata.MetadataV{2,3,4,5,6}Serializer @ Flink 2.2.0.
 """
 
 from __future__ import annotations
@@ -15,10 +15,13 @@ MASTER_STATE_MAGIC = 0xC96B1696 - (1 << 32)
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """What one version of ``_metadata`` adds to version 3."""
+    """One version of ``_metadata``: what it has, beside what all versions have."""
 
     version: int
     written_by: str  # the Flink releases whose default it is
+    # Coordinator state, channel state, and finished operators and subtasks. Version 2, which has
+    # none of them, has fields instead that nothing reads.
+    since_1_11: bool
     properties: bool  # a Java object stream of CheckpointProperties after the body
     names: bool  # operator name and uid before the operator id
     typed_channel_handles: bool  # a type byte before each channel-state handle
@@ -27,9 +30,10 @@ class Layout:
 LAYOUTS = {
     layout.version: layout
     for layout in (
-        Layout(3, "Flink 1.11 to 1.15", False, False, False),
-        Layout(4, "Flink 1.16 to 1.20", True, False, False),
-        Layout(5, "Flink 2.0", True, True, False),
-        Layout(6, "Flink 2.1 and later", True, True, True),
+        Layout(2, "Flink 1.3 to 1.10", False, False, False, False),
+        Layout(3, "Flink 1.11 to 1.15", True, False, False, False),
+        Layout(4, "Flink 1.16 to 1.20", True, True, False, False),
+        Layout(5, "Flink 2.0", True, True, True, False),
+        Layout(6, "Flink 2.1 and later", True, True, True, True),
     )
 }

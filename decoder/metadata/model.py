@@ -107,13 +107,24 @@ class Subtask:
     finished: bool
     managed_operator_state: OperatorStateHandle | None
     raw_operator_state: OperatorStateHandle | None
-    keyed_state_bytes: int
+    managed_keyed_state_bytes: int
+    raw_keyed_state_bytes: int
     in_flight_bytes: int
+
+    @property
+    def keyed_state_bytes(self) -> int:
+        return self.managed_keyed_state_bytes + self.raw_keyed_state_bytes
 
     @property
     def operator_state_bytes(self) -> int:
         handles = (self.managed_operator_state, self.raw_operator_state)
         return sum(handle.size for handle in handles if handle is not None)
+
+    @property
+    def raw_state_bytes(self) -> int:
+        """What the operator wrote itself (timers of older releases, custom operators)."""
+        raw = self.raw_operator_state
+        return self.raw_keyed_state_bytes + (raw.size if raw is not None else 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +132,7 @@ class Operator:
     """OperatorState: one operator of the job.
 
     ``operator_id`` is 32 hex digits as Flink prints it; ``name`` and ``uid`` are None where the
-    metadata version has none (3 and 4) or the job gave none.
+    metadata version has none (2 to 4) or the job gave none.
     """
 
     operator_id: str
@@ -157,6 +168,11 @@ class Operator:
         return sum(subtask.operator_state_bytes for subtask in self.subtasks)
 
     @property
+    def raw_state_bytes(self) -> int:
+        """The part of both that is raw."""
+        return sum(subtask.raw_state_bytes for subtask in self.subtasks)
+
+    @property
     def in_flight_bytes(self) -> int:
         return sum(subtask.in_flight_bytes for subtask in self.subtasks)
 
@@ -178,7 +194,7 @@ class StopKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class CheckpointType:
-    """CheckpointProperties.checkpointType, unknown in metadata version 3, which has none."""
+    """CheckpointProperties.checkpointType; metadata versions 2 and 3 have none: it is unknown."""
 
     kind: CheckpointKind
     stop: StopKind

@@ -4,10 +4,12 @@
 from version 4 on a Java object stream with the checkpoint's type. Nothing may follow.
 
 Source: org.apache.flink.runtime.checkpoint.Checkpoints, MetadataV2V3SerializerBase,
-MetadataV3Serializer, MetadataV5Serializer @ Flink 2.2.0.
+MetadataV2Serializer, MetadataV3Serializer, MetadataV5Serializer @ Flink 2.2.0.
 """
 
 from __future__ import annotations
+
+from functools import lru_cache
 
 from decoder.cursor import Cursor
 from decoder.errors import ErrorKind
@@ -33,9 +35,12 @@ from decoder.metadata.properties import read_checkpoint_type
 _INPUT_CHANNEL = (1, 3)
 _RESULT_SUBPARTITION = (2, 4)
 
-# The least an operator takes: its id, parallelism, max parallelism, a null coordinator handle and
-# a number of subtasks.
+# The least an operator takes: its id, parallelism, max parallelism, a null coordinator handle (four
+# bytes in version 2, which has none) and a number of subtasks.
 _OPERATOR_BYTES = 16 + 4 + 4 + 1 + 4
+
+# KeyGroupRangeAssignment.UPPER_BOUND_MAX_PARALLELISM @ 2.2.0: Flink runs no operator wider.
+MAX_PARALLELISM = 1 << 15
 
 
 def parse_metadata(data: bytes, file: str) -> Metadata:
@@ -45,7 +50,7 @@ def parse_metadata(data: bytes, file: str) -> Metadata:
         DecodeError: it is cut short, corrupt, of another program, or of a version not read here.
     """
     cursor = Cursor(data, file)
-    layout = _read_header(cursor)
+    layout = read_header(cursor)
     checkpoint_id = cursor.i64("checkpoint id")
     if checkpoint_id < 0:
         cursor.fail(f"a checkpoint id cannot be negative: {checkpoint_id}", "checkpoint id", back=8)
@@ -63,10 +68,19 @@ def parse_metadata(data: bytes, file: str) -> Metadata:
     return Metadata(layout.version, checkpoint_id, checkpoint_type, operators)
 
 
-def _read_header(cursor: Cursor) -> Layout:
+def read_header(cursor: Cursor) -> Layout:
+    """``i32 magic, i32 version``.
+
+    Raises:
+        DecodeError: of another program, or of a version not read here.
+    """
     field = "magic number"
-    if cursor.remaining < 4 or cursor.i32(field) != MAGIC:
-        cursor.fail("not a Flink checkpoint: its magic number is missing", field)
+    if cursor.remaining < 4:
+        cursor.fail(
+            "not a Flink checkpoint: its magic number is cut short", field, ErrorKind.TRUNCATED
+        )
+    if cursor.i32(field) != MAGIC:
+        cursor.fail("not a Flink checkpoint: its magic number is missing", field, back=4)
     version = cursor.i32("metadata version")
     layout = LAYOUTS.get(version)
     if layout is None:
@@ -76,7 +90,7 @@ def _read_header(cursor: Cursor) -> Layout:
             + (
                 "a newer Flink wrote it: look for a newer release of this tool"
                 if version > max(LAYOUTS)
-                else "restore it in Flink 1.11 or later and take a new savepoint"
+                else "restore it in Flink 1.3 to 1.10 and take a new savepoint"
             ),
             "metadata version",
             ErrorKind.UNSUPPORTED,
@@ -98,23 +112,30 @@ def _skip_master_state(cursor: Cursor) -> None:
 
 def _read_operator(cursor: Cursor, layout: Layout) -> Operator:
     """Version 5 and later: ``UTF name, UTF uid``; then ``i64 lower, i64 upper, i32 parallelism,
-    i32 maxParallelism``, coordinator handle, ``i32 n`` subtasks (negative: fully finished)."""
+    i32 maxParallelism``, coordinator handle, ``i32 n`` subtasks (negative: fully finished).
+    Version 2 has an ``i32`` that was once the length of a chain, and no coordinator."""
     name = (cursor.utf("operator name") or None) if layout.names else None
     uid = (cursor.utf("operator uid") or None) if layout.names else None
     operator_id = cursor.raw(16, "operator id").hex()
     what = f"operator {operator_id}"
     parallelism = cursor.i32(f"{what} parallelism")
     max_parallelism = cursor.i32(f"{what} max parallelism")
-    if not 1 <= parallelism <= max_parallelism:
+    if not 1 <= parallelism <= max_parallelism <= MAX_PARALLELISM:
         cursor.fail(
-            f"parallelism {parallelism} does not lie between 1 and "
-            f"the max parallelism {max_parallelism}",
+            f"parallelism {parallelism} does not lie between 1 and the max parallelism "
+            f"{max_parallelism}, or that is more than Flink's {MAX_PARALLELISM}",
             what,
             back=8,
         )
-    coordinator_state = _read_coordinator_state(cursor, what)
+    if layout.since_1_11:
+        coordinator_state = _read_coordinator_state(cursor, what)
+    else:
+        coordinator_state = None
+        cursor.i32(f"{what} chain length")
     count = cursor.i32(f"{what} subtasks")
     finished = count < 0
+    if finished and not layout.since_1_11:
+        cursor.fail(f"a count cannot be negative: {count}", what, back=4)
     if finished and coordinator_state is not None:
         cursor.fail("a fully finished operator has no coordinator state", what, back=4)
     if count > parallelism:
@@ -138,21 +159,45 @@ def _read_coordinator_state(cursor: Cursor, what: str) -> InlineState | None:
 
 def _read_subtask(cursor: Cursor, layout: Layout, what: str) -> Subtask:
     """``i32 index`` (negative: ``-(index + 1)``, finished, nothing follows); managed and raw
-    operator state; managed and raw keyed state; input and output channel state."""
+    operator state; managed and raw keyed state; input and output channel state. Version 2: ``i64,
+    i32`` after the index, once a duration and a number of states; no channel state."""
     index = cursor.i32(f"{what} subtask index")
+    if index < 0 and layout.since_1_11:
+        return _finished_subtask(-(index + 1))
     if index < 0:
-        return Subtask(-(index + 1), True, None, None, 0, 0)
+        cursor.fail(f"an index cannot be negative: {index}", what, back=4)
     what = f"{what} subtask {index}"
+    if not layout.since_1_11:
+        _skip_unused_fields(cursor, what)
     managed = read_operator_state(cursor, f"{what} managed operator state")
     raw = read_operator_state(cursor, f"{what} raw operator state")
     keyed = skip_keyed_state(cursor, f"{what} managed keyed state")
-    keyed += skip_keyed_state(cursor, f"{what} raw keyed state")
+    raw_keyed = skip_keyed_state(cursor, f"{what} raw keyed state")
+    if not layout.since_1_11:
+        return Subtask(index, False, managed, raw, keyed, raw_keyed, 0)
     typed = layout.typed_channel_handles
     in_flight = skip_channel_states(cursor, f"{what} input channel state", typed, _INPUT_CHANNEL)
     in_flight += skip_channel_states(
         cursor, f"{what} result subpartition state", typed, _RESULT_SUBPARTITION
     )
-    return Subtask(index, False, managed, raw, keyed, in_flight)
+    return Subtask(index, False, managed, raw, keyed, raw_keyed, in_flight)
+
+
+@lru_cache(MAX_PARALLELISM)
+def _finished_subtask(index: int) -> Subtask:
+    """One value for all operators: it holds nothing, and takes four bytes in the file."""
+    return Subtask(index, True, None, None, 0, 0, 0)
+
+
+def _skip_unused_fields(cursor: Cursor, what: str) -> None:
+    cursor.i64(f"{what} duration")
+    if cursor.i32(f"{what} legacy states") > 0:
+        cursor.fail(
+            "state of Flink 1.1 and older (the Checkpointed interface), which no later Flink reads",
+            what,
+            ErrorKind.UNSUPPORTED,
+            back=4,
+        )
 
 
 def _check_distinct(cursor: Cursor, operators: tuple[Operator, ...]) -> None:

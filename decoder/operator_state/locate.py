@@ -5,7 +5,12 @@ the old absolute URIs, so the places are tried in this order: relative to ``_met
 under the file's last name; the path's tail below the job id, under the job's directory of today;
 the absolute URI last.
 
-Source: AbstractFsCheckpointStorageAccess, FsCheckpointStorageLocation @ Flink 2.2.0.
+Whoever made a checkpoint could name any file in it. What lies outside of the checkpoint, links
+followed, is not opened unless that is allowed: a savepoint owns its directory, a ``chk-<n>`` also
+``shared/`` and ``taskowned/`` beside it, and each of them under S3's entropy as well.
+
+Source: AbstractFsCheckpointStorageAccess, FsCheckpointStorageLocation, EntropyInjector @ Flink
+2.2.0.
 """
 
 from __future__ import annotations
@@ -13,6 +18,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 
 from decoder.errors import DecodeError, ErrorKind
 from decoder.metadata.model import (
@@ -23,67 +29,185 @@ from decoder.metadata.model import (
     SegmentState,
     StreamState,
 )
-from decoder.storage import ByteSource, join
+from decoder.operator_state.claims import Claims
+from decoder.storage import ByteSource, join, normal
 
 # A job id, the directory that holds a job's chk-<n>, shared/ and taskowned/: 32 hex digits.
 _JOB_ID = re.compile(r"[0-9a-f]{32}")
+_CHECKPOINT_DIRECTORY = re.compile(r"chk-\d+")
+_BESIDE_A_CHECKPOINT = ("shared", "taskowned")
+# What an object store is named by; a place in one is not looked for without leave.
+_BUCKET = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/]*/")
+# s3.entropy.length random characters stand where the path has s3.entropy.key.
+_ENTROPY = re.compile(r"[0-9A-Za-z]+/?")
+
+# The most that is read of one subtask's state at a time. A file may claim any size, and be sparse;
+# a thousand splits of a Kafka source take some 100 KB, other sources' may take megabytes.
+MAX_STATE_BYTES = 256 * 1024 * 1024
+
+_NOT_THERE = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
 
 
-def read_stream(stream: StreamState, directory: str, source: ByteSource, what: str) -> bytes:
-    """The bytes of a state stream; ``directory`` is the checkpoint's, which holds ``_metadata``.
+@dataclass(frozen=True, slots=True)
+class StateFiles:
+    """The files that the handles of one checkpoint name.
 
-    Raises:
-        DecodeError: no such file in any of the places (all are named), or shorter than its handle
-            says.
+    Attributes:
+        directory: the one that holds ``_metadata``, as ``source.absolute`` tells it.
+        source: where files are read.
+        allow_external: whether files outside of the checkpoint may be opened too.
     """
-    match stream:
-        case InlineState():
-            return stream.data
-        case EmptySegment():
-            return b""
-        case RelativeFileState():
-            return _read(_relative(stream.path, directory), 0, stream.stored_size, source, what)
-        case FileState():
-            places = list(_absolute(stream.uri, directory, source))
-            return _read(places, 0, stream.stored_size, source, what)
-        case SegmentState():
-            places = list(_absolute(stream.uri, directory, source))
-            return _read(places, stream.start, stream.size, source, what)
 
+    directory: str
+    source: ByteSource
+    allow_external: bool = False
+    _claims: Claims = field(default_factory=Claims)
 
-def _relative(path: str, directory: str) -> list[str]:
-    return [join(directory, path), join(directory, posixpath.basename(path))]
+    def read(self, stream: StreamState, what: str) -> bytes:
+        """The whole of a state stream, which ``what`` names in errors.
 
+        Raises:
+            DecodeError: no such file in any of the places (all are named), a file outside of the
+                checkpoint, one that is shorter than its handle says, or another handle's too.
+        """
+        match stream:
+            case InlineState():
+                return stream.data
+            case EmptySegment():
+                return b""
+            case FileState(stored_size=None) | RelativeFileState(stored_size=None):
+                return self._open(stream, 0, None, what)
+            case _:
+                return self.read_range(stream, 0, stream.size, what)
 
-def _absolute(uri: str, directory: str, source: ByteSource) -> Iterator[str]:
-    yield join(directory, posixpath.basename(uri))
-    parts = uri.split("/")
-    for index in range(len(parts) - 1, -1, -1):
-        if _JOB_ID.fullmatch(parts[index]):
-            yield join(posixpath.dirname(directory), *parts[index + 1 :])
-            break
-    path = source.from_uri(uri)
-    if path is not None:
-        yield path
+    def read_range(
+        self,
+        stream: FileState | RelativeFileState | SegmentState,
+        start: int,
+        size: int,
+        what: str,
+    ) -> bytes:
+        """``size`` bytes from ``start`` of a state stream that is in a file.
 
+        Raises:
+            DecodeError: as for ``read``.
+        """
+        return self._open(stream, start, size, what)
 
-def _read(places: list[str], start: int, size: int | None, source: ByteSource, what: str) -> bytes:
-    tried = list(dict.fromkeys(posixpath.normpath(place) for place in places))
-    found = next((place for place in tried if "\0" not in place and source.is_file(place)), None)
-    if found is None:
-        raise DecodeError(
+    def _open(
+        self,
+        stream: FileState | RelativeFileState | SegmentState,
+        start: int,
+        size: int | None,
+        what: str,
+    ) -> bytes:
+        """Read where the file is: tried by reading, which asks a remote store only once."""
+        places = list(dict.fromkeys(map(normal, self._places(stream))))
+        outside: list[str] = []
+        refused: OSError | None = None
+        if isinstance(stream, SegmentState):
+            start += stream.start
+        _check_size(size or 0, what)
+        for place in places:
+            if "\0" in place:
+                continue
+            path = self.source.absolute(place)
+            if not (self.allow_external or self._owns(path)):
+                outside.append(place)
+                continue
+            try:
+                # Of a file whose size is not known, as much as tells that it is too much.
+                wanted = MAX_STATE_BYTES + 1 if size is None else size
+                data = self.source.read_range(path, start, wanted)
+            except _NOT_THERE:
+                continue
+            except OSError as error:
+                refused = refused or error  # a store may deny what is not there
+                continue
+            self._claims.take(path, stream, what)
+            _check_size(len(data), what)
+            if size is not None and len(data) != size:
+                raise DecodeError(
+                    ErrorKind.TRUNCATED,
+                    f"the file of {what} ends early: {size} bytes wanted from byte {start}, "
+                    f"{len(data)} there",
+                    file=path,
+                    byte_offset=start,
+                )
+            return data
+        if refused is not None:
+            raise refused
+        raise self._not_found(what, places, outside)
+
+    def _places(self, stream: FileState | RelativeFileState | SegmentState) -> Iterator[str]:
+        if isinstance(stream, RelativeFileState):
+            yield join(self.directory, stream.path)
+            yield join(self.directory, posixpath.basename(stream.path))
+            return
+        yield join(self.directory, posixpath.basename(stream.uri))
+        parts = stream.uri.split("/")
+        for index in range(len(parts) - 1, -1, -1):
+            if _JOB_ID.fullmatch(parts[index]):
+                yield join(posixpath.dirname(self.directory), *parts[index + 1 :])
+                break
+        path = self.source.from_uri(stream.uri)
+        if path is not None:
+            yield path
+
+    def _owns(self, path: str) -> bool:
+        """Whether a path, as ``source.absolute`` tells it, is one of the checkpoint's own."""
+        own = [self.directory]
+        root = posixpath.dirname(self.directory)
+        if _CHECKPOINT_DIRECTORY.fullmatch(posixpath.basename(self.directory)):
+            own += [join(root, name) for name in _BESIDE_A_CHECKPOINT]
+            root = posixpath.dirname(root)
+        return any(
+            path.startswith(f"{directory}/")
+            or _is_below_but_for_entropy(path, f"{directory}/", root)
+            for directory in own
+        )
+
+    def _not_found(self, what: str, places: list[str], outside: list[str]) -> DecodeError:
+        # Of a local file it is worth knowing whether leave would help; a store is not asked.
+        for place in outside:
+            if _BUCKET.match(place) or self.source.is_file(place):
+                return DecodeError(
+                    ErrorKind.EXTERNAL,
+                    f"the file of {what} would be {place!r}, outside of the checkpoint: not "
+                    "opened; --allow-external-files if you trust this checkpoint (tried "
+                    f"{', '.join(map(repr, places))})",
+                    file=self.directory,
+                )
+        return DecodeError(
             ErrorKind.NOT_FOUND,
-            f"the file of {what} is missing; tried {', '.join(map(repr, tried))}",
+            f"the file of {what} is missing; tried {', '.join(map(repr, places))}",
         )
-    if size is None:
-        return source.read(found)
-    data = source.read_range(found, start, size)
-    if len(data) != size:
+
+
+def _check_size(size: int, what: str) -> None:
+    if size > MAX_STATE_BYTES:
         raise DecodeError(
-            ErrorKind.TRUNCATED,
-            f"the file of {what} ends early: {size} bytes wanted from byte {start}, "
-            f"{len(data)} there",
-            file=found,
-            byte_offset=start,
+            ErrorKind.TOO_LARGE,
+            f"{what} takes more than {MAX_STATE_BYTES} bytes, the most that is read of one",
         )
-    return data
+
+
+def _is_below_but_for_entropy(path: str, directory: str, root: str) -> bool:
+    """Whether an object is in the directory under the random name that Flink's S3 gave it.
+
+    Of ``s3://b/_entropy_/flink/<job>/chk-1`` Flink writes ``_metadata`` without ``_entropy_/``, and
+    the state with random characters in its stead. The key is in what the user configured,
+    ``root``: the names below are Flink's own.
+    """
+    bucket = _BUCKET.match(directory)
+    if bucket is None or not directory.startswith("s3"):
+        return False
+    for cut in range(bucket.end(), len(root) + 2):
+        if not path.startswith(directory[:cut]):
+            return False
+        found = path.find(directory[cut:], cut + 1)
+        if found < 0 or not _ENTROPY.fullmatch(path[cut:found]):
+            continue
+        if cut <= len(root) or path[found - 1] == "/":
+            return True
+    return False

@@ -3,7 +3,9 @@
 The stream: ``i32 proxyVersion`` (1 to 6); version 6: ``bool compressed``; ``i16 n`` list states'
 meta info; from version 3 on ``i16 n`` broadcast states'; then the data. A handle's offsets are
 absolute positions in the stream, one per element, so that of the header only the first five bytes
-are read. An element of a ``byte[]`` list is ``i32 n`` and n bytes.
+are read. The states lie one after another, so that one ends where the next begins: a state is
+fetched without the others. An element of a ``byte[]`` list is ``i32 n`` and n bytes; those of other
+lists are their serializers' own.
 
 Source: OperatorBackendSerializationProxy, PartitionableListState, CompressibleFSDataInputStream @
 Flink 2.2.0; BytePrimitiveArraySerializer @ 2.2.0.
@@ -12,26 +14,146 @@ Flink 2.2.0; BytePrimitiveArraySerializer @ 2.2.0.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from decoder.cursor import Cursor
 from decoder.errors import ErrorKind
+from decoder.metadata.model import (
+    EmptySegment,
+    FileState,
+    InlineState,
+    NamedState,
+    OperatorStateHandle,
+    RelativeFileState,
+)
+from decoder.operator_state.locate import StateFiles
 from decoder.operator_state.snappy import next_chunk
 
 _NEWEST_PROXY_VERSION = 6
 _FIRST_COMPRESSIBLE_VERSION = 6
+_HEADER_BYTES = 5
+# The most that one compressed element may hold. Snappy packs 21 to 1, so that a small file could
+# stand for gigabytes; a Kafka split takes some hundred bytes, other sources' at most megabytes.
+MAX_DECOMPRESSED_BYTES = 32 * 1024 * 1024
+# Below this, skipping what lies between costs a remote store's reader more than reading it.
+_SMALLEST_GAP = 64 * 1024
 
 
-def byte_array_elements(stream: bytes, byte_offsets: tuple[int, ...], what: str) -> Iterator[bytes]:
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """A part of a stream: its first bytes, and the ``data`` that begins at byte ``start``."""
+
+    header: bytes
+    data: bytes
+    start: int = 0
+
+    @property
+    def end(self) -> int:
+        return self.start + len(self.data)
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """Where in its stream a state lies: bytes ``start`` to ``end``."""
+
+    start: int
+    end: int
+
+
+def extent(handle: OperatorStateHandle, state: NamedState) -> Extent | None:
+    """Which bytes of a file hold a state that has elements; None where it is not known, or where
+    there is no file."""
+    match handle.stream:
+        case InlineState() | EmptySegment():
+            return None
+        case FileState(stored_size=None) | RelativeFileState(stored_size=None):
+            return None
+    end = _end(handle, state, handle.stream.size)
+    start = min(state.byte_offsets)
+    if start < _SMALLEST_GAP:
+        start = 0
+    return Extent(start, min(end, handle.stream.size))
+
+
+def _end(handle: OperatorStateHandle, state: NamedState, end_of_stream: int) -> int:
+    """Where a state that has elements ends: where the next one begins, or the stream ends."""
+    last = max(state.byte_offsets)
+    following = (
+        offset for other in handle.states for offset in other.byte_offsets if offset > last
+    )
+    return min(following, default=end_of_stream)
+
+
+def read_excerpt(
+    handle: OperatorStateHandle, state: NamedState, files: StateFiles, what: str
+) -> Excerpt:
+    """What of a handle's stream holds the elements of one state.
+
+    Raises:
+        DecodeError: its file is not there, not the checkpoint's, or too short.
+    """
+    stream = handle.stream
+    place = extent(handle, state)
+    if place is None or isinstance(stream, InlineState | EmptySegment):
+        data = files.read(stream, what)
+        return Excerpt(data, data)
+    size = max(0, place.end - place.start)
+    data = files.read_range(stream, place.start, size, what)
+    if place.start == 0:
+        return Excerpt(data, data)
+    return Excerpt(files.read_range(stream, 0, _HEADER_BYTES, what), data, place.start)
+
+
+def byte_array_elements(
+    stream: bytes | Excerpt, byte_offsets: tuple[int, ...], what: str
+) -> Iterator[bytes]:
     """The elements of one ``byte[]`` list state, in the order of its offsets.
 
-    ``what`` names the stream in errors, whose byte offsets count from the stream's start.
+    Args:
+        stream: the whole stream, or what of it holds the state.
+        byte_offsets: where in the stream each element begins.
+        what: names the stream in errors, whose byte offsets count from the stream's start.
 
     Raises:
         DecodeError: an unknown version, or an element that does not lie inside the stream.
     """
+    part = stream if isinstance(stream, Excerpt) else Excerpt(stream, stream)
+    for cursor, compressed in _element_cursors(part, byte_offsets, what):
+        yield _decompressed(cursor) if compressed else cursor.blob("element")
+
+
+def unsized_elements(
+    part: Excerpt, handle: OperatorStateHandle, state: NamedState, what: str
+) -> Iterator[bytes]:
+    """The elements of a list state whose serializer writes no length, in the order of its offsets.
+
+    Each goes on to where the next one begins, and the last to where the next state does.
+
+    Raises:
+        DecodeError: as for ``byte_array_elements``.
+    """
+    end = min(_end(handle, state, part.end), part.end)
+    ends = iter((*state.byte_offsets[1:], end))
+    for cursor, compressed in _element_cursors(part, state.byte_offsets, what):
+        end_of_element = next(ends)
+        if not compressed:
+            yield cursor.raw(end_of_element - cursor.byte_offset, "element")
+            continue
+        data = bytearray()
+        while cursor.byte_offset < end_of_element:
+            data += next_chunk(cursor)
+            _check_decompressed(cursor, len(data))
+        yield bytes(data)
+
+
+def _element_cursors(
+    part: Excerpt, byte_offsets: tuple[int, ...], what: str
+) -> Iterator[tuple[Cursor, bool]]:
+    """A cursor at the start of each element, which whoever is given it moves to the element's end,
+    and whether the stream is compressed."""
     if not byte_offsets:
         return
-    header = Cursor(stream, what)
+    header = Cursor(part.header, what)
     version = header.i32("operator state version")
     if not 1 <= version <= _NEWEST_PROXY_VERSION:
         header.fail(
@@ -42,18 +164,18 @@ def byte_array_elements(stream: bytes, byte_offsets: tuple[int, ...], what: str)
             back=4,
         )
     compressed = version >= _FIRST_COMPRESSIBLE_VERSION and header.boolean("compressed")
-    end = header.byte_offset
+    end = max(header.byte_offset, part.start)
     for byte_offset in byte_offsets:
         # Elements follow each other, as they were written: read once, never over one another, so
         # that what they hold together is bounded by the stream.
-        if not end <= byte_offset < len(stream):
+        if not end <= byte_offset < part.end:
             header.fail(
-                f"an element at byte {byte_offset} of a stream of {len(stream)} bytes, after one "
+                f"an element at byte {byte_offset} of a stream of {part.end} bytes, after one "
                 f"that ends at byte {end}",
                 "element",
             )
-        cursor = Cursor(stream, what, byte_offset)
-        yield _decompressed(cursor) if compressed else cursor.blob("element")
+        cursor = Cursor(part.data, what, byte_offset - part.start, origin=part.start)
+        yield cursor, compressed
         end = cursor.byte_offset
 
 
@@ -65,6 +187,17 @@ def _decompressed(cursor: Cursor) -> bytes:
     size = int.from_bytes(data[:4], "big", signed=True)
     if size < 0:
         cursor.fail(f"a length cannot be negative: {size}", "element length")
+    _check_decompressed(cursor, size)
     while len(data) < 4 + size:
         data += next_chunk(cursor)
-    return bytes(data[4 : 4 + size])
+    return bytes(memoryview(data)[4 : 4 + size])
+
+
+def _check_decompressed(cursor: Cursor, size: int) -> None:
+    if size > MAX_DECOMPRESSED_BYTES:
+        cursor.fail(
+            f"a compressed element of {size} bytes, or more: at most {MAX_DECOMPRESSED_BYTES} are "
+            "read",
+            "element",
+            ErrorKind.UNSUPPORTED,
+        )

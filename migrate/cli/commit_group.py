@@ -1,4 +1,4 @@
-"""``migrate commit-group`` and ``migrate rollback``."""
+"""``migrate commit-group``."""
 
 from __future__ import annotations
 
@@ -11,31 +11,18 @@ import typer
 
 from migrate.cli import options
 from migrate.cli.asking import ask, check_can_ask
-from migrate.cli.errors import Exit, Refused, UsageError
+from migrate.cli.changing import Execute, Yes, carry_out, check_rollback_file
+from migrate.cli.errors import Refused, UsageError
 from migrate.cli.planning import Move, Request, check_unmoved, decide
+from migrate.cli.stopped import look_twice, tell_what_runs
 from migrate.cli.streams import emit, say
 from migrate.plan_file import SavedPartition
 from migrate.policies import Gone, MergeSources, NewPartitions, OnBeyondEnd, OnExpired
 from migrate.snapshot import Committed, GroupView
+from migrate.spark_query import is_query
 
 if TYPE_CHECKING:
-    from migrate.targets.consumer_group import Outcome
-
-_Execute = Annotated[
-    bool,
-    typer.Option("--execute", help="Do it; without this it is a dry run, and changes nothing."),
-]
-_Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
-_RollbackFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--rollback-file",
-        metavar="F",
-        help="Where to write what the group holds now, before it is changed. "
-        "[default: rollback-<group>-<time>.json here]",
-        show_default=False,
-    ),
-]
+    from migrate.rollback_file import EarlierRun
 
 
 def commit_group(
@@ -44,9 +31,18 @@ def commit_group(
         str, typer.Option("--group", metavar="G", help="The consumer group to commit for.")
     ] = ...,  # type: ignore[assignment]
     bootstrap_servers: options.BootstrapServers = None,
-    execute: _Execute = False,
-    yes: _Yes = False,
-    rollback_path: _RollbackFile = None,
+    execute: Execute = False,
+    yes: Yes = False,
+    rollback_path: Annotated[
+        Path | None,
+        typer.Option(
+            "--rollback-file",
+            metavar="F",
+            help="Where to write what the group holds now, before it is changed. "
+            "[default: rollback-<group>-<time>.json here]",
+            show_default=False,
+        ),
+    ] = None,
     source: options.SourceName = None,
     cluster: options.Cluster = None,
     source_group: options.SourceGroup = None,
@@ -68,6 +64,14 @@ def commit_group(
     merge_sources: options.MergeSourcesOption = MergeSources.FAIL,
     allow_in_flight: options.AllowInFlight = False,
     allow_ran_on: options.AllowRanOn = False,
+    allow_moved_on: Annotated[
+        bool,
+        typer.Option(
+            "--allow-moved-on",
+            help="Go back although the group has moved on since an earlier commit-group.",
+        ),
+    ] = False,
+    allow_external_files: options.AllowExternalFiles = False,
     plan: options.PlanFileToApply = None,
     plan_out: options.PlanFileToWrite = None,
     kafka_config: options.KafkaConfigFile = None,
@@ -75,11 +79,16 @@ def commit_group(
 ) -> None:
     """Commit a checkpoint's positions as a consumer group's offsets.
 
+    CHK may also be spark:DIR, a Spark query's checkpoint location: what it has committed, so that
+    lag shows again after the move. Spark itself commits to no group.
+
     Without --execute a dry run: the group as it is, and the change, partition by partition.
     """
     from migrate import rollback_file
-    from migrate.targets.consumer_group import GroupRefused, commit, not_writable
+    from migrate.targets.consumer_group import commit, not_writable
 
+    if not group:
+        raise UsageError("--group: no name (an unset variable?)")
     if execute and plan_out is not None:
         raise UsageError("--plan-out saves the plan and --execute applies one: one at a time")
     if execute:
@@ -99,17 +108,33 @@ def commit_group(
     kafka = options.KafkaOptions(bootstrap_servers, kafka_config, kafka_property)
     if not kafka.given:
         raise UsageError("commit-group needs a broker: add --bootstrap-servers HOST:PORT")
-    request = Request(chk, source, cluster, kafka, source_group, policies, plan, plan_out, group)
+    request = Request(
+        chk,
+        source,
+        cluster,
+        kafka,
+        source_group,
+        policies,
+        plan,
+        plan_out,
+        group,
+        allow_external_files,
+    )
     move = decide(request)
     if plan_out is not None:
         return
     before = _target_group(move)
-    folder = rollback_path.parent if rollback_path is not None else Path()
-    for line in _about_the_group(before, move, folder):
+    path = rollback_path or rollback_file.default_path(group, Path())
+    run = rollback_file.earlier_run((path.parent, Path()), move.saved.cluster_id, before)
+    for line in _about_the_group(before, run):
         say(line)
-    _tell_what_runs(flink_rest)
     table = _table(move.saved.partitions)
-    refusals = not_writable(before)
+    refusals = [*not_writable(before), *tell_what_runs(move.saved, flink_rest)]
+    if not allow_moved_on:
+        refusals += _goes_back(move.saved.partitions, run)
+    if execute or refusals:
+        for line in table.splitlines():
+            say(line)
     if refusals:
         raise Refused(refusals)
     wanted = _wanted(move)
@@ -117,22 +142,15 @@ def commit_group(
         emit(table, end="")
         say("dry run: nothing was committed; add --execute")
         return
-    for line in table.splitlines():
-        say(line)
     if all(before.next_offset(*place) == held.next_offset for place, held in wanted.items()):
         say(f"nothing to do: group {group} holds these offsets")
         return
+    check_rollback_file(path)
+    if flink_rest is None:
+        look_twice(request, move)
     ask(f"commit {len(wanted)} offsets for group {group}?", yes)
-    path = rollback_path or rollback_file.default_path(group, Path())
     check_unmoved(request, move)  # it may have waited for the answer
-    say(f"what the group holds now goes to {path} first")
-    try:
-        outcome = commit(kafka.config(), group, wanted, before, path)
-    except GroupRefused as refused:
-        raise Refused(refused.reasons) from refused
-    except FileExistsError as error:
-        raise Refused([f"{path} is there already; name a new file"]) from error
-    _end(outcome)
+    carry_out(lambda: commit(kafka.config(), group, wanted, before, path), group, path)
 
 
 def _target_group(move: Move) -> GroupView:
@@ -145,7 +163,8 @@ def _target_group(move: Move) -> GroupView:
 def _wanted(move: Move) -> dict[tuple[str, int], Committed]:
     from migrate.targets.consumer_group import commit_metadata
 
-    checkpoint = f"chk-{move.saved.checkpoint.id}"
+    kind = "batch" if is_query(move.saved.checkpoint.pointer) else "chk"
+    checkpoint = f"{kind}-{move.saved.checkpoint.id}"
     return {
         (saved.topic, saved.partition): Committed(
             saved.next_offset,
@@ -156,9 +175,8 @@ def _wanted(move: Move) -> dict[tuple[str, int], Committed]:
     }
 
 
-def _about_the_group(group: GroupView, move: Move, folder: Path) -> Iterator[str]:
+def _about_the_group(group: GroupView, run: EarlierRun | None) -> Iterator[str]:
     from migrate.report.text import visible
-    from migrate.rollback_file import earlier_run
 
     name = visible(group.name)
     if not group.exists:
@@ -174,115 +192,32 @@ def _about_the_group(group: GroupView, move: Move, folder: Path) -> Iterator[str
         "a group without members expires offsets.retention.minutes after its last commit: start "
         "its consumers before"
     )
-    run = earlier_run(folder, move.saved.cluster_id, group)
     if run is not None:
         yield f"{run.path}: {run.fate.value}"
 
 
-def _tell_what_runs(flink_rest: str | None) -> None:
-    if flink_rest is None:
-        say(
-            "not proven stopped: KafkaSource joins no group, so that a running job does not show "
-            "here, and would overwrite these offsets at its next checkpoint; --flink-rest URL "
-            "asks Flink"
-        )
-        return
-    from migrate.flink_rest import unfinished_jobs
-    from migrate.report.text import visible
+def _goes_back(partitions: list[SavedPartition], run: EarlierRun | None) -> Iterator[str]:
+    """The same move again, after consumers have gone on from it, repeats what they have read."""
+    from migrate.rollback_file import Fate
 
-    running = [
-        f"Flink still has job {job.job_id} ({visible(job.name)}), {job.state}; if it is the one "
-        "that moves, stop it with a savepoint first, or leave --flink-rest out"
-        for job in unfinished_jobs(flink_rest)
+    if run is None or run.file.change != "commit" or run.fate is not Fate.MOVED_ON:
+        return
+    back = [
+        saved.current - saved.next_offset
+        for saved in partitions
+        if saved.current is not None
+        and saved.next_offset is not None
+        and saved.next_offset < saved.current
     ]
-    if running:
-        raise Refused(running)
-    say("Flink has no job that has not ended")
+    if back:
+        yield (
+            f"the group has moved on since {run.path} was written: {len(back)} of its offsets "
+            f"would go back, and up to {sum(back)} records be read again; add --allow-moved-on to "
+            "go back all the same"
+        )
 
 
 def _table(partitions: list[SavedPartition]) -> str:
     from migrate.report.plan import plan_table
 
     return plan_table(partitions, sys.stdout)
-
-
-def _end(outcome: Outcome) -> None:
-    """Tell what came of it; exit with 5 where that is not what was asked for."""
-    from migrate.report.plan import outcome_lines
-    from migrate.targets.consumer_group import Applied
-
-    for line in outcome_lines(outcome):
-        say(line)
-    if outcome.rollback_path is not None:
-        emit(str(outcome.rollback_path))
-    if outcome.applied is Applied.NOTHING:
-        codes = {one.failure.code for one in outcome.partitions if one.failure is not None}
-        joined = codes & {"UNKNOWN_MEMBER_ID", "NON_EMPTY_GROUP"}
-        # Nothing was changed: a consumer has joined meanwhile, or the service did not take it.
-        raise typer.Exit(Exit.REFUSED if joined else Exit.SERVICE)
-    if outcome.applied not in (Applied.ALL, Applied.NOTHING_TO_DO):
-        raise typer.Exit(Exit.NOT_VERIFIED)
-
-
-def rollback(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A rollback file.")],
-    bootstrap_servers: options.BootstrapServers = None,
-    execute: _Execute = False,
-    yes: _Yes = False,
-    force: Annotated[
-        bool, typer.Option("--force", help="Go back although the group has moved on since.")
-    ] = False,
-    rollback_path: _RollbackFile = None,
-    kafka_config: options.KafkaConfigFile = None,
-    kafka_property: options.KafkaProperties = None,
-) -> None:
-    """Bring a consumer group back to what it held before a change, by its rollback file.
-
-    Without --execute a dry run.
-    """
-    from migrate import rollback_file
-    from migrate.report.plan import restoration_table
-    from migrate.rollback import look, restore
-    from migrate.targets.consumer_group import GroupRefused
-
-    if execute:
-        check_can_ask(yes)
-    kafka = options.KafkaOptions(
-        bootstrap_servers or _servers(file, kafka_config), kafka_config, kafka_property
-    )
-    config = kafka.config()
-    seen = look(config, file)
-    say(f"group {seen.file.group}, {seen.file.change} of {seen.file.created_at}: {seen.fate.value}")
-    for warning in seen.warnings:
-        say(f"warning: {warning}")
-    refusals = [*seen.refusals, *(() if force else seen.moved_on)]
-    if refusals:
-        raise Refused(refusals)
-    table = restoration_table(seen.partitions, sys.stdout)
-    if not seen.partitions:
-        say(f"nothing to do: group {seen.file.group} holds what it held before")
-        return
-    if not execute:
-        emit(table, end="")
-        say("dry run: nothing was changed; add --execute")
-        return
-    for line in table.splitlines():
-        say(line)
-    ask(f"bring {len(seen.partitions)} offsets of group {seen.file.group} back?", yes)
-    # Beside the file that it follows: a later run looks for both there.
-    path = rollback_path or rollback_file.default_path(seen.file.group, file.parent)
-    say(f"what the group holds now goes to {path} first")
-    try:
-        outcome = restore(config, file, seen, path, force=force)
-    except GroupRefused as refused:
-        raise Refused(refused.reasons) from refused
-    except FileExistsError as error:
-        raise Refused([f"{path} is there already; name a new file"]) from error
-    _end(outcome)
-
-
-def _servers(file: Path, kafka_config: Path | None) -> str | None:
-    """The brokers that the file names, unless a configuration is given."""
-    from migrate import rollback_file
-
-    return None if kafka_config is not None else rollback_file.read(file).bootstrap_servers

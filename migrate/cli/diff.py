@@ -15,6 +15,7 @@ from decoder import read_checkpoint
 from migrate.choose import choose_cluster, choose_sources
 from migrate.cli import options
 from migrate.cli.errors import Exit, Refused, UsageError
+from migrate.cli.resume import Run, SparkConf, spark_settings, starts_of_a_run
 from migrate.cli.streams import emit, say
 from migrate.extract import extract
 from migrate.plan_file import read_plan
@@ -29,6 +30,8 @@ from migrate.sides import (
     parse_side,
 )
 from migrate.snapshot import ClusterSnapshot
+from migrate.spark_progress import starting_positions
+from migrate.storage import Files
 from migrate.verify import Verification, verify_group, verify_query
 
 _PLAN = "plan:"
@@ -66,6 +69,7 @@ def diff(
     ] = False,
     source: options.SourceName = None,
     cluster: options.Cluster = None,
+    allow_external_files: options.AllowExternalFiles = False,
     bootstrap_servers: options.BootstrapServers = None,
     kafka_config: options.KafkaConfigFile = None,
     kafka_property: options.KafkaProperties = None,
@@ -76,7 +80,14 @@ def diff(
     from migrate.report.text import visible
 
     ask = _asker(options.KafkaOptions(bootstrap_servers, kafka_config, kafka_property))
-    sides = load_sides(parse_side(left), parse_side(right), ask, source, cluster)
+    sides = load_sides(
+        parse_side(left),
+        parse_side(right),
+        ask,
+        source,
+        cluster,
+        allow_external_files=allow_external_files,
+    )
     for warning in sides.warnings:
         say(f"warning: {visible(warning)}")
     found = compare(sides.left, sides.right, sides.logs)
@@ -122,61 +133,81 @@ def verify(
     target: Annotated[str, typer.Argument(metavar="TARGET", help="spark:DIR or group:NAME.")],
     source: options.SourceName = None,
     cluster: options.Cluster = None,
+    allow_external_files: options.AllowExternalFiles = False,
+    allow_moved_on: Annotated[
+        bool,
+        typer.Option(
+            "--allow-moved-on",
+            help="Count as verified a group that others have committed for since, above the "
+            "positions: its consumers have started, say, and you know where.",
+        ),
+    ] = False,
+    run: Run = False,
+    spark_conf: SparkConf = None,
     bootstrap_servers: options.BootstrapServers = None,
     kafka_config: options.KafkaConfigFile = None,
     kafka_property: options.KafkaProperties = None,
 ) -> None:
     """After the move: did the target start where the checkpoint ended?
 
-    Exit 5 where records were lost or repeated, or where a start is missing or cannot be told. A
-    group whose offsets somebody has moved on since is shown so, and is no failure by itself.
+    Exit 5 where records were lost or repeated, or where a start is missing or cannot be told.
+    A group is verified before its consumers start: whoever commits overwrites where they started,
+    and so does a Flink job that still runs. Such a partition has "moved on".
     """
-    from migrate.report.text import verification_table
+    from migrate.report.verification import moved_on_lines, verification_table
 
-    ask = _asker(options.KafkaOptions(bootstrap_servers, kafka_config, kafka_property))
-    expected, new_at_earliest = _expected(moved, source, cluster)
-    verification = _verify(target, expected, ask, new_at_earliest)
+    settings = spark_settings(run, spark_conf)
+    kafka = options.KafkaOptions(bootstrap_servers, kafka_config, kafka_property)
+    ask = _asker(kafka)
+    expected, new_at_earliest = _expected(moved, source, cluster, allow_external_files)
+    side = parse_side(target)
+    match side:
+        case SparkSide():
+            logs = ask_logs(ask, expected.topics)
+            if run:
+                started = starts_of_a_run(side.label, side.directory, kafka, settings)
+            else:
+                started = starting_positions(side.label, side.directory)
+            verification = verify_query(expected, started, logs, new_at_earliest=new_at_earliest)
+        case GroupSide() if not run:
+            verification = _verify_group(side, expected, ask, new_at_earliest)
+        case GroupSide():
+            raise UsageError("--run starts a Spark query: it goes with spark:DIR")
+        case _:
+            raise UsageError(f"{target!r}: spark:DIR or group:NAME")
     emit(verification_table(verification, sys.stdout), end="")
-    if not verification.verified:
+    for line in moved_on_lines(verification):
+        say(line)
+    if not (verification.verified or (allow_moved_on and verification.verified_or_moved_on)):
         raise typer.Exit(Exit.NOT_VERIFIED)
 
 
-def _expected(moved: str, source: str | None, cluster: str | None) -> tuple[PositionSet, bool]:
+def _expected(
+    moved: str, source: str | None, cluster: str | None, allow_external_files: bool
+) -> tuple[PositionSet, bool]:
     """Where the target should have started; whether what is new since is to start at earliest."""
     if moved.startswith(_PLAN):
         plan = read_plan(Path(moved.removeprefix(_PLAN)))
         return PositionSet(moved, plan.next_offsets), False
-    extraction = extract(read_checkpoint(moved))
+    extraction = extract(read_checkpoint(moved, Files(), allow_external_files=allow_external_files))
     chosen = choose_cluster(choose_sources(extraction, source), cluster)
-    at_earliest = all(source.initial_discovery_finished for source in chosen)
+    at_earliest = all(source.absent_start_at_earliest for source in chosen)
     return source_positions(moved, chosen), at_earliest
 
 
-def _verify(
-    target: str, expected: PositionSet, ask: Ask | None, new_at_earliest: bool
+def _verify_group(
+    side: GroupSide, expected: PositionSet, ask: Ask | None, new_at_earliest: bool
 ) -> Verification:
-    side = parse_side(target)
-    match side:
-        case SparkSide():
-            from migrate.spark_progress import starting_positions
+    from migrate.targets.consumer_group import METADATA_PREFIX
 
-            started = starting_positions(side.label, side.directory)
-            logs = ask_logs(ask, expected.topics)
-            return verify_query(expected, started, logs, new_at_earliest=new_at_earliest)
-        case GroupSide():
-            from migrate.targets.consumer_group import METADATA_PREFIX
-
-            group = ask_group(ask, side)
-            logs = ask_logs(ask, expected.topics)
-            return verify_group(
-                expected,
-                group,
-                logs,
-                new_at_earliest=new_at_earliest,
-                metadata_prefix=METADATA_PREFIX,
-            )
-        case _:
-            raise UsageError(f"{target!r}: spark:DIR or group:NAME")
+    group = ask_group(ask, side)
+    return verify_group(
+        expected,
+        group,
+        ask_logs(ask, expected.topics),
+        new_at_earliest=new_at_earliest,
+        metadata_prefix=METADATA_PREFIX,
+    )
 
 
 def _asker(kafka: options.KafkaOptions) -> Ask | None:

@@ -10,9 +10,10 @@ from typing import Annotated
 import typer
 
 from decoder import list_checkpoints, read_checkpoint
-from migrate.cli.options import Checkpoint
+from migrate.cli.options import AllowExternalFiles, Checkpoint
 from migrate.cli.streams import emit
 from migrate.extract import extract
+from migrate.storage import Files
 
 
 class Format(str, Enum):
@@ -32,6 +33,7 @@ def inspect(
             "--list", help="List the complete checkpoints of a job's checkpoint directory instead."
         ),
     ] = False,
+    allow_external_files: AllowExternalFiles = False,
 ) -> None:
     """Show what a checkpoint holds: positions per source, state per operator, findings."""
     if list_:
@@ -39,7 +41,9 @@ def inspect(
         return
     from migrate.report.inspection import inspect_report
 
-    report = inspect_report(extract(read_checkpoint(chk)))
+    report = inspect_report(
+        extract(read_checkpoint(chk, Files(), allow_external_files=allow_external_files))
+    )
     match format:
         case Format.JSON:
             emit(json.dumps(report.model_dump(mode="json"), indent=2))
@@ -54,7 +58,7 @@ def inspect(
 
 
 def _list(chk: str, format: Format) -> None:
-    checkpoints = list_checkpoints(chk)
+    checkpoints = list_checkpoints(chk, Files())
     match format:
         case Format.JSON:
             emit(json.dumps([{"id": number, "pointer": path} for number, path in checkpoints]))

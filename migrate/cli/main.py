@@ -9,9 +9,9 @@ from typing import NoReturn
 
 import typer
 
-from decoder import DecodeError
+from decoder import DecodeError, ErrorKind
 from migrate.choose import NoSuchSource
-from migrate.cli import commit_group, diff, inspect, to_spark
+from migrate.cli import commit_group, diff, inspect, rollback, to_spark
 from migrate.cli.errors import Exit, Refused, UsageError
 from migrate.cli.streams import say
 from migrate.flink_rest import FlinkRestError
@@ -21,6 +21,9 @@ from migrate.position_set import AmbiguousPositions, UnreadableInput
 from migrate.rollback_file import RollbackFileError
 from migrate.sides import BadSide
 from migrate.snapshot import BrokerError
+from migrate.storage import MissingExtra
+
+_DECODE_EXITS = {ErrorKind.EXTERNAL: Exit.REFUSED, ErrorKind.UNAVAILABLE: Exit.SERVICE}
 
 app = typer.Typer(
     name="migrate",
@@ -32,7 +35,7 @@ app = typer.Typer(
 app.command("inspect")(inspect.inspect)
 app.command("to-spark")(to_spark.to_spark)
 app.command("commit-group")(commit_group.commit_group)
-app.command("rollback")(commit_group.rollback)
+app.command("rollback")(rollback.rollback)
 app.command("diff")(diff.diff)
 app.command("verify")(diff.verify)
 
@@ -44,18 +47,24 @@ def _root() -> None:
 
 def main() -> None:
     """The console script. Typer itself exits with 2 on wrong arguments and 130 on Ctrl-C."""
+    if sys.stdout is None:  # closed by the caller (>&-)
+        _fail(Exit.USAGE, "stdout is closed, so that no result could be told; nothing was done")
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A path that is no text in this locale is shown escaped rather than not at all.
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
         app()
-    except (DecodeError, PlanFileError, RollbackFileError, UnreadableInput) as error:
+    except DecodeError as error:
+        _fail(_DECODE_EXITS.get(error.kind, Exit.UNREADABLE), str(error))
+    except (PlanFileError, RollbackFileError, UnreadableInput) as error:
         _fail(Exit.UNREADABLE, str(error))
-    except (BadSide, NoSuchSource, ConfigError, UsageError) as error:
+    except (BadSide, NoSuchSource, ConfigError, MissingExtra, UsageError) as error:
         _fail(Exit.USAGE, str(error))
     except Refused as refused:
+        from migrate.report.text import visible
+
         for reason in refused.reasons:
-            say(f"refused: {reason}")
+            say(f"refused: {visible(reason)}")
         _fail(Exit.REFUSED, "refused as asked; nothing was written")
     except AmbiguousPositions as error:
         _fail(Exit.REFUSED, str(error))

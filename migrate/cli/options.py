@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -31,7 +32,8 @@ CheckpointOrPlan = Annotated[
     typer.Argument(
         metavar="CHK",
         help="A chk-<n> or savepoint directory, its _metadata, or a job's checkpoint directory "
-        "(its newest complete chk-<n>); none with --plan.",
+        "(its newest complete chk-<n>); a local path, or s3://, gs://, abfs://, hdfs://, "
+        "webhdfs://; none with --plan.",
         show_default=False,
     ),
 ]
@@ -40,7 +42,7 @@ Checkpoint = Annotated[
     typer.Argument(
         metavar="CHK",
         help="A chk-<n> or savepoint directory, its _metadata, or a job's checkpoint directory "
-        "(its newest complete chk-<n>).",
+        "(its newest complete chk-<n>); a local path, or s3://, gs://, abfs://, hdfs://, webhdfs://.",
         show_default=False,
     ),
 ]
@@ -155,6 +157,14 @@ AllowRanOn = Annotated[
         rich_help_panel=_POLICIES,
     ),
 ]
+AllowExternalFiles = Annotated[
+    bool,
+    typer.Option(
+        "--allow-external-files",
+        help="Open files that the checkpoint names outside of its own directories: for one you "
+        "trust, whose state was left elsewhere.",
+    ),
+]
 TopicMap = Annotated[
     list[str] | None,
     typer.Option(
@@ -180,7 +190,8 @@ PlanFileToApply = Annotated[
     typer.Option(
         "--plan",
         metavar="FILE",
-        help="Apply a plan saved with --plan-out, unless the cluster has moved meanwhile.",
+        help="Apply a plan saved with --plan-out, unless the cluster or the job has moved "
+        "meanwhile.",
         show_default=False,
     ),
 ]
@@ -250,14 +261,19 @@ def _unresolved(text: str) -> tuple[Unresolved, int | None]:
 def _milliseconds(text: str) -> int:
     """Milliseconds of the epoch, given as such or as ISO 8601 (UTC where it names no zone)."""
     if text.isdecimal():
-        return int(text)
-    try:
-        time = datetime.fromisoformat(text.replace("Z", "+00:00"))
-    except ValueError as error:
-        raise UsageError(f"--unresolved timestamp:{text}: not a time of ISO 8601") from error
-    if time.tzinfo is None:
-        time = time.replace(tzinfo=timezone.utc)
-    return int(time.timestamp() * 1000)
+        since = int(text)
+    else:
+        try:
+            time = datetime.fromisoformat(text.replace("Z", "+00:00"))
+        except ValueError as error:
+            raise UsageError(f"--unresolved timestamp:{text}: not a time of ISO 8601") from error
+        if time.tzinfo is None:
+            time = time.replace(tzinfo=timezone.utc)
+        since = int(time.timestamp() * 1000)
+    # Kafka takes negative ones for markers: -1 for its log end, say (ListOffsetsRequest @ 4.1.1).
+    if not 0 <= since < 2**63:
+        raise UsageError(f"--unresolved timestamp:{text}: no record can have this time")
+    return since
 
 
 def _topic_map(pairs: Iterable[str]) -> dict[str, str]:
@@ -318,4 +334,10 @@ class KafkaOptions:
         Raises:
             ConfigError: they cannot be used as given.
         """
-        return kafka_config(self.bootstrap_servers, self.file, self.properties or ())
+        # AWS_REGION is what AWS's own tools go by.
+        return kafka_config(
+            self.bootstrap_servers,
+            self.file,
+            self.properties or (),
+            aws_region=os.environ.get("AWS_REGION"),
+        )

@@ -2,48 +2,102 @@
 
 from __future__ import annotations
 
-import re
+from collections.abc import Callable, Sequence
 from enum import Enum
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from decoder.storage import LocalFiles
 from migrate.cli import options
 from migrate.cli.errors import Refused, UsageError
-from migrate.cli.planning import Move, Request, decide
+from migrate.cli.planning import Request, decide
+from migrate.cli.spark_sources import decide_each, parse_spark_sources
 from migrate.cli.streams import emit, say
 from migrate.policies import Gone, MergeSources, NewPartitions, OnBeyondEnd, OnExpired
-from migrate.targets.spark_checkpoint import TargetInUse, check_free, write_seed
-from migrate.targets.spark_options import starting_offsets
-
-_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
+from migrate.targets.spark_checkpoint import TargetInUse, check_free, write_checkpoint
+from migrate.targets.spark_code import ReadStream, option_lines, python_code, scala_code
+from migrate.targets.spark_locations import (
+    BadLocation,
+    LocalDirectory,
+    Location,
+    RemoteDirectory,
+    location,
+)
+from migrate.targets.spark_options import (
+    IsolationLevel,
+    SparkSource,
+    read_options,
+    starting_offsets,
+)
+from migrate.targets.spark_sink import DeltaTable, FileSink, UnreadableSink, look_at_sink
 
 
 class Format(str, Enum):
     JSON = "json"
+    OPTIONS = "options"
+    PYTHON = "python"
+    SCALA = "scala"
+
+
+_CODE: dict[Format, Callable[[Sequence[ReadStream], str | None], str]] = {
+    Format.OPTIONS: option_lines,
+    Format.PYTHON: python_code,
+    Format.SCALA: scala_code,
+}
 
 
 def to_spark(
     chk: options.CheckpointOrPlan = None,
     bootstrap_servers: options.BootstrapServers = None,
     checkpoint_dir: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
             metavar="DIR",
-            help="Also write a new checkpoint location from which a Spark query starts there.",
+            help="Also write a new checkpoint location from which a Spark query starts there: a "
+            "directory, or s3://, gs://, abfs://, hdfs://, dbfs:/.",
+            show_default=False,
+        ),
+    ] = None,
+    sink: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DIR",
+            help="The query's file sink or Delta table: refused where it would skip what the query "
+            "writes, because another one has written there.",
             show_default=False,
         ),
     ] = None,
     source: options.SourceName = None,
+    spark_source: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="N=S",
+            help="Stream N of the query, by its place in the plan from 0, goes on from source S, "
+            "as in --source; N=topic:NAME takes that topic alone. Repeatable: a source may go to "
+            "several streams, several to one. Streams that are not Kafka's have a number too: "
+            "leave it out.",
+            show_default=False,
+        ),
+    ] = None,
     cluster: options.Cluster = None,
     source_group: options.SourceGroup = None,
     topic_map: options.TopicMap = None,
     partitions: options.Partitions = None,
     format: Annotated[
-        Format, typer.Option(help="json: the value of startingOffsets.")
+        Format,
+        typer.Option(
+            help="json: the value of startingOffsets, a line for each --spark-source N in their "
+            "order; options: all options as name=value; python, scala: a readStream to paste.",
+        ),
     ] = Format.JSON,
+    isolation_level: Annotated[
+        IsolationLevel | None,
+        typer.Option(
+            help="What the printed options or code say of transactions; no Flink checkpoint holds "
+            "the job's own, and Kafka's default is read_uncommitted.",
+            show_default=False,
+        ),
+    ] = None,
     on_expired: options.OnExpiredOption = OnExpired.FAIL,
     on_beyond_end: options.OnBeyondEndOption = OnBeyondEnd.FAIL,
     new_partitions: options.NewPartitionsOption = NewPartitions.AS_FLINK,
@@ -52,6 +106,7 @@ def to_spark(
     merge_sources: options.MergeSourcesOption = MergeSources.FAIL,
     allow_in_flight: options.AllowInFlight = False,
     allow_ran_on: options.AllowRanOn = False,
+    allow_external_files: options.AllowExternalFiles = False,
     plan: options.PlanFileToApply = None,
     plan_out: options.PlanFileToWrite = None,
     kafka_config: options.KafkaConfigFile = None,
@@ -73,43 +128,96 @@ def to_spark(
         topic_map,
         partitions,
     ).policies()
-    if checkpoint_dir is not None:
-        checkpoint_dir = _local(checkpoint_dir)
-        _check_free(checkpoint_dir)
+    if isolation_level is not None and format is Format.JSON:
+        raise UsageError("--isolation-level goes with --format options, python or scala")
+    target = None if checkpoint_dir is None else _location("--checkpoint-dir", checkpoint_dir)
+    if target is not None:
+        _refuse_in_use(lambda: check_free(target))
+    if sink is not None:
+        _look_at(_location("--sink", sink))
     kafka = options.KafkaOptions(bootstrap_servers, kafka_config, kafka_property)
-    move = decide(Request(chk, source, cluster, kafka, source_group, policies, plan, plan_out))
+    request = Request(
+        chk,
+        source,
+        cluster,
+        kafka,
+        source_group,
+        policies,
+        plan,
+        plan_out,
+        allow_external_files=allow_external_files,
+    )
+    if spark_source:
+        sources = decide_each(request, parse_spark_sources(spark_source))
+    else:
+        move = decide(request)
+        sources = [SparkSource(0, move.next_offsets, move.saved.only_some_partitions)]
     if plan_out is not None:
         return
-    if checkpoint_dir is not None:
-        _write(move, checkpoint_dir)
-        say(f"wrote {checkpoint_dir}: a new query's checkpointLocation, starting there")
-    emit(starting_offsets(move.next_offsets))
-
-
-def _local(directory: Path) -> Path:
-    """A local directory, also as ``file:/…``; a URI of another kind would become a local folder of
-    that name, and the query at the real one would find no seed."""
-    text = str(directory)
-    if not _URI.match(text):
-        return directory
-    path = LocalFiles().from_uri(text)
-    if path is None:
-        raise UsageError(
-            f"--checkpoint-dir {text}: only local directories are written; write a local one and "
-            "copy it there whole before the query's first start"
+    known = kafka.config() if kafka.given else None
+    if target is not None:
+        _refuse_in_use(lambda: write_checkpoint(sources, target))
+        say(
+            f"wrote {target.name}: a new query's checkpointLocation, starting there with any "
+            "trigger but the continuous one; that, and pipelines that own their checkpoints, go "
+            "by startingOffsets alone"
         )
-    return Path(path)
+    if format is Format.JSON:
+        emit("\n".join(starting_offsets(one.next_offsets) for one in sources))
+        return
+    streams = [
+        ReadStream(one.number, read_options(one, known, isolation_level, seeded=target is not None))
+        for one in sources
+    ]
+    emit(_CODE[format](streams, target.for_spark if target is not None else None))
 
 
-def _check_free(directory: Path) -> None:
+def _location(option: str, text: str) -> LocalDirectory | RemoteDirectory:
     try:
-        check_free(directory)
+        return location(text)
+    except BadLocation as error:
+        raise UsageError(f"{option} {error}") from error
+
+
+def _refuse_in_use(action: Callable[[], None]) -> None:
+    try:
+        action()
     except TargetInUse as error:
         raise Refused([str(error)]) from error
 
 
-def _write(move: Move, directory: Path) -> None:
+def _look_at(sink: Location) -> None:
+    """Would this sink skip batches of a new query, whose ids begin at 0?"""
     try:
-        write_seed(move.next_offsets, directory)
-    except TargetInUse as error:
-        raise Refused([str(error)]) from error
+        found = look_at_sink(sink)
+    except UnreadableSink as error:
+        raise Refused([f"--sink {sink.name}: {error}"]) from error
+    match found:
+        case None:
+            say(f"{sink.name}: no query has written there as a stream")
+        case FileSink(last_batch):
+            raise Refused(
+                [
+                    f"{sink.name} is the sink of another query, up to batch {last_batch} "
+                    f"(_spark_metadata): a new query's batches 0 to {last_batch} would be skipped "
+                    "without a word, and their records lost; name a new directory for the sink, "
+                    "and read both"
+                ]
+            )
+        case DeltaTable():
+            _tell_of_delta(sink, found)
+
+
+def _tell_of_delta(sink: Location, table: DeltaTable) -> None:
+    say(
+        f"{sink.name}: a Delta table with batches of {len(table.last_batches)} writers; a new "
+        "query has an id of its own, so that its sink skips none of its batches"
+    )
+    for writer, last_batch in table.named_writers.items():
+        say(
+            f"warning: {sink.name} has batches of txnAppId {writer!r} up to {last_batch}: a "
+            f"foreachBatch that writes under that name has its batches 0 to {last_batch} skipped "
+            "without a word; take another name"
+        )
+    if table.unread:
+        say(f"warning: {sink.name}: not all of its log was looked at: {table.unread}")

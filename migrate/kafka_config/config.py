@@ -13,13 +13,17 @@ from migrate.kafka_config.read import read_arguments, read_file
 
 
 def kafka_config(
-    bootstrap_servers: str | None, file: Path | None, properties: Iterable[str]
+    bootstrap_servers: str | None,
+    file: Path | None,
+    properties: Iterable[str],
+    aws_region: str | None = None,
 ) -> KafkaConfig:
     """librdkafka properties: the file's, over them ``key=value`` properties, over them the address.
 
     The file is read as Java reads a ``.properties`` file, in UTF-8: a backslash begins an escape.
     Each layer is translated by itself, so that a later one wins whichever names it uses: ``-X
-    sasl.password=…`` over the password in the file's ``sasl.jaas.config``.
+    sasl.password=…`` over the password in the file's ``sasl.jaas.config``. ``aws_region`` is where
+    an MSK cluster lies whose address does not tell.
 
     Raises:
         ConfigError: an unreadable file, a property that can't be translated, or no address at all.
@@ -36,5 +40,5 @@ def kafka_config(
     if texts.get("sasl.mechanisms") == AWS_MSK_IAM:
         login = argument_layer.aws_login or file_layer.aws_login
         config["sasl.mechanisms"] = "OAUTHBEARER"
-        config["oauth_cb"] = token_callback(texts["bootstrap.servers"], login)
+        config["oauth_cb"] = token_callback(texts["bootstrap.servers"], login, aws_region)
     return config

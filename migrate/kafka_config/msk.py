@@ -6,7 +6,6 @@ aws-msk-iam-auth; both come to the same on the broker's side.
 
 from __future__ import annotations
 
-import os
 import re
 from dataclasses import dataclass
 
@@ -61,13 +60,15 @@ def aws_login(module: LoginModule) -> AwsLogin | None:
     return login
 
 
-def token_callback(bootstrap_servers: str, login: AwsLogin | None) -> TokenCallback:
+def token_callback(
+    bootstrap_servers: str, login: AwsLogin | None, aws_region: str | None
+) -> TokenCallback:
     """What librdkafka calls for a token when it connects.
 
     Args:
-        bootstrap_servers: tells the region, where a host name is one of MSK's; else the
-            environment's AWS_REGION does, which AWS's tools share.
+        bootstrap_servers: tells the region, where a host name is one of MSK's.
         login: whose credentials sign.
+        aws_region: the region where the address does not tell it.
 
     Raises:
         ConfigError: the signer is not installed, has no credentials, or the region is not known.
@@ -79,7 +80,7 @@ def token_callback(bootstrap_servers: str, login: AwsLogin | None) -> TokenCallb
             f"{AWS_MSK_IAM} needs AWS's signer: pip install 'flink-offset-migrate[msk]'"
         ) from error
     host = _HOST.search(bootstrap_servers)
-    region = host[1] if host else os.environ.get("AWS_REGION")
+    region = host[1] if host else aws_region
     if not region:
         raise ConfigError(
             f"{AWS_MSK_IAM}: the address does not tell the AWS region; set AWS_REGION"

@@ -6,6 +6,8 @@ import io
 from typing import TextIO
 
 from rich.console import Console
+from rich.measure import Measurement
+from rich.table import Table
 
 # Columns of text that goes to a file or a pipe: wider than any table here, so that none is cut.
 _UNBOUNDED = 1000
@@ -18,3 +20,18 @@ def console_for(out: TextIO) -> tuple[Console, io.StringIO]:
     text = io.StringIO()
     width = None if terminal else _UNBOUNDED
     return Console(file=text, force_terminal=terminal, width=width), text
+
+
+def print_whole(console: Console, table: Table) -> None:
+    """Print a table with nothing cut: on a narrower terminal its lines wrap.
+
+    rich would shorten numbers to fit, and a number without its last digits is another one.
+    """
+    narrow = console.width
+    if narrow >= _UNBOUNDED:
+        console.print(table)
+        return
+    unbounded = console.options.update(max_width=_UNBOUNDED)
+    console.width = max(narrow, Measurement.get(console, unbounded, table).maximum)
+    console.print(table)
+    console.width = narrow

@@ -15,7 +15,7 @@ from rich.text import Text
 
 from migrate.diff import Diff, Relation, Row, Totals
 from migrate.position_set import NamedState, PositionSet, Start
-from migrate.report.console import console_for
+from migrate.report.console import console_for, print_whole
 from migrate.report.text import csv_text, visible
 
 # More partitions than this are told by topic: nobody reads a table of them.
@@ -191,7 +191,7 @@ def diff_table(diff: Diff, out: TextIO, *, every_partition: bool = False) -> str
         console.print(Text(f"{name:<5} {visible(side.label + note)}"), soft_wrap=True)
     folded = len(diff.rows) > FOLD_ABOVE and not every_partition
     if diff.rows:
-        console.print(_topics(diff) if folded else _partitions(diff))
+        print_whole(console, _topics(diff) if folded else _partitions(diff))
     console.print(Text(totals_line(diff.totals), style="bold"), soft_wrap=True)
     if folded:
         console.print(Text("shown by topic; --all shows every partition"), soft_wrap=True)

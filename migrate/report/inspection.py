@@ -84,6 +84,8 @@ class OperatorReport(_Model):
     keyed_state_bytes: Count | None
     operator_state_bytes: Count | None
     in_flight_bytes: Count | None
+    raw_state_bytes: Annotated[Count, Field(description="the part of both that is raw state")]
+    finished_subtasks: list[Count]
 
 
 class FindingReport(_Model):
@@ -155,6 +157,8 @@ def _operator(operator: Operator) -> OperatorReport:
         keyed_state_bytes=operator.keyed_state_bytes,
         operator_state_bytes=operator.operator_state_bytes,
         in_flight_bytes=operator.in_flight_bytes,
+        raw_state_bytes=operator.raw_state_bytes,
+        finished_subtasks=sorted(s.index for s in operator.subtasks if s.finished),
     )
 
 

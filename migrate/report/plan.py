@@ -10,10 +10,10 @@ from rich.text import Text
 
 from migrate.plan_file import SavedPartition
 from migrate.positions import Marker
-from migrate.report.console import console_for
+from migrate.report.console import console_for, print_whole
 
 if TYPE_CHECKING:
-    from migrate.rollback import Restored
+    from migrate.restoration import Restored
     from migrate.targets.consumer_group import Outcome
 
 
@@ -58,8 +58,9 @@ def _origin(saved: SavedPartition) -> str:
 def restoration_table(partitions: Iterable[Restored], out: TextIO) -> str:
     """What is brought back, partition by partition."""
     table = Table("topic", box=None)
-    for column in ("partition", "now", "then"):
+    for column in ("partition", "now", "then", "log start", "log end"):
         table.add_column(column, justify="right")
+    table.add_column("doubt")
     for restored in partitions:
         now, then = restored.now, restored.then
         table.add_row(
@@ -67,6 +68,9 @@ def restoration_table(partitions: Iterable[Restored], out: TextIO) -> str:
             str(restored.partition),
             "none" if now is None else str(now.next_offset),
             "none" if then is None else str(then.next_offset),
+            _number(restored.log.start if restored.log is not None else None),
+            _number(restored.log.end if restored.log is not None else None),
+            restored.doubt.value if restored.doubt is not None else "",
         )
     return _render(table, out)
 
@@ -88,7 +92,7 @@ def outcome_lines(outcome: Outcome) -> Iterator[str]:
 
 def _render(table: Table, out: TextIO) -> str:
     console, text = console_for(out)
-    console.print(table)
+    print_whole(console, table)
     return text.getvalue()
 
 

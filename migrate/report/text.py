@@ -17,10 +17,10 @@ from rich.table import Table
 from rich.text import Text
 
 from migrate.extract import Severity
-from migrate.plan import Plan, Verdict
-from migrate.report.console import console_for
-from migrate.report.inspection import InspectReport, SourceReport
-from migrate.verify import Verification
+from migrate.plan import Plan, PlannedPartition, Verdict
+from migrate.plan.messages import counted
+from migrate.report.console import console_for, print_whole
+from migrate.report.inspection import InspectReport, OperatorReport, SourceReport
 
 _STYLES = {Severity.BLOCKER: "bold red", Severity.WARNING: "yellow", Severity.NOTE: "dim"}
 
@@ -56,7 +56,8 @@ def _print_inspection(report: InspectReport, console: Console) -> None:
         soft_wrap=True,
     )
     for source in report.sources:
-        console.print(_source(source))
+        console.print(_heading(source), soft_wrap=True)
+        print_whole(console, _positions(source))
     if not report.sources:
         console.print(Text("no Kafka source in this checkpoint"))
     console.print(_operators(report))
@@ -68,7 +69,17 @@ def _print_inspection(report: InspectReport, console: Console) -> None:
         console.print(line, soft_wrap=True)
 
 
-def _source(source: SourceReport) -> Group:
+def _heading(source: SourceReport) -> Text:
+    names = [f"uid {source.uid}" if source.uid else "", source.name or ""]
+    shown = ", ".join(visible(name) for name in names if name)
+    heading = Text(f"\n{source.kind} {source.operator_id}", style="bold")
+    heading.append(
+        f"{f' ({shown})' if shown else ''}, parallelism {source.parallelism}", style="not bold"
+    )
+    return heading
+
+
+def _positions(source: SourceReport) -> Table:
     clusters = any(position.cluster is not None for position in source.positions)
     table = Table(*(["cluster"] if clusters else []), "topic", box=None)
     table.add_column("partition", justify="right")
@@ -85,32 +96,38 @@ def _source(source: SourceReport) -> Group:
             _number(position.stopping_offset),
             _number(position.subtask),
         )
-    names = [f"uid {source.uid}" if source.uid else "", source.name or ""]
-    shown = ", ".join(visible(name) for name in names if name)
-    heading = Text(f"\n{source.kind} {source.operator_id}", style="bold")
-    heading.append(
-        f"{f' ({shown})' if shown else ''}, parallelism {source.parallelism}", style="not bold"
-    )
-    return Group(heading, table)
+    return table
 
 
 def _operators(report: InspectReport) -> Group:
-    table = Table("operator", "name", box=None)
-    for column in ("parallelism", "keyed bytes", "operator bytes", "in flight"):
-        table.add_column(column, justify="right")
-    table.add_column("state")
+    raw = any(operator.raw_state_bytes for operator in report.operators)
+    table = Table(box=None)
+    table.add_column("operator", no_wrap=True)
+    table.add_column("name", overflow="fold")
+    columns = ["parallelism", "keyed bytes", "operator bytes", *(["of them raw"] if raw else [])]
+    for column in (*columns, "in flight"):
+        table.add_column(column, justify="right", no_wrap=True)
+    table.add_column("state", overflow="fold")
     for operator in report.operators:
-        state = ["finished"] if operator.finished else operator.state_names
         table.add_row(
             operator.operator_id[:8],
             Text(visible(operator.name or operator.uid or "")),
             str(operator.parallelism),
             _number(operator.keyed_state_bytes),
             _number(operator.operator_state_bytes),
+            *([str(operator.raw_state_bytes)] if raw else []),
             _number(operator.in_flight_bytes),
-            Text(visible(", ".join(state))),
+            Text(visible(", ".join(_states(operator)))),
         )
     return Group(Text("\noperators", style="bold"), table, Text(""))
+
+
+def _states(operator: OperatorReport) -> list[str]:
+    if operator.finished:
+        return ["finished"]
+    finished = len(operator.finished_subtasks)
+    some = [f"{counted(finished, 'subtask')} finished"] if finished else []
+    return [*some, *operator.state_names]
 
 
 def _number(value: int | None) -> str:
@@ -147,34 +164,6 @@ def csv_text(columns: Iterable[str], rows: Iterable[tuple[object, ...]]) -> str:
     return text.getvalue()
 
 
-def verification_table(verification: Verification, out: TextIO) -> str:
-    """How the target started, partition by partition, and a total."""
-    console, text = console_for(out)
-    table = Table("topic", box=None)
-    for column in ("partition", "checkpoint", "started"):
-        table.add_column(column, justify="right")
-    table.add_column("outcome")
-    table.add_column("records", justify="right")
-    for one in verification.partitions:
-        expected = one.expected if isinstance(one.expected, int) else one.expected.value
-        table.add_row(
-            Text(visible(one.topic)),
-            str(one.partition),
-            str(expected),
-            _number(one.started),
-            one.outcome.value,
-            str(one.records or ""),
-        )
-    console.print(table)
-    counts = ", ".join(f"{count} {outcome.value}" for outcome, count in verification.counts.items())
-    console.print(Text(f"{visible(verification.target)}: {counts}", style="bold"), soft_wrap=True)
-    return text.getvalue()
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"
-
-
 def plan_lines(plan: Plan) -> Iterator[str]:
     """A plan in lines: a total, then each partition that does not simply go on."""
     if not plan.partitions:
@@ -184,11 +173,19 @@ def plan_lines(plan: Plan) -> Iterator[str]:
     counts = ", ".join(
         f"{verdicts[verdict]} {verdict.value}" for verdict in Verdict if verdicts[verdict]
     )
-    partitions = _counted(len(plan.partitions), "partition")
-    yield f"{partitions} of {_counted(len(topics), 'topic')}: {counts}"
+    partitions = counted(len(plan.partitions), "partition")
+    yield f"{partitions} of {counted(len(topics), 'topic')}: {counts}"
     for planned in plan.partitions:
-        if planned.verdict is not Verdict.OK and planned.next_offset is not None:
+        cost = "".join(_cost(planned))
+        if (planned.verdict is not Verdict.OK or cost) and planned.next_offset is not None:
             yield (
                 f"{planned.topic}-{planned.partition}: {planned.verdict.value}, "
-                f"from {planned.next_offset}"
+                f"from {planned.next_offset}{cost}"
             )
+
+
+def _cost(planned: PlannedPartition) -> Iterator[str]:
+    for what, records in (("loses", planned.lost), ("repeats", planned.repeated)):
+        if records != 0:
+            amount = "?" if records is None else f"up to {records}"
+            yield f", {what} {amount} records"

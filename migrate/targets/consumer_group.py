@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
+from typing import Literal
 
 from migrate import rollback_file
 from migrate.broker import ConsumerGroups, Failure
@@ -49,7 +50,7 @@ class Result(str, Enum):
     """What became of one partition's offset."""
 
     COMMITTED = "committed"  # written, and read back
-    UNCHANGED = "unchanged"  # held what was wanted before
+    UNCHANGED = "unchanged"  # held what was wanted before, and holds it now
     FAILED = "failed"  # not written: it holds what it held before
     DIFFERS = "differs"  # something else was there when it was read back
     UNKNOWN = "unknown"  # it could not be read back
@@ -152,20 +153,33 @@ def commit(
     refusals = [*not_writable(now), *changed(before, now)]
     if refusals:
         raise GroupRefused(refusals)
-    file = rollback_file.rollback_file(
-        "commit",
-        groups.cluster_id(),
-        groups.bootstrap_servers,
-        now,
-        {**now.committed, **todo},
-    )
-    rollback_file.write(file, rollback_path)
+    keep_for_rollback("commit", groups, now, {**now.committed, **todo}, rollback_path)
     written = write(groups, group, todo, now.committed)
     outcomes = [
         partition_outcome(place, committed, now.committed.get(place), written)
         for place, committed in todo.items()
     ]
     return Outcome(group, in_order([*unchanged, *outcomes]), rollback_path)
+
+
+def keep_for_rollback(
+    change: Literal["commit", "rollback"],
+    groups: ConsumerGroups,
+    now: GroupView,
+    after: Offsets,
+    path: Path,
+) -> None:
+    """Write the rollback file of a change; raises as ``commit`` does."""
+    topics = {topic for topic, _ in now.committed.keys() | after.keys()}
+    file = rollback_file.rollback_file(
+        change,
+        groups.cluster_id(),
+        groups.bootstrap_servers,
+        now,
+        after,
+        groups.topic_ids(topics),
+    )
+    rollback_file.write(file, path)
 
 
 def not_writable(group: GroupView) -> list[str]:
@@ -260,7 +274,8 @@ def partition_outcome(
         return PartitionOutcome(*place, Result.UNKNOWN, wanted, None, failure)
     now = written.held.committed.get(place)
     if now == wanted:
-        return PartitionOutcome(*place, Result.COMMITTED, wanted, now)
+        result = Result.COMMITTED if now != before else Result.UNCHANGED
+        return PartitionOutcome(*place, result, wanted, now)
     result = Result.FAILED if now == before and failure is not None else Result.DIFFERS
     return PartitionOutcome(*place, result, wanted, now, failure)
 

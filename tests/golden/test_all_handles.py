@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 
 from decoder.cursor import Cursor
-from decoder.errors import DecodeError, ErrorKind
-from decoder.metadata.layout import LAYOUTS
+from decoder.errors import DecodeError
 from decoder.metadata.parse import parse_metadata
 from decoder.metadata.properties import read_checkpoint_type
 
@@ -22,11 +21,8 @@ SYNTHETIC = Path(__file__).parent / "synthetic"
 ENTRIES: list[dict[str, Any]] = json.loads((SYNTHETIC / "manifest.json").read_text())["checkpoints"]
 PROPERTIES: list[dict[str, Any]] = json.loads((SYNTHETIC / "properties.json").read_text())
 
-READ = [entry for entry in ENTRIES if entry["metadata_version"] in LAYOUTS]
-OLDER = [entry for entry in ENTRIES if entry["metadata_version"] not in LAYOUTS]
 
-
-@pytest.mark.parametrize("entry", READ, ids=lambda entry: entry["path"].split("/")[0])
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry["path"].split("/")[0])
 def test_every_handle_is_stepped_over_to_the_last_byte(entry: dict[str, Any]) -> None:
     metadata = parse_metadata((SYNTHETIC / entry["path"]).read_bytes(), entry["path"])
     expected = entry["expected"]
@@ -52,13 +48,6 @@ def test_every_handle_is_stepped_over_to_the_last_byte(entry: dict[str, Any]) ->
         }
         for operator in metadata.operators
     ] == expected["operators"]
-
-
-@pytest.mark.parametrize("entry", OLDER, ids=lambda entry: entry["path"].split("/")[0])
-def test_a_version_that_is_not_read_is_refused_by_its_number(entry: dict[str, Any]) -> None:
-    with pytest.raises(DecodeError, match=f"version {entry['metadata_version']}") as refused:
-        parse_metadata((SYNTHETIC / entry["path"]).read_bytes(), entry["path"])
-    assert refused.value.kind is ErrorKind.UNSUPPORTED
 
 
 KINDS = [

@@ -15,14 +15,29 @@ import pytest
 
 from decoder import Checkpoint, read_checkpoint
 from decoder.kafka.enumerator import EnumeratorState
-from decoder.kafka.source import DynamicKafkaSource, KafkaSource, ReaderSplit, UnknownSource
+from decoder.kafka.legacy import LegacyConsumer
+from decoder.kafka.sink import SinkState, UnknownSink
+from decoder.kafka.source import (
+    DynamicKafkaSource,
+    HybridSource,
+    KafkaSource,
+    ReaderSplit,
+    UnknownSource,
+)
 from migrate.choose import choose_sources
 from migrate.extract import extract
 from migrate.positions import Marker, PositionState
 
 GOLDEN = Path(__file__).parent
 MANIFEST = json.loads((GOLDEN / "manifest.json").read_text())
-ENTRIES: list[dict[str, Any]] = MANIFEST["checkpoints"]
+_SYNTHETIC = json.loads((GOLDEN / "synthetic" / "manifest.json").read_text())
+ENTRIES: list[dict[str, Any]] = [
+    *MANIFEST["checkpoints"],
+    *(
+        {**entry, "path": f"synthetic/{entry['path']}"}
+        for entry in (*_SYNTHETIC["sources"], *_SYNTHETIC["unreleased"])
+    ),
+]
 
 
 def golden(name: str) -> Path:
@@ -30,8 +45,23 @@ def golden(name: str) -> Path:
     return GOLDEN / next(str(entry["path"]) for entry in ENTRIES if entry["name"] == name)
 
 
+# What the oracle tells of operators of one kind only.
+_KINDS_OWN = ("reader_splits", "enumerator", "dynamic", "hybrid", "legacy", "sink")
+
 LONG_MIN = -(1 << 63)
 _MARKERS = {-2: Marker.EARLIEST, -1: Marker.LATEST, -3: Marker.COMMITTED, LONG_MIN: None}
+
+
+# KafkaTopicPartitionStateSentinel: of earliest, latest and group offsets.
+_LEGACY_MARKERS = {
+    -915623761775: Marker.EARLIEST,
+    -915623761774: Marker.LATEST,
+    -915623761773: Marker.COMMITTED,
+}
+
+
+def _of_kind(kind: str) -> list[dict[str, Any]]:
+    return [entry for entry in ENTRIES if kind in entry]
 
 
 @pytest.fixture(params=ENTRIES, ids=lambda entry: entry["name"])
@@ -80,7 +110,7 @@ def test_the_operators_are_those_that_flink_reads(
         {
             key: sorted(value) if key == "state_names" else value
             for key, value in operator.items()
-            if key not in ("reader_splits", "enumerator", "dynamic")
+            if key not in _KINDS_OWN
         }
         for operator in sorted(expected["operators"], key=lambda o: o["operator_id"])
     ]
@@ -107,6 +137,8 @@ def test_the_kafka_sources_are_recognised_as_what_they_are_and_no_other(
 
     assert recognised(KafkaSource) == _with_state(entry)
     assert recognised(DynamicKafkaSource) == set(entry.get("dynamic_sources", ()))
+    assert recognised(HybridSource) == set(entry.get("hybrid_sources", ()))
+    assert recognised(LegacyConsumer) == set(entry.get("legacy_sources", ()))
     for source in checkpoint.sources.values():
         if isinstance(source, UnknownSource):
             assert not source.partly_kafka
@@ -126,9 +158,7 @@ def test_splits_and_enumerators_are_those_that_the_connector_deserializes(
         _check_enumerator(source.enumerator, operator["enumerator"])
 
 
-@pytest.mark.parametrize(
-    "dynamic", [e for e in ENTRIES if "dynamic_sources" in e], ids=lambda e: e["name"]
-)
+@pytest.mark.parametrize("dynamic", _of_kind("dynamic_sources"), ids=lambda e: e["name"])
 def test_a_dynamic_sources_state_is_what_the_connector_deserializes(
     dynamic: dict[str, Any],
 ) -> None:
@@ -137,13 +167,15 @@ def test_a_dynamic_sources_state_is_what_the_connector_deserializes(
     assert isinstance(source, DynamicKafkaSource)
     (expected,) = [o["dynamic"] for o in dynamic["expected"]["operators"] if "dynamic" in o]
     enumerator = expected["enumerator"]
-    assert source.clusters.keys() == enumerator["clusters"].keys()
+    retained = expected.get("retained", {})
+    assert source.retained == retained.keys()
+    enumerators = {**enumerator["clusters"], **retained}
+    assert source.clusters.keys() == enumerators.keys()
     for cluster, state in source.clusters.items():
         held = [split for split in expected["reader_splits"] if split["cluster"] == cluster]
-        assert held
         _check_readers(state.reader_splits, held)
         assert state.enumerator is not None
-        _check_enumerator(state.enumerator, enumerator["clusters"][cluster])
+        _check_enumerator(state.enumerator, enumerators[cluster])
     assert source.enumerator is not None
     assert source.enumerator.version == enumerator["serializer_version"]
     assert {
@@ -156,6 +188,85 @@ def test_a_dynamic_sources_state_is_what_the_connector_deserializes(
         }
         for stream, clusters in source.enumerator.streams.items()
     } == enumerator["streams"]
+
+
+@pytest.mark.parametrize("legacy", _of_kind("legacy_sources"), ids=lambda e: e["name"])
+def test_a_legacy_consumers_offsets_are_those_that_flinks_kryo_reads(
+    legacy: dict[str, Any],
+) -> None:
+    sources = read_checkpoint(GOLDEN / legacy["path"]).sources
+    for operator in legacy["expected"]["operators"]:
+        if operator["operator_id"] in legacy["legacy_sources"]:
+            source = sources[operator["operator_id"]]
+            assert isinstance(source, LegacyConsumer)
+            assert sorted(
+                (held.subtask, held.topic, held.partition, held.stored_offset)
+                for held in source.offsets
+            ) == sorted(
+                (held["subtask"], held["topic"], held["partition"], held["stored_offset"])
+                for held in operator["legacy"]
+            )
+
+
+@pytest.mark.parametrize("legacy", _of_kind("legacy_sources"), ids=lambda e: e["name"])
+def test_a_legacy_consumer_goes_on_after_the_offset_that_it_stored(
+    legacy: dict[str, Any],
+) -> None:
+    """It stores the last offset it has read; -1 where nothing has been read of a partition."""
+    sources = {s.operator_id: s for s in extract(read_checkpoint(GOLDEN / legacy["path"])).sources}
+    for operator in legacy["expected"]["operators"]:
+        if operator["operator_id"] in legacy["legacy_sources"]:
+            found = sources[operator["operator_id"]].positions
+            assert {(p.topic, p.partition): (p.start, p.subtask) for p in found} == {
+                (held["topic"], held["partition"]): (
+                    _LEGACY_MARKERS.get(held["stored_offset"], held["stored_offset"] + 1),
+                    held["subtask"],
+                )
+                for held in operator["legacy"]
+            }
+
+
+@pytest.mark.parametrize("hybrid", _of_kind("hybrid_sources"), ids=lambda e: e["name"])
+def test_inside_a_hybrid_source_is_what_the_inner_sources_serializers_read(
+    hybrid: dict[str, Any],
+) -> None:
+    (operator_id,) = hybrid["hybrid_sources"]
+    source = read_checkpoint(GOLDEN / hybrid["path"]).sources[operator_id]
+    assert isinstance(source, HybridSource)
+    (expected,) = [o["hybrid"] for o in hybrid["expected"]["operators"] if "hybrid" in o]
+    enumerator = expected["enumerator"]
+    assert source.source_index == enumerator["current_source_index"]
+    if enumerator["kafka"] is None:
+        assert isinstance(source.current, UnknownSource)
+        assert not source.current.partly_kafka
+        return
+    assert isinstance(source.current, KafkaSource)
+    _check_readers(
+        source.current.reader_splits,
+        [split["kafka"] for split in expected["reader_splits"] if split["kafka"]],
+    )
+    assert source.current.enumerator is not None
+    assert source.current.enumerator.version == enumerator["wrapped_version"]
+    _check_enumerator(source.current.enumerator, enumerator["kafka"])
+
+
+def test_transactions_are_those_that_the_sinks_serializers_read(
+    entry: dict[str, Any], checkpoint: Checkpoint
+) -> None:
+    expected = {o["operator_id"]: o["sink"] for o in entry["expected"]["operators"] if "sink" in o}
+    for operator_id, sink in checkpoint.sinks.items():
+        if operator_id not in expected:  # a FileSink
+            assert isinstance(sink, UnknownSink)
+            continue
+        told = expected.pop(operator_id)
+        assert isinstance(sink, SinkState)
+        assert [(writer.prefix, list(writer.under_way)) for writer in sink.writers] == [
+            (writer["prefix"], writer["precommitted"]) for writer in told["writers"]
+        ]
+        assert [(t.transactional_id, t.producer_id, t.epoch) for t in sink.pending] == [
+            (t["transactional_id"], t["producer_id"], t["epoch"]) for t in told["transactions"]
+        ]
+    assert not any(told["writers"] or told["transactions"] for told in expected.values())
 
 
 def _check_readers(held: Sequence[ReaderSplit], expected: list[dict[str, Any]]) -> None:
@@ -183,7 +294,7 @@ def _check_readers(held: Sequence[ReaderSplit], expected: list[dict[str, Any]]) 
 def _check_enumerator(enumerator: EnumeratorState, expected: dict[str, Any]) -> None:
     told = enumerator.initial_discovery_finished
     assert told == (expected["initial_discovery_finished"] if told is not None else None)
-    assert (told is None) == (enumerator.version == 1)
+    assert (told is None) == (enumerator.version <= 1)
     assert sorted(
         (
             known.topic,
@@ -217,8 +328,14 @@ def test_positions_are_what_the_readers_hold(entry: dict[str, Any], checkpoint: 
             listed = {None: operator["enumerator"]}
             held = operator["reader_splits"]
         elif "dynamic" in operator:
-            listed = operator["dynamic"]["enumerator"]["clusters"]
+            listed = {
+                **operator["dynamic"]["enumerator"]["clusters"],
+                **operator["dynamic"].get("retained", {}),
+            }
             held = operator["dynamic"]["reader_splits"]
+        elif "hybrid" in operator and operator["hybrid"]["enumerator"]["kafka"]:
+            listed = {None: operator["hybrid"]["enumerator"]["kafka"]}
+            held = [split["kafka"] for split in operator["hybrid"]["reader_splits"]]
         else:
             continue
         found = sources[operator["operator_id"]].positions

@@ -11,8 +11,10 @@ from typing import Any
 
 import pytest
 
-from tests.golden.generate import CHECKPOINTS, GOLDEN, MANIFEST, SCENARIOS
-from tests.support.flink import RELEASES, dump_states
+from tests.golden.generate import CHECKPOINTS, GOLDEN, MANIFEST
+from tests.golden.scenarios import SCENARIOS
+from tests.golden.support_matrix import MATRIX, support_matrix
+from tests.support.flink import KINDS, RELEASES, RUN_BY_TESTS, dump_states
 
 ENTRIES: list[dict[str, Any]] = json.loads(MANIFEST.read_text())["checkpoints"]
 
@@ -36,15 +38,33 @@ def test_files_are_those_of_the_manifest() -> None:
 
 
 @pytest.mark.parametrize(
-    ("version", "metadata", "enumerator"), [("1.15", 3, 1), ("1.20", 4, 2), ("2.2", 6, 3)]
+    ("version", "metadata", "enumerators"),
+    [
+        ("1.10", 2, set()),
+        ("1.12", 3, {0}),
+        ("1.15", 3, {1}),
+        ("1.16", 4, {1}),
+        ("1.17", 4, {1}),
+        ("1.18", 4, {2}),
+        ("1.19", 4, {2}),
+        ("1.20", 4, {2}),
+        ("2.0", 5, {2}),
+        ("2.1", 6, {3}),
+        ("2.2", 6, {3}),
+        ("2.3", 6, {3}),
+    ],
 )
 def test_each_flink_version_writes_its_own_layouts(
-    version: str, metadata: int, enumerator: int
+    version: str, metadata: int, enumerators: set[int]
 ) -> None:
     dumps = [entry["expected"] for entry in ENTRIES if entry["flink"] == RELEASES[version][0]]
-    enumerators = [op["enumerator"] for dump in dumps for op in dump["operators"]]
+    told = [op["enumerator"] for dump in dumps for op in dump["operators"]]
     assert {dump["metadata_version"] for dump in dumps} == {metadata}
-    assert {e["serializer_version"] for e in enumerators if e} == {enumerator}
+    assert {enumerator["serializer_version"] for enumerator in told if enumerator} == enumerators
+
+
+def test_the_page_of_what_is_supported_says_what_the_manifest_does() -> None:
+    assert MATRIX.read_text(encoding="utf-8") == support_matrix()
 
 
 @pytest.fixture
@@ -70,18 +90,20 @@ def needs_its_place(entry: dict[str, Any]) -> bool:
     return any("/taskowned/" in name for name in entry["files"])
 
 
+def operators_by_kind(entry: dict[str, Any]) -> dict[str, list[str]]:
+    return {kind: ids for kind, ids in entry.items() if kind in KINDS}
+
+
 @pytest.mark.integration
-@pytest.mark.parametrize("version", RELEASES)
+@pytest.mark.parametrize("version", RUN_BY_TESTS)
 def test_flink_reads_in_them_what_the_manifest_says(version: str) -> None:
     entries = [
         entry
         for entry in ENTRIES
         if entry["flink"] == RELEASES[version][0] and not needs_its_place(entry)
     ]
-    checkpoints = {GOLDEN / entry["path"]: entry["kafka_sources"] for entry in entries}
-    dynamic = {GOLDEN / entry["path"]: entry.get("dynamic_sources", ()) for entry in entries}
-    dumps = dump_states(version, checkpoints, dynamic)
-    assert dumps == [entry["expected"] for entry in entries]
+    checkpoints = {GOLDEN / entry["path"]: operators_by_kind(entry) for entry in entries}
+    assert dump_states(version, checkpoints) == [entry["expected"] for entry in entries]
 
 
 @pytest.mark.integration
@@ -93,6 +115,6 @@ def test_flink_reads_merged_files_in_their_place(version: str) -> None:
         for entry in ENTRIES
         if entry["flink"] == RELEASES[version][0] and needs_its_place(entry)
     ]
-    checkpoints = {Path(entry["written_at"]): entry["kafka_sources"] for entry in entries}
+    checkpoints = {Path(entry["written_at"]): operators_by_kind(entry) for entry in entries}
     assert checkpoints
     assert dump_states(version, checkpoints) == [entry["expected"] for entry in entries]

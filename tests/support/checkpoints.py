@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.support.encoder import (
+    LEGACY_STATE,
     READER_STATE,
     ByteStreamHandle,
     ChannelHandle,
@@ -32,6 +33,7 @@ from tests.support.encoder import (
 )
 
 OPERATOR_ID = bytes(range(16))
+RETAINED = "checkpoint RETAIN_ON_CANCELLATION"
 
 _PROPERTIES = json.loads(
     (Path(__file__).parents[1] / "golden/synthetic/properties.json").read_text()
@@ -117,6 +119,28 @@ def _subtask(index: int, states: Mapping[str, Sequence[bytes]], mode: Distributi
     return Subtask(index, managed_operator=handle)
 
 
+def legacy_operator(
+    readers: Mapping[int, Sequence[bytes]],
+    operator_id: bytes = OPERATOR_ID,
+    mode: DistributionMode = DistributionMode.UNION,
+    compressed: bool = False,
+) -> Operator:
+    """A FlinkKafkaConsumer whose subtasks list these elements, among other states."""
+    others = (
+        ListState("_default_", DistributionMode.SPLIT_DISTRIBUTE, (b"x",)),
+        ListState("zebra", DistributionMode.UNION, (b"after",)),
+    )
+    subtasks = []
+    for index, elements in readers.items():
+        legacy = ListState(LEGACY_STATE, mode, tuple(elements), sized=False)
+        stream, offsets = encode_operator_state_stream(
+            6, compressed, (others[0], legacy, others[1])
+        )
+        handle = PartitionableHandle(offsets, ByteStreamHandle("state", stream))
+        subtasks.append(Subtask(index, managed_operator=handle))
+    return Operator(operator_id, max(len(subtasks), 1), 128, subtasks=tuple(subtasks))
+
+
 def in_flight_operator(size: int) -> Operator:
     """An operator with ``size`` bytes of records in its input channel."""
     channel = ChannelHandle(0, (0, 0), (0,), size, ByteStreamHandle("channel", bytes(size)))
@@ -126,22 +150,26 @@ def in_flight_operator(size: int) -> Operator:
 
 
 def write_checkpoint(
-    directory: Path, *operators: Operator, checkpoint_id: int = 7, version: int = 3
+    directory: Path,
+    *operators: Operator,
+    checkpoint_id: int = 7,
+    version: int = 3,
+    kind: str = RETAINED,
 ) -> Path:
-    """A checkpoint directory with these operators."""
+    """A checkpoint directory with these operators; `kind` as properties.json names it."""
     directory.mkdir(parents=True)
     model = Metadata(checkpoint_id, tuple(operators))
-    metadata = encode_metadata(model, version, trailing_properties(version))
+    metadata = encode_metadata(model, version, trailing_properties(version, kind))
     (directory / "_metadata").write_bytes(metadata)
     return directory
 
 
-def trailing_properties(version: int) -> bytes:
-    """What Flink wrote after metadata of this version, of a retained checkpoint."""
-    if version == 3:
+def trailing_properties(version: int, kind: str = RETAINED) -> bytes:
+    """What Flink wrote after metadata of this version, of a snapshot of this kind."""
+    if version <= 3:
         return b""
     written = next(entry for entry in _PROPERTIES if version in entry["metadata_versions"])
-    return bytes.fromhex(written["kinds"]["checkpoint RETAIN_ON_CANCELLATION"]["hex"])
+    return bytes.fromhex(written["kinds"][kind]["hex"])
 
 
 def write_source(directory: Path, readers: Mapping[int, Sequence[KafkaSplit]]) -> Path:

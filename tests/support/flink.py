@@ -1,8 +1,7 @@
 """Runs our small Flink jobs on a real local mini-cluster, and asks Flink what a checkpoint holds.
 
-The jobs are in `java/flink`; the same sources compile against every Flink version, but for one
-class per version that hides what their classes name differently, and for what needs a connector
-that has DynamicKafkaSource.
+The jobs are in `java/flink`; the same sources compile against every Flink version. What some lack,
+or name differently, is in folders of its own: each version has those that fit it.
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from tests.support.jars import classpath
@@ -23,15 +21,96 @@ from tests.support.kafka import Record
 _JAVA = Path(__file__).parent / "java" / "flink"
 _HEAP = "1g"
 
-# Flink version -> (Flink release, connector release), as jars.toml pins them.
+# Flink version -> (Flink release, connector release), as jars.toml pins them. No connector is made
+# for 2.3 yet: 2.2's is the nearest.
 RELEASES = {
+    "1.10": ("1.10.3", "1.10.3"),
+    "1.12": ("1.12.0", "1.12.0"),
     "1.15": ("1.15.4", "1.15.4"),
+    "1.16": ("1.16.3", "1.16.3"),
+    "1.17": ("1.17.2", "3.0.2-1.17"),
+    "1.18": ("1.18.1", "3.2.0-1.18"),
+    "1.19": ("1.19.3", "3.3.0-1.19"),
     "1.20": ("1.20.3", "3.4.0-1.20"),
+    "2.0": ("2.0.0", "4.0.1-2.0"),
+    "2.1": ("2.1.3", "5.0.0-2.1"),
     "2.2": ("2.2.0", "5.0.0-2.2"),
+    "2.3": ("2.3.0", "5.0.0-2.2"),
+    "beam": ("1.19.0", "Beam 2.62.0"),
 }
 
-# The connector of 1.15 has no DynamicKafkaSource.
-DYNAMIC_VERSIONS = ("1.20", "2.2")
+# Those that `make test` runs: the oldest and the newest, and the last before 2.0. Of the others it
+# reads what they once wrote.
+RUN_BY_TESTS = ("1.15", "1.20", "2.2")
+
+
+@dataclass(frozen=True, slots=True)
+class LoneJob:
+    """A program with one job of its own.
+
+    Attributes:
+        jars: its set of jars.
+        kind: what its source is, as in `KINDS`; None where it is none of Flink's of Kafka.
+        reader: the version whose classes read what it leaves.
+        main: its main class, of `sources`.
+    """
+
+    jars: str
+    kind: str | None
+    reader: str
+    main: str
+    sources: tuple[str, ...]
+
+
+# By the name that stands for a version in RELEASES: those whose layouts are read and no more
+# written, which only 1.15 can still read, and Beam's.
+LONE_JOBS = {
+    "1.10": LoneJob(
+        "flink-1.10",
+        "legacy_sources",
+        "1.15",
+        "OldJob",
+        ("flink_old/OldJob.java", "flink_old/v1_10/OldSource.java"),
+    ),
+    "1.12": LoneJob(
+        "flink-1.12",
+        "kafka_sources",
+        "1.15",
+        "OldJob",
+        ("flink_old/OldJob.java", "flink_old/v1_12/OldSource.java"),
+    ),
+    "beam": LoneJob("beam-flink-1.19", None, "1.19", "BeamJob", ("beam/BeamJob.java",)),
+}
+
+# Flink version -> the folders of java/flink that fit it: by the metadata and the enumerator state
+# it writes, and by what it and its connector have.
+_PARTS = {
+    "1.15": ("metadata_3", "sink_1", "enumerator_1", "legacy"),
+    "1.16": ("metadata_4", "sink_2", "enumerator_1", "legacy"),
+    "1.17": ("metadata_4", "sink_2", "enumerator_1", "legacy", "datagen"),
+    "1.18": ("metadata_4", "sink_2", "enumerator_2", "legacy", "datagen", "dynamic", "dynamic_1"),
+    "1.19": ("metadata_4", "sink_2", "enumerator_2", "legacy", "datagen", "dynamic", "dynamic_1"),
+    "1.20": (
+        "metadata_4",
+        "sink_2",
+        "enumerator_2",
+        "legacy",
+        "datagen",
+        "dynamic",
+        "dynamic_1",
+        "encoded",
+    ),
+    "2.0": ("metadata_5", "sink_2", "enumerator_2", "datagen", "dynamic", "dynamic_1"),
+    "2.1": ("metadata_5", "sink_2", "enumerator_3", "datagen", "dynamic", "dynamic_2"),
+    "2.2": ("metadata_5", "sink_2", "enumerator_3", "datagen", "dynamic", "dynamic_2", "encoded"),
+    "2.3": ("metadata_5", "sink_2", "enumerator_3", "datagen", "dynamic", "dynamic_2"),
+}
+
+# What StateDump tells apart, and is told: a checkpoint itself does not say.
+KINDS = ("kafka_sources", "dynamic_sources", "hybrid_sources", "legacy_sources", "sink_operators")
+
+# What more fits a set of jars beside the usual one.
+_PARTS_OF_EXTRA: Mapping[str | None, tuple[str, ...]] = {"table": ("table",)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +121,11 @@ class MissionRun:
     committed: list[Record]
 
 
-def java_classpath(version: str, jar_set: str | None = None) -> list[Path]:
-    """The compiled jobs and the jars of a Flink version; `jar_set` where it is not the usual."""
-    jars = classpath(jar_set or f"flink-{version}")
-    shim = _JAVA / f"v{version.replace('.', '_')}"
-    folders = [_JAVA, shim]
-    if version in DYNAMIC_VERSIONS:
-        folders.append(_JAVA / "dynamic")
+def java_classpath(version: str, extra: str | None = None) -> list[Path]:
+    """The compiled jobs and the jars of a Flink version; `extra` names a set that has some more."""
+    jars = classpath(f"flink-{version}-{extra}" if extra else f"flink-{version}")
+    parts = (*_PARTS[version], *_PARTS_OF_EXTRA.get(extra, ()))
+    folders = [_JAVA, *(_JAVA / part for part in parts)]
     sources = [file for folder in folders for file in folder.glob("*.java")]
     return [compile_java(sources, jars), *jars]
 
@@ -108,13 +185,13 @@ def golden_jobs(
     checkpoint_root: Path,
     input_dir: Path,
     scenarios: Iterable[str],
-    jar_set: str | None = None,
+    extra: str | None = None,
 ) -> Iterator[dict[str, Any]]:
     """Run scenarios of GoldenJobs in one JVM; what it told of each, as soon as it is done.
 
     `second_servers` are those of another cluster, or empty where no scenario reads two. Keys:
-    `scenario`, `checkpoint` (its directory), `kafka_sources` and `dynamic_sources` (operator ids),
-    `dump` (see `dump_states`).
+    `scenario`, `checkpoint` (its directory), `operators` (kind -> operator ids), `dump` (see
+    `dump_states`).
     """
     arguments = [
         bootstrap_servers,
@@ -123,9 +200,7 @@ def golden_jobs(
         str(input_dir),
         *scenarios,
     ]
-    command = java_command(
-        "testjobs.GoldenJobs", java_classpath(version, jar_set), arguments, _HEAP
-    )
+    command = java_command("testjobs.GoldenJobs", java_classpath(version, extra), arguments, _HEAP)
     with tempfile.TemporaryFile("w+") as log:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
         assert process.stdout is not None
@@ -140,20 +215,48 @@ def golden_jobs(
             process.wait()
 
 
-def dump_states(
-    version: str,
-    checkpoints: Mapping[Path, Sequence[str]],
-    dynamic_sources: Mapping[Path, Sequence[str]] = MappingProxyType({}),
-) -> list[dict[str, Any]]:
-    """What Flink itself reads in checkpoints: checkpoint directory -> ids of its KafkaSources, and
-    the same of the DynamicKafkaSources of those that have some.
+def lone_job(
+    version: str, bootstrap_servers: str, checkpoint_root: Path, records: int, topics: Iterable[str]
+) -> dict[str, Any]:
+    """Run one of LONE_JOBS until it has processed that many records, then cancel it, keeping its
+    last checkpoint; the keys are those of `golden_jobs`, but for `scenario`.
+    """
+    job = LONE_JOBS[version]
+    jars = classpath(job.jars)
+    compiled = compile_java([_JAVA.parent / source for source in job.sources], jars)
+    arguments = [bootstrap_servers, str(checkpoint_root), str(records), *topics]
+    printed = run_java(f"testjobs.{job.main}", [compiled, *jars], arguments, _HEAP)
+    operator_id, checkpoint = printed.split()
+    operators = {job.kind: [operator_id]} if job.kind else {}
+    (dump,) = dump_states(job.reader, {Path(checkpoint): operators})
+    return {"checkpoint": checkpoint, "operators": operators, "dump": dump}
 
-    One JSON object per checkpoint, as StateDump writes it: ids, sizes, state names, and of each
-    Kafka source its reader splits and its enumerator, with the numbers as they are stored.
+
+def encode_sources(version: str, name: str, directory: Path) -> dict[str, Any]:
+    """Have the connector's and Flink's serializers write a state that no run can be made to leave.
+
+    `name` is one that EncodedSources knows; the keys are those of `golden_jobs`, but for `scenario`
+    and `checkpoint`.
+    """
+    arguments = [str(directory), name]
+    printed = run_java("testjobs.EncodedSources", java_classpath(version), arguments, _HEAP)
+    told: dict[str, Any] = json.loads(printed)
+    return told
+
+
+def dump_states(
+    version: str, checkpoints: Mapping[Path, Mapping[str, Sequence[str]]]
+) -> list[dict[str, Any]]:
+    """What Flink itself reads in checkpoints: checkpoint directory -> kind -> operator ids.
+
+    The kinds are those of `KINDS`; `sink_operators` are a KafkaSink's. One JSON object per
+    checkpoint, as StateDump writes it: ids, sizes, state names, and of each operator of such a kind
+    what it holds, as it is stored.
     """
     arguments = [
-        f"{path.absolute()}={','.join(ids)}/{','.join(dynamic_sources.get(path, ()))}"
-        for path, ids in checkpoints.items()
+        f"{path.absolute()}="
+        + ",".join(f"{kind}:{name}" for kind, names in kinds.items() for name in names)
+        for path, kinds in checkpoints.items()
     ]
     printed = run_java("testjobs.StateDump", java_classpath(version), arguments, _HEAP)
     dumps: list[dict[str, Any]] = json.loads(printed)

@@ -25,8 +25,10 @@ _OPENS = tuple(
     for package in ("util", "lang", "time")
     for argument in ("--add-opens", f"java.base/java.{package}=ALL-UNNAMED")
 )
+# Flink 1.10 calls into this one, which later JDKs keep to themselves.
+_EXPORTS = ("--add-exports", "java.base/sun.net.util=ALL-UNNAMED")
 # The programs live for seconds: a quick start matters more than peak speed.
-_QUICK_START = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+QUICK_START = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 # slf4j-simple, which every set with Flink or Kafka has: warnings and worse, to stderr.
 _QUIET = ("-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",)
 
@@ -59,9 +61,10 @@ def java_command(
     return [
         str(find_jdk() / "bin" / "java"),
         f"-Xmx{heap}",
-        *_QUICK_START,
+        *QUICK_START,
         *_QUIET,
         *_OPENS,
+        *_EXPORTS,
         "-cp",
         os.pathsep.join(map(str, classpath)),
         main,

@@ -39,6 +39,11 @@ _JARS = "kafka-4.1.1"
 _IMAGE = "confluentinc/cp-kafka:7.9.0"
 _START_SECONDS = 90
 _ANSWER_SECONDS = 30
+_COORDINATOR_AWAY = (
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.NOT_COORDINATOR,
+)
 
 # One node, and nothing that waits: no rebalance delay, few internal partitions.
 _SETTINGS = {
@@ -378,9 +383,9 @@ class Broker:
             errors = [tp.error for tp in answer.topic_partitions if tp.error is not None]
             if not errors:
                 return
-            # A broker's first commit finds the coordinator still loading.
+            # A broker's first commit finds no coordinator yet, or one that is still loading.
             if (
-                any(error.code() != KafkaError.COORDINATOR_LOAD_IN_PROGRESS for error in errors)
+                any(error.code() not in _COORDINATOR_AWAY for error in errors)
                 or time.monotonic() > deadline
             ):
                 raise KafkaException(errors[0])
@@ -389,8 +394,17 @@ class Broker:
     def committed(self, group: str) -> dict[tuple[str, int], int]:
         """(topic, partition) -> committed offset of a consumer group."""
         request = [ConsumerGroupTopicPartitions(group)]
-        answer = self._admin.list_consumer_group_offsets(request)[group].result(_ANSWER_SECONDS)
-        return {(tp.topic, tp.partition): tp.offset for tp in answer.topic_partitions}
+        deadline = time.monotonic() + _ANSWER_SECONDS
+        while True:
+            asked = self._admin.list_consumer_group_offsets(request)[group]
+            try:
+                answer = asked.result(_ANSWER_SECONDS)
+            except KafkaException as error:
+                if error.args[0].code() not in _COORDINATOR_AWAY or time.monotonic() > deadline:
+                    raise
+                time.sleep(0.05)
+            else:
+                return {(tp.topic, tp.partition): tp.offset for tp in answer.topic_partitions}
 
     @property
     def _admin(self) -> AdminClient:

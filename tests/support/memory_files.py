@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -20,10 +21,12 @@ class MemoryFiles:
         return cls({str(path): path.read_bytes() for path in paths})
 
     def read(self, path: str) -> bytes:
+        if path not in self.files:
+            raise FileNotFoundError(path)
         return self.files[path]
 
     def read_range(self, path: str, start: int, size: int) -> bytes:
-        return self.files[path][start : start + size]
+        return self.read(path)[start : start + size]
 
     def is_file(self, path: str) -> bool:
         return path in self.files
@@ -37,7 +40,7 @@ class MemoryFiles:
         return None
 
     def absolute(self, path: str) -> str:
-        return path
+        return posixpath.normpath(path)
 
     def from_uri(self, uri: str) -> str | None:
         return uri if uri.startswith("/") else urlsplit(uri).path or None

@@ -48,6 +48,17 @@ def restore_sources(flink: str, checkpoints: Iterable[tuple[Path, Sequence[bytes
         return _run(flink, "RoundTripSources", requests.name)
 
 
+def read_sink_states(flink: str, elements: Iterable[tuple[str, bytes]]) -> list[Any]:
+    """What Flink finds in elements of a KafkaSink's list states, each of a "writer" or "committer".
+
+    Of a writer: its prefix and the transactions under way; of a committer: its requests.
+    """
+    with tempfile.NamedTemporaryFile("w", encoding="ascii") as requests:
+        requests.writelines(f"{kind} {element.hex()}\n" for kind, element in elements)
+        requests.flush()
+        return _run(flink, "org.apache.flink.connector.kafka.sink.RoundTripSinks", requests.name)
+
+
 def write_all_handles(flink: str, metadata_version: int, directory: Path) -> Told:
     """Flink writes a `_metadata` file with every kind of handle; what it finds on loading it."""
     (told,) = _run(flink, "AllHandles", "metadata", str(metadata_version), str(directory))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,14 +17,19 @@ from types import TracebackType
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import StreamingQueryException
 from pyspark.java_gateway import launch_gateway
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.version import __version__ as pyspark_version
 
-from tests.support.jars import classpath
-from tests.support.jdk import find_jdk
+from tests.support.jars import classpath, read_lock
+from tests.support.jdk import QUICK_START, find_jdk
 from tests.support.kafka import Record
 
-_JARS = "spark-4.0.0"
+# Whichever PySpark runs here: .venv's, or one of spark_versions.
+CONNECTOR = f"spark-{pyspark_version}"
+# There is none for each of them.
+_DELTA = f"delta-{pyspark_version}"
+_DELTA_CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
 _QUERY_SECONDS = 180
 _RECORD = "topic STRING, partition INT, offset LONG, value STRING"
 # Small, so that a query takes several micro-batches: a start that were right in batch 0 alone, or
@@ -45,18 +51,30 @@ class Spark:
         self._home = Path(tempfile.mkdtemp(prefix="spark-"))
         # Spark's launcher takes these from the environment alone; and another Spark that happens
         # to be installed must not be run in place of the locked one.
-        os.environ.update(JAVA_HOME=str(find_jdk()), SPARK_LOCAL_IP="127.0.0.1")
+        os.environ.update(
+            JAVA_HOME=str(find_jdk()),
+            SPARK_LOCAL_IP="127.0.0.1",
+            PYSPARK_PYTHON=sys.executable,  # functions of ours run in this environment
+        )
         os.environ.pop("SPARK_HOME", None)
         settings = {
             "spark.master": "local[2]",
             "spark.app.name": "tests",
-            "spark.jars": ",".join(map(str, classpath(_JARS))),
+            "spark.jars": ",".join(map(str, classpath(CONNECTOR))),
             "spark.driver.memory": "1g",
+            "spark.driver.extraJavaOptions": " ".join(QUICK_START),
             "spark.local.dir": str(self._home / "local"),
             "spark.sql.warehouse.dir": str(self._home / "warehouse"),
-            "spark.sql.shuffle.partitions": "2",
+            "spark.sql.shuffle.partitions": "1",
             "spark.ui.enabled": "false",
         }
+        if _DELTA in read_lock():
+            settings |= {
+                "spark.jars": ",".join(map(str, classpath(CONNECTOR) + classpath(_DELTA))),
+                "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+                "spark.sql.catalog.spark_catalog": _DELTA_CATALOG,
+                "spark.databricks.delta.snapshotPartitions": "1",  # 50 by default
+            }
         conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
         # Spark warns at length (what a failed query has to say comes as an exception), and leaves
         # an `artifacts` directory where it is started.
@@ -79,6 +97,15 @@ class Spark:
         """Stop the session and remove its files."""
         self._session.stop()
         shutil.rmtree(self._home, ignore_errors=True)
+
+    @property
+    def session(self) -> SparkSession:
+        return self._session
+
+    def stream(self, bootstrap_servers: str, **options: str) -> DataFrame:
+        """A stream from Kafka; where no seed is heeded it starts at the log end."""
+        source = self._session.readStream.format("kafka")
+        return source.option("kafka.bootstrap.servers", bootstrap_servers).options(**options).load()
 
     def read_all(
         self,
@@ -120,7 +147,7 @@ class Spark:
             .trigger(availableNow=True)
             .start()
         )
-        read = _run(query)
+        read = run_to_end(query)
         written = self._written(sink)
         # Without this a stateful query would hide a record that it read twice.
         if len(written) - before != read:
@@ -137,7 +164,7 @@ class Spark:
         return sorted((row.topic, row.partition, row.offset, row.value) for row in rows)
 
 
-def _run(query: StreamingQuery) -> int:
+def run_to_end(query: StreamingQuery) -> int:
     """Wait for the end of a query; how many records it read from its source."""
     try:
         if not query.awaitTermination(_QUERY_SECONDS):

@@ -26,7 +26,6 @@ from migrate.position_set import (
 from migrate.report.diff import diff_csv, diff_json, diff_table, json_schema
 from migrate.sides import BadSide, load_sides, parse_side
 from migrate.snapshot import ClusterSnapshot, Committed, GroupView, LogRange
-from migrate.spark_progress import committed_positions, starting_positions
 from migrate.verify import Outcome, verify_group, verify_query
 from tests.golden.test_decoding import golden
 from tests.support.checkpoints import (
@@ -39,6 +38,7 @@ from tests.support.checkpoints import (
 )
 from tests.support.command import migrate
 from tests.support.encoder import COMMITTED, EARLIEST, LATEST
+from tests.support.spark_files import batch, spark_directory
 
 SCHEMA = Path(__file__).parents[2] / "docs/schemas/diff.schema.json"
 
@@ -185,11 +185,11 @@ def test_the_table_names_states_and_what_they_amount_to() -> None:
 
 
 def test_thousands_of_partitions_are_told_by_topic() -> None:
-    many = diff(side(dict.fromkeys(range(3000), 5)), side(dict.fromkeys(range(3000), 6)), {})
+    many = diff(side(dict.fromkeys(range(1500), 5)), side(dict.fromkeys(range(1500), 6)), {})
     folded = diff_table(many, io.StringIO())
     assert len(folded.splitlines()) < 10
-    assert folded.count("3000") >= 3  # partitions, ahead, offsets ahead
-    assert len(diff_table(many, io.StringIO(), every_partition=True).splitlines()) > 3000
+    assert folded.count("1500") >= 3  # partitions, ahead, offsets ahead
+    assert len(diff_table(many, io.StringIO(), every_partition=True).splitlines()) > 1500
 
 
 @pytest.mark.parametrize("partitions", [1, 3000], ids=["by partition", "by topic"])
@@ -323,113 +323,6 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
         read_starting_offsets("json:x", tmp_path / "nothing")
 
 
-# -- Spark's checkpoint location -----------------------------------------------------------------
-
-METADATA = '{"batchWatermarkMs":0,"batchTimestampMs":1,"conf":{}}'
-
-
-def spark_directory(path: Path, files: Mapping[str, str]) -> Path:
-    for name, content in files.items():
-        file = path / name
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(content, newline="")
-    return path
-
-
-def batch(*lines: str, version: str = "v1") -> str:
-    return "\n".join([version, METADATA, *lines])
-
-
-SEED = '\0v1\n{"t":{"0":3}}'
-
-
-def test_a_query_goes_on_after_its_newest_committed_batch(tmp_path: Path) -> None:
-    directory = spark_directory(
-        tmp_path,
-        {
-            "sources/0/0": SEED,
-            "offsets/9": batch('{"t":{"0":90}}'),
-            "offsets/10": batch('{"t":{"0":100}}'),
-            "offsets/11": batch('{"t":{"0":110}}'),  # not committed: it will be run again
-            "commits/9": "v1\n{}",
-            "commits/10": "v1\n{}",
-            "commits/.12.crc": "",
-            "commits/.12.tmp": "",
-            "offsets/.10.crc": "anything",
-        },
-    )
-    found = committed_positions("spark:x", directory)
-    assert (found.starts, found.note) == ({("t", 0): 100}, "after batch 10")
-    assert starting_positions("spark:x", directory).starts == {("t", 0): 3}
-
-
-def test_a_query_without_a_committed_batch_goes_on_from_its_seed(tmp_path: Path) -> None:
-    files = {"sources/0/0": SEED, "offsets/0": batch('{"t":{"0":90}}')}
-    directory = spark_directory(tmp_path, files)
-    (directory / "commits").mkdir()
-    assert committed_positions("spark:x", directory).starts == {("t", 0): 3}
-
-
-def test_several_sources_are_one_side(tmp_path: Path) -> None:
-    directory = spark_directory(
-        tmp_path,
-        {
-            "sources/0/0": SEED,
-            "sources/1/0": 'v1\n{"path":"a file source\'s"}',
-            "sources/2/0": '\0v1\n{"u":{"1":4}}',
-            "sources/10/0": '\0v1\n{"t":{"0":3},"v":{"0":1}}',
-            "offsets/0": batch('{"t":{"0":90}}', '{"logOffset":3}', "-", "17", '{"u":{"1":8}}'),
-            "commits/0": "v1\n{}",
-        },
-    )
-    assert starting_positions("spark:x", directory).starts == {
-        ("t", 0): 3,
-        ("u", 1): 4,
-        ("v", 0): 1,
-    }
-    assert committed_positions("spark:x", directory).starts == {("t", 0): 90, ("u", 1): 8}
-
-
-def test_sources_of_a_query_that_disagree_are_not_one_side(tmp_path: Path) -> None:
-    lines = batch('{"t":{"0":90}}', '{"t":{"0":91}}')
-    directory = spark_directory(tmp_path, {"offsets/0": lines, "commits/0": "v1\n{}"})
-    with pytest.raises(AmbiguousPositions, match="90 and 91"):
-        committed_positions("spark:x", directory)
-
-
-@pytest.mark.parametrize(
-    ("files", "says"),
-    [
-        ({}, "no committed batch and no seed"),
-        ({"sources/0/0": "v1\n{}"}, "no committed batch and no seed"),
-        ({"commits/3": "v1\n{}"}, "offsets/3: No such file"),
-        ({"commits/0": "", "offsets/0": batch('{"t":{"0":1}}', version="v2")}, "version 'v2'"),
-        ({"commits/0": "", "offsets/0": ""}, "version ''"),
-        ({"commits/0": "", "offsets/0": "v1"}, "cut short"),
-        ({"commits/0": "", "offsets/0": batch('{"t":{"0":1')}, "not JSON"),
-        ({"commits/0": "", "offsets/0": batch('{"t":{"0":-1}}')}, "-1 is not an offset"),
-        ({"commits/0": "", "offsets/0": batch('{"logOffset":3}')}, "no Kafka source"),
-        ({"sources/0/0": '\0v2\n{"t":{"0":3}}'}, "version 'v2'"),
-        ({"sources/0/0": '\0{"t":{"0":3}}'}, "version"),
-        ({"sources/0/0": "\0v1\n"}, "not JSON"),
-        ({"sources/0/0": '\0v1\n{"t":{"0":-2}}'}, "-2 is not an offset"),
-    ],
-)
-def test_a_damaged_or_unknown_directory_is_refused(
-    tmp_path: Path, files: Mapping[str, str], says: str
-) -> None:
-    with pytest.raises(UnreadableInput, match=says):
-        committed_positions("spark:x", spark_directory(tmp_path, files))
-
-
-def test_without_a_seed_where_it_started_cannot_be_told(tmp_path: Path) -> None:
-    files = {"commits/0": "", "offsets/0": batch('{"t":{"0":1}}')}
-    with pytest.raises(UnreadableInput, match="cannot be told"):
-        starting_positions("spark:x", spark_directory(tmp_path, files))
-    with pytest.raises(UnreadableInput, match="no such directory"):
-        committed_positions("spark:x", tmp_path / "nothing")
-
-
 # -- sides ---------------------------------------------------------------------------------------
 
 
@@ -543,7 +436,7 @@ def test_nothing_moved_is_nothing_verified() -> None:
 OURS = "flink-offset-migrate"
 
 
-def group(committed: Mapping[int, tuple[int, str]]) -> GroupView:
+def group(committed: Mapping[int, tuple[int, str] | tuple[int, str, int | None]]) -> GroupView:
     return GroupView(
         "g",
         True,
@@ -566,7 +459,7 @@ def test_a_group_that_moved_on_is_told_from_one_set_too_far() -> None:
     )
     assert [(p.outcome, p.records) for p in checked.partitions] == [
         (Outcome.OK, 0),
-        (Outcome.MOVED_ON, 0),
+        (Outcome.MOVED_ON, 4),
         (Outcome.LOST, 4),
         (Outcome.REPEATED, 4),
         (Outcome.REPEATED, 4),
@@ -582,16 +475,35 @@ def test_a_group_that_moved_on_is_told_from_one_set_too_far() -> None:
     }
 
 
-def test_a_group_that_moved_on_is_no_failure() -> None:
+@pytest.mark.parametrize(
+    ("committed", "like_flinks"),
+    [(("", None), 2), (("", 0), 0), (("a consumer's own", None), 0)],
+)
+def test_a_group_that_moved_on_proves_nothing(
+    committed: tuple[str, int | None], like_flinks: int
+) -> None:
     checked = verify_group(
         side({0: 5, 1: NamedState.EARLIEST}),
-        group({0: (9, ""), 1: (3, "")}),
+        group({0: (9, *committed), 1: (3, *committed)}),
         logs({0: (0, 20), 1: (1, 20)}),
         new_at_earliest=True,
         metadata_prefix=OURS,
     )
-    assert [p.outcome for p in checked.partitions] == [Outcome.MOVED_ON, Outcome.MOVED_ON]
-    assert checked.verified
+    moved_on = [(p.outcome, p.records) for p in checked.partitions]
+    assert moved_on == [(Outcome.MOVED_ON, 4), (Outcome.MOVED_ON, 2)]
+    assert (checked.verified, checked.verified_or_moved_on) == (False, True)
+    assert checked.like_flinks == like_flinks
+
+
+def test_only_moving_on_is_as_good_as_verified() -> None:
+    for committed, as_good in (({0: (5, ""), 1: (9, "")}, True), ({0: (4, ""), 1: (9, "")}, False)):
+        checked = verify_group(
+            side({0: 5, 1: 5}), group(committed), {}, new_at_earliest=True, metadata_prefix=OURS
+        )
+        assert checked.verified_or_moved_on is as_good
+    assert not verify_group(
+        side({}), group({}), {}, new_at_earliest=True, metadata_prefix=OURS
+    ).verified_or_moved_on
 
 
 def test_a_partition_added_after_a_commit_has_no_start_in_a_group() -> None:

@@ -17,10 +17,16 @@ from hypothesis import strategies as st
 
 from decoder import Checkpoint, DecodeError, read_checkpoint
 from decoder.errors import ErrorKind
-from decoder.kafka.dynamic import read_dynamic_coordinator_state
+from decoder.kafka.dynamic import DynamicSplit, read_dynamic_coordinator_state
 from decoder.kafka.enumerator import EnumeratorState, read_coordinator_state
 from decoder.kafka.reader_state import read_reader_element
-from decoder.kafka.source import DynamicKafkaSource, KafkaSource, UnknownSource, recognise
+from decoder.kafka.source import (
+    DynamicKafkaSource,
+    HybridSource,
+    KafkaSource,
+    UnknownSource,
+    recognise,
+)
 from decoder.kafka.split import NOT_SET, Split
 from migrate.choose import NoSuchSource, choose_cluster, choose_sources
 from migrate.extract import Extraction, Severity, SourceKind, extract
@@ -201,11 +207,11 @@ def test_a_split_that_is_not_read_to_its_last_byte_is_refused(split: bytes, vers
 
 
 def test_an_unknown_version_is_refused_by_its_number() -> None:
-    with pytest.raises(DecodeError, match="version 2 of a split is not read here") as split:
-        read_reader_element(encode_reader_element(_SPLIT, 2), "s")
+    with pytest.raises(DecodeError, match="version 3 of a split is not read here") as split:
+        read_reader_element(encode_reader_element(_SPLIT, 3), "s")
     state = encode_dynamic_enumerator(2, {}, 3, {})
-    with pytest.raises(DecodeError, match="version 3 of a DynamicKafkaSource's") as enumerator:
-        read_dynamic_coordinator_state(encode_coordinator(1, 3, state), "c")
+    with pytest.raises(DecodeError, match="version 4 of a DynamicKafkaSource's") as enumerator:
+        read_dynamic_coordinator_state(encode_coordinator(1, 4, state), "c")
     assert {split.value.kind, enumerator.value.kind} == {ErrorKind.UNSUPPORTED}
 
 
@@ -237,8 +243,8 @@ def test_an_enumerator_that_is_not_read_to_its_last_byte_is_refused(state: bytes
         read_dynamic_coordinator_state(encode_coordinator(1, 2, state), "c")
 
 
-@pytest.mark.parametrize("version", [1, 2])
-@pytest.mark.parametrize("cluster_version", [1, 2, 3])
+@pytest.mark.parametrize("version", [1, 2, 3])
+@pytest.mark.parametrize("cluster_version", [0, 1, 2, 3])
 def test_every_version_of_both_enumerators_is_read(version: int, cluster_version: int) -> None:
     entry = EnumeratorSplit(KafkaSplit("orders", 4, EARLIEST))
     dynamic = _Dynamic(
@@ -254,6 +260,70 @@ def test_every_version_of_both_enumerators_is_read(version: int, cluster_version
     assert state.streams["stream"]["a"].bootstrap_servers == "a:9092"
 
 
+@pytest.mark.parametrize(
+    ("retained_until", "stored"),
+    [(None, b"\0"), (1_800_000_000_000, b"\1\0\0\1\xa3\x18\x51\x80\0")],
+)
+def test_a_split_of_version_2_may_be_retained(retained_until: int | None, stored: bytes) -> None:
+    split = KafkaSplit("orders", 1, 7)
+    element = encode_dynamic_reader_element("east", split, 2, retained_until)
+    found = read_reader_element(element, "s")
+    assert isinstance(found, DynamicSplit)
+    assert (found.cluster, found.split.starting_offset) == ("east", 7)
+    assert found.retained_until == retained_until
+    for damaged in (element[:-1], element[:-30], element + b"\0"):
+        with pytest.raises(DecodeError):
+            read_reader_element(damaged, "s")
+
+
+def test_a_cluster_that_was_removed_keeps_its_positions_for_a_time(tmp_path: Path) -> None:
+    """Split version 2 and enumerator version 3, after connector 5.0 (FLINK-39837)."""
+    gone = encode_enumerator(3, [EnumeratorSplit(s) for s in splits("old", [EARLIEST, EARLIEST])])
+    active = encode_enumerator(3, [EnumeratorSplit(KafkaSplit("orders", 0, EARLIEST))])
+    state = encode_dynamic_enumerator(
+        3,
+        {"stream": {"east": StreamCluster(["orders"], "east:9092")}},
+        3,
+        {"east": active},
+        {"west": (1_800_000_000_000, gone)},
+    )
+    elements = [
+        encode_dynamic_reader_element("east", KafkaSplit("orders", 0, 40), 2),
+        encode_dynamic_reader_element("west", KafkaSplit("old", 0, 50), 2, 1_800_000_000_000),
+    ]
+    operator = operator_with_elements({0: elements}, encode_coordinator(1, 3, state))
+    extraction = _extract(tmp_path, operator)
+    (source,) = extraction.sources
+    assert [(p.cluster, p.topic, p.partition, p.next_offset) for p in source.positions] == [
+        ("east", "orders", 0, 40),
+        ("west", "old", 0, 50),
+        ("west", "old", 1, None),
+    ]
+    (finding,) = [f for f in extraction.findings if f.code == "retained-clusters"]
+    assert "cluster 'west'" in finding.message
+    chosen = choose_cluster(extraction.sources, "east")
+    assert [p.next_offset for p in chosen[0].positions] == [40]
+
+
+def test_a_split_alone_tells_that_its_cluster_was_removed(tmp_path: Path) -> None:
+    element = encode_dynamic_reader_element("west", KafkaSplit("old", 0, 50), 2, 1_800_000_000_000)
+    state = encode_dynamic_enumerator(3, {}, 3, {})
+    operator = operator_with_elements({0: [element]}, encode_coordinator(1, 3, state))
+    (finding,) = [f for f in _extract(tmp_path, operator).findings if f.code == "retained-clusters"]
+    assert "cluster 'west'" in finding.message
+
+
+def test_retained_clusters_that_are_cut_or_doubled_are_refused() -> None:
+    state = encode_dynamic_enumerator(3, {}, 3, {}, {"a": (1, _ENUMERATOR), "b": (1, _ENUMERATOR)})
+    assert read_dynamic_coordinator_state(encode_coordinator(1, 3, state), "c").retained.keys() == {
+        "a",
+        "b",
+    }
+    for damaged in (state[:-1], state + b"\0", state.replace(b"\0\1b", b"\0\1a")):
+        with pytest.raises(DecodeError):
+            read_dynamic_coordinator_state(encode_coordinator(1, 3, damaged), "c")
+
+
 # -- recognised as what it is, and nothing else --------------------------------------------------
 
 
@@ -266,13 +336,16 @@ def test_on_no_golden_checkpoint_is_one_kind_read_as_the_other() -> None:
             state = coordinators[operator_id]
             if isinstance(source, UnknownSource) or state is None:
                 continue
-            plain, other = read_coordinator_state, read_dynamic_coordinator_state
-            with pytest.raises(DecodeError):
-                (other if isinstance(source, KafkaSource) else plain)(state.data, "c")
+            if not isinstance(source, KafkaSource):
+                with pytest.raises(DecodeError):
+                    read_coordinator_state(state.data, "c")
+            if not isinstance(source, DynamicKafkaSource):
+                with pytest.raises(DecodeError):
+                    read_dynamic_coordinator_state(state.data, "c")
             # Nor without a split to tell the kind by.
             assert type(recognise([], state.data)) is type(source)
             kinds.add(type(source))
-    assert kinds == {KafkaSource, DynamicKafkaSource}
+    assert kinds == {KafkaSource, DynamicKafkaSource, HybridSource}
 
 
 _names = st.text("aZ09._-", min_size=1, max_size=6).filter(lambda name: name not in (".", ".."))

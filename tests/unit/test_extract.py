@@ -175,7 +175,7 @@ def test_one_partition_twice_with_different_offsets_is_refused(tmp_path: Path) -
     extraction = _extract(tmp_path, state)
     (position,) = extraction.sources[0].positions
     assert position.state is PositionState.UNRESOLVED
-    assert "[10, 12]" in position.reason
+    assert "from 10 to 12" in position.reason
     assert _codes(extraction)["unresolved-positions"] is Severity.BLOCKER
 
 

@@ -10,8 +10,10 @@ from pathlib import Path
 from urllib.parse import parse_qs, urlparse
 
 import pytest
+from confluent_kafka import KafkaError
 
-from migrate.broker import take_snapshot
+from migrate.broker import _failure, take_snapshot
+from migrate.cli.options import KafkaOptions
 from migrate.kafka_config import ConfigError, KafkaConfig, kafka_config, without_secrets
 from migrate.kafka_config.java import IGNORED
 
@@ -338,12 +340,16 @@ def test_aws_iam_becomes_signed_tokens(tmp_path: Path, text: str) -> None:
 def test_the_aws_region_from_the_environment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Which the command line reads, and nothing below it."""
     text = "sasl.mechanism=AWS_MSK_IAM"
-    assert "AWS_REGION" in _refusal(tmp_path, text)
+    asked = KafkaOptions(NOWHERE, None, [text])
+    with pytest.raises(ConfigError, match="AWS_REGION"):
+        asked.config()
     monkeypatch.setenv("AWS_REGION", "ap-south-1")
-    assert _signed(_config(tmp_path, text))["host"] == ["kafka.ap-south-1.amazonaws.com"]
+    assert _signed(asked.config())["host"] == ["kafka.ap-south-1.amazonaws.com"]
+    assert "AWS_REGION" in _refusal(tmp_path, text)
     serverless = "boot-x.c1.kafka-serverless.us-east-2.amazonaws.com:9098"
-    config = _config(tmp_path, text, servers=serverless)
+    config = KafkaOptions(serverless, None, [text]).config()
     assert _signed(config)["host"] == ["kafka.us-east-2.amazonaws.com"]
 
 
@@ -368,8 +374,8 @@ def test_no_aws_credentials(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     for name in ("AWS_SHARED_CREDENTIALS_FILE", "AWS_CONFIG_FILE"):
         monkeypatch.setenv(name, str(tmp_path / "none"))
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-    monkeypatch.setenv("AWS_REGION", "eu-west-1")
-    assert "no usable credentials" in _refusal(tmp_path, "sasl.mechanism=AWS_MSK_IAM")
+    with pytest.raises(ConfigError, match="no usable credentials"):
+        _config(tmp_path, "sasl.mechanism=AWS_MSK_IAM", servers=MSK)
 
 
 def test_an_aws_option_that_has_no_match(tmp_path: Path) -> None:
@@ -400,6 +406,8 @@ def test_without_awss_signer_the_extra_is_named(
         ("plugin.library.paths=" + SECRET, "plugin"),
         ("error_cb=" + SECRET, "error_cb"),
         ("stats_cb=" + SECRET, "stats_cb"),
+        ("logger=" + SECRET, '"logger"'),
+        ("default.topic.config=" + SECRET, '"default.topic.config"'),
         (f"sasl.password={SECRET}\nclient.dns.lookup=x{SECRET}y", '"client.dns.lookup"'),
     ],
 )
@@ -429,3 +437,14 @@ def test_secrets_are_taken_out_of_what_others_say() -> None:
     }
     text = "ann at b:1: pq, s3cret, principal=x, KEY"
     assert without_secrets(text, config) == "ann at b:1: …, …, …, …"
+
+
+def test_why_a_commit_failed_is_told_without_secrets() -> None:
+    config = {"bootstrap.servers": "b:1", "sasl.password": SECRET}
+    error = KafkaError(KafkaError._TRANSPORT, f"{SECRET} was no good")
+    failure = _failure(error, {}, config)
+    assert (failure.code, failure.reason, failure.transient) == (
+        "_TRANSPORT",
+        "… was no good",
+        True,
+    )

@@ -288,3 +288,14 @@ def test_records_in_flight_elsewhere_stand_in_the_way_of_a_named_source(tmp_path
     chk = write_checkpoint(tmp_path / "chk-7", operator, in_flight_operator(10))
     extraction = extract(read_checkpoint(chk))
     assert make_plan(extraction, extraction.sources, None, named=True).refusals
+
+
+def test_where_the_target_group_is_moved_back_or_ahead_is_said(tmp_path: Path) -> None:
+    held = {("t", 0): Committed(9), ("t", 1): Committed(2), ("t", 2): Committed(5)}
+    target = GroupView("g", True, "Empty", "classic", committed=held)
+    snapshot = replace(_log((0, 10), (0, 10), (0, 10)), target_group=target)
+    back, ahead = [w for w in _plan(tmp_path, [5, 5, 5], snapshot).warnings if "group 'g'" in w]
+    assert back.startswith("group 'g' is moved back in 1 partition (the first is t-0: from 9 to 5)")
+    assert "up to 4 records" in back
+    assert ahead.startswith("group 'g' is moved ahead in 1 partition (the first is t-1: from 2 to")
+    assert "up to 3 records" in ahead

@@ -193,6 +193,19 @@ def test_topics_are_renamed_and_partitions_restricted(tmp_path: Path) -> None:
     assert plan.next_offsets == {("new", 0): 1, ("new", 2): 3}
 
 
+def test_a_partition_that_is_nowhere_is_not_left_out_in_silence(tmp_path: Path) -> None:
+    state = SourceState({0: [*splits("old", [1]), *splits("other", [4])]})
+    extraction = extract(read_checkpoint(write_checkpoint(tmp_path / "c", source_operator(state))))
+    wanted = {"old": frozenset({0, 1, 7, 8}), "other": frozenset({3})}
+    policies = Policies(topic_map={"old": "new"}, partitions=wanted)
+    logs = {n: LogRange(0, 9) for n in range(2)}
+    plan = make_plan(extraction, extraction.sources, ClusterSnapshot({"new": logs}), policies)
+    assert [str(refusal).partition(";")[0] for refusal in plan.refusals] == [
+        "--partitions: neither the checkpoint nor the broker has new-7 (and 1 more of the topic)",
+        "--partitions: neither the checkpoint nor the broker has other-3",
+    ]
+
+
 # -- the flags as they are written ---------------------------------------------------------------
 
 
@@ -236,6 +249,8 @@ def test_flags_are_read() -> None:
     [
         _options("timestamp"),
         _options("timestamp:yesterday"),
+        _options("timestamp:1969-12-31T23:59:59.999Z"),  # -1 to Kafka: its log end
+        _options("timestamp:9223372036854775808"),
         _options("newest"),
         _options(topic_map=["a"]),
         _options(topic_map=["a=b", "a=c"]),
@@ -249,3 +264,133 @@ def test_flags_are_read() -> None:
 def test_flags_that_are_not_of_their_form_are_usage_errors(options: PolicyOptions) -> None:
     with pytest.raises(UsageError):
         options.policies()
+
+
+# -- what is repeated is counted -----------------------------------------------------------------
+
+
+def _two_sources(
+    tmp_path: Path,
+    mine: list[int],
+    other: list[int],
+    snapshot: ClusterSnapshot | None,
+    policies: Policies,
+) -> Plan:
+    chk = write_checkpoint(
+        tmp_path / "two",
+        source_operator(SourceState({0: splits("t", mine)})),
+        source_operator(SourceState({0: splits("t", other)}, operator_id=_OTHER)),
+    )
+    extraction = extract(read_checkpoint(chk))
+    return make_plan(extraction, extraction.sources, snapshot, policies)
+
+
+_MIN = Policies(merge_sources=MergeSources.MIN)
+
+
+def _costs(plan: Plan) -> list[tuple[int | None, int | None, int | None]]:
+    """(next offset, lost, repeated) of each partition."""
+    return [(p.next_offset, p.lost, p.repeated) for p in plan.partitions]
+
+
+def test_the_lower_of_two_sources_repeats_what_lies_between_them(tmp_path: Path) -> None:
+    plan = _two_sources(tmp_path, [5, 9, 4], [7, 2, 4], None, _MIN)
+    assert _costs(plan) == [(5, 0, 2), (2, 0, 7), (4, 0, 0)]
+    (warning,) = [w for w in plan.warnings if "--merge-sources" in w]
+    assert "9 records of 2 partitions" in warning
+
+
+@pytest.mark.parametrize(
+    ("starts", "log", "expected"),
+    [
+        ((EARLIEST, 7), (3, 20), (3, 0, 4)),
+        # The gap costs both the same; what lies behind it is all that is read again.
+        ((1, 7), (3, 20), (3, 2, 4)),
+        ((1, 2), (3, 20), (3, 2, 0)),
+    ],
+)
+def test_the_lower_of_two_sources_is_taken_of_what_the_broker_makes_of_them(
+    tmp_path: Path, starts: tuple[int, int], log: tuple[int, int], expected: tuple[int, ...]
+) -> None:
+    snapshot = ClusterSnapshot({"t": {0: LogRange(*log)}})
+    policies = Policies(merge_sources=MergeSources.MIN, on_expired=OnExpired.EARLIEST)
+    plan = _two_sources(tmp_path, [starts[0]], [starts[1]], snapshot, policies)
+    assert not plan.refusals
+    assert _costs(plan) == [expected]
+
+
+def test_a_choice_for_the_unresolved_does_not_skip_what_another_source_has_to_read(
+    tmp_path: Path,
+) -> None:
+    snapshot = ClusterSnapshot({"t": {0: LogRange(0, 20)}})
+    policies = Policies(merge_sources=MergeSources.MIN, unresolved=Unresolved.LATEST)
+    plan = _two_sources(tmp_path, [LATEST], [5], snapshot, policies)
+    assert not plan.refusals
+    assert _costs(plan) == [(5, 5, 15)]
+
+
+def test_a_partition_that_one_of_two_sources_lacks_may_cost_it_records(tmp_path: Path) -> None:
+    snapshot = ClusterSnapshot({"t": {0: LogRange(0, 20), 1: LogRange(2, 20)}})
+    plan = _two_sources(tmp_path, [5, 6], [5], snapshot, _MIN)
+    assert _costs(plan) == [(5, 0, 0), (6, 4, 0)]
+    assert any("not every source that reads its topic" in warning for warning in plan.warnings)
+    unasked = _two_sources(tmp_path / "unasked", [5, 6], [5], None, _MIN)
+    assert _costs(unasked) == [(5, 0, 0), (6, None, 0)]
+
+
+def test_what_a_job_that_ran_on_will_repeat_is_counted_and_warned_of(tmp_path: Path) -> None:
+    plan = _plan(
+        tmp_path,
+        [5, 5, EARLIEST],
+        [(0, 20), (0, 20), (3, 20), (4, 20)],
+        Policies(allow_ran_on=True),
+        committed={("t", 0): 9, ("t", 1): 5, ("t", 2): 6, ("t", 3): 10},
+    )
+    assert not plan.refusals
+    assert _costs(plan) == [(5, 0, 4), (5, 0, 0), (3, 0, 3), (4, 0, 6)]
+    (warning,) = [w for w in plan.warnings if "ran on after this checkpoint" in w]
+    assert "13 records beyond 3 partitions" in warning
+
+
+def test_a_refusal_of_a_job_that_ran_on_says_how_much_it_would_repeat(tmp_path: Path) -> None:
+    plan = _plan(tmp_path, [5], [(0, 20)], Policies(), committed={("t", 0): 9})
+    (refusal,) = plan.refusals
+    assert "4 records beyond 1 partition " in refusal.what
+
+
+def test_a_group_level_with_the_source_furthest_on_proves_nothing(tmp_path: Path) -> None:
+    """It is the group of one source, and the other one had not come as far."""
+    held = {("t", 0): Committed(7)}
+    group = GroupView("flink", True, "Empty", "classic", committed=held)
+    snapshot = ClusterSnapshot({"t": {0: LogRange(0, 20)}}, source_group=group)
+    plan = _two_sources(tmp_path, [5], [7], snapshot, _MIN)
+    assert not plan.refusals
+    assert _costs(plan) == [(5, 0, 2)]
+
+
+def test_a_group_level_with_a_position_that_is_gone_proves_nothing(tmp_path: Path) -> None:
+    policies = Policies(on_beyond_end=OnBeyondEnd.LATEST)
+    plan = _plan(tmp_path, [30], [(5, 20)], policies, committed={("t", 0): 30})
+    assert _costs(plan) == [(20, 15, 0)]
+    assert not plan.refusals
+
+
+def test_how_far_a_job_ran_on_is_not_known_where_only_a_newer_checkpoint_shows_it(
+    tmp_path: Path,
+) -> None:
+    operator = source_operator(SourceState({0: splits("t", [5])}))
+    chk = write_checkpoint(tmp_path / "chk-7", operator)
+    write_checkpoint(tmp_path / "chk-8", operator, checkpoint_id=8)
+    extraction = extract(read_checkpoint(chk))
+    policies = Policies(allow_ran_on=True)
+    assert _costs(make_plan(extraction, extraction.sources, None, policies)) == [(5, 0, None)]
+    told = _snapshot_with_group({("t", 0): 9})
+    assert _costs(make_plan(extraction, extraction.sources, told, policies)) == [(5, 0, 4)]
+    level = _snapshot_with_group({("t", 0): 5})  # it does not commit, or has not yet
+    assert _costs(make_plan(extraction, extraction.sources, level, policies)) == [(5, 0, None)]
+
+
+def _snapshot_with_group(committed: dict[tuple[str, int], int]) -> ClusterSnapshot:
+    held = {place: Committed(offset) for place, offset in committed.items()}
+    group = GroupView("flink", True, "Empty", "classic", committed=held)
+    return ClusterSnapshot({"t": {0: LogRange(0, 20)}}, source_group=group)

@@ -35,6 +35,25 @@ def test_a_pipe_that_closes_early_is_no_failure() -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+def test_a_disk_that_is_full_is_told_and_nothing_else() -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "migrate.cli", "inspect", golden("1.20/compressed")],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=ROOT,
+        )
+    assert (done.returncode, done.stderr) == (6, "migrate: stdout: No space left on device\n")
+
+
+def test_a_closed_stdout_is_wrong_usage() -> None:
+    command = f"{sys.executable} -m migrate.cli inspect {golden('1.20/compressed')} >&-"
+    done = subprocess.run(["bash", "-c", command], stderr=subprocess.PIPE, text=True, cwd=ROOT)
+    assert done.returncode == 2
+    assert done.stderr.startswith("migrate: stdout is closed")
+
+
 @pytest.mark.parametrize("arguments", [["--help"], ["inspect"], ["to-spark"]])
 def test_neither_spark_nor_kafkas_client_is_imported_without_need(
     tmp_path: Path, arguments: list[str]

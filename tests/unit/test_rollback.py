@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, Literal
@@ -32,7 +33,9 @@ def _at(**offsets: int) -> Offsets:
 def _file(
     before: Offsets, after: Offsets, change: Literal["commit", "rollback"] = "commit"
 ) -> RollbackFile:
-    return rollback_file.rollback_file(change, "cluster", "localhost:9092", _view(before), after)
+    return rollback_file.rollback_file(
+        change, "cluster", "localhost:9092", _view(before), after, {"a": "x1", "b": "x2"}
+    )
 
 
 # -- on the disk ---------------------------------------------------------------------------------
@@ -40,7 +43,7 @@ def _file(
 
 def test_what_is_written_is_read_again(tmp_path: Path) -> None:
     file = _file(
-        {A0: Committed(1, "theirs, ünïcode \x00"), B0: Committed(2**63 - 1)}, _at(a0=5, b0=6)
+        {A0: Committed(1, "theirs, ünïcode \x00", 7), B0: Committed(2**63 - 1)}, _at(a0=5, b0=6)
     )
     rollback_file.write(file, tmp_path / "r.json")
     assert rollback_file.read(tmp_path / "r.json") == file
@@ -74,7 +77,10 @@ def _written() -> dict[str, Any]:
                 "before": {
                     "exists": True,
                     "offsets": [
-                        {"topic": "a", "partition": 0, "next_offset": 1, "metadata": "", **wrong}
+                        {
+                            **{"topic": "a", "partition": 0, "next_offset": 1, "metadata": ""},
+                            **{"leader_epoch": None, **wrong},
+                        }
                     ],
                 }
             }
@@ -84,6 +90,7 @@ def _written() -> dict[str, Any]:
                 {"next_offset": 2**63},
                 {"partition": -1},
                 {"partition": 2**31},
+                {"leader_epoch": -1},
             )
         ),
     ],
@@ -183,18 +190,31 @@ def test_the_newest_run_for_the_group_is_found(tmp_path: Path) -> None:
     (tmp_path / "other.json").write_text('{"topic": 1}')
     (tmp_path / "cut.json").write_bytes((tmp_path / "a.json").read_bytes()[:-20])
     (tmp_path / "directory.json").mkdir()
-    run = rollback_file.earlier_run(tmp_path, "cluster", _view(_at(a0=6)))
+    os.mkfifo(tmp_path / "pipe.json")  # to open it would wait for a writer
+    run = rollback_file.earlier_run([tmp_path], "cluster", _view(_at(a0=6)))
     assert run is not None
     assert (run.path, run.fate) == (tmp_path / "a.json", Fate.APPLIED)
+
+
+def test_the_newest_run_is_sought_in_every_folder(tmp_path: Path) -> None:
+    older, newer = _file(NOTHING, _at(a0=5)), _file(_at(a0=5), _at(a0=6))
+    for name, file in (("older", older), ("newer", newer)):
+        (tmp_path / name).mkdir()
+        rollback_file.write(file, tmp_path / name / "r.json")
+    folders = [tmp_path / "newer", tmp_path / "older"]
+    for order in (folders, folders[::-1], [*folders, *folders]):
+        run = rollback_file.earlier_run(order, "cluster", _view(_at(a0=6)))
+        assert run is not None
+        assert run.path == tmp_path / "newer/r.json"
 
 
 def test_runs_for_other_groups_and_clusters_say_nothing(tmp_path: Path) -> None:
     rollback_file.write(_file(NOTHING, _at(a0=5)), tmp_path / "a.json")
     now = _at(a0=5)
-    assert rollback_file.earlier_run(tmp_path, "cluster", _view(now)) is not None
-    assert rollback_file.earlier_run(tmp_path, "cluster", _view(now, "other")) is None
-    assert rollback_file.earlier_run(tmp_path, "elsewhere", _view(now)) is None
-    assert rollback_file.earlier_run(tmp_path / "missing", "cluster", _view(now)) is None
+    assert rollback_file.earlier_run([tmp_path], "cluster", _view(now)) is not None
+    assert rollback_file.earlier_run([tmp_path], "cluster", _view(now, "other")) is None
+    assert rollback_file.earlier_run([tmp_path], "elsewhere", _view(now)) is None
+    assert rollback_file.earlier_run([tmp_path / "missing"], "cluster", _view(now)) is None
 
 
 # -- what is written beside an offset ------------------------------------------------------------

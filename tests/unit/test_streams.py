@@ -12,7 +12,7 @@ from decoder.kafka.enumerator import read_coordinator_state
 from decoder.kafka.reader_state import read_reader_element
 from decoder.kafka.source import UnknownSource
 from decoder.metadata.model import FileState, RelativeFileState
-from decoder.operator_state.locate import read_stream
+from decoder.operator_state.locate import StateFiles
 from decoder.operator_state.stream import byte_array_elements
 from decoder.storage import LocalFiles
 from tests.support.checkpoints import operator_with_states, write_checkpoint
@@ -115,22 +115,23 @@ def test_a_file_is_found_where_the_checkpoint_is_now(place: str, uri: str) -> No
             return LocalFiles().from_uri(uri)
 
     files = Files({place: b"state"})
-    assert read_stream(FileState(uri, 5), f"/new/{_JOB}/chk-1", files, "it") == b"state"
+    moved = StateFiles(f"/new/{_JOB}/chk-1", files, allow_external=True)
+    assert moved.read(FileState(uri, 5), "it") == b"state"
 
 
 def test_what_lies_in_todays_place_wins_over_the_old_one() -> None:
     uri = "/old/file"
     files = MemoryFiles({"/new/chk-1/file": b"today", uri: b"stale"})
-    assert read_stream(FileState(uri, 5), "/new/chk-1", files, "it") == b"today"
+    assert StateFiles("/new/chk-1", files).read(FileState(uri, 5), "it") == b"today"
 
 
 def test_a_file_of_another_size_than_its_handle_says_is_refused() -> None:
     files = MemoryFiles({"/c/file": b"four"})
-    assert read_stream(RelativeFileState("file", None), "/c", files, "it") == b"four"
+    assert StateFiles("/c", files).read(RelativeFileState("file", None), "it") == b"four"
     with pytest.raises(DecodeError, match="ends early"):
-        read_stream(RelativeFileState("file", 5), "/c", files, "it")
+        StateFiles("/c", files).read(RelativeFileState("file", 5), "it")
 
 
 def test_a_missing_file_names_the_places_tried() -> None:
     with pytest.raises(DecodeError, match="'/c/a/file', '/c/file'"):
-        read_stream(RelativeFileState("a/file", 5), "/c", MemoryFiles({}), "it")
+        StateFiles("/c", MemoryFiles({})).read(RelativeFileState("a/file", 5), "it")

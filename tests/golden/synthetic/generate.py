@@ -11,7 +11,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from tests.support.flink import RELEASES
+from tests.support.flink import RELEASES, encode_sources
 from tests.support.round_trip import (
     Told,
     checkpoint_properties,
@@ -33,6 +33,12 @@ _WRITTEN = (
 )
 # Of the releases here; 1.15 writes metadata 3, which has no properties.
 _WITH_PROPERTIES = (("1.20", (4,)), ("2.2", (4, 5, 6)))
+
+# What EncodedSources.java writes; the enumerator's state is of version 2 by 1.20, 3 by 2.2.
+_SOURCES = {
+    "unassigned": "KafkaSource: splits that no reader has yet; first discovery not yet done",
+    "removed-cluster": "DynamicKafkaSource: a cluster that its streams no longer name",
+}
 
 
 def report(told: Told) -> dict[str, Any]:
@@ -82,6 +88,24 @@ def _checkpoint(flink: str, version: int) -> dict[str, Any]:
     }
 
 
+def _source(flink: str, name: str) -> dict[str, Any]:
+    directory = HERE / f"{flink}-{name}"
+    shutil.rmtree(directory, ignore_errors=True)
+    told = encode_sources(flink, name, directory)
+    release, connector = RELEASES[flink]
+    return {
+        "name": f"synthetic/{directory.name}",
+        "description": _SOURCES[name],
+        "path": directory.name,
+        "sha256": sha256((directory / "_metadata").read_bytes()).hexdigest(),
+        "flink": release,
+        "connector": connector,
+        "kafka_sources": [],
+        **told["operators"],
+        "expected": told["dump"],
+    }
+
+
 def _properties(flink: str, versions: tuple[int, ...]) -> dict[str, Any]:
     return {
         "flink": RELEASES[flink][0],
@@ -97,7 +121,10 @@ def _write(path: Path, content: object) -> None:
 
 def main() -> None:
     checkpoints = [_checkpoint(flink, version) for flink, version in _WRITTEN]
-    _write(MANIFEST, {"checkpoints": checkpoints})
+    sources = [_source(flink, name) for flink in ("1.20", "2.2") for name in _SOURCES]
+    # No jar has the classes that wrote these.
+    unreleased = json.loads(MANIFEST.read_text())["unreleased"]
+    _write(MANIFEST, {"checkpoints": checkpoints, "sources": sources, "unreleased": unreleased})
     _write(PROPERTIES, [_properties(flink, versions) for flink, versions in _WITH_PROPERTIES])
 
 

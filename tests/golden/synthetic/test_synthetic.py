@@ -8,12 +8,17 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
-CHECKPOINTS: list[dict[str, Any]] = json.loads((HERE / "manifest.json").read_text())["checkpoints"]
+MANIFEST: dict[str, list[dict[str, Any]]] = json.loads((HERE / "manifest.json").read_text())
 
 
 def test_the_manifest_lists_every_file_with_its_sha256() -> None:
+    listed = {entry["path"]: entry["sha256"] for entry in MANIFEST["checkpoints"]}
+    listed |= {
+        f"{entry['path']}/_metadata": entry["sha256"]
+        for entry in (*MANIFEST["sources"], *MANIFEST["unreleased"])
+    }
     found = {
         file.relative_to(HERE).as_posix(): sha256(file.read_bytes()).hexdigest()
         for file in HERE.glob("*/_metadata")
     }
-    assert found == {entry["path"]: entry["sha256"] for entry in CHECKPOINTS}
+    assert found == listed

@@ -6,10 +6,13 @@ with `decoder`, and `tests/integration/test_encoder.py` has Flink's own classes 
     metadata        the `_metadata` file: operators, subtasks and every kind of state handle
     operator_state  the stream that a partitionable operator-state handle points at
     kafka           what KafkaSource keeps in its readers and in its enumerator
+    hybrid, legacy  what HybridSource and FlinkKafkaConsumer keep
+    sink            what KafkaSink keeps
     data_output     Java's `DataOutput`, on which all of them are written
 """
 
 from tests.support.encoder.data_output import DataOutput, modified_utf8
+from tests.support.encoder.hybrid import encode_hybrid_enumerator, encode_hybrid_split
 from tests.support.encoder.kafka import (
     ASSIGNED,
     COMMITTED,
@@ -29,6 +32,14 @@ from tests.support.encoder.kafka import (
     encode_enumerator,
     encode_reader_element,
     encode_split,
+)
+from tests.support.encoder.legacy import (
+    LEGACY_EARLIEST,
+    LEGACY_GROUP,
+    LEGACY_LATEST,
+    LEGACY_NOT_SET,
+    LEGACY_STATE,
+    encode_legacy_element,
 )
 from tests.support.encoder.metadata import (
     METADATA_VERSIONS,
@@ -63,23 +74,44 @@ from tests.support.encoder.operator_state import (
     ListState,
     encode_operator_state_stream,
 )
+from tests.support.encoder.sink import (
+    COMMITTED_REQUEST,
+    COMMITTER_STATE,
+    FAILED,
+    RETRY,
+    WRITER_STATE,
+    Committable,
+    encode_committer_element,
+    encode_writer_element,
+)
 
 __all__ = [
     "ASSIGNED",
     "COMMITTED",
+    "COMMITTED_REQUEST",
+    "COMMITTER_STATE",
     "EARLIEST",
+    "FAILED",
     "LATEST",
+    "LEGACY_EARLIEST",
+    "LEGACY_GROUP",
+    "LEGACY_LATEST",
+    "LEGACY_NOT_SET",
+    "LEGACY_STATE",
     "METADATA_VERSIONS",
     "MIGRATED",
     "NO_STOPPING_OFFSET",
     "READER_STATE",
+    "RETRY",
     "UNASSIGNED",
+    "WRITER_STATE",
     "BroadcastState",
     "ByteStreamHandle",
     "ChangelogBytesHandle",
     "ChangelogFilesHandle",
     "ChangelogHandle",
     "ChannelHandle",
+    "Committable",
     "DataOutput",
     "DistributionMode",
     "EmptySegmentHandle",
@@ -104,14 +136,19 @@ __all__ = [
     "StreamHandle",
     "StreamKeyGroupsHandle",
     "Subtask",
+    "encode_committer_element",
     "encode_coordinator",
     "encode_dynamic_enumerator",
     "encode_dynamic_reader_element",
     "encode_dynamic_split",
     "encode_enumerator",
+    "encode_hybrid_enumerator",
+    "encode_hybrid_split",
+    "encode_legacy_element",
     "encode_metadata",
     "encode_operator_state_stream",
     "encode_reader_element",
     "encode_split",
+    "encode_writer_element",
     "modified_utf8",
 ]

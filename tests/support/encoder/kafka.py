@@ -4,7 +4,7 @@ The layouts are those of the connector's `KafkaPartitionSplitSerializer` and
 `KafkaSourceEnumStateSerializer` (1.15.4, 3.4.0-1.20, 5.0.0-2.2), and of Flink's
 `SourceCoordinator`, `SimpleVersionedSerialization` and `SerdeUtils`. Those of DynamicKafkaSource
 are of `DynamicKafkaSourceSplitSerializer` and `DynamicKafkaSourceEnumStateSerializer` (the later
-two of these connectors).
+two of these connectors, and main of June 2026 for split version 2 and enumerator version 3).
 """
 
 from __future__ import annotations
@@ -30,7 +30,6 @@ ASSIGNED = 0
 UNASSIGNED = 1
 
 _SPLIT_SERIALIZER_VERSION = 0
-_DYNAMIC_SPLIT_SERIALIZER_VERSION = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,20 +111,29 @@ def encode_enumerator(
     return out.to_bytes()
 
 
-def encode_dynamic_split(cluster: str, split: KafkaSplit) -> bytes:
-    """`DynamicKafkaSourceSplitSerializer` version 1: the inner split has no length."""
+def encode_dynamic_split(
+    cluster: str, split: KafkaSplit, version: int = 1, retained_until: int | None = None
+) -> bytes:
+    """`DynamicKafkaSourceSplitSerializer` versions 1 and 2: the inner split has no length."""
     out = DataOutput()
     out.utf(cluster)
+    if version == 2:
+        out.boolean(retained_until is not None)
+        if retained_until is not None:
+            out.i64(retained_until)
+    elif retained_until is not None:
+        raise ValueError(f"splits of version {version} are not retained")
     out.i32(_SPLIT_SERIALIZER_VERSION)
     out.raw(_encode(split))
     return out.to_bytes()
 
 
-def encode_dynamic_reader_element(cluster: str, split: KafkaSplit) -> bytes:
+def encode_dynamic_reader_element(
+    cluster: str, split: KafkaSplit, version: int = 1, retained_until: int | None = None
+) -> bytes:
     """One element of a DynamicKafkaSource's SourceReaderState."""
-    return encode_reader_element(
-        encode_dynamic_split(cluster, split), _DYNAMIC_SPLIT_SERIALIZER_VERSION
-    )
+    encoded = encode_dynamic_split(cluster, split, version, retained_until)
+    return encode_reader_element(encoded, version)
 
 
 def encode_dynamic_enumerator(
@@ -133,12 +141,16 @@ def encode_dynamic_enumerator(
     streams: Mapping[str, Mapping[str, StreamCluster]],
     cluster_version: int,
     clusters: Mapping[str, bytes],
+    retained: Mapping[str, tuple[int, bytes]] | None = None,
 ) -> bytes:
-    """`DynamicKafkaSourceEnumStateSerializer` versions 1 and 2.
+    """`DynamicKafkaSourceEnumStateSerializer` versions 1 to 3.
 
     `streams` are by stream id and cluster id; `clusters` is what `encode_enumerator` wrote, by
-    cluster id, and `cluster_version` its version. Version 1 has no room for initializers.
+    cluster id, and `cluster_version` its version. Version 1 has no room for initializers, and
+    only version 3 has some for `retained`: until when, and again what `encode_enumerator` wrote.
     """
+    if retained is not None and version < 3:
+        raise ValueError(f"version {version} retains no clusters")
     out = DataOutput()
     out.i32(len(streams))
     for stream_id, stream in streams.items():
@@ -156,6 +168,12 @@ def encode_dynamic_enumerator(
     for cluster, enumerator in clusters.items():
         out.utf(cluster)
         out.sized(enumerator)
+    if version >= 3:
+        out.i32(len(retained or {}))
+        for cluster, (until, enumerator) in (retained or {}).items():
+            out.utf(cluster)
+            out.i64(until)
+            out.sized(enumerator)
     return out.to_bytes()
 
 

@@ -48,11 +48,13 @@ _MIN_COMPRESSION_RATIO = 0.85
 
 @dataclass(frozen=True, slots=True)
 class ListState:
-    """A list state and its elements, each a byte array."""
+    """A list state and its elements, each a byte array, or (`sized` false) what another serializer
+    made of one, whatever the meta info says."""
 
     name: str
     mode: DistributionMode
     elements: tuple[bytes, ...]
+    sized: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +103,7 @@ def encode_operator_state_stream(
         offsets = []
         for element in state.elements:
             offsets.append(out.position)
-            out.raw(_data(compressed, _byte_array(element)))
+            out.raw(_data(compressed, _byte_array(element) if state.sized else element))
         located.append(StateOffsets(state.name, state.mode, tuple(offsets)))
     for broadcast in broadcast_states:
         located.append(StateOffsets(broadcast.name, DistributionMode.BROADCAST, (out.position,)))

@@ -17,8 +17,8 @@ import org.apache.flink.streaming.api.graph.StreamGraph;
  * A cluster with its REST interface open, on which one job has finished and one reads Kafka until
  * standard input ends.
  *
- * <p>Arguments: bootstrap servers, group, topic. Prints the address of the REST interface and the
- * id of the running job.
+ * <p>Arguments: bootstrap servers, group, topic, checkpoint directory, which keeps the last three
+ * after the end. Prints the address of the REST interface and the id of the running job.
  */
 public final class RunningJobs {
     private RunningJobs() {}
@@ -32,6 +32,7 @@ public final class RunningJobs {
         conf.setString("taskmanager.memory.network.min", "32 mb");
         conf.setString("taskmanager.memory.network.max", "32 mb");
         conf.setString("taskmanager.memory.managed.size", "64 mb");
+        conf.setString("execution.checkpointing.num-retained", "3");
         MiniClusterConfiguration configuration =
                 new MiniClusterConfiguration.Builder()
                         .setConfiguration(conf)
@@ -41,7 +42,7 @@ public final class RunningJobs {
         try (MiniCluster cluster = new MiniCluster(configuration)) {
             cluster.start();
             cluster.executeJobBlocking(finishing());
-            JobID running = cluster.submitJob(reading(args[0], args[1], args[2])).get().getJobID();
+            JobID running = cluster.submitJob(reading(args)).get().getJobID();
             while (cluster.getJobStatus(running).get(30, TimeUnit.SECONDS) != JobStatus.RUNNING) {
                 Thread.sleep(50);
             }
@@ -58,15 +59,20 @@ public final class RunningJobs {
         return env.getStreamGraph().getJobGraph();
     }
 
-    private static JobGraph reading(String servers, String group, String topic) {
-        StreamExecutionEnvironment env = StreamExecutionEnvironment.getExecutionEnvironment();
+    private static JobGraph reading(String[] args) {
+        Configuration conf = new Configuration();
+        conf.setString("execution.checkpointing.dir", args[3]);
+        conf.setString(
+                "execution.checkpointing.externalized-checkpoint-retention",
+                "RETAIN_ON_CANCELLATION");
+        StreamExecutionEnvironment env = StreamExecutionEnvironment.getExecutionEnvironment(conf);
         env.setParallelism(1);
         env.enableCheckpointing(200);
         KafkaSource<String> source =
                 KafkaSource.<String>builder()
-                        .setBootstrapServers(servers)
-                        .setGroupId(group)
-                        .setTopics(topic)
+                        .setBootstrapServers(args[0])
+                        .setGroupId(args[1])
+                        .setTopics(args[2])
                         .setStartingOffsets(OffsetsInitializer.earliest())
                         .setValueOnlyDeserializer(new SimpleStringSchema())
                         .build();

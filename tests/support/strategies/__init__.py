@@ -17,6 +17,7 @@ from tests.support.strategies.dialect import (
 from tests.support.strategies.kafka import (
     KafkaCheckpoint,
     KafkaSourceFacts,
+    LegacyFacts,
     kafka_checkpoints,
     kafka_splits,
     topics,
@@ -39,6 +40,7 @@ __all__ = [
     "Dialect",
     "KafkaCheckpoint",
     "KafkaSourceFacts",
+    "LegacyFacts",
     "channel_handles",
     "kafka_checkpoints",
     "kafka_splits",

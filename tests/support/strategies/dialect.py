@@ -9,17 +9,19 @@ from tests.support.encoder import METADATA_VERSIONS
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """The versions of each format, the newest type code of a state handle, and whether a split may
-    still wait for its starting offset (`KafkaPartitionSplit.MIGRATED`)."""
+    """The versions of each format, the newest type code of a state handle, whether a split may
+    still wait for its starting offset (`KafkaPartitionSplit.MIGRATED`), and whether there are Kafka
+    sources that are not KafkaSources."""
 
     metadata_versions: tuple[int, ...] = METADATA_VERSIONS
     newest_handle: int = 17
     proxy_versions: tuple[int, ...] = (1, 2, 3, 4, 5, 6)
     enumerator_versions: tuple[int, ...] = (0, 1, 2, 3)
     migrated_splits: bool = True
+    other_sources: bool = False
 
 
-EVERYTHING = Dialect()
+EVERYTHING = Dialect(other_sources=True)
 FLINK_1_15 = Dialect((2, 3), 12, (1, 2, 3, 4, 5), (0, 1), migrated_splits=False)
 FLINK_1_20 = Dialect((2, 3, 4), 17, (5, 6), (0, 1, 2), migrated_splits=False)
 FLINK_2_2 = Dialect((2, 3, 4, 5, 6), 17, (5, 6), (0, 1, 2, 3))

@@ -15,6 +15,11 @@ from tests.support.encoder import (
     COMMITTED,
     EARLIEST,
     LATEST,
+    LEGACY_EARLIEST,
+    LEGACY_GROUP,
+    LEGACY_LATEST,
+    LEGACY_NOT_SET,
+    LEGACY_STATE,
     MIGRATED,
     NO_STOPPING_OFFSET,
     READER_STATE,
@@ -37,6 +42,9 @@ from tests.support.encoder import (
     Subtask,
     encode_coordinator,
     encode_enumerator,
+    encode_hybrid_enumerator,
+    encode_hybrid_split,
+    encode_legacy_element,
     encode_metadata,
     encode_operator_state_stream,
     encode_reader_element,
@@ -61,6 +69,10 @@ topics = st.text(string.ascii_letters + string.digits + "._-", min_size=1, max_s
 )
 _positions = st.integers(0, HIGHEST_LONG)
 _stopping_offsets = st.sampled_from((NO_STOPPING_OFFSET, LATEST, COMMITTED)) | _positions
+_hybrid_indexes = st.none() | st.integers(0, 3)
+_legacy_offsets = st.integers(-1, HIGHEST_LONG - 1) | st.sampled_from(
+    (LEGACY_NOT_SET, LEGACY_EARLIEST, LEGACY_LATEST, LEGACY_GROUP)
+)
 _source_ids = st.lists(operator_ids, min_size=1, max_size=2, unique=True)
 
 
@@ -69,6 +81,7 @@ class KafkaSourceFacts:
     """What a KafkaSource holds: its readers' splits, by subtask, and its enumerator's state.
 
     What the enumerator's version has no room for is as it was drawn, not as it can be read back.
+    `hybrid_index` is its place in the list of the HybridSource that it is inside of, if it is.
     """
 
     operator_id: bytes
@@ -76,6 +89,15 @@ class KafkaSourceFacts:
     enumerator_version: int
     enumerator_splits: tuple[EnumeratorSplit, ...]
     initial_discovery_finished: bool
+    hybrid_index: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class LegacyFacts:
+    """What a FlinkKafkaConsumer lists: subtask, topic, partition, stored offset."""
+
+    operator_id: bytes
+    listed: tuple[tuple[int, str, int, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +109,7 @@ class KafkaCheckpoint:
     metadata: Metadata
     files: dict[str, bytes]
     sources: tuple[KafkaSourceFacts, ...]
+    legacy: tuple[LegacyFacts, ...] = ()
 
     def store(self, job_directory: Path, properties: bytes = b"") -> Path:
         """Write the metadata and the state files; the directory of the checkpoint."""
@@ -118,19 +141,30 @@ class _Files:
 def kafka_checkpoints(
     draw: st.DrawFn, version: int, job_uri: str, dialect: Dialect = EVERYTHING
 ) -> KafkaCheckpoint:
-    """Checkpoints, of version 3 or later, of jobs with KafkaSources among other operators.
+    """Checkpoints of jobs with Kafka sources among other operators.
+
+    Those of version 2 are older than KafkaSource: it has only FlinkKafkaConsumers.
 
     The readers' states lie inline, in files and in segments of files, compressed or not; files
     outside the checkpoint's own directory are named by absolute URIs below `job_uri`.
     """
     files = _Files(job_uri)
     source_ids = draw(_source_ids)
-    drawn = [_kafka_source(draw, source_id, version, dialect, files) for source_id in source_ids]
+    legacy_ids = source_ids[1:] if dialect.other_sources and draw(st.booleans()) else []
+    if version == 2:
+        legacy_ids = source_ids if dialect.other_sources else []
+    drawn = [
+        _kafka_source(draw, source_id, version, dialect, files)
+        for source_id in source_ids
+        if version > 2 and source_id not in legacy_ids
+    ]
+    legacy = [_legacy_consumer(draw, each, version, dialect, files) for each in legacy_ids]
     others = draw(operator_tuples(version, dialect, 2))
     every_operator = draw(
         st.permutations(
             [
                 *(operator for operator, _ in drawn),
+                *(operator for operator, _ in legacy),
                 *(other for other in others if other.operator_id not in source_ids),
             ]
         )
@@ -140,6 +174,7 @@ def kafka_checkpoints(
         Metadata(draw(_positions), tuple(every_operator)),
         files.contents,
         tuple(facts for _, facts in drawn),
+        tuple(facts for _, facts in legacy),
     )
 
 
@@ -175,12 +210,14 @@ def _kafka_source(
     splits = draw(kafka_splits(dialect))
     # None for a split that was read to its end, or never assigned.
     readers = [draw(st.none() | st.integers(0, parallelism - 1)) for _ in splits]
+    hybrid_index = draw(_hybrid_indexes) if dialect.other_sources else None
     held_by = {
         subtask: [split for split, reader in zip(splits, readers, strict=True) if reader == subtask]
         for subtask in range(parallelism)
     }
     subtasks = tuple(
-        _reader_subtask(draw, subtask, held, dialect, files) for subtask, held in held_by.items()
+        _state_subtask(draw, subtask, _reader_state(held, hybrid_index), dialect, files)
+        for subtask, held in held_by.items()
     )
     facts = KafkaSourceFacts(
         operator_id,
@@ -193,6 +230,7 @@ def _kafka_source(
             for split, reader in zip(splits, readers, strict=True)
         ),
         initial_discovery_finished=draw(st.booleans()),
+        hybrid_index=hybrid_index,
     )
     optional_names = operator_names(version)
     operator = Operator(
@@ -223,19 +261,59 @@ def _coordinator(draw: st.DrawFn, facts: KafkaSourceFacts) -> bytes:
         facts.enumerator_version, facts.enumerator_splits, facts.initial_discovery_finished
     )
     tracker = draw(blobs) if version == 0 else b""
-    return encode_coordinator(version, facts.enumerator_version, enumerator, tracker)
+    enumerator_version = facts.enumerator_version
+    if facts.hybrid_index is not None:
+        enumerator = encode_hybrid_enumerator(facts.hybrid_index, enumerator_version, enumerator)
+        enumerator_version = 0
+    return encode_coordinator(version, enumerator_version, enumerator, tracker)
 
 
-def _reader_subtask(
-    draw: st.DrawFn, index: int, splits: Sequence[KafkaSplit], dialect: Dialect, files: _Files
+def _legacy_consumer(
+    draw: st.DrawFn, operator_id: bytes, version: int, dialect: Dialect, files: _Files
+) -> tuple[Operator, LegacyFacts]:
+    parallelism = draw(st.integers(1, 4))
+    listed = [
+        (draw(st.integers(0, parallelism - 1)), split.topic, split.partition, draw(_legacy_offsets))
+        for split in draw(kafka_splits(dialect))
+    ]
+    class_id = draw(st.integers(2, 2**28))
+    subtasks = []
+    for index in range(parallelism):
+        elements = tuple(
+            encode_legacy_element(topic, partition, offset, class_id)
+            for subtask, topic, partition, offset in listed
+            if subtask == index
+        )
+        state = ListState(LEGACY_STATE, DistributionMode.UNION, elements, sized=False)
+        subtasks.append(_state_subtask(draw, index, state, dialect, files, version > 2))
+    optional_names = operator_names(version)
+    operator = Operator(
+        operator_id,
+        parallelism,
+        max_parallelism=draw(st.integers(parallelism, MAX_PARALLELISM)),
+        name=draw(optional_names),
+        uid=draw(optional_names),
+        subtasks=tuple(subtasks),
+    )
+    return operator, LegacyFacts(operator_id, tuple(listed))
+
+
+def _state_subtask(
+    draw: st.DrawFn,
+    index: int,
+    state: ListState,
+    dialect: Dialect,
+    files: _Files,
+    may_finish: bool = True,
 ) -> Subtask:
-    if not splits and draw(st.booleans()):
-        return Subtask(index, finished=draw(st.booleans()))
+    """A subtask with this state among others, or with none at all where it is empty."""
+    if not state.elements and draw(st.booleans()):
+        return Subtask(index, finished=may_finish and draw(st.booleans()))
     proxy_version = draw(st.sampled_from(dialect.proxy_versions))
     stream, offsets = encode_operator_state_stream(
         proxy_version,
         proxy_version >= 6 and draw(st.booleans()),
-        draw(st.permutations([_reader_state(splits), *draw(_other_list_states)])),
+        draw(st.permutations([state, *draw(_other_list_states)])),
         draw(_broadcast_states) if proxy_version >= 3 else (),
     )
     # Flink writes the states of a handle in the order of a hash map.
@@ -243,11 +321,16 @@ def _reader_subtask(
     return Subtask(index, managed_operator=_place(draw, states, stream, dialect, files))
 
 
-def _reader_state(splits: Sequence[KafkaSplit]) -> ListState:
-    encoded = (
+def _reader_state(splits: Sequence[KafkaSplit], hybrid_index: int | None) -> ListState:
+    encoded = [
         encode_split(split.topic, split.partition, split.starting_offset, split.stopping_offset)
         for split in splits
-    )
+    ]
+    if hybrid_index is not None:
+        encoded = [
+            encode_hybrid_split(hybrid_index, f"{split.topic}-{split.partition}", inner)
+            for split, inner in zip(splits, encoded, strict=True)
+        ]
     elements = tuple(map(encode_reader_element, encoded))
     return ListState(READER_STATE, DistributionMode.SPLIT_DISTRIBUTE, elements)
 

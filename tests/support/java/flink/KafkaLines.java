@@ -34,8 +34,10 @@ final class KafkaLines implements KafkaRecordDeserializationSchema<String> {
                 KafkaSource.<String>builder()
                         .setBootstrapServers(bootstrapServers)
                         .setGroupId(group)
-                        .setTopics(topics)
                         .setDeserializer(deserializer());
+        if (topics.length > 0) {
+            builder.setTopics(topics);
+        }
         IN_STEP.forEach(builder::setProperty);
         return builder;
     }
@@ -46,16 +48,18 @@ final class KafkaLines implements KafkaRecordDeserializationSchema<String> {
         return fields[0] + ":" + fields[1];
     }
 
+    static String line(ConsumerRecord<byte[], byte[]> record) {
+        return String.join(
+                ",",
+                record.topic(),
+                Integer.toString(record.partition()),
+                Long.toString(record.offset()),
+                new String(record.value(), StandardCharsets.UTF_8));
+    }
+
     @Override
     public void deserialize(ConsumerRecord<byte[], byte[]> record, Collector<String> out) {
-        String value = new String(record.value(), StandardCharsets.UTF_8);
-        out.collect(
-                String.join(
-                        ",",
-                        record.topic(),
-                        Integer.toString(record.partition()),
-                        Long.toString(record.offset()),
-                        value));
+        out.collect(line(record));
     }
 
     @Override

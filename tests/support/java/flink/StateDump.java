@@ -7,7 +7,9 @@ import java.lang.reflect.Method;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.Comparator;
+import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -15,11 +17,9 @@ import java.util.Set;
 import java.util.TreeMap;
 import java.util.TreeSet;
 import org.apache.flink.api.common.ExecutionConfig;
+import org.apache.flink.api.common.state.ListState;
 import org.apache.flink.api.common.state.ListStateDescriptor;
 import org.apache.flink.api.common.typeutils.base.array.BytePrimitiveArraySerializer;
-import org.apache.flink.connector.kafka.source.enumerator.KafkaSourceEnumStateSerializer;
-import org.apache.flink.connector.kafka.source.split.KafkaPartitionSplit;
-import org.apache.flink.connector.kafka.source.split.KafkaPartitionSplitSerializer;
 import org.apache.flink.core.fs.CloseableRegistry;
 import org.apache.flink.core.io.SimpleVersionedSerializer;
 import org.apache.flink.runtime.checkpoint.CheckpointProperties;
@@ -40,14 +40,23 @@ import org.apache.flink.streaming.api.operators.util.SimpleVersionedListState;
  * Tells what checkpoints hold, in Flink's own words: read by its loader, restored by its operator
  * state backend, deserialized by the connector's own serializers. All numbers are as stored.
  *
- * <p>Arguments: {@code <checkpoint directory>=<sources>/<dynamic sources>}..., where these are the
- * ids of the operators that are KafkaSources and DynamicKafkaSources (comma-separated): a checkpoint
- * itself does not tell. Prints a JSON array, one element per argument.
+ * <p>Arguments: {@code <checkpoint directory>=<kind>:<operator id>,...}, where the kind is one of
+ * those below: a checkpoint itself does not tell. Prints a JSON array, one element per argument.
  */
 public final class StateDump {
+    static final String KAFKA_SOURCES = "kafka_sources";
+
+    /** Who tells of the other kinds; what it tells is under the first word of the kind. */
+    private static final Map<String, String> ORACLES =
+            Map.of(
+                    "dynamic_sources", "DynamicDump",
+                    "hybrid_sources", "HybridDump",
+                    "legacy_sources", "LegacyDump",
+                    "sink_operators", "SinkDump");
+
     private static final ListStateDescriptor<byte[]> READER_STATE =
             new ListStateDescriptor<>("SourceReaderState", BytePrimitiveArraySerializer.INSTANCE);
-    private static final ClassLoader CLASSES = StateDump.class.getClassLoader();
+    static final ClassLoader CLASSES = StateDump.class.getClassLoader();
 
     private StateDump() {}
 
@@ -56,38 +65,57 @@ public final class StateDump {
         for (String arg : args) {
             int equals = arg.lastIndexOf('=');
             Path checkpoint = Path.of(arg.substring(0, equals));
-            String[] sources = arg.substring(equals + 1).split("/", -1);
-            dumps.add(
-                    dump(
-                            checkpoint,
-                            Set.of(sources[0].split(",")),
-                            Set.of(sources[1].split(","))));
+            Map<String, String> kinds = new HashMap<>();
+            for (String operator : arg.substring(equals + 1).split(",")) {
+                String[] parts = operator.split(":");
+                if (parts.length == 2) {
+                    kinds.put(parts[1], parts[0]);
+                }
+            }
+            dumps.add(dump(checkpoint, kinds));
         }
         System.out.println(new ObjectMapper().writeValueAsString(dumps));
     }
 
-    static Map<String, Object> dump(
-            Path checkpoint, Set<String> kafkaSources, Set<String> dynamicSources)
-            throws Exception {
+    /** {@code kinds}: operator id to the kind of those that Kafka's connector wrote. */
+    static Map<String, Object> dump(Path checkpoint, Map<String, String> kinds) throws Exception {
         Path file = checkpoint.resolve("_metadata");
-        CheckpointMetadata metadata;
-        try (DataInputStream in = new DataInputStream(Files.newInputStream(file))) {
-            metadata =
-                    Checkpoints.loadCheckpointMetadata(in, CLASSES, checkpoint.toUri().toString());
-        }
+        CheckpointMetadata metadata = load(checkpoint);
         Map<String, Object> dump = new LinkedHashMap<>();
         dump.put("checkpoint_id", metadata.getCheckpointId());
         dump.put("metadata_version", version(file));
-        dump.put("checkpoint_type", type(Versioned.properties(metadata)));
+        dump.put("checkpoint_type", type(MetadataView.properties(metadata)));
         List<Object> operators = new ArrayList<>();
         List<OperatorState> states = new ArrayList<>(metadata.getOperatorStates());
         states.sort(Comparator.comparing(state -> state.getOperatorID().toHexString()));
         for (OperatorState state : states) {
-            String id = state.getOperatorID().toHexString();
-            operators.add(operator(state, kafkaSources.contains(id), dynamicSources.contains(id)));
+            operators.add(operator(state, kinds.get(state.getOperatorID().toHexString())));
         }
         dump.put("operators", operators);
         return dump;
+    }
+
+    /** The ids of the operators that hold one of these states. */
+    static Set<String> holdersOf(Path checkpoint, Set<String> stateNames) throws Exception {
+        Set<String> ids = new TreeSet<>();
+        for (OperatorState state : load(checkpoint).getOperatorStates()) {
+            for (OperatorSubtaskState subtask : state.getStates()) {
+                for (OperatorStateHandle handle : subtask.getManagedOperatorState()) {
+                    Set<String> held = handle.getStateNameToPartitionOffsets().keySet();
+                    if (!Collections.disjoint(held, stateNames)) {
+                        ids.add(state.getOperatorID().toHexString());
+                    }
+                }
+            }
+        }
+        return ids;
+    }
+
+    private static CheckpointMetadata load(Path checkpoint) throws IOException {
+        Path file = checkpoint.resolve("_metadata");
+        try (DataInputStream in = new DataInputStream(Files.newInputStream(file))) {
+            return Checkpoints.loadCheckpointMetadata(in, CLASSES, checkpoint.toUri().toString());
+        }
     }
 
     private static int version(Path file) throws IOException {
@@ -115,8 +143,8 @@ public final class StateDump {
         return told;
     }
 
-    private static Map<String, Object> operator(
-            OperatorState state, boolean kafka, boolean dynamic) throws Exception {
+    private static Map<String, Object> operator(OperatorState state, String kind)
+            throws Exception {
         Map<Integer, OperatorSubtaskState> subtasks =
                 state.isFullyFinished() ? Map.of() : new TreeMap<>(state.getSubtaskStates());
         Set<String> names = new TreeSet<>();
@@ -147,8 +175,8 @@ public final class StateDump {
         }
         Map<String, Object> told = new LinkedHashMap<>();
         told.put("operator_id", state.getOperatorID().toHexString());
-        told.put("name", Versioned.name(state));
-        told.put("uid", Versioned.uid(state));
+        told.put("name", MetadataView.name(state));
+        told.put("uid", MetadataView.uid(state));
         told.put("parallelism", state.getParallelism());
         told.put("max_parallelism", state.getMaxParallelism());
         told.put("finished", state.isFullyFinished());
@@ -163,44 +191,29 @@ public final class StateDump {
         told.put("operator_state_bytes", operatorBytes);
         told.put("keyed_state_bytes", keyedBytes);
         told.put("in_flight_bytes", inFlightBytes);
-        told.put("reader_splits", kafka ? readerSplits(subtasks) : null);
-        told.put("enumerator", kafka ? enumerator(state) : null);
-        if (dynamic) {
-            told.put("dynamic", Versioned.dynamicDump(state, subtasks));
+        boolean kafka = KAFKA_SOURCES.equals(kind);
+        told.put("reader_splits", kafka ? KafkaDump.readerSplits(subtasks) : null);
+        told.put("enumerator", kafka ? KafkaDump.enumerator(state) : null);
+        if (kind != null && !kafka) {
+            Oracle oracle = Parts.find(Oracle.class, ORACLES.get(kind)).orElseThrow();
+            told.put(kind.substring(0, kind.indexOf('_')), oracle.dump(state, subtasks));
         }
         return told;
     }
 
-    private static List<Object> readerSplits(Map<Integer, OperatorSubtaskState> subtasks)
-            throws Exception {
-        List<Object> told = new ArrayList<>();
-        for (Map.Entry<Integer, OperatorSubtaskState> subtask : subtasks.entrySet()) {
-            List<KafkaPartitionSplit> splits =
-                    splits(subtask.getValue(), new KafkaPartitionSplitSerializer());
-            splits.sort(
-                    Comparator.comparing(KafkaPartitionSplit::getTopic)
-                            .thenComparing(KafkaPartitionSplit::getPartition));
-            for (KafkaPartitionSplit split : splits) {
-                told.add(readerSplit(subtask.getKey(), split));
-            }
-        }
-        return told;
-    }
-
-    static Map<String, Object> readerSplit(int subtask, KafkaPartitionSplit split) {
-        Map<String, Object> fields = new LinkedHashMap<>();
-        fields.put("subtask", subtask);
-        fields.put("topic", split.getTopic());
-        fields.put("partition", split.getPartition());
-        fields.put("starting_offset", split.getStartingOffset());
-        fields.put("stopping_offset", stoppingOffset(split));
-        return fields;
-    }
-
-    /** Restores the operator state of a subtask as its SourceOperator would. */
+    /** The splits of a reader's subtask. */
     static <T> List<T> splits(OperatorSubtaskState subtask, SimpleVersionedSerializer<T> serializer)
             throws Exception {
-        List<T> splits = new ArrayList<>();
+        return restored(
+                subtask,
+                backend ->
+                        new SimpleVersionedListState<>(
+                                backend.getListState(READER_STATE), serializer));
+    }
+
+    /** Restores the operator state of a subtask as its operator would; the elements of a list. */
+    static <T> List<T> restored(OperatorSubtaskState subtask, StateOf<T> list) throws Exception {
+        List<T> elements = new ArrayList<>();
         DefaultOperatorStateBackend backend =
                 new DefaultOperatorStateBackendBuilder(
                                 CLASSES,
@@ -210,56 +223,16 @@ public final class StateDump {
                                 new CloseableRegistry())
                         .build();
         try {
-            new SimpleVersionedListState<>(backend.getListState(READER_STATE), serializer)
-                    .get()
-                    .forEach(splits::add);
+            list.in(backend).get().forEach(elements::add);
         } finally {
             backend.dispose();
         }
-        return splits;
+        return elements;
     }
 
-    /** The stored number; its getter shows the marker for "none" as an empty Optional. */
-    static long stoppingOffset(KafkaPartitionSplit split) {
-        return split.getStoppingOffset().orElse(KafkaPartitionSplit.NO_STOPPING_OFFSET);
-    }
-
-    private static Map<String, Object> enumerator(OperatorState state) throws Exception {
-        if (state.getCoordinatorState() == null) {
-            return null;
-        }
-        Coordinator coordinator = coordinator(state);
-        EnumeratorView view =
-                Versioned.enumerator(
-                        new KafkaSourceEnumStateSerializer()
-                                .deserialize(
-                                        coordinator.serializerVersion(), coordinator.enumerator()));
-        Map<String, Object> told = new LinkedHashMap<>();
-        told.put("coordinator_version", coordinator.version());
-        told.put("serializer_version", coordinator.serializerVersion());
-        told.putAll(enumerator(view));
-        return told;
-    }
-
-    static Map<String, Object> enumerator(EnumeratorView view) {
-        List<EnumeratorView.Split> splits = new ArrayList<>(view.splits());
-        splits.sort(
-                Comparator.comparing(EnumeratorView.Split::topic)
-                        .thenComparing(EnumeratorView.Split::partition));
-        List<Object> toldSplits = new ArrayList<>();
-        for (EnumeratorView.Split split : splits) {
-            Map<String, Object> fields = new LinkedHashMap<>();
-            fields.put("topic", split.topic());
-            fields.put("partition", split.partition());
-            fields.put("status", split.status());
-            fields.put("starting_offset", split.startingOffset());
-            fields.put("stopping_offset", split.stoppingOffset());
-            toldSplits.add(fields);
-        }
-        Map<String, Object> told = new LinkedHashMap<>();
-        told.put("initial_discovery_finished", view.initialDiscoveryFinished());
-        told.put("splits", toldSplits);
-        return told;
+    /** A list state of an operator state backend. */
+    interface StateOf<T> {
+        ListState<T> in(DefaultOperatorStateBackend backend) throws Exception;
     }
 
     /** A source's coordinator state; the enumerator's bytes are its own serializer's. */

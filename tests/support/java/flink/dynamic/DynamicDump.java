@@ -18,10 +18,9 @@ import org.apache.flink.runtime.checkpoint.OperatorState;
 import org.apache.flink.runtime.checkpoint.OperatorSubtaskState;
 
 /** What {@link StateDump} tells of a DynamicKafkaSource, by the connector's own serializers. */
-final class DynamicDump {
-    private DynamicDump() {}
-
-    static Map<String, Object> dump(
+final class DynamicDump implements Oracle {
+    @Override
+    public Map<String, Object> dump(
             OperatorState state, Map<Integer, OperatorSubtaskState> subtasks) throws Exception {
         Map<String, Object> told = new LinkedHashMap<>();
         told.put("reader_splits", readerSplits(subtasks));
@@ -40,7 +39,7 @@ final class DynamicDump {
                 Map<String, Object> fields = new LinkedHashMap<>();
                 fields.put("cluster", split.getKafkaClusterId());
                 fields.putAll(
-                        StateDump.readerSplit(subtask.getKey(), split.getKafkaPartitionSplit()));
+                        KafkaDump.readerSplit(subtask.getKey(), split.getKafkaPartitionSplit()));
                 told.add(fields);
             }
         }
@@ -64,7 +63,7 @@ final class DynamicDump {
                 enumerator.getClusterEnumeratorStates().entrySet()) {
             clusters.put(
                     cluster.getKey(),
-                    StateDump.enumerator(Versioned.enumerator(cluster.getValue())));
+                    KafkaDump.enumerator(Enumerators.view(cluster.getValue())));
         }
         Map<String, Object> told = new LinkedHashMap<>();
         told.put("coordinator_version", coordinator.version());

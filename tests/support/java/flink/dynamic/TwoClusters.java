@@ -51,7 +51,7 @@ final class TwoClusters implements KafkaMetadataService {
                     (cluster, servers) -> {
                         Properties properties = new Properties();
                         properties.setProperty("bootstrap.servers", servers);
-                        metadata.put(cluster, Versioned.cluster(cluster, topic, properties));
+                        metadata.put(cluster, Clusters.cluster(cluster, topic, properties));
                     });
             streams.put(topic, new KafkaStream(topic, metadata));
         }

@@ -1,0 +1,85 @@
+"""The state of a HybridSource: that of the source it reads now, wrapped.
+
+A HybridSource reads a list of sources one after another, such as files and then Kafka. Split
+version 0: ``i32 sourceIndex, UTF splitId, i32 wrappedVersion, i32 n``, n bytes of the source's own
+split. Enumerator version 0: ``i32 currentSourceIndex, i32 wrappedVersion, i32 n``, n bytes of the
+source's own enumerator. What the sources are, and how many, is not in the state.
+
+Source: org.apache.flink.connector.base.source.hybrid.{HybridSourceSplitSerializer,
+HybridSourceEnumeratorStateSerializer} @ Flink 1.15.4 to 2.2.0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from decoder.cursor import Cursor
+from decoder.errors import ErrorKind
+
+HYBRID_VERSION = 0
+
+
+@dataclass(frozen=True, slots=True)
+class HybridSplit:
+    """A split of the source at ``source_index``; ``wrapped`` is that source's own, of
+    ``version``."""
+
+    source_index: int
+    version: int
+    wrapped: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class HybridEnumeratorState:
+    """The source that is read now, and its enumerator's own state, of ``version``."""
+
+    source_index: int
+    version: int
+    wrapped: bytes
+
+
+def read_hybrid_split(cursor: Cursor, version: int) -> HybridSplit:
+    """One split, which must use up ``cursor``.
+
+    Raises:
+        DecodeError: not a HybridSourceSplit, read strictly.
+    """
+    _check_version(cursor, version, "split")
+    index = _read_source_index(cursor)
+    if not cursor.utf("split id"):
+        cursor.fail("a split's id cannot be empty", "split id", back=2)
+    split = HybridSplit(index, cursor.i32("wrapped split version"), cursor.blob("wrapped split"))
+    cursor.finish("split of a HybridSource")
+    return split
+
+
+def read_hybrid_enumerator(cursor: Cursor, version: int) -> HybridEnumeratorState:
+    """A HybridSourceEnumeratorState, which must use up ``cursor``.
+
+    Raises:
+        DecodeError: not one, read strictly.
+    """
+    _check_version(cursor, version, "enumerator state")
+    state = HybridEnumeratorState(
+        _read_source_index(cursor),
+        cursor.i32("wrapped enumerator version"),
+        cursor.blob("wrapped enumerator"),
+    )
+    cursor.finish("enumerator state of a HybridSource")
+    return state
+
+
+def _check_version(cursor: Cursor, version: int, what: str) -> None:
+    if version != HYBRID_VERSION:
+        cursor.fail(
+            f"version {version} of the {what} is not a HybridSource's (known: {HYBRID_VERSION})",
+            what,
+            ErrorKind.UNSUPPORTED,
+        )
+
+
+def _read_source_index(cursor: Cursor) -> int:
+    index = cursor.i32("source index")
+    if index < 0:
+        cursor.fail(f"a source's index cannot be negative: {index}", "source index", back=4)
+    return index

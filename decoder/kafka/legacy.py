@@ -1,0 +1,97 @@
+"""The state of a FlinkKafkaConsumer, the source before KafkaSource (until Flink 1.20).
+
+Union list state ``topic-partition-offset-states``: each subtask lists the partitions it reads. An
+element is a KafkaTopicPartition, written by Kryo, and ``i64`` offset; nothing tells its length.
+KafkaTopicPartition: varint class id (it differs with the types a job registers), reference marker,
+signed varints ``cachedHash`` and ``partition``, reference marker, string ``topic``. A marker is 1
+for an object that was not written before, as both always are here. The hash is that of the topic
+and the partition, so that what is not one is told from what is.
+
+The offset is that of the last record processed, or -1 where there is none yet and the partition is
+read from 0, or one of four markers.
+
+Source: FlinkKafkaConsumerBase, KafkaTopicPartition, KafkaTopicPartitionStateSentinel @ connector
+1.15.4 and 3.4.0-1.20; KryoSerializer @ Flink 1.20.3.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from decoder.cursor import Cursor
+from decoder.kafka.kryo import read_ascii_string, read_signed_varint, read_varint
+from decoder.kafka.split import check_topic
+
+LEGACY_CONSUMER_STATE = "topic-partition-offset-states"
+
+# KafkaTopicPartitionStateSentinel
+NOT_SET = -915623761776
+EARLIEST = -915623761775
+LATEST = -915623761774
+GROUP = -915623761773
+_MARKERS = (NOT_SET, EARLIEST, LATEST, GROUP)
+
+_NOTHING_READ = -1
+_HIGHEST_OFFSET = (1 << 63) - 2  # one more is the next offset, which is a long, too
+
+# Kryo's class ids: 0 is null, 1 a class by its name; the type itself is always registered.
+_FIRST_REGISTERED = 2
+_NEW_OBJECT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class LegacyOffset:
+    """One partition that a subtask lists. ``stored_offset`` is as stored, markers included."""
+
+    subtask: int
+    topic: str
+    partition: int
+    stored_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class LegacyConsumer:
+    """The state of one FlinkKafkaConsumer: what all of its subtasks list."""
+
+    offsets: tuple[LegacyOffset, ...]
+
+
+def read_legacy_element(cursor: Cursor, subtask: int) -> LegacyOffset:
+    """One element, which must use up ``cursor``.
+
+    Raises:
+        DecodeError: not a KafkaTopicPartition and an offset, read strictly.
+    """
+    class_id = read_varint(cursor, "class of a partition")
+    if class_id < _FIRST_REGISTERED:
+        cursor.fail(f"not a registered class: {class_id}", "class of a partition", back=1)
+    _read_new_object(cursor, "partition of a topic")
+    cached_hash = read_signed_varint(cursor, "hash of a partition")
+    partition = read_signed_varint(cursor, "partition")
+    if partition < 0:
+        cursor.fail(f"a partition cannot be negative: {partition}", "partition")
+    _read_new_object(cursor, "topic")
+    topic = read_ascii_string(cursor, "topic")
+    check_topic(cursor, topic)
+    if cached_hash != _hash(topic, partition):
+        cursor.fail("its hash is not that of its topic and partition", "hash of a partition")
+    offset = cursor.i64("offset")
+    if not _NOTHING_READ <= offset <= _HIGHEST_OFFSET and offset not in _MARKERS:
+        cursor.fail(f"not an offset nor a marker: {offset}", "offset", back=8)
+    cursor.finish("element of a FlinkKafkaConsumer's state")
+    return LegacyOffset(subtask, topic, partition, offset)
+
+
+def _read_new_object(cursor: Cursor, field: str) -> None:
+    marker = read_varint(cursor, field)
+    if marker != _NEW_OBJECT:
+        cursor.fail(f"a reference ({marker}) where an object stands", field, back=1)
+
+
+def _hash(topic: str, partition: int) -> int:
+    """KafkaTopicPartition's ``31 * topic.hashCode() + partition``, in 32 bits."""
+    value = 0
+    for character in topic:
+        value = (31 * value + ord(character)) & 0xFFFFFFFF
+    value = (31 * value + partition) & 0xFFFFFFFF
+    return value - (1 << 32) if value >> 31 else value

@@ -1,0 +1,143 @@
+"""What an operator keeps for Kafka: read from its list states and its coordinator's state.
+
+Which states an operator has is in ``_metadata``; their elements are fetched here.
+"""
+
+from __future__ import annotations
+
+from itertools import chain
+
+from decoder.cursor import Cursor
+from decoder.errors import DecodeError, ErrorKind
+from decoder.kafka.legacy import (
+    LEGACY_CONSUMER_STATE,
+    LegacyConsumer,
+    LegacyOffset,
+    read_legacy_element,
+)
+from decoder.kafka.reader_state import SOURCE_READER_STATE
+from decoder.kafka.sink import (
+    COMMITTER_STATE,
+    WRITER_STATE,
+    SinkState,
+    UnknownSink,
+    read_committer_state,
+    read_writer_state,
+)
+from decoder.kafka.source import (
+    DynamicKafkaSource,
+    HybridSource,
+    KafkaSource,
+    UnknownSource,
+    recognise,
+)
+from decoder.metadata.model import DistributionMode, Operator
+from decoder.operator_state.fetch import SubtaskState, state_elements
+from decoder.operator_state.locate import StateFiles
+
+Source = KafkaSource | DynamicKafkaSource | HybridSource | LegacyConsumer | UnknownSource
+Sink = SinkState | UnknownSink
+
+# Kinds of error that are about bytes: of a sink of another kind, as a rule.
+_UNDECODABLE = frozenset({ErrorKind.TRUNCATED, ErrorKind.CORRUPT, ErrorKind.UNSUPPORTED})
+
+
+def read_source(operator: Operator, files: StateFiles) -> Source | None:
+    """What an operator's source state is recognised as; None where it has none.
+
+    Readers that have all finished leave only the coordinator's state behind. Other operators have
+    coordinators too, so that this alone makes a source only where it decodes as Kafka's.
+
+    Raises:
+        DecodeError: a file of its state is not there, not the checkpoint's, or damaged.
+    """
+    legacy_states = _states(operator, LEGACY_CONSUMER_STATE)
+    if legacy_states:
+        return _read_legacy(legacy_states, files, _what(operator))
+    reader_states = _states(operator, SOURCE_READER_STATE)
+    spread = _spread_otherwise(reader_states, DistributionMode.SPLIT_DISTRIBUTE)
+    if spread is not None:
+        return spread
+    coordinator = operator.coordinator_state
+    source = recognise(
+        state_elements(reader_states, files, _what(operator)),
+        coordinator.data if coordinator is not None else None,
+    )
+    unknown = isinstance(source, UnknownSource) or (
+        isinstance(source, HybridSource) and isinstance(source.current, UnknownSource)
+    )
+    return None if unknown and not reader_states else source
+
+
+def _read_legacy(
+    states: list[SubtaskState], files: StateFiles, what: str
+) -> LegacyConsumer | UnknownSource:
+    """A FlinkKafkaConsumer, where all of the state decodes: its name alone proves nothing."""
+    spread = _spread_otherwise(states, DistributionMode.UNION)
+    if spread is not None:
+        return spread
+    offsets: list[LegacyOffset] = []
+    reason: str | None = None
+    for subtask, element in state_elements(states, files, what, sized=False):
+        cursor = Cursor(element, f"{what} subtask {subtask} {LEGACY_CONSUMER_STATE}")
+        try:
+            offsets.append(read_legacy_element(cursor, subtask))
+        except DecodeError as error:
+            reason = reason or str(error)
+    if reason is not None or not offsets:
+        return UnknownSource(reason or "it lists no partition", partly_kafka=bool(offsets))
+    return LegacyConsumer(tuple(offsets))
+
+
+def read_sink(operator: Operator, files: StateFiles) -> Sink | None:
+    """What an operator keeps of a sink; None where it keeps nothing of one.
+
+    What cannot be read of a sink is no obstacle: no position depends on it.
+    """
+    writer_states, committer_states = (
+        [held for held in _states(operator, name) if held.state.byte_offsets]
+        for name in (WRITER_STATE, COMMITTER_STATE)
+    )
+    if not writer_states and not committer_states:
+        return None
+    what = _what(operator)
+    try:
+        return SinkState(
+            tuple(
+                read_writer_state(element, f"{what} subtask {subtask} {WRITER_STATE}")
+                for subtask, element in state_elements(writer_states, files, what)
+            ),
+            tuple(
+                chain.from_iterable(
+                    read_committer_state(element, f"{what} subtask {subtask} {COMMITTER_STATE}")
+                    for subtask, element in state_elements(committer_states, files, what)
+                )
+            ),
+        )
+    except DecodeError as error:
+        return UnknownSink("not a KafkaSink's" if error.kind in _UNDECODABLE else str(error))
+
+
+def _what(operator: Operator) -> str:
+    return f"operator {operator.operator_id}"
+
+
+def _states(operator: Operator, name: str) -> list[SubtaskState]:
+    """The list state of this name, of each subtask that has it."""
+    return [
+        SubtaskState(subtask.index, handle, state)
+        for subtask in operator.subtasks
+        if (handle := subtask.managed_operator_state) is not None
+        for state in handle.states
+        if state.name == name
+    ]
+
+
+def _spread_otherwise(states: list[SubtaskState], mode: DistributionMode) -> UnknownSource | None:
+    """A state of the right name that is spread over the subtasks as no source's is."""
+    for held in states:
+        if held.state.mode is not mode:
+            return UnknownSource(
+                f"its {held.state.name} is spread as {held.state.mode.name}", partly_kafka=False
+            )
+    return None

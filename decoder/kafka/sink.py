@@ -1,0 +1,210 @@
+"""What a KafkaSink keeps: its writers' state, and transactions that are yet to be committed.
+
+Both are ``byte[]`` lists of ``i32 version, i32 n``, n bytes; a *versioned list* is ``i32 version,
+i32 n``, n x {``i32 len``, item}.
+
+``writer_raw_states``: KafkaWriterState. Version 1: ``UTF transactionalIdPrefix``. Version 2: then
+``i32 ownedSubtask, i32 ownedSubtasks, i32 ownership`` (0 or 1), ``i32 n`` x {``UTF transactionalId,
+i64 checkpointId``} of transactions under way.
+
+``streaming_committer_raw_states``: ``i32 magic 0xB91F252C``, then in version 1 (Flink 1.14) a
+versioned list of committables; in version 2 one of checkpoints: ``i64 checkpointId``, in version 1
+``i32 subtasks``, a versioned list of subtasks: from version 1 on ``i32 subtask``, a versioned list
+(0) of requests, ``i32 committables``, up to version 1 ``i32 drained``, ``i32 failed``. A request:
+``i32 committableVersion, i32 n``, n bytes of a committable, ``i32 retries, i32 state`` (2 and 3 are
+done: failed, committed).
+
+KafkaCommittable version 1: ``i16 epoch, i64 producerId, UTF transactionalId``.
+
+Source: StatefulSinkWriterStateHandler, CommittableCollectorSerializer, CommitRequestState @ Flink
+1.15.4, 1.20.3, 2.2.0; KafkaCommittableSerializer, KafkaWriterStateSerializer @ connector 1.15.4 to
+5.0.0-2.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from decoder.cursor import Cursor
+from decoder.errors import ErrorKind
+
+WRITER_STATE = "writer_raw_states"
+COMMITTER_STATE = "streaming_committer_raw_states"
+
+_MAGIC = 0xB91F252C - (1 << 32)
+_REQUEST_STATES = 4
+_FIRST_DONE = 2
+_OWNERSHIPS = 2
+
+_Item = TypeVar("_Item")
+
+
+@dataclass(frozen=True, slots=True)
+class PendingTransaction:
+    """KafkaCommittable: a transaction that the producers had flushed when the checkpoint was
+    taken, to be committed once it was complete."""
+
+    transactional_id: str
+    producer_id: int
+    epoch: int
+
+    @property
+    def prefix(self) -> str:
+        """The id is ``prefix-subtask-number`` (TransactionalIdFactory)."""
+        return self.transactional_id.rsplit("-", 2)[0]
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaWriterState:
+    """One writer's state; ``under_way`` are the ids of its transactions (version 2)."""
+
+    prefix: str
+    under_way: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SinkState:
+    """What one operator of a sink keeps: writers, or what a committer has yet to commit.
+
+    Where a committer has nothing to commit, nothing says whose it is.
+    """
+
+    writers: tuple[KafkaWriterState, ...]
+    pending: tuple[PendingTransaction, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownSink:
+    """A sink whose state is not a KafkaSink's, or is not to be had; ``reason`` says which."""
+
+    reason: str
+
+
+def read_writer_state(element: bytes, what: str) -> KafkaWriterState:
+    """One element of ``writer_raw_states``.
+
+    Raises:
+        DecodeError: not a KafkaSink's, read strictly.
+    """
+    version, cursor = _open(element, what)
+    _check_version(cursor, version, (1, 2), "writer state")
+    prefix = cursor.utf("transactional id prefix")
+    under_way: tuple[str, ...] = ()
+    if version == 2:
+        cursor.skip(8, "owned subtasks")
+        ownership = cursor.i32("ownership of transactions")
+        if not 0 <= ownership < _OWNERSHIPS:
+            cursor.fail(f"unknown ownership: {ownership}", "ownership of transactions", back=4)
+        count = cursor.count("transactions under way", 2 + 8)
+        under_way = tuple(_read_under_way(cursor) for _ in range(count))
+    cursor.finish("writer state")
+    return KafkaWriterState(prefix, under_way)
+
+
+def _read_under_way(cursor: Cursor) -> str:
+    transactional_id = cursor.utf("transactional id")
+    cursor.i64("checkpoint id")
+    return transactional_id
+
+
+def read_committer_state(element: bytes, what: str) -> tuple[PendingTransaction, ...]:
+    """One element of ``streaming_committer_raw_states``: what is yet to be committed.
+
+    Raises:
+        DecodeError: not a KafkaSink's, read strictly.
+    """
+    version, cursor = _open(element, what)
+    _check_version(cursor, version, (1, 2), "committer state")
+    if cursor.i32("magic number") != _MAGIC:
+        cursor.fail("committer state without its magic number", "magic number", back=4)
+    if version == 1:
+        pending = tuple(_versioned_list(cursor, "committables", (1,), _read_committable))
+    else:
+        checkpoints = _versioned_list(cursor, "checkpoints", (0, 1), _read_checkpoint)
+        pending = _joined(checkpoints)
+    cursor.finish("committer state")
+    return pending
+
+
+def _read_checkpoint(cursor: Cursor, version: int) -> tuple[PendingTransaction, ...]:
+    cursor.i64("checkpoint id")
+    if version >= 1:
+        cursor.i32("number of subtasks")
+    return _joined(_versioned_list(cursor, "subtasks", (0, 1, 2), _read_subtask))
+
+
+def _read_subtask(cursor: Cursor, version: int) -> tuple[PendingTransaction, ...]:
+    if version >= 1:
+        cursor.i32("subtask")
+    pending = _joined(_versioned_list(cursor, "requests", (0,), _read_request))
+    cursor.i32("number of committables")
+    if version <= 1:
+        cursor.i32("number of drained")
+    cursor.i32("number of failed")
+    return pending
+
+
+def _read_request(cursor: Cursor, _version: int) -> tuple[PendingTransaction, ...]:
+    version = cursor.i32("committable version")
+    _check_version(cursor, version, (1,), "committable")
+    frame = cursor.frame(cursor.i32("committable length"), "committable")
+    committable = _read_committable(frame, version)
+    frame.finish("committable")
+    cursor.i32("number of retries")
+    state = cursor.i32("state of a request")
+    if not 0 <= state < _REQUEST_STATES:
+        cursor.fail(f"unknown state of a request: {state}", "state of a request", back=4)
+    return (committable,) if state < _FIRST_DONE else ()
+
+
+def _read_committable(cursor: Cursor, _version: int) -> PendingTransaction:
+    epoch = cursor.i16("producer epoch")
+    producer_id = cursor.i64("producer id")
+    if epoch < 0 or producer_id < 0:
+        cursor.fail(f"not a producer: {producer_id}, epoch {epoch}", "producer id", back=10)
+    transactional_id = cursor.utf("transactional id")
+    if not transactional_id:
+        cursor.fail("a transactional id cannot be empty", "transactional id", back=2)
+    return PendingTransaction(transactional_id, producer_id, epoch)
+
+
+def _open(element: bytes, what: str) -> tuple[int, Cursor]:
+    cursor = Cursor(element, what)
+    version = cursor.i32("version")
+    body = cursor.frame(cursor.i32("length"), "state")
+    cursor.finish("element")
+    return version, body
+
+
+def _versioned_list(
+    cursor: Cursor,
+    what: str,
+    versions: tuple[int, ...],
+    read_item: Callable[[Cursor, int], _Item],
+) -> list[_Item]:
+    """``i32 version, i32 n``, n x {``i32 len``, item}; each item must use up its bytes."""
+    version = cursor.i32(f"version of the {what}")
+    _check_version(cursor, version, versions, what)
+    items = []
+    for _ in range(cursor.count(what, 4)):
+        frame = cursor.frame(cursor.i32(f"length of one of the {what}"), what)
+        items.append(read_item(frame, version))
+        frame.finish(what)
+    return items
+
+
+def _joined(parts: Iterable[tuple[PendingTransaction, ...]]) -> tuple[PendingTransaction, ...]:
+    return tuple(pending for part in parts for pending in part)
+
+
+def _check_version(cursor: Cursor, version: int, known: tuple[int, ...], what: str) -> None:
+    if version not in known:
+        cursor.fail(
+            f"version {version} of the {what} is not a KafkaSink's (known: "
+            f"{', '.join(map(str, known))})",
+            what,
+            ErrorKind.UNSUPPORTED,
+            back=4,
+        )

@@ -1,0 +1,114 @@
+"""What ``commit-group`` and ``rollback`` do alike: they keep a way back, and tell how it ended."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from migrate.cli.errors import Exit, Refused, UsageError
+from migrate.cli.streams import emit, say
+from migrate.new_file import check_new
+
+if TYPE_CHECKING:
+    from migrate.targets.consumer_group import Outcome
+
+Execute = Annotated[
+    bool,
+    typer.Option("--execute", help="Do it; without this it is a dry run, and changes nothing."),
+]
+Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
+
+
+def check_rollback_file(path: Path) -> None:
+    """Before it is asked: can the rollback file be written there?
+
+    Raises:
+        Refused: there is something of this name.
+        UsageError: it cannot.
+    """
+    try:
+        check_new(path)
+    except FileExistsError as error:
+        raise Refused([f"{path} is there already; name a new file"]) from error
+    except OSError as error:
+        raise UsageError(
+            f"the rollback file {path} cannot be written: {error.strerror}; name another place "
+            "with --rollback-file"
+        ) from error
+
+
+def carry_out(change: Callable[[], Outcome], group: str, rollback_path: Path) -> None:
+    """Do it, and tell what came of it.
+
+    Args:
+        change: changes the group; writes the rollback file first.
+        rollback_path: where it writes that file; there was none when it was decided on.
+
+    Raises:
+        Refused: the group cannot be changed as it is; nothing was.
+        typer.Exit: it is not as it was asked for, or that could not be told.
+    """
+    from migrate.targets.consumer_group import GroupRefused
+
+    say(f"what the group holds now goes to {rollback_path} first")
+    with _told_if_interrupted(group, rollback_path):
+        try:
+            outcome = change()
+        except GroupRefused as refused:
+            raise Refused(refused.reasons) from refused
+        except FileExistsError as error:
+            raise Refused([f"{rollback_path} is there already; name a new file"]) from error
+        _tell(outcome)
+
+
+@contextmanager
+def _told_if_interrupted(group: str, rollback_path: Path) -> Iterator[None]:
+    """Ctrl-C ends a run at any moment, also when Kafka has the request and we not its answer."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if rollback_path.exists():
+            say(
+                f"interrupted: offsets of group {group} may have been changed; `migrate rollback "
+                f"{rollback_path}` tells, and with --execute brings back what it held before"
+            )
+        else:
+            say("interrupted: nothing was changed")
+        raise
+
+
+def _tell(outcome: Outcome) -> None:
+    from migrate.report.plan import outcome_lines
+
+    for line in outcome_lines(outcome):
+        say(line)
+    code = _exit_code(outcome)
+    if outcome.rollback_path is not None:
+        try:
+            emit(str(outcome.rollback_path))
+        except OSError as error:
+            # The name is a part of what was asked for; whoever waits for it must not go on.
+            say(f"stdout: {error.strerror}; the rollback file is {outcome.rollback_path}")
+            code = code or Exit.NOT_VERIFIED
+    if code is not None:
+        raise typer.Exit(code)
+
+
+def _exit_code(outcome: Outcome) -> Exit | None:
+    """None where all is as it was asked for."""
+    from migrate.targets.consumer_group import Applied
+
+    match outcome.applied:
+        case Applied.ALL | Applied.NOTHING_TO_DO:
+            return None
+        case Applied.NOTHING:
+            codes = {one.failure.code for one in outcome.partitions if one.failure is not None}
+            joined = codes & {"UNKNOWN_MEMBER_ID", "NON_EMPTY_GROUP"}
+            # A consumer has joined meanwhile, or the service did not take it.
+            return Exit.REFUSED if joined else Exit.SERVICE
+        case Applied.PARTLY | Applied.UNVERIFIED:
+            return Exit.NOT_VERIFIED

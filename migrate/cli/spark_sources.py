@@ -1,0 +1,176 @@
+"""``--spark-source``: which Flink source each Kafka source of a Spark query goes on from."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from migrate.choose import TOPIC_PREFIX, choose_cluster, choose_sources
+from migrate.cli.errors import Refused, UsageError
+from migrate.cli.planning import Request, look, read_input
+from migrate.cli.streams import say
+from migrate.extract import Extraction, Source
+from migrate.plan import Plan, make_plan
+from migrate.policies import Policies
+from migrate.report.text import plan_lines, visible
+from migrate.targets.spark_options import SparkSource
+
+_GIVEN = re.compile(r"(\d{1,4})=(.+)")
+
+# Spark source -> the Flink sources it goes on from, each with the positions that it takes.
+Assignment = Mapping[int, Sequence[Source]]
+
+
+def parse_spark_sources(given: Iterable[str]) -> dict[int, list[str]]:
+    """``N=S`` arguments: what each Spark source is to go on from.
+
+    Raises:
+        UsageError: one is not of that form.
+    """
+    names: dict[int, list[str]] = {}
+    for text in given:
+        match = _GIVEN.fullmatch(text)
+        if match is None:
+            raise UsageError(f"--spark-source {text!r}: not N=SOURCE, as 0=topic:orders")
+        names.setdefault(int(match[1]), []).append(match[2])
+    return names
+
+
+def decide_each(request: Request, names: Mapping[int, Sequence[str]]) -> list[SparkSource]:
+    """Plan each Spark source by itself; tell it on stderr.
+
+    Raises:
+        Refused: what would lose or repeat records is not allowed; or a topic of a Flink source
+            that is named goes to no Spark source.
+        NoSuchSource: a name that no source answers to.
+        UsageError: options that do not go together.
+    """
+    if request.chk is None or request.plan is not None or request.plan_out is not None:
+        raise UsageError("--spark-source goes with a checkpoint (CHK), not with a saved plan")
+    extraction = read_input(request, request.chk)
+    chosen = choose_cluster(choose_sources(extraction, request.source), request.cluster)
+    assignment = _assign(extraction, chosen, names)
+    snapshot = look(request, extraction, _whole(chosen, assignment))
+    plans = {
+        number: make_plan(extraction, sources, snapshot, request.policies, named=True)
+        for number, sources in assignment.items()
+    }
+    _tell(plans, extraction, chosen, assignment)
+    refusals = [
+        *_forgotten(chosen, assignment, request.policies),
+        *(
+            f"Spark source {number}: {reason}"
+            for number, plan in plans.items()
+            for reason in _reasons(plan)
+        ),
+    ]
+    if refusals:
+        raise Refused(refusals)
+    only_some = request.policies.partitions is not None
+    return [SparkSource(number, plan.next_offsets, only_some) for number, plan in plans.items()]
+
+
+def _reasons(plan: Plan) -> Iterator[str]:
+    yield from map(str, plan.refusals)
+    if not plan.refusals and not plan.next_offsets:
+        yield "there is nothing to move: no partition is left that has an offset"
+
+
+def _assign(
+    extraction: Extraction, chosen: Sequence[Source], names: Mapping[int, Sequence[str]]
+) -> Assignment:
+    """What each Spark source takes; of a topic that is named, its positions alone."""
+    by_id = {source.operator_id: source for source in chosen}
+    assignment: dict[int, list[Source]] = {}
+    for number in sorted(names):
+        taken: dict[str, set[str]] = {}
+        for name in names[number]:
+            found = choose_sources(extraction, name)
+            for source in (by_id[s.operator_id] for s in found if s.operator_id in by_id):
+                topics = {name.removeprefix(TOPIC_PREFIX)} if _is_topic(name) else source.topics
+                taken.setdefault(source.operator_id, set()).update(topics & source.topics)
+        if not any(taken.values()):
+            raise UsageError(
+                f"--spark-source {number}={names[number][0]}: --source or --cluster leaves it out"
+            )
+        assignment[number] = [
+            replace(
+                by_id[operator_id],
+                positions=tuple(p for p in by_id[operator_id].positions if p.topic in topics),
+            )
+            for operator_id, topics in taken.items()
+        ]
+    return assignment
+
+
+def _is_topic(name: str) -> bool:
+    return name.startswith(TOPIC_PREFIX)
+
+
+def _whole(chosen: Sequence[Source], assignment: Assignment) -> list[Source]:
+    """The Flink sources that are named, with all they read."""
+    ids = {source.operator_id for sources in assignment.values() for source in sources}
+    return [source for source in chosen if source.operator_id in ids]
+
+
+def _left_out(chosen: Sequence[Source], assignment: Assignment) -> list[Source]:
+    """The Flink sources of which no Spark source takes anything."""
+    ids = {source.operator_id for source in _whole(chosen, assignment)}
+    return [source for source in chosen if source.operator_id not in ids]
+
+
+def _forgotten(
+    chosen: Sequence[Source], assignment: Assignment, policies: Policies
+) -> Iterator[str]:
+    """Topics of a Flink source that is split, and that no Spark source takes."""
+    for source in _whole(chosen, assignment):
+        taken = {
+            topic
+            for sources in assignment.values()
+            for one in sources
+            if one.operator_id == source.operator_id
+            for topic in one.topics
+        }
+        wanted = source.topics if policies.partitions is None else set(policies.partitions)
+        for topic in sorted((source.topics & wanted) - taken):
+            yield (
+                f"topic {topic} of operator {source.operator_id} goes to no Spark source, so that "
+                f"its records would be read by none; name it too (--spark-source N=topic:{topic}), "
+                "or choose what moves with --partitions"
+            )
+
+
+def _taken_twice(assignment: Assignment) -> Iterator[tuple[str, str]]:
+    """Topics that go to several Spark sources, with the numbers of these."""
+    readers: dict[str, list[int]] = {}
+    for number, sources in assignment.items():
+        for topic in {topic for source in sources for topic in source.topics}:
+            readers.setdefault(topic, []).append(number)
+    for topic, numbers in sorted(readers.items()):
+        if len(numbers) > 1:
+            yield topic, " and ".join(map(str, numbers))
+
+
+def _tell(
+    plans: Mapping[int, Plan],
+    extraction: Extraction,
+    chosen: Sequence[Source],
+    assignment: Assignment,
+) -> None:
+    checkpoint = extraction.checkpoint
+    say(f"checkpoint {checkpoint.checkpoint_id}: {visible(checkpoint.pointer)}")
+    for number, plan in plans.items():
+        for line in plan_lines(plan):
+            say(f"Spark source {number}: {visible(line)}")
+    # Most are about the job, and so alike for each.
+    for warning in dict.fromkeys(warning for plan in plans.values() for warning in plan.warnings):
+        say(f"warning: {visible(warning)}")
+    for topic, numbers in _taken_twice(assignment):
+        say(
+            f"note: {visible(topic)} goes to Spark sources {numbers}: right where they are joined; "
+            "a union of them has its records twice"
+        )
+    for source in _left_out(chosen, assignment):
+        topics = ", ".join(sorted(source.topics))
+        say(f"note: operator {source.operator_id} ({visible(topics)}) goes to no Spark source")

@@ -1,0 +1,86 @@
+"""About the checkpoint: whether the job ran on after it, and what wrote it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from decoder import Checkpoint
+from decoder.kafka.dynamic import DYNAMIC_ENUMERATOR_WRITTEN_BY
+from decoder.kafka.enumerator import ENUMERATOR_WRITTEN_BY
+from decoder.kafka.legacy import LegacyConsumer
+from decoder.kafka.source import DynamicKafkaSource, HybridSource, KafkaSource, UnknownSource
+from decoder.metadata.layout import LAYOUTS
+from decoder.metadata.model import CheckpointKind, StopKind
+from migrate.findings.model import Finding, Severity
+from migrate.sources import KafkaState
+
+
+def is_last_output(checkpoint: Checkpoint) -> bool:
+    """Whether the job ended with this snapshot, so that it is the job's last output."""
+    return checkpoint.type.stop in (StopKind.SUSPEND, StopKind.TERMINATE)
+
+
+def about_the_checkpoint(checkpoint: Checkpoint) -> Iterator[Finding]:
+    if checkpoint.newer_siblings:
+        yield Finding(
+            "ran-on",
+            Severity.BLOCKER,
+            None,
+            f"the job ran on after this checkpoint: chk-{checkpoint.newer_siblings[-1]} is "
+            "complete beside it, so what Flink emitted since would be emitted again",
+        )
+    elif not is_last_output(checkpoint):
+        what = {
+            CheckpointKind.CHECKPOINT: "a checkpoint",
+            CheckpointKind.SAVEPOINT: "a savepoint without stop",
+            CheckpointKind.UNKNOWN: "of a kind its metadata does not tell",
+        }[checkpoint.type.kind]
+        yield Finding(
+            "not-a-stop",
+            Severity.WARNING,
+            None,
+            f"this is {what}: if the job ran on after it, what Flink emitted since will be "
+            "emitted again; only a stop-with-savepoint is a job's last output",
+        )
+    finished = [operator for operator in checkpoint.operators if operator.finished]
+    if finished:
+        names = ", ".join(operator.name or operator.operator_id for operator in finished)
+        yield Finding(
+            "finished-operators",
+            Severity.WARNING,
+            None,
+            f"{len(finished)} operators had finished and hold no state ({names}): were one of "
+            "them a bounded Kafka source, its positions are not in this checkpoint",
+        )
+    yield _written_by(checkpoint)
+
+
+def _written_by(checkpoint: Checkpoint) -> Finding:
+    """Which releases wrote it: not in the state, but what its versions imply is."""
+    version = checkpoint.metadata_version
+    told = [f"{LAYOUTS[version].written_by} (metadata version {version})"]
+    connectors = {
+        text for source in checkpoint.sources.values() if (text := _connector(source)) is not None
+    }
+    told += sorted(connectors)
+    return Finding(
+        "written-by",
+        Severity.NOTE,
+        None,
+        f"written by {', and by '.join(told)}: the state itself names no release",
+    )
+
+
+def _connector(source: KafkaState | UnknownSource) -> str | None:
+    match source:
+        case KafkaSource(enumerator=enumerator) if enumerator is not None:
+            version, releases = enumerator.version, ENUMERATOR_WRITTEN_BY
+        case DynamicKafkaSource(enumerator=dynamic) if dynamic is not None:
+            version, releases = dynamic.version, DYNAMIC_ENUMERATOR_WRITTEN_BY
+        case HybridSource():
+            return _connector(source.current)
+        case LegacyConsumer():
+            return "a Kafka connector up to 3.4 (FlinkKafkaConsumer)"
+        case _:
+            return None
+    return f"a Kafka connector {releases[version]} (enumerator version {version})"

@@ -1,0 +1,157 @@
+"""About a Kafka source: what its state leaves open, and what of it does not move."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from decoder.kafka.legacy import LegacyConsumer
+from decoder.kafka.source import DynamicKafkaSource, HybridSource, UnknownSource
+from decoder.metadata.model import StopKind
+from migrate.findings.model import Finding, Severity
+from migrate.positions import Marker, PositionState
+from migrate.sources import KafkaState, Source
+
+
+def about_a_source(source: Source, state: KafkaState, stop: StopKind) -> Iterator[Finding]:
+    """``stop``: whether the job ended with this snapshot."""
+
+    def finding(code: str, severity: Severity, message: str) -> Finding:
+        return Finding(code, severity, source.operator_id, message)
+
+    unresolved = [p for p in source.positions if p.state is PositionState.UNRESOLVED]
+    if unresolved:
+        first = unresolved[0]
+        yield finding(
+            "unresolved-positions",
+            Severity.BLOCKER,
+            f"{len(unresolved)} of {len(source.positions)} positions cannot be told from the "
+            f"state; the first is {first.topic}-{first.partition}"
+            f"{_on_cluster(first.cluster)}: {first.reason}",
+        )
+    for marker, code, says in (
+        (Marker.LATEST, "latest-marker", "today's log end would skip what came since then"),
+        (Marker.COMMITTED, "committed-marker", "only Flink's own consumer group knows their start"),
+    ):
+        marked = [p for p in source.positions if p.start is marker]
+        if marked:
+            yield finding(
+                code,
+                Severity.WARNING,
+                f"{len(marked)} partitions have read no record and are still at the "
+                f"'{marker.value}' marker: {says}",
+            )
+    if isinstance(state, HybridSource):
+        yield from _about_a_hybrid_source(source, state)
+        if isinstance(state.current, UnknownSource):
+            return
+        state = state.current
+    if isinstance(state, LegacyConsumer):
+        yield from _about_a_stopped_consumer(source, stop)
+        return
+    if state.enumerator is None:
+        yield finding(
+            "no-enumerator",
+            Severity.WARNING,
+            "no enumerator state is stored: a bounded partition that finished would not show",
+        )
+    elif not source.initial_discovery_finished:
+        yield finding(
+            "initial-discovery",
+            Severity.NOTE,
+            "the state does not say that the first discovery of partitions had finished: where a "
+            "partition that it lacks would start is the job's policy, which is not in the state",
+        )
+    if isinstance(state, DynamicKafkaSource):
+        yield from _undiscovered_topics(source, state)
+        if state.retained:
+            yield finding(
+                "retained-clusters",
+                Severity.NOTE,
+                f"the job no longer read {_named(state.retained)}, which its metadata service had "
+                "removed: the positions are those it would go on from if the service named it "
+                "again",
+            )
+
+
+def _about_a_stopped_consumer(source: Source, stop: StopKind) -> Iterator[Finding]:
+    """A FlinkKafkaConsumer is stopped before the savepoint that the job is stopped with, and stores
+    nothing more once it is: SourceStreamTask @ Flink 1.20.3, FlinkKafkaConsumerBase.snapshotState @
+    connector 3.4.0-1.20. Seen: after 10 records or more of a partition, a savepoint of -1.
+    """
+    if stop is StopKind.NONE:
+        return
+    known = stop is not StopKind.UNKNOWN
+    yield Finding(
+        "stale-positions",
+        Severity.BLOCKER if known else Severity.WARNING,
+        source.operator_id,
+        ("" if known else "if the job was stopped with this savepoint, ")
+        + "what a FlinkKafkaConsumer has stored here is from the checkpoint before: it is stopped "
+        "first, so that what Flink emitted in between would be emitted again; a checkpoint, or a "
+        "savepoint that does not stop the job, is exact",
+    )
+
+
+def _about_a_hybrid_source(source: Source, state: HybridSource) -> Iterator[Finding]:
+    place = f"source {state.source_index + 1} of its list"
+    if isinstance(state.current, UnknownSource):
+        damaged = (
+            f": some of it is a Kafka source's and some does not decode ({state.current.reason})"
+        )
+        yield Finding(
+            "hybrid-source-elsewhere",
+            Severity.BLOCKER,
+            source.operator_id,
+            f"it is a HybridSource at {place}, "
+            + (
+                damaged
+                if state.current.partly_kafka
+                else "which is not Kafka's: it has not reached Kafka yet, or never reads it; what "
+                "it has not read of that source does not move"
+            ),
+        )
+    else:
+        yield Finding(
+            "hybrid-source",
+            Severity.NOTE,
+            source.operator_id,
+            f"it is a HybridSource at {place}, which reads Kafka; what comes after that one, if "
+            "anything does, is not in the state",
+        )
+    if state.other_splits:
+        yield Finding(
+            "hybrid-source-elsewhere",
+            Severity.BLOCKER,
+            source.operator_id,
+            f"its readers still hold {state.other_splits} splits of other sources of its list: "
+            "what they have not read of them does not move",
+        )
+
+
+def _on_cluster(cluster: str | None) -> str:
+    return f" on cluster {cluster!r}" if cluster is not None else ""
+
+
+def _named(clusters: frozenset[str]) -> str:
+    names = ", ".join(map(repr, sorted(clusters)))
+    return f"cluster{'s' if len(clusters) > 1 else ''} {names}"
+
+
+def _undiscovered_topics(source: Source, state: DynamicKafkaSource) -> Iterator[Finding]:
+    streams = state.enumerator.streams.values() if state.enumerator is not None else ()
+    wanted = {
+        (cluster, topic)
+        for clusters in streams
+        for cluster, stream in clusters.items()
+        for topic in stream.topics
+    }
+    missing = sorted(wanted - {(p.cluster, p.topic) for p in source.positions})
+    if missing:
+        cluster, topic = missing[0]
+        yield Finding(
+            "undiscovered-topics",
+            Severity.WARNING,
+            source.operator_id,
+            f"{len(missing)} topics of its streams have no partition in the state (the first is "
+            f"{topic}{_on_cluster(cluster)}): they were not discovered yet, and are not moved",
+        )

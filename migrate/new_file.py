@@ -1,0 +1,92 @@
+"""Writes a file that was not there before: whole and to the disk, or not at all.
+
+Plans and rollback files are written so. The text goes to a stage beside the file, under a name
+that nobody else can have, and only then gets the file's own name.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+from pathlib import Path
+
+# What link() fails with on disks that have no hard links (FAT, some network disks).
+_NO_LINKS = frozenset({errno.EPERM, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP})
+
+
+def check_new(path: Path) -> None:
+    """Could this file be written now? Found out by trying, under another name; nothing is left.
+
+    Raises:
+        FileExistsError: there is something of this name.
+        OSError: it could not be written.
+    """
+    try:
+        path.lstat()
+    except FileNotFoundError:
+        pass
+    else:
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
+    stage = _stage(path)
+    stage.open("x").close()
+    stage.unlink()
+
+
+def write_new(path: Path, text: str) -> None:
+    """Write a file; if the process or the machine ends meanwhile, it is not there, or whole.
+
+    On a disk without hard links it may be left empty instead.
+
+    Raises:
+        FileExistsError: there is something of this name; it is left as it is.
+        OSError: it cannot be written.
+    """
+    stage = _stage(path)
+    # What is removed below was made here: a stage that is there already fails before.
+    out = stage.open("x", encoding="utf-8")
+    try:
+        with out:
+            out.write(text)
+            out.flush()
+            os.fsync(out.fileno())
+        _name(stage, path)
+    finally:
+        stage.unlink(missing_ok=True)
+    _sync_folder(path.parent)
+
+
+def _stage(path: Path) -> Path:
+    return path.with_name(f".migrate-{secrets.token_hex(8)}.tmp")
+
+
+def _name(stage: Path, path: Path) -> None:
+    """Give the stage its name, unless that is taken; a rename would replace what has it."""
+    try:
+        os.link(stage, path)
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+    else:
+        return
+    path.open("x").close()  # from here on the name is ours to replace
+    try:
+        stage.replace(path)
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
+
+
+def _sync_folder(folder: Path) -> None:
+    """Without this a crash of the machine could take the name away again."""
+    try:
+        descriptor = os.open(folder, os.O_RDONLY)
+    except PermissionError:
+        return  # a folder that may be written and not read
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # a disk that has no such thing
+            raise
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,15 @@
+"""Positions and what a broker said -> a Plan: pure, no I/O.
+
+A plan names, per topic-partition, the next offset a target is to start from and a verdict. What
+would lose or repeat records is not clipped but refused, each with the way out and, where there is
+one, the flag that allows it.
+
+The rooms: ``model`` (what a plan is), ``obstacles`` (what stands in the way of the whole),
+``position`` (one position against one log), ``partitions`` (all of them), ``messages`` (refusals of
+partitions, and warnings), joined by ``make``.
+"""
+
+from migrate.plan.make import make_plan, topics_to_ask
+from migrate.plan.model import Plan, PlannedPartition, Refusal, Verdict
+
+__all__ = ["Plan", "PlannedPartition", "Refusal", "Verdict", "make_plan", "topics_to_ask"]

@@ -1,0 +1,84 @@
+"""``make_plan``: what stands in the way of the whole, then partition by partition."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from migrate.extract import Extraction, Source
+from migrate.plan.messages import group_ran_on, nowhere, refuse, warnings
+from migrate.plan.model import Plan, PlannedPartition
+from migrate.plan.obstacles import (
+    blocked_by_findings,
+    clusters_mixed_up,
+    concerning,
+    disagreements,
+    groups_mixed_up,
+    names_collide,
+)
+from migrate.plan.partitions import plan_partitions
+from migrate.policies import MergeSources, Policies
+from migrate.snapshot import ClusterSnapshot
+
+REFUSED_BY_DEFAULT: Policies = Policies()
+
+
+def make_plan(
+    extraction: Extraction,
+    chosen: Sequence[Source],
+    snapshot: ClusterSnapshot | None,
+    policies: Policies = REFUSED_BY_DEFAULT,
+    *,
+    named: bool = False,
+) -> Plan:
+    """Plan the move of the chosen sources.
+
+    Args:
+        extraction: the whole checkpoint: what is in flight anywhere stands in the way.
+        chosen: the sources to move, some or all of the extraction's.
+        named: whether the user chose them by name: then a source that is not read is left out
+            knowingly.
+        snapshot: what the broker said of their topics (``topics_to_ask``), or None without one.
+        policies: what the user allows.
+    """
+    findings = concerning(extraction, chosen, named)
+    refusals = list(blocked_by_findings(findings, policies))
+    moved = [_as_the_target_names_it(source, policies) for source in chosen]
+    mixed_up = list(clusters_mixed_up(moved))
+    refusals += mixed_up
+    if policies.merge_sources is MergeSources.FAIL and not mixed_up:
+        refusals += disagreements(moved)
+    refusals += groups_mixed_up(moved, snapshot)
+    refusals += names_collide(chosen, policies)
+    partitions: list[PlannedPartition] = []
+    if not refusals:
+        newer = any(finding.code == "ran-on" for finding in findings)
+        partitions = plan_partitions(moved, snapshot, policies, newer_checkpoint=newer)
+        refusals += [refuse(planned) for planned in partitions if planned.problem]
+        refusals += nowhere(chosen, partitions, policies)
+        if not policies.allow_ran_on:
+            refusals += group_ran_on(partitions)
+    return Plan(
+        tuple(partitions),
+        tuple(refusals),
+        tuple(warnings(findings, snapshot, partitions, policies)),
+    )
+
+
+def topics_to_ask(chosen: Iterable[Source], policies: Policies) -> set[str]:
+    """The topics a snapshot must hold, as the target names them."""
+    moved = (_as_the_target_names_it(source, policies) for source in chosen)
+    return {topic for source in moved for topic in source.topics}
+
+
+def _as_the_target_names_it(source: Source, policies: Policies) -> Source:
+    """The source with the positions that are to move, its topics under their names of today."""
+    kept = policies.partitions
+    return replace(
+        source,
+        positions=tuple(
+            replace(position, topic=policies.topic_map.get(position.topic, position.topic))
+            for position in source.positions
+            if kept is None or position.partition in kept.get(position.topic, frozenset())
+        ),
+    )

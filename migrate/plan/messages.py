@@ -1,0 +1,192 @@
+"""What a plan tells its user: refusals with the way out, and warnings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from migrate.extract import Finding, Severity, Source
+from migrate.plan.model import PlannedPartition, Refusal, Verdict
+from migrate.plan.obstacles import where
+from migrate.policies import Policies
+from migrate.positions import Marker
+from migrate.snapshot import ClusterSnapshot
+
+
+def refuse(planned: PlannedPartition) -> Refusal:
+    """A partition that has a problem."""
+    what = f"{planned.topic}-{planned.partition} is {planned.verdict.value}: {planned.problem}"
+    return Refusal(what, _way_out(planned))
+
+
+def _way_out(planned: PlannedPartition) -> str:
+    match planned.verdict:
+        case Verdict.EXPIRED:
+            return "move from a newer checkpoint, or go on after the gap with --on-expired earliest"
+        case Verdict.BEYOND_END:
+            return (
+                "name the brokers that the job read from with --bootstrap-servers, or skip to the "
+                "end with --on-beyond-end latest"
+            )
+        case Verdict.TOPIC_GONE | Verdict.PARTITION_GONE:
+            return (
+                "name the brokers that the job read from with --bootstrap-servers, or leave it out "
+                "with --gone skip"
+            )
+        case Verdict.NEW_PARTITION:
+            return "choose with --new-partitions earliest or latest"
+        case _:
+            pass
+    if planned.position is None:
+        return "choose with --new-partitions earliest or latest"
+    choose = "choose with --unresolved earliest|latest|committed|timestamp:T"
+    asked = planned.log is not None
+    match planned.position.start:
+        case Marker.EARLIEST:
+            return "add --bootstrap-servers HOST:PORT"
+        case Marker.COMMITTED:
+            needed = "" if asked else "--bootstrap-servers HOST:PORT "
+            return f"name Flink's own with {needed}--source-group GROUP, or {choose}"
+        case Marker.LATEST:
+            return (
+                "move from a later checkpoint, which has its offset once it has had a record, or "
+                + choose
+            )
+        case _:
+            return choose
+
+
+def warnings(
+    findings: Iterable[Finding],
+    snapshot: ClusterSnapshot | None,
+    partitions: Sequence[PlannedPartition],
+    policies: Policies,
+) -> Iterator[str]:
+    """What is not refused, and must be known."""
+    for finding in findings:
+        allowed = (finding.code == "in-flight-records" and policies.allow_in_flight) or (
+            finding.code in ("ran-on", "stale-positions") and policies.allow_ran_on
+        )
+        if finding.severity is Severity.WARNING or allowed:
+            yield where(finding) + finding.message
+    yield from _about_costs(partitions)
+    if snapshot is not None and snapshot.target_group is not None:
+        yield from _about_the_target(snapshot.target_group.name, partitions)
+    group = snapshot.source_group if snapshot is not None else None
+    if group is not None and not any(
+        group.next_offset(planned.topic, planned.partition) is not None for planned in partitions
+    ):
+        yield (
+            f"group {group.name!r} has committed nothing for these topics: if its name is right, "
+            "that the job did not run on is not shown by it"
+        )
+    if snapshot is None:
+        yield (
+            "no broker was asked (--bootstrap-servers): that these offsets are still there, and "
+            "that the topics have no other partitions, which Spark wants listed, is not checked"
+        )
+
+
+def _about_costs(partitions: Sequence[PlannedPartition]) -> Iterator[str]:
+    """What will be lost or repeated although nothing is refused."""
+    suspects = [planned for planned in partitions if planned.verdict is Verdict.SUSPECT]
+    if suspects:
+        first = suspects[0]
+        yield (
+            f"{len(suspects)} partitions look recreated (the first is {first.topic}-"
+            f"{first.partition}: the first record since the checkpoint lies below its position): "
+            "what lies at their positions may be other records"
+        )
+    beyond = [planned for planned in partitions if planned.ran_on]
+    if beyond:
+        yield (
+            f"{_how_it_ran_on(beyond)}: these will be emitted again, and what it has emitted since "
+            "its last commit"
+        )
+    merged = [planned for planned in partitions if planned.read_already]
+    if merged:
+        yield (
+            f"--merge-sources min: {counted(sum(p.read_already for p in merged), 'record')} of "
+            f"{counted(len(merged), 'partition')} will be read again by the source that was "
+            f"further on (the first is {_name(merged[0])}: from {merged[0].next_offset}, where "
+            f"one had reached {merged[0].reached})"
+        )
+    partly = [planned for planned in partitions if planned.unknown_to_some]
+    if partly:
+        yield (
+            f"--merge-sources min: {counted(len(partly), 'partition')} (the first is "
+            f"{_name(partly[0])}) not every source that reads its topic knows: one that was to "
+            "read it too has not, and loses what lies below its next offset"
+        )
+
+
+def group_ran_on(partitions: Iterable[PlannedPartition]) -> Iterator[Refusal]:
+    """What Flink's own group proves about the job."""
+    beyond = [planned for planned in partitions if planned.ran_on]
+    if beyond:
+        yield Refusal(
+            f"{_how_it_ran_on(beyond)}, and what Flink emitted since would be emitted again",
+            "move from a newer checkpoint, or add --allow-ran-on to repeat them",
+        )
+
+
+def _about_the_target(group: str, partitions: Iterable[PlannedPartition]) -> Iterator[str]:
+    """What a group that holds offsets already will read again or skip, in offsets of its own.
+
+    Not refused: to be moved is what it is for. Who runs a move twice, the second time after the
+    group's consumers have gone on, is to see it.
+    """
+    moved = [(planned, planned.difference) for planned in partitions if planned.difference]
+    for where_to, does, some in (
+        ("back", "reads up to {} again", [(p, -by) for p, by in moved if by < 0]),
+        ("ahead", "never reads up to {}", [(p, by) for p, by in moved if by > 0]),
+    ):
+        if some:
+            first = some[0][0]
+            records = counted(sum(by for _, by in some), "record")
+            yield (
+                f"group {group!r} is moved {where_to} in {counted(len(some), 'partition')} (the "
+                f"first is {_name(first)}: from {first.current} to {first.next_offset}): it "
+                + does.format(records)
+            )
+
+
+def nowhere(
+    chosen: Iterable[Source], partitions: Sequence[PlannedPartition], policies: Policies
+) -> Iterator[Refusal]:
+    """Partitions that the user wants moved and nobody has: a slip of the finger, most likely.
+
+    Where nothing moves at all, that is said instead.
+    """
+    if policies.partitions is None or not partitions:
+        return
+    there = {(planned.topic, planned.partition) for planned in partitions}
+    topics = {topic for source in chosen for topic in source.topics}
+    for old in sorted(topics & policies.partitions.keys()):
+        topic = policies.topic_map.get(old, old)
+        missing = sorted(n for n in policies.partitions[old] if (topic, n) not in there)
+        if missing:
+            more = f" (and {len(missing) - 1} more of the topic)" if len(missing) > 1 else ""
+            yield Refusal(
+                f"--partitions: neither the checkpoint nor the broker has {topic}-{missing[0]}"
+                f"{more}",
+                "name those there are",
+            )
+
+
+def _how_it_ran_on(beyond: Sequence[PlannedPartition]) -> str:
+    first = beyond[0]
+    return (
+        "the job ran on after this checkpoint: Flink's group has committed "
+        f"{counted(sum(planned.ran_on for planned in beyond), 'record')} beyond "
+        f"{counted(len(beyond), 'partition')} (the first is {_name(first)}: committed "
+        f"{first.flink_committed}, to go on from {first.next_offset})"
+    )
+
+
+def _name(planned: PlannedPartition) -> str:
+    return f"{planned.topic}-{planned.partition}"
+
+
+def counted(count: int, noun: str) -> str:
+    """``1 record``, ``2 records``."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"

@@ -1,0 +1,159 @@
+"""What stands in the way of a move as a whole, whatever its partitions say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from typing_extensions import assert_never
+
+from migrate.extract import Extraction, Finding, Severity, Source
+from migrate.plan.model import Refusal
+from migrate.policies import Policies
+from migrate.positions import Marker
+from migrate.snapshot import ClusterSnapshot
+
+# Findings about the job as a whole: they stand in the way whichever source is chosen.
+_JOB_WIDE_BLOCKERS = frozenset({"in-flight-records", "ran-on"})
+# Findings told again, partition by partition, by the plan itself.
+_TOLD_BY_PARTITION = frozenset({"unresolved-positions", "latest-marker", "committed-marker"})
+
+
+def concerning(extraction: Extraction, chosen: Sequence[Source], named: bool) -> list[Finding]:
+    """The findings that bear on moving the chosen sources, but for those told by partition.
+
+    What is about another operator bears on it too, unless the user chose these by name and it is
+    not about the job as a whole.
+    """
+    ids = {source.operator_id for source in chosen}
+    return [
+        finding
+        for finding in extraction.findings
+        if finding.code not in _TOLD_BY_PARTITION
+        and (
+            not named
+            or finding.operator_id is None
+            or finding.operator_id in ids
+            or finding.code in _JOB_WIDE_BLOCKERS
+        )
+    ]
+
+
+def blocked_by_findings(findings: Iterable[Finding], policies: Policies) -> Iterator[Refusal]:
+    for finding in findings:
+        if finding.severity is not Severity.BLOCKER:
+            continue
+        match finding.code:
+            case "ran-on":
+                if policies.allow_ran_on:
+                    continue
+                way_out = "move from the newest one, or add --allow-ran-on to repeat them"
+            case "stale-positions":
+                if policies.allow_ran_on:
+                    continue
+                way_out = "move from one of those, or add --allow-ran-on to repeat them"
+            case "in-flight-records":
+                if policies.allow_in_flight:
+                    continue
+                way_out = "or add --allow-in-flight to lose them"
+            case _:
+                way_out = "if it is not to be moved, choose the others with --source"
+        yield Refusal(where(finding) + finding.message, way_out)
+
+
+def where(finding: Finding) -> str:
+    return f"operator {finding.operator_id}: " if finding.operator_id is not None else ""
+
+
+def clusters_mixed_up(chosen: Sequence[Source]) -> Iterator[Refusal]:
+    """A target takes one cluster, and one topic-partition of two clusters is two positions."""
+    clusters = {cluster for source in chosen for cluster in source.clusters}
+    named = sorted(cluster for cluster in clusters if cluster is not None)
+    if len(named) > 1:
+        yield Refusal(
+            f"there are positions of {len(named)} Kafka clusters: {', '.join(map(repr, named))}",
+            "a target takes one: choose it with --cluster ID",
+        )
+    if named and None in clusters:
+        unnamed = [source.operator_id for source in chosen if None in source.clusters]
+        yield Refusal(
+            f"the state of some sources does not name their Kafka cluster (operators "
+            f"{', '.join(unnamed)}): it may not be {' or '.join(map(repr, named))}, which the "
+            "others read",
+            "move them one by one with --source",
+        )
+
+
+def disagreements(chosen: Sequence[Source]) -> Iterator[Refusal]:
+    """Sources that read one topic must agree on all of it: positions are per operator."""
+    for topic, sources in sorted(readers_by_topic(chosen).items()):
+        if len(sources) == 1:
+            continue
+        views = [
+            {p.partition: (p.state, p.start) for p in source.positions if p.topic == topic}
+            for source in sources
+        ]
+        differing = sorted(
+            partition
+            for partition in set().union(*views)
+            if any(view.get(partition) != views[0].get(partition) for view in views)
+        )
+        if differing:
+            names = ", ".join(source.operator_id for source in sources)
+            shown = [view.get(differing[0], (None, None))[1] for view in views]
+            starts = " and ".join(_show_start(start) for start in shown)
+            yield Refusal(
+                f"{len(sources)} sources read topic {topic} and disagree on {len(differing)} of "
+                f"its partitions (operators {names}; {topic}-{differing[0]}: {starts})",
+                "choose one with --source OPERATOR_ID, or take the lower with --merge-sources min",
+            )
+
+
+def readers_by_topic(chosen: Iterable[Source]) -> dict[str, list[Source]]:
+    """The sources that read each topic."""
+    readers: dict[str, list[Source]] = {}
+    for source in chosen:
+        for topic in source.topics:
+            readers.setdefault(topic, []).append(source)
+    return readers
+
+
+def _show_start(start: int | Marker | None) -> str:
+    match start:
+        case int():
+            return str(start)
+        case Marker():
+            return start.value
+        case None:
+            return "none"
+        case _:
+            assert_never(start)
+
+
+def names_collide(chosen: Iterable[Source], policies: Policies) -> Iterator[Refusal]:
+    """A topic of the checkpoint must not be renamed to another one of it that moves too."""
+    topics = {topic for source in chosen for topic in source.topics}
+    for old, new in sorted(policies.topic_map.items()):
+        if old in topics and new in topics and new not in policies.topic_map:
+            yield Refusal(
+                f"--topic-map {old}={new}: {new} is a topic of the checkpoint itself",
+                "rename that one too, or leave it out with --partitions",
+            )
+
+
+def groups_mixed_up(
+    chosen: Iterable[Source], snapshot: ClusterSnapshot | None
+) -> Iterator[Refusal]:
+    """Each source has a consumer group of its own: one cannot stand for two."""
+    if snapshot is None or snapshot.source_group is None:
+        return
+    marked = [
+        source.operator_id
+        for source in chosen
+        if any(position.start is Marker.COMMITTED for position in source.positions)
+    ]
+    if len(marked) > 1:
+        yield Refusal(
+            f"{len(marked)} sources are still at the 'committed' marker (operators "
+            f"{', '.join(marked)}), and --source-group names the group of one",
+            "move them one by one with --source",
+        )

@@ -1,0 +1,247 @@
+"""One position against one log: its next offset and verdict, or why there is none.
+
+What would lose or repeat records is a problem, never clipped, unless a policy allows it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from typing_extensions import assert_never
+
+from migrate.plan.model import PlannedPartition, Verdict
+from migrate.policies import Gone, NewPartitions, OnBeyondEnd, OnExpired, Policies, Unresolved
+from migrate.positions import Marker, Position, PositionState
+from migrate.snapshot import ClusterSnapshot, LogRange
+
+# A recreated topic that has grown past a position holds other records there. It is suspected where
+# the first record since the checkpoint's time lies below the position by at least this part of the
+# log before it: timestamps are the producers' and need not rise with the offsets.
+_SUSPECT_PART = 0.5
+
+
+def plan_position(
+    position: Position, snapshot: ClusterSnapshot | None, policies: Policies
+) -> PlannedPartition:
+    """A position that the checkpoint holds; ``snapshot`` is None where no broker was asked."""
+    if snapshot is None:
+        return _plan_without_broker(position)
+    if position.topic not in snapshot.topics:
+        return _gone(position, Verdict.TOPIC_GONE, policies)
+    log = snapshot.topics[position.topic].get(position.partition)
+    if log is None:
+        return _gone(position, Verdict.PARTITION_GONE, policies)
+    match position.start:
+        case int(next_offset):
+            finished = position.state is PositionState.FINISHED
+            verdict = Verdict.FINISHED if finished else Verdict.OK
+            return _reached(_in_range(position, next_offset, verdict, log, policies), next_offset)
+        case Marker.EARLIEST:
+            planned = _in_range(position, log.start, Verdict.MARKER_RESOLVED, log, policies)
+            return _reached(planned, log.start)
+        case Marker.COMMITTED:
+            committed = flink_committed(position.topic, position.partition, snapshot)
+            if committed is not None:
+                planned = _in_range(position, committed, Verdict.MARKER_RESOLVED, log, policies)
+                return _reached(planned, committed)
+            group = snapshot.source_group
+            problem = "it has read no record and is still at the 'committed' marker" + (
+                f", and group {group.name!r} has committed nothing for it"
+                if group is not None
+                else ": only Flink's own consumer group knows its start"
+            )
+        case Marker.LATEST:
+            problem = (
+                "it has read no record and is still at the 'latest' marker: today's log end "
+                "would skip what came since the job started"
+            )
+        case None:
+            problem = position.reason
+        case _:
+            assert_never(position.start)
+    return _unresolved(position, log, problem, snapshot, policies)
+
+
+def _reached(planned: PlannedPartition, next_offset: int) -> PlannedPartition:
+    """``next_offset`` is where the job stood, whatever is made of it."""
+    return replace(planned, reached=next_offset)
+
+
+def _plan_without_broker(position: Position) -> PlannedPartition:
+    if isinstance(position.start, int):
+        finished = position.state is PositionState.FINISHED
+        verdict = Verdict.FINISHED if finished else Verdict.OK
+        planned = PlannedPartition(
+            position.topic, position.partition, verdict, position.start, position, None
+        )
+        return _reached(planned, position.start)
+    problem = (
+        f"it has read no record and is still at the '{position.start.value}' marker, which only a "
+        "broker can resolve"
+        if position.start is not None
+        else position.reason
+    )
+    return _problem(position, Verdict.UNRESOLVED, problem, None, lost=None, repeated=None)
+
+
+def _unresolved(
+    position: Position, log: LogRange, problem: str, snapshot: ClusterSnapshot, policies: Policies
+) -> PlannedPartition:
+    """A position that only the user can decide on."""
+    chosen: int | None
+    match policies.unresolved:
+        case Unresolved.FAIL:
+            chosen = None
+        case Unresolved.EARLIEST:
+            chosen = log.start
+        case Unresolved.LATEST:
+            chosen = log.end
+        case Unresolved.TIMESTAMP:
+            chosen = log.first_at
+        case Unresolved.COMMITTED:
+            chosen = flink_committed(position.topic, position.partition, snapshot)
+            if chosen is None:
+                problem += ", and --unresolved committed finds nothing committed by --source-group"
+        case _:
+            assert_never(policies.unresolved)
+    if chosen is None:
+        return _problem(position, Verdict.UNRESOLVED, problem, log, lost=None, repeated=None)
+    planned = _in_range(position, chosen, Verdict.UNRESOLVED, log, policies)
+    if planned.problem:
+        return planned
+    # Where it really stood is not known: anywhere in the log.
+    return replace(planned, lost=chosen - log.start, repeated=log.end - chosen)
+
+
+def _in_range(
+    position: Position, next_offset: int, verdict: Verdict, log: LogRange, policies: Policies
+) -> PlannedPartition:
+    if next_offset < log.start:
+        lost = log.start - next_offset
+        if policies.on_expired is OnExpired.EARLIEST:
+            return PlannedPartition(
+                position.topic,
+                position.partition,
+                Verdict.EXPIRED,
+                log.start,
+                position,
+                log,
+                lost=lost,
+            )
+        problem = (
+            f"its next offset {next_offset} lies below the log start {log.start}: "
+            f"up to {lost} records are already gone"
+        )
+        return _problem(position, Verdict.EXPIRED, problem, log, lost=lost)
+    if next_offset > log.end:
+        # The records of a recreated topic are new to everyone: going on from its end skips them.
+        lost = log.end - log.start
+        if policies.on_beyond_end is OnBeyondEnd.LATEST:
+            return PlannedPartition(
+                position.topic,
+                position.partition,
+                Verdict.BEYOND_END,
+                log.end,
+                position,
+                log,
+                lost=lost,
+            )
+        problem = (
+            f"its next offset {next_offset} lies beyond the log end {log.end}: the topic was "
+            "recreated, or this is another cluster"
+        )
+        return _problem(position, Verdict.BEYOND_END, problem, log, lost=lost)
+    if _looks_recreated(position, next_offset, log):
+        verdict = Verdict.SUSPECT
+    return PlannedPartition(position.topic, position.partition, verdict, next_offset, position, log)
+
+
+def _looks_recreated(position: Position, next_offset: int, log: LogRange) -> bool:
+    if log.first_since is None or position.next_offset != next_offset:
+        return False
+    below = next_offset - log.first_since
+    return below > 0 and below >= (next_offset - log.start) * _SUSPECT_PART
+
+
+def new_partition(
+    topic: str, partition: int, log: LogRange, as_flink: bool, policies: Policies
+) -> PlannedPartition:
+    """A partition that no source of the checkpoint knows.
+
+    Args:
+        as_flink: whether Flink would start it at the log start.
+    """
+    held = log.end - log.start
+
+    def planned(next_offset: int, lost: int, repeated: int) -> PlannedPartition:
+        return PlannedPartition(
+            topic,
+            partition,
+            Verdict.NEW_PARTITION,
+            next_offset,
+            None,
+            log,
+            reached=log.start,
+            lost=lost,
+            repeated=repeated,
+        )
+
+    match policies.new_partitions:
+        case NewPartitions.AS_FLINK if as_flink:
+            return planned(log.start, 0, 0)
+        case NewPartitions.EARLIEST:
+            # Where Flink's first discovery had not finished, it may have read it since.
+            return planned(log.start, 0, 0 if as_flink else held)
+        case NewPartitions.LATEST:
+            return planned(log.end, held, 0)
+        case NewPartitions.AS_FLINK:
+            verdict = Verdict.UNRESOLVED
+            problem = (
+                "it is not in the checkpoint, and where Flink would start it is the job's "
+                "starting policy, which is not in the state"
+            )
+        case NewPartitions.FAIL:
+            verdict = Verdict.NEW_PARTITION
+            problem = "it is not in the checkpoint"
+        case _:
+            assert_never(policies.new_partitions)
+    return PlannedPartition(
+        topic, partition, verdict, None, None, log, lost=None, repeated=None, problem=problem
+    )
+
+
+def _gone(position: Position, verdict: Verdict, policies: Policies) -> PlannedPartition:
+    if policies.gone is Gone.SKIP:
+        return PlannedPartition(
+            position.topic, position.partition, verdict, None, position, None, lost=None
+        )
+    what = "topic" if verdict is Verdict.TOPIC_GONE else "partition"
+    return _problem(position, verdict, f"the broker has no such {what}", None, lost=None)
+
+
+def _problem(
+    position: Position,
+    verdict: Verdict,
+    problem: str,
+    log: LogRange | None,
+    *,
+    lost: int | None,
+    repeated: int | None = 0,
+) -> PlannedPartition:
+    return PlannedPartition(
+        position.topic,
+        position.partition,
+        verdict,
+        None,
+        position,
+        log,
+        lost=lost,
+        repeated=repeated,
+        problem=problem,
+    )
+
+
+def flink_committed(topic: str, partition: int, snapshot: ClusterSnapshot) -> int | None:
+    """What Flink's own group would read next, where it is named and has committed."""
+    group = snapshot.source_group
+    return group.next_offset(topic, partition) if group is not None else None

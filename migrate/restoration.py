@@ -1,0 +1,267 @@
+"""What taking a change to a consumer group back would do, and what stands in its way.
+
+Time has passed since the rollback file was written: the group may have moved on, and an offset
+whose records are gone by now, or whose topic is another one, is brought back only by force.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+
+from typing_extensions import assert_never
+
+from migrate import rollback_file
+from migrate.broker import ConsumerGroups
+from migrate.rollback_file import Fate, RollbackFile
+from migrate.snapshot import Committed, GroupView, LogRange
+from migrate.targets.consumer_group import not_writable
+
+TopicPartition = tuple[str, int]
+
+FORCE = "--force"
+
+
+# Where rollback files are looked for beside the folder of the one that is named: where
+# commit-group writes them by default.
+HERE = Path()
+
+
+class Doubt(str, Enum):
+    """Why an offset of that time may be no offset of today."""
+
+    GONE = "partition gone"
+    RECREATED = "topic recreated"
+    EXPIRED = "below log start"
+    BEYOND_END = "beyond log end"
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """One partition whose offset changes; ``now`` and ``then`` are None where there is none.
+
+    ``log`` is what the partition holds now, and None where it is gone, or nothing is brought back.
+    """
+
+    topic: str
+    partition: int
+    now: Committed | None
+    then: Committed | None
+    log: LogRange | None
+    doubt: Doubt | None
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where offsets are brought back from: the file, when it was written, and its topics' ids."""
+
+    path: Path
+    created_at: str
+    topic_ids: Mapping[str, str]
+    committed: Mapping[TopicPartition, Committed]
+
+
+@dataclass(frozen=True, slots=True)
+class Restoration:
+    """What restoring would do, and what stands in its way.
+
+    Attributes:
+        file: the change that is taken back.
+        fate: how far that change came.
+        now: the group as it is.
+        target: every offset the group is to hold; partitions that the change was not about keep
+            what they hold now.
+        partitions: what changes, in order.
+        refusals: why it must not be done.
+        unless_forced: why it must not be done unless forced: it would undo what somebody else did,
+            or bring back what is no longer an offset of that log.
+        warnings: what else must be known.
+    """
+
+    file: RollbackFile
+    fate: Fate
+    now: GroupView
+    target: Mapping[TopicPartition, Committed]
+    partitions: tuple[Restored, ...]
+    refusals: tuple[str, ...]
+    unless_forced: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+    @property
+    def deletes(self) -> bool:
+        """Whether the group is deleted, and then committed anew where it is to hold anything."""
+        return not self.now.committed.keys() <= self.target.keys()
+
+
+def look(groups: ConsumerGroups, path: Path) -> Restoration:
+    """What restoring a rollback file would do now; nothing is changed.
+
+    Args:
+        path: the rollback file; those that came later are looked for beside it, and here.
+
+    Raises:
+        RollbackFileError: it is no rollback file of this version.
+        BrokerError: no broker answered in time, or access was denied.
+    """
+    file = rollback_file.read(path)
+    now = groups.view(file.group)
+    cluster_id = groups.cluster_id()
+    refusals = not_writable(now)
+    if cluster_id != file.cluster_id:
+        refusals.append(f"this is cluster {cluster_id}; the file is of cluster {file.cluster_id}")
+    known = _last_known(path, file, now)
+    target = _target(file, now, known)
+    partitions = _partitions(groups, file, now, target, known)
+    return Restoration(
+        file,
+        rollback_file.fate(file, now),
+        now,
+        target,
+        partitions,
+        tuple(refusals),
+        (*_moved_on(file, now), *_doubts(partitions)),
+        (*_about_the_deletion(now, target), *_about_the_last_known(partitions, file, known)),
+    )
+
+
+def _last_known(path: Path, file: RollbackFile, now: GroupView) -> Origin | None:
+    """What the group held where it has lost what this change was not about.
+
+    A rollback that ended between deletion and commit knows it best. Otherwise, unless the whole
+    group is gone, what is missing was taken by somebody else, or with its topic, and stays so.
+    """
+    run = rollback_file.earlier_run((path.parent, HERE), file.cluster_id, now)
+    interrupted = (Fate.IN_PART, Fate.MOVED_ON)  # moved on: a consumer has committed since
+    if run is not None and run.file.change == "rollback" and run.fate in interrupted:
+        after = run.file.after.committed
+        return Origin(run.path, run.file.created_at, run.file.topic_ids, after)
+    if now.committed:
+        return None
+    return Origin(path, file.created_at, file.topic_ids, file.before.committed)
+
+
+def _target(
+    file: RollbackFile, now: GroupView, known: Origin | None
+) -> dict[TopicPartition, Committed]:
+    before = file.before.committed
+    last_known = known.committed if known is not None else {}
+    others = {
+        place: committed
+        for place, committed in {**last_known, **now.committed}.items()
+        if place not in file.touched
+    }
+    return {**others, **{place: before[place] for place in file.touched if place in before}}
+
+
+def _partitions(
+    groups: ConsumerGroups,
+    file: RollbackFile,
+    now: GroupView,
+    target: Mapping[TopicPartition, Committed],
+    known: Origin | None,
+) -> tuple[Restored, ...]:
+    held = now.committed
+    places = sorted(
+        place for place in held.keys() | target.keys() if held.get(place) != target.get(place)
+    )
+    # Kafka leaves out the offsets of a topic that this user may not DESCRIBE: they would pass for
+    # none. Asked for the topic itself, it says so.
+    cluster = groups.snapshot({topic for topic, _ in {*places, *file.touched}})
+
+    def restored(place: TopicPartition) -> Restored:
+        topic, partition = place
+        then = target.get(place)
+        if then is None:
+            return Restored(topic, partition, held.get(place), None, None, None)
+        log = cluster.topics.get(topic, {}).get(partition)
+        ids = file.topic_ids if place in file.touched or known is None else known.topic_ids
+        doubt = _doubt(then, log, ids.get(topic), cluster.topic_ids.get(topic))
+        return Restored(topic, partition, held.get(place), then, log, doubt)
+
+    return tuple(map(restored, places))
+
+
+def _doubt(
+    then: Committed, log: LogRange | None, id_then: str | None, id_now: str | None
+) -> Doubt | None:
+    if log is None:
+        return Doubt.GONE
+    if id_then is not None and id_now is not None and id_then != id_now:
+        return Doubt.RECREATED
+    if then.next_offset < log.start:
+        return Doubt.EXPIRED
+    return Doubt.BEYOND_END if then.next_offset > log.end else None
+
+
+def _doubts(partitions: tuple[Restored, ...]) -> tuple[str, ...]:
+    return tuple(
+        f"{one.topic}-{one.partition}: {_why(one.doubt, one.then.next_offset, one.log)}; add "
+        f"{FORCE} to "
+        + ("leave it out" if one.doubt is Doubt.GONE else "bring it back all the same")
+        for one in partitions
+        if one.doubt is not None and one.then is not None
+    )
+
+
+def _why(doubt: Doubt, then: int, log: LogRange | None) -> str:
+    holds = f"the log now holds {log.start} to {log.end}" if log is not None else ""
+    match doubt:
+        case Doubt.GONE:
+            return f"it held {then}, and the partition is gone"
+        case Doubt.RECREATED:
+            return f"it held {then} of a topic that was deleted and created again since; {holds}"
+        case Doubt.EXPIRED:
+            return f"it held {then}, whose records are gone: {holds}"
+        case Doubt.BEYOND_END:
+            return f"it held {then}, which is beyond the end: {holds}"
+        case _:
+            assert_never(doubt)
+
+
+def _moved_on(file: RollbackFile, now: GroupView) -> tuple[str, ...]:
+    places = rollback_file.moved_on(file, now)
+    if not places:
+        return ()
+    topic, partition = places[0]
+    return (
+        f"group {file.group} has moved on since: {len(places)} of its offsets are neither what it "
+        f"held before nor what was written (the first is {topic}-{partition}: "
+        f"{now.next_offset(topic, partition)}); add {FORCE} to go back all the same",
+    )
+
+
+def _about_the_deletion(
+    now: GroupView, target: Mapping[TopicPartition, Committed]
+) -> tuple[str, ...]:
+    if now.committed.keys() <= target.keys():
+        return ()
+    anew = (
+        f" and its {len(target)} offsets committed anew: no consumer may start meanwhile"
+        if target
+        else ""
+    )
+    return (
+        f"group {now.name} will be deleted{anew}. Offsets it holds of topics that this user may "
+        "not DESCRIBE cannot be seen, and will be lost",
+    )
+
+
+def _about_the_last_known(
+    partitions: tuple[Restored, ...], file: RollbackFile, known: Origin | None
+) -> tuple[str, ...]:
+    """Of what the change was not about, the group's own word is gone: a file's is taken."""
+    others = [
+        one
+        for one in partitions
+        if one.then is not None and (one.topic, one.partition) not in file.touched
+    ]
+    if known is None or not others:
+        return ()
+    first = f"{others[0].topic}-{others[0].partition}"
+    return (
+        f"the group has lost {len(others)} offsets that this change was not about (the first is "
+        f"{first}); they come from {known.path}, of {known.created_at}: what was committed after "
+        "that is not known",
+    )

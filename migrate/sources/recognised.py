@@ -1,0 +1,72 @@
+"""An operator whose state was recognised as a Kafka source's -> that source with its positions.
+
+A DynamicKafkaSource restores itself cluster by cluster, a HybridSource as the source it reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from typing_extensions import assert_never
+
+from decoder.kafka.legacy import LegacyConsumer
+from decoder.kafka.source import DynamicKafkaSource, HybridSource, KafkaSource, UnknownSource
+from decoder.metadata.model import Operator
+from migrate.positions import Position
+from migrate.sources.legacy import legacy_positions
+from migrate.sources.merged import merged_positions
+from migrate.sources.model import KafkaState, Source, SourceKind
+
+
+def source_of(operator: Operator, state: KafkaState) -> Source:
+    """An operator that was recognised as a Kafka source, with its positions.
+
+    A HybridSource that reads a source of another kind has none.
+    """
+    kind, clusters = _clusters(state)
+    if isinstance(state, LegacyConsumer):
+        positions = sorted(legacy_positions(state), key=lambda position: position.topic_partition)
+    else:
+        positions = [
+            replace(position, cluster=cluster)
+            for cluster, known in sorted(clusters.items(), key=lambda item: item[0] or "")
+            for position in sorted(
+                merged_positions(known), key=lambda position: position.topic_partition
+            )
+        ]
+    return Source(
+        operator.operator_id,
+        operator.name,
+        operator.uid,
+        kind,
+        operator.parallelism,
+        operator.max_parallelism,
+        {
+            cluster: known.enumerator.initial_discovery_finished if known.enumerator else None
+            for cluster, known in clusters.items()
+        }
+        or {None: None},
+        tuple(positions),
+    )
+
+
+def _sorted(positions: Iterable[Position]) -> list[Position]:
+    return sorted(positions, key=lambda position: position.topic_partition)
+
+
+def _clusters(state: KafkaState) -> tuple[SourceKind, Mapping[str | None, KafkaSource]]:
+    """Its kind, and by cluster what is merged; None is the cluster that no state names."""
+    match state:
+        case KafkaSource():
+            return SourceKind.KAFKA_SOURCE, {None: state}
+        case DynamicKafkaSource():
+            return SourceKind.DYNAMIC_KAFKA_SOURCE, dict(state.clusters.items())
+        case HybridSource():
+            if isinstance(state.current, UnknownSource):
+                return SourceKind.HYBRID_SOURCE, {}
+            return SourceKind.HYBRID_SOURCE, _clusters(state.current)[1]
+        case LegacyConsumer():
+            return SourceKind.FLINK_KAFKA_CONSUMER, {}
+        case _:
+            assert_never(state)

@@ -1,0 +1,132 @@
+"""Runs the first micro-batch of some queries; a program of its own, as PySpark keeps its JVM.
+
+It reads a request from stdin and answers on stdout, both JSON::
+
+    {"conf": {…}, "queries": [{"checkpoint": "…", "options": {…}}]}
+    {"spark": "4.0.0", "batches": [{"start": {"t": {"0": 3}}, "records": 17}]}
+    {"failed": "start" | "query", "message": "…"}
+
+The trigger is one whose second batch is an hour away, not AvailableNow, which would go on through
+all there is: after it, what the first batch was planned from can no longer be asked. What a query
+starts from is the same with both.
+
+Source: org.apache.spark.sql.execution.streaming.{MicroBatchExecution, StreamingQueryWrapper},
+org.apache.spark.sql.execution.datasources.v2.MicroBatchScanExec @ Spark 3.5.1, 4.0.0, 4.1.1 and
+4.2.0.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.find_spark_home import _find_spark_home
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+_SECONDS = 300
+_CONNECTOR = "spark-sql-kafka-0-10"
+# Settings under which the plan can be read, whatever the user's own say.
+_OURS = {
+    # An adaptive plan hides its scans.
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.adaptive.streaming.stateless.enabled": "false",
+}
+_DEFAULTS = {
+    "spark.master": "local[2]",
+    "spark.app.name": "migrate verify --run",
+    "spark.ui.enabled": "false",
+}
+
+
+class _Failed(Exception):
+    """A query whose first batch did not come to its end."""
+
+
+def answer(request: dict[str, Any]) -> dict[str, Any]:
+    """Run the queries of a request, one after the other."""
+    try:
+        session = _session(request["conf"])
+    except Exception as error:  # py4j's, Spark's, or of the JVM that never was
+        return {"failed": "start", "message": str(error)}
+    try:
+        batches = [_first_batch(session, query) for query in request["queries"]]
+    except (PySparkException, _Failed) as error:
+        return {"failed": "query", "message": str(error)}
+    finally:
+        session.stop()
+    return {"spark": session.version, "batches": batches}
+
+
+def _session(conf: dict[str, str]) -> SparkSession:
+    builder = SparkSession.builder
+    for key, value in {**_DEFAULTS, **_connector(conf), **conf, **_OURS}.items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+def _connector(conf: dict[str, str]) -> dict[str, str]:
+    """Where the Kafka connector comes from, unless it is there or the user says."""
+    jars = Path(_find_spark_home(), "jars")  # type: ignore[no-untyped-call]
+    if {"spark.jars", "spark.jars.packages"} & conf.keys() or any(jars.glob(f"{_CONNECTOR}*")):
+        return {}
+    # spark-core_2.13-4.0.0.jar: of which Scala and which Spark it must be.
+    core = next((path.stem for path in jars.glob("spark-core_*.jar")), None)
+    if core is None:
+        return {}
+    scala, _, version = core.removeprefix("spark-core_").partition("-")
+    return {"spark.jars.packages": f"org.apache.spark:{_CONNECTOR}_{scala}:{version}"}
+
+
+def _first_batch(session: SparkSession, request: dict[str, Any]) -> dict[str, Any]:
+    query = (
+        session.readStream.format("kafka")
+        .options(**request["options"])
+        .load()
+        .writeStream.format("noop")
+        .option("checkpointLocation", request["checkpoint"])
+        .trigger(processingTime="1 hour")
+        .start()
+    )
+    try:
+        deadline = time.monotonic() + _SECONDS
+        while not query.recentProgress:
+            if (error := query.exception()) is not None:
+                raise error
+            if time.monotonic() > deadline:
+                raise _Failed(f"its first batch has not ended after {_SECONDS} s")
+            time.sleep(0.1)
+        return {
+            "start": json.loads(_planned_start(query)),
+            "records": query.recentProgress[0]["numInputRows"],
+        }
+    finally:
+        query.stop()
+
+
+def _planned_start(query: StreamingQuery) -> str:
+    """What the source's scan was planned from; progress has it only from the second batch on."""
+    execution = query._jsq.streamingQuery().lastExecution()
+    leaves = execution.executedPlan().collectLeaves()
+    (scan,) = (
+        leaves.apply(index)
+        for index in range(leaves.size())
+        if leaves.apply(index).nodeName().startswith("MicroBatchScan")
+    )
+    return str(scan.start().json())
+
+
+def main() -> None:
+    # What Spark and its JVM print must not come between: stdout is the answer's alone.
+    with os.fdopen(os.dup(1), "w", encoding="utf-8") as stdout:
+        os.dup2(2, 1)
+        json.dump(answer(json.load(sys.stdin)), stdout)
+
+
+if __name__ == "__main__":
+    main()

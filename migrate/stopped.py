@@ -1,0 +1,84 @@
+"""What stands beside a checkpoint tells of its job: whether it went on, and how often it takes one.
+
+A consumer group without members does not show that a job has stopped: KafkaSource joins none. A
+newer checkpoint shows that it ran on; that none comes for longer than it takes one shows something
+only where it is known how often that is.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import pairwise
+
+from decoder import list_checkpoints
+from decoder.checkpoint import METADATA_FILE
+from decoder.storage import ByteSource, LocalFiles, join
+
+_CHECKPOINT_DIRECTORY = re.compile(r"chk-\d+")
+# How many of the last checkpoints the interval is taken from: older ones are of other times.
+_LAST = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """The complete checkpoints of a job's directory, as seen from one of them.
+
+    Attributes:
+        newer: the numbers of those that are newer than it, ascending.
+        interval: the longest time between two of the last ones, in seconds, an upper bound of the
+            job's checkpoint interval as far as they show; None where there are not two.
+    """
+
+    newer: tuple[int, ...]
+    interval: float | None
+
+
+def look_beside(
+    pointer: str, checkpoint_id: int, source: ByteSource | None = None
+) -> Beside | None:
+    """What stands beside ``chk-<n>``; None beside a savepoint, where no checkpoint of its job does.
+
+    Args:
+        pointer: the directory that holds ``_metadata``, which may be gone by now.
+        checkpoint_id: its number.
+        source: where its files are; local files by default.
+
+    Raises:
+        DecodeError: the job's checkpoint directory is not there, or cannot be read.
+    """
+    directory = pointer.rstrip("/")
+    if not _CHECKPOINT_DIRECTORY.fullmatch(posixpath.basename(directory)):
+        return None
+    files = source if source is not None else LocalFiles()
+    complete = list_checkpoints(posixpath.dirname(directory), files)
+    written = ((number, _written_at(path, files)) for number, path in complete[-_LAST:])
+    return Beside(
+        tuple(number for number, _ in complete if number > checkpoint_id),
+        checkpoint_interval((number, time) for number, time in written if time is not None),
+    )
+
+
+def _written_at(path: str, files: ByteSource) -> int | None:
+    try:
+        return files.modified_at(join(path, METADATA_FILE))
+    except OSError:  # subsumed since it was listed
+        return None
+
+
+def checkpoint_interval(written: Iterable[tuple[int, int]]) -> float | None:
+    """The longest time from one checkpoint to the next, in seconds; None where there are not two.
+
+    Args:
+        written: (number, milliseconds of the epoch when it was complete), ascending. Of numbers
+            that are missing in between the time is shared out.
+    """
+    return max(
+        (
+            (time - before) / (number - last) / 1000
+            for (last, before), (number, time) in pairwise(written)
+        ),
+        default=None,
+    )

@@ -1,0 +1,217 @@
+"""Checkpoints in object stores and HDFS, through fsspec; local ones as the decoder reads them.
+
+Which library reads which kind of URI stands in one table here, each with the extra that brings it;
+nothing of it is imported before such a URI is used. Credentials and endpoints are found as each
+library finds them (``AWS_PROFILE`` and ``AWS_ENDPOINT_URL``, Google's application default
+credentials, ``AZURE_STORAGE_…``, Hadoop's configuration, and fsspec's own); none is taken from a
+URI, where it would be shown.
+"""
+
+from __future__ import annotations
+
+import errno
+import posixpath
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import TYPE_CHECKING
+
+from decoder.storage import LocalFiles, StorageUnavailable, normal
+
+if TYPE_CHECKING:
+    from fsspec import AbstractFileSystem
+
+_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/]*)")
+
+
+@dataclass(frozen=True, slots=True)
+class _Store:
+    """How a kind of URI is read: fsspec's name for it, our extra that installs the library, what
+    its file system is made with, and what a range is read with."""
+
+    protocol: str
+    extra: str
+    options: Mapping[str, object] = field(default_factory=dict)
+    range_options: Mapping[str, object] = field(default_factory=dict)
+
+
+# botocore would wait for a minute, five times.
+_S3 = _Store("s3", "s3", {"config_kwargs": {"connect_timeout": 10}})
+_AZURE = _Store("abfs", "abfs")
+# By the schemes that Flink's file systems answer to.
+_STORES = {
+    "s3": _S3,
+    "s3a": _S3,
+    "s3n": _S3,
+    "s3p": _S3,
+    "gs": _Store("gs", "gs"),
+    "abfs": _AZURE,
+    "abfss": _AZURE,
+    "wasb": _AZURE,
+    "wasbs": _AZURE,
+    "hdfs": _Store("hdfs", "hdfs"),
+    # fsspec would read 5 MiB beyond a range.
+    "webhdfs": _Store("webhdfs", "hdfs", range_options={"block_size": 1}),
+}
+
+_BUCKETS = frozenset({"s3", "gs", "abfs"})
+_NOT_THERE = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
+# What a service repeats of a signed request, a connection string or a signed URL.
+_SECRET = re.compile(
+    r"(?i)(\b(?:sig|signature|token|secret|password|credential|delegation)|key)=[^&;\s\"']+"
+)
+
+
+class MissingExtra(Exception):
+    """The library for a kind of storage is not installed."""
+
+
+class Files:
+    """A ByteSource of local paths and of every kind of URL in the table, by its first spelling:
+    ``s3a://bucket/key`` is ``s3://bucket/key``.
+
+    Every method raises MissingExtra where the library is not installed, and what a ByteSource
+    raises.
+    """
+
+    def __init__(self) -> None:
+        self._local = LocalFiles()
+        # fsspec keeps one for each thread; this is one for all, with one set of connections.
+        self._systems: dict[tuple[str, str], AbstractFileSystem] = {}
+        self._lock = Lock()
+
+    def read(self, path: str) -> bytes:
+        if not _URL.match(path):
+            return self._local.read(path)
+        with self._asking(path) as (system, name):
+            data: bytes = system.cat_file(name)
+            return data
+
+    def read_range(self, path: str, start: int, size: int) -> bytes:
+        if not _URL.match(path):
+            return self._local.read_range(path, start, size)
+        with self._asking(path) as (system, name):
+            if size == 0:
+                return b""
+            try:
+                options = _STORES[_scheme(path)].range_options
+                data: bytes = system.cat_file(name, start=start, end=start + size, **options)
+            except _NOT_THERE:
+                raise
+            except Exception:
+                # Asked for bytes that all lie beyond the end, some stores fail.
+                if system.size(name) > start:
+                    raise
+                return b""
+            return data
+
+    def is_file(self, path: str) -> bool:
+        if not _URL.match(path):
+            return self._local.is_file(path)
+        try:
+            # Not fsspec's isfile: to that one, a store that does not answer has no such file.
+            with self._asking(path) as (system, name):
+                return bool(system.info(name)["type"] == "file")
+        except _NOT_THERE:
+            return False
+
+    def modified_at(self, path: str) -> int | None:
+        if not _URL.match(path):
+            return self._local.modified_at(path)
+        with self._asking(path) as (system, name):
+            try:
+                return int(system.modified(name).timestamp() * 1000)
+            except NotImplementedError:
+                return None
+
+    def absolute(self, path: str) -> str:
+        return normal(path) if _URL.match(path) else self._local.absolute(path)
+
+    def list_directory(self, path: str) -> list[str] | None:
+        if not _URL.match(path):
+            return self._local.list_directory(path)
+        try:
+            with self._asking(path) as (system, name):
+                below: list[str] = system.ls(name, detail=False)
+        except _NOT_THERE:
+            return None
+        if below == [name]:
+            return None  # a file
+        # An object store may hold an empty object by the directory's own name.
+        return sorted(
+            posixpath.basename(entry.rstrip("/"))
+            for entry in below
+            if entry.rstrip("/") != name.rstrip("/")
+        )
+
+    def write(self, path: str, data: bytes) -> None:
+        """Write a file of a URL; one that is there is replaced whole. No bucket is created."""
+        with self._asking(path) as (system, name):
+            system.pipe_file(name, data)
+
+    def remove(self, path: str) -> None:
+        """Remove a file of a URL."""
+        with self._asking(path) as (system, name):
+            system.rm_file(name)
+
+    def from_uri(self, uri: str) -> str | None:
+        url = _URL.match(uri)
+        store = _STORES.get(url[1].lower()) if url else None
+        if url is None or store is None:
+            return self._local.from_uri(uri)
+        rest = uri[url.start(2) :]
+        # A password may hold a slash; but HDFS has a port, and then any path.
+        user = (rest if store.protocol in _BUCKETS else url[2]).rpartition("@")[0]
+        if ":" in user.partition("/")[0] or _SECRET.search(rest.partition("?")[2]):
+            return None
+        return normal(f"{store.protocol}://{rest}")
+
+    @contextmanager
+    def _asking(self, path: str) -> Iterator[tuple[AbstractFileSystem, str]]:
+        """The file system of a URL and its own name for the path; its failures in our words."""
+        try:
+            system = self._system(path)
+            yield system, system._strip_protocol(path)
+        except (*_NOT_THERE, MissingExtra):
+            raise
+        except Exception as error:
+            # The libraries have no error in common: botocore's, aiohttp's, Azure's, Google's.
+            raise StorageUnavailable(errno.EIO, _reason(error), path) from error
+
+    def _system(self, path: str) -> AbstractFileSystem:
+        host = path.split("/", 3)[2]
+        with self._lock:
+            system = self._systems.get((_scheme(path), host))
+            if system is None:
+                system = _connect(path, _STORES[_scheme(path)])
+                self._systems[_scheme(path), host] = system
+            return system
+
+
+def _scheme(url: str) -> str:
+    return url.partition(":")[0]
+
+
+def _connect(path: str, store: _Store) -> AbstractFileSystem:
+    try:
+        from fsspec import get_filesystem_class
+
+        kind = get_filesystem_class(store.protocol)
+        # Not url_to_fs: that one reads `::` in a path as the name of another file system. What a
+        # job writes and deletes meanwhile is not to be seen as it was before.
+        given = kind._get_kwargs_from_urls(path)
+        return kind(**given, **store.options, use_listings_cache=False, skip_instance_cache=True)
+    except ImportError as error:
+        raise MissingExtra(
+            f"{path}: reading {store.protocol}:// needs another package: "
+            f"pip install 'flink-offset-migrate[{store.extra}]'"
+        ) from error
+
+
+def _reason(error: Exception) -> str:
+    """What happened, in one line and without what was signed with."""
+    lines = str(error).strip().splitlines()
+    text = _SECRET.sub(r"\1=…", lines[0]) if lines else type(error).__name__
+    return f"access denied: {text}" if isinstance(error, PermissionError) else text

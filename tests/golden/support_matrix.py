@@ -1,0 +1,102 @@
+"""Writes docs/support-matrix.md: what is proven to be read, told from the golden manifests.
+
+python -m tests.golden.support_matrix    # `make golden` does it too
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from tests.golden.scenarios import EVERY, NO_MORE_WRITTEN, SNAPSHOTS, SOURCES, STATE, Scenario
+
+_HERE = Path(__file__).parent
+MATRIX = _HERE.parents[1] / "docs" / "support-matrix.md"
+
+_INTRODUCTION = """\
+# What is read
+
+Made by `python -m tests.golden.support_matrix` from `tests/golden/manifest.json`. Each mark is a
+checkpoint that a real Flink job left, decoded in every test run and compared with what Flink's and
+the connector's own classes read in the same bytes. `make golden` makes them all again.
+"""
+_READ = "✓"
+
+
+def support_matrix() -> str:
+    """The text of the page."""
+    entries = _entries(_HERE / "manifest.json", "checkpoints")
+    encoded = _HERE / "synthetic" / "manifest.json"
+    parts = [
+        _INTRODUCTION,
+        "## Flink versions and kinds of snapshot\n",
+        _snapshots(entries),
+        "## State\n",
+        _scenarios(STATE, entries),
+        "## Sources and sinks\n",
+        _scenarios(SOURCES, entries),
+        "## Layouts that no supported Flink writes any more\n",
+        _scenarios(NO_MORE_WRITTEN, entries),
+        "## Written by Flink's own serializers, without a job\n",
+        "States that a run cannot be made to leave.\n",
+        _encoded({**_entries(encoded, "sources"), **_entries(encoded, "unreleased")}),
+    ]
+    return "\n".join(parts)
+
+
+def _entries(manifest: Path, key: str) -> dict[str, dict[str, Any]]:
+    return {entry["name"]: entry for entry in json.loads(manifest.read_text())[key]}
+
+
+def _snapshots(entries: dict[str, dict[str, Any]]) -> str:
+    rows = []
+    for version in EVERY:
+        found = [entries.get(f"{version}/{scenario.name}") for scenario in SNAPSHOTS]
+        some = next((entry for entry in found if entry), None)
+        if some is not None:
+            metadata = str(some["expected"]["metadata_version"])
+            marks = (_READ if entry else "" for entry in found)
+            rows.append([some["flink"], some["connector"], metadata, _enumerator(some), *marks])
+    names = [scenario.name for scenario in SNAPSHOTS]
+    return _table(["Flink", "connector", "metadata", "enumerator state", *names], rows)
+
+
+def _enumerator(entry: dict[str, Any]) -> str:
+    """The version of its KafkaSource's enumerator state."""
+    told = (operator["enumerator"] for operator in entry["expected"]["operators"])
+    return ", ".join(str(enumerator["serializer_version"]) for enumerator in told if enumerator)
+
+
+def _scenarios(scenarios: Iterable[Scenario], entries: dict[str, dict[str, Any]]) -> str:
+    rows = []
+    for scenario in scenarios:
+        names = (f"{version}/{scenario.name}" for version in scenario.versions)
+        flinks = [entries[name]["flink"] for name in names if name in entries]
+        if flinks:
+            rows.append([scenario.name, scenario.description, ", ".join(flinks)])
+    return _table(["", "what it is of", "Flink"], rows)
+
+
+def _encoded(entries: dict[str, dict[str, Any]]) -> str:
+    return _table(
+        ["", "what it is of", "Flink", "connector"],
+        [
+            [name.partition("/")[2], entry["description"], entry["flink"], entry["connector"]]
+            for name, entry in entries.items()
+        ],
+    )
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def main() -> None:
+    MATRIX.write_text(support_matrix(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

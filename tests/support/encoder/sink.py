@@ -1,0 +1,113 @@
+"""What a KafkaSink keeps: its writers' state and its committers'.
+
+The layouts are those of the connector's `KafkaWriterStateSerializer` and
+`KafkaCommittableSerializer` (1.15.4, 3.4.0-1.20, 5.0.0-2.2), and of Flink's
+`CommittableCollectorSerializer` (1.15.4, 1.20.3, 2.2.0) and `SimpleVersionedSerialization`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from tests.support.encoder.data_output import DataOutput
+
+WRITER_STATE = "writer_raw_states"
+COMMITTER_STATE = "streaming_committer_raw_states"
+
+# Codes of `CommitRequestState`.
+RECEIVED, RETRY, FAILED, COMMITTED_REQUEST = range(4)
+
+_MAGIC = 0xB91F252C - (1 << 32)
+
+
+@dataclass(frozen=True, slots=True)
+class Committable:
+    """A `KafkaCommittable` and the state of the request to commit it."""
+
+    transactional_id: str
+    producer_id: int = 4000
+    epoch: int = 0
+    state: int = RECEIVED
+
+
+def encode_writer_element(prefix: str, version: int, under_way: Mapping[str, int]) -> bytes:
+    """One element of the writers' state; version 2 lists transactions by id, with a checkpoint."""
+    state = DataOutput()
+    state.utf(prefix)
+    if version == 2:
+        state.i32(0)
+        state.i32(1)
+        state.i32(0)
+        state.i32(len(under_way))
+        for transactional_id, checkpoint in under_way.items():
+            state.utf(transactional_id)
+            state.i64(checkpoint)
+    return _versioned(version, state.to_bytes())
+
+
+def encode_committer_element(
+    flink: str, checkpoints: Mapping[int, Mapping[int, Sequence[Committable]]]
+) -> bytes:
+    """One element of the committers' state, as the given Flink writes it.
+
+    `checkpoints` are committables by checkpoint and subtask. Flink 1.14 knows neither.
+    """
+    out = DataOutput()
+    out.i32(_MAGIC)
+    if flink == "1.14":
+        every = [c for subtasks in checkpoints.values() for held in subtasks.values() for c in held]
+        _write_list(out, 1, [_committable(committable) for committable in every])
+        return _versioned(1, out.to_bytes())
+    checkpoint_version, subtask_version = {"1.15": (0, 0), "1.20": (1, 1), "2.2": (1, 2)}[flink]
+    encoded = []
+    for checkpoint_id, subtasks in checkpoints.items():
+        checkpoint = DataOutput()
+        checkpoint.i64(checkpoint_id)
+        if checkpoint_version == 1:
+            checkpoint.i32(len(subtasks))
+        held = [_subtask(subtask, list_, subtask_version) for subtask, list_ in subtasks.items()]
+        _write_list(checkpoint, subtask_version, held)
+        encoded.append(checkpoint.to_bytes())
+    _write_list(out, checkpoint_version, encoded)
+    return _versioned(2, out.to_bytes())
+
+
+def _subtask(index: int, committables: Sequence[Committable], version: int) -> bytes:
+    out = DataOutput()
+    if version >= 1:
+        out.i32(index)
+    _write_list(out, 0, [_request(committable) for committable in committables])
+    out.i32(len(committables))
+    if version < 2:
+        out.i32(0)
+    out.i32(sum(committable.state == FAILED for committable in committables))
+    return out.to_bytes()
+
+
+def _request(committable: Committable) -> bytes:
+    out = DataOutput()
+    out.raw(_versioned(1, _committable(committable)))
+    out.i32(0)
+    out.i32(committable.state)
+    return out.to_bytes()
+
+
+def _committable(committable: Committable) -> bytes:
+    out = DataOutput()
+    out.i16(committable.epoch)
+    out.i64(committable.producer_id)
+    out.utf(committable.transactional_id)
+    return out.to_bytes()
+
+
+def _versioned(version: int, data: bytes) -> bytes:
+    out = DataOutput()
+    out.i32(version)
+    out.sized(data)
+    return out.to_bytes()
+
+
+def _write_list(out: DataOutput, version: int, items: Sequence[bytes]) -> None:
+    out.i32(version)
+    out.counted(items, out.sized)

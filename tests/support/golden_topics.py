@@ -1,0 +1,33 @@
+"""The topics that the golden checkpoints were read from, laid out on a broker under new names."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from pathlib import Path
+
+from tests.support.kafka import Broker
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+# Topic -> partition -> (log start, log end), as the jobs that wrote the checkpoints left them.
+WATERMARKS: dict[str, dict[str, list[int]]] = json.loads((GOLDEN / "manifest.json").read_text())[
+    "watermarks"
+]
+
+
+def lay_out(broker: Broker, *topics: str) -> dict[str, str]:
+    """Topics with the log starts and log ends of the golden ones: old name -> new name."""
+    names = {topic: f"{topic}-{uuid.uuid4().hex[:8]}" for topic in topics}
+    for topic, name in names.items():
+        partitions = {int(n): bounds for n, bounds in WATERMARKS[topic].items()}
+        broker.create_topic(name, len(partitions))
+        for partition, (log_start, log_end) in partitions.items():
+            broker.produce(name, partition, map(str, range(log_end)))
+            if log_start:
+                broker.delete_records(name, partition, log_start)
+    return names
+
+
+def topic_map(names: dict[str, str]) -> list[str]:
+    """The flags that tell ``migrate`` of the new names."""
+    return [word for old, new in names.items() for word in ("--topic-map", f"{old}={new}")]

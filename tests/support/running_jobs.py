@@ -1,0 +1,47 @@
+"""A Flink cluster with its REST interface open, and on it a job that reads Kafka until told."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.support.jars import classpath
+from tests.support.jdk import compile_java, java_command
+
+_SOURCE = Path(__file__).parent / "java/RunningJobs.java"
+_END_SECONDS = 60.0
+
+
+@contextmanager
+def running_job(
+    bootstrap_servers: str, group: str, topic: str, checkpoints: Path
+) -> Iterator[tuple[str, str]]:
+    """The REST address of a cluster, and the id of the one job that runs there.
+
+    It takes a checkpoint every 200 ms. At the end it is cancelled, and its last three stay below
+    ``checkpoints``.
+    """
+    jars = classpath("flink-2.2")
+    command = java_command(
+        "RunningJobs",
+        [compile_java([_SOURCE], jars), *jars],
+        [bootstrap_servers, group, topic, checkpoints.absolute().as_uri()],
+        heap="1g",
+    )
+    process = subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    try:
+        assert process.stdout is not None
+        address, job_id = process.stdout.readline().split()
+        yield address, job_id
+        process.communicate(timeout=_END_SECONDS)
+    finally:
+        process.kill()
+        process.wait()

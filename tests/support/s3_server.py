@@ -1,0 +1,62 @@
+"""An S3 server of its own, moto's, that logs what it was asked for and how much it sent.
+
+    python -m tests.support.s3_server LOG
+
+Prints its port. A line of the log is a JSON object: method, path, range, status, bytes.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
+from werkzeug.serving import make_server
+
+_Environment = dict[str, Any]
+_Application = Callable[[_Environment, Callable[..., Any]], Iterable[bytes]]
+
+
+class _Logged:
+    """A WSGI application whose every answer is noted."""
+
+    def __init__(self, application: _Application, log: Path) -> None:
+        self._application = application
+        self._log = log
+
+    def __call__(
+        self, environment: _Environment, start_response: Callable[..., Any]
+    ) -> Iterator[bytes]:
+        told: list[str] = []
+
+        def start(status: str, *arguments: Any) -> Any:
+            told.append(status)
+            return start_response(status, *arguments)
+
+        sent = 0
+        for part in self._application(environment, start):
+            sent += len(part)
+            yield part
+        line = {
+            "method": environment["REQUEST_METHOD"],
+            "path": environment["PATH_INFO"],
+            "range": environment.get("HTTP_RANGE"),
+            "status": int(told[-1].split()[0]),
+            "bytes": sent,
+        }
+        with self._log.open("a") as file:
+            file.write(json.dumps(line) + "\n")
+
+
+def main() -> None:
+    application = DomainDispatcherApplication(create_backend_app)
+    server = make_server("127.0.0.1", 0, _Logged(application, Path(sys.argv[1])), threaded=True)
+    print(server.server_port, flush=True)
+    server.serve_forever()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,25 @@
+"""Checkpoint locations of Spark queries written by hand, for what no Spark would write."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+METADATA = '{"batchWatermarkMs":0,"batchTimestampMs":1,"conf":{}}'
+COMMIT = 'v1\n{"nextBatchWatermarkMs":0}'
+# Of a Kafka source that starts topic t, partition 0, at 3.
+SEED = '\0v1\n{"t":{"0":3}}'
+
+
+def spark_directory(path: Path, files: Mapping[str, str]) -> Path:
+    """The directory with these files in it, by their paths."""
+    for name, content in files.items():
+        file = path / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(content, newline="")
+    return path
+
+
+def batch(*lines: str, version: str = "v1") -> str:
+    """An entry of the offset log with a line for each source."""
+    return "\n".join([version, METADATA, *lines])

@@ -1,0 +1,169 @@
+"""Measures the support matrix of Spark, and writes docs/spark-matrix.md from what was measured.
+
+    python -m tests.support.spark_matrix [NAME…]      # such as 4.1; without one, all
+
+Each Spark runs tests/integration/test_spark_versions.py; a cell is what came of one test. What was
+measured is kept in docs/spark-matrix.json, so that one line can be measured anew. A line of Spark
+that is new here gets its golden checkpoint locations too.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+from xml.etree import ElementTree
+
+from tests.golden.spark.generate import has_golden, renew
+from tests.support.jars import JarError
+from tests.support.spark_versions import OWN, ROOT, SparkVersionError, environments, line_of
+
+RESULTS = ROOT / "docs" / "spark-matrix.json"
+TABLE = ROOT / "docs" / "spark-matrix.md"
+_TESTS = "tests/integration/test_spark_versions.py"
+
+# Of what this Spark does not have.
+DOES_NOT_APPLY = "—"
+
+# The heading of each column, and the test that it is.
+COLUMNS: Mapping[str, str] = {
+    "startingOffsets, stateless": "test_starts_exactly[stateless-options]",
+    "startingOffsets, stateful": "test_starts_exactly[stateful-options]",
+    "seed, stateless": "test_starts_exactly[stateless-seed]",
+    "seed, stateful": "test_starts_exactly[stateful-seed]",
+    "wrong by one is seen, startingOffsets": "test_a_start_wrong_by_one_is_seen[options]",
+    "wrong by one is seen, seed": "test_a_start_wrong_by_one_is_seen[seed]",
+    "seed by the source's name": "test_a_seed_by_name_starts_exactly",
+    "verify --run": "test_verify_run_sees_where_it_starts",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One line of Spark.
+
+    Attributes:
+        cells: what came of each test, by its name: passed, failed, not run, or DOES_NOT_APPLY.
+        not_run: why none was; empty where they were.
+    """
+
+    line: str
+    version: str
+    on: str
+    with_: str
+    cells: Mapping[str, str]
+    not_run: str = ""
+
+
+def measure(name: str) -> Measured:
+    """Run the tests with one line of Spark."""
+    own = name == line_of(OWN)
+    version = OWN if own else environments()[name].version
+    on = datetime.now(timezone.utc).date().isoformat()
+    with_ = f"Python {platform.python_version()}, {platform.system()} {platform.machine()}"
+    with tempfile.TemporaryDirectory(prefix="spark-matrix-") as work:
+        report = Path(work, "report.xml")
+        arguments = [_TESTS, "-q", "-p", "no:cacheprovider", f"--junitxml={report}"]
+        if own:
+            command = [sys.executable, "-m", "pytest", *arguments]
+            subprocess.run(command, cwd=ROOT, check=False)
+        else:
+            try:
+                environments()[name].make()
+            except (SparkVersionError, JarError) as error:
+                return Measured(name, version, on, with_, {}, str(error).splitlines()[0])
+            environments()[name].run("pytest", *arguments)
+        found = dict(_outcomes(report))
+    cells = {test: found.get(test, "not run") for test in COLUMNS.values()}
+    return Measured(name, version, on, with_, cells)
+
+
+def _outcomes(report: Path) -> Iterable[tuple[str, str]]:
+    for case in ElementTree.parse(report).iter("testcase"):
+        kinds = {child.tag for child in case}
+        failed = kinds & {"failure", "error"}
+        skipped = "skipped" in kinds
+        yield case.get("name", ""), "failed" if failed else DOES_NOT_APPLY if skipped else "passed"
+
+
+def read_results() -> list[Measured]:
+    """What was measured last of each line of Spark."""
+    if not RESULTS.exists():
+        return []
+    return [Measured(**entry) for entry in json.loads(RESULTS.read_text(encoding="utf-8"))]
+
+
+def table(measured: Iterable[Measured]) -> str:
+    """docs/spark-matrix.md."""
+    rows = [
+        "| Spark | " + " | ".join(COLUMNS) + " |",
+        "|---|" + "---|" * len(COLUMNS),
+    ]
+    notes = []
+    for line in measured:
+        cells = [line.cells.get(test, "not run") for test in COLUMNS.values()]
+        rows.append(f"| {line.version} | " + " | ".join(cells) + " |")
+        told = line.not_run or f"measured on {line.on} with {line.with_}"
+        notes.append(f"- Spark {line.version}: {told}.")
+    return _TEXT.format(rows="\n".join(rows), notes="\n".join(notes))
+
+
+_TEXT = """\
+# Which Sparks start where Flink ended
+
+Written by `make spark-matrix`; do not edit. Each cell is a test of
+[tests/integration/test_spark_versions.py](../tests/integration/test_spark_versions.py) with that
+Spark and its own Kafka connector, against a real broker.
+
+{rows}
+
+{notes}
+
+- **startingOffsets, seed**: the two ways of `to-spark`. A query is started in the middle of a log,
+  at its start, at its end, and in a log that does not start at 0. Each record it should read must
+  be in its sink, once, and no other.
+- **stateless, stateful**: stateful queries keep each record's identity in a state store.
+- **wrong by one is seen**: the same query, started one record too late in one partition and one too
+  early in another, must be found out by the same accounting.
+- **seed by the source's name**: where sources have names (Spark 4.2, when told to), the seed lies
+  under the name.
+- **verify --run**: Spark's own plan of its first batch names the offsets of the seed.
+
+Spark 4.1 and 4.2 run with the connector's token provider of 4.0.0 (it serves delegation tokens
+alone), as not every registry has theirs.
+
+Spark 4.1.1 fails as it reports on a batch that it runs again after a failure, seeded or not
+(`KafkaMicroBatchStream.metrics`; mended in 4.2.0).
+
+What of Spark's checkpoint files is read (`diff`, `verify`, `commit-group spark:DIR`) is tested on
+directories that each of these Sparks wrote: see tests/golden/spark. Offset logs of version 1 (all)
+and 2 (Spark 4.2, by the sources' numbers and by their names); commit logs of version 1 and 2, and
+3, which Spark 4.2 reads and does not write yet.
+
+`make test` runs the row of the Spark in .venv. Another is made and run by one command, as in
+`python -m tests.support.spark_versions 4.1 pytest tests/integration/test_spark_seed.py`.
+"""
+
+
+def main(names: list[str]) -> None:
+    measured = {line.line: line for line in read_results()}
+    for name in names or sorted({line_of(OWN), *environments()}):
+        measured[name] = measure(name)
+        lines = [measured[line] for line in sorted(measured)]
+        text = json.dumps([asdict(line) for line in lines], indent=2)
+        RESULTS.write_text(text + "\n", encoding="utf-8")
+        TABLE.write_text(table(lines), encoding="utf-8")
+        if not measured[name].not_run and not has_golden(name):
+            renew(name)
+    if any("failed" in line.cells.values() for line in measured.values()):
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,137 @@
+"""Makes an environment for each Spark that is not the one in .venv, and runs programs in it.
+
+An environment is a folder in the cache with one PySpark and its py4j, by their locked hashes. Put
+before everything else on Python's path it stands in for .venv's own, so that whatever runs there,
+tests included, runs unchanged with another Spark.
+
+    python -m tests.support.spark_versions 4.1                        # make it
+    python -m tests.support.spark_versions 4.1 pytest tests/integration/test_spark_seed.py
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+
+from jgo.util.toml import tomllib
+
+from tests.support.jars import cache_dir, classpath
+
+LOCK = Path(__file__).with_suffix(".toml")
+ROOT = Path(__file__).parents[2]
+# The release in .venv, which needs no environment.
+OWN = version("pyspark")
+
+
+class SparkVersionError(RuntimeError):
+    """An environment that cannot be made."""
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """Where one PySpark is, or will be.
+
+    Attributes:
+        name: the line of Spark, such as ``4.1``.
+        version: the release of it.
+    """
+
+    name: str
+    version: str
+    requirements: tuple[str, ...]
+
+    @property
+    def path(self) -> Path:
+        return cache_dir() / "pyspark" / self.version
+
+    @property
+    def is_made(self) -> bool:
+        return self.path.is_dir()
+
+    def make(self) -> None:
+        """Install it, and fetch its Kafka connector, where they are not there yet.
+
+        Raises:
+            SparkVersionError: the registry does not have it.
+        """
+        classpath(f"spark-{self.version}")
+        if self.is_made:
+            return
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=self.path.parent) as staging:
+            requirements = Path(staging, "requirements.txt")
+            requirements.write_text("\n".join(self.requirements), encoding="ascii")
+            stage = Path(staging, "stage")
+            # PySpark comes as a source archive: built with the locked tools of .venv.
+            command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps"]
+            command += ["--no-build-isolation", "--require-hashes", "--target", str(stage)]
+            made = subprocess.run(
+                [*command, "-r", str(requirements)], capture_output=True, text=True, check=False
+            )
+            if made.returncode != 0:
+                raise SparkVersionError(f"PySpark {self.version}: {made.stderr.strip()}")
+            shutil.rmtree(stage / "bin", ignore_errors=True)  # names the folder it was made in
+            stage.rename(self.path)
+
+    def variables(self) -> dict[str, str]:
+        """The environment variables with which Python finds this PySpark first."""
+        path = os.pathsep.join([str(self.path), str(ROOT)])
+        return {**os.environ, "PYTHONPATH": path, "PYSPARK_PYTHON": sys.executable}
+
+    def run(self, module: str, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+        """Run a Python module with it; its output is kept."""
+        return subprocess.run(
+            [sys.executable, "-m", module, *map(str, arguments)],
+            env=self.variables(),
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+
+def line_of(release: str) -> str:
+    """4.0.0 is of the line 4.0."""
+    return ".".join(release.split(".")[:2])
+
+
+@cache
+def environments() -> Mapping[str, Environment]:
+    """Every one that is locked, by the line of Spark."""
+    with LOCK.open("rb") as file:
+        locked = tomllib.load(file)
+    return {
+        name: Environment(name, entry["version"], tuple(entry["requirements"]))
+        for name, entry in locked.items()
+    }
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.support.spark_versions",
+        description="Make the environment of a Spark, and run a Python module in it.",
+    )
+    parser.add_argument("name", choices=environments(), help="a line of Spark")
+    parser.add_argument("module", nargs="?", help="such as pytest")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER)
+    chosen = parser.parse_args(argv)
+    environment = environments()[chosen.name]
+    environment.make()
+    if chosen.module is None:
+        print(environment.path)
+        return 0
+    command = [sys.executable, "-m", chosen.module, *chosen.arguments]
+    return subprocess.run(command, env=environment.variables(), cwd=ROOT, check=False).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())

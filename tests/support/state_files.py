@@ -1,0 +1,76 @@
+"""Small checkpoints of a KafkaSource whose state is in files, here or elsewhere."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from tests.support.checkpoints import OPERATOR_ID, write_checkpoint
+from tests.support.encoder import (
+    READER_STATE,
+    DistributionMode,
+    ListState,
+    Operator,
+    PartitionableHandle,
+    RelativeFileHandle,
+    StreamHandle,
+    Subtask,
+    encode_operator_state_stream,
+    encode_reader_element,
+    encode_split,
+)
+
+SPLIT_DISTRIBUTE = DistributionMode.SPLIT_DISTRIBUTE
+
+
+def split_stream(
+    partition: int, others: Sequence[ListState] = (), compressed: bool = False
+) -> tuple[bytes, PartitionableHandle]:
+    """A stream that holds a split of this partition, and its handle but for where it is."""
+    element = encode_reader_element(encode_split("orders", partition, 100 + partition))
+    reader = ListState(READER_STATE, SPLIT_DISTRIBUTE, (element,))
+    stream, states = encode_operator_state_stream(6, compressed, [*others, reader])
+    return stream, PartitionableHandle(tuple(states), RelativeFileHandle("", 0))
+
+
+def source_operator(*handles: PartitionableHandle) -> Operator:
+    subtasks = tuple(Subtask(i, managed_operator=handle) for i, handle in enumerate(handles))
+    return Operator(OPERATOR_ID, len(subtasks), 128, subtasks=subtasks)
+
+
+def write_in_files(directory: Path, subtasks: int = 1, checkpoint_id: int = 7) -> Path:
+    """A checkpoint whose subtasks each keep their split in a file."""
+    handles = []
+    files = {}
+    for index in range(subtasks):
+        stream, handle = split_stream(index)
+        files[f"state-{index}"] = stream
+        place = RelativeFileHandle(f"state-{index}", len(stream))
+        handles.append(PartitionableHandle(handle.states, place))
+    write_checkpoint(directory, source_operator(*handles), checkpoint_id=checkpoint_id)
+    for name, data in files.items():
+        (directory / name).write_bytes(data)
+    return directory
+
+
+def big_checkpoint(directory: Path, size: int, compressed: bool = False) -> Path:
+    """A source operator's state in a file that holds twice this much of something else."""
+    stream, handle = split_stream(
+        0, [ListState("before", SPLIT_DISTRIBUTE, (os.urandom(size),))], compressed
+    )
+    place = RelativeFileHandle("state", len(stream))
+    write_checkpoint(directory, source_operator(PartitionableHandle(handle.states, place)))
+    (directory / "state").write_bytes(stream + os.urandom(size))
+    return directory
+
+
+def write_naming(place: Callable[[int], StreamHandle], directory: Path) -> Path:
+    """A checkpoint whose state is at ``place(size)``; the stream is in ``directory/../stream``."""
+    stream, handle = split_stream(0)
+    outside = directory.parents[1] / "outside" / "state"
+    outside.parent.mkdir(exist_ok=True)
+    outside.write_bytes(stream)
+    return write_checkpoint(
+        directory, source_operator(PartitionableHandle(handle.states, place(len(stream))))
+    )

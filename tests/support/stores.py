@@ -1,0 +1,234 @@
+"""Where checkpoints live, for tests: real servers on 127.0.0.1 behind the URLs that users give.
+
+Each is a context manager: the root's URL, and a way to put a directory below it. Their clients are
+configured as a user would, by the environment.
+"""
+
+from __future__ import annotations
+
+import base64
+import getpass
+import json
+import os
+import secrets
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+from tests.support.jars import classpath
+from tests.support.jdk import compile_java, java_command
+
+_START_SECONDS = 60
+# gcsfs asks what kind of bucket it is over gRPC, which the emulator does not speak.
+_WITHOUT_GRPC = {"GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT": "false"}
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """A running store: the URL of an empty root, and the file system that fills it."""
+
+    root: str
+    system: Any
+
+    def put(self, directory: Path, name: str) -> str:
+        """Copy a directory below the root; its URL."""
+        url = f"{self.root}/{name}"
+        for file in sorted(path for path in directory.rglob("*") if path.is_file()):
+            target = f"{url}/{file.relative_to(directory)}"
+            self.system.makedirs(target.rpartition("/")[0], exist_ok=True)
+            self.system.pipe_file(target, file.read_bytes())
+        return url
+
+
+@dataclass(frozen=True, slots=True)
+class S3:
+    """moto's S3 server, and what it was asked for."""
+
+    store: Store
+    endpoint: str
+    log: Path
+
+    def requests(self) -> list[dict[str, Any]]:
+        """What has been asked since the log was last forgotten."""
+        return [json.loads(line) for line in self.log.read_text().splitlines()]
+
+    def forget(self) -> None:
+        self.log.write_text("")
+
+    def deny_everybody(self) -> None:
+        """From now on a request needs credentials that the server knows; it knows none."""
+        self._reset_auth("0")
+
+    def admit_everybody(self) -> None:
+        self._reset_auth("inf")
+
+    def _reset_auth(self, requests: str) -> None:
+        url = f"{self.endpoint}/moto-api/reset-auth"
+        headers = {"Content-Type": "text/plain"}
+        request = urllib.request.Request(url, requests.encode(), headers, method="POST")
+        urllib.request.urlopen(request, timeout=10).close()
+
+
+@contextmanager
+def s3() -> Iterator[S3]:
+    """An S3 server with one bucket."""
+    from s3fs import S3FileSystem
+
+    with tempfile.TemporaryDirectory() as directory:
+        log = Path(directory) / "log"
+        log.touch()
+        command = [sys.executable, "-m", "tests.support.s3_server", str(log)]
+        with _process(command, Path(directory)) as port:
+            endpoint = f"http://127.0.0.1:{port}"
+            environment = {
+                "AWS_ENDPOINT_URL": endpoint,
+                "AWS_ACCESS_KEY_ID": "testing",
+                "AWS_SECRET_ACCESS_KEY": "testing",
+                "AWS_DEFAULT_REGION": "us-east-1",
+            }
+            with patch.dict(os.environ, environment):
+                system = S3FileSystem(use_listings_cache=False, skip_instance_cache=True)
+                system.mkdir("checkpoints")
+                yield S3(Store("s3://checkpoints", system), endpoint, log)
+
+
+@contextmanager
+def gs() -> Iterator[Store]:
+    """gcp-storage-emulator with one bucket."""
+    import fsspec.config
+
+    port = _free_port()
+    program = Path(sys.executable).with_name("gcp-storage-emulator")
+    command = [str(program), "start", "--host=127.0.0.1", f"--port={port}", "--in-memory"]
+    endpoint = f"http://127.0.0.1:{port}"
+    with (
+        tempfile.TemporaryDirectory() as directory,
+        _process([*command, "--default-bucket=checkpoints"], Path(directory), endpoint),
+        patch.dict(os.environ, {"STORAGE_EMULATOR_HOST": endpoint, **_WITHOUT_GRPC}),
+        patch.dict(fsspec.config.conf, {"gs": {"token": "anon"}}),
+    ):
+        from gcsfs import GCSFileSystem
+
+        system = GCSFileSystem(token="anon", use_listings_cache=False, skip_instance_cache=True)
+        yield Store("gs://checkpoints", system)
+
+
+def azurite() -> str | None:
+    """Microsoft's emulator, of npm, where it is installed."""
+    return shutil.which("azurite-blob")
+
+
+@contextmanager
+def abfs() -> Iterator[Store]:
+    """Azurite with one container."""
+    from adlfs import AzureBlobFileSystem
+
+    program = azurite()
+    assert program is not None
+    port = _free_port()
+    account, key = "testing", base64.b64encode(secrets.token_bytes(32)).decode()
+    endpoint = f"http://127.0.0.1:{port}"
+    connection = (
+        f"DefaultEndpointsProtocol=http;AccountName={account};AccountKey={key};"
+        f"BlobEndpoint={endpoint}/{account};"
+    )
+    command = [program, "--blobHost=127.0.0.1", f"--blobPort={port}", "--skipApiVersionCheck"]
+    with (
+        tempfile.TemporaryDirectory() as directory,
+        _process(
+            [*command, f"--location={directory}"],
+            Path(directory),
+            endpoint,
+            {"AZURITE_ACCOUNTS": f"{account}:{key}"},
+        ),
+        patch.dict(os.environ, {"AZURE_STORAGE_CONNECTION_STRING": connection}),
+    ):
+        system = AzureBlobFileSystem(
+            connection_string=connection, use_listings_cache=False, skip_instance_cache=True
+        )
+        system.mkdir("checkpoints")
+        yield Store("abfs://checkpoints", system)
+
+
+@contextmanager
+def webhdfs() -> Iterator[Store]:
+    """A name node and a data node."""
+    from fsspec.implementations.webhdfs import WebHDFS
+
+    jars = classpath("hadoop-3.4.1")
+    classes = compile_java([Path(__file__).parent / "java" / "MiniHdfs.java"], jars)
+    with tempfile.TemporaryDirectory() as directory:
+        command = java_command("MiniHdfs", [classes, *jars], [directory], heap="256m")
+        with _process(command, Path(directory)) as port:
+            user = getpass.getuser()  # who started it may do all
+            system = WebHDFS("127.0.0.1", port, user=user, skip_instance_cache=True)
+            yield Store(f"webhdfs://{user}@127.0.0.1:{port}/flink", system)
+
+
+@contextmanager
+def _process(
+    command: list[str],
+    directory: Path,
+    endpoint: str | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> Iterator[int]:
+    """A server: the port that its first line names, or 0 where it is ``endpoint`` that answers."""
+    errors = directory / "stderr"
+    with errors.open("w") as stderr:
+        server = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE if endpoint is None else stderr,
+            stderr=stderr,
+            text=True,
+            env={**os.environ, **(environment or {})},
+        )
+    try:
+        port = 0
+        if endpoint is None:
+            assert server.stdout is not None
+            line = server.stdout.readline().strip()
+            if not line.isdecimal():
+                raise RuntimeError(f"{command[0]} did not start\n{errors.read_text()}")
+            port = int(line)
+        else:
+            _wait_for(endpoint, server, errors)
+        yield port
+    finally:
+        server.terminate()
+        server.wait(30)
+        for pipe in (server.stdin, server.stdout):
+            if pipe is not None:
+                pipe.close()
+
+
+def _free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port: int = free.getsockname()[1]
+        return port
+
+
+def _wait_for(endpoint: str, server: subprocess.Popen[str], errors: Path) -> None:
+    deadline = time.monotonic() + _START_SECONDS
+    while time.monotonic() < deadline and server.poll() is None:
+        try:
+            urllib.request.urlopen(endpoint, timeout=5).close()
+        except urllib.error.HTTPError:
+            return
+        except OSError:
+            time.sleep(0.1)
+        else:
+            return
+    raise RuntimeError(f"{endpoint} does not answer\n{errors.read_text()}")

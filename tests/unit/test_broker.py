@@ -1,0 +1,22 @@
+"""What librdkafka's answers become, where no broker is needed to tell."""
+
+from __future__ import annotations
+
+import pytest
+from confluent_kafka import Uuid
+
+from migrate.broker import _topic_id
+
+
+@pytest.mark.parametrize(
+    ("most", "least", "topic_id"),
+    [
+        (0, 0, None),  # a broker before Kafka 2.8
+        (1, 2, "AAAAAAAAAAEAAAAAAAAAAg"),
+        (-1, -5, "____________________-w"),  # the alphabet of org.apache.kafka.common.Uuid
+    ],
+)
+def test_a_topics_id_is_as_kafkas_tools_print_it(
+    most: int, least: int, topic_id: str | None
+) -> None:
+    assert _topic_id(Uuid(most, least)) == topic_id

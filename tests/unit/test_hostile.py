@@ -1,0 +1,398 @@
+"""Bytes that no Flink wrote: refused by name, in memory and time bounded by the input.
+
+What each attack costs is measured in a process of its own (tests/support/hostile.py).
+"""
+
+from __future__ import annotations
+
+import sys
+import tracemalloc
+from pathlib import Path
+from struct import pack
+
+import pytest
+
+from decoder import DecodeError, ErrorKind, read_checkpoint
+from decoder.checkpoint import MAX_METADATA_BYTES
+from decoder.cursor import Cursor
+from decoder.kafka.enumerator import read_enumerator
+from decoder.kafka.kryo import read_ascii_string
+from decoder.kafka.source import DynamicKafkaSource
+from decoder.metadata.java_stream import JavaObject, read_object_stream
+from decoder.metadata.layout import LAYOUTS
+from decoder.metadata.model import CheckpointKind
+from decoder.metadata.parse import parse_metadata
+from decoder.operator_state.locate import MAX_STATE_BYTES
+from decoder.operator_state.stream import MAX_DECOMPRESSED_BYTES
+from migrate.extract import extract
+from migrate.findings import Severity
+from tests.fuzz.corpus import seeds
+from tests.fuzz.targets import TARGETS
+from tests.golden.test_all_handles import ENTRIES, SYNTHETIC
+from tests.support import hostile
+from tests.support.hostile import (
+    LARGEST_COUNT,
+    LARGEST_PLACE,
+    MB,
+    in_file,
+    inline,
+    java_class,
+    java_object,
+    measure,
+    metadata,
+    operator,
+    reader_state,
+    source,
+    split,
+    state_stream,
+    subtask,
+    utf,
+    write_attack,
+)
+
+# What Python and the tool may take beside the input: the first seconds' caches and buffers.
+_FLOOR_BYTES = 8 * MB
+# Far from what is measured (a second or two for a MB), and from what a quadratic reader would take.
+_SECONDS = 15
+
+_SHARED = "lies where another handle's does"
+
+# By attack: the most memory, as a multiple of the input, and what refuses it; None where it is
+# decoded: it may be what it says.
+_QUICK = {
+    "offsets outside the stream": (10, "operator state version"),
+    "offsets all at one place": (6, "after one that ends at byte"),
+    "nested hybrid enumerators": (1, None),
+    "snappy bomb": (3, f"at most {MAX_DECOMPRESSED_BYTES} are read"),
+    "snappy bomb of many elements": (4, None),
+    "snappy chunk that lies about its size": (1, "unsupported chunk length"),
+    "one file of many readers": (3, _SHARED),
+    "one file under many names": (3, _SHARED),
+    "sparse zeros": (0, "not a Flink checkpoint"),
+    "sparse state": (0, None),
+}
+_SLOW = {
+    "finished subtasks": (20, None),
+    "empty subtasks": (16, None),
+    "operators": (16, None),
+    "named states": (30, None),
+    "null handles of a changelog": (3, None),
+    "null files of an incremental snapshot": (3, None),
+    "channel states": (3, None),
+    "java objects": (30, None),
+    "java objects of a class with many fields": (40, None),
+    "java objects of a class with many ancestors": (30, None),
+    "splits": (20, None),
+    "one split many times": (10, None),
+    "enumerator of many partitions": (64, None),
+    "dynamic enumerator of many clusters": (50, None),
+    "snappy chunks of one byte": (4, None),
+    "snappy padding": (4, "snappy chunk"),
+    "sparse state of unknown size": (1, None),
+    "sparse metadata beyond the limit": (1, f"larger than {MAX_METADATA_BYTES} bytes"),
+}
+
+
+def test_every_attack_has_its_bounds() -> None:
+    assert _QUICK.keys() | _SLOW.keys() == hostile.METADATA_ATTACKS.keys() | (
+        hostile.FILE_ATTACKS.keys()
+    )
+
+
+@pytest.mark.parametrize(
+    "name", [*_QUICK, *(pytest.param(name, marks=pytest.mark.slow) for name in _SLOW)]
+)
+def test_an_attack_costs_a_small_multiple_of_its_input(name: str, tmp_path: Path) -> None:
+    multiple, refusal = {**_QUICK, **_SLOW}[name]
+    directory = tmp_path / "chk-1"
+    directory.mkdir()
+    write_attack(name, directory)
+    size = sum(file.stat().st_size for file in directory.iterdir())
+    measured = measure(directory)
+    if refusal is None:
+        assert measured.refused is None
+    else:
+        assert measured.refused is not None
+        assert refusal in measured.refused
+    assert measured.peak_bytes < _FLOOR_BYTES + multiple * size
+    assert measured.read_bytes < _FLOOR_BYTES + 3 * size
+    assert measured.seconds < _SECONDS
+
+
+# -- counts and lengths --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("step", [97, pytest.param(13, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry["path"].split("/")[0])
+def test_the_largest_and_negative_counts_at_any_place(entry: dict[str, str], step: int) -> None:
+    """Written here and there over a file that holds every kind of handle."""
+    whole = (SYNTHETIC / entry["path"]).read_bytes()
+    refused = 0
+    tracemalloc.start()
+    try:
+        for place in range(8, len(whole) - 4, step):
+            for value in (LARGEST_COUNT, -LARGEST_COUNT - 1, -1):
+                damaged = whole[:place] + pack(">i", value) + whole[place + 4 :]
+                try:
+                    parse_metadata(damaged, "_metadata")
+                except DecodeError:
+                    refused += 1
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert refused
+    assert peak < 2 * MB
+
+
+@pytest.mark.parametrize("version", sorted(LAYOUTS))
+@pytest.mark.parametrize("count", [LARGEST_COUNT, LARGEST_COUNT // 4, -1, -LARGEST_COUNT - 1])
+def test_a_count_of_operators_that_cannot_be(version: int, count: int) -> None:
+    header = metadata([], version)[:-4] + pack(">i", count)
+    with pytest.raises(DecodeError, match=r"cannot (be negative|fit into)"):
+        parse_metadata(header, "_metadata")
+
+
+def test_a_parallelism_that_flink_does_not_have() -> None:
+    with pytest.raises(DecodeError, match="more than Flink's 32768"):
+        parse_metadata(metadata([operator([], max_parallelism=32769)]), "_metadata")
+
+
+def test_a_count_of_subtasks_beyond_the_parallelism() -> None:
+    with pytest.raises(DecodeError, match=f"{LARGEST_COUNT} subtasks of a parallelism of 1"):
+        parse_metadata(metadata([operator([], count=LARGEST_COUNT)]), "_metadata")
+
+
+@pytest.mark.parametrize("version", [0, 1, 2, 3])
+@pytest.mark.parametrize("count", [LARGEST_COUNT, -1])
+def test_a_count_of_partitions_that_cannot_be(version: int, count: int) -> None:
+    with pytest.raises(DecodeError, match=r"cannot (be negative|fit into)"):
+        read_enumerator(Cursor(pack(">ii", count, 0) + bytes(100), "state"), version)
+
+
+@pytest.mark.parametrize(
+    ("start", "size", "offset"),
+    [
+        (1 << 62, 1 << 62, 1 << 62),
+        (LARGEST_PLACE, 100, 1 << 62),
+        (0, LARGEST_PLACE, LARGEST_PLACE - 5),
+        (0, 10, 1 << 62),
+    ],
+)
+def test_a_place_in_a_file_that_no_file_has(
+    tmp_path: Path, start: int, size: int, offset: int
+) -> None:
+    stream, _ = state_stream([split(0)])
+    (tmp_path / "f").write_bytes(stream)
+    segment = b"\x0f" + pack(">qqi", start, size, 0) + utf(f"file:{tmp_path}/f") + utf("logical")
+    reader = subtask(managed=reader_state([offset], segment))
+    with pytest.raises(DecodeError, match=r"bytes wanted from byte .* 0 there|after one that ends"):
+        read_checkpoint(_write(tmp_path, metadata([operator([reader])])))
+
+
+# -- nesting -------------------------------------------------------------------------------------
+
+_DEEP = 5000
+
+
+def _nested_changelogs() -> bytes:
+    open_, close = pack(">biiqi", 8, 0, 1, 0, 1), pack(">iq", 0, 0) + utf("id")
+    return metadata([operator([subtask(keyed=open_ * _DEEP + b"\0" + close * _DEEP)])])
+
+
+def _nested_key_groups() -> bytes:
+    handles = pack(">bii", 3, 0, 0) * _DEEP + b"\x10"
+    return metadata([operator([subtask(managed=reader_state([], handles))])])
+
+
+def _nested_objects() -> bytes:
+    """SerialDOS: sets of sets, over which Java takes twice as long for each level."""
+    return metadata([], 4, java_object((b"\x73" + java_class("java.util.HashSet", 3)) * _DEEP))
+
+
+def _nested_classes() -> bytes:
+    described = b"\x72" + utf("A") + pack(">qBH", 1, 2, 0) + b"\x78"
+    return metadata([], 4, b"\xac\xed\0\x05\x73" + described * _DEEP + b"\x70")
+
+
+@pytest.mark.parametrize(
+    ("data", "refusal"),
+    [
+        (_nested_changelogs(), "handles nested more than 8 deep"),
+        (_nested_key_groups(), "handles nested more than 8 deep"),
+        (_nested_objects(), "(objects|classes) nested more than 16 deep"),
+        (_nested_classes(), "classes nested more than 16 deep"),
+    ],
+    ids=["changelogs", "key groups", "objects", "classes"],
+)
+def test_what_is_nested_thousands_deep(data: bytes, refusal: str) -> None:
+    with pytest.raises(DecodeError, match=refusal) as refused:
+        parse_metadata(data, "_metadata")
+    assert refused.value.kind is ErrorKind.CORRUPT
+
+
+# -- text ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "encoded",
+    [
+        b"\xc1\x81",  # A in two bytes
+        b"\xc0\xaf",  # a slash in two
+        b"\xe0\x80\xaf",  # and in three
+        b"\xe0\x80\x80",  # NUL in three
+        b"\xf0\x9f\x98\x80",  # plain UTF-8 beyond U+FFFF
+        b"\xc3",  # cut short
+        b"\xed\xa0",
+        b"\x80",  # a continuation of nothing
+        b"\xff",
+        b"\xe1\xc0\x80\x80",  # NUL's two bytes inside another character
+    ],
+)
+def test_text_that_java_does_not_write(encoded: bytes) -> None:
+    with pytest.raises(DecodeError, match="not modified UTF-8"):
+        Cursor(utf(b"a" + encoded), "file").utf("text")
+
+
+def test_text_that_java_alone_writes() -> None:
+    encoded = utf(b"a\xc0\x80\xed\xa0\xbd\xed\xb8\x80\xed\xa0\xbd")
+    assert Cursor(encoded, "file").utf("text") == "a\0\N{GRINNING FACE}\ufffd"
+
+
+def test_a_kryo_string_without_an_end() -> None:
+    with pytest.raises(DecodeError, match="more than 63 characters"):
+        read_ascii_string(Cursor(b"a" * MB, "element"), "topic")
+
+
+def test_a_message_quotes_no_more_than_one_can_read() -> None:
+    # Each of these characters is quoted as `\x80`.
+    topic = "\x80" * 30000
+    with pytest.raises(DecodeError) as refused:
+        TARGETS["split"].parse(utf(topic) + bytes(20))
+    assert "not a legal topic name" in str(refused.value)
+    assert "more characters" in str(refused.value)
+    assert len(str(refused.value)) < 5000
+
+
+# -- twice ---------------------------------------------------------------------------------------
+
+
+def _write(directory: Path, data: bytes) -> Path:
+    (directory / "_metadata").write_bytes(data)
+    return directory
+
+
+def test_two_operators_of_one_id(tmp_path: Path) -> None:
+    with pytest.raises(DecodeError, match=r"operator 0{31}1 stands here twice"):
+        read_checkpoint(_write(tmp_path, metadata([operator([]), operator([])])))
+
+
+def test_two_subtasks_of_one_index(tmp_path: Path) -> None:
+    with pytest.raises(DecodeError, match="its subtasks are not distinct"):
+        read_checkpoint(_write(tmp_path, metadata([operator([subtask(0), subtask(0)])])))
+
+
+def test_two_splits_of_one_partition(tmp_path: Path) -> None:
+    data = source(split(0, offset) for offset in range(1000))
+    extraction = extract(read_checkpoint(_write(tmp_path, data)))
+    (position,) = extraction.sources[0].positions
+    assert position.reason == "it stands in reader state 1000 times, with starts from 0 to 999"
+    assert position.start is None
+    assert any(finding.severity is Severity.BLOCKER for finding in extraction.findings)
+
+
+def test_two_elements_at_one_place(tmp_path: Path) -> None:
+    stream, (place,) = state_stream([split(0)])
+    readers = [subtask(managed=reader_state([place, place], inline(stream)))]
+    with pytest.raises(DecodeError, match="after one that ends at byte"):
+        read_checkpoint(_write(tmp_path, metadata([operator(readers)])))
+
+
+# -- what Java would build, and this does not ----------------------------------------------------
+
+_STRING = b"\x74" + utf("Ljava/lang/String;")
+
+
+def _url_lookup() -> bytes:
+    """URLDNS, a well-known gadget: Java resolves the host as soon as it reads this map."""
+    names = ("authority", "file", "host", "protocol", "ref")
+    url_fields = [b"I" + utf("hashCode"), b"I" + utf("port")] + [
+        b"L" + utf(name) + _STRING for name in names
+    ]
+    texts = b"".join(b"\x74" + utf(text) for text in ("", "", "gadget.invalid", "http", ""))
+    url = b"\x73" + java_class("java.net.URL", fields=url_fields) + pack(">ii", -1, -1) + texts
+    map_fields = [b"F" + utf("loadFactor"), b"I" + utf("threshold")]
+    head = b"\x73" + java_class("java.util.HashMap", 3, map_fields) + pack(">fi", 0.75, 12)
+    entries = b"\x77\x08" + pack(">ii", 16, 1) + url + b"\x74" + utf("value") + b"\x78"
+    return b"\xac\xed\0\x05" + head + entries
+
+
+_EVENTS: list[str] | None = None
+
+
+def _watch(event: str, _: object) -> None:
+    if _EVENTS is not None:
+        _EVENTS.append(event)
+
+
+def test_a_gadget_is_walked_and_nothing_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    gadget = _url_lookup()
+    initializer = b"\1" + pack(">i", len(gadget)) + gadget
+    cluster = utf("c") + pack(">i", 1) + utf("t") + utf("broker:9092") + initializer * 2
+    streams = pack(">i", 1) + utf("stream") + pack(">i", 1) + cluster
+    known = pack(">i", 1) + utf("t") + pack(">i", 0)
+    enumerator = streams + pack(">ii", 1, 1) + utf("c") + pack(">i", len(known)) + known
+    held = pack(">iii", 1, 2, len(enumerator)) + enumerator
+    data = metadata([operator([], inline(held))], 4, gadget)
+
+    sys.addaudithook(_watch)
+    watched: list[str] = []
+    monkeypatch.setattr(sys.modules[__name__], "_EVENTS", watched)
+    walked = read_object_stream(Cursor(gadget, "properties"))
+    parsed = parse_metadata(data, "_metadata")
+    recognised = TARGETS["recognise"].parse(b"\0" + held)
+    monkeypatch.undo()
+
+    # Python tells of every import, file, process, socket and compilation.
+    assert watched == []
+    assert isinstance(walked, JavaObject)
+    assert walked.class_name == "java.util.HashMap"
+    assert parsed.type.kind is CheckpointKind.UNKNOWN
+    assert isinstance(recognised, DynamicKafkaSource)
+
+
+# -- and nothing healthy is turned away ----------------------------------------------------------
+
+
+@pytest.mark.parametrize("kafka", [False, True])
+def test_a_state_too_large_to_be_kafkas_makes_a_source_of_another_kind(
+    tmp_path: Path, kafka: bool
+) -> None:
+    """And leaves the other sources of the checkpoint readable; unless some of it is Kafka's."""
+    stream, places = state_stream([split(0)])
+    large = subtask(int(kafka), managed=reader_state([5], in_file("large", MAX_STATE_BYTES + 1)))
+    small = subtask(0, managed=reader_state(places, inline(stream)))
+    other = subtask(managed=reader_state(places, inline(stream)))
+    operators = [operator([small, large] if kafka else [large]), operator([other], number=2)]
+    extraction = extract(read_checkpoint(_write(tmp_path, metadata(operators))))
+    assert [source.operator_id[-1] for source in extraction.sources] == ["2"]
+    (told,) = [one for one in extraction.findings if one.operator_id == f"{1:032}"]
+    assert told.code == ("damaged-source" if kafka else "another-source-kind")
+    assert told.severity is (Severity.BLOCKER if kafka else Severity.WARNING)
+    assert f"takes more than {MAX_STATE_BYTES} bytes" in told.message
+
+
+@pytest.mark.parametrize("name", [target.name for target in TARGETS.values() if target.whole])
+def test_a_format_is_read_to_its_last_byte_and_no_further(name: str) -> None:
+    """One byte more than what Flink wrote, or one less, is refused, in every format."""
+    parse = TARGETS[name].parse
+    healthy = 0
+    for seed in seeds()[name]:
+        try:
+            parse(seed)
+        except DecodeError:
+            continue  # of another source, or another version
+        healthy += 1
+        for damaged in (seed + b"\0", seed[:-1]):
+            with pytest.raises(DecodeError):
+                parse(damaged)
+    assert healthy

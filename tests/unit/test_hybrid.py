@@ -1,0 +1,236 @@
+"""HybridSource: the source that it reads now, unwrapped; never positions of another kind.
+
+The bytes come from the encoder; that of real jobs is in tests/golden.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from decoder import DecodeError, read_checkpoint
+from decoder.kafka.reader_state import read_reader_element
+from decoder.kafka.source import HybridSource, KafkaSource, UnknownSource, recognise
+from migrate.extract import Extraction, Severity, SourceKind, extract
+from migrate.positions import PositionState
+from tests.golden.test_decoding import golden
+from tests.support.checkpoints import operator_with_elements, splits, write_checkpoint
+from tests.support.command import migrate
+from tests.support.encoder import (
+    ASSIGNED,
+    EARLIEST,
+    EnumeratorSplit,
+    KafkaSplit,
+    encode_coordinator,
+    encode_dynamic_enumerator,
+    encode_dynamic_split,
+    encode_enumerator,
+    encode_hybrid_enumerator,
+    encode_hybrid_split,
+    encode_reader_element,
+    encode_split,
+)
+
+_FILE_SPLIT = b"\x01\xe5\x03\xb8 a file's"
+
+
+def _kafka_split(index: int, split: KafkaSplit) -> bytes:
+    inner = encode_split(split.topic, split.partition, split.starting_offset, split.stopping_offset)
+    return encode_reader_element(
+        encode_hybrid_split(index, f"{split.topic}-{split.partition}", inner)
+    )
+
+
+def _file_split(index: int) -> bytes:
+    return encode_reader_element(encode_hybrid_split(index, "0000000001", _FILE_SPLIT, 1))
+
+
+def _coordinator(index: int, version: int, enumerator: bytes) -> bytes:
+    return encode_coordinator(1, 0, encode_hybrid_enumerator(index, version, enumerator))
+
+
+def _extract(
+    tmp_path: Path, elements: Mapping[int, Sequence[bytes]], coordinator: bytes | None
+) -> Extraction:
+    operator = operator_with_elements(elements, coordinator)
+    return extract(read_checkpoint(write_checkpoint(tmp_path / "chk-7", operator)))
+
+
+def _severities(extraction: Extraction) -> dict[str, Severity]:
+    return {finding.code: finding.severity for finding in extraction.findings}
+
+
+@pytest.mark.parametrize("name", ["1.15/other-kinds", "2.2/other-kinds"])
+def test_the_encoder_writes_what_a_real_job_wrote(name: str) -> None:
+    metadata = (golden(name) / "_metadata").read_bytes()
+    sources = read_checkpoint(golden(name)).sources.values()
+    (source,) = [source for source in sources if isinstance(source, HybridSource)]
+    assert isinstance(source.current, KafkaSource)
+    assert source.current.reader_splits
+    for held in source.current.reader_splits:
+        split = held.split
+        encoded = KafkaSplit(split.topic, split.partition, split.starting_offset)
+        assert _kafka_split(source.source_index, encoded) in metadata
+
+
+_ENTRIES = [EnumeratorSplit(split) for split in splits("orders", [EARLIEST, EARLIEST])]
+_KAFKA = encode_enumerator(3, _ENTRIES)
+
+
+def test_positions_are_those_of_the_kafka_source_inside(tmp_path: Path) -> None:
+    held = {0: [_kafka_split(1, KafkaSplit("orders", 0, 40))]}
+    entries = [_ENTRIES[0], EnumeratorSplit(KafkaSplit("orders", 1, 0, 90), ASSIGNED)]
+    coordinator = _coordinator(1, 3, encode_enumerator(3, entries, False))
+    extraction = _extract(tmp_path, held, coordinator)
+    (source,) = extraction.sources
+    assert source.kind is SourceKind.HYBRID_SOURCE
+    assert source.initial_discovery_finished is False
+    assert [(p.partition, p.state, p.next_offset) for p in source.positions] == [
+        (0, PositionState.NEXT, 40),
+        (1, PositionState.FINISHED, 90),
+    ]
+    codes = _severities(extraction)
+    assert codes["hybrid-source"] is Severity.NOTE
+    assert Severity.BLOCKER not in codes.values()
+
+
+@pytest.mark.parametrize("version", [0, 1, 2, 3])
+def test_every_enumerator_inside_is_read(version: int) -> None:
+    coordinator = _coordinator(4, version, encode_enumerator(version, _ENTRIES))
+    source = recognise([], coordinator)
+    assert isinstance(source, HybridSource)
+    assert (source.source_index, source.other_splits) == (4, 0)
+    assert isinstance(source.current, KafkaSource)
+    assert source.current.enumerator is not None
+    assert [entry.partition for entry in source.current.enumerator.entries] == [0, 1]
+
+
+@pytest.mark.parametrize("version", [0, 1, 2, 3])
+@pytest.mark.parametrize("index", [0, 1, 2])
+def test_an_empty_one_inside_is_not_taken_for_an_enumerator_of_kafkas(
+    index: int, version: int
+) -> None:
+    coordinator = _coordinator(index, version, encode_enumerator(version, []))
+    assert isinstance(recognise([], coordinator), HybridSource)
+
+
+def test_a_dynamic_source_inside_keeps_its_clusters(tmp_path: Path) -> None:
+    inner = encode_dynamic_split("east", KafkaSplit("orders", 0, 7))
+    element = encode_reader_element(encode_hybrid_split(1, "east-orders-0", inner, 1))
+    enumerator = encode_dynamic_enumerator(1, {}, 3, {"east": _KAFKA})
+    (source,) = _extract(tmp_path, {0: [element]}, _coordinator(1, 1, enumerator)).sources
+    assert [(p.cluster, p.partition, p.next_offset) for p in source.positions] == [
+        ("east", 0, 7),
+        ("east", 1, None),
+    ]
+
+
+@pytest.mark.parametrize("elements", [{0: [_file_split(0)]}, {0: []}])
+def test_before_it_reaches_kafka_there_are_no_positions_and_nothing_moves(
+    tmp_path: Path, elements: Mapping[int, Sequence[bytes]]
+) -> None:
+    extraction = _extract(tmp_path, elements, _coordinator(0, 1, b"a file enumerator's"))
+    (source,) = extraction.sources
+    assert source.positions == ()
+    assert source.initial_discovery_finished is None
+    assert _severities(extraction)["hybrid-source-elsewhere"] is Severity.BLOCKER
+
+
+def test_a_move_before_it_reaches_kafka_is_refused(tmp_path: Path) -> None:
+    operator = operator_with_elements(
+        {0: [_file_split(0)]}, _coordinator(0, 1, b"a file enumerator's")
+    )
+    result = migrate("to-spark", str(write_checkpoint(tmp_path / "chk-7", operator)))
+    assert (result.code, result.stdout) == (4, "")
+    assert "has not reached Kafka yet" in result.stderr
+
+
+def test_splits_of_the_source_before_kafka_are_a_blocker(tmp_path: Path) -> None:
+    """As when a reader is restored from before the switch: it reads them first."""
+    elements = {0: [_kafka_split(1, KafkaSplit("orders", 0, 40))], 1: [_file_split(0)]}
+    extraction = _extract(tmp_path, elements, _coordinator(1, 3, _KAFKA))
+    (finding,) = [f for f in extraction.findings if f.code == "hybrid-source-elsewhere"]
+    assert finding.severity is Severity.BLOCKER
+    assert "1 splits" in finding.message
+    assert extraction.sources[0].positions[0].next_offset == 40
+
+
+def test_a_kafka_split_of_an_earlier_source_is_no_position(tmp_path: Path) -> None:
+    elements = {0: [_kafka_split(0, KafkaSplit("old", 0, 40))]}
+    extraction = _extract(tmp_path, elements, _coordinator(1, 3, _KAFKA))
+    assert extraction.sources[0].topics == {"orders"}
+    assert _severities(extraction)["hybrid-source-elsewhere"] is Severity.BLOCKER
+
+
+@pytest.mark.parametrize(
+    ("elements", "coordinator"),
+    [
+        # No coordinator says which of its sources is read.
+        ({0: [_kafka_split(1, KafkaSplit("orders", 0, 40))]}, None),
+        ({0: [_kafka_split(1, KafkaSplit("orders", 0, 40))]}, encode_coordinator(1, 1, b"damage")),
+        # One of its splits does not decode at all.
+        (
+            {0: [_kafka_split(1, KafkaSplit("orders", 0, 40)), b"damage"]},
+            _coordinator(0, 1, b"a file enumerator's"),
+        ),
+        # A KafkaSource's split beside a HybridSource's.
+        (
+            {
+                0: [
+                    _kafka_split(1, KafkaSplit("orders", 0, 40)),
+                    encode_reader_element(encode_split("orders", 1, 4)),
+                ]
+            },
+            _coordinator(1, 3, _KAFKA),
+        ),
+    ],
+)
+def test_what_is_only_partly_a_hybrid_source_is_a_blocker(
+    tmp_path: Path, elements: Mapping[int, Sequence[bytes]], coordinator: bytes | None
+) -> None:
+    extraction = _extract(tmp_path, elements, coordinator)
+    assert extraction.sources == ()
+    assert _severities(extraction)["damaged-source"] is Severity.BLOCKER
+
+
+def test_a_damaged_kafka_source_inside_is_told_as_such(tmp_path: Path) -> None:
+    bad = encode_reader_element(encode_hybrid_split(1, "x", encode_split("orders", 0, 4) + b"\0"))
+    extraction = _extract(tmp_path, {0: [bad]}, _coordinator(1, 3, _KAFKA))
+    (finding,) = [f for f in extraction.findings if f.code == "hybrid-source-elsewhere"]
+    assert finding.severity is Severity.BLOCKER
+    assert "does not decode" in finding.message
+    assert extraction.sources[0].positions == ()
+
+
+def test_one_inside_of_another_is_not_followed() -> None:
+    """However deep: hostile bytes could nest them without end."""
+    enumerator = _KAFKA
+    for version in (3, *[0] * 5000):
+        enumerator = encode_hybrid_enumerator(1, version, enumerator)
+    source = recognise([], encode_coordinator(1, 0, enumerator))
+    assert isinstance(source, HybridSource)
+    assert isinstance(source.current, UnknownSource)
+
+
+@pytest.mark.parametrize(
+    "split",
+    [
+        encode_hybrid_split(-1, "orders-0", b"x"),
+        encode_hybrid_split(1, "", b"x"),
+        encode_hybrid_split(1, "orders-0", b"x") + b"\0",
+        encode_hybrid_split(1, "orders-0", b"x")[:-1],
+    ],
+)
+def test_a_split_that_is_not_read_to_its_last_byte_is_refused(split: bytes) -> None:
+    assert read_reader_element(encode_reader_element(encode_hybrid_split(1, "o", b"x")), "s")
+    with pytest.raises(DecodeError):
+        read_reader_element(encode_reader_element(split), "s")
+
+
+def test_an_unrelated_coordinator_makes_no_hybrid_source(tmp_path: Path) -> None:
+    """Other operators have coordinators too: without a reader's state only Kafka's tell."""
+    operator = operator_with_elements({}, _coordinator(0, 1, b"whatever"))
+    checkpoint = read_checkpoint(write_checkpoint(tmp_path / "chk-7", operator))
+    assert checkpoint.sources == {}

@@ -1,0 +1,277 @@
+"""FlinkKafkaConsumer, whose offsets are of the last record processed: SEMANTICS A 1, 2 and 13.
+
+The bytes come from the encoder; those of real jobs, and what Flink's Kryo makes of them, are in
+tests/golden.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from decoder import DecodeError, read_checkpoint
+from decoder.cursor import Cursor
+from decoder.kafka.legacy import LegacyConsumer, LegacyOffset, read_legacy_element
+from migrate.extract import Extraction, Severity, Source, SourceKind, extract
+from migrate.plan import make_plan
+from migrate.policies import Policies
+from migrate.positions import Marker, PositionState
+from migrate.report.inspection import inspect_report
+from migrate.snapshot import ClusterSnapshot, LogRange
+from tests.golden.test_decoding import ENTRIES, golden
+from tests.support.checkpoints import RETAINED, legacy_operator, write_checkpoint
+from tests.support.command import migrate
+from tests.support.encoder import (
+    LEGACY_EARLIEST,
+    LEGACY_GROUP,
+    LEGACY_LATEST,
+    LEGACY_NOT_SET,
+    DistributionMode,
+    Operator,
+    encode_legacy_element,
+)
+from tests.support.strategies import topics
+
+# Of a real job (Flink 1.15): topic orders, partition 1, 999 the last record processed.
+REAL = bytes.fromhex("57018799 98ff0802 016f7264 6572f300 00000000 0003e7".replace(" ", ""))
+
+
+def _read(element: bytes) -> LegacyOffset:
+    return read_legacy_element(Cursor(element, "element"), 3)
+
+
+def _extract(tmp_path: Path, *operators: Operator, version: int = 3) -> Extraction:
+    path = write_checkpoint(tmp_path / "chk-7", *operators, version=version)
+    return extract(read_checkpoint(path))
+
+
+def _only_source(tmp_path: Path, *elements: bytes) -> Source:
+    (source,) = _extract(tmp_path, legacy_operator({0: elements})).sources
+    return source
+
+
+def _severities(extraction: Extraction) -> dict[str, Severity]:
+    return {finding.code: finding.severity for finding in extraction.findings}
+
+
+# -- bytes ---------------------------------------------------------------------------------------
+
+
+def test_the_element_of_a_real_job_is_read_and_is_what_the_encoder_writes() -> None:
+    assert _read(REAL) == LegacyOffset(3, "orders", 1, 999)
+    assert encode_legacy_element("orders", 1, 999) == REAL
+
+
+@pytest.mark.parametrize("name", ["1.15/legacy", "1.20/legacy", "1.20/legacy-names"])
+def test_the_encoder_writes_what_real_jobs_wrote(name: str) -> None:
+    """Each element of theirs, whatever their class ids."""
+    metadata = (golden(name) / "_metadata").read_bytes()
+    (source,) = read_checkpoint(golden(name)).sources.values()
+    assert isinstance(source, LegacyConsumer)
+    for held in source.offsets:
+        encoded = encode_legacy_element(held.topic, held.partition, held.stored_offset)
+        assert encoded[1:] in metadata
+
+
+@given(
+    topics,
+    st.integers(0, 2**31 - 1),
+    st.integers(-1, 2**63 - 2) | st.sampled_from((LEGACY_NOT_SET, LEGACY_GROUP)),
+    st.integers(2, 2**28),
+)
+def test_whatever_is_encoded_is_read(topic: str, partition: int, offset: int, cls: int) -> None:
+    element = encode_legacy_element(topic, partition, offset, cls)
+    assert _read(element) == LegacyOffset(3, topic, partition, offset)
+    for size in range(len(element)):
+        with pytest.raises(DecodeError):
+            _read(element[:size])
+
+
+@pytest.mark.parametrize("length", [1, 2, 63, 64, 126, 127, 249])
+def test_both_of_kryos_string_forms_are_read(length: int) -> None:
+    topic = "t" * length
+    element = encode_legacy_element(topic, 0, 5)
+    assert _read(element).topic == topic
+    # Its bytes end with the last one's high bit, or follow their number.
+    assert (topic.encode() in element) == (length not in range(2, 64))
+
+
+@pytest.mark.parametrize(
+    "element",
+    [
+        pytest.param(REAL + b"\0", id="a byte more"),
+        pytest.param(b"\0" + REAL[1:], id="null instead of an object"),
+        pytest.param(b"\1" + REAL[1:], id="a class by its name"),
+        pytest.param(REAL[:1] + b"\2" + REAL[2:], id="a reference to another object"),
+        pytest.param(REAL.replace(b"\x02\x01order", b"\x02\x02order"), id="topic by reference"),
+        pytest.param(REAL.replace(b"order", b"ordef"), id="not the hash of its topic"),
+        pytest.param(REAL.replace(b"\x08\x02\x01", b"\x08\x04\x01"), id="nor of its partition"),
+        pytest.param(encode_legacy_element("orders", -1, 5), id="a negative partition"),
+        pytest.param(encode_legacy_element("or ders", 1, 5), id="no legal topic"),
+        pytest.param(encode_legacy_element("orders", 1, -2), id="KafkaSource's marker"),
+        pytest.param(encode_legacy_element("orders", 1, LEGACY_NOT_SET - 1), id="no marker"),
+        pytest.param(encode_legacy_element("orders", 1, 2**63 - 1), id="no next offset"),
+        pytest.param(b"\xff\xff\xff\xff\xff\x01" + REAL[1:], id="an endless varint"),
+    ],
+)
+def test_what_is_not_a_partition_and_an_offset_is_refused(element: bytes) -> None:
+    assert _read(REAL)
+    with pytest.raises(DecodeError):
+        _read(element)
+
+
+# -- positions -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("stored", "next_offset"), [(999, 1000), (0, 1), (-1, 0)])
+def test_the_next_offset_is_one_more_than_the_last_processed(
+    tmp_path: Path, stored: int, next_offset: int
+) -> None:
+    source = _only_source(tmp_path, encode_legacy_element("orders", 1, stored))
+    assert source.kind is SourceKind.FLINK_KAFKA_CONSUMER
+    (position,) = source.positions
+    assert (position.state, position.next_offset) == (PositionState.NEXT, next_offset)
+    assert (position.stopping_offset, position.subtask, position.cluster) == (None, 0, None)
+
+
+@pytest.mark.parametrize(
+    ("stored", "state", "start"),
+    [
+        (LEGACY_EARLIEST, PositionState.EARLIEST, Marker.EARLIEST),
+        (LEGACY_LATEST, PositionState.LATEST, Marker.LATEST),
+        (LEGACY_GROUP, PositionState.COMMITTED, Marker.COMMITTED),
+        (LEGACY_NOT_SET, PositionState.UNRESOLVED, None),
+    ],
+)
+def test_its_markers_are_told_apart(
+    tmp_path: Path, stored: int, state: PositionState, start: Marker | None
+) -> None:
+    (position,) = _only_source(tmp_path, encode_legacy_element("orders", 1, stored)).positions
+    assert (position.state, position.start, position.next_offset) == (state, start, None)
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+def test_the_union_of_what_the_subtasks_list_is_the_state(tmp_path: Path, compressed: bool) -> None:
+    listed = [encode_legacy_element("orders", partition, 10) for partition in range(3)]
+    operator = legacy_operator({0: listed[:2], 1: listed[2:], 2: []}, compressed=compressed)
+    (source,) = _extract(tmp_path, operator).sources
+    assert [(p.partition, p.next_offset, p.subtask) for p in source.positions] == [
+        (0, 11, 0),
+        (1, 11, 0),
+        (2, 11, 1),
+    ]
+
+
+def test_a_partition_that_all_subtasks_list_alike_is_one_position(tmp_path: Path) -> None:
+    """As after a restore: union state is given whole to every subtask."""
+    element = encode_legacy_element("orders", 0, 10)
+    extraction = _extract(tmp_path, legacy_operator({0: [element], 1: [element]}))
+    (position,) = extraction.sources[0].positions
+    assert (position.next_offset, position.subtask) == (11, 0)
+
+
+def test_a_partition_listed_with_two_offsets_is_refused(tmp_path: Path) -> None:
+    one, other = (encode_legacy_element("orders", 0, offset) for offset in (10, 12))
+    extraction = _extract(tmp_path, legacy_operator({0: [one], 1: [other]}))
+    (position,) = extraction.sources[0].positions
+    assert position.state is PositionState.UNRESOLVED
+    assert "from 10 to 12" in position.reason
+    assert _severities(extraction)["unresolved-positions"] is Severity.BLOCKER
+
+
+def test_there_is_no_enumerator_to_miss(tmp_path: Path) -> None:
+    extraction = _extract(tmp_path, legacy_operator({0: [REAL]}))
+    codes = _severities(extraction).keys()
+    assert not codes & {"no-enumerator", "initial-discovery", "state-not-moved", "legacy-consumer"}
+    (source,) = inspect_report(extraction).sources
+    assert source.kind == "FlinkKafkaConsumer"
+    assert source.initial_discovery_finished is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "version", "severity"),
+    [
+        ("suspend savepoint CANONICAL", 4, Severity.BLOCKER),
+        ("terminate savepoint NATIVE", 4, Severity.BLOCKER),
+        ("savepoint CANONICAL", 4, None),
+        (RETAINED, 4, None),
+        (RETAINED, 3, Severity.WARNING),  # which does not tell its kind
+    ],
+)
+def test_the_positions_of_a_stop_are_those_of_the_checkpoint_before_it(
+    tmp_path: Path, kind: str, version: int, severity: Severity | None
+) -> None:
+    """Flink stops it before the savepoint, and then it stores nothing new.
+
+    Seen with Flink 1.20.3: at least 10 records of orders-1 were processed, and the savepoint
+    says -1; where there was no checkpoint before, it lists no partition.
+    """
+    operator = legacy_operator({0: [REAL]})
+    path = write_checkpoint(tmp_path / "sp", operator, version=version, kind=kind)
+    extraction = extract(read_checkpoint(path))
+    assert _severities(extraction).get("stale-positions") is severity
+    plan = make_plan(extraction, extraction.sources, None)
+    assert bool(plan.refusals) == (severity is Severity.BLOCKER)
+    allowed = make_plan(extraction, extraction.sources, None, Policies(allow_ran_on=True))
+    assert allowed.refusals == ()
+    assert any("checkpoint before" in w for w in allowed.warnings) == (severity is not None)
+
+
+def test_a_partition_that_the_state_lacks_starts_at_the_log_start_as_in_flink(
+    tmp_path: Path,
+) -> None:
+    """FlinkKafkaConsumerBase.open: what is not in restored state starts at EARLIEST_OFFSET."""
+    extraction = _extract(tmp_path, legacy_operator({0: [REAL]}))
+    snapshot = ClusterSnapshot({"orders": {1: LogRange(0, 2000), 2: LogRange(7, 90)}})
+    plan = make_plan(extraction, extraction.sources, snapshot)
+    assert plan.refusals == ()
+    assert plan.next_offsets == {("orders", 1): 1000, ("orders", 2): 7}
+
+
+def test_a_real_job_moves_to_the_records_it_had_not_read() -> None:
+    result = migrate("to-spark", str(golden("1.15/legacy-rescaled")))
+    assert result.code == 0
+    (entry,) = [entry for entry in ENTRIES if entry["name"] == "1.15/legacy-rescaled"]
+    (told,) = [o["legacy"] for o in entry["expected"]["operators"] if "legacy" in o]
+    assert {held["stored_offset"] for held in told} > {-1, 11}
+    last = {str(held["partition"]): held["stored_offset"] for held in told}
+    assert json.loads(result.stdout) == {"orders": {p: offset + 1 for p, offset in last.items()}}
+
+
+def test_it_is_read_from_metadata_2_too(tmp_path: Path) -> None:
+    extraction = _extract(tmp_path, legacy_operator({0: [REAL]}), version=2)
+    (position,) = extraction.sources[0].positions
+    assert position.next_offset == 1000
+    (written,) = [f.message for f in extraction.findings if f.code == "written-by"]
+    assert "Flink 1.3 to 1.10 (metadata version 2)" in written
+
+
+# -- what is not one -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("elements", "code"),
+    [
+        ([b"another program's"], "legacy-consumer"),
+        ([], "legacy-consumer"),
+        ([REAL, b"damage"], "damaged-source"),
+        ([REAL[:-1]], "legacy-consumer"),
+    ],
+)
+def test_the_name_of_its_state_alone_is_no_proof(
+    tmp_path: Path, elements: list[bytes], code: str
+) -> None:
+    extraction = _extract(tmp_path, legacy_operator({0: elements}))
+    assert extraction.sources == ()
+    assert _severities(extraction)[code] is Severity.BLOCKER
+
+
+def test_state_that_is_not_a_union_is_not_its(tmp_path: Path) -> None:
+    operator = legacy_operator({0: [REAL]}, mode=DistributionMode.SPLIT_DISTRIBUTE)
+    extraction = _extract(tmp_path, operator)
+    assert extraction.sources == ()
+    assert _severities(extraction)["legacy-consumer"] is Severity.BLOCKER

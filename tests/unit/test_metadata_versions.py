@@ -1,0 +1,140 @@
+"""Old and unknown versions: read where Flink's sources tell how, refused by number elsewhere."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from decoder import DecodeError, read_checkpoint
+from decoder.errors import ErrorKind
+from decoder.metadata.layout import LAYOUTS
+from decoder.metadata.parse import parse_metadata
+from migrate.extract import extract
+from migrate.positions import PositionState
+from tests.golden.test_all_handles import ENTRIES, SYNTHETIC
+from tests.support.checkpoints import (
+    SourceState,
+    operator_with_states,
+    source_operator,
+    splits,
+    write_checkpoint,
+)
+from tests.support.encoder import (
+    EnumeratorSplit,
+    FileHandle,
+    KafkaSplit,
+    KeyGroupsHandle,
+    Metadata,
+    Operator,
+    PartitionableHandle,
+    Subtask,
+    encode_metadata,
+)
+
+_OPERATOR = operator_with_states({"list": [b"x"]})
+_V2 = encode_metadata(Metadata(9, (_OPERATOR,)), 2)
+_CHAIN_LENGTH = 8 + 8 + 4 + 4 + 16 + 4 + 4
+
+
+@pytest.mark.parametrize("version", [1, 7, -1])
+def test_a_version_that_is_not_read_is_refused_by_its_number(version: int) -> None:
+    data = _V2[:4] + version.to_bytes(4, "big", signed=True) + _V2[8:]
+    with pytest.raises(DecodeError, match=f"version {version} is not read") as refused:
+        parse_metadata(data, "_metadata")
+    assert refused.value.kind is ErrorKind.UNSUPPORTED
+
+
+def test_version_2_is_read_and_its_unused_fields_are_stepped_over() -> None:
+    assert parse_metadata(_V2, "_metadata").operators[0].state_names == ("list",)
+    # "Before Flink 1.3" the length of a chain: any number.
+    other = bytearray(_V2)
+    other[_CHAIN_LENGTH : _CHAIN_LENGTH + 4] = (77).to_bytes(4, "big")
+    assert parse_metadata(bytes(other), "_metadata").checkpoint_id == 9
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "says"),
+    [
+        (_CHAIN_LENGTH + 4, -1, "negative"),  # a finished operator
+        (_CHAIN_LENGTH + 8, -1, "negative"),  # a finished subtask
+        (_CHAIN_LENGTH + 20, 1, "Flink 1.1"),  # state of Checkpointed
+    ],
+)
+def test_what_version_2_never_had_is_refused(place: int, value: int, says: str) -> None:
+    data = bytearray(_V2)
+    data[place : place + 4] = value.to_bytes(4, "big", signed=True)
+    with pytest.raises(DecodeError, match=says):
+        parse_metadata(bytes(data), "_metadata")
+
+
+def test_raw_state_is_told_apart() -> None:
+    handle = PartitionableHandle((), FileHandle("file:/a", 1000))
+    keyed = KeyGroupsHandle(0, (0,), FileHandle("file:/b", 200), None)
+    subtask = Subtask(0, raw_operator=handle, managed_operator=handle, raw_keyed=keyed)
+    for version in (2, 3):
+        data = encode_metadata(Metadata(1, (replace(_OPERATOR, subtasks=(subtask,)),)), version)
+        (operator,) = parse_metadata(data, "_metadata").operators
+        assert operator.raw_state_bytes == 1200
+        assert (operator.operator_state_bytes, operator.keyed_state_bytes) == (2000, 200)
+
+
+def test_two_operators_with_one_id_are_refused_by_name() -> None:
+    twice = Metadata(1, (Operator(bytes(16), 1, 1), Operator(bytes(16), 2, 2)))
+    for version in (2, 3):
+        with pytest.raises(DecodeError, match=f"operator {'00' * 16} stands here twice"):
+            parse_metadata(encode_metadata(twice, version), "_metadata")
+
+
+@pytest.mark.parametrize("step", [pytest.param(1, marks=pytest.mark.slow), 13])
+@pytest.mark.parametrize("version", sorted(LAYOUTS))
+def test_every_strict_prefix_is_a_truncated_file(version: int, step: int) -> None:
+    """Also inside the trailing properties: not corrupt, not of an unknown type."""
+    path = next(entry["path"] for entry in ENTRIES if entry["metadata_version"] == version)
+    data = (SYNTHETIC / path).read_bytes()
+    assert parse_metadata(data, "_metadata").version == version
+    for size in range(0, len(data), step):
+        with pytest.raises(DecodeError) as refused:
+            parse_metadata(data[:size], "_metadata")
+        assert refused.value.kind is ErrorKind.TRUNCATED, size
+
+
+# -- enumerator version 0 ------------------------------------------------------------------------
+
+
+def _version_0(tmp_path: Path, state: SourceState) -> dict[int, tuple[PositionState, int | None]]:
+    operator = source_operator(replace(state, enumerator_version=0))
+    extraction = extract(read_checkpoint(write_checkpoint(tmp_path / "chk-7", operator)))
+    (source,) = extraction.sources
+    assert source.initial_discovery_finished is None
+    (written,) = [f.message for f in extraction.findings if f.code == "written-by"]
+    assert "connector 1.12.0 to 1.12.2" in written
+    return {p.partition: (p.state, p.next_offset) for p in source.positions}
+
+
+def test_enumerator_0_is_what_was_assigned_and_is_not_progress(tmp_path: Path) -> None:
+    held = splits("orders", [40, 50])
+    assigned = [
+        EnumeratorSplit(KafkaSplit("orders", 0, -2), subtask=0),
+        EnumeratorSplit(KafkaSplit("orders", 1, -2), subtask=1),
+        EnumeratorSplit(KafkaSplit("orders", 2, 5, 90), subtask=1),  # read to its end
+        EnumeratorSplit(KafkaSplit("orders", 3, 5), subtask=4),
+    ]
+    assert _version_0(tmp_path, SourceState({0: held[:1], 1: held[1:]}, entries=assigned)) == {
+        0: (PositionState.NEXT, 40),
+        1: (PositionState.NEXT, 50),
+        2: (PositionState.FINISHED, 90),
+        3: (PositionState.UNRESOLVED, None),
+    }
+
+
+def test_enumerator_0_may_list_a_split_under_two_subtasks(tmp_path: Path) -> None:
+    """It was handed on: 1.12.0 to 1.12.2 forget nothing that they assigned."""
+    assigned = [
+        EnumeratorSplit(KafkaSplit("orders", 0, -2, 90), subtask=0),
+        EnumeratorSplit(KafkaSplit("orders", 0, 7, 90), subtask=1),
+    ]
+    assert _version_0(tmp_path, SourceState({0: []}, entries=assigned)) == {
+        0: (PositionState.FINISHED, 90)
+    }

@@ -1,0 +1,138 @@
+"""New files are written whole or not at all, and never over what is there."""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from migrate.new_file import check_new, write_new
+
+
+def _no_links(monkeypatch: pytest.MonkeyPatch, code: int) -> None:
+    """As on a disk without hard links."""
+
+    def link(*_: object) -> None:
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(os, "link", link)
+
+
+def test_a_file_is_written_whole_and_alone(tmp_path: Path) -> None:
+    write_new(tmp_path / "f.json", "ünïcode\n")
+    assert (tmp_path / "f.json").read_text(encoding="utf-8") == "ünïcode\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["f.json"]
+
+
+@pytest.mark.parametrize("links", [True, False], ids=["links", "no links"])
+@pytest.mark.parametrize(
+    "take",
+    [
+        lambda path: path.write_text("theirs"),
+        lambda path: path.mkdir(),
+        lambda path: path.symlink_to("nowhere"),
+    ],
+    ids=["file", "folder", "dangling link"],
+)
+def test_what_is_there_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, take: Callable[[Path], object], links: bool
+) -> None:
+    if not links:
+        _no_links(monkeypatch, errno.EPERM)
+    path = tmp_path / "f.json"
+    take(path)
+    before = path.lstat()
+    for function in (check_new, lambda path: write_new(path, "ours")):
+        with pytest.raises(FileExistsError):
+            function(path)
+    assert path.lstat() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("code", [errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS])
+def test_a_disk_without_hard_links_will_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    _no_links(monkeypatch, code)
+    write_new(tmp_path / "f.json", "ours")
+    assert (tmp_path / "f.json").read_text() == "ours"
+    assert [path.name for path in tmp_path.iterdir()] == ["f.json"]
+
+
+def test_any_other_failure_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _no_links(monkeypatch, errno.EIO)
+    with pytest.raises(OSError, match=os.strerror(errno.EIO)):
+        write_new(tmp_path / "f.json", "ours")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_stage_of_somebody_else_is_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(secrets, "token_hex", lambda _: "same")
+    theirs = tmp_path / ".migrate-same.tmp"
+    theirs.write_text("theirs")
+    for function in (check_new, lambda path: write_new(path, "ours")):
+        with pytest.raises(FileExistsError):
+            function(tmp_path / "f.json")
+    assert theirs.read_text() == "theirs"
+    assert list(tmp_path.iterdir()) == [theirs]
+
+
+def test_what_a_killed_run_left_is_in_nobodys_way(tmp_path: Path) -> None:
+    """Process ids come again, in a container at every start."""
+    left = tmp_path / f".f.json.{os.getpid()}"
+    left.write_text("half")
+    write_new(tmp_path / "f.json", "ours")
+    assert (tmp_path / "f.json").read_text() == "ours"
+    assert left.read_text() == "half"
+
+
+@pytest.mark.parametrize(("where", "name"), [(os, "fsync"), (os, "link"), (Path, "replace")])
+def test_an_interrupt_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: object, name: str
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    if name == "replace":
+        _no_links(monkeypatch, errno.EPERM)
+    monkeypatch.setattr(where, name, interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        write_new(tmp_path / "f.json", "ours")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_file_and_its_name_are_on_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[str] = []
+    fsync = os.fsync
+
+    def watched(descriptor: int) -> None:
+        synced.append(str(Path(f"/proc/self/fd/{descriptor}").readlink()))
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", watched)
+    write_new(tmp_path / "f.json", "ours")
+    stage, folder = synced
+    assert Path(stage).parent == tmp_path
+    assert folder == str(tmp_path)
+
+
+def test_where_nothing_can_be_written_is_told_before(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for path in (
+        tmp_path / "missing/f.json",
+        tmp_path / "file/f.json",
+        tmp_path / ("f" * 300),
+        Path("/proc/f.json"),
+    ):
+        with pytest.raises(OSError):
+            check_new(path)
+    check_new(tmp_path / "f.json")
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]

@@ -1,0 +1,79 @@
+"""A saved plan is edited by people: what it cannot mean is refused before anything is asked."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from migrate.plan_file import PlanFileError, read_plan
+from tests.support.checkpoints import splits, write_source
+from tests.support.command import migrate
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> Path:
+    path = tmp_path / "plan.json"
+    chk = write_source(tmp_path / "chk-7", {0: splits("t", [3, 4])})
+    saved = migrate("to-spark", chk, "--plan-out", path)
+    assert saved.code == 0, saved.stderr
+    assert read_plan(path).next_offsets == {("t", 0): 3, ("t", 1): 4}
+    return path
+
+
+def _twice(plan: dict[str, Any]) -> None:
+    plan["partitions"].append({**plan["partitions"][0], "next_offset": 9})
+
+
+def _too_large(plan: dict[str, Any]) -> None:
+    plan["partitions"][0]["next_offset"] = 2**63
+
+
+def _no_such_partition(plan: dict[str, Any]) -> None:
+    plan["partitions"][0]["partition"] = 2**31
+
+
+def _no_number(plan: dict[str, Any]) -> None:
+    plan["partitions"][0]["next_offset"] = "3"
+
+
+def _no_time(plan: dict[str, Any]) -> None:
+    plan["created_at"] = "yesterday"
+
+
+def _no_time_zone(plan: dict[str, Any]) -> None:
+    plan["created_at"] = "2026-01-02T03:04:05"
+
+
+@pytest.mark.parametrize(
+    ("edit", "told"),
+    [
+        (_twice, "a partition occurs twice"),
+        (_too_large, "partitions.0.next_offset"),
+        (_no_such_partition, "partitions.0.partition"),
+        (_no_number, "partitions.0.next_offset"),
+        (_no_time, "created_at"),
+        (_no_time_zone, "created_at"),
+    ],
+)
+def test_what_an_edited_plan_cannot_mean_is_refused(
+    plan: Path, edit: Callable[[dict[str, Any]], None], told: str
+) -> None:
+    edited = json.loads(plan.read_text())
+    edit(edited)
+    plan.write_text(json.dumps(edited))
+    with pytest.raises(PlanFileError, match=told):
+        read_plan(plan)
+    result = migrate("to-spark", "--plan", plan)
+    assert (result.code, result.stdout) == (3, "")
+
+
+def test_a_warning_in_a_plan_moves_no_cursor(plan: Path) -> None:
+    edited = json.loads(plan.read_text())
+    plan.write_text(json.dumps({**edited, "warnings": ["a\x1b[31m\nrefused: b"]}))
+    result = migrate("to-spark", "--plan", plan)
+    assert result.code == 0, result.stderr
+    assert "warning: a\\x1b[31m\\nrefused: b\n" in result.stderr

@@ -1,0 +1,144 @@
+"""What a sink has yet to commit: SEMANTICS A 10.
+
+The bytes come from the encoder; those of real jobs are in tests/golden.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from decoder import DecodeError, read_checkpoint
+from decoder.kafka.sink import (
+    KafkaWriterState,
+    PendingTransaction,
+    read_committer_state,
+    read_writer_state,
+)
+from migrate.extract import Finding, Severity, extract
+from tests.support.checkpoints import operator_with_states, write_checkpoint
+from tests.support.encoder import (
+    COMMITTED_REQUEST,
+    COMMITTER_STATE,
+    FAILED,
+    RETRY,
+    WRITER_STATE,
+    Committable,
+    DistributionMode,
+    Operator,
+    PartitionableHandle,
+    RelativeFileHandle,
+    StateOffsets,
+    Subtask,
+    encode_committer_element,
+    encode_writer_element,
+)
+
+_FLINKS = ("1.14", "1.15", "1.20", "2.2")
+_TWO = {5: {0: [Committable("pay-0-5", 77, 3)], 1: [Committable("pay-1-5", state=RETRY)]}}
+
+
+def _findings(tmp_path: Path, states: Mapping[str, Sequence[bytes]]) -> dict[str, Finding]:
+    path = write_checkpoint(tmp_path / "chk-7", operator_with_states(states))
+    found = extract(read_checkpoint(path)).findings
+    return {finding.code: finding for finding in found if finding.operator_id is not None}
+
+
+# -- bytes ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("flink", _FLINKS)
+def test_what_is_yet_to_be_committed_is_read(flink: str) -> None:
+    assert read_committer_state(encode_committer_element(flink, _TWO), "c") == (
+        PendingTransaction("pay-0-5", 77, 3),
+        PendingTransaction("pay-1-5", 4000, 0),
+    )
+    assert read_committer_state(encode_committer_element(flink, {}), "c") == ()
+
+
+@pytest.mark.parametrize("flink", _FLINKS[1:])
+def test_what_was_committed_or_failed_is_not_pending(flink: str) -> None:
+    done = [Committable("a-0-1", state=COMMITTED_REQUEST), Committable("a-0-2", state=FAILED)]
+    element = encode_committer_element(flink, {5: {0: [*done, Committable("a-0-3")]}})
+    assert [t.transactional_id for t in read_committer_state(element, "c")] == ["a-0-3"]
+
+
+@pytest.mark.parametrize(
+    ("version", "under_way"), [(1, {}), (2, {}), (2, {"pay-0-5": 5, "pay-0-6": 6})]
+)
+def test_a_writers_state_is_read(version: int, under_way: dict[str, int]) -> None:
+    element = encode_writer_element("pay", version, under_way)
+    assert read_writer_state(element, "w") == KafkaWriterState("pay", tuple(under_way))
+
+
+@pytest.mark.parametrize("flink", _FLINKS)
+def test_whatever_is_cut_or_left_over_is_refused(flink: str) -> None:
+    for element in (encode_committer_element(flink, _TWO), encode_writer_element("p", 2, {"x": 1})):
+        read = read_writer_state if element[3] == 2 and b"pay" not in element else None
+        for damaged in (*(element[:size] for size in range(len(element))), element + b"\0"):
+            with pytest.raises(DecodeError):
+                (read or read_committer_state)(damaged, "c")
+
+
+def test_a_prefix_may_hold_dashes() -> None:
+    assert PendingTransaction("my-sink-eu-1-12", 1, 0).prefix == "my-sink-eu"
+
+
+# -- findings ------------------------------------------------------------------------------------
+
+
+def test_pending_transactions_are_counted_and_named(tmp_path: Path) -> None:
+    states = {COMMITTER_STATE: [encode_committer_element("2.2", _TWO)]}
+    finding = _findings(tmp_path, states)["pending-transactions"]
+    assert finding.severity is Severity.WARNING
+    assert "2 transactions" in finding.message
+    assert "prefix 'pay'" in finding.message
+
+
+def test_a_committer_that_has_nothing_to_commit_is_no_warning(tmp_path: Path) -> None:
+    states = {COMMITTER_STATE: [encode_committer_element("2.2", {})]}
+    findings = _findings(tmp_path, states)
+    assert findings.keys() == {"sink-state"}
+    assert findings["sink-state"].severity is Severity.NOTE
+
+
+def test_a_writer_without_transactions_is_no_warning(tmp_path: Path) -> None:
+    """As that of a sink which is at least once, up to connector 3.4."""
+    findings = _findings(tmp_path, {WRITER_STATE: [encode_writer_element("kafka-sink", 1, {})]})
+    assert findings.keys() == {"sink-state"}
+    assert "'kafka-sink'" in findings["sink-state"].message
+
+
+@pytest.mark.parametrize("name", [WRITER_STATE, COMMITTER_STATE])
+def test_a_sink_of_another_kind_may_have_something_to_commit(tmp_path: Path, name: str) -> None:
+    states = {name: [b"\0\0\0\2\0\0\0\3abc"]}
+    finding = _findings(tmp_path, states)["pending-transactions"]
+    assert finding.severity is Severity.WARNING
+    assert "not read here" in finding.message
+
+
+@pytest.mark.parametrize("name", ["next-transactional-id-hint", "next-transactional-id-hint-v2"])
+def test_a_flink_kafka_producer_is_told_by_its_state(tmp_path: Path, name: str) -> None:
+    finding = _findings(tmp_path, {name: [], "state": [b"java"]})["pending-transactions"]
+    assert finding.severity is Severity.WARNING
+    assert "FlinkKafkaProducer" in finding.message
+
+
+def test_a_damaged_sink_is_no_obstacle(tmp_path: Path) -> None:
+    """No position depends on it."""
+    states = {COMMITTER_STATE: [encode_committer_element("2.2", _TWO)[:-1]]}
+    findings = _findings(tmp_path, states)
+    assert "not a KafkaSink's" in findings["pending-transactions"].message
+
+
+def test_nor_is_one_whose_file_is_gone(tmp_path: Path) -> None:
+    states = (StateOffsets(COMMITTER_STATE, DistributionMode.SPLIT_DISTRIBUTE, (5,)),)
+    handle = PartitionableHandle(states, RelativeFileHandle("gone", 100))
+    operator = Operator(bytes(16), 1, 1, subtasks=(Subtask(0, managed_operator=handle),))
+    path = write_checkpoint(tmp_path / "chk-7", operator)
+    (finding,) = [
+        f for f in extract(read_checkpoint(path)).findings if f.code == "pending-transactions"
+    ]
+    assert "is missing" in finding.message

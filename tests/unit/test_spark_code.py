@@ -1,0 +1,119 @@
+"""`to-spark --format options|python|scala`: what is printed; the integration test runs it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.checkpoints import splits, write_source
+from tests.support.command import migrate
+
+# In the syntax of a Java client's file; the user's name and password are not to be printed.
+SECRETS = ("hunter2", "letmein")
+SECURED = """\
+bootstrap.servers=secured:9093
+security.protocol=SASL_SSL
+sasl.mechanism=SCRAM-SHA-512
+sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required \
+username="hunter2" password="letmein";
+"""
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> Path:
+    """A plan that was made without a broker, so that none is asked when it is applied."""
+    chk = write_source(tmp_path / "chk-7", {0: splits("orders", [3, 4])})
+    path = tmp_path / "plan.json"
+    assert migrate("to-spark", chk, "--plan-out", path).code == 0
+    return path
+
+
+@pytest.fixture
+def secured(tmp_path: Path) -> Path:
+    path = tmp_path / "client.properties"
+    path.write_text(SECURED)
+    return path
+
+
+@pytest.mark.parametrize("kind", ["options", "python", "scala"])
+def test_a_login_is_asked_for_and_not_printed(plan: Path, secured: Path, kind: str) -> None:
+    result = migrate("to-spark", "--plan", plan, "--kafka-config", secured, "--format", kind)
+    assert result.code == 0, result.stderr
+    assert not any(secret in result.stdout for secret in SECRETS)
+    for told in ("secured:9093", "SASL_SSL", "SCRAM-SHA-512", "KAFKA_SASL_JAAS_CONFIG"):
+        assert told in result.stdout
+
+
+def test_options_are_lines(plan: Path, secured: Path) -> None:
+    result = migrate(
+        "to-spark",
+        *("--plan", plan, "--kafka-config", secured, "-X", "ssl.ca.location=ca.pem"),
+        *("--format", "options", "--isolation-level", "read_committed"),
+    )
+    assert result.stdout.splitlines() == [
+        "kafka.bootstrap.servers=secured:9093",
+        "kafka.security.protocol=SASL_SSL",
+        "kafka.sasl.mechanism=SCRAM-SHA-512",
+        "kafka.sasl.jaas.config=${KAFKA_SASL_JAAS_CONFIG}",
+        "kafka.ssl.truststore.location=${KAFKA_SSL_TRUSTSTORE_LOCATION}",
+        "kafka.ssl.truststore.password=${KAFKA_SSL_TRUSTSTORE_PASSWORD}",
+        "subscribe=orders",
+        "kafka.isolation.level=read_committed",
+        'startingOffsets={"orders":{"0":3,"1":4}}',
+        "failOnDataLoss=true",
+    ]
+
+
+def test_options_of_several_streams_are_blocks(tmp_path: Path) -> None:
+    chk = write_source(tmp_path / "chk-7", {0: [*splits("a", [3]), *splits("b", [4])]})
+    result = migrate(
+        "to-spark",
+        chk,
+        *("--spark-source", "0=topic:a", "--spark-source", "2=topic:b", "--format", "options"),
+        *("--checkpoint-dir", tmp_path / "seed"),
+    )
+    lines = result.stdout.splitlines()
+    assert [line for line in lines if line.startswith(("#", "subscribe", "checkpoint"))] == [
+        "# source 0",
+        "subscribe=a",
+        "# source 2",
+        "subscribe=b",
+        "# the query",
+        f"checkpointLocation={tmp_path / 'seed'}",
+    ]
+
+
+@pytest.mark.parametrize("name", ['quo"te', "back\\slash", "é", 'three"""quotes', "'"])
+def test_a_path_is_written_so_that_python_reads_it_back(
+    plan: Path, tmp_path: Path, name: str
+) -> None:
+    result = migrate(
+        "to-spark", "--plan", plan, "--format", "python", "--checkpoint-dir", tmp_path / name
+    )
+    assert result.code == 0, result.stderr
+    (line,) = [x for x in result.stdout.splitlines() if x.startswith("checkpoint_location")]
+    variables: dict[str, str] = {}
+    exec(line, variables)
+    assert variables["checkpoint_location"] == str(tmp_path / name)
+
+
+def test_a_relative_location_is_printed_whole(
+    plan: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = migrate("to-spark", "--plan", plan, "--format", "options", "--checkpoint-dir", "seed")
+    assert result.stdout.splitlines()[-1] == f"checkpointLocation={tmp_path / 'seed'}"
+
+
+def test_what_would_go_unheard_is_an_error(plan: Path) -> None:
+    result = migrate("to-spark", "--plan", plan, "--isolation-level", "read_committed")
+    assert (result.code, result.stdout) == (2, "")
+    assert "--format" in result.stderr
+
+
+def test_wrong_properties_are_found_before_anything_is_written(plan: Path, tmp_path: Path) -> None:
+    arguments = ("--format", "python", "--checkpoint-dir", tmp_path / "seed", "-X", "no-equals")
+    result = migrate("to-spark", "--plan", plan, *arguments)
+    assert (result.code, result.stdout) == (2, "")
+    assert not (tmp_path / "seed").exists()

@@ -1,0 +1,193 @@
+"""Where seeds are written: local directories, mounts, object stores; what is left of a failure.
+
+What Spark does with each state of a directory is in tests/integration/test_spark_seed.py.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from fsspec.implementations.memory import MemoryFileSystem
+
+from migrate import storage
+from migrate.targets import spark_locations
+from migrate.targets.spark_checkpoint import (
+    UNFINISHED,
+    TargetInUse,
+    check_free,
+    write_checkpoint,
+)
+from migrate.targets.spark_locations import (
+    BadLocation,
+    LocalDirectory,
+    Location,
+    RemoteDirectory,
+    location,
+)
+from migrate.targets.spark_options import SparkSource
+from tests.support.checkpoints import splits, write_source
+from tests.support.command import migrate
+
+SOURCES = [SparkSource(0, {("a", 0): 1}), SparkSource(2, {("b", 0): 2})]
+FILES = {"sources/0/0": b'\0v1\n{"a":{"0":1}}', "sources/2/0": b'\0v1\n{"b":{"0":2}}'}
+
+
+@pytest.fixture
+def memory(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A directory of fsspec's memory, which is read and written as any store is."""
+    monkeypatch.setitem(storage._STORES, "memory", storage._Store("memory", "none"))
+    yield f"memory://bucket-{uuid.uuid4().hex}/query/checkpoint"
+    MemoryFileSystem.store.clear()
+
+
+@pytest.fixture(params=["mount", "memory"])
+def in_place(request: pytest.FixtureRequest, tmp_path: Path, memory: str) -> Location:
+    """A place where nothing can be renamed."""
+    if request.param == "mount":
+        return LocalDirectory("mount", tmp_path / "checkpoint", mounted=True)
+    return location(memory)
+
+
+def content(place: Location) -> dict[str, bytes]:
+    """What a seed's files hold; of those that are there."""
+    found = {}
+    for path in ("metadata", *FILES):
+        try:
+            found[path] = place.read(path)
+        except FileNotFoundError:
+            continue
+    return found
+
+
+def is_whole(files: dict[str, bytes]) -> bool:
+    metadata = json.loads(files.pop("metadata"))
+    uuid.UUID(metadata.pop("id"))
+    return metadata == {} and files == FILES
+
+
+def test_what_is_written_in_place_is_a_seed(in_place: Location) -> None:
+    write_checkpoint(SOURCES, in_place)
+    assert in_place.names() == {"metadata", "sources"}
+    assert is_whole(content(in_place))
+
+
+class Watched:
+    """A place whose nth change fails, before or after it was made; notes each state it is in."""
+
+    def __init__(self, place: Location, fails: int, late: bool) -> None:
+        self._place, self._left, self._late = place, fails, late
+        self.states: list[dict[str, bytes]] = []
+        self.name, self.for_spark = place.name, place.for_spark
+        self.names, self.read = place.names, place.read
+
+    def _change(self) -> None:
+        self._left -= 1
+        if self._left == 0:
+            raise OSError("the store is gone")
+
+    def write(self, path: str, content_: bytes) -> None:
+        if not self._late:
+            self._change()
+        self._place.write(path, content_)
+        self.states.append(content(self._place))
+        if self._late:
+            self._change()
+
+    def remove(self, path: str) -> None:
+        self._place.remove(path)
+        self.states.append(content(self._place))
+
+
+@pytest.mark.parametrize("late", [False, True], ids=["not made", "made"])
+@pytest.mark.parametrize("fails", [0, 1, 2, 3, 4, 5])
+def test_no_part_of_a_seed_is_ever_there_for_spark_to_start_from(
+    in_place: Location, fails: int, late: bool
+) -> None:
+    watched = Watched(in_place, fails, late)
+    if 1 <= fails <= 4:
+        with pytest.raises(OSError, match="the store is gone"):
+            write_checkpoint(SOURCES, watched)
+        left = content(in_place)
+        assert left in ({}, {"metadata": UNFINISHED})
+    else:
+        write_checkpoint(SOURCES, watched)
+    for state in watched.states:
+        assert state == {} or state["metadata"] == UNFINISHED or is_whole(dict(state))
+
+
+@pytest.mark.parametrize("name", ["metadata", "offsets/0", "anything"])
+def test_a_place_that_holds_something_is_never_written_into(in_place: Location, name: str) -> None:
+    in_place.write(name, b"theirs")
+    with pytest.raises(TargetInUse, match="a query already" if name != "anything" else "not empty"):
+        write_checkpoint(SOURCES, in_place)
+    assert in_place.read(name) == b"theirs"
+    assert in_place.names() == {name.split("/")[0]}
+
+
+def test_a_file_is_no_place(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(TargetInUse, match="is a file or a symbolic link"):
+        check_free(location(str(tmp_path / "file")))
+
+
+def test_the_command_writes_into_a_store(tmp_path: Path, memory: str) -> None:
+    chk = write_source(tmp_path / "chk-7", {0: splits("a", [1])})
+    result = migrate("to-spark", chk, "--checkpoint-dir", memory, "--format", "options")
+    assert result.code == 0, result.stderr
+    assert result.stdout.splitlines()[-1] == f"checkpointLocation={memory}"
+    assert location(memory).read("sources/0/0") == FILES["sources/0/0"]
+    assert migrate("to-spark", chk, "--checkpoint-dir", memory).code == 4
+
+
+# -- names ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [
+        ("dbfs:/query/checkpoint", "dbfs/query/checkpoint"),
+        ("dbfs:///query/checkpoint", "dbfs/query/checkpoint"),
+        ("dbfs:/Volumes/main/default/v/checkpoint", "Volumes/main/default/v/checkpoint"),
+        ("/Volumes/main/default/v/checkpoint", "Volumes/main/default/v/checkpoint"),
+        ("/dbfs/query/checkpoint", "dbfs/query/checkpoint"),
+    ],
+)
+def test_what_is_mounted_is_written_through_its_mount(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, path: str
+) -> None:
+    for name in ("dbfs", "Volumes"):
+        monkeypatch.setattr(spark_locations, name.upper(), tmp_path / name)
+    text = re.sub("/(dbfs|Volumes)/", rf"{tmp_path}/\1/", text)
+    with pytest.raises(BadLocation, match="on this machine"):
+        location(text)
+    (tmp_path / "dbfs").mkdir()
+    (tmp_path / "Volumes").mkdir()
+    place = location(text)
+    assert place == LocalDirectory(text, tmp_path / path, mounted=True)
+    assert place.for_spark == text
+
+
+def test_a_local_directory_by_its_uri(tmp_path: Path) -> None:
+    place = location(f"file://{tmp_path}/checkpoint")
+    assert isinstance(place, LocalDirectory)
+    assert (place.path, place.mounted) == (tmp_path / "checkpoint", False)
+
+
+@pytest.mark.parametrize("text", ["nosuch://bucket/path", "file://elsewhere/path", "hdfs:/query"])
+def test_what_nobody_can_write_is_refused(tmp_path: Path, text: str) -> None:
+    chk = write_source(tmp_path / "chk-7", {0: splits("a", [1])})
+    result = migrate("to-spark", chk, "--checkpoint-dir", text)
+    assert (result.code, result.stdout) == (2, "")
+    assert text in result.stderr
+
+
+def test_hadoops_name_of_s3_is_understood() -> None:
+    place = location("s3a://bucket/query/checkpoint")
+    assert isinstance(place, RemoteDirectory)
+    assert place.url == "s3://bucket/query/checkpoint"
+    assert place.for_spark == "s3a://bucket/query/checkpoint"

@@ -1,0 +1,19 @@
+"""The support matrix in the docs is what was measured, with the Sparks that are locked."""
+
+from __future__ import annotations
+
+from tests.support.spark_matrix import COLUMNS, TABLE, read_results, table
+from tests.support.spark_versions import environments
+
+
+def test_the_page_is_what_was_measured() -> None:
+    assert TABLE.read_text(encoding="utf-8") == table(read_results())
+
+
+def test_each_line_of_spark_was_measured_with_the_release_that_is_locked() -> None:
+    measured = {line.line: line for line in read_results()}
+    assert measured.keys() == {"3.5", "4.0", "4.1", "4.2"}
+    for name, environment in environments().items():
+        assert measured[name].version == environment.version
+    for line in measured.values():
+        assert line.cells.keys() == set(COLUMNS.values()) or line.not_run

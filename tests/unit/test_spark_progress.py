@@ -1,0 +1,228 @@
+"""Where a Spark query goes on and where it started, read from its checkpoint location.
+
+The golden ones were written by each Spark, and what they must say is what that Spark did when it
+was started again on them.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Mapping
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from decoder.storage import LocalFiles
+from migrate.position_set import AmbiguousPositions, TopicPartition, UnreadableInput
+from migrate.spark_progress import committed_positions, kafka_seeds, starting_positions
+from migrate.targets.spark_checkpoint import UNFINISHED
+from tests.golden.spark.jobs import GOLDEN, MANIFEST, jobs_of
+from tests.support.spark_files import COMMIT, SEED, batch, spark_directory
+
+ENTRIES: list[dict[str, Any]] = json.loads(MANIFEST.read_text())["checkpoints"]
+EACH = pytest.mark.parametrize("entry", ENTRIES, ids=[entry["name"] for entry in ENTRIES])
+
+
+def entry_of(name: str) -> Path:
+    assert any(entry["name"] == name for entry in ENTRIES)
+    return GOLDEN / name
+
+
+def by_partition(said: Mapping[str, Mapping[str, int]]) -> dict[TopicPartition, int]:
+    return {
+        (topic, int(partition)): offset
+        for topic, partitions in said.items()
+        for partition, offset in partitions.items()
+    }
+
+
+# -- what each Spark wrote -----------------------------------------------------------------------
+
+
+def test_there_is_one_of_each_query_that_a_spark_can_run() -> None:
+    sparks = {entry["spark"] for entry in ENTRIES}
+    assert {spark[:3] for spark in sparks} == {"3.5", "4.0", "4.1", "4.2"}
+    assert {entry["name"] for entry in ENTRIES} == {
+        f"{spark[:3]}/{job.name}" for spark in sparks for job in jobs_of(spark)
+    }
+
+
+def test_files_are_those_of_the_manifest() -> None:
+    listed = {name: digest for entry in ENTRIES for name, digest in entry["files"].items()}
+    assert listed == {
+        str(path.relative_to(GOLDEN)): sha256(path.read_bytes()).hexdigest()
+        for path in GOLDEN.glob("[0-9]*/**/*")
+        if path.is_file()
+    }
+
+
+@EACH
+def test_a_query_goes_on_where_its_spark_did(entry: dict[str, Any]) -> None:
+    found = committed_positions("spark:x", GOLDEN / entry["name"])
+    assert found.starts == by_partition(entry["goes_on_at"])
+    # Otherwise reading the seeds would do.
+    assert found.starts != by_partition(entry["started_at"])
+
+
+@EACH
+def test_a_query_started_where_its_spark_was_told_to(entry: dict[str, Any]) -> None:
+    found = starting_positions("spark:x", GOLDEN / entry["name"])
+    assert found.starts == by_partition(entry["started_at"])
+
+
+def test_each_version_of_the_logs_is_among_them() -> None:
+    def versions(log: str) -> set[str]:
+        return {
+            path.read_text().partition("\n")[0]
+            for path in GOLDEN.glob(f"[0-9]*/*/{log}/*")
+            if not path.name.startswith(".")
+        }
+
+    assert versions("offsets") == {"v1", "v2"}
+    assert versions("commits") == {"v1", "v2"}
+    assert list(kafka_seeds(str(entry_of("4.2/named-sources")), LocalFiles())) == [
+        "named_sources_orders",
+        "named_sources_payments",
+    ]
+
+
+def test_asynchronous_progress_leaves_batches_out() -> None:
+    for entry in ENTRIES:
+        if entry["name"].endswith("/async-progress"):
+            logged = {
+                int(path.name)
+                for path in (GOLDEN / entry["name"] / "offsets").iterdir()
+                if path.name.isdecimal()
+            }
+            assert logged != set(range(len(logged)))
+
+
+def test_a_file_that_its_checksum_does_not_match_is_read_as_spark_reads_it(tmp_path: Path) -> None:
+    directory = tmp_path / "query"
+    shutil.copytree(entry_of("4.0/stateless"), directory)
+    last = max(
+        (path for path in (directory / "offsets").iterdir() if path.name.isdecimal()),
+        key=lambda path: int(path.name),
+    )
+    last.write_text(last.read_text().replace('"1":21', '"1":20'))
+    assert committed_positions("spark:x", directory).at("stateless-orders", 1) == 20
+
+
+# -- what no Spark writes, or only a broken one --------------------------------------------------
+
+
+def test_logs_that_do_not_go_together_are_refused(tmp_path: Path) -> None:
+    # Spark goes on after batch 1, the newest entry but one, and not after batch 0.
+    files = {f"offsets/{n}": batch(f'{{"t":{{"0":{n}}}}}') for n in range(3)}
+    directory = spark_directory(tmp_path, {**files, "commits/0": COMMIT})
+    with pytest.raises(UnreadableInput, match="ends with 0 and offsets/ with 2"):
+        committed_positions("spark:x", directory)
+
+
+def test_a_source_is_read_by_name(tmp_path: Path) -> None:
+    lines = ('orders:{"t":{"0":90}}', "clicks:-", 'files:{"logOffset":3}', "rate:17")
+    files = {"offsets/0": batch(*lines, version="v2"), "commits/0": COMMIT}
+    directory = spark_directory(tmp_path, {**files, "sources/orders/0": SEED})
+    assert committed_positions("spark:x", directory).starts == {("t", 0): 90}
+    assert kafka_seeds(str(directory), LocalFiles()) == {"orders": {("t", 0): 3}}
+
+
+def test_a_query_goes_on_after_its_newest_committed_batch(tmp_path: Path) -> None:
+    directory = spark_directory(
+        tmp_path,
+        {
+            "sources/0/0": SEED,
+            "offsets/9": batch('{"t":{"0":90}}'),
+            "offsets/10": batch('{"t":{"0":100}}'),
+            "offsets/11": batch('{"t":{"0":110}}'),  # not committed: it will be run again
+            "commits/9": COMMIT,
+            "commits/10": COMMIT,
+            "commits/.12.crc": "",
+            "commits/.12.tmp": "",
+        },
+    )
+    found = committed_positions("spark:x", directory)
+    assert (found.starts, found.note) == ({("t", 0): 100}, "after batch 10")
+    assert starting_positions("spark:x", directory).starts == {("t", 0): 3}
+
+
+def test_a_query_without_a_committed_batch_goes_on_from_its_seed(tmp_path: Path) -> None:
+    files = {"sources/0/0": SEED, "offsets/0": batch('{"t":{"0":90}}')}
+    directory = spark_directory(tmp_path, files)
+    (directory / "commits").mkdir()
+    assert committed_positions("spark:x", directory).starts == {("t", 0): 3}
+
+
+def test_several_sources_are_one_side(tmp_path: Path) -> None:
+    directory = spark_directory(
+        tmp_path,
+        {
+            "sources/0/0": SEED,
+            "sources/1/0": 'v1\n{"path":"a file source\'s"}',
+            "sources/2/0": '\0v1\n{"u":{"1":4}}',
+            "sources/10/0": '\0v1\n{"t":{"0":3},"v":{"0":1}}',
+            "offsets/0": batch('{"t":{"0":90}}', '{"logOffset":3}', "-", "17", '{"u":{"1":8}}'),
+            "commits/0": COMMIT,
+        },
+    )
+    assert starting_positions("spark:x", directory).starts == {
+        ("t", 0): 3,
+        ("u", 1): 4,
+        ("v", 0): 1,
+    }
+    assert committed_positions("spark:x", directory).starts == {("t", 0): 90, ("u", 1): 8}
+
+
+def test_sources_of_a_query_that_disagree_are_not_one_side(tmp_path: Path) -> None:
+    lines = batch('{"t":{"0":90}}', '{"t":{"0":91}}')
+    directory = spark_directory(tmp_path, {"offsets/0": lines, "commits/0": COMMIT})
+    with pytest.raises(AmbiguousPositions, match="90 and 91"):
+        committed_positions("spark:x", directory)
+
+
+@pytest.mark.parametrize(
+    ("files", "says"),
+    [
+        ({}, "no committed batch and no seed"),
+        ({"sources/0/0": "v1\n{}"}, "no committed batch and no seed"),
+        ({"commits/3": COMMIT}, "offsets/3: No such file"),
+        ({"commits/0": COMMIT, "offsets/0": batch('{"t":{"0":1}}', version="v3")}, "version 'v3'"),
+        ({"commits/0": COMMIT, "offsets/0": ""}, "version ''"),
+        ({"commits/0": COMMIT, "offsets/0": "v1"}, "cut short"),
+        ({"commits/0": COMMIT, "offsets/0": batch('{"t":{"0":1')}, "not JSON"),
+        ({"commits/0": COMMIT, "offsets/0": batch('{"t":{"0":-1}}')}, "-1 is not an offset"),
+        ({"commits/0": COMMIT, "offsets/0": batch('{"logOffset":3}')}, "no Kafka source"),
+        ({"commits/0": "v4\n{}", "offsets/0": batch('{"t":{"0":1}}')}, "version 'v4'"),
+        ({"commits/0": "", "offsets/0": batch('{"t":{"0":1}}')}, "version ''"),
+        (
+            {"commits/0": COMMIT, "offsets/0": batch('{"t":{"0":1}}', version="v2")},
+            "not JSON|no <so",
+        ),
+        (
+            {"commits/0": COMMIT, "offsets/0": batch('0:{"t":{"0":1}}', "-", version="v2")},
+            "'-' is no",
+        ),
+        ({"sources/0/0": SEED, "metadata": UNFINISHED.decode()}, "not JSON"),
+        ({"sources/0/0": SEED, "metadata": '{"id":"1"}'}, "does not hold the id"),
+        ({"sources/0/0": '\0v2\n{"t":{"0":3}}'}, "version 'v2'"),
+        ({"sources/0/0": '\0{"t":{"0":3}}'}, "version"),
+        ({"sources/0/0": "\0v1\n"}, "not JSON"),
+        ({"sources/0/0": '\0v1\n{"t":{"0":-2}}'}, "-2 is not an offset"),
+    ],
+)
+def test_a_damaged_or_unknown_directory_is_refused(
+    tmp_path: Path, files: Mapping[str, str], says: str
+) -> None:
+    with pytest.raises(UnreadableInput, match=says):
+        committed_positions("spark:x", spark_directory(tmp_path, files))
+
+
+def test_without_a_seed_where_it_started_cannot_be_told(tmp_path: Path) -> None:
+    files = {"commits/0": COMMIT, "offsets/0": batch('{"t":{"0":1}}')}
+    with pytest.raises(UnreadableInput, match="cannot be told"):
+        starting_positions("spark:x", spark_directory(tmp_path, files))
+    with pytest.raises(UnreadableInput, match="no such directory"):
+        committed_positions("spark:x", tmp_path / "nothing")

@@ -1,0 +1,77 @@
+"""``commit-group spark:DIR`` before any broker is asked: what a query has to say, and bad ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from migrate.positions import Position, PositionState
+from migrate.spark_query import query_extraction
+from tests.golden.spark.jobs import GOLDEN
+from tests.support.command import Result, migrate
+from tests.support.spark_files import COMMIT, SEED, batch, spark_directory
+
+ID = "0123abcd-0000-1111-2222-0123456789ab"
+QUERY = {"metadata": f'{{"id":"{ID}"}}', "sources/0/0": SEED}
+RUN = {**QUERY, "offsets/0": batch('{"t":{"0":90}}'), "commits/0": COMMIT}
+
+
+def commit(target: str | Path, *options: str) -> Result:
+    return migrate("commit-group", target, "--group", "g", "-b", "127.0.0.1:1", *options)
+
+
+def test_a_query_is_one_source_at_its_newest_committed_batch() -> None:
+    directory = GOLDEN / "4.0" / "failed-batch"
+    extraction = query_extraction(f"spark:{directory}")
+    (source,) = extraction.sources
+    assert source.positions == tuple(
+        Position("failed-batch-orders", partition, PositionState.NEXT, start)
+        for partition, start in enumerate((14, 14, 18))
+    )
+    assert len(source.operator_id) == 32
+    assert (extraction.checkpoint.checkpoint_id, extraction.findings) == (1, ())
+    # A saved plan is applied from any folder.
+    assert extraction.checkpoint.pointer == f"spark://{directory}"
+    assert query_extraction(extraction.checkpoint.pointer) == extraction
+
+
+@pytest.mark.parametrize(
+    ("files", "code", "says"),
+    [
+        ({}, 3, "no committed batch and no seed"),
+        (QUERY, 4, "has not committed a batch yet"),
+        ({name: RUN[name] for name in RUN if name != "metadata"}, 3, "there is no metadata"),
+        ({**RUN, "metadata": "{}"}, 3, "does not hold the id"),
+        ({**RUN, "metadata": '{"id":'}, 3, "not JSON"),
+        ({**RUN, "metadata": ""}, 3, "not JSON"),
+        ({**RUN, "offsets/0": batch("17")}, 3, "reads no Kafka source"),
+        ({**RUN, "offsets/0": batch('{"t":{"0":90')}, 3, "not JSON"),
+        ({**RUN, "offsets/0": batch('{"t":{"0":90}}', version="v9")}, 3, "version 'v9'"),
+        ({**RUN, "offsets/0": ""}, 3, "version ''"),
+        ({**RUN, "offsets/0": batch('{"t":{"0":1}}', '{"t":{"0":2}}')}, 4, "stand at 1 and 2"),
+    ],
+)
+def test_a_directory_that_tells_nothing_is_refused(
+    tmp_path: Path, files: Mapping[str, str], code: int, says: str
+) -> None:
+    directory = spark_directory(tmp_path / "query", files)
+    directory.mkdir(exist_ok=True)
+    result = commit(f"spark:{directory}")
+    assert (result.code, result.stdout) == (code, "")
+    assert says in result.stderr
+
+
+@pytest.mark.parametrize(
+    "options", [("--source", "x"), ("--cluster", "x"), ("--source-group", "x")]
+)
+def test_what_is_flinks_does_not_go_with_a_query(tmp_path: Path, options: tuple[str, ...]) -> None:
+    directory = spark_directory(tmp_path / "query", RUN)
+    assert commit(f"spark:{directory}", *options).code == 2
+
+
+def test_a_query_is_not_moved_to_spark(tmp_path: Path) -> None:
+    result = migrate("to-spark", f"spark:{spark_directory(tmp_path / 'query', RUN)}")
+    assert (result.code, result.stdout) == (2, "")
+    assert "it is a Spark query already" in result.stderr

@@ -1,0 +1,123 @@
+"""`--spark-source`: which Flink source each stream of a Spark query goes on from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.checkpoints import SourceState, source_operator, splits, write_checkpoint
+from tests.support.command import Result, migrate
+
+
+@pytest.fixture
+def chk(tmp_path: Path) -> Path:
+    """Sources of uid `both` (a and b), `other` (a too, elsewhere) and `rest` (c)."""
+
+    def operator(number: int, uid: str, **positions: list[int]) -> SourceState:
+        held = [split for topic, starts in positions.items() for split in splits(topic, starts)]
+        return SourceState({0: held}, operator_id=bytes([number] * 16), uid=uid)
+
+    return write_checkpoint(
+        tmp_path / "chk-7",
+        source_operator(operator(1, "both", a=[1, 2], b=[3])),
+        source_operator(operator(2, "other", a=[7, 8])),
+        source_operator(operator(3, "rest", c=[9])),
+        version=6,
+    )
+
+
+def to_spark(chk: Path, *arguments: str | Path) -> Result:
+    given: list[str | Path] = []
+    for argument in arguments:
+        is_source = isinstance(argument, str) and argument[0].isdigit()
+        given += ["--spark-source", argument] if is_source else [argument]
+    return migrate("to-spark", chk, *given)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "lines"),
+    [
+        pytest.param(["0=both"], ['{"a":{"0":1,"1":2},"b":{"0":3}}'], id="one"),
+        pytest.param(
+            ["1=rest", "0=both"],
+            ['{"a":{"0":1,"1":2},"b":{"0":3}}', '{"c":{"0":9}}'],
+            id="in the order of their numbers",
+        ),
+        pytest.param(["0=rest", "0=other"], ['{"a":{"0":7,"1":8},"c":{"0":9}}'], id="merged"),
+        pytest.param(
+            ["0=both", "1=other"],
+            ['{"a":{"0":1,"1":2},"b":{"0":3}}', '{"a":{"0":7,"1":8}}'],
+            id="one topic from two positions",
+        ),
+        pytest.param(
+            ["--source", "both", "0=topic:b", "3=topic:a"],
+            ['{"b":{"0":3}}', '{"a":{"0":1,"1":2}}'],
+            id="split by topic",
+        ),
+        pytest.param(
+            ["--source", "both", "0=topic:b", "0=topic:a"],
+            ['{"a":{"0":1,"1":2},"b":{"0":3}}'],
+            id="two topics of one source",
+        ),
+        pytest.param(["0=rest", "1=rest"], ['{"c":{"0":9}}'] * 2, id="one source, two streams"),
+        pytest.param(
+            ["0=01010101010101010101010101010101"],
+            ['{"a":{"0":1,"1":2},"b":{"0":3}}'],
+            id="by operator id",
+        ),
+        pytest.param(
+            ["0=topic:b", "--partitions", "b:0"], ['{"b":{"0":3}}'], id="a topic left out"
+        ),
+    ],
+)
+def test_each_stream_has_a_line(chk: Path, arguments: list[str], lines: list[str]) -> None:
+    result = to_spark(chk, *arguments)
+    assert (result.code, result.stdout.splitlines()) == (0, lines), result.stderr
+
+
+def test_each_stream_has_a_file(chk: Path, tmp_path: Path) -> None:
+    seed = tmp_path / "seed"
+    result = to_spark(chk, "0=rest", "2=other", "--checkpoint-dir", seed)
+    assert result.code == 0, result.stderr
+    files = sorted(str(path.relative_to(seed)) for path in seed.rglob("*") if path.is_file())
+    assert files == ["metadata", "sources/0/0", "sources/2/0"]
+    for number, line in zip((0, 2), result.stdout.splitlines(), strict=True):
+        assert (seed / f"sources/{number}/0").read_text() == f"\0v1\n{line}"
+
+
+def test_what_goes_nowhere_or_twice_is_said(chk: Path) -> None:
+    result = to_spark(chk, "0=rest", "1=rest")
+    assert "c goes to Spark sources 0 and 1" in result.stderr
+    assert "operator 02020202020202020202020202020202 (a) goes to no Spark source" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "told"),
+    [
+        pytest.param(["0=nobody"], 2, "no Kafka source answers to 'nobody'", id="unknown"),
+        pytest.param(["0=topic:x"], 2, "no Kafka source answers to 'topic:x'", id="no such topic"),
+        pytest.param(["0=rest", "--source", "both"], 2, "leaves it out", id="not chosen"),
+        pytest.param(["0:rest"], 2, "not N=SOURCE", id="not of its form"),
+        pytest.param(["0=rest", "--plan-out", "p"], 2, "not with a saved plan", id="plan"),
+        pytest.param(
+            ["--source", "both", "0=topic:b"],
+            4,
+            "topic a of operator 01010101010101010101010101010101 goes to no Spark source",
+            id="a topic forgotten",
+        ),
+        pytest.param(
+            ["0=rest", "1=topic:a"], 4, "Spark source 1: 2 sources read topic a", id="disagree"
+        ),
+        pytest.param(
+            ["0=rest", "--partitions", "c:5"], 4, "Spark source 0: there is nothing", id="nothing"
+        ),
+    ],
+)
+def test_what_is_ambiguous_or_wrong_is_refused(
+    chk: Path, tmp_path: Path, arguments: list[str], code: int, told: str
+) -> None:
+    result = to_spark(chk, *arguments, "--checkpoint-dir", tmp_path / "seed")
+    assert (result.code, result.stdout) == (code, "")
+    assert told in result.stderr
+    assert not (tmp_path / "seed").exists()

@@ -1,0 +1,552 @@
+"""Checkpoints wherever they live: what is opened, what is asked for, and what is refused.
+
+The stores themselves are real ones in tests/integration/test_storage.py.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from decoder import DecodeError, ErrorKind, list_checkpoints, read_checkpoint
+from decoder.kafka.source import KafkaSource
+from decoder.metadata.model import FileState, RelativeFileState
+from decoder.operator_state.locate import StateFiles
+from decoder.storage import LocalFiles, normal
+from migrate.storage import Files
+from tests.support.checkpoints import OPERATOR_ID, write_checkpoint
+from tests.support.command import migrate
+from tests.support.encoder import (
+    READER_STATE,
+    FileHandle,
+    ListState,
+    PartitionableHandle,
+    RelativeFileHandle,
+    SegmentHandle,
+    StreamHandle,
+    encode_operator_state_stream,
+    encode_reader_element,
+    encode_split,
+)
+from tests.support.memory_files import MemoryFiles
+from tests.support.state_files import (
+    SPLIT_DISTRIBUTE,
+    big_checkpoint,
+    source_operator,
+    split_stream,
+    write_in_files,
+    write_naming,
+)
+
+_JOB = "0123456789abcdef0123456789abcdef"
+
+
+def _positions(checkpoint: Path | str, source: LocalFiles | None = None) -> dict[int, int]:
+    (found,) = read_checkpoint(checkpoint, source).sources.values()
+    assert isinstance(found, KafkaSource)
+    return {
+        held.split.partition: held.split.starting_offset
+        for held in sorted(found.reader_splits, key=lambda held: held.split.partition)
+    }
+
+
+# -- only what is needed ---------------------------------------------------------------------------
+
+
+class _Counted(LocalFiles):
+    """Local files that note every read."""
+
+    def __init__(self) -> None:
+        self.reads: list[tuple[str, int]] = []
+
+    def read(self, path: str) -> bytes:
+        data = super().read(path)
+        self.reads.append((Path(path).name, len(data)))
+        return data
+
+    def read_range(self, path: str, start: int, size: int) -> bytes:
+        data = super().read_range(path, start, size)
+        self.reads.append((Path(path).name, len(data)))
+        return data
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+def test_of_a_big_file_only_the_state_that_is_read_is_fetched(
+    tmp_path: Path, compressed: bool
+) -> None:
+    chk = big_checkpoint(tmp_path / "savepoint", 1_000_000, compressed)
+    files = _Counted()
+    assert _positions(chk, files) == {0: 100}
+    assert [name for name, _ in files.reads] == ["_metadata", "state", "state"]
+    assert sum(size for _, size in files.reads[1:]) < 200
+
+
+def test_a_state_that_ends_where_the_next_begins_is_fetched_without_it(tmp_path: Path) -> None:
+    element = encode_reader_element(encode_split("orders", 0, 100))
+    states = [
+        ListState(READER_STATE, SPLIT_DISTRIBUTE, (element,)),
+        ListState("z", SPLIT_DISTRIBUTE, (bytes(3_000_000),)),
+    ]
+    stream, offsets = encode_operator_state_stream(6, False, states)
+    handle = PartitionableHandle(tuple(offsets), RelativeFileHandle("state", len(stream)))
+    chk = write_checkpoint(tmp_path / "savepoint", source_operator(handle))
+    (chk / "state").write_bytes(stream)
+    files = _Counted()
+    assert _positions(chk, files) == {0: 100}
+    assert sum(size for _, size in files.reads[1:]) < 2000
+
+
+def test_an_error_in_a_part_of_a_file_tells_its_place_in_the_whole(tmp_path: Path) -> None:
+    stream, handle = split_stream(0, [ListState("before", SPLIT_DISTRIBUTE, (bytes(100_000),))])
+    (offset,) = handle.states[1].offsets
+    place = RelativeFileHandle("state", len(stream))
+    chk = write_checkpoint(
+        tmp_path / "c", source_operator(PartitionableHandle(handle.states, place))
+    )
+    damaged = bytearray(stream)
+    damaged[offset : offset + 4] = b"\x7f\xff\xff\xff"
+    (chk / "state").write_bytes(damaged)
+    with pytest.raises(DecodeError) as caught:
+        read_checkpoint(chk)
+    assert caught.value.byte_offset == offset + 4
+
+
+def test_a_file_cut_short_names_the_bytes_wanted(tmp_path: Path) -> None:
+    chk = write_in_files(tmp_path / "c")
+    size = (chk / "state-0").stat().st_size
+    with (chk / "state-0").open("r+b") as file:
+        file.truncate(size - 1)
+    with pytest.raises(DecodeError, match=f"{size} bytes wanted from byte 0, {size - 1} there"):
+        read_checkpoint(chk)
+
+
+def test_the_subtasks_are_asked_for_side_by_side_within_a_bound(tmp_path: Path) -> None:
+    chk = write_in_files(tmp_path / "c", subtasks=50)
+    lock, under_way, most = threading.Lock(), 0, 0
+    together = threading.Barrier(4, timeout=20)  # broken unless four are read at one time
+
+    class Slow(LocalFiles):
+        def read_range(self, path: str, start: int, size: int) -> bytes:
+            nonlocal under_way, most
+            with lock:
+                under_way += 1
+                most = max(most, under_way)
+            if Path(path).name in {f"state-{index}" for index in range(4)}:
+                together.wait()
+            try:
+                return super().read_range(path, start, size)
+            finally:
+                with lock:
+                    under_way -= 1
+
+    assert _positions(chk, Slow()) == {index: 100 + index for index in range(50)}
+    assert 4 <= most <= 16
+
+
+def test_the_first_subtask_in_order_is_the_one_that_is_missed(tmp_path: Path) -> None:
+    chk = write_in_files(tmp_path / "c", subtasks=30)
+    for index in (3, 4, 20):
+        (chk / f"state-{index}").unlink()
+    for _ in range(5):
+        with pytest.raises(DecodeError) as caught:
+            read_checkpoint(chk)
+        assert caught.value.kind is ErrorKind.NOT_FOUND
+        assert f"operator {OPERATOR_ID.hex()} subtask 3 operator state" in str(caught.value)
+        assert repr(str(chk / "state-3")) in str(caught.value)
+
+
+# -- a checkpoint that goes while it is read -------------------------------------------------------
+
+
+class _Subsuming(LocalFiles):
+    """Local files of a running job, which deletes checkpoints when a state file is first read."""
+
+    def __init__(self, *gone: Path) -> None:
+        self._gone = list(gone)
+
+    def read_range(self, path: str, start: int, size: int) -> bytes:
+        if self._gone:
+            shutil.rmtree(self._gone.pop(0))
+        return super().read_range(path, start, size)
+
+
+def test_a_jobs_directory_moves_on_to_the_newest_when_a_checkpoint_is_subsumed(
+    tmp_path: Path,
+) -> None:
+    job = tmp_path / _JOB
+    chks = [write_in_files(job / f"chk-{number}", checkpoint_id=number) for number in (8, 9, 11)]
+    (job / "chk-12").mkdir()  # not complete
+
+    class Running(_Subsuming):
+        """Shows each checkpoint only when the one before it goes, as a running job does."""
+
+        def list_directory(self, path: str) -> list[str] | None:
+            names = super().list_directory(path)
+            shown = {"chk-8", "chk-12"} if len(self._gone) == 2 else {"chk-9", "chk-12"}
+            return [name for name in names or [] if not self._gone or name in shown]
+
+    checkpoint = read_checkpoint(job, Running(*chks[:2]))
+    assert checkpoint.checkpoint_id == 11
+    assert checkpoint.pointer == str(chks[2])
+
+
+@pytest.mark.parametrize("pointer", ["", "_metadata"])
+def test_a_named_checkpoint_that_is_subsumed_says_so(tmp_path: Path, pointer: str) -> None:
+    job = tmp_path / _JOB
+    old, new = (write_in_files(job / f"chk-{number}", checkpoint_id=number) for number in (8, 9))
+    with pytest.raises(DecodeError) as caught:
+        read_checkpoint(str(old / pointer) if pointer else old, _Subsuming(old))
+    assert caught.value.kind is ErrorKind.NOT_FOUND
+    assert caught.value.file == str(old)
+    assert f"subsumed it; its job's newest complete checkpoint is {new}" in caught.value.problem
+
+
+def test_a_checkpoint_deleted_with_none_after_it_says_so(tmp_path: Path) -> None:
+    old = write_in_files(tmp_path / _JOB / "chk-8")
+    for pointer in (old, old.parent):
+        if not old.exists():
+            write_in_files(old)
+        with pytest.raises(DecodeError, match=r"it was deleted while it was read$"):
+            read_checkpoint(pointer, _Subsuming(old))
+
+
+def test_a_file_that_is_missing_from_a_checkpoint_still_there_is_missing(tmp_path: Path) -> None:
+    job = tmp_path / _JOB
+    old = write_in_files(job / "chk-8", checkpoint_id=8)
+    write_in_files(job / "chk-9", checkpoint_id=9)
+    (old / "state-0").unlink()
+    with pytest.raises(DecodeError, match="is missing; tried"):
+        read_checkpoint(old)
+
+
+# -- what is opened --------------------------------------------------------------------------------
+
+
+class _Opened(LocalFiles):
+    """Local files that note which were opened, with links followed."""
+
+    def __init__(self) -> None:
+        self.opened: set[str] = set()
+
+    def read(self, path: str) -> bytes:
+        data = super().read(path)
+        self.opened.add(os.path.realpath(path))
+        return data
+
+    def read_range(self, path: str, start: int, size: int) -> bytes:
+        data = super().read_range(path, start, size)
+        self.opened.add(os.path.realpath(path))
+        return data
+
+
+@pytest.mark.parametrize("form", ["relative", "relative absolute", "uri", "segment", "link"])
+@pytest.mark.parametrize("name", ["chk-7", "savepoint-1"])
+def test_a_file_outside_of_the_checkpoint_is_not_opened_without_leave(
+    tmp_path: Path, form: str, name: str
+) -> None:
+    outside = tmp_path / "outside" / "state"
+    chk = tmp_path / _JOB / name
+    places: dict[str, Callable[[int], StreamHandle]] = {
+        "relative": lambda size: RelativeFileHandle("../../outside/state", size),
+        "relative absolute": lambda size: RelativeFileHandle(str(outside), size),
+        "uri": lambda size: FileHandle(f"file:{chk}/../../outside/state", size),
+        "segment": lambda size: SegmentHandle(outside.as_uri(), 0, size, 0, "logical"),
+        "link": lambda size: RelativeFileHandle("link", size),
+    }
+    write_naming(places[form], chk)
+    (chk / "link").symlink_to(outside)
+    files = _Opened()
+    with pytest.raises(DecodeError) as caught:
+        read_checkpoint(chk, files)
+    assert caught.value.kind is ErrorKind.EXTERNAL
+    assert "--allow-external-files" in str(caught.value)
+    assert files.opened == {str(chk / "_metadata")}
+    allowed = _Opened()
+    (source,) = read_checkpoint(chk, allowed, allow_external_files=True).sources.values()
+    assert isinstance(source, KafkaSource)
+    assert str(outside) in allowed.opened
+
+
+@pytest.mark.parametrize(
+    ("root", "name"), [("chk-7", "shared"), ("chk-7", "taskowned"), ("savepoint-1", "savepoint-1")]
+)
+def test_what_belongs_to_the_checkpoint_is_opened(tmp_path: Path, root: str, name: str) -> None:
+    stream, handle = split_stream(0)
+    job = tmp_path / _JOB
+    file = job / name / "below" / "state"
+    place = FileHandle(file.as_uri(), len(stream))
+    chk = write_checkpoint(job / root, source_operator(PartitionableHandle(handle.states, place)))
+    file.parent.mkdir(parents=True)
+    file.write_bytes(stream)
+    assert _positions(chk) == {0: 100}
+
+
+@pytest.mark.parametrize("beside", ["secret", "chk-70/state", "shared-not/state", "other/shared"])
+def test_what_only_lies_near_a_checkpoint_is_not_its_own(tmp_path: Path, beside: str) -> None:
+    """A chk-<n> unpacked into somebody's home must not open what is there."""
+    chk = tmp_path / "home" / "chk-7"
+    file = tmp_path / "home" / beside
+    write_naming(lambda size: FileHandle(file.as_uri(), size), chk)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copy(tmp_path / "outside" / "state", file)
+    with pytest.raises(DecodeError) as caught:
+        read_checkpoint(chk)
+    assert caught.value.kind is ErrorKind.EXTERNAL
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("inspect", "{chk}"),
+        ("to-spark", "{chk}"),
+        ("diff", "{chk}", "{chk}"),
+        ("diff", "json:{json}", "{chk}"),
+        ("verify", "{chk}", "spark:{json}"),
+        # No such property: known only after the checkpoint is read.
+        ("commit-group", "{chk}", "--group", "g", "-b", "127.0.0.1:1", "-X", "no.such=1"),
+    ],
+)
+def test_every_command_refuses_them_by_name_and_has_the_flag(
+    tmp_path: Path, arguments: tuple[str, ...]
+) -> None:
+    chk = tmp_path / _JOB / "chk-7"
+    outside = tmp_path / "outside" / "state"
+    write_naming(lambda size: FileHandle(outside.as_uri(), size), chk)
+    positions = tmp_path / "positions.json"
+    positions.write_text('{"orders":{"0":100}}')
+    command = [argument.format(chk=chk, json=positions) for argument in arguments]
+    refused = migrate(*command)
+    assert (refused.code, refused.stdout) == (4, "")
+    assert str(outside) in refused.stderr
+    assert "--allow-external-files" in refused.stderr
+    allowed = migrate(*command, "--allow-external-files")
+    assert "--allow-external-files" not in allowed.stderr
+    if arguments[0] in ("inspect", "to-spark", "diff"):
+        assert allowed.code == 0
+
+
+def test_an_old_place_that_is_no_more_is_missing_and_not_refused(tmp_path: Path) -> None:
+    chk = tmp_path / _JOB / "chk-7"
+    write_naming(lambda size: FileHandle("file:/gone/long/ago/state", size), chk)
+    result = migrate("inspect", chk)
+    assert result.code == 3
+    assert "'/gone/long/ago/state'" in result.stderr
+
+
+def test_a_linked_directory_is_the_one_it_leads_to(tmp_path: Path) -> None:
+    write_in_files(tmp_path / "other")
+    (tmp_path / "chk-7").symlink_to(tmp_path / "other")
+    assert _positions(tmp_path / "chk-7") == {0: 100}
+
+
+def test_a_pipe_is_no_file_to_wait_for(tmp_path: Path) -> None:
+    chk = write_in_files(tmp_path / "c")
+    (chk / "state-0").unlink()
+    os.mkfifo(chk / "state-0")
+    with pytest.raises(DecodeError, match="is missing; tried"):
+        read_checkpoint(chk)
+
+
+def test_links_in_a_ring_are_a_missing_file(tmp_path: Path) -> None:
+    chk = write_in_files(tmp_path / "c")
+    (chk / "state-0").unlink()
+    (chk / "state-0").symlink_to(chk / "state-0")
+    with pytest.raises(DecodeError, match="is missing; tried"):
+        read_checkpoint(chk)
+
+
+# -- in a bucket -----------------------------------------------------------------------------------
+
+_CHK = f"s3://bucket/flink/{_JOB}/chk-7"
+
+
+class _Bucket(MemoryFiles):
+    """Objects by URL, which Flink's other spellings of the scheme name as well."""
+
+    def from_uri(self, uri: str) -> str | None:
+        return Files().from_uri(uri)
+
+    def absolute(self, path: str) -> str:
+        return normal(path)
+
+
+@pytest.mark.parametrize(
+    ("uri", "own"),
+    [
+        (f"{_CHK}/x/state", True),
+        (f"s3a://bucket/flink/{_JOB}/chk-7/x/state", True),
+        (f"s3://bucket/flink/{_JOB}/shared/x/state", True),
+        (f"s3://bucket/gf36/flink/{_JOB}/chk-7/state", True),  # the key at the path's start,
+        (f"s3p://bucket/flink/gf36ikvg/{_JOB}/shared/x/state", True),  # inside it,
+        (f"s3://bucket/flinkgf36/{_JOB}/chk-7/state", True),  # in the middle of a name
+        (f"s3://bucket/gf36/gf36/flink/{_JOB}/chk-7/state", False),
+        (f"s3://bucket/flink/{_JOB}/gf36/chk-7/state", False),  # below the job there is no key
+        (f"s3://bucket/flink/gf36{_JOB}/chk-7/state", False),
+        (f"s3://bucket/flink/{_JOB}/chk-70/state", False),
+        (f"s3://bucket/flink/{_JOB}/shared2/state", False),
+        (f"s3://bucket/flink/{_JOB}/chk-8/state", False),
+        (f"s3://bucket/flink/{'f' * 32}/chk-7/state", False),
+        (f"s3://other/flink/{_JOB}/chk-7/state", False),
+        (f"s3://bucket/flink/{_JOB}/chk-7/../../../state", False),
+        (f"gs://bucket/gf36/flink/{_JOB}/chk-7/state", False),
+    ],
+)
+def test_only_the_checkpoints_own_objects_are_asked_for(uri: str, own: bool) -> None:
+    place = Files().from_uri(uri)
+    assert place is not None
+    files = _Bucket({place: b"state"})
+    state = FileState(uri, 5)
+    if own:
+        assert StateFiles(_CHK, files).read(state, "it") == b"state"
+        return
+    with pytest.raises(DecodeError) as caught:
+        StateFiles(_CHK, files).read(state, "it")
+    assert caught.value.kind is ErrorKind.EXTERNAL
+    assert StateFiles(_CHK, files, allow_external=True).read(state, "it") == b"state"
+
+
+def test_a_savepoints_neighbours_are_not_its_own_under_entropy() -> None:
+    savepoint = "s3://bucket/savepoints/savepoint-1"
+    own = "s3://bucket/gf36/savepoints/savepoint-1/state"
+    neighbour = "s3://bucket/savepoints/savepoint-12/state"
+    files = _Bucket({own: b"state", neighbour: b"state"})
+    assert StateFiles(savepoint, files).read(FileState(own, 5), "it") == b"state"
+    with pytest.raises(DecodeError) as caught:
+        StateFiles(savepoint, files).read(FileState(neighbour, 5), "it")
+    assert caught.value.kind is ErrorKind.EXTERNAL
+
+
+@pytest.mark.parametrize("path", ["../../../../etc/state", "/etc/state"])
+def test_a_relative_name_does_not_climb_out_of_a_bucket(path: str) -> None:
+    files = _Bucket({"/etc/state": b"state", "s3://etc/state": b"state"})
+    with pytest.raises(DecodeError) as caught:
+        StateFiles(_CHK, files).read(RelativeFileState(path, 5), "it")
+    assert caught.value.kind in (ErrorKind.EXTERNAL, ErrorKind.NOT_FOUND)
+
+
+@pytest.mark.parametrize(
+    ("path", "plain"),
+    [
+        ("s3://b/a//c/./../d", "s3://b/a/d"),
+        ("s3://b/../../x", "s3://b/x"),
+        ("hdfs:///a/b", "hdfs:///a/b"),
+        ("s3://b", "s3://b"),
+        ("/a/../b//c", "/b/c"),
+    ],
+)
+def test_a_path_is_made_plain(path: str, plain: str) -> None:
+    assert normal(path) == plain
+
+
+# -- fsspec ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("uri", "path"),
+    [
+        ("s3a://b/k", "s3://b/k"),
+        ("S3://b/k/", "s3://b/k"),
+        ("abfss://c@a.dfs.core.windows.net/k", "abfs://c@a.dfs.core.windows.net/k"),
+        ("wasbs://c@a.blob.core.windows.net/k", "abfs://c@a.blob.core.windows.net/k"),
+        ("hdfs://name:8020/k", "hdfs://name:8020/k"),
+        ("webhdfs://user@name:9870/k", "webhdfs://user@name:9870/k"),
+        ("webhdfs://user:secret@name:9870/k", None),
+        ("s3://key:se/cret@bucket/k", None),
+        ("s3://bucket/a:b@c/key=d", "s3://bucket/a:b@c/key=d"),
+        ("s3://arn:aws:s3:eu-west-1:1:accesspoint/a", "s3://arn:aws:s3:eu-west-1:1:accesspoint/a"),
+        ("hdfs://name:8020/a@b", "hdfs://name:8020/a@b"),
+        ("abfs://c@a.dfs.core.windows.net/k?sv=1&sig=secret", None),
+        ("http://host/k", None),
+        ("memory://k", None),
+        ("file:///k", "/k"),
+        ("/k", "/k"),
+    ],
+)
+def test_a_uri_is_a_path_by_its_first_spelling(uri: str, path: str | None) -> None:
+    assert Files().from_uri(uri) == path
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "s3://key:secret@bucket/chk-1",
+        "s3://key:sec/secret@bucket/chk-1",
+        "webhdfs://user:secret@name:9870/chk-1",
+        "abfs://c@a.dfs.core.windows.net/chk-1?sv=1&sig=secret",
+    ],
+)
+def test_a_secret_in_a_url_is_refused_and_not_shown(url: str) -> None:
+    result = migrate("inspect", url)
+    assert (result.code, result.stdout) == (3, "")
+    assert "not read from a URI of this kind" in result.stderr
+    assert "secret" not in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("url", "library", "extra"),
+    [
+        ("s3a://bucket/chk-1", "s3fs", "s3"),
+        ("gs://bucket/chk-1", "fsspec", "gs"),
+        ("hdfs://name:8020/chk-1", "pyarrow.fs", "hdfs"),
+    ],
+)
+def test_a_missing_extra_names_the_command_that_installs_it(
+    url: str, library: str, extra: str
+) -> None:
+    program = (
+        f"import sys\nsys.modules[{library!r}] = None\nsys.argv = ['migrate', 'inspect', {url!r}]\n"
+        "from migrate.cli import main\nmain()"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert f"pip install 'flink-offset-migrate[{extra}]'" in ended.stderr
+
+
+def test_a_path_is_never_taken_for_a_chain_of_file_systems(tmp_path: Path) -> None:
+    pytest.importorskip("s3fs")
+    (tmp_path / "secret").write_bytes(b"secret")
+    url = Files().from_uri(f"s3://bucket/x::file://{tmp_path}/secret")
+    assert url is not None
+    system = Files()._system(url)
+    assert "s3" in system.protocol
+
+
+def test_a_missing_extra_is_not_asked_for_by_local_checkpoints(tmp_path: Path) -> None:
+    chk = write_in_files(tmp_path / _JOB / "chk-7")
+    assert list_checkpoints(chk.parent, Files()) == [(7, str(chk))]
+    assert read_checkpoint(chk, Files()).checkpoint_id == 7
+
+
+def test_no_storage_library_is_imported_before_a_url_is_read(tmp_path: Path) -> None:
+    chk = write_in_files(tmp_path / "chk-7")
+    program = (
+        "import sys\nfrom decoder import read_checkpoint\nfrom migrate.storage import Files\n"
+        f"read_checkpoint({str(chk)!r}, Files())\n"
+        "assert not {'fsspec', 's3fs', 'gcsfs', 'adlfs', 'pyarrow'} & set(sys.modules)\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+@pytest.mark.parametrize(
+    ("message", "shown"),
+    [
+        ("no\nsecond line", "no"),
+        ("GET https://a/b?sv=1&sig=abc%3D&x=1 failed", "GET https://a/b?sv=1&sig=…&x=1 failed"),
+        ("GET http://a/b?delegation=HAAE&op=OPEN", "GET http://a/b?delegation=…&op=OPEN"),
+        ("AccountName=a;AccountKey=c2VjcmV0;X=1", "AccountName=a;AccountKey=…;X=1"),
+        ("", "RuntimeError"),
+    ],
+)
+def test_a_failure_is_one_line_without_what_it_was_signed_with(message: str, shown: str) -> None:
+    from migrate.storage import _reason
+
+    assert _reason(RuntimeError(message)) == shown

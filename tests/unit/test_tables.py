@@ -1,0 +1,80 @@
+"""Tables that somebody decides by: a narrow terminal may wrap them, and must not cut a number."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from pathlib import Path
+from typing import TextIO
+
+import pytest
+
+from decoder import read_checkpoint
+from migrate.diff import diff
+from migrate.extract import extract
+from migrate.plan_file import read_plan
+from migrate.position_set import PositionSet
+from migrate.report.diff import diff_table
+from migrate.report.inspection import inspect_report
+from migrate.report.plan import plan_table, restoration_table
+from migrate.report.text import inspection_table
+from migrate.report.verification import verification_table
+from migrate.restoration import Restored
+from migrate.snapshot import Committed, LogRange
+from migrate.verify import verify_query
+from tests.support.checkpoints import splits, write_source
+from tests.support.command import migrate
+
+_TOPIC = "a-topic-with-a-rather-long-name." + "x" * 60
+_OFFSET = 9_123_456_789_012
+
+
+class _Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def _plan(out: TextIO, folder: Path) -> str:
+    chk = write_source(folder / "chk-7", {0: splits(_TOPIC, [_OFFSET])})
+    saved = migrate("to-spark", chk, "--plan-out", folder / "plan.json")
+    assert saved.code == 0, saved.stderr
+    return plan_table(read_plan(folder / "plan.json").partitions, out)
+
+
+def _restoration(out: TextIO, folder: Path) -> str:
+    log = LogRange(_OFFSET, _OFFSET)
+    held = Committed(_OFFSET)
+    return restoration_table([Restored(_TOPIC, 0, held, held, log, None)], out)
+
+
+def _diff(out: TextIO, folder: Path) -> str:
+    side = PositionSet("side", {(_TOPIC, 0): _OFFSET})
+    return diff_table(diff(side, side, {}), out, every_partition=True)
+
+
+def _verification(out: TextIO, folder: Path) -> str:
+    side = PositionSet("side", {(_TOPIC, 0): _OFFSET})
+    return verification_table(verify_query(side, side, {}, new_at_earliest=True), out)
+
+
+@pytest.mark.parametrize("table", [_plan, _restoration, _diff, _verification])
+def test_a_narrow_terminal_cuts_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table: Callable[[TextIO, Path], str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    shown = table(_Terminal(), tmp_path)
+    assert _TOPIC in shown
+    assert str(_OFFSET) in shown
+    assert "…" not in shown
+
+
+def test_a_narrow_terminal_cuts_no_number_of_an_inspection(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    chk = write_source(tmp_path / "chk-7", {0: splits(_TOPIC, [_OFFSET])})
+    report = inspect_report(extract(read_checkpoint(chk)))
+    shown = inspection_table(report, _Terminal())
+    assert _TOPIC in shown
+    assert str(_OFFSET) in shown
+    assert "…" not in shown

@@ -1,0 +1,112 @@
+"""What ``verify --run`` settles before a Spark is started."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from migrate.kafka_config import ConfigError
+from migrate.spark import resume_check
+from migrate.spark.kafka_options import kafka_options
+from tests.support.checkpoints import splits, write_source
+from tests.support.command import migrate
+from tests.support.spark_files import SEED, spark_directory
+
+# Nobody listens on this port: it is reserved.
+NOBODY = "127.0.0.1:1"
+
+
+@pytest.fixture
+def checkpoint(tmp_path: Path) -> Path:
+    return write_source(tmp_path / "chk-1", {0: splits("t", [3])})
+
+
+@pytest.fixture
+def query(tmp_path: Path) -> str:
+    return f"spark:{spark_directory(tmp_path / 'query', {'sources/0/0': SEED})}"
+
+
+@pytest.mark.parametrize(
+    ("target", "options", "says"),
+    [
+        ("query", ["--run"], "needs a broker"),
+        ("query", ["--spark-conf", "spark.jars=x"], "goes with --run"),
+        ("query", ["--run", "--spark-conf", "jars=x"], "not spark.KEY=VALUE"),
+        ("query", ["--run", "--spark-conf", "spark.jars"], "not spark.KEY=VALUE"),
+        ("group:g", ["--run", "-b", NOBODY], "goes with spark:DIR"),
+    ],
+)
+def test_what_does_not_go_together(
+    checkpoint: Path, query: str, target: str, options: list[str], says: str
+) -> None:
+    result = migrate("verify", checkpoint, query if target == "query" else target, *options)
+    assert (result.code, result.stdout) == (2, "")
+    assert says in result.stderr
+
+
+def test_without_pyspark_the_extra_is_named(
+    tmp_path: Path, query: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(resume_check, "find_spec", lambda _: None)
+    with pytest.raises(resume_check.SparkNotThere, match=r"flink-offset-migrate\[spark\]"):
+        resume_check.run_first_batch(query, str(tmp_path / "query"), {}, {})
+
+
+def test_a_spark_that_does_not_start_is_told(
+    tmp_path: Path, query: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))  # where no Java is
+    config = {"bootstrap.servers": NOBODY}
+    with pytest.raises(resume_check.SparkNotThere, match=r"did not start: .*bin/java"):
+        resume_check.run_first_batch(query, str(tmp_path / "query"), config, {"spark.jars": "x"})
+
+
+def test_a_log_in_by_password() -> None:
+    config = {
+        "bootstrap.servers": "kafka:9092",
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanisms": "SCRAM-SHA-512",
+        "sasl.username": "me",
+        "sasl.password": 'a"b\\c',
+        "ssl.endpoint.identification.algorithm": "none",
+        "socket.keepalive.enable": "true",
+    }
+    assert kafka_options(config) == {
+        "kafka.bootstrap.servers": "kafka:9092",
+        "kafka.security.protocol": "SASL_SSL",
+        "kafka.sasl.mechanism": "SCRAM-SHA-512",
+        "kafka.ssl.endpoint.identification.algorithm": "",
+        "kafka.sasl.jaas.config": "org.apache.kafka.common.security.scram.ScramLoginModule "
+        'required username="me" password="a\\"b\\\\c";',
+    }
+
+
+def test_certificates_in_files_are_handed_on_as_text(tmp_path: Path) -> None:
+    config = {}
+    for name in ("ca", "certificate", "key"):
+        (tmp_path / name).write_text(f"the {name}")
+        config[f"ssl.{name}.location"] = str(tmp_path / name)
+    assert kafka_options(config) == {
+        "kafka.ssl.truststore.type": "PEM",
+        "kafka.ssl.truststore.certificates": "the ca",
+        "kafka.ssl.keystore.type": "PEM",
+        "kafka.ssl.keystore.certificate.chain": "the certificate",
+        "kafka.ssl.keystore.key": "the key",
+    }
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"enable.ssl.certificate.verification": "false"},
+        {"sasl.mechanisms": "OAUTHBEARER", "oauth_cb": lambda _: ("", 0.0)},
+        {"sasl.mechanisms": "GSSAPI", "sasl.username": "me"},
+        {"ssl.crl.location": "x"},
+        {"ssl.ca.location": "not there"},
+    ],
+    ids=lambda config: next(iter(config)),
+)
+def test_what_spark_could_not_be_told_is_refused_by_name(config: dict[str, str]) -> None:
+    with pytest.raises(ConfigError, match=r"oauth_cb|GSSAPI|ssl\."):
+        kafka_options(config)
