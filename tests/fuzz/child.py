@@ -1,0 +1,30 @@
+"""One target under atheris: ``python -m tests.fuzz.child TARGET`` and libFuzzer's own arguments."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import suppress
+
+import atheris  # type: ignore[import-untyped, import-not-found, unused-ignore]
+
+# Imported before the instrumented ones, so that only what decodes counts as covered.
+import cramjam  # noqa: F401
+
+with atheris.instrument_imports(include=["decoder"]):
+    from decoder.errors import DecodeError
+    from tests.fuzz.targets import TARGETS
+
+
+def main() -> None:
+    parse = TARGETS[sys.argv.pop(1)].parse
+
+    def test_one_input(data: bytes) -> None:
+        with suppress(DecodeError):
+            parse(data)
+
+    atheris.Setup(sys.argv, test_one_input)
+    atheris.Fuzz()
+
+
+if __name__ == "__main__":
+    main()
