@@ -23,9 +23,9 @@ from migrate.broker import ConsumerGroups
 from migrate.rollback_file import Fate
 from migrate.snapshot import BrokerError, Committed, GroupView
 from migrate.targets import consumer_group
-from migrate.targets.consumer_group import Applied, Outcome, Result
+from migrate.targets.consumer_group import Applied, GroupRefused, Outcome, Result
 from tests.support.groups import PROTOCOLS, member
-from tests.support.wire import Api, Fault, WiredBroker
+from tests.support.wire import Api, Fault, Trap, WiredBroker
 
 pytestmark = pytest.mark.integration
 
@@ -96,7 +96,7 @@ class Case:
     def fate(self) -> Fate | None:
         """What the next run says of the last one."""
         groups = ConsumerGroups({"bootstrap.servers": self.wired.bootstrap_servers})
-        run = rollback_file.earlier_run(self.folder, groups.cluster_id(), self.view())
+        run = rollback_file.earlier_run([self.folder], groups.cluster_id(), self.view())
         return run.fate if run is not None else None
 
     def applied(self) -> Offsets:
@@ -273,7 +273,7 @@ def test_two_runs_at_the_same_time(case: Case, pool: ThreadPoolExecutor, same: b
     assert rollback_file.read(case.path).before.committed == case.held
     assert rollback_file.read(second).before.committed == case.held
     if not same:
-        assert rollback.look(case.config, second).moved_on
+        assert rollback.look(case.config, second).unless_forced
     case.is_as_it_was()
 
 
@@ -394,6 +394,22 @@ def test_a_rollback_killed_before_it_deletes(case: Case) -> None:
     assert case.view().committed == case.held
 
 
+def _after_the_deletion(case: Case, fault: Fault, times: int = 1) -> Trap:
+    """Springs when what the group is to hold is committed anew: the second commit, as before the
+    deletion it is committed as it is."""
+    return case.wired.wire.trap(Api.OFFSET_COMMIT, fault, times, after=1)
+
+
+def _cut_short_after_the_deletion(case: Case, back: Path) -> None:
+    """A rollback of the commit that dies when the group is gone."""
+    trap = _after_the_deletion(case, Fault.CUT, times=1000)
+    process = _process(_RESTORE, case.config, str(case.path), str(back))
+    assert trap.sprung.wait(_SOON)
+    _kill(process)
+    trap.release()
+    assert case.view().committed == {}
+
+
 @pytest.mark.parametrize("by", ["the first file", "the file of the rollback"])
 def test_a_rollback_killed_between_deleting_and_committing(case: Case, by: str) -> None:
     assert case.commit().applied is Applied.ALL
@@ -401,12 +417,7 @@ def test_a_rollback_killed_between_deleting_and_committing(case: Case, by: str) 
     case.wired.commit(case.group, {("other", 0): 25})
     case.held["other", 0] = Committed(25)
     back = case.folder / "rollback-back.json"
-    trap = case.wired.wire.trap(Api.OFFSET_COMMIT, Fault.CUT, times=1000)
-    process = _process(_RESTORE, case.config, str(case.path), str(back))
-    assert trap.sprung.wait(_SOON)
-    _kill(process)
-    trap.release()
-    assert case.view().committed == {}
+    _cut_short_after_the_deletion(case, back)
     assert case.fate() is Fate.IN_PART
     if by == "the first file":
         assert case.restore(case.path, "rollback-again.json").applied is Applied.ALL
@@ -417,12 +428,60 @@ def test_a_rollback_killed_between_deleting_and_committing(case: Case, by: str) 
     assert case.fate() is Fate.APPLIED
 
 
+@pytest.mark.parametrize("place", [(_TOPIC, 1), ("other", 0)], ids=["changed", "another"])
+def test_a_consumer_commits_after_a_rollback_was_cut_short(
+    case: Case, place: tuple[str, int]
+) -> None:
+    """What it commits must not make us forget the rest of what the group held."""
+    assert case.commit().applied is Applied.ALL
+    _cut_short_after_the_deletion(case, case.folder / "rollback-back.json")
+    case.wired.commit(case.group, {place: 9})
+    if place == (_TOPIC, 1):
+        assert case.fate() is Fate.MOVED_ON
+        with pytest.raises(GroupRefused, match=f"{_TOPIC}-1: 9"):
+            case.restore(case.path, "rollback-again.json")
+    else:
+        assert case.fate() is Fate.IN_PART
+        case.held["other", 0] = Committed(9)
+    seen = rollback.look(case.config, case.path)
+    again = case.folder / "rollback-again.json"
+    assert rollback.restore(case.config, case.path, seen, again, force=True).applied is Applied.ALL
+    assert case.view().committed == case.held
+
+
+@pytest.mark.parametrize("where", ["beside", "here", "nowhere"])
+def test_the_file_of_a_rollback_that_was_cut_short_is_sought(
+    case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    """Between its commit and that rollback the group has gone on: only the second file knows."""
+    for name in ("here", "elsewhere"):
+        (tmp_path / name).mkdir()
+    case.folder = tmp_path / "files"
+    case.folder.mkdir()
+    case.path = case.folder / "rollback-first.json"
+    folders = {"beside": "files", "here": "here", "nowhere": "elsewhere"}
+    back = tmp_path / folders[where] / "rollback-back.json"
+    assert case.commit().applied is Applied.ALL
+    case.wired.commit(case.group, {("other", 0): 25})
+    _cut_short_after_the_deletion(case, back)
+    monkeypatch.chdir(tmp_path / "here")
+    seen = rollback.look(case.config, case.path)
+    # Without it the first file's word is taken, and that it is older is said.
+    source = case.path if where == "nowhere" else back
+    assert seen.target["other", 0] == Committed(20 if where == "nowhere" else 25)
+    (warning,) = seen.warnings
+    assert "lost 1 offsets that this change was not about (the first is other-0)" in warning
+    assert f"{source.name}, of {rollback_file.read(source).created_at}" in warning
+    assert case.restore(case.path, "rollback-again.json").applied is Applied.ALL
+    assert case.view().committed == dict(seen.target)
+
+
 def test_a_member_joins_between_deleting_and_committing(
     case: Case, pool: ThreadPoolExecutor
 ) -> None:
     """The worst moment there is: it must be told, and it must be possible to go on."""
     assert case.commit().applied is Applied.ALL
-    trap = case.wired.wire.trap(Api.OFFSET_COMMIT, Fault.HOLD)
+    trap = _after_the_deletion(case, Fault.HOLD)
     run: Future[Outcome] = pool.submit(case.restore, case.path, "rollback-back.json")
     assert trap.sprung.wait(_SOON)
     with member(case.wired, case.group, _TOPIC):

@@ -361,6 +361,7 @@ def test_a_share_group_is_refused_and_not_deleted(tmp_path: Path, share_broker: 
         share_broker.bootstrap_servers,
         GroupView("a-share-group", False, "Dead", "classic"),
         _wanted("t", 1),
+        {},
     )
     rollback_file.write(written, tmp_path / "made-up.json")
     with pytest.raises(GroupRefused, match="no consumer group"):

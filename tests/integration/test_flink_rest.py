@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import http.server
-import subprocess
 import threading
 import time
 import uuid
@@ -15,46 +14,24 @@ import pytest
 
 from migrate.broker import ConsumerGroups
 from migrate.flink_rest import FlinkRestError, unfinished_jobs
-from tests.support.jars import classpath
-from tests.support.jdk import compile_java, java_command
+from tests.support.checkpoints import splits, write_source
+from tests.support.command import Result, migrate
 from tests.support.kafka import Broker
+from tests.support.running_jobs import running_job
 
 pytestmark = pytest.mark.integration
 
 _SOON = 60.0
-_SOURCE = Path(__file__).parents[1] / "support/java/RunningJobs.java"
 
 
-@contextmanager
-def _running(*arguments: str) -> Iterator[tuple[str, str]]:
-    """The REST address of a cluster, and the id of the one job that runs there."""
-    jars = classpath("flink-2.2")
-    command = java_command(
-        "RunningJobs", [compile_java([_SOURCE], jars), *jars], arguments, heap="1g"
-    )
-    process = subprocess.Popen(
-        command,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    )
-    try:
-        assert process.stdout is not None
-        address, job_id = process.stdout.readline().split()
-        yield address, job_id
-        process.communicate(timeout=_SOON)
-    finally:
-        process.kill()
-        process.wait()
-
-
-def test_a_running_job_is_told_though_its_group_has_no_members(broker: Broker) -> None:
+def test_a_running_job_is_told_though_its_group_has_no_members(
+    tmp_path: Path, broker: Broker
+) -> None:
     topic, group = f"t-{uuid.uuid4().hex[:8]}", f"g-{uuid.uuid4().hex[:8]}"
     broker.create_topic(topic, 1)
     broker.produce(topic, 0, map(str, range(10)))
     groups = ConsumerGroups({"bootstrap.servers": broker.bootstrap_servers})
-    with _running(broker.bootstrap_servers, group, topic) as (address, job_id):
+    with running_job(broker.bootstrap_servers, group, topic, tmp_path) as (address, job_id):
         (job,) = unfinished_jobs(address)
         assert (job.job_id, job.name, job.state) == (job_id, "the job that moves", "RUNNING")
         assert unfinished_jobs(f"{address}/") == (job,)
@@ -63,8 +40,44 @@ def test_a_running_job_is_told_though_its_group_has_no_members(broker: Broker) -
             assert time.monotonic() < deadline
             time.sleep(0.1)
         assert (view.state, view.members) == ("Empty", ())
+        for mode in ((), ("--execute", "--yes")):
+            refused = _commit_group(tmp_path, broker, topic, address, *mode)
+            assert (refused.code, refused.stdout) == (4, "")
+            assert f"Flink still has job {job_id} (the job that moves), RUNNING" in refused.stderr
+            assert [topic, "0", "7"] in [line.split()[:3] for line in refused.stderr.splitlines()]
     with pytest.raises(FlinkRestError, match="no answer"):
         unfinished_jobs(address)
+
+
+def _commit_group(folder: Path, broker: Broker, topic: str, flink_rest: str, *mode: str) -> Result:
+    """For another group than Flink's, which it must not change."""
+    chk = folder / "elsewhere" / "chk-7"
+    if not chk.exists():
+        write_source(chk, {0: splits(topic, [7])})
+    group = f"new-{topic}"
+    result = migrate(
+        *("commit-group", chk, "--group", group, "-b", broker.bootstrap_servers),
+        *("--flink-rest", flink_rest, "--rollback-file", folder / "back.json"),
+        *mode,
+    )
+    assert broker.committed(group) == {}
+    assert not (folder / "back.json").exists()
+    return result
+
+
+def test_where_flink_does_not_answer_nothing_is_committed(tmp_path: Path, broker: Broker) -> None:
+    topic = f"t-{uuid.uuid4().hex[:8]}"
+    broker.create_topic(topic, 1)
+    broker.produce(topic, 0, map(str, range(10)))
+    with _another_service(200, b'{"jobs": []}') as address:
+        idle = _commit_group(tmp_path, broker, topic, address)
+    assert idle.code == 0, idle.stderr
+    assert "Flink has no job that has not ended" in idle.stderr
+    assert "not proven stopped" not in idle.stderr
+    for mode in ((), ("--execute", "--yes")):
+        gone = _commit_group(tmp_path, broker, topic, address, *mode)
+        assert (gone.code, gone.stdout) == (6, "")
+        assert "the JobManager at 127.0.0.1: no answer" in gone.stderr
 
 
 @contextmanager

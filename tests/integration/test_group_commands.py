@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import pty
 import subprocess
 import sys
 import uuid
@@ -16,7 +15,9 @@ from confluent_kafka import Consumer
 from tests.support.checkpoints import splits, write_source
 from tests.support.command import migrate
 from tests.support.encoder import LATEST
+from tests.support.groups import read_on
 from tests.support.kafka import Broker
+from tests.support.terminal import on_terminal
 
 pytestmark = pytest.mark.integration
 
@@ -58,9 +59,17 @@ def test_a_dry_run_shows_all_and_changes_nothing(
         [topic, "2", "5", origin, "5", "5", "0", "10", "ok"],
     ]
     assert f"group {group}: Empty, classic, 0 members, 2 committed offsets" in result.stderr
+    assert f"the first is {topic}-1: from 9 to 4): it reads up to 5 records again" in result.stderr
+    assert f"the first is {topic}-0: from 1 to 3): it never reads up to 2 record" in result.stderr
     assert "not proven stopped" in result.stderr
     assert "dry run" in result.stderr
     assert broker.committed(group) == {(topic, 0): 1, (topic, 1): 9}
+
+
+def test_an_empty_name_is_no_group(broker: Broker, chk: Path) -> None:
+    result = migrate("commit-group", chk, "--group", "", "-b", broker.bootstrap_servers)
+    assert (result.code, result.stdout) == (2, "")
+    assert "--group" in result.stderr
 
 
 def test_a_group_that_does_not_exist_yet_is_said_to(broker: Broker, group: str, chk: Path) -> None:
@@ -120,30 +129,16 @@ def test_without_a_terminal_and_without_yes_is_exit_2(
     assert sorted(tmp_path.iterdir()) == before
 
 
-@pytest.mark.parametrize(("answer", "code", "offsets"), [("n\n", 4, 0), ("y\n", 0, 3)])
+@pytest.mark.parametrize(("answer", "code", "offsets"), [("n", 4, 0), ("y", 0, 3)])
 def test_on_a_terminal_it_asks_once(
     tmp_path: Path, broker: Broker, group: str, chk: Path, answer: str, code: int, offsets: int
 ) -> None:
-    ours, theirs = pty.openpty()
-    try:
-        process = subprocess.Popen(
-            [
-                *(sys.executable, "-m", "migrate.cli", "commit-group", str(chk)),
-                *("--group", group, "-b", broker.bootstrap_servers, "--execute"),
-                *("--rollback-file", str(tmp_path / "back.json")),
-            ],
-            stdin=theirs,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            cwd=ROOT,
-        )
-        os.write(ours, answer.encode())
-        _, stderr = process.communicate(timeout=90)
-    finally:
-        os.close(ours)
-        os.close(theirs)
-    assert process.returncode == code, stderr
+    with on_terminal(
+        *("commit-group", chk, "--group", group, "-b", broker.bootstrap_servers, "--execute"),
+        *("--rollback-file", tmp_path / "back.json"),
+    ) as session:
+        ended, stderr = session.answer(answer)
+    assert ended == code, stderr
     assert stderr.count("[y/N]") == 1
     assert len(broker.committed(group)) == offsets
     assert (tmp_path / "back.json").exists() is (code == 0)
@@ -156,7 +151,7 @@ def test_a_group_with_members_is_refused_and_says_who(
         {
             "bootstrap.servers": broker.bootstrap_servers,
             "group.id": group,
-            "client.id": "the-other-job",
+            "client.id": "the-other\x1b[31m-job\nrefused: not",
             "auto.offset.reset": "earliest",
         }
     )
@@ -169,7 +164,11 @@ def test_a_group_with_members_is_refused_and_says_who(
                 "commit-group", chk, "--group", group, "-b", broker.bootstrap_servers, *mode
             )
             assert (result.code, result.stdout) == (4, "")
-            assert "the-other-job on 127.0.0.1" in result.stderr
+            # Shown with what it would do, and moving no cursor.
+            assert "the-other\\x1b[31m-job\\nrefused: not on 127.0.0.1" in result.stderr
+            assert "\x1b" not in result.stderr
+            assert "\nrefused: not" not in result.stderr
+            assert [topic, "0", "3"] in [line.split()[:3] for line in result.stderr.splitlines()]
     finally:
         consumer.close()
 
@@ -225,7 +224,7 @@ def test_a_saved_plan_is_applied_unless_the_cluster_has_moved(
     broker.commit(group, {(topic, 0): 2})
     moved = migrate(*base, "--plan", plan, "--execute", "--yes")
     assert (moved.code, moved.stdout) == (4, "")
-    assert f"the group held None for {topic}-0 and now holds 2" in moved.stderr
+    assert f"the group held no offset for {topic}-0 and now holds 2" in moved.stderr
     plan.unlink()
     assert migrate(*base, chk, "--plan-out", plan).code == 0
     broker.produce(topic, 0, ["more"])  # what is only newer changes nothing
@@ -288,6 +287,51 @@ def test_verify_finds_what_was_lost_and_repeated(
     assert "1 ok, 1 repeated, 1 missing" in result.stdout
 
 
+@pytest.mark.parametrize("flinks", [False, True], ids=["by a consumer", "as Flink does it"])
+def test_verify_cannot_tell_once_the_group_has_moved_on(
+    tmp_path: Path, broker: Broker, topic: str, group: str, chk: Path, flinks: bool
+) -> None:
+    base = ("-b", broker.bootstrap_servers)
+    command = ("commit-group", chk, "--group", group, *base, "--execute", "--yes")
+    assert migrate(*command, "--rollback-file", tmp_path / "back.json").code == 0
+    assert migrate("verify", chk, f"group:{group}", *base).code == 0
+    if flinks:
+        broker.commit(group, {(topic, n): 10 for n in range(3)})
+    else:
+        read_on(broker, group, [topic], "classic")
+    verified = migrate("verify", chk, f"group:{group}", *base)
+    assert verified.code == 5
+    assert "3 moved on" in verified.stdout
+    assert "cannot be told from the group any more" in verified.stderr
+    assert ("look like a Flink job's" in verified.stderr) is flinks
+    allowed = migrate("verify", chk, f"group:{group}", *base, "--allow-moved-on")
+    assert allowed.code == 0
+    # That somebody has read on is no excuse for what lies below.
+    broker.commit(group, {(topic, 0): 1})
+    assert migrate("verify", chk, f"group:{group}", *base, "--allow-moved-on").code == 5
+
+
+def test_the_same_move_again_does_not_take_back_what_consumers_have_read(
+    tmp_path: Path, broker: Broker, topic: str, group: str, chk: Path
+) -> None:
+    command = ("commit-group", chk, "--group", group, "-b", broker.bootstrap_servers)
+    first = migrate(*command, "--execute", "--yes", "--rollback-file", tmp_path / "back.json")
+    assert first.code == 0
+    moved = broker.committed(group)
+    read_on(broker, group, [topic], "classic")
+    there = broker.committed(group)
+    back = sum(there[place] - next_offset for place, next_offset in moved.items())
+    assert back > 0
+    # The file of the first run lies where the next one is to be written.
+    again = (*command, "--rollback-file", tmp_path / "again.json")
+    for refused in (migrate(*again), migrate(*again, "--execute", "--yes")):
+        assert (refused.code, refused.stdout) == (4, "")
+        assert f"up to {back} records be read again; add --allow-moved-on" in refused.stderr
+    assert broker.committed(group) == there
+    assert migrate(*again, "--execute", "--yes", "--allow-moved-on").code == 0
+    assert broker.committed(group) == moved
+
+
 def test_verify_reads_where_a_seeded_query_starts(tmp_path: Path, chk: Path) -> None:
     seed = tmp_path / "seed"
     assert migrate("to-spark", chk, "--checkpoint-dir", seed).code == 0
@@ -337,30 +381,14 @@ def test_a_topic_is_not_renamed_to_another_that_moves(tmp_path: Path, broker: Br
 def test_records_deleted_while_it_asks_are_noticed(
     tmp_path: Path, broker: Broker, topic: str, group: str, chk: Path
 ) -> None:
-    ours, theirs = pty.openpty()
-    try:
-        process = subprocess.Popen(
-            [
-                *(sys.executable, "-m", "migrate.cli", "commit-group", str(chk)),
-                *("--group", group, "-b", broker.bootstrap_servers, "--execute"),
-                *("--rollback-file", str(tmp_path / "back.json")),
-            ],
-            stdin=theirs,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            cwd=ROOT,
-        )
-        assert process.stderr is not None
-        while "[y/N]" not in process.stderr.readline():
-            assert process.poll() is None
+    with on_terminal(
+        *("commit-group", chk, "--group", group, "-b", broker.bootstrap_servers, "--execute"),
+        *("--rollback-file", tmp_path / "back.json"),
+    ) as session:
+        session.await_question()
         broker.delete_records(topic, 0, 8)
-        os.write(ours, b"y\n")
-        _, stderr = process.communicate(timeout=90)
-    finally:
-        os.close(ours)
-        os.close(theirs)
-    assert process.returncode == 4, stderr
+        ended, stderr = session.answer("y")
+    assert ended == 4, stderr
     assert f"{topic}-0 now holds 8 to 10" in stderr
     assert broker.committed(group) == {}
     assert not (tmp_path / "back.json").exists()

@@ -439,6 +439,142 @@ def test_a_group_that_the_user_may_not_see(
     client.works(_scram(stores), *arguments)
 
 
+@dataclass(frozen=True)
+class Permitted:
+    """A user of their own, who may do what was allowed, and two topics and a group for them."""
+
+    broker: SecuredBroker
+    home: Path
+    properties: Path
+    user: str
+    topics: tuple[str, str]
+    group: str
+
+    def allow(self, *operations: AclOperation, group: bool = False, topics: int = 0) -> None:
+        """On the group, and on the first so many topics."""
+        for operation in operations:
+            if group:
+                self.broker.allow(self.user, operation, ResourceType.GROUP, self.group)
+            for topic in self.topics[:topics]:
+                self.broker.allow(self.user, operation, ResourceType.TOPIC, topic)
+
+    def run(self, *arguments: str | Path, code: int) -> str:
+        """What ``migrate`` says on stderr, where it ends with this code."""
+        secured = ("-b", self.broker.address("SASL"), "--kafka-config", self.properties)
+        result = migrate(*arguments, *secured)
+        assert result.code == code, result.stderr
+        assert "Traceback" not in result.stderr
+        return result.stderr
+
+    def commit(self, to: str, code: int) -> str:
+        readers = [split for topic in self.topics for split in splits(topic, [4])]
+        chk = write_source(self.home / to / "chk-7", {0: readers})
+        return self.run(
+            *("commit-group", chk, "--group", self.group, "--execute", "--yes"),
+            *("--rollback-file", self.home / f"{to}.json"),
+            code=code,
+        )
+
+    def rollback(self, file: str, to: str, code: int) -> str:
+        return self.run(
+            *("rollback", self.home / f"{file}.json", "--execute", "--yes"),
+            *("--rollback-file", self.home / f"{to}.json"),
+            code=code,
+        )
+
+
+@pytest.fixture
+def permitted(tmp_path: Path, secured: SecuredBroker, stores: Stores) -> Permitted:
+    unique = uuid.uuid4().hex[:8]
+    user, topics = f"user-{unique}", (f"a-{unique}", f"b-{unique}")
+    for topic in topics:
+        secured.create_topic(topic, 1)
+        secured.produce(topic, 0, map(str, range(10)))
+    secured.add_scram_user(user, PLAIN_PASSWORD)
+    file = tmp_path / "client.properties"
+    login = f"sasl.username={user}\nsasl.password={PLAIN_PASSWORD}\n"
+    file.write_text(_scram(stores) + login, encoding="utf-8")
+    return Permitted(secured, tmp_path, file, user, topics, f"g-{unique}")
+
+
+def test_a_commit_names_the_permission_that_it_lacks(permitted: Permitted) -> None:
+    group, (first, second) = permitted.group, permitted.topics
+    assert f"DESCRIBE on topic {first}" in permitted.commit("1", 6)
+    permitted.allow(AclOperation.DESCRIBE, topics=2)
+    assert f"DESCRIBE on group {group}" in permitted.commit("2", 6)
+    permitted.allow(AclOperation.DESCRIBE, group=True)
+    said = permitted.commit("3", 6)
+    assert "nothing was changed" in said
+    assert "grant this user READ on the group" in said
+    permitted.allow(AclOperation.READ, group=True)
+    assert said.count("GROUP_AUTHORIZATION_FAILED") == 2
+    said = permitted.commit("4", 6)
+    assert said.count("TOPIC_AUTHORIZATION_FAILED, access denied; grant this user READ") == 2
+    assert permitted.broker.committed(group) == {}
+    permitted.allow(AclOperation.READ, topics=1)
+    said = permitted.commit("5", 5)
+    assert "applied in part; 1 offsets" in said
+    assert f"{second}-0 failed: TOPIC_AUTHORIZATION_FAILED" in said
+    permitted.allow(AclOperation.READ, topics=2)
+    permitted.commit("6", 0)
+    assert permitted.broker.committed(group) == {(first, 0): 4, (second, 0): 4}
+
+
+def test_a_rollback_names_the_permission_that_it_lacks(permitted: Permitted) -> None:
+    """Where the group must be deleted for it, that is not done if it could not be made anew."""
+    group, (first, second) = permitted.group, permitted.topics
+    permitted.broker.commit(group, {(first, 0): 1})
+    boss = ("-b", permitted.broker.bootstrap_servers, "--execute", "--yes")
+    chk = write_source(permitted.home / "chk-7", {0: splits(second, [4])})
+    done = migrate(
+        "commit-group", chk, "--group", group, *boss, "--rollback-file", permitted.home / "0.json"
+    )
+    assert done.code == 0, done.stderr
+    held = {(first, 0): 1, (second, 0): 4}
+    assert f"DESCRIBE on group {group}" in permitted.rollback("0", "1", 6)
+    permitted.allow(AclOperation.DESCRIBE, group=True, topics=2)
+    permitted.allow(AclOperation.DELETE, group=True)
+    # It may delete, but not commit: it must not delete.
+    said = permitted.rollback("0", "2", 6)
+    assert "nothing was changed" in said
+    assert "grant this user READ on the group" in said
+    assert permitted.broker.committed(group) == held
+    permitted.allow(AclOperation.READ, group=True)
+    assert "grant this user READ on the topic" in permitted.rollback("0", "3", 6)
+    assert permitted.broker.committed(group) == held
+    permitted.allow(AclOperation.READ, topics=1)
+    permitted.rollback("0", "4", 0)
+    assert permitted.broker.committed(group) == {(first, 0): 1}
+
+
+def test_a_rollback_does_not_take_what_it_may_not_see_for_nothing(permitted: Permitted) -> None:
+    group, (first, second) = permitted.group, permitted.topics
+    chk = write_source(permitted.home / "chk-7", {0: splits(first, [4])})
+    boss = ("-b", permitted.broker.bootstrap_servers, "--execute", "--yes")
+    file = permitted.home / "0.json"
+    assert migrate("commit-group", chk, "--group", group, *boss, "--rollback-file", file).code == 0
+    permitted.allow(AclOperation.DESCRIBE, AclOperation.DELETE, group=True)
+    said = permitted.rollback("0", "1", 6)
+    assert f"DESCRIBE on topic {first}" in said
+    assert second not in said
+    assert permitted.broker.committed(group) == {(first, 0): 4}
+
+
+def test_a_rollback_that_may_not_delete_changes_nothing(permitted: Permitted) -> None:
+    group, (first, second) = permitted.group, permitted.topics
+    permitted.broker.commit(group, {(first, 0): 1})
+    permitted.allow(AclOperation.READ, group=True, topics=2)
+    permitted.allow(AclOperation.DESCRIBE, group=True, topics=2)
+    permitted.commit("0", 0)
+    said = permitted.rollback("0", "1", 6)
+    assert "nothing was changed" in said
+    assert "grant this user DELETE on the group" in said
+    assert permitted.broker.committed(group) == {(first, 0): 4, (second, 0): 4}
+    permitted.allow(AclOperation.DELETE, group=True)
+    permitted.rollback("0", "2", 0)
+    assert permitted.broker.committed(group) == {(first, 0): 1}
+
+
 # -- Java's properties ---------------------------------------------------------------------------
 
 # What neither has a match in librdkafka nor may be left out: it decides whom the client trusts,

@@ -7,13 +7,20 @@ kind, so that a test passes only where the seed is what counts.
 from __future__ import annotations
 
 import json
+import shutil
+import time
+import uuid
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from py4j.protocol import Py4JJavaError
 
-from migrate.targets.spark_checkpoint import write_seed
+from migrate.targets.spark_checkpoint import UNFINISHED, write_checkpoint
+from migrate.targets.spark_locations import LocalDirectory
+from migrate.targets.spark_options import SparkSource
 from tests.support.kafka import Broker, Record
+from tests.support.seeds import write_seed
 from tests.support.spark import Spark, SparkQueryError
 
 pytestmark = pytest.mark.integration
@@ -61,9 +68,8 @@ def _records_from(next_offsets: Mapping[int, int]) -> list[Record]:
 
 
 @STATELESS_AND_STATEFUL
-@pytest.mark.parametrize("starting_offsets", ["earliest", "latest"])
 def test_a_query_starts_exactly_at_its_seed(
-    servers: str, spark: Spark, checkpoint_dir: Path, starting_offsets: str, stateful: bool
+    servers: str, spark: Spark, checkpoint_dir: Path, stateful: bool
 ) -> None:
     # In the middle, at the start, and at the end, where there is nothing left to read.
     positions = {0: 37, 1: 0, 2: 100}
@@ -73,7 +79,7 @@ def test_a_query_starts_exactly_at_its_seed(
         servers,
         {"subscribe": TOPIC},
         checkpoint_dir,
-        starting_offsets=starting_offsets,
+        starting_offsets="earliest",
         stateful=stateful,
     )
 
@@ -101,7 +107,6 @@ def test_a_seeded_query_goes_on_from_its_own_progress(
     assert run() == list(range(5, 30))
 
 
-@STATELESS_AND_STATEFUL
 @pytest.mark.parametrize(
     ("positions", "told"),
     [
@@ -122,7 +127,6 @@ def test_a_query_fails_on_a_seed_that_kafka_cannot_serve(
     checkpoint_dir: Path,
     positions: Mapping[int, int],
     told: str,
-    stateful: bool,
 ) -> None:
     seed(checkpoint_dir, positions)
 
@@ -132,7 +136,6 @@ def test_a_query_fails_on_a_seed_that_kafka_cannot_serve(
             {"subscribe": TOPIC},
             checkpoint_dir,
             starting_offsets="earliest",
-            stateful=stateful,
         )
 
 
@@ -169,3 +172,142 @@ def test_starting_offsets_are_not_heeded_by_a_query_that_has_run(
 
     assert run(90) == _records_from({0: 90, 1: 100, 2: 100})
     assert run(0) == _records_from({0: 90, 1: 100, 2: 100})
+
+
+# -- where a seed is not heeded, or not whole ----------------------------------------------------
+
+
+@pytest.fixture
+def sink(broker: Broker) -> str:
+    name = f"spark-seed-sink-{uuid.uuid4().hex[:8]}"
+    broker.create_topic(name, 1)
+    return name
+
+
+@pytest.mark.parametrize(
+    ("options", "first"),
+    [
+        pytest.param({"startingOffsets": "earliest"}, 0, id="ignores the seed"),
+        pytest.param({"startingOffsets": '{"TOPIC":{"0":37}}'}, 37, id="heeds startingOffsets"),
+    ],
+)
+def test_the_continuous_trigger(
+    broker: Broker,
+    spark: Spark,
+    checkpoint_dir: Path,
+    sink: str,
+    options: Mapping[str, str],
+    first: int,
+) -> None:
+    topic = f"{sink}-read"
+    broker.create_topic(topic, 1)
+    broker.produce(topic, 0, _values(range(60)))
+    seed(checkpoint_dir, {0: 20}, topic)
+    options = {name: value.replace("TOPIC", topic) for name, value in options.items()}
+    query = (
+        spark.stream(broker.bootstrap_servers, subscribe=topic, **options)
+        .selectExpr("CAST(offset AS STRING) AS value")
+        .writeStream.format("kafka")
+        .option("kafka.bootstrap.servers", broker.bootstrap_servers)
+        .option("topic", sink)
+        .option("checkpointLocation", str(checkpoint_dir))
+        .trigger(continuous="1 second")
+        .start()
+    )
+    deadline = time.monotonic() + 60
+    try:
+        while not (written := broker.records(sink)) or written[-1][3] != "59":
+            assert time.monotonic() < deadline and query.isActive
+            time.sleep(0.2)
+    finally:
+        query.stop()
+    assert [int(value) for *_, value in written] == list(range(first, 60))
+
+
+def test_without_its_metadata_a_seed_is_whole(
+    servers: str, spark: Spark, checkpoint_dir: Path
+) -> None:
+    positions = {0: 37, 1: 90, 2: 50}
+    seed(checkpoint_dir, positions)
+    (checkpoint_dir / "metadata").unlink()
+    assert spark.read_all(servers, {"subscribe": TOPIC}, checkpoint_dir) == _records_from(positions)
+
+
+def test_without_its_source_a_seed_loses_records_without_a_word(
+    servers: str, spark: Spark, checkpoint_dir: Path
+) -> None:
+    seed(checkpoint_dir, {0: 37, 1: 90, 2: 50})
+    shutil.rmtree(checkpoint_dir / "sources")
+    assert spark.read_all(servers, {"subscribe": TOPIC}, checkpoint_dir) == []
+
+
+def test_a_query_does_not_start_from_a_seed_that_is_not_finished(
+    servers: str, spark: Spark, checkpoint_dir: Path
+) -> None:
+    """What stands in `metadata` as long as something else is to be written."""
+    seed(checkpoint_dir, {0: 37, 1: 90, 2: 50})
+    (checkpoint_dir / "metadata").write_bytes(UNFINISHED)
+    with pytest.raises(Py4JJavaError, match="JsonParseException"):
+        spark.read_all(servers, {"subscribe": TOPIC}, checkpoint_dir)
+
+
+def test_a_seed_written_in_place_starts_a_query(
+    servers: str, spark: Spark, checkpoint_dir: Path
+) -> None:
+    positions = {0: 37, 1: 90, 2: 50}
+    source = SparkSource(0, {(TOPIC, partition): start for partition, start in positions.items()})
+    write_checkpoint([source], LocalDirectory("a mount", checkpoint_dir, mounted=True))
+    assert spark.read_all(servers, {"subscribe": TOPIC}, checkpoint_dir) == _records_from(positions)
+
+
+# -- a seed that is not of what the query reads --------------------------------------------------
+
+
+def test_a_query_fails_on_a_seed_of_a_topic_that_it_does_not_read(
+    broker: Broker, servers: str, spark: Spark, checkpoint_dir: Path
+) -> None:
+    other = f"spark-seed-other-{uuid.uuid4().hex[:8]}"
+    broker.create_topic(other, 1)
+    broker.produce(other, 0, _values(range(10)))
+    seed(checkpoint_dir, {0: 5}, other)
+    with pytest.raises(SparkQueryError, match=r"are gone|starts from 40 instead of 0"):
+        spark.read_all(servers, {"subscribe": TOPIC}, checkpoint_dir)
+
+
+def test_without_fail_on_data_loss_records_are_missed_without_a_word(
+    servers: str, spark: Spark, checkpoint_dir: Path
+) -> None:
+    seed(checkpoint_dir, {0: 100, 1: 100, 2: 10})
+    options = {"subscribe": TOPIC, "failOnDataLoss": "false"}
+    # 10 to 39 are gone.
+    assert spark.read_all(servers, options, checkpoint_dir) == _records_from({2: 40})
+
+
+def test_a_partition_added_after_the_plan_is_read_from_its_first_record(
+    broker: Broker, spark: Spark, checkpoint_dir: Path
+) -> None:
+    topic = f"spark-seed-added-{uuid.uuid4().hex[:8]}"
+    broker.create_topic(topic, 1)
+    broker.produce(topic, 0, _values(range(10)))
+    seed(checkpoint_dir, {0: 5}, topic)
+    broker.add_partitions(topic, 2)
+    broker.produce(topic, 1, _values(range(3)))
+    records = spark.read_all(broker.bootstrap_servers, {"subscribe": topic}, checkpoint_dir)
+    assert [record[1:3] for record in records] == [
+        *((0, offset) for offset in range(5, 10)),
+        *((1, offset) for offset in range(3)),
+    ]
+
+
+def test_a_query_fails_on_a_topic_recreated_after_the_plan(
+    broker: Broker, spark: Spark, checkpoint_dir: Path
+) -> None:
+    topic = f"spark-seed-recreated-{uuid.uuid4().hex[:8]}"
+    broker.create_topic(topic, 1)
+    broker.produce(topic, 0, _values(range(10)))
+    seed(checkpoint_dir, {0: 8}, topic)
+    broker.delete_topic(topic)
+    broker.create_topic(topic, 1)
+    broker.produce(topic, 0, _values(range(4)))
+    with pytest.raises(SparkQueryError, match="offset was changed from 8 to 4"):
+        spark.read_all(broker.bootstrap_servers, {"subscribe": topic}, checkpoint_dir)

@@ -37,9 +37,9 @@ def test_committed_records_end_where_the_savepoint_begins(
         sink_dir=tmp_path / "sink",
         drain=drain,
     )
-    (operators,) = [dump["operators"] for dump in dump_states(version, {run.savepoint: []})]
+    (operators,) = [dump["operators"] for dump in dump_states(version, {run.savepoint: {}})]
     (source,) = [op["operator_id"] for op in operators if op["coordinator_state_bytes"]]
-    (dump,) = dump_states(version, {run.savepoint: [source]})
+    (dump,) = dump_states(version, {run.savepoint: {"kafka_sources": [source]}})
     positions = {
         split["partition"]: split["starting_offset"]
         for operator in dump["operators"]

@@ -105,11 +105,13 @@ def test_a_group_that_went_on_proves_that_the_job_did(
     broker.commit(group, {(topic, 0): 5})
     refused = _to_spark(tmp_path / "a", broker, topic, [4, 1, 1], "--source-group", group)
     assert refused.code == 4
-    assert "ran on" in refused.stderr
+    assert "ran on after this checkpoint: Flink's group has committed 1 record" in refused.stderr
     allowed = _to_spark(
         tmp_path / "b", broker, topic, [4, 1, 1], "--source-group", group, "--allow-ran-on"
     )
     assert _offsets(allowed, topic) == {0: 4, 1: 1, 2: 1}
+    assert f"{topic}-0: ok, from 4, repeats up to 1 records" in allowed.stderr
+    assert "warning: the job ran on after this checkpoint" in allowed.stderr
 
 
 def test_records_already_gone_are_refused(tmp_path: Path, broker: Broker, topic: str) -> None:

@@ -1,0 +1,307 @@
+"""What goes wrong in the middle of ``migrate commit-group`` and ``migrate rollback`` themselves:
+Ctrl-C, SIGKILL, a member that joins, a stdout that takes nothing.
+"""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from migrate import rollback_file
+from tests.support.checkpoints import splits, write_source
+from tests.support.command import migrate
+from tests.support.groups import member
+from tests.support.wire import Api, Fault, WiredBroker
+
+pytestmark = pytest.mark.integration
+
+ROOT = Path(__file__).parents[2]
+
+_SOON = 60.0
+_TOPIC = "t"
+# How often a run looks at the group before it commits: to plan, when it was let go on, and just
+# before it writes; once more is to read it back.
+_LOOKS = 3
+
+
+@pytest.fixture(scope="module")
+def wired() -> Iterator[WiredBroker]:
+    with WiredBroker() as running:
+        running.create_topic(_TOPIC, 3)
+        for partition in range(3):
+            running.produce(_TOPIC, partition, map(str, range(10)))
+        running.commit("warm-up", {(_TOPIC, 0): 1})  # the coordinator is there
+        yield running
+
+
+class Case:
+    """A checkpoint, a group that holds one offset, and a folder for the rollback files."""
+
+    def __init__(self, wired: WiredBroker, home: Path) -> None:
+        self.wired = wired
+        self.wire = wired.wire
+        self.group = f"g-{uuid.uuid4().hex[:8]}"
+        self.chk = write_source(home / "chk-7", {0: splits(_TOPIC, [3, 4, 5])})
+        self.folder = home / "files"
+        self.folder.mkdir()
+        self.path = self.folder / "rollback.json"
+        self.back = self.folder / "rollback-back.json"
+        self.held = {(_TOPIC, 0): 1}
+        self.applied = {(_TOPIC, 0): 3, (_TOPIC, 1): 4, (_TOPIC, 2): 5}
+        wired.commit(self.group, self.held)
+
+    @property
+    def commit(self) -> list[str]:
+        return [
+            *("commit-group", str(self.chk), "--group", self.group, "-b", self.wire.address),
+            *("--execute", "--yes", "--rollback-file", str(self.path)),
+        ]
+
+    @property
+    def rollback(self) -> list[str]:
+        return [
+            *("rollback", str(self.path), "-b", self.wire.address),
+            *("--execute", "--yes", "--rollback-file", str(self.back)),
+        ]
+
+    def committed(self) -> dict[tuple[str, int], int]:
+        return self.wired.committed(self.group)
+
+    def files(self) -> list[str]:
+        """What is in the folder; every rollback file of it is whole."""
+        for path in self.folder.iterdir():
+            rollback_file.read(path)
+        return sorted(path.name for path in self.folder.iterdir())
+
+    def next_run_says(self) -> str:
+        """What a dry run tells of the run before, by an undisturbed way."""
+        result = migrate(
+            *("commit-group", self.chk, "--group", self.group),
+            *("-b", self.wired.bootstrap_servers, "--rollback-file", self.folder / "new.json"),
+        )
+        assert result.code == 0, result.stderr
+        return result.stderr
+
+
+@pytest.fixture
+def case(wired: WiredBroker, tmp_path: Path) -> Case:
+    return Case(wired, tmp_path)
+
+
+def _start(arguments: list[str], stdout: int = subprocess.PIPE) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "migrate.cli", *arguments],
+        stdin=subprocess.DEVNULL,
+        stdout=stdout,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+    )
+
+
+def _stop(process: subprocess.Popen[str], with_signal: signal.Signals) -> tuple[int, str, str]:
+    process.send_signal(with_signal)
+    try:
+        stdout, stderr = process.communicate(timeout=_SOON)
+    finally:
+        process.kill()
+    return process.returncode, stdout, stderr
+
+
+# -- Ctrl-C --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("api", "fault", "after", "changed"),
+    [
+        (Api.OFFSET_COMMIT, Fault.HOLD, 0, False),
+        (Api.OFFSET_COMMIT, Fault.HOLD_ANSWER, 0, True),
+        (Api.DESCRIBE_GROUPS, Fault.HOLD_ANSWER, _LOOKS, True),
+    ],
+    ids=["before Kafka has it", "before the answer", "when it reads back"],
+)
+def test_an_interrupt_says_what_may_have_happened(
+    case: Case, api: Api, fault: Fault, after: int, changed: bool
+) -> None:
+    trap = case.wire.trap(api, fault, after=after)
+    process = _start(case.commit)
+    assert trap.sprung.wait(_SOON)
+    code, stdout, stderr = _stop(process, signal.SIGINT)
+    assert (code, stdout) == (130, ""), stderr
+    last = [line for line in stderr.splitlines() if line][-1]
+    assert last.startswith(f"interrupted: offsets of group {case.group} may have been changed")
+    assert f"migrate rollback {case.path}" in last
+    assert case.files() == ["rollback.json"]
+    assert case.committed() == (case.applied if changed else case.held)
+    trap.release()
+
+
+@pytest.mark.parametrize("looks", range(_LOOKS))
+def test_an_interrupt_before_the_commit_leaves_nothing(case: Case, looks: int) -> None:
+    trap = case.wire.trap(Api.DESCRIBE_GROUPS, Fault.HOLD, after=looks)
+    process = _start(case.commit)
+    assert trap.sprung.wait(_SOON)
+    code, stdout, stderr = _stop(process, signal.SIGINT)
+    assert (code, stdout) == (130, ""), stderr
+    assert "Traceback" not in stderr
+    assert "may have been changed" not in stderr
+    assert case.files() == []
+    trap.release()
+    assert case.committed() == case.held
+
+
+def test_an_interrupted_rollback_names_the_file_that_knows_most(case: Case) -> None:
+    assert migrate(*case.commit).code == 0
+    # The group is gone, and what it is to hold is not yet there.
+    trap = case.wire.trap(Api.OFFSET_COMMIT, Fault.HOLD, after=1)
+    process = _start(case.rollback)
+    assert trap.sprung.wait(_SOON)
+    code, stdout, stderr = _stop(process, signal.SIGINT)
+    assert (code, stdout) == (130, ""), stderr
+    assert f"`migrate rollback {case.back}` tells" in stderr
+    assert case.committed() == {}
+    assert case.files() == ["rollback-back.json", "rollback.json"]
+    restored = migrate(
+        "rollback", case.back, "-b", case.wired.bootstrap_servers, "--execute", "--yes"
+    )
+    assert restored.code == 0, restored.stderr
+    assert case.committed() == case.applied
+    trap.release()
+
+
+# -- SIGKILL -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("api", "fault", "after", "says"),
+    [
+        (Api.DESCRIBE_GROUPS, Fault.HOLD, _LOOKS - 1, None),
+        (Api.OFFSET_COMMIT, Fault.HOLD, 0, "an earlier run ended before it changed anything"),
+        (Api.OFFSET_COMMIT, Fault.HOLD_ANSWER, 0, "applied by an earlier run"),
+        (Api.DESCRIBE_GROUPS, Fault.HOLD, _LOOKS, "applied by an earlier run"),
+    ],
+    ids=["before the file", "before the commit", "before the answer", "when it reads back"],
+)
+def test_a_killed_commit_changed_nothing_or_can_be_taken_back(
+    case: Case, api: Api, fault: Fault, after: int, says: str | None
+) -> None:
+    trap = case.wire.trap(api, fault, after=after)
+    process = _start(case.commit)
+    assert trap.sprung.wait(_SOON)
+    _stop(process, signal.SIGKILL)
+    told = case.next_run_says()
+    if says is None:
+        assert case.files() == []
+        assert case.committed() == case.held
+    else:
+        assert f"{case.path}: {says}" in told
+        assert case.committed() == (case.applied if "applied" in says else case.held)
+        back = migrate(*case.rollback[:2], "-b", case.wired.bootstrap_servers, *case.rollback[4:])
+        assert back.code == 0, back.stderr
+        assert case.committed() == case.held
+    trap.release()
+
+
+@pytest.mark.parametrize(
+    ("api", "after", "left"),
+    [(Api.DELETE_GROUPS, 0, 3), (Api.OFFSET_COMMIT, 1, 0)],
+    ids=["before the deletion", "after it"],
+)
+def test_a_killed_rollback_is_finished_by_the_next(
+    case: Case, api: Api, after: int, left: int
+) -> None:
+    assert migrate(*case.commit).code == 0
+    trap = case.wire.trap(api, Fault.HOLD, after=after)
+    process = _start(case.rollback)
+    assert trap.sprung.wait(_SOON)
+    _stop(process, signal.SIGKILL)
+    assert len(case.committed()) == left
+    result = migrate(
+        "rollback", case.path, "-b", case.wired.bootstrap_servers, "--execute", "--yes"
+    )
+    assert result.code == 0, result.stderr
+    assert case.committed() == case.held
+    trap.release()
+
+
+# -- others --------------------------------------------------------------------------------------
+
+
+def test_a_member_that_joins_between_check_and_commit_is_exit_4(case: Case) -> None:
+    trap = case.wire.trap(Api.OFFSET_COMMIT, Fault.HOLD)
+    before = {(_TOPIC, n): 1 for n in range(3)}
+    case.wired.commit(case.group, before)
+    process = _start(case.commit)
+    assert trap.sprung.wait(_SOON)
+    with member(case.wired, case.group, _TOPIC):
+        trap.release()
+        stdout, stderr = process.communicate(timeout=_SOON)
+    assert (process.returncode, stdout) == (4, f"{case.path}\n"), stderr
+    assert "UNKNOWN_MEMBER_ID, the group has members; stop them" in stderr
+    assert case.committed() == before
+
+
+def test_a_member_that_joins_before_the_deletion_is_exit_4(case: Case) -> None:
+    assert migrate(*case.commit).code == 0
+    trap = case.wire.trap(Api.DELETE_GROUPS, Fault.HOLD)
+    process = _start(case.rollback)
+    assert trap.sprung.wait(_SOON)
+    with member(case.wired, case.group, _TOPIC):
+        trap.release()
+        _, stderr = process.communicate(timeout=_SOON)
+    assert process.returncode == 4, stderr
+    assert "NON_EMPTY_GROUP, the group has members; stop them" in stderr
+    assert case.committed() == case.applied
+
+
+def test_a_full_disk_behind_stdout_does_not_hide_the_rollback_file(case: Case) -> None:
+    with Path("/dev/full").open("w") as full:
+        process = _start(case.commit, stdout=full.fileno())
+        _, stderr = process.communicate(timeout=_SOON)
+    assert process.returncode == 5, stderr
+    assert "applied; 3 offsets written and read back" in stderr
+    assert stderr.splitlines()[-1] == (
+        f"stdout: No space left on device; the rollback file is {case.path}"
+    )
+    assert case.committed() == case.applied
+
+
+def test_a_closed_stdout_is_refused_before_anything_is_done(case: Case) -> None:
+    command = [sys.executable, "-m", "migrate.cli", *case.commit]
+    done = subprocess.run(
+        ["bash", "-c", '"$@" >&-', "-", *command], capture_output=True, text=True, cwd=ROOT
+    )
+    assert done.returncode == 2, done.stderr
+    assert "stdout is closed" in done.stderr
+    assert case.files() == []
+    assert case.committed() == case.held
+
+
+@pytest.mark.parametrize("command", ["commit", "rollback"])
+@pytest.mark.parametrize(
+    ("place", "code", "says"),
+    [
+        ("missing/r.json", 2, "cannot be written: No such file or directory"),
+        ("chk-7/_metadata/r.json", 2, "cannot be written: Not a directory"),
+        ("chk-7/_metadata", 4, "is there already"),
+    ],
+)
+def test_where_no_rollback_file_can_be_written_is_told_before_it_asks(
+    case: Case, tmp_path: Path, command: str, place: str, code: int, says: str
+) -> None:
+    arguments = case.commit
+    if command == "rollback":
+        assert migrate(*case.commit).code == 0
+        arguments = case.rollback
+    before, files = case.committed(), case.files()
+    result = migrate(*arguments[:-1], tmp_path / place)
+    assert (result.code, result.stdout) == (code, ""), result.stderr
+    assert says in result.stderr
+    assert "what the group holds now goes to" not in result.stderr
+    assert (case.committed(), case.files()) == (before, files)

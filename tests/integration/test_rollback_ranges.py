@@ -1,0 +1,189 @@
+"""Time has passed since a rollback file was written: are its offsets still offsets of the log?"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer
+
+from migrate import rollback, rollback_file
+from migrate.broker import ConsumerGroups
+from migrate.snapshot import Committed
+from migrate.targets import consumer_group
+from migrate.targets.consumer_group import Applied
+from tests.support.command import Result, migrate
+from tests.support.kafka import Broker
+
+pytestmark = pytest.mark.integration
+
+_THEN, _COMMITTED = 4, 8
+
+
+class Case:
+    """A group that held 4 in both partitions of a topic of ten records, and was moved to 8."""
+
+    def __init__(self, broker: Broker, home: Path) -> None:
+        self.broker = broker
+        self.config = {"bootstrap.servers": broker.bootstrap_servers}
+        self.topic = f"t-{uuid.uuid4().hex[:8]}"
+        self.group = f"g-{uuid.uuid4().hex[:8]}"
+        self.path = home / "rollback.json"
+        self.create(10)
+        broker.commit(self.group, self.at(_THEN))
+        groups = ConsumerGroups(self.config)
+        wanted = {place: Committed(_COMMITTED) for place in self.at(_COMMITTED)}
+        before = groups.view(self.group)
+        outcome = consumer_group.commit(self.config, self.group, wanted, before, self.path)
+        assert outcome.applied is Applied.ALL
+
+    def create(self, records: int) -> None:
+        self.broker.create_topic(self.topic, 2)
+        for partition in range(2):
+            self.broker.produce(self.topic, partition, map(str, range(records)))
+
+    def at(self, *offsets: int) -> dict[tuple[str, int], int]:
+        first, second = offsets * 2 if len(offsets) == 1 else offsets
+        return {(self.topic, 0): first, (self.topic, 1): second}
+
+    def rollback(self, *flags: str) -> Result:
+        return migrate("rollback", self.path, *flags)
+
+    def committed(self) -> Mapping[tuple[str, int], int]:
+        return self.broker.committed(self.group)
+
+
+@pytest.fixture
+def case(broker: Broker, tmp_path: Path) -> Case:
+    return Case(broker, tmp_path)
+
+
+def _expire(case: Case) -> None:
+    case.broker.delete_records(case.topic, 1, 6)
+
+
+def _recreate(case: Case, records: int) -> None:
+    case.broker.delete_topic(case.topic)
+    case.create(records)
+    case.broker.commit(case.group, case.at(records))
+
+
+def _recreate_smaller(case: Case) -> None:
+    _recreate(case, 2)
+
+
+def _recreate_larger(case: Case) -> None:
+    """In range, and still not the offset of that record."""
+    _recreate(case, 20)
+
+
+@pytest.mark.parametrize(
+    ("happens", "doubts", "says"),
+    [
+        (
+            _expire,
+            ["", "below log start"],
+            "1: it held 4, whose records are gone: the log now holds 6",
+        ),
+        (
+            _recreate_smaller,
+            ["topic recreated"] * 2,
+            "0: it held 4 of a topic that was deleted and",
+        ),
+        (_recreate_larger, ["topic recreated"] * 2, "1: it held 4 of a topic that was deleted and"),
+    ],
+)
+def test_an_offset_that_is_none_of_this_log_is_brought_back_only_by_force(
+    case: Case, happens: Callable[[Case], None], doubts: list[str], says: str
+) -> None:
+    happens(case)
+    before = case.committed()
+    for flags in ((), ("--execute", "--yes")):
+        refused = case.rollback(*flags)
+        assert (refused.code, refused.stdout) == (4, "")
+        assert f"{case.topic}-{says}" in refused.stderr
+        assert "add --force to bring it back all the same" in refused.stderr
+        # Each partition is shown all the same.
+        rows = [line for line in refused.stderr.splitlines() if line.split()[:1] == [case.topic]]
+        assert [row.rstrip().endswith(doubt) for row, doubt in zip(rows, doubts, strict=True)]
+    assert case.committed() == before
+    assert list(case.path.parent.iterdir()) == [case.path]
+    forced = case.rollback("--execute", "--yes", "--force")
+    assert forced.code == 0, forced.stderr
+    assert case.committed() == case.at(_THEN)
+
+
+def test_an_offset_beyond_the_end_where_the_brokers_gave_no_topic_ids(case: Case) -> None:
+    """Brokers before 2.8 have none; the log range still tells."""
+    _recreate_smaller(case)
+    file = rollback_file.read(case.path)
+    assert list(file.topic_ids) == [case.topic]
+    case.path.write_text(file.model_copy(update={"topic_ids": {}}).model_dump_json())
+    refused = case.rollback()
+    assert refused.code == 4
+    assert f"{case.topic}-0: it held 4, which is beyond the end: the log now holds 0 to 2" in (
+        refused.stderr
+    )
+
+
+def test_what_belongs_to_no_partition_is_left_out_by_force(case: Case, broker: Broker) -> None:
+    """Kafka itself forgets a group's offsets of a topic that is deleted."""
+    other = f"other-{uuid.uuid4().hex[:8]}"
+    broker.create_topic(other, 1)
+    broker.delete_topic(case.topic)
+    broker.commit(case.group, {(other, 0): 0})
+    refused = case.rollback("--execute", "--yes")
+    assert (refused.code, refused.stdout) == (4, "")
+    for partition in range(2):
+        assert (
+            f"{case.topic}-{partition}: it held 4, and the partition is gone; add --force to leave "
+            "it out"
+        ) in refused.stderr
+    left_out = case.rollback("--execute", "--yes", "--force")
+    assert left_out.code == 0, left_out.stderr
+    assert "nothing to do" in left_out.stderr
+    assert case.committed() == {(other, 0): 0}
+
+
+def test_what_is_in_range_is_brought_back_without_force(case: Case) -> None:
+    case.broker.delete_records(case.topic, 1, _THEN)  # as far as it may go
+    result = case.rollback("--execute", "--yes")
+    assert result.code == 0, result.stderr
+    assert case.committed() == case.at(_THEN)
+
+
+def test_what_expires_while_it_asks_is_noticed(case: Case) -> None:
+    seen = rollback.look(case.config, case.path)
+    assert seen.unless_forced == ()
+    _expire(case)
+    with pytest.raises(consumer_group.GroupRefused, match="whose records are gone"):
+        rollback.restore(case.config, case.path, seen, case.path.with_name("back.json"))
+    assert case.committed() == case.at(_COMMITTED)
+
+
+def test_leader_epochs_are_kept_and_brought_back(tmp_path: Path, broker: Broker) -> None:
+    """A consumer commits them beside its offsets, and asks by them whether the log was cut back."""
+    topic, group = (f"{kind}-{uuid.uuid4().hex[:8]}" for kind in "tg")
+    broker.create_topic(topic, 1)
+    broker.produce(topic, 0, "abcd")
+    config = {"bootstrap.servers": broker.bootstrap_servers}
+    consumer = Consumer({**config, "group.id": group, "auto.offset.reset": "earliest"})
+    consumer.subscribe([topic])
+    try:
+        while (message := consumer.poll(0.5)) is None:
+            pass
+        consumer.commit(asynchronous=False)
+    finally:
+        consumer.close()
+    groups = ConsumerGroups(config)
+    theirs = groups.view(group)
+    assert theirs.committed[topic, 0].leader_epoch == message.leader_epoch() == 0
+    path = tmp_path / "r.json"
+    wanted = {(topic, 0): Committed(2, "ours")}
+    assert consumer_group.commit(config, group, wanted, theirs, path).applied is Applied.ALL
+    assert groups.view(group).committed == wanted  # Flink tells none, and so do we
+    seen = rollback.look(config, path)
+    assert rollback.restore(config, path, seen, tmp_path / "back.json").applied is Applied.ALL
+    assert groups.view(group).committed == theirs.committed

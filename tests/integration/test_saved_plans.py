@@ -1,0 +1,153 @@
+"""Plans saved and applied later: what happened in between is noticed, on a real broker."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import uuid
+from pathlib import Path
+
+import pytest
+
+from migrate.plan_file import read_plan
+from tests.support.checkpoints import splits, write_source
+from tests.support.command import Result, migrate
+from tests.support.kafka import Broker
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture
+def topic(broker: Broker) -> str:
+    """A topic of two partitions with ten records each."""
+    name = f"p-{uuid.uuid4().hex[:8]}"
+    broker.create_topic(name, 2)
+    _fill(broker, name, 10)
+    return name
+
+
+def _fill(broker: Broker, topic: str, records: int) -> None:
+    for partition in broker.partitions(topic):
+        broker.produce(topic, partition, map(str, range(records)))
+
+
+@pytest.fixture
+def chk(tmp_path: Path, topic: str) -> Path:
+    return write_source(tmp_path / "job" / "chk-7", {0: splits(topic, [3, 4])})
+
+
+def _save(broker: Broker, chk: Path, path: Path, *flags: str) -> Result:
+    saved = migrate("to-spark", chk, "-b", broker.bootstrap_servers, "--plan-out", path, *flags)
+    assert saved.code == 0, saved.stderr
+    return saved
+
+
+def _apply(broker: Broker, path: Path) -> Result:
+    return migrate("to-spark", "--plan", path, "-b", broker.bootstrap_servers)
+
+
+def test_a_topic_created_again_is_refused_however_large_it_is(
+    tmp_path: Path, broker: Broker, topic: str, chk: Path
+) -> None:
+    plan = tmp_path / "plan.json"
+    _save(broker, chk, plan)
+    assert read_plan(plan).topic_ids.keys() == {topic}
+    unmoved = _apply(broker, plan)
+    assert json.loads(unmoved.stdout) == {topic: {"0": 3, "1": 4}}
+    broker.delete_topic(topic)
+    broker.create_topic(topic, 2)
+    _fill(broker, topic, 30)  # every position is in range, and no end is lower
+    refused = _apply(broker, plan)
+    assert (refused.code, refused.stdout) == (4, "")
+    assert f"topic {topic} was deleted and created again since the plan was made" in refused.stderr
+
+
+def test_a_plan_notices_that_flinks_group_has_moved(
+    tmp_path: Path, broker: Broker, topic: str, chk: Path
+) -> None:
+    plan, group = tmp_path / "plan.json", f"flink-{topic}"
+    broker.commit(group, {(topic, 0): 3})
+    _save(broker, chk, plan, "--source-group", group)
+    saved = read_plan(plan)
+    assert saved.source_group == group
+    assert [partition.flink_committed for partition in saved.partitions] == [3, None]
+    assert _apply(broker, plan).code == 0
+    broker.commit(group, {(topic, 1): 7})
+    refused = _apply(broker, plan)
+    assert (refused.code, refused.stdout) == (4, "")
+    assert f"{topic}-1: it held no offset and now holds 7" in refused.stderr
+
+
+def test_a_plan_notices_a_newer_checkpoint(
+    tmp_path: Path, broker: Broker, topic: str, chk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = tmp_path / "plan.json"
+    monkeypatch.chdir(chk)
+    _save(broker, Path(), plan)  # the pointer is kept whole
+    monkeypatch.chdir(tmp_path)
+    unmoved = _apply(broker, plan)
+    assert unmoved.code == 0
+    assert "note:" not in unmoved.stderr
+    write_source(chk.with_name("chk-9"), {0: splits(topic, [5, 6])})
+    refused = _apply(broker, plan)
+    assert (refused.code, refused.stdout) == (4, "")
+    assert "the job has run on since: it has completed chk-9" in refused.stderr
+
+
+def test_a_plan_that_lets_the_job_run_on_is_applied_with_a_warning(
+    tmp_path: Path, broker: Broker, topic: str, chk: Path
+) -> None:
+    plan, group = tmp_path / "plan.json", f"flink-{topic}"
+    broker.commit(group, {(topic, 0): 5})
+    _save(broker, chk, plan, "--source-group", group, "--allow-ran-on")
+    assert [partition.repeated for partition in read_plan(plan).partitions] == [2, 0]
+    broker.commit(group, {(topic, 0): 8})
+    write_source(chk.with_name("chk-9"), {0: splits(topic, [8, 4])})
+    applied = _apply(broker, plan)
+    assert json.loads(applied.stdout) == {topic: {"0": 3, "1": 4}}
+    assert "it held 5 and now holds 8" in applied.stderr
+    assert "completed chk-9" in applied.stderr
+    assert "more is repeated than was planned" in applied.stderr
+
+
+@pytest.mark.parametrize("what", ["checkpoint", "job"])
+def test_a_checkpoint_that_is_gone_is_a_note(
+    tmp_path: Path, broker: Broker, topic: str, chk: Path, what: str
+) -> None:
+    plan = tmp_path / "plan.json"
+    write_source(chk.with_name("chk-6"), {0: splits(topic, [1, 1])})
+    _save(broker, chk, plan)
+    shutil.rmtree(chk if what == "checkpoint" else chk.parent)
+    applied = _apply(broker, plan)
+    assert json.loads(applied.stdout) == {topic: {"0": 3, "1": 4}}
+    assert "note: " in applied.stderr
+    assert f"{chk} is not there any more" in applied.stderr
+    assert ("is not shown by its checkpoints" in applied.stderr) is (what == "job")
+
+
+def test_a_plan_made_without_a_broker_notices_a_newer_checkpoint_too(
+    tmp_path: Path, topic: str, chk: Path
+) -> None:
+    plan = tmp_path / "plan.json"
+    assert migrate("to-spark", chk, "--plan-out", plan).code == 0
+    assert migrate("to-spark", "--plan", plan).code == 0
+    write_source(chk.with_name("chk-9"), {0: splits(topic, [5, 6])})
+    assert migrate("to-spark", "--plan", plan).code == 4
+
+
+def test_without_topic_ids_only_a_smaller_topic_is_seen_and_that_is_said(
+    tmp_path: Path, broker: Broker, topic: str, chk: Path
+) -> None:
+    """As against brokers before Kafka 2.8: the plan is what they would have given."""
+    plan = tmp_path / "plan.json"
+    _save(broker, chk, plan)
+    plan.write_text(json.dumps({**json.loads(plan.read_text()), "topic_ids": {}}))
+    applied = _apply(broker, plan)
+    assert applied.code == 0, applied.stderr
+    assert "warning: these brokers give topics no id" in applied.stderr
+    broker.delete_topic(topic)
+    broker.create_topic(topic, 2)
+    _fill(broker, topic, 5)
+    refused = _apply(broker, plan)
+    assert (refused.code, refused.stdout) == (4, "")
+    assert f"{topic}-0 ended at 10 and now ends at 5: it has lost records" in refused.stderr

@@ -1,0 +1,69 @@
+"""Flink's own classes find in a KafkaSink's state what the decoder finds there."""
+
+from __future__ import annotations
+
+import pytest
+
+from decoder.kafka.sink import read_committer_state, read_writer_state
+from tests.support.encoder import (
+    COMMITTED_REQUEST,
+    FAILED,
+    RETRY,
+    Committable,
+    encode_committer_element,
+    encode_writer_element,
+)
+from tests.support.round_trip import read_sink_states
+
+pytestmark = pytest.mark.integration
+
+_CHECKPOINTS = {
+    5: {
+        0: [Committable("pay-0-5", 77, 3), Committable("pay-0-6", state=RETRY)],
+        1: [Committable("pay-1-5", 78), Committable("pay-1-4", 78, state=FAILED)],
+    },
+    6: {0: [Committable("pay-0-7", 77, 4), Committable("pay-0-1", 77, state=COMMITTED_REQUEST)]},
+}
+_ONE_SUBTASK = {5: {0: _CHECKPOINTS[5][0]}}
+_PENDING = {"RECEIVED", "RETRY"}
+
+
+@pytest.mark.parametrize(
+    ("flink", "written_by", "writer_versions"),
+    [
+        ("1.15", ("1.14", "1.15"), (1,)),
+        ("1.20", ("1.14", "1.15", "1.20"), (1,)),
+        ("2.2", ("1.14", "1.15", "1.20", "2.2"), (1, 2)),
+    ],
+)
+def test_a_sinks_state_is_what_flink_reads(
+    flink: str, written_by: tuple[str, ...], writer_versions: tuple[int, ...]
+) -> None:
+    # Without subtasks in the state (up to 1.15), Flink takes all for those of one.
+    committers = [
+        encode_committer_element(
+            release, _ONE_SUBTASK if release in ("1.14", "1.15") else _CHECKPOINTS
+        )
+        for release in written_by
+    ]
+    writers = [
+        encode_writer_element("pay", version, {"pay-0-8": 8} if version == 2 else {})
+        for version in writer_versions
+    ]
+    told = read_sink_states(
+        flink,
+        [*(("committer", one) for one in committers), *(("writer", one) for one in writers)],
+    )
+    for element, requests in zip(committers, told, strict=False):
+        assert requests
+        assert sorted(
+            (pending.transactional_id, pending.producer_id, pending.epoch)
+            for pending in read_committer_state(element, "c")
+        ) == sorted(
+            (request["transactional_id"], request["producer_id"], request["epoch"])
+            for request in requests
+            if request["state"] in _PENDING
+        )
+    for element, state in zip(writers, told[len(committers) :], strict=True):
+        read = read_writer_state(element, "w")
+        assert (read.prefix, list(read.under_way)) == (state["prefix"], state["under_way"])

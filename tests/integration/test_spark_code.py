@@ -1,0 +1,187 @@
+"""The code that `to-spark --format` prints is run as it is: by Python, by scalac, by a query."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pyspark
+import pytest
+from confluent_kafka import Producer
+from pyspark.sql import DataFrame
+
+from tests.support.checkpoints import splits, write_source
+from tests.support.command import migrate
+from tests.support.jdk import find_jdk
+from tests.support.kafka import Broker
+from tests.support.spark import Spark, run_to_end
+
+pytestmark = pytest.mark.integration
+
+ORDERS, PAYMENTS = "code-orders", "code-payments"
+RECORDS = 30
+STARTS = {ORDERS: [7, 30], PAYMENTS: [12]}
+
+
+@pytest.fixture(scope="module")
+def servers(broker: Broker) -> str:
+    for topic, starts in STARTS.items():
+        broker.create_topic(topic, len(starts))
+        for partition in range(len(starts)):
+            broker.produce(topic, partition, map(str, range(RECORDS)))
+    return broker.bootstrap_servers
+
+
+@pytest.fixture
+def chk(tmp_path: Path) -> Path:
+    held = [split for topic, starts in STARTS.items() for split in splits(topic, starts)]
+    return write_source(tmp_path / "chk-7", {0: held})
+
+
+def printed(chk: Path, servers: str, kind: str, *arguments: str | Path) -> str:
+    result = migrate("to-spark", chk, "-b", servers, "--format", kind, *arguments)
+    assert result.code == 0, result.stderr
+    return result.stdout
+
+
+def run_python(code: str, spark: Spark) -> dict[str, Any]:
+    """Its variables; the session that it gets is the one that runs here."""
+    assert spark.session.getActiveSession() is not None
+    variables: dict[str, Any] = {}
+    exec(compile(code, "printed.py", "exec"), variables)
+    return variables
+
+
+def read(spark: Spark, records: DataFrame, checkpoint_location: Path | str) -> set[tuple[str, int]]:
+    """What a query gets of it: each record's topic and partition, with its offset as text."""
+    sink = Path(checkpoint_location).with_name("sink")
+    run_to_end(
+        records.selectExpr("concat(topic, '-', partition) AS place", "offset")
+        .writeStream.format("parquet")
+        .option("path", str(sink))
+        .option("checkpointLocation", str(checkpoint_location))
+        .trigger(availableNow=True)
+        .start()
+    )
+    rows = spark.session.read.schema("place STRING, offset LONG").parquet(str(sink)).collect()
+    found = {(row.place, row.offset) for row in rows}
+    assert len(rows) == len(found)
+    return found
+
+
+def expected(*places: tuple[str, int]) -> set[tuple[str, int]]:
+    return {
+        (f"{topic}-{partition}", offset)
+        for topic, partition in places
+        for offset in range(STARTS[topic][partition], RECORDS)
+    }
+
+
+ALL = [(ORDERS, 0), (ORDERS, 1), (PAYMENTS, 0)]
+
+
+def test_python_with_starting_offsets(
+    servers: str, spark: Spark, chk: Path, tmp_path: Path
+) -> None:
+    code = run_python(printed(chk, servers, "python"), spark)
+    assert "checkpoint_location" not in code
+    assert read(spark, code["records"], tmp_path / "checkpoint") == expected(*ALL)
+
+
+def test_python_with_a_checkpoint_location(
+    servers: str, spark: Spark, chk: Path, tmp_path: Path
+) -> None:
+    text = printed(chk, servers, "python", "--checkpoint-dir", tmp_path / "checkpoint")
+    # That it is the seed that counts shows where the option says otherwise.
+    text = text.replace('.option("startingOffsets", ', '.option("startingOffsets", "latest" or ')
+    code = run_python(text, spark)
+    assert code["checkpoint_location"] == str(tmp_path / "checkpoint")
+    assert read(spark, code["records"], code["checkpoint_location"]) == expected(*ALL)
+
+
+def test_python_for_some_partitions(servers: str, spark: Spark, chk: Path, tmp_path: Path) -> None:
+    text = printed(chk, servers, "python", "--partitions", f"{ORDERS}:0")
+    assert '.option("assign", ' in text
+    code = run_python(text, spark)
+    assert read(spark, code["records"], tmp_path / "checkpoint") == expected((ORDERS, 0))
+
+
+def test_python_for_two_streams(servers: str, spark: Spark, chk: Path, tmp_path: Path) -> None:
+    sources = [f"--spark-source={n}=topic:{topic}" for n, topic in enumerate((PAYMENTS, ORDERS))]
+    seed = tmp_path / "checkpoint"
+    code = run_python(printed(chk, servers, "python", "--checkpoint-dir", seed, *sources), spark)
+    records = code["records_0"].union(code["records_1"])
+    assert read(spark, records, code["checkpoint_location"]) == expected(*ALL)
+
+
+def test_options_are_those_of_a_read_stream(
+    servers: str, spark: Spark, chk: Path, tmp_path: Path
+) -> None:
+    lines = printed(chk, servers, "options").splitlines()
+    options = dict(line.split("=", 1) for line in lines)
+    records = spark.session.readStream.format("kafka").options(**options).load()
+    assert read(spark, records, tmp_path / "checkpoint") == expected(*ALL)
+
+
+@pytest.mark.parametrize(
+    ("level", "offsets"), [("read_committed", {2}), ("read_uncommitted", {0, 2})]
+)
+def test_the_isolation_level_decides_on_aborted_records(
+    broker: Broker, spark: Spark, tmp_path: Path, level: str, offsets: set[int]
+) -> None:
+    topic = f"code-{level}"
+    broker.create_topic(topic, 1)
+    settings = {"bootstrap.servers": broker.bootstrap_servers, "transactional.id": topic}
+    producer = Producer({**settings, "broker.address.family": "v4"})
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    producer.produce(topic, "aborted", partition=0)
+    producer.flush(30)
+    producer.abort_transaction(30)  # its marker is at offset 1
+    producer.begin_transaction()
+    producer.produce(topic, "committed", partition=0)
+    producer.commit_transaction(30)
+    chk = write_source(tmp_path / "chk-7", {0: splits(topic, [0])})
+    text = printed(chk, broker.bootstrap_servers, "python", "--isolation-level", level)
+    records = run_python(text, spark)["records"]
+    found = read(spark, records, tmp_path / "checkpoint")
+    assert found == {(f"{topic}-0", offset) for offset in offsets}
+
+
+def test_scala_compiles(servers: str, chk: Path, tmp_path: Path) -> None:
+    """With the compiler that Spark itself brings along for its shell."""
+    one = printed(chk, servers, "scala", "--checkpoint-dir", tmp_path / "checkpoint")
+    several = printed(
+        chk,
+        servers,
+        "scala",
+        f"--spark-source=0=topic:{ORDERS}",
+        f"--spark-source=1=topic:{PAYMENTS}",
+    )
+    properties = tmp_path / "secured.properties"
+    properties.write_text("security.protocol=SASL_SSL\nsasl.mechanism=PLAIN\nssl.ca.location=x\n")
+    plan = tmp_path / "plan.json"
+    assert migrate("to-spark", chk, "--plan-out", plan).code == 0
+    secured = migrate(
+        "to-spark", "--plan", plan, "--kafka-config", properties, "-b", servers, "--format", "scala"
+    )
+    assert secured.code == 0, secured.stderr
+    file = tmp_path / "Printed.scala"
+    uses = "val frames: Seq[org.apache.spark.sql.DataFrame] = Seq"
+    file.write_text(
+        f"object One {{\n{one}\n{uses}(records); val where: String = checkpointLocation }}\n"
+        f"object Several {{\n{several}\n{uses}(records0, records1) }}\n"
+        f"object Secured {{\n{secured.stdout}\n{uses}(records) }}\n"
+    )
+    jars = Path(pyspark.__file__).parent / "jars"
+    command = [str(find_jdk() / "bin/java"), "-cp", os.fspath(jars / "*"), "scala.tools.nsc.Main"]
+    done = subprocess.run(
+        [*command, "-usejavacp", "-Xfatal-warnings", "-d", str(tmp_path), str(file)],
+        capture_output=True,
+        text=True,
+        timeout=180,
+    )
+    assert (done.returncode, done.stdout + done.stderr) == (0, "")
+    assert (tmp_path / "Secured.class").exists()

@@ -1,0 +1,136 @@
+"""From a Spark query to a consumer group, and how far a running query is from its checkpoint."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.support.checkpoints import splits, write_source
+from tests.support.command import migrate
+from tests.support.groups import read_on
+from tests.support.kafka import Broker
+from tests.support.seeds import write_seed
+from tests.support.spark import Spark
+
+pytestmark = pytest.mark.integration
+
+_SECONDS = 60
+
+
+def test_a_group_takes_over_what_a_query_has_committed(
+    broker: Broker, spark: Spark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    topic, group, query = "spark-to-group", "after-spark", tmp_path / "query"
+    broker.create_topic(topic, 2)
+    for partition, count in enumerate((30, 20)):
+        broker.produce(topic, partition, [str(offset) for offset in range(count)])
+    write_seed({(topic, 0): 7, (topic, 1): 20}, query)
+    read = spark.read_all(broker.bootstrap_servers, {"subscribe": topic}, query)
+    assert {offset for _, partition, offset, _ in read if partition == 0} == set(range(7, 30))
+    broker.produce(topic, 0, ["new"])
+    to_group = ("commit-group", f"spark:{query}", "--group", group, "-b", broker.bootstrap_servers)
+
+    dry = migrate(*to_group)
+    assert dry.code == 0, dry.stderr
+    assert "dry run" in dry.stderr and "batch" in dry.stderr
+    assert (
+        migrate(
+            "diff",
+            f"group:{group}",
+            f"spark:{query}",
+            "-b",
+            broker.bootstrap_servers,
+            "--exit-code",
+        ).code
+        == 1
+    )
+
+    done = migrate(*to_group, "--execute", "--yes")
+    assert done.code == 0, done.stderr
+    assert (
+        migrate(
+            "diff",
+            f"group:{group}",
+            f"spark:{query}",
+            "-b",
+            broker.bootstrap_servers,
+            "--exit-code",
+        ).code
+        == 0
+    )
+    # A consumer of the group reads what the query has not read, and nothing else.
+    assert read_on(broker, group, [topic], "classic") == [(topic, 0, 30, "new")]
+
+    back = migrate("rollback", done.stdout.strip(), "--execute", "--yes", "--force")
+    assert back.code == 0, back.stderr
+
+
+def test_positions_that_the_log_no_longer_has_are_refused(
+    broker: Broker, spark: Spark, tmp_path: Path
+) -> None:
+    topic, query = "spark-to-group-expired", tmp_path / "query"
+    broker.create_topic(topic, 1)
+    broker.produce(topic, 0, [str(offset) for offset in range(10)])
+    write_seed({(topic, 0): 0}, query)
+    spark.read_all(broker.bootstrap_servers, {"subscribe": topic}, query)
+    broker.produce(topic, 0, [str(offset) for offset in range(10, 20)])
+    broker.delete_records(topic, 0, before=15)
+
+    result = migrate(
+        "commit-group", f"spark:{query}", "--group", "g", "-b", broker.bootstrap_servers
+    )
+
+    assert result.code == 4
+    assert "up to 5 records are already gone" in result.stderr
+
+
+@contextmanager
+def running(spark: Spark, servers: str, topic: str, query: Path) -> Iterator[None]:
+    """The query goes on and on, a batch whenever there are records."""
+    started = (
+        spark.session.readStream.format("kafka")
+        .option("kafka.bootstrap.servers", servers)
+        .option("subscribe", topic)
+        .load()
+        .writeStream.format("noop")
+        .option("checkpointLocation", str(query))
+        .start()
+    )
+    try:
+        yield
+    finally:
+        started.stop()
+
+
+def test_the_distance_of_a_running_query_is_told(
+    broker: Broker, spark: Spark, tmp_path: Path
+) -> None:
+    topic, query = "spark-distance", tmp_path / "query"
+    broker.create_topic(topic, 1)
+    broker.produce(topic, 0, [str(offset) for offset in range(40)])
+    checkpoint = write_source(tmp_path / "chk-1", {0: splits(topic, [25])})
+    write_seed({(topic, 0): 25}, query)
+
+    def distance() -> int:
+        result = migrate("diff", checkpoint, f"spark:{query}", "--format", "json")
+        assert result.code == 0, result.stderr
+        (row,) = json.loads(result.stdout)["partitions"]
+        return int(row["difference"])
+
+    def wait_for(expected: int) -> None:
+        deadline = time.monotonic() + _SECONDS
+        while (found := distance()) != expected:
+            assert found < expected and time.monotonic() < deadline
+            time.sleep(0.2)
+
+    assert distance() == 0
+    with running(spark, broker.bootstrap_servers, topic, query):
+        wait_for(15)
+        broker.produce(topic, 0, ["one more"])
+        wait_for(16)

@@ -1,0 +1,198 @@
+"""Real sinks of Spark behind a seeded query: what each writes, and when one skips a new query.
+
+A sink that remembers the batches of an older query skips those of a new one by their number, and
+says nothing. `to-spark --sink` is to tell before: each test here makes Spark skip, or shows that it
+does not.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from tests.support.checkpoints import splits, write_source
+from tests.support.command import Result, migrate
+from tests.support.kafka import Broker
+from tests.support.spark import Spark, run_to_end
+
+pytestmark = pytest.mark.integration
+
+TOPIC = "sinks"
+RECORDS = 60
+START = 17
+EXPECTED = list(range(START, RECORDS))
+
+
+@pytest.fixture(scope="module")
+def servers(broker: Broker) -> str:
+    broker.create_topic(TOPIC, 1)
+    broker.produce(TOPIC, 0, [f"record {number}" for number in range(RECORDS)])
+    return broker.bootstrap_servers
+
+
+@pytest.fixture
+def chk(tmp_path: Path) -> Path:
+    return write_source(tmp_path / "chk-7", {0: splits(TOPIC, [START])})
+
+
+def seeded(chk: Path, servers: str, *arguments: str | Path) -> Path:
+    """The checkpoint location of a new query that goes on from the job."""
+    checkpoint_dir = chk.parent / f"checkpoint-{uuid.uuid4().hex}"
+    result = migrate("to-spark", chk, "-b", servers, "--checkpoint-dir", checkpoint_dir, *arguments)
+    assert result.code == 0, result.stderr
+    return checkpoint_dir
+
+
+def looked_at(chk: Path, sink: Path) -> Result:
+    """What `--sink` says of it."""
+    checkpoint_dir = chk.parent / f"looked-{uuid.uuid4().hex}"
+    result = migrate("to-spark", chk, "--sink", sink, "--checkpoint-dir", checkpoint_dir)
+    if result.code != 0:
+        assert result.stdout == ""
+        assert not checkpoint_dir.exists()
+    return result
+
+
+def records(spark: Spark, servers: str, per_batch: int = 10) -> DataFrame:
+    options = {"subscribe": TOPIC, "maxOffsetsPerTrigger": str(per_batch)}
+    return spark.stream(servers, **options).select("topic", "partition", "offset")
+
+
+def run(frame: DataFrame, checkpoint_dir: Path, kind: str, **options: str) -> None:
+    run_to_end(
+        frame.writeStream.format(kind)
+        .option("checkpointLocation", str(checkpoint_dir))
+        .options(**options)
+        .trigger(availableNow=True)
+        .start()
+    )
+
+
+def offsets(spark: Spark, kind: str, sink: Path) -> list[int]:
+    rows = spark.session.read.format(kind).load(str(sink)).select("offset").collect()
+    return sorted(row.offset for row in rows)
+
+
+@pytest.mark.parametrize("kind", ["parquet", "delta"])
+def test_a_new_sink_gets_every_record_once(
+    spark: Spark, servers: str, chk: Path, tmp_path: Path, kind: str
+) -> None:
+    sink = tmp_path / "sink"
+    assert "no query has written there" in looked_at(chk, sink).stderr
+    run(records(spark, servers, per_batch=20), seeded(chk, servers), kind, path=str(sink))
+    assert offsets(spark, kind, sink) == EXPECTED
+
+
+def test_a_topic_gets_every_record_once(
+    broker: Broker, spark: Spark, servers: str, chk: Path
+) -> None:
+    sink = f"sink-{uuid.uuid4().hex[:8]}"
+    broker.create_topic(sink, 1)
+    frame = records(spark, servers).select(F.col("offset").cast("string").alias("value"))
+    options = {"kafka.bootstrap.servers": servers, "topic": sink}
+    run(frame, seeded(chk, servers), "kafka", **options)
+    assert sorted(int(value) for *_, value in broker.records(sink)) == EXPECTED
+
+
+def test_a_file_sink_skips_the_batches_of_a_new_query(
+    spark: Spark, servers: str, chk: Path, tmp_path: Path
+) -> None:
+    sink = tmp_path / "sink"
+    run(records(spark, servers, per_batch=20), seeded(chk, servers), "parquet", path=str(sink))
+    assert offsets(spark, "parquet", sink) == EXPECTED
+    written = sorted(path.name for path in (sink / "_spark_metadata").glob("[0-9]*"))
+    assert written == ["0", "1", "2"]
+
+    # The next query reads all of it again in batches 0 to 4, and only 3 and 4 are written.
+    run(records(spark, servers, per_batch=10), seeded(chk, servers), "parquet", path=str(sink))
+    assert offsets(spark, "parquet", sink) == sorted([*EXPECTED, *EXPECTED[30:]])
+
+    refused = looked_at(chk, sink)
+    assert refused.code == 4
+    assert "batches 0 to 4 would be skipped" in refused.stderr
+
+
+def test_a_file_sinks_compacted_log_counts_too(
+    spark: Spark, servers: str, chk: Path, tmp_path: Path
+) -> None:
+    sink = tmp_path / "sink"
+    run(records(spark, servers, per_batch=4), seeded(chk, servers), "parquet", path=str(sink))
+    names = {path.name for path in (sink / "_spark_metadata").glob("[0-9]*")}
+    assert names == {*map(str, range(9)), "9.compact", "10"}
+    for batch in ("10", ".10.crc"):
+        (sink / "_spark_metadata" / batch).unlink()
+    assert "batches 0 to 9 would be skipped" in looked_at(chk, sink).stderr
+
+
+def test_a_delta_table_skips_nothing_of_a_new_query(
+    spark: Spark, servers: str, chk: Path, tmp_path: Path
+) -> None:
+    sink = tmp_path / "sink"
+    for _ in range(2):
+        frame = records(spark, servers, per_batch=20)
+        run(frame, seeded(chk, servers), "delta", path=str(sink))
+    assert offsets(spark, "delta", sink) == sorted(EXPECTED * 2)
+
+    result = looked_at(chk, sink)
+    assert result.code == 0
+    assert "a Delta table with batches of 2 writers" in result.stderr
+    assert "txnAppId" not in result.stderr
+
+
+@pytest.fixture
+def often_checkpointed(spark: Spark) -> Iterator[None]:
+    """Delta tables made meanwhile write a checkpoint of their log at every other commit."""
+    name = "spark.databricks.delta.properties.defaults.checkpointInterval"
+    spark.session.conf.set(name, "2")
+    yield
+    spark.session.conf.unset(name)
+
+
+@pytest.mark.usefixtures("often_checkpointed")
+def test_a_delta_table_skips_what_is_written_under_a_name_again(
+    spark: Spark, servers: str, chk: Path, tmp_path: Path
+) -> None:
+    sink = tmp_path / "sink"
+
+    def write(batch: DataFrame, batch_id: int) -> None:
+        options = {"txnAppId": "orders-job", "txnVersion": str(batch_id)}
+        batch.write.format("delta").mode("append").options(**options).save(str(sink))
+
+    def run_query(per_batch: int) -> None:
+        run_to_end(
+            records(spark, servers, per_batch)
+            .writeStream.foreachBatch(write)
+            .option("checkpointLocation", str(seeded(chk, servers)))
+            .trigger(availableNow=True)
+            .start()
+        )
+
+    run_query(per_batch=20)
+    run_query(per_batch=10)
+    assert offsets(spark, "delta", sink) == sorted([*EXPECTED, *EXPECTED[30:]])
+
+    told = "txnAppId 'orders-job' up to 4"
+    assert told in looked_at(chk, sink).stderr
+    # Delta removes old commits: what is left is a checkpoint, in Parquet, and what came since.
+    log = sink / "_delta_log"
+    checkpointed = max(int(path.name[:20]) for path in log.glob("*.checkpoint.parquet"))
+    assert checkpointed == 4
+    for commit in log.glob("0*.json"):
+        assert int(commit.name[:20]) <= checkpointed
+        commit.unlink()
+    assert told in looked_at(chk, sink).stderr
+
+
+def test_a_damaged_delta_log_is_refused(chk: Path, tmp_path: Path) -> None:
+    log = tmp_path / "sink/_delta_log"
+    log.mkdir(parents=True)
+    (log / f"{0:020}.json").write_text(json.dumps({"txn": {"appId": "x"}}))
+    result = looked_at(chk, tmp_path / "sink")
+    assert result.code == 4
+    assert "not a commit of Delta's" in result.stderr

@@ -1,0 +1,153 @@
+"""What the support matrix claims of a Spark, tried with the one that runs here.
+
+`make test` runs it with .venv's own; `make spark-matrix` with each of the others, and writes
+docs/spark-matrix.md from what came of it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from pyspark.version import __version__ as pyspark_version
+
+from migrate.kafka_config import kafka_config
+from migrate.spark.resume_check import run_first_batch
+from migrate.spark_progress import starting_positions
+from migrate.targets.spark_options import starting_offsets
+from tests.support.jars import classpath
+from tests.support.kafka import Broker, Record
+from tests.support.seeds import write_seed
+from tests.support.spark import CONNECTOR, Spark, run_to_end
+
+pytestmark = pytest.mark.integration
+
+TOPIC = "spark-versions"
+# Partition -> (log start, where the move goes on, log end): in the middle, at the log's start, at
+# its end, and of a log that does not start at 0.
+LOGS = {0: (0, 37, 120), 1: (0, 0, 60), 2: (0, 80, 80), 3: (40, 41, 90)}
+POSITIONS = {(TOPIC, partition): position for partition, (_, position, _) in LOGS.items()}
+
+STATEFUL = pytest.mark.parametrize("stateful", [False, True], ids=["stateless", "stateful"])
+WAY = pytest.mark.parametrize("way", ["options", "seed"])
+
+
+@pytest.fixture(scope="module")
+def servers(broker: Broker) -> str:
+    broker.create_topic(TOPIC, len(LOGS))
+    for partition, (start, _, end) in LOGS.items():
+        broker.produce(TOPIC, partition, [f"record {offset}" for offset in range(end)])
+        broker.delete_records(TOPIC, partition, before=start)
+    return broker.bootstrap_servers
+
+
+def start(
+    spark: Spark,
+    servers: str,
+    directory: Path,
+    way: str,
+    next_offsets: Mapping[tuple[str, int], int],
+    stateful: bool,
+) -> list[Record]:
+    """What a query reads that is started in one of the two ways that `to-spark` has."""
+    told = None
+    if way == "options":
+        told = starting_offsets(next_offsets)
+    else:
+        write_seed(next_offsets, directory)
+    return spark.read_all(
+        servers, {"subscribe": TOPIC}, directory, starting_offsets=told, stateful=stateful
+    )
+
+
+def records_from(next_offsets: Mapping[tuple[str, int], int]) -> list[Record]:
+    return [
+        (topic, partition, offset, f"record {offset}")
+        for (topic, partition), next_offset in sorted(next_offsets.items())
+        for offset in range(next_offset, LOGS[partition][2])
+    ]
+
+
+@WAY
+@STATEFUL
+def test_starts_exactly(
+    spark: Spark, servers: str, tmp_path: Path, way: str, stateful: bool
+) -> None:
+    read = start(spark, servers, tmp_path / "query", way, POSITIONS, stateful)
+    assert read == records_from(POSITIONS)
+
+
+@WAY
+def test_a_start_wrong_by_one_is_seen(spark: Spark, servers: str, tmp_path: Path, way: str) -> None:
+    wrong = {**POSITIONS, (TOPIC, 0): POSITIONS[TOPIC, 0] + 1, (TOPIC, 3): POSITIONS[TOPIC, 3] - 1}
+    read = start(spark, servers, tmp_path / "query", way, wrong, stateful=False)
+    right = records_from(POSITIONS)
+    assert sorted(set(right) - set(read)) == [(TOPIC, 0, 37, "record 37")]
+    assert sorted(set(read) - set(right)) == [(TOPIC, 3, 40, "record 40")]
+
+
+# A checksum file of Hadoop's: how long a chunk is, and the CRC-32 of one, which it is not.
+STALE = b"crc\0" + (512).to_bytes(4, "big") + b"\0\0\0\1"
+
+
+def test_a_query_starts_exactly_beside_stale_checksums(
+    spark: Spark, servers: str, tmp_path: Path
+) -> None:
+    query = tmp_path / "query"
+    write_seed(POSITIONS, query)
+    for stale in (query / ".metadata.crc", query / "sources" / "0" / ".0.crc"):
+        stale.write_bytes(STALE)
+    assert starting_positions("spark:query", query).starts == POSITIONS
+    assert spark.read_all(servers, {"subscribe": TOPIC}, query) == records_from(POSITIONS)
+
+
+@pytest.mark.skipif(
+    tuple(map(int, pyspark_version.split(".")[:2])) < (4, 2), reason="sources have no names"
+)
+def test_a_seed_by_name_starts_exactly(spark: Spark, servers: str, tmp_path: Path) -> None:
+    query = tmp_path / "query"
+    write_seed(POSITIONS, query)
+    (query / "sources" / "0").rename(query / "sources" / "orders")
+    settings = {
+        "spark.sql.streaming.offsetLog.formatVersion": "2",
+        "spark.sql.streaming.queryEvolution.enableSourceEvolution": "true",
+    }
+    for key, value in settings.items():
+        spark.session.conf.set(key, value)
+    try:
+        records = (
+            spark.session.readStream.name("orders")  # type: ignore[attr-defined]
+            .format("kafka")
+            .option("kafka.bootstrap.servers", servers)
+            .option("subscribe", TOPIC)
+            .load()
+            .selectExpr("topic", "partition", "offset", "CAST(value AS STRING) AS value")
+        )
+        run_to_end(
+            records.writeStream.format("json")
+            .option("path", str(tmp_path / "sink"))
+            .option("checkpointLocation", str(query))
+            .trigger(availableNow=True)
+            .start()
+        )
+    finally:
+        for key in settings:
+            spark.session.conf.unset(key)
+    schema = "topic STRING, partition INT, offset LONG, value STRING"
+    rows = spark.session.read.schema(schema).json(str(tmp_path / "sink")).collect()
+    read = sorted((row.topic, row.partition, row.offset, row.value) for row in rows)
+    assert read == records_from(POSITIONS)
+    assert (query / "offsets" / "0").read_text().startswith("v2\n")
+
+
+def test_verify_run_sees_where_it_starts(servers: str, tmp_path: Path) -> None:
+    write_seed(POSITIONS, tmp_path / "query")
+    conf = {"spark.jars": ",".join(map(str, classpath(CONNECTOR)))}
+    resume = run_first_batch(
+        "spark:query", str(tmp_path / "query"), kafka_config(servers, None, ()), conf
+    )
+    assert resume.started.starts == POSITIONS
+    assert resume.records == len(records_from(POSITIONS))
+    assert json.loads((tmp_path / "query" / "metadata").read_text()).keys() == {"id"}

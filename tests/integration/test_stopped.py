@@ -1,0 +1,198 @@
+"""``commit-group`` and a job that may still run: what a real job shows, and what is waited for."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+
+import pytest
+
+from decoder import list_checkpoints
+from tests.support.checkpoints import splits, write_source
+from tests.support.command import Result, migrate
+from tests.support.golden_topics import GOLDEN, lay_out, topic_map
+from tests.support.kafka import Broker
+from tests.support.running_jobs import running_job
+
+pytestmark = pytest.mark.integration
+
+_ROOT = Path(__file__).parents[2]
+_SOON = 60.0
+
+
+@pytest.fixture
+def topic(broker: Broker) -> str:
+    """A topic of one partition with ten records."""
+    name = f"s-{uuid.uuid4().hex[:8]}"
+    broker.create_topic(name, 1)
+    broker.produce(name, 0, map(str, range(10)))
+    return name
+
+
+@pytest.fixture
+def commit_group(
+    tmp_path: Path, broker: Broker, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., Result]:
+    """Runs it for another group than Flink's, in a folder of its own."""
+    monkeypatch.chdir(tmp_path)
+    return lambda chk, *flags: migrate(
+        *("commit-group", chk, "--group", f"new-{topic}", "-b", broker.bootstrap_servers), *flags
+    )
+
+
+def _job(directory: Path, topic: str, apart: float) -> Path:
+    """The newest of three checkpoints, each ``apart`` seconds after the one before."""
+    for number in (5, 6, 7):
+        chk = write_source(directory / f"chk-{number}", {0: splits(topic, [number])})
+        at = time.time() - (7 - number) * apart
+        os.utime(chk / "_metadata", (at, at))
+    return directory / "chk-7"
+
+
+def _retained(job: Path) -> bool:
+    """Whether there are as many checkpoints as it retains."""
+    return job.exists() and len(list_checkpoints(job)) >= 3
+
+
+def test_a_real_job_that_runs_is_refused_and_one_that_was_cancelled_is_not(
+    tmp_path: Path, broker: Broker, topic: str, commit_group: Callable[..., Result]
+) -> None:
+    flink, kept = f"flink-{topic}", tmp_path / "checkpoints"
+    with running_job(broker.bootstrap_servers, flink, topic, kept) as (_, job_id):
+        deadline = time.monotonic() + _SOON
+        # Its first checkpoints may come before it has found a partition.
+        while broker.committed(flink) != {(topic, 0): 10} or not _retained(kept / job_id):
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        refused = commit_group(kept / job_id, "--source-group", flink, "--execute", "--yes")
+    assert (refused.code, refused.stdout) == (4, ""), refused.stderr
+    # Between two of its checkpoints, or caught while it was looked at twice.
+    assert "the job ran on" in refused.stderr or "the job has run on since" in refused.stderr
+    assert broker.committed(f"new-{topic}") == {}
+    done = commit_group(kept / job_id, "--source-group", flink, "--execute", "--yes")
+    assert done.code == 0, done.stderr
+    assert f"group {flink} has not moved, and no checkpoint was completed in" in done.stderr
+    assert broker.committed(f"new-{topic}") == {(topic, 0): 10}
+
+
+def _while_it_waits(
+    act: Callable[[], object], broker: Broker, topic: str, folder: Path, *arguments: str | Path
+) -> tuple[int, str]:
+    """Exit code and stderr of a run that finds something done while it waits."""
+    command = [sys.executable, "-m", "migrate.cli", "commit-group", "--group", f"new-{topic}"]
+    with subprocess.Popen(
+        [*command, "-b", broker.bootstrap_servers, "--execute", "--yes", *map(str, arguments)],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(_ROOT)},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stderr is not None
+        told = ""
+        for line in process.stderr:
+            told += line
+            if line.startswith("waiting"):
+                act()
+    assert "for a checkpoint that a running job would take" in told
+    return process.returncode, told
+
+
+@pytest.mark.parametrize("sign", ["checkpoint", "group"])
+def test_a_job_that_goes_on_while_it_is_watched_is_refused(
+    tmp_path: Path, broker: Broker, topic: str, sign: str
+) -> None:
+    chk, flink = _job(tmp_path / "job", topic, apart=2), f"flink-{topic}"
+    broker.commit(flink, {(topic, 0): 7})
+
+    def go_on() -> None:
+        if sign == "group":
+            broker.commit(flink, {(topic, 0): 9})
+        else:
+            write_source(chk.with_name("chk-8"), {0: splits(topic, [9])})
+
+    code, told = _while_it_waits(go_on, broker, topic, tmp_path, chk, "--source-group", flink)
+    assert code == 4
+    (line,) = [line for line in told.splitlines() if "the job has run on since: " in line]
+    assert {"checkpoint": "has completed chk-8", "group": "it held 7 and now holds 9"}[sign] in line
+    assert broker.committed(f"new-{topic}") == {}
+
+
+def test_a_job_that_may_run_on_is_not_called_stopped(
+    tmp_path: Path, broker: Broker, topic: str
+) -> None:
+    chk = _job(tmp_path / "job", topic, apart=2)
+
+    def go_on() -> None:
+        write_source(chk.with_name("chk-8"), {0: splits(topic, [9])})
+
+    code, told = _while_it_waits(go_on, broker, topic, tmp_path, chk, "--allow-ran-on")
+    assert code == 0, told
+    assert "warning: the job has run on since: it has completed chk-8" in told
+    assert "seems stopped" not in told
+    assert broker.committed(f"new-{topic}") == {(topic, 0): 7}
+
+
+def test_a_plan_of_a_machine_whose_clock_is_ahead_is_not_waited_for(
+    tmp_path: Path, broker: Broker, topic: str, commit_group: Callable[..., Result]
+) -> None:
+    plan = tmp_path / "plan.json"
+    saved = commit_group(_job(tmp_path / "job", topic, apart=1), "--plan-out", plan)
+    assert saved.code == 0, saved.stderr
+    made = json.loads(plan.read_text())
+    ahead = datetime.now(timezone.utc) + timedelta(hours=1)
+    plan.write_text(json.dumps({**made, "created_at": ahead.isoformat()}))
+    began = time.monotonic()
+    done = migrate(
+        *("commit-group", "--plan", plan, "--group", f"new-{topic}"),
+        *("-b", broker.bootstrap_servers, "--execute", "--yes"),
+    )
+    assert done.code == 0, done.stderr
+    assert "waiting 3 s" in done.stderr
+    assert time.monotonic() - began < 30
+    assert broker.committed(f"new-{topic}") == {(topic, 0): 7}
+
+
+@pytest.mark.parametrize(
+    ("apart", "says"),
+    [
+        (2.0, "--execute looks twice, 4 s apart"),
+        (300.0, "a checkpoint about every 300 s, too long to wait for"),
+    ],
+)
+def test_a_dry_run_waits_for_nothing_and_says_what_would_be(
+    tmp_path: Path, topic: str, commit_group: Callable[..., Result], apart: float, says: str
+) -> None:
+    dry = commit_group(_job(tmp_path / "job", topic, apart))
+    assert dry.code == 0, dry.stderr
+    assert "not proven stopped" in dry.stderr
+    assert says in dry.stderr
+    assert "waiting" not in dry.stderr
+
+
+def test_a_single_checkpoint_shows_no_interval(
+    tmp_path: Path, topic: str, commit_group: Callable[..., Result]
+) -> None:
+    chk = write_source(tmp_path / "job" / "chk-7", {0: splits(topic, [7])})
+    done = commit_group(chk, "--execute", "--yes")
+    assert done.code == 0, done.stderr
+    assert "how often it takes a checkpoint does not show here" in done.stderr
+    assert "waiting" not in done.stderr
+
+
+def test_a_stop_with_savepoint_is_proof(
+    broker: Broker, commit_group: Callable[..., Result]
+) -> None:
+    (savepoint,) = (GOLDEN / "2.2/stop").glob("savepoint-*")
+    dry = commit_group(savepoint, *topic_map(lay_out(broker, "orders", "payments")))
+    assert dry.code == 0, dry.stderr
+    assert "stopped: this savepoint is the job's last output" in dry.stderr
+    assert "not proven stopped" not in dry.stderr

@@ -1,0 +1,334 @@
+"""The same commands where checkpoints live: real S3, Google, Azure and HDFS servers on loopback."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import uuid
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from tests.support import stores
+from tests.support.checkpoints import splits, write_source
+from tests.support.command import migrate
+from tests.support.encoder import RelativeFileHandle
+from tests.support.kafka import Broker
+from tests.support.state_files import big_checkpoint, write_in_files, write_naming
+from tests.support.stores import S3, Store
+
+pytestmark = pytest.mark.integration
+
+_GOLDEN = Path(__file__).parents[1] / "golden"
+# State in files beside _metadata, in shared files, in segments of merged files, inline.
+_JOBS = ["1.20/file-merging", "1.20/rocksdb-incremental", "2.2/retained-files"]
+_SAVEPOINT = "2.2/stop"
+
+
+def _need(what: str, *packages: str) -> None:
+    """Skip without these packages, and import none: gcsfs looks at the environment only then."""
+    if any(find_spec(package) is None for package in packages):
+        pytest.skip(f"needs {what}")
+
+
+@pytest.fixture(scope="module")
+def s3() -> Iterator[S3]:
+    _need("the extra s3, and moto[server]", "s3fs", "moto")
+    with stores.s3() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def gs() -> Iterator[Store]:
+    _need("the extra gs, and gcp-storage-emulator", "gcsfs", "gcp_storage_emulator")
+    with stores.gs() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def abfs() -> Iterator[Store]:
+    _need("the extra abfs", "adlfs")
+    if stores.azurite() is None:
+        pytest.skip("needs azurite: npm install -g azurite")
+    with stores.abfs() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def webhdfs() -> Iterator[Store]:
+    _need("the extra hdfs", "fsspec", "requests")
+    with stores.webhdfs() as running:
+        yield running
+
+
+@pytest.fixture
+def store(request: pytest.FixtureRequest, kind: str) -> Store:
+    running = request.getfixturevalue(kind)
+    return running.store if isinstance(running, S3) else running
+
+
+@pytest.fixture(params=["s3", "gs", "abfs", "webhdfs"])
+def kind(request: pytest.FixtureRequest) -> str:
+    name: str = request.param
+    return name
+
+
+def _only(directory: Path, pattern: str) -> Path:
+    (found,) = directory.glob(pattern)
+    return found
+
+
+def _told(pointer: str | Path) -> object:
+    """What ``inspect`` tells of a checkpoint, but for where it is."""
+    result = migrate("inspect", pointer, "--format", "json")
+    assert (result.code, result.stderr) == (0, "")
+    told = json.loads(result.stdout)
+    told["checkpoint"].pop("pointer")
+    return told
+
+
+# -- every store -----------------------------------------------------------------------------------
+
+
+def test_a_checkpoint_reads_the_same_wherever_it_lives(store: Store, tmp_path: Path) -> None:
+    for name in _JOBS:
+        # A job's directory, under another name than the one its URIs hold.
+        job = _only(_GOLDEN / name, "?" * 32)
+        chk = _only(job, "chk-*")
+        url = store.put(job, f"moved/{job.name}")
+        assert _told(url) == _told(chk), name
+    savepoint = _only(_GOLDEN / _SAVEPOINT, "savepoint-*")
+    url = store.put(savepoint, savepoint.name)
+    assert _told(f"{url}/_metadata") == _told(savepoint)
+
+
+def test_every_command_takes_a_url(store: Store, tmp_path: Path) -> None:
+    job = _only(_GOLDEN / "1.20/retained-files", "?" * 32)
+    chk = _only(job, "chk-*")
+    url = f"{store.put(job, 'commands')}/{chk.name}"
+    written = migrate("to-spark", url, "--checkpoint-dir", tmp_path / "query")
+    assert written.code == 0
+    assert written.stdout == migrate("to-spark", chk).stdout
+    assert "checkpoint 4: " + url in written.stderr
+    compared = migrate("diff", url, chk, "--exit-code")
+    assert compared.code == 0
+    listed = migrate("inspect", f"{store.root}/commands", "--list", "--format", "json")
+    assert json.loads(listed.stdout) == [{"id": 4, "pointer": url}]
+    plan = tmp_path / "plan.json"
+    assert migrate("to-spark", url, "--plan-out", plan).code == 0
+    assert migrate("to-spark", "--plan", plan).stdout == written.stdout
+
+
+def test_a_group_is_moved_and_verified_from_a_url(s3: S3, broker: Broker, tmp_path: Path) -> None:
+    topic, group = (f"url-{uuid.uuid4().hex[:8]}" for _ in range(2))
+    broker.create_topic(topic, 2)
+    for partition in range(2):
+        broker.produce(topic, partition, map(str, range(10)))
+    chk = write_source(tmp_path / "chk-7", {0: splits(topic, [3, 4])})
+    url = s3.store.put(chk, f"{topic}/chk-7")
+    servers = ("-b", broker.bootstrap_servers)
+    unmoved = migrate("verify", url, f"group:{group}", *servers)
+    assert unmoved.code == 5, unmoved.stderr
+    command = ("commit-group", url, "--group", group, *servers, "--execute", "--yes")
+    moved = migrate(*command, "--rollback-file", tmp_path / "back.json")
+    assert moved.code == 0, moved.stderr
+    assert broker.committed(group) == {(topic, 0): 3, (topic, 1): 4}
+    verified = migrate("verify", url, f"group:{group}", *servers)
+    assert verified.code == 0, verified.stdout
+
+
+def test_a_newer_checkpoint_beside_it_shows_and_its_time_too(store: Store, tmp_path: Path) -> None:
+    job = tmp_path / "job"
+    golden = _only(_GOLDEN / "2.2/retained-files", "?" * 32)
+    chk = _only(golden, "chk-*")
+    shutil.copytree(golden, job)
+    shutil.copytree(chk, job / "chk-100")
+    (job / "chk-200").mkdir()
+    (job / "chk-200" / "part").write_bytes(b"of one that is not complete")
+    url = store.put(job, "newer")
+    result = migrate("to-spark", f"{url}/{chk.name}")
+    assert result.code == 4
+    assert "chk-100" in result.stderr or "100" in result.stderr
+    listed = migrate("inspect", url, "--list")
+    assert [line.split("\t")[0] for line in listed.stdout.splitlines()] == [
+        chk.name.removeprefix("chk-"),
+        "100",
+    ]
+    from decoder import read_checkpoint
+    from migrate.storage import Files
+
+    checkpoint = read_checkpoint(url, Files())
+    assert checkpoint.pointer == f"{url}/chk-100"
+    assert checkpoint.written_at is not None
+    # Written a moment ago, by the same clock.
+    assert abs(checkpoint.written_at / 1000 - (job / "chk-100").stat().st_ctime) < 600
+
+
+def test_what_is_not_there_is_exit_3(store: Store) -> None:
+    for url in (f"{store.root}/no/such/chk-1", f"{store.root}/no/such/chk-1/_metadata"):
+        result = migrate("inspect", url)
+        assert (result.code, result.stdout) == (3, "")
+        assert "no such file or directory" in result.stderr
+    assert migrate("inspect", f"{store.root}/no/such", "--list").code == 3
+
+
+def test_a_state_file_that_is_missing_or_cut_short_is_exit_3(store: Store, tmp_path: Path) -> None:
+    chk = write_in_files(tmp_path / "chk-7", subtasks=3)
+    (chk / "state-1").unlink()
+    (chk / "state-2").write_bytes(b"")
+    url = store.put(chk, "damaged/chk-7")
+    missing = migrate("inspect", url)
+    assert missing.code == 3
+    assert f"subtask 1 operator state is missing; tried '{url}/state-1'" in missing.stderr
+    store.system.pipe_file(f"{url}/state-1", (chk / "state-0").read_bytes())
+    cut = migrate("inspect", url)
+    assert cut.code == 3
+    assert f"{url}/state-2: the file of" in cut.stderr and "0 there" in cut.stderr
+
+
+def test_no_file_outside_of_the_checkpoint_is_asked_for(store: Store, tmp_path: Path) -> None:
+    chk = write_naming(
+        lambda size: RelativeFileHandle("../../outside/state", size), tmp_path / "job" / "chk-7"
+    )
+    store.put(tmp_path / "outside", "outside")
+    url = store.put(chk, "job/chk-7")
+    refused = migrate("inspect", url)
+    assert (refused.code, refused.stdout) == (4, "")
+    assert f"'{store.root}/outside/state', outside of the checkpoint" in refused.stderr
+    assert "--allow-external-files" in refused.stderr
+    assert migrate("inspect", url, "--allow-external-files").code == 0
+
+
+# -- S3 --------------------------------------------------------------------------------------------
+
+
+def test_only_what_is_needed_is_fetched(s3: S3, tmp_path: Path) -> None:
+    """Of a source operator's big file the few bytes of its reader state; of others nothing."""
+    chk = big_checkpoint(tmp_path / "savepoint", 3_000_000)
+    url = s3.store.put(chk, "big")
+    s3.forget()
+    assert migrate("inspect", url).code == 0
+    asked = s3.requests()
+    gets = [line for line in asked if line["method"] == "GET" and line["path"].endswith("/state")]
+    assert [line["status"] for line in gets] == [206, 206]
+    assert sum(line["bytes"] for line in gets) < 200
+    metadata = (chk / "_metadata").stat().st_size
+    assert sum(line["bytes"] for line in asked) < metadata + 10_000
+    assert len(asked) <= 12
+
+
+def test_a_directory_of_more_than_a_page_is_listed_whole(s3: S3, tmp_path: Path) -> None:
+    numbers = range(1, 6)
+    keys = {f"checkpoints/many/a-{number}": b"" for number in range(1001)}
+    for number in numbers:
+        chk = write_in_files(tmp_path / f"chk-{number}", checkpoint_id=number)
+        for file in chk.iterdir():
+            keys[f"checkpoints/many/{chk.name}/{file.name}"] = file.read_bytes()
+    s3.store.system.pipe(keys)
+    s3.store.system.pipe_file("checkpoints/many/chk-6/state-0", b"of one that is not complete")
+    listed = migrate("inspect", "s3://checkpoints/many", "--list")
+    assert [line.split("\t")[0] for line in listed.stdout.splitlines()] == list(map(str, numbers))
+    s3.forget()
+    shown = migrate("inspect", "s3a://checkpoints/many", "--format", "json")
+    assert json.loads(shown.stdout)["checkpoint"]["pointer"] == "s3://checkpoints/many/chk-5"
+    # Of the checkpoints the newest ones are asked for alone.
+    assert not [line for line in s3.requests() if "chk-4" in line["path"]]
+
+
+def test_no_such_bucket_is_exit_3(s3: S3) -> None:
+    assert migrate("inspect", "s3://no-such-bucket/chk-1").code == 3
+
+
+def test_denied_access_is_exit_6_without_a_secret(s3: S3, monkeypatch: pytest.MonkeyPatch) -> None:
+    savepoint = _only(_GOLDEN / "2.2/native-savepoint", "savepoint-*")
+    url = s3.store.put(savepoint, "denied")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "wJalrXUtnFEMI")
+    s3.deny_everybody()
+    try:
+        for arguments in (("inspect", url), ("inspect", url, "--list"), ("to-spark", url)):
+            result = migrate(*arguments)
+            assert (result.code, result.stdout) == (6, "")
+            assert "access denied" in result.stderr and url in result.stderr
+            assert "wJalrXUtnFEMI" not in result.stderr
+    finally:
+        s3.admit_everybody()
+    assert migrate("inspect", url).code == 0
+
+
+def test_no_credentials_and_no_answer_are_exit_6(s3: S3, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
+    unreachable = migrate("inspect", "s3://checkpoints/chk-1")
+    assert unreachable.code == 6
+    assert "127.0.0.1:9" in unreachable.stderr
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", "/nonexistent")
+    nobody = migrate("inspect", "s3://checkpoints/chk-1")
+    assert nobody.code == 6
+    assert "credentials" in nobody.stderr
+
+
+# -- HDFS ------------------------------------------------------------------------------------------
+
+
+def test_hdfs_denies_another_user(webhdfs: Store) -> None:
+    savepoint = _only(_GOLDEN / "2.2/native-savepoint", "savepoint-*")
+    url = webhdfs.put(savepoint, "private")
+    path = urlsplit(url).path
+    webhdfs.system.chmod(path, "700")
+    host = urlsplit(url).netloc.rpartition("@")[2]
+    denied = migrate("inspect", f"webhdfs://bob@{host}{path}")
+    assert (denied.code, denied.stdout) == (6, "")
+    assert "access denied" in denied.stderr
+
+
+def test_no_name_node_is_exit_6() -> None:
+    _need("the extra hdfs", "fsspec", "requests")
+    result = migrate("inspect", "webhdfs://127.0.0.1:9/flink/chk-1")
+    assert (result.code, result.stdout) == (6, "")
+
+
+# -- seeds for Spark -------------------------------------------------------------------------------
+
+
+def test_a_seed_is_written_into_a_store(s3: S3, tmp_path: Path) -> None:
+    store = s3.store
+    chk = write_source(tmp_path / "chk-7", {0: splits("orders", [3, 4])})
+    assert migrate("to-spark", chk, "--checkpoint-dir", tmp_path / "seed").code == 0
+    seed = f"{store.root}/query/checkpoint"
+    result = migrate("to-spark", chk, "--checkpoint-dir", seed)
+    assert result.code == 0, result.stderr
+    metadata = store.system.cat_file(f"{seed}/metadata")
+    assert list(json.loads(metadata)) == ["id"]
+    offsets = store.system.cat_file(f"{seed}/sources/0/0")
+    assert offsets == (tmp_path / "seed/sources/0/0").read_bytes()
+
+    again = migrate("to-spark", chk, "--checkpoint-dir", seed)
+    assert (again.code, again.stdout) == (4, "")
+    assert "the checkpoint location of a query already" in again.stderr
+    store.system.invalidate_cache()
+    assert store.system.cat_file(f"{seed}/metadata") == metadata
+
+
+def test_a_sink_in_a_store_is_looked_at(s3: S3, tmp_path: Path) -> None:
+    chk = write_source(tmp_path / "chk-7", {0: splits("orders", [3, 4])})
+    sink = tmp_path / "sink/_spark_metadata"
+    sink.mkdir(parents=True)
+    (sink / "3").write_text("v1\n")
+    url = s3.store.put(sink.parent, "sink")
+    result = migrate("to-spark", chk, "--sink", url)
+    assert (result.code, result.stdout) == (4, "")
+    assert "batches 0 to 3 would be skipped" in result.stderr
+
+
+def test_no_bucket_is_made_for_a_seed(s3: S3, tmp_path: Path) -> None:
+    chk = write_source(tmp_path / "chk-7", {0: splits("orders", [3, 4])})
+    result = migrate("to-spark", chk, "--checkpoint-dir", "s3a://no-such-bucket/checkpoint")
+    assert (result.code, result.stdout) == (6, "")
+    assert "bucket does not exist" in result.stderr
+    assert "no-such-bucket" not in s3.store.system.ls("")
