@@ -8,6 +8,8 @@ ROOT := $(patsubst %/,%,$(dir $(abspath $(lastword $(MAKEFILE_LIST)))))
 VENV ?= $(ROOT)/.venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.complete
+# tests/conftest.py says who runs what.
+TWO_WORKERS := --numprocesses 2 --dist loadgroup
 WITH_JDK = cd $(ROOT) && JAVA_HOME="$$(scripts/find-jdk)" PATH="$(BIN):$$PATH"
 
 .PHONY: help setup jdk demo test unit check fuzz golden spark-matrix lock clean
@@ -28,10 +30,10 @@ demo: setup  ## the whole story on a real Kafka, Flink and Spark
 	@$(WITH_JDK) python -m examples.demo
 
 test: setup  ## every test, the real systems included
-	@$(WITH_JDK) python -m pytest
+	@$(WITH_JDK) python -m pytest $(TWO_WORKERS)
 
 unit: $(STAMP)  ## the tests that need no other system (seconds)
-	@cd $(ROOT) && $(BIN)/python -m pytest -m "not integration and not slow"
+	@cd $(ROOT) && $(BIN)/python -m pytest $(TWO_WORKERS) -m "not integration and not slow"
 
 check: $(STAMP)  ## lint, formatting, types, architecture
 	cd $(ROOT) && $(BIN)/ruff check

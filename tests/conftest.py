@@ -14,6 +14,14 @@ if TYPE_CHECKING:
 # Imported where they are used: collecting the unit tests needs neither a JDK nor PySpark.
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Who runs what, where two workers share the tests: each module stays whole, and one worker has
+    all that start Flink or Spark, since two of those JVMs at once are more than a machine bears."""
+    for item in items:
+        heavy = item.get_closest_marker("heavy") or "spark" in getattr(item, "fixturenames", ())
+        item.add_marker(pytest.mark.xdist_group("heavy" if heavy else item.path.name))
+
+
 @pytest.fixture(scope="session")
 def broker() -> Iterator[Broker]:
     """A Kafka broker for the whole run; each test makes topics of its own."""

@@ -23,7 +23,7 @@ from tests.support.story import (
     migrate,
 )
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.heavy]
 
 
 @pytest.fixture(scope="module", params=["1.20", "2.2"])
