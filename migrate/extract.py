@@ -48,7 +48,7 @@ def extract(checkpoint: Checkpoint) -> Extraction:
         if state is not None and not isinstance(state, UnknownSource):
             source = source_of(operator, state)
             sources.append(source)
-            findings.extend(about_a_source(source, state, checkpoint.type.stop))
+            findings.extend(about_a_source(source, state, checkpoint))
         sink = checkpoint.sinks.get(operator.operator_id)
         findings.extend(about_an_operator(operator, state, sink, stopped))
     return Extraction(checkpoint, tuple(sources), tuple(findings))

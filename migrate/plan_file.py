@@ -14,7 +14,14 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+    field_validator,
+)
 
 from migrate.extract import Extraction, is_last_output
 from migrate.new_file import write_new
@@ -55,7 +62,7 @@ class SavedPartition(_Model):
     ``position`` is what the checkpoint says, a marker included; None where it does not tell.
     """
 
-    topic: str
+    topic: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._-]{1,249}$")]
     partition: PartitionNumber
     verdict: Verdict
     position: Offset | Marker | None

@@ -44,7 +44,7 @@ class AssignmentStatus(Enum):
     """Whether the enumerator has handed a split to a reader."""
 
     ASSIGNED = 0
-    UNASSIGNED = 1  # UNASSIGNED_INITIAL in connectors 3.0 to 3.4
+    UNASSIGNED = 1  # UNASSIGNED_INITIAL in connectors 3.1 to 4.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -159,8 +159,8 @@ def recognise(
         except DecodeError as error:
             enumerator = _Enumerator(str(error), str(error), str(error))
     # Without splits in a reader, the coordinator's state tells the kind.
-    is_hybrid = bool(readers.hybrid) or _kind_of(enumerator) == "HybridSource"
-    if is_hybrid and len(readers.kinds) <= 1 and readers.reason is None:
+    kinds = readers.kinds or [_kind_of(enumerator)]
+    if kinds == ["HybridSource"] and readers.reason is None:
         return _unwrap(readers, enumerator.hybrid)
     return _recognise(readers, enumerator)
 

@@ -276,12 +276,16 @@ def _milliseconds(text: str) -> int:
     return since
 
 
+# Another name would be several in Spark's `subscribe`, or several lines of its options.
+_TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
+
+
 def _topic_map(pairs: Iterable[str]) -> dict[str, str]:
     topics: dict[str, str] = {}
     for pair in pairs:
         old, separator, new = pair.partition("=")
-        if not (separator and old and new) or old in topics:
-            raise UsageError(f"--topic-map {pair!r}: not OLD=NEW, each OLD once")
+        if not (separator and old and _TOPIC.fullmatch(new)) or old in topics:
+            raise UsageError(f"--topic-map {pair!r}: not OLD=NEW, two topics, each OLD once")
         topics[old] = new
     if len(set(topics.values())) != len(topics):
         raise UsageError("--topic-map: two topics under one name")

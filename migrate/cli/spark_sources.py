@@ -16,7 +16,9 @@ from migrate.policies import Policies
 from migrate.report.text import plan_lines, visible
 from migrate.targets.spark_options import SparkSource
 
-_GIVEN = re.compile(r"(\d{1,4})=(.+)")
+_GIVEN = re.compile(r"(0|[1-9][0-9]{0,3})=(.+)")
+
+_SHOWN = 5
 
 # Spark source -> the Flink sources it goes on from, each with the positions that it takes.
 Assignment = Mapping[int, Sequence[Source]]
@@ -170,6 +172,14 @@ def _tell(
         say(
             f"note: {visible(topic)} goes to Spark sources {numbers}: right where they are joined; "
             "a union of them has its records twice"
+        )
+    if unseeded := sorted(set(range(max(assignment))) - assignment.keys()):
+        numbers = ", ".join(map(str, unseeded[:_SHOWN])) + (" …" if unseeded[_SHOWN:] else "")
+        say(
+            f"warning: of the query's streams before {max(assignment)}, these start without a "
+            f"seed: {numbers}; right where none of them is Kafka's, which would start at its own "
+            "startingOffsets, by default the log end; once the query has started, migrate verify "
+            "shows it"
         )
     for source in _left_out(chosen, assignment):
         topics = ", ".join(sorted(source.topics))

@@ -219,5 +219,11 @@ def _tell_of_delta(sink: Location, table: DeltaTable) -> None:
             f"foreachBatch that writes under that name has its batches 0 to {last_batch} skipped "
             "without a word; take another name"
         )
+    if table.files_up_to is not None:
+        say(
+            f"warning: {sink.name} is the sink of a query that wrote files too (_spark_metadata): "
+            f"another one that writes files there has its batches 0 to {table.files_up_to} skipped "
+            "without a word"
+        )
     if table.unread:
         say(f"warning: {sink.name}: not all of its log was looked at: {table.unread}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from decoder import Checkpoint
 from decoder.kafka.legacy import LegacyConsumer
 from decoder.kafka.source import DynamicKafkaSource, HybridSource, UnknownSource
 from decoder.metadata.model import StopKind
@@ -11,10 +12,11 @@ from migrate.findings.model import Finding, Severity
 from migrate.positions import Marker, PositionState
 from migrate.sources import KafkaState, Source
 
+# The metadata version of Flink up to 1.10.
+_METADATA_2 = 2
 
-def about_a_source(source: Source, state: KafkaState, stop: StopKind) -> Iterator[Finding]:
-    """``stop``: whether the job ended with this snapshot."""
 
+def about_a_source(source: Source, state: KafkaState, checkpoint: Checkpoint) -> Iterator[Finding]:
     def finding(code: str, severity: Severity, message: str) -> Finding:
         return Finding(code, severity, source.operator_id, message)
 
@@ -46,7 +48,7 @@ def about_a_source(source: Source, state: KafkaState, stop: StopKind) -> Iterato
             return
         state = state.current
     if isinstance(state, LegacyConsumer):
-        yield from _about_a_stopped_consumer(source, stop)
+        yield from _about_a_stopped_consumer(source, checkpoint)
         return
     if state.enumerator is None:
         yield finding(
@@ -73,19 +75,23 @@ def about_a_source(source: Source, state: KafkaState, stop: StopKind) -> Iterato
             )
 
 
-def _about_a_stopped_consumer(source: Source, stop: StopKind) -> Iterator[Finding]:
+def _about_a_stopped_consumer(source: Source, checkpoint: Checkpoint) -> Iterator[Finding]:
     """A FlinkKafkaConsumer is stopped before the savepoint that the job is stopped with, and stores
     nothing more once it is: SourceStreamTask @ Flink 1.20.3, FlinkKafkaConsumerBase.snapshotState @
     connector 3.4.0-1.20. Seen: after 10 records or more of a partition, a savepoint of -1.
+
+    So since Flink 1.15, and 1.14 where it drained; those before took the savepoint first:
+    SourceStreamTask @ 1.10.3, 1.13.6, 1.14.6, 1.15.4.
     """
-    if stop is StopKind.NONE:
+    stop = checkpoint.type.stop
+    if stop is StopKind.NONE or checkpoint.metadata_version == _METADATA_2:
         return
     known = stop is not StopKind.UNKNOWN
     yield Finding(
         "stale-positions",
         Severity.BLOCKER if known else Severity.WARNING,
         source.operator_id,
-        ("" if known else "if the job was stopped with this savepoint, ")
+        ("" if known else "if Flink 1.15 stopped the job with this savepoint, or 1.14 drained it, ")
         + "what a FlinkKafkaConsumer has stored here is from the checkpoint before: it is stopped "
         "first, so that what Flink emitted in between would be emitted again; a checkpoint, or a "
         "savepoint that does not stop the job, is exact",

@@ -26,14 +26,12 @@ def source_of(operator: Operator, state: KafkaState) -> Source:
     """
     kind, clusters = _clusters(state)
     if isinstance(state, LegacyConsumer):
-        positions = sorted(legacy_positions(state), key=lambda position: position.topic_partition)
+        positions = _sorted(legacy_positions(state))
     else:
         positions = [
             replace(position, cluster=cluster)
             for cluster, known in sorted(clusters.items(), key=lambda item: item[0] or "")
-            for position in sorted(
-                merged_positions(known), key=lambda position: position.topic_partition
-            )
+            for position in _sorted(merged_positions(known))
         ]
     return Source(
         operator.operator_id,

@@ -10,6 +10,7 @@ import contextlib
 import os
 import posixpath
 import re
+import unicodedata
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -120,6 +121,9 @@ def location(text: str) -> LocalDirectory | RemoteDirectory:
     Raises:
         BadLocation: it cannot be written from this machine.
     """
+    if not text or any(unicodedata.category(character) == "Cc" for character in text):
+        # Printed in the options it would read as several.
+        raise BadLocation(f"{text!r}: no name of a directory")
     scheme = _SCHEME.match(text)
     if scheme is None:
         return _local(text, text)

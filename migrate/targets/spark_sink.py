@@ -47,10 +47,12 @@ class DeltaTable:
     Attributes:
         last_batches: by application id: a query's id, or a ``txnAppId``.
         unread: why some of its log could not be looked at; empty where all could.
+        files_up_to: the last batch of a file sink that has written there too; None of none.
     """
 
     last_batches: Mapping[str, int]
     unread: str = ""
+    files_up_to: int | None = None
 
     @property
     def named_writers(self) -> dict[str, int]:
@@ -68,18 +70,24 @@ def look_at_sink(location: Location) -> FileSink | DeltaTable | None:
     names = location.names()
     if names is None:
         raise UnreadableSink(f"{location.name} is no directory")
+    last_file_batch = max(
+        (int(match[1]) for match in _matches(_BATCH, _log(location, _FILE_SINK_LOG))), default=None
+    )
     if _DELTA_LOG in names:
-        return _delta_table(location)
-    batches = [
-        int(match[1])
-        for name in location.names(_FILE_SINK_LOG) or ()
-        if (match := _BATCH.fullmatch(name))
-    ]
-    return FileSink(max(batches)) if batches else None
+        return _delta_table(location, last_file_batch)
+    return None if last_file_batch is None else FileSink(last_file_batch)
 
 
-def _delta_table(location: Location) -> DeltaTable:
-    names = sorted(location.names(_DELTA_LOG) or ())
+def _log(location: Location, path: str) -> list[str]:
+    """The names in a log; none where it is not there."""
+    names = location.names(path)
+    if names is None:
+        raise UnreadableSink(f"{path} in it is no directory")
+    return sorted(names)
+
+
+def _delta_table(location: Location, last_file_batch: int | None) -> DeltaTable:
+    names = _log(location, _DELTA_LOG)
     checkpoints = [(int(match[1]), match[2], match[0]) for match in _matches(_CHECKPOINT, names)]
     newest = max((version for version, _, _ in checkpoints), default=-1)
     last_batches: dict[str, int] = {}
@@ -97,7 +105,7 @@ def _delta_table(location: Location) -> DeltaTable:
     for match in _matches(_COMMIT, names):
         if int(match[1]) > newest:
             last_batches |= _transactions(location.read(f"{_DELTA_LOG}/{match[0]}"), match[0])
-    return DeltaTable(last_batches, unread)
+    return DeltaTable(last_batches, unread, last_file_batch)
 
 
 def _matches(pattern: re.Pattern[str], names: list[str]) -> Iterator[re.Match[str]]:
@@ -112,7 +120,7 @@ def _transactions(content: bytes, name: str) -> dict[str, int]:
             action = json.loads(line).get("txn") if line.strip() else None
             if action is not None:
                 found[str(action["appId"])] = int(action["version"])
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise UnreadableSink(f"{_DELTA_LOG}/{name}: not a commit of Delta's: {error}") from error
     return found
 

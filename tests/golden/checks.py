@@ -223,6 +223,11 @@ def legacy_rescaled(dump: Dump) -> None:
     require(len({subtask for subtask, *_ in stored(dump)}) > 1, "more subtasks than before")
 
 
+def legacy_stopped(dump: Dump) -> None:
+    found = {(topic, partition): offset for _, topic, partition, offset in stored(dump)}
+    require(0 <= found["orders", 1] < 39, f"the job had processed 40 of orders-1: {found}")
+
+
 def old(dump: Dump) -> None:
     if dump["metadata_version"] == 2:
         found = {(topic, partition): offset for _, topic, partition, offset in stored(dump)}

@@ -244,6 +244,19 @@ SOURCES = (
         versions=LEGACY,
     ),
     Scenario(
+        "legacy-stop",
+        "FlinkKafkaConsumer, stopped with a savepoint after 40 records of orders-1 or more: it "
+        "keeps the offsets of the checkpoint before",
+        checks.legacy_stopped,
+        versions=LEGACY,
+    ),
+    Scenario(
+        "legacy-drain",
+        "the same as legacy-stop, drained",
+        checks.legacy_stopped,
+        versions=LEGACY,
+    ),
+    Scenario(
         "kafka-sink",
         "exactly-once KafkaSink: the retained checkpoint holds transactions to be committed",
         checks.transactions,

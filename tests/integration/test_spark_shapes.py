@@ -418,6 +418,14 @@ def test_a_stream_of_another_kind_has_a_number_too(world: World, chk: Path, kind
     assert collected(frame, checkpoint_dir) == rows_from(of(ORDERS))
 
 
+def test_a_wrong_number_starts_at_the_log_end_and_verify_shows_it(world: World, chk: Path) -> None:
+    checkpoint_dir = seed(chk, world, "1=orders")
+    assert collected(world.orders().select(*IDENTITY), checkpoint_dir) == []
+    result = migrate("verify", chk, "--source", "orders", f"spark:{checkpoint_dir}")
+    assert (result.code, result.stdout) == (4, "")
+    assert f"two sources of the query read {ORDERS}-0 and stand at" in result.stderr
+
+
 # -- the accounting ------------------------------------------------------------------------------
 
 

@@ -18,6 +18,7 @@ from migrate.spark.resume_check import run_first_batch
 from migrate.spark_progress import starting_positions
 from migrate.targets.spark_options import starting_offsets
 from tests.support.jars import classpath
+from tests.support.jdk import QUICK_START
 from tests.support.kafka import Broker, Record
 from tests.support.seeds import write_seed
 from tests.support.spark import CONNECTOR, Spark, run_to_end
@@ -144,7 +145,10 @@ def test_a_seed_by_name_starts_exactly(spark: Spark, servers: str, tmp_path: Pat
 
 def test_verify_run_sees_where_it_starts(servers: str, tmp_path: Path) -> None:
     write_seed(POSITIONS, tmp_path / "query")
-    conf = {"spark.jars": ",".join(map(str, classpath(CONNECTOR)))}
+    conf = {
+        "spark.jars": ",".join(map(str, classpath(CONNECTOR))),
+        "spark.driver.extraJavaOptions": " ".join(QUICK_START),
+    }
     resume = run_first_batch(
         "spark:query", str(tmp_path / "query"), kafka_config(servers, None, ()), conf
     )

@@ -12,6 +12,7 @@ import pytest
 from confluent_kafka.admin import AclOperation, ResourceType
 from pyspark.version import __version__ as pyspark_version
 
+from migrate import broker as broker_room
 from tests.support.checkpoints import splits, write_source
 from tests.support.command import Result, migrate
 from tests.support.jars import classpath
@@ -20,7 +21,7 @@ from tests.support.kafka import Broker
 from tests.support.secured import SecuredBroker
 from tests.support.seeds import write_seed
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.heavy]
 
 TOPIC = "verify-run"
 # Partition -> (log start, log end)
@@ -75,21 +76,6 @@ def content(directory: Path) -> dict[str, tuple[bytes, int]]:
     }
 
 
-def test_a_right_seed_is_verified_and_not_touched(servers: str, tmp_path: Path) -> None:
-    checkpoint = write_source(tmp_path / "chk-1", {0: splits(TOPIC, POSITIONS)})
-    seed(tmp_path / "query", POSITIONS)
-    before = content(tmp_path / "query")
-
-    result = run(checkpoint, tmp_path / "query", servers)
-
-    assert result.code == 0, result.stderr
-    records = sum(end - start for (_, end), start in zip(LOGS.values(), POSITIONS, strict=True))
-    assert f"Spark {pyspark_version} planned its first batch, and read {records} records" in (
-        result.stderr
-    )
-    assert content(tmp_path / "query") == before
-
-
 def test_a_seed_wrong_by_one_is_found(servers: str, tmp_path: Path) -> None:
     checkpoint = write_source(tmp_path / "chk-1", {0: splits(TOPIC, POSITIONS)})
     seed(tmp_path / "query", [POSITIONS[0] + 1, POSITIONS[1]])
@@ -128,7 +114,9 @@ def test_without_its_kafka_connector_spark_is_not_there(servers: str, tmp_path: 
     assert "--spark-conf spark.jars.packages=" in result.stderr
 
 
-def test_spark_logs_in_with_the_same_properties(secured: SecuredBroker, tmp_path: Path) -> None:
+def test_a_right_seed_is_verified_and_not_touched_with_the_log_in_given(
+    secured: SecuredBroker, tmp_path: Path
+) -> None:
     password = 'a "quoted" \\ word'
     secured.add_scram_user("reader", password)
     for operation in (AclOperation.READ, AclOperation.DESCRIBE):
@@ -144,15 +132,24 @@ def test_spark_logs_in_with_the_same_properties(secured: SecuredBroker, tmp_path
     )
     checkpoint = write_source(tmp_path / "chk-1", {0: splits(TOPIC, POSITIONS)})
     seed(tmp_path / "query", POSITIONS)
+    before = content(tmp_path / "query")
 
     login = ("--kafka-config", str(properties), "-X", f"sasl.password={password}")
     result = run(checkpoint, tmp_path / "query", secured.address("SASL"), *login)
 
     assert result.code == 0, result.stderr
+    records = sum(end - start for (_, end), start in zip(LOGS.values(), POSITIONS, strict=True))
+    assert f"Spark {pyspark_version} planned its first batch, and read {records} records" in (
+        result.stderr
+    )
+    assert content(tmp_path / "query") == before
     assert password not in result.stderr + result.stdout
 
 
-def test_a_broker_that_does_not_answer_is_found_before_spark_is_started(tmp_path: Path) -> None:
+def test_a_broker_that_does_not_answer_is_found_before_spark_is_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(broker_room, "REQUEST_TIMEOUT", 2.0)
     checkpoint = write_source(tmp_path / "chk-1", {0: splits(TOPIC, POSITIONS)})
     seed(tmp_path / "query", POSITIONS)
 

@@ -185,6 +185,18 @@ def test_a_kafka_split_of_an_earlier_source_is_no_position(tmp_path: Path) -> No
             },
             _coordinator(1, 3, _KAFKA),
         ),
+        # A KafkaSource's split alone, or a DynamicKafkaSource's: progress, whatever the enumerator.
+        ({0: [encode_reader_element(encode_split("orders", 1, 4))]}, _coordinator(1, 3, _KAFKA)),
+        (
+            {
+                0: [
+                    encode_reader_element(
+                        encode_dynamic_split("east", KafkaSplit("orders", 1, 4)), 1
+                    )
+                ]
+            },
+            _coordinator(1, 3, _KAFKA),
+        ),
     ],
 )
 def test_what_is_only_partly_a_hybrid_source_is_a_blocker(

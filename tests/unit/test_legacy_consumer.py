@@ -200,6 +200,7 @@ def test_there_is_no_enumerator_to_miss(tmp_path: Path) -> None:
         ("savepoint CANONICAL", 4, None),
         (RETAINED, 4, None),
         (RETAINED, 3, Severity.WARNING),  # which does not tell its kind
+        (RETAINED, 2, None),  # of Flink 1.10 at most, which stopped it after the savepoint
     ],
 )
 def test_the_positions_of_a_stop_are_those_of_the_checkpoint_before_it(
@@ -219,6 +220,23 @@ def test_the_positions_of_a_stop_are_those_of_the_checkpoint_before_it(
     allowed = make_plan(extraction, extraction.sources, None, Policies(allow_ran_on=True))
     assert allowed.refusals == ()
     assert any("checkpoint before" in w for w in allowed.warnings) == (severity is not None)
+
+
+@pytest.mark.parametrize("scenario", ["legacy-stop", "legacy-drain"])
+@pytest.mark.parametrize("flink", ["1.15", "1.20"])
+def test_a_real_stop_is_refused(flink: str, scenario: str) -> None:
+    """Real jobs that had processed 40 records of orders-1 or more when they were stopped."""
+    extraction = extract(read_checkpoint(golden(f"{flink}/{scenario}")))
+    (source,) = extraction.sources
+    (orders_1,) = [p for p in source.positions if p.partition == 1]
+    assert isinstance(orders_1.next_offset, int) and orders_1.next_offset < 40
+    told = flink != "1.15"  # whose metadata does not tell the stop
+    severity = Severity.BLOCKER if told else Severity.WARNING
+    assert _severities(extraction).get("stale-positions") is severity
+    if told:
+        result = migrate("to-spark", str(golden(f"{flink}/{scenario}")))
+        assert (result.code, result.stdout) == (4, "")
+        assert "checkpoint before" in result.stderr
 
 
 def test_a_partition_that_the_state_lacks_starts_at_the_log_start_as_in_flink(

@@ -36,6 +36,11 @@ def _no_such_partition(plan: dict[str, Any]) -> None:
     plan["partitions"][0]["partition"] = 2**31
 
 
+def _no_such_topic(plan: dict[str, Any]) -> None:
+    # In Spark's options: another line, another option.
+    plan["partitions"][0]["topic"] = "orders\nfailOnDataLoss=false"
+
+
 def _no_number(plan: dict[str, Any]) -> None:
     plan["partitions"][0]["next_offset"] = "3"
 
@@ -54,6 +59,7 @@ def _no_time_zone(plan: dict[str, Any]) -> None:
         (_twice, "a partition occurs twice"),
         (_too_large, "partitions.0.next_offset"),
         (_no_such_partition, "partitions.0.partition"),
+        (_no_such_topic, "partitions.0.topic"),
         (_no_number, "partitions.0.next_offset"),
         (_no_time, "created_at"),
         (_no_time_zone, "created_at"),

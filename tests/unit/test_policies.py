@@ -254,6 +254,8 @@ def test_flags_are_read() -> None:
         _options("newest"),
         _options(topic_map=["a"]),
         _options(topic_map=["a=b", "a=c"]),
+        _options(topic_map=["a=b,c"]),  # two topics to Spark's subscribe
+        _options(topic_map=["a=b\nfailOnDataLoss=false"]),
         _options(topic_map=["a=c", "b=c"]),
         _options(partitions=["t"]),
         _options(partitions=["t:3-1"]),

@@ -178,6 +178,22 @@ def test_a_local_directory_by_its_uri(tmp_path: Path) -> None:
     assert (place.path, place.mounted) == (tmp_path / "checkpoint", False)
 
 
+@pytest.mark.parametrize("option", ["--checkpoint-dir", "--sink"])
+@pytest.mark.parametrize("text", ["", "a\nfailOnDataLoss=false", "\x1b[2J"])
+def test_what_is_no_name_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, option: str, text: str
+) -> None:
+    """An empty one, of a variable that is not set, would be the current directory."""
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    chk = write_source(tmp_path / "chk-7", {0: splits("a", [1])})
+    result = migrate("to-spark", chk, option, text)
+    assert (result.code, result.stdout) == (2, "")
+    assert option in result.stderr
+    assert "\x1b" not in result.stderr
+    assert list((tmp_path / "here").iterdir()) == []
+
+
 @pytest.mark.parametrize("text", ["nosuch://bucket/path", "file://elsewhere/path", "hdfs:/query"])
 def test_what_nobody_can_write_is_refused(tmp_path: Path, text: str) -> None:
     chk = write_source(tmp_path / "chk-7", {0: splits("a", [1])})

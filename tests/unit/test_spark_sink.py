@@ -114,3 +114,32 @@ def test_a_damaged_checkpoint_is_told(tmp_path: Path) -> None:
     (log / f"{3:020}.checkpoint.parquet").write_bytes(b"PAR1 no more")
     with pytest.raises(UnreadableSink, match=r"checkpoint\.parquet: not a checkpoint of Delta's"):
         look(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["_spark_metadata", "_delta_log"])
+@pytest.mark.parametrize("is_link", [True, False], ids=["a link", "a file"])
+def test_a_log_that_cannot_be_looked_into_is_not_taken_for_none(
+    tmp_path: Path, name: str, is_link: bool
+) -> None:
+    if is_link:
+        (tmp_path / "log").mkdir()
+        (tmp_path / name).symlink_to(tmp_path / "log")
+    else:
+        (tmp_path / name).write_text("")
+    with pytest.raises(UnreadableSink, match=f"{name} in it is no directory"):
+        look(tmp_path)
+
+
+def test_a_delta_table_may_have_the_log_of_a_file_sink_too(tmp_path: Path) -> None:
+    commit(tmp_path / "_delta_log", 0)
+    (tmp_path / "_spark_metadata").mkdir()
+    (tmp_path / "_spark_metadata" / "3").write_text("v1\n")
+    assert look(tmp_path) == DeltaTable({}, files_up_to=3)
+
+
+def test_a_delta_log_nested_too_deeply_is_refused(tmp_path: Path) -> None:
+    log = tmp_path / "_delta_log"
+    log.mkdir()
+    (log / f"{0:020}.json").write_text("[" * 200_000)
+    with pytest.raises(UnreadableSink, match="not a commit"):
+        look(tmp_path)

@@ -99,6 +99,7 @@ def test_what_goes_nowhere_or_twice_is_said(chk: Path) -> None:
         pytest.param(["0=topic:x"], 2, "no Kafka source answers to 'topic:x'", id="no such topic"),
         pytest.param(["0=rest", "--source", "both"], 2, "leaves it out", id="not chosen"),
         pytest.param(["0:rest"], 2, "not N=SOURCE", id="not of its form"),
+        pytest.param(["01=rest"], 2, "not N=SOURCE", id="a number that Spark would not write"),
         pytest.param(["0=rest", "--plan-out", "p"], 2, "not with a saved plan", id="plan"),
         pytest.param(
             ["--source", "both", "0=topic:b"],
@@ -121,3 +122,10 @@ def test_what_is_ambiguous_or_wrong_is_refused(
     assert (result.code, result.stdout) == (code, "")
     assert told in result.stderr
     assert not (tmp_path / "seed").exists()
+
+
+def test_a_number_that_is_left_out_is_said(chk: Path) -> None:
+    """Were that stream Kafka's, it would start at the log end without a word."""
+    result = to_spark(chk, "1=rest", "3=topic:b")
+    assert "before 3, these start without a seed: 0, 2;" in result.stderr
+    assert "without a seed" not in to_spark(chk, "0=rest", "1=topic:b").stderr

@@ -50,17 +50,24 @@ final class LegacyScenarios implements Scenarios {
                                     "timestamp/timed:0", 4));
                     case "legacy-not-started" -> Scenario.of(
                             1, env -> notStarted(place, env), Map.of());
-                    case "legacy-rescaled" -> oneAndMore(place, 3)
-                            .after(oneAndMore(place, 1));
+                    case "legacy-rescaled" -> oneAndMore(place, 3, 10)
+                            .after(oneAndMore(place, 1, 10));
+                    case "legacy-stop" -> seldom(oneAndMore(place, 1, 40)).ending(Finish.STOP);
+                    case "legacy-drain" -> seldom(oneAndMore(place, 1, 40)).ending(Finish.DRAIN);
                     default -> null;
                 });
     }
 
-    private static Scenario oneAndMore(Place place, int parallelism) {
+    private static Scenario oneAndMore(Place place, int parallelism, int required) {
         return Scenario.of(
                 parallelism,
                 env -> count(read(env, earliest(place, "orders"), "earliest"), ""),
-                Map.of("orders:1", 10));
+                Map.of("orders:1", required));
+    }
+
+    /** With checkpoints so far apart that much is read after the last before the job is stopped. */
+    private static Scenario seldom(Scenario scenario) {
+        return scenario.with("execution.checkpointing.interval", "400 ms");
     }
 
     private static SingleOutputStreamOperator<String> read(
