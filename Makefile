@@ -33,7 +33,8 @@ test: setup  ## every test, the real systems included
 	@$(WITH_JDK) python -m pytest $(TWO_WORKERS)
 
 unit: $(STAMP)  ## the tests that need no other system (seconds)
-	@cd $(ROOT) && $(BIN)/python -m pytest $(TWO_WORKERS) -m "not integration and not slow"
+	@cd $(ROOT) && $(BIN)/python -m pytest $(TWO_WORKERS) \
+		-m "not integration and not slow" --ignore tests/integration
 
 check: $(STAMP)  ## lint, formatting, types, architecture
 	cd $(ROOT) && $(BIN)/ruff check

@@ -26,10 +26,10 @@ from pydantic import (
 from migrate.extract import Extraction, is_last_output
 from migrate.new_file import write_new
 from migrate.plan import Plan, Verdict
-from migrate.plan.messages import counted
 from migrate.policies import Policies
 from migrate.positions import Marker
 from migrate.snapshot import ClusterSnapshot
+from migrate.wording import counted
 
 Offset = Annotated[int, Field(ge=0, le=2**63 - 1)]
 PartitionNumber = Annotated[int, Field(ge=0, le=2**31 - 1)]

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 # Imported where they are used: collecting the unit tests needs neither a JDK nor PySpark.
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist's own, which reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Who runs what, where two workers share the tests: each module stays whole, and one worker has
     all that start Flink or Spark, since two of those JVMs at once are more than a machine bears."""

@@ -20,6 +20,7 @@ from migrate.plan_file import SavedPartition
 from migrate.policies import Gone, MergeSources, NewPartitions, OnBeyondEnd, OnExpired
 from migrate.snapshot import Committed, GroupView
 from migrate.spark_query import is_query
+from migrate.wording import counted
 
 if TYPE_CHECKING:
     from migrate.rollback_file import EarlierRun
@@ -148,7 +149,7 @@ def commit_group(
     check_rollback_file(path)
     if flink_rest is None:
         look_twice(request, move)
-    ask(f"commit {len(wanted)} offsets for group {group}?", yes)
+    ask(f"commit {counted(len(wanted), 'offset')} for group {group}?", yes)
     check_unmoved(request, move)  # it may have waited for the answer
     carry_out(lambda: commit(kafka.config(), group, wanted, before, path), group, path)
 
@@ -183,8 +184,8 @@ def _about_the_group(group: GroupView, run: EarlierRun | None) -> Iterator[str]:
         yield f"group {name} does not exist yet: it will be created; is its name right?"
     else:
         yield (
-            f"group {name}: {group.state}, {group.type}, {len(group.members)} members, "
-            f"{len(group.committed)} committed offsets"
+            f"group {name}: {group.state}, {group.type}, {counted(len(group.members), 'member')}, "
+            f"{counted(len(group.committed), 'committed offset')}"
         )
     for member in group.members:
         yield f"  member {visible(member.client_id)} on {visible(member.host)}"

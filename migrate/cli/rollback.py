@@ -13,6 +13,7 @@ from migrate.cli.asking import ask, check_can_ask
 from migrate.cli.changing import Execute, Yes, carry_out, check_rollback_file
 from migrate.cli.errors import Refused
 from migrate.cli.streams import emit, say
+from migrate.wording import counted
 
 
 def rollback(
@@ -82,5 +83,5 @@ def rollback(
     # Beside the file that it follows: a later run looks for both there.
     path = rollback_path or rollback_file.default_path(change.group, file.parent)
     check_rollback_file(path)
-    ask(f"bring {len(seen.partitions)} offsets of group {change.group} back?", yes)
+    ask(f"bring {counted(len(seen.partitions), 'offset')} of group {change.group} back?", yes)
     carry_out(lambda: restore(config, file, seen, path, force=force), change.group, path)

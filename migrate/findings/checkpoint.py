@@ -13,6 +13,7 @@ from decoder.metadata.layout import LAYOUTS
 from decoder.metadata.model import CheckpointKind, StopKind
 from migrate.findings.model import Finding, Severity
 from migrate.sources import KafkaState
+from migrate.wording import counted
 
 
 def is_last_output(checkpoint: Checkpoint) -> bool:
@@ -49,8 +50,8 @@ def about_the_checkpoint(checkpoint: Checkpoint) -> Iterator[Finding]:
             "finished-operators",
             Severity.WARNING,
             None,
-            f"{len(finished)} operators had finished and hold no state ({names}): were one of "
-            "them a bounded Kafka source, its positions are not in this checkpoint",
+            f"{counted(len(finished), 'operator')} had finished and kept no state ({names}): were "
+            "one of them a bounded Kafka source, its positions are not in this checkpoint",
         )
     yield _written_by(checkpoint)
 

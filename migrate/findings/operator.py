@@ -12,6 +12,7 @@ from decoder.kafka.source import UnknownSource
 from decoder.metadata.model import Operator
 from migrate.findings.model import Finding, Severity
 from migrate.sources import KafkaState
+from migrate.wording import counted
 
 # List state of FlinkKafkaProducer, the sink before KafkaSink: @ connector 1.15.4.
 _LEGACY_PRODUCER_STATES = frozenset({"next-transactional-id-hint", "next-transactional-id-hint-v2"})
@@ -89,8 +90,8 @@ def _about_a_sink(operator: Operator, sink: Sink | None, stopped: bool) -> Findi
         case SinkState():
             prefixes = ", ".join(repr(p) for p in sorted({t.prefix for t in sink.pending}))
             kept = (
-                f"a KafkaSink keeps {len(sink.pending)} transactions that it has yet to commit "
-                f"(transactional id prefix {prefixes})"
+                f"a KafkaSink keeps {counted(len(sink.pending), 'transaction')} yet to be "
+                f"committed (transactional id prefix {prefixes})"
             )
         case UnknownSink():
             kept = (
@@ -121,5 +122,5 @@ def _nothing_pending(sink: SinkState) -> str:
     prefixes = ", ".join(repr(prefix) for prefix in sorted({w.prefix for w in sink.writers}))
     under_way = sum(len(writer.under_way) for writer in sink.writers)
     return f"it is a KafkaSink's writer (transactional id prefix {prefixes})" + (
-        f", with {under_way} transactions under way" if under_way else ""
+        f", with {counted(under_way, 'transaction')} under way" if under_way else ""
     )

@@ -11,6 +11,7 @@ from decoder.metadata.model import StopKind
 from migrate.findings.model import Finding, Severity
 from migrate.positions import Marker, PositionState
 from migrate.sources import KafkaState, Source
+from migrate.wording import counted
 
 # The metadata version of Flink up to 1.10.
 _METADATA_2 = 2
@@ -39,7 +40,7 @@ def about_a_source(source: Source, state: KafkaState, checkpoint: Checkpoint) ->
             yield finding(
                 code,
                 Severity.WARNING,
-                f"{len(marked)} partitions have read no record and are still at the "
+                f"{counted(len(marked), 'partition')} with no record read yet, still at the "
                 f"'{marker.value}' marker: {says}",
             )
     if isinstance(state, HybridSource):
@@ -129,8 +130,8 @@ def _about_a_hybrid_source(source: Source, state: HybridSource) -> Iterator[Find
             "hybrid-source-elsewhere",
             Severity.BLOCKER,
             source.operator_id,
-            f"its readers still hold {state.other_splits} splits of other sources of its list: "
-            "what they have not read of them does not move",
+            f"its readers still hold {counted(state.other_splits, 'split')} of other sources of "
+            "its list: what they have not read of them does not move",
         )
 
 
@@ -158,6 +159,6 @@ def _undiscovered_topics(source: Source, state: DynamicKafkaSource) -> Iterator[
             "undiscovered-topics",
             Severity.WARNING,
             source.operator_id,
-            f"{len(missing)} topics of its streams have no partition in the state (the first is "
-            f"{topic}{_on_cluster(cluster)}): they were not discovered yet, and are not moved",
+            f"{counted(len(missing), 'topic')} of its streams without a partition in the state "
+            f"(the first is {topic}{_on_cluster(cluster)}): not discovered yet, and not moved",
         )

@@ -10,6 +10,7 @@ from migrate.plan.obstacles import where
 from migrate.policies import Policies
 from migrate.positions import Marker
 from migrate.snapshot import ClusterSnapshot
+from migrate.wording import counted
 
 
 def refuse(planned: PlannedPartition) -> Refusal:
@@ -185,8 +186,3 @@ def _how_it_ran_on(beyond: Sequence[PlannedPartition]) -> str:
 
 def _name(planned: PlannedPartition) -> str:
     return f"{planned.topic}-{planned.partition}"
-
-
-def counted(count: int, noun: str) -> str:
-    """``1 record``, ``2 records``."""
-    return f"{count} {noun}{'' if count == 1 else 's'}"

@@ -18,9 +18,9 @@ from rich.text import Text
 
 from migrate.extract import Severity
 from migrate.plan import Plan, PlannedPartition, Verdict
-from migrate.plan.messages import counted
 from migrate.report.console import console_for, print_whole
 from migrate.report.inspection import InspectReport, OperatorReport, SourceReport
+from migrate.wording import counted
 
 _STYLES = {Severity.BLOCKER: "bold red", Severity.WARNING: "yellow", Severity.NOTE: "dim"}
 

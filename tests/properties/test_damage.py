@@ -15,7 +15,7 @@ import pytest
 
 from decoder import DecodeError, read_checkpoint
 from migrate.extract import extract
-from tests.golden.test_decoding import ENTRIES, GOLDEN
+from tests.golden.test_decoding import ENTRIES, GOLDEN, ONE_OF_EACH
 from tests.support.memory_files import MemoryFiles
 
 SEED = 20261121
@@ -26,8 +26,6 @@ _MEMORY_PER_BYTE = 60
 _MEMORY_FLOOR = 1 << 20
 
 
-# One checkpoint of each scenario; those of other Flink versions differ in little.
-_ONE_OF_EACH = set({entry["name"].partition("/")[2]: entry["name"] for entry in ENTRIES}.values())
 # Every prefix of a file means reading it as often as it has bytes; and a few flips in a large one
 # may all fall where nothing can be told.
 _SMALL = 16 << 10
@@ -40,9 +38,9 @@ def _checkpoints(sample: int, thorough: int) -> list[Any]:
         name, path = entry["name"], GOLDEN / str(entry["path"])
         if (path / "_metadata").stat().st_size > _SMALL:
             continue
-        marks = () if name in _ONE_OF_EACH else (pytest.mark.slow,)
+        marks = () if name in ONE_OF_EACH else (pytest.mark.slow,)
         cases.append(pytest.param(path, sample, id=name, marks=marks))
-        if name in _ONE_OF_EACH:
+        if name in ONE_OF_EACH:
             cases.append(
                 pytest.param(path, thorough, id=f"{name}-thorough", marks=pytest.mark.slow)
             )

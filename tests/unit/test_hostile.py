@@ -122,7 +122,7 @@ def test_an_attack_costs_a_small_multiple_of_its_input(name: str, tmp_path: Path
 # -- counts and lengths --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("step", [97, pytest.param(13, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("step", [397, pytest.param(13, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry["path"].split("/")[0])
 def test_the_largest_and_negative_counts_at_any_place(entry: dict[str, str], step: int) -> None:
     """Written here and there over a file that holds every kind of handle."""

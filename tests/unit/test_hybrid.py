@@ -153,7 +153,7 @@ def test_splits_of_the_source_before_kafka_are_a_blocker(tmp_path: Path) -> None
     extraction = _extract(tmp_path, elements, _coordinator(1, 3, _KAFKA))
     (finding,) = [f for f in extraction.findings if f.code == "hybrid-source-elsewhere"]
     assert finding.severity is Severity.BLOCKER
-    assert "1 splits" in finding.message
+    assert "1 split " in finding.message
     assert extraction.sources[0].positions[0].next_offset == 40
 
 
