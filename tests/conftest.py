@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from xdist.scheduler import LoadScopeScheduling
 
 if TYPE_CHECKING:
     from tests.support.kafka import Broker
@@ -14,13 +16,57 @@ if TYPE_CHECKING:
 # Imported where they are used: collecting the unit tests needs neither a JDK nor PySpark.
 
 
-@pytest.hookimpl(tryfirst=True)  # before xdist's own, which reads the groups
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Who runs what, where two workers share the tests: each module stays whole, and one worker has
-    all that start Flink or Spark, since two of those JVMs at once are more than a machine bears."""
+def pytest_configure() -> None:
+    """Started in the background of a script, this process was told to ignore Ctrl-C, and what it
+    starts would inherit it: here some of them are to be interrupted."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+# Where two workers share the tests, one of them has all that start Flink or Spark: two such JVMs at
+# once are more than a small machine bears.
+HEAVY = frozenset(
+    f"tests/{name}.py"
+    for name in (
+        "golden/test_manifest",
+        "integration/test_diff",
+        "integration/test_encoder",
+        "integration/test_flink_rest",
+        "integration/test_mission",
+        "integration/test_mission_group",
+        "integration/test_sink_states",
+        "integration/test_spark_code",
+        "integration/test_spark_group",
+        "integration/test_spark_in_store",
+        "integration/test_spark_seed",
+        "integration/test_spark_shapes",
+        "integration/test_spark_sinks",
+        "integration/test_spark_versions",
+        "integration/test_stopped",
+        "integration/test_support_flink",
+        "integration/test_verify_run",
+    )
+)
+
+
+class WholeModules(LoadScopeScheduling):  # type: ignore[misc]
+    """Each module stays whole, and the heavy ones stay together."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        module = nodeid.partition("::")[0]
+        return "heavy" if module in HEAVY else module
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> WholeModules:
+    return WholeModules(config, log)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """A test that needs Spark, in a module that HEAVY does not name, would run beside another."""
     for item in items:
-        heavy = item.get_closest_marker("heavy") or "spark" in getattr(item, "fixturenames", ())
-        item.add_marker(pytest.mark.xdist_group("heavy" if heavy else item.path.name))
+        if "spark" in getattr(item, "fixturenames", ()):
+            assert item.path.relative_to(config.rootpath).as_posix() in HEAVY, item.nodeid
 
 
 @pytest.fixture(scope="session")

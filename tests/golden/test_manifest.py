@@ -95,7 +95,6 @@ def operators_by_kind(entry: dict[str, Any]) -> dict[str, list[str]]:
 
 
 @pytest.mark.integration
-@pytest.mark.heavy
 @pytest.mark.parametrize("version", RUN_BY_TESTS)
 def test_flink_reads_in_them_what_the_manifest_says(version: str) -> None:
     entries = [
@@ -108,7 +107,6 @@ def test_flink_reads_in_them_what_the_manifest_says(version: str) -> None:
 
 
 @pytest.mark.integration
-@pytest.mark.heavy
 @pytest.mark.usefixtures("original_place")
 @pytest.mark.parametrize("version", ["1.20", "2.2"])
 def test_flink_reads_merged_files_in_their_place(version: str) -> None:

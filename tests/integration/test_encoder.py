@@ -68,7 +68,7 @@ from tests.support.strategies import (
 )
 from tests.support.strategies.primitives import blobs, texts, tuples_of
 
-pytestmark = [pytest.mark.integration, pytest.mark.heavy]
+pytestmark = pytest.mark.integration
 
 DIALECTS = {"1.15": FLINK_1_15, "1.20": FLINK_1_20, "2.2": FLINK_2_2}
 SYNTHETIC = Path(__file__).parents[1] / "golden" / "synthetic"

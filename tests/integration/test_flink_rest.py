@@ -19,7 +19,7 @@ from tests.support.command import Result, migrate
 from tests.support.kafka import Broker
 from tests.support.running_jobs import running_job
 
-pytestmark = [pytest.mark.integration, pytest.mark.heavy]
+pytestmark = pytest.mark.integration
 
 _SOON = 60.0
 

@@ -23,7 +23,7 @@ from tests.support.story import (
     migrate,
 )
 
-pytestmark = [pytest.mark.integration, pytest.mark.heavy]
+pytestmark = pytest.mark.integration
 
 
 @pytest.fixture(scope="module", params=["1.20", "2.2"])

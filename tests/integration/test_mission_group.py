@@ -14,7 +14,7 @@ from tests.support.groups import PROTOCOLS, read_on
 from tests.support.kafka import Broker
 from tests.support.story import Handover, account, hand_over, migrate
 
-pytestmark = [pytest.mark.integration, pytest.mark.heavy]
+pytestmark = pytest.mark.integration
 
 
 @dataclass(frozen=True, slots=True)

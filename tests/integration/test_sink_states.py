@@ -15,7 +15,7 @@ from tests.support.encoder import (
 )
 from tests.support.round_trip import read_sink_states
 
-pytestmark = [pytest.mark.integration, pytest.mark.heavy]
+pytestmark = pytest.mark.integration
 
 _CHECKPOINTS = {
     5: {

@@ -18,7 +18,7 @@ from tests.support.jdk import find_jdk
 from tests.support.kafka import Broker
 from tests.support.spark import Spark, run_to_end
 
-pytestmark = [pytest.mark.integration, pytest.mark.heavy]
+pytestmark = pytest.mark.integration
 
 ORDERS, PAYMENTS = "code-orders", "code-payments"
 RECORDS = 30

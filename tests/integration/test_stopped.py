@@ -21,7 +21,7 @@ from tests.support.golden_topics import GOLDEN, lay_out, topic_map
 from tests.support.kafka import Broker
 from tests.support.running_jobs import running_job
 
-pytestmark = [pytest.mark.integration, pytest.mark.heavy]
+pytestmark = pytest.mark.integration
 
 _ROOT = Path(__file__).parents[2]
 _SOON = 60.0

@@ -11,7 +11,7 @@ import pytest
 from tests.support.flink import dump_states, run_mission
 from tests.support.kafka import Broker
 
-pytestmark = [pytest.mark.integration, pytest.mark.heavy]
+pytestmark = pytest.mark.integration
 
 
 @pytest.fixture(scope="module")

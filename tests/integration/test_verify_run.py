@@ -21,7 +21,7 @@ from tests.support.kafka import Broker
 from tests.support.secured import SecuredBroker
 from tests.support.seeds import write_seed
 
-pytestmark = [pytest.mark.integration, pytest.mark.heavy]
+pytestmark = pytest.mark.integration
 
 TOPIC = "verify-run"
 # Partition -> (log start, log end)
