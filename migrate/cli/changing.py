@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from migrate.cli.errors import Exit, Refused, UsageError
+from migrate.cli.errors import Exit, Refused, UsageError, is_interrupt
 from migrate.cli.streams import emit, say
 from migrate.new_file import check_new
 
@@ -70,7 +70,9 @@ def _told_if_interrupted(group: str, rollback_path: Path) -> Iterator[None]:
     """Ctrl-C ends a run at any moment, also when Kafka has the request and we not its answer."""
     try:
         yield
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, SystemError) as error:
+        if not is_interrupt(error):
+            raise
         if rollback_path.exists():
             say(
                 f"interrupted: offsets of group {group} may have been changed; `migrate rollback "
@@ -78,7 +80,7 @@ def _told_if_interrupted(group: str, rollback_path: Path) -> Iterator[None]:
             )
         else:
             say("interrupted: nothing was changed")
-        raise
+        raise KeyboardInterrupt from error
 
 
 def _tell(outcome: Outcome) -> None:

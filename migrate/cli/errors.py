@@ -16,6 +16,7 @@ class Exit(IntEnum):
     NOT_VERIFIED = 5  # applied in part, or not as it should be
     SERVICE = 6  # a service did not answer, or denied access
     BUG = 70  # ours; the only one with a traceback
+    INTERRUPTED = 130  # Ctrl-C
 
 
 class Refused(Exception):
@@ -28,3 +29,10 @@ class Refused(Exception):
 
 class UsageError(Exception):
     """Arguments that do not go together."""
+
+
+def is_interrupt(error: BaseException) -> bool:
+    """Whether it is Ctrl-C: while Kafka's client is at work in C, it comes as a SystemError."""
+    return isinstance(error, KeyboardInterrupt) or (
+        isinstance(error, SystemError) and isinstance(error.__cause__, KeyboardInterrupt)
+    )

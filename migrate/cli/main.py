@@ -12,7 +12,7 @@ import typer
 from decoder import DecodeError, ErrorKind
 from migrate.choose import NoSuchSource
 from migrate.cli import commit_group, diff, inspect, rollback, to_spark
-from migrate.cli.errors import Exit, Refused, UsageError
+from migrate.cli.errors import Exit, Refused, UsageError, is_interrupt
 from migrate.cli.streams import say
 from migrate.flink_rest import FlinkRestError
 from migrate.kafka_config import ConfigError
@@ -72,7 +72,9 @@ def main() -> None:
         _fail(Exit.SERVICE, str(error))
     except OSError as error:
         _fail(Exit.SERVICE, f"{error.filename or 'the system'}: {error.strerror or error}")
-    except Exception:
+    except Exception as error:
+        if is_interrupt(error):
+            sys.exit(Exit.INTERRUPTED)
         traceback.print_exc()
         _fail(Exit.BUG, "this is a bug of ours; please report the lines above")
 
