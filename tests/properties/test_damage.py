@@ -53,7 +53,7 @@ def _files(pointer: Path) -> MemoryFiles:
     return MemoryFiles.of(job)
 
 
-@pytest.mark.parametrize(("pointer", "prefixes"), _checkpoints(8, _SMALL))
+@pytest.mark.parametrize(("pointer", "prefixes"), _checkpoints(4, _SMALL))
 def test_every_strict_prefix_of_every_file_is_a_truncated_file(
     pointer: Path, prefixes: int
 ) -> None:

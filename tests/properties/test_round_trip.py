@@ -33,7 +33,7 @@ VERSIONS = (2, 3, 4, 5, 6)
 JOB_URI = "s3://bucket/flink/0123456789abcdef0123456789abcdef"
 
 
-@pytest.mark.parametrize("examples", [10, pytest.param(150, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("examples", [5, pytest.param(150, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("version", VERSIONS)
 def test_checkpoints_decode_to_what_was_encoded(version: int, examples: int) -> None:
     @settings(

@@ -184,6 +184,7 @@ def test_the_table_names_states_and_what_they_amount_to() -> None:
     assert "\x1b" not in table
 
 
+@pytest.mark.slow
 def test_thousands_of_partitions_are_told_by_topic() -> None:
     many = diff(side(dict.fromkeys(range(1500), 5)), side(dict.fromkeys(range(1500), 6)), {})
     folded = diff_table(many, io.StringIO())

@@ -11,6 +11,8 @@ import pytest
 from tests.golden.test_decoding import golden
 from tests.support.checkpoints import splits, write_source
 
+pytestmark = pytest.mark.slow  # a process each
+
 ROOT = Path(__file__).parents[2]
 
 

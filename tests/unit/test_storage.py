@@ -489,6 +489,7 @@ def test_a_secret_in_a_url_is_refused_and_not_shown(url: str) -> None:
     assert "secret" not in result.stderr
 
 
+@pytest.mark.slow  # a process each
 @pytest.mark.parametrize(
     ("url", "library", "extra"),
     [
