@@ -21,7 +21,13 @@ from decoder.kafka.operator import Sink, Source, read_sink, read_source
 from decoder.metadata.model import CheckpointType, Metadata, Operator
 from decoder.metadata.parse import parse_metadata, read_header
 from decoder.operator_state.locate import StateFiles
-from decoder.storage import ByteSource, LocalFiles, StorageUnavailable, join
+from decoder.storage import (
+    ByteSource,
+    LocalFiles,
+    StorageUnavailable,
+    checkpoint_number,
+    join,
+)
 
 METADATA_FILE = "_metadata"
 # Metadata is held in memory whole. Flink's own, a few KB to some MB, grows with every small state
@@ -32,7 +38,6 @@ _HEAD_BYTES = 64 * 1024
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 # A user and a password, which may hold a slash; what follows a name in a signed URL.
 _SECRET = re.compile(r"(?<=//)[^/@:]*:[^@]*(?=@)|(?<=//)[^/@]*(?=@)|(?<=\?).*")
-_CHECKPOINT_DIRECTORY = re.compile(r"chk-(\d+)")
 # A job may retain hundreds of checkpoints, and a remote store is asked for each.
 _PROBES_AT_ONCE = 16
 
@@ -189,8 +194,8 @@ def _after_subsumption(
         DecodeError, FileNotFoundError: ``missing`` itself, or that the whole checkpoint is gone.
     """
     directory = posixpath.dirname(files.absolute(metadata_path))
-    number = _CHECKPOINT_DIRECTORY.fullmatch(posixpath.basename(directory))
-    newer = _newer_siblings(directory, int(number[1]), files) if number else []
+    number = checkpoint_number(directory)
+    newer = _newer_siblings(directory, number, files) if number is not None else []
     newest = _newest_complete(newer, files)
     named = metadata_path in (pointer, join(pointer, METADATA_FILE))
     if newest is not None and not named:
@@ -234,9 +239,8 @@ def _complete_checkpoints(
 
 def _numbered(directory: str, names: list[str], newer_than: int = -1) -> list[tuple[int, str]]:
     """(number, path) of each ``chk-<n>`` in a directory, complete or not, the oldest first."""
-    matches = filter(None, map(_CHECKPOINT_DIRECTORY.fullmatch, names))
-    numbered = ((int(match[1]), join(directory, match[0])) for match in matches)
-    return sorted(one for one in numbered if one[0] > newer_than)
+    numbered = ((checkpoint_number(name), join(directory, name)) for name in names)
+    return sorted((n, path) for n, path in numbered if n is not None and n > newer_than)
 
 
 def _is_complete(checkpoint: str, files: ByteSource) -> bool:
@@ -273,7 +277,7 @@ def _find_metadata(pointer: str, files: ByteSource) -> str:
 
 def _newer_siblings(directory: str, checkpoint_id: int, files: ByteSource) -> list[tuple[int, str]]:
     """(number, path) of what lies beside a ``chk-<n>`` under a higher number, complete or not."""
-    if not _CHECKPOINT_DIRECTORY.fullmatch(posixpath.basename(directory)):
+    if checkpoint_number(directory) is None:
         return []
     parent = posixpath.dirname(directory)
     return _numbered(parent, files.list_directory(parent) or [], checkpoint_id)

@@ -11,6 +11,7 @@ import re
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
+_CHECKPOINT_DIRECTORY = re.compile(r"chk-(\d+)")
 # Only the scheme: a path after it may hold anything.
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
@@ -102,6 +103,12 @@ def _open(path: str) -> BinaryIO:
 def join(directory: str, *names: str) -> str:
     """A path below a directory, for any ByteSource; an absolute name stays as it is."""
     return posixpath.join(directory, *names)
+
+
+def checkpoint_number(directory: str) -> int | None:
+    """The number of a path that ends in ``chk-<n>``; None of any other."""
+    match = _CHECKPOINT_DIRECTORY.fullmatch(posixpath.basename(directory))
+    return int(match[1]) if match else None
 
 
 def normal(path: str) -> str:

@@ -8,16 +8,14 @@ only where it is known how often that is.
 from __future__ import annotations
 
 import posixpath
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 
 from decoder import list_checkpoints
 from decoder.checkpoint import METADATA_FILE
-from decoder.storage import ByteSource, LocalFiles, join
+from decoder.storage import ByteSource, LocalFiles, checkpoint_number, join
 
-_CHECKPOINT_DIRECTORY = re.compile(r"chk-\d+")
 # How many of the last checkpoints the interval is taken from: older ones are of other times.
 _LAST = 5
 
@@ -50,7 +48,7 @@ def look_beside(
         DecodeError: the job's checkpoint directory is not there, or cannot be read.
     """
     directory = pointer.rstrip("/")
-    if not _CHECKPOINT_DIRECTORY.fullmatch(posixpath.basename(directory)):
+    if checkpoint_number(directory) is None:
         return None
     files = source if source is not None else LocalFiles()
     complete = list_checkpoints(posixpath.dirname(directory), files)

@@ -28,7 +28,7 @@ from typing import TypeVar
 
 from decoder.cursor import Cursor
 from decoder.errors import ErrorKind
-from decoder.kafka.enumerator import EnumeratorState, open_coordinator_state, read_enumerator
+from decoder.kafka.enumerator import EnumeratorState, read_enumerator
 from decoder.kafka.split import Split, read_split, read_topic
 
 DYNAMIC_SPLIT_VERSIONS = (1, 2)
@@ -105,16 +105,6 @@ def read_dynamic_split(cursor: Cursor, version: int) -> DynamicSplit:
     return DynamicSplit(cluster, read_split(cursor, split_version), retained_until)
 
 
-def read_dynamic_coordinator_state(data: bytes, what: str) -> DynamicEnumeratorState:
-    """The coordinator state of a source operator.
-
-    Raises:
-        DecodeError: not a DynamicKafkaSource's, read strictly.
-    """
-    version, cursor = open_coordinator_state(data, what)
-    return read_dynamic_enumerator(cursor, version)
-
-
 def read_dynamic_enumerator(cursor: Cursor, version: int) -> DynamicEnumeratorState:
     """A DynamicKafkaSourceEnumState, which must use up ``cursor``.
 
@@ -135,7 +125,7 @@ def read_dynamic_enumerator(cursor: Cursor, version: int) -> DynamicEnumeratorSt
         cursor,
         "clusters",
         _MIN_CLUSTER_STATE_BYTES,
-        lambda: _read_cluster_state(cursor, cluster_version),
+        lambda: _read_cluster_state(cursor, cluster_version, retained=False),
     )
     retained: dict[str, EnumeratorState] = {}
     if version >= 3:
@@ -143,7 +133,7 @@ def read_dynamic_enumerator(cursor: Cursor, version: int) -> DynamicEnumeratorSt
             cursor,
             "retained clusters",
             _MIN_RETAINED_CLUSTER_BYTES,
-            lambda: _read_retained_cluster(cursor, cluster_version),
+            lambda: _read_cluster_state(cursor, cluster_version, retained=True),
         )
     cursor.finish("enumerator state")
     return DynamicEnumeratorState(version, streams, clusters, retained)
@@ -169,15 +159,12 @@ def _read_stream(cursor: Cursor, version: int) -> tuple[str, Mapping[str, Stream
     )
 
 
-def _read_cluster_state(cursor: Cursor, version: int) -> tuple[str, EnumeratorState]:
+def _read_cluster_state(
+    cursor: Cursor, version: int, *, retained: bool
+) -> tuple[str, EnumeratorState]:
     cluster = _read_cluster_id(cursor)
-    frame = cursor.frame(cursor.i32("enumerator length"), "enumerator state")
-    return cluster, read_enumerator(frame, version)
-
-
-def _read_retained_cluster(cursor: Cursor, version: int) -> tuple[str, EnumeratorState]:
-    cluster = _read_cluster_id(cursor)
-    cursor.i64("retained until")
+    if retained:
+        cursor.i64("retained until")
     frame = cursor.frame(cursor.i32("enumerator length"), "enumerator state")
     return cluster, read_enumerator(frame, version)
 

@@ -72,16 +72,6 @@ class EnumeratorState:
     initial_discovery_finished: bool | None
 
 
-def read_coordinator_state(data: bytes, what: str) -> EnumeratorState:
-    """The coordinator state of a source operator.
-
-    Raises:
-        DecodeError: not a KafkaSource's, read strictly.
-    """
-    version, body = open_coordinator_state(data, what)
-    return read_enumerator(body, version)
-
-
 def open_coordinator_state(data: bytes, what: str) -> tuple[int, Cursor]:
     """The version of a source's enumerator, and its bytes, whatever source it is.
 

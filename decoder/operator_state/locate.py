@@ -30,11 +30,10 @@ from decoder.metadata.model import (
     StreamState,
 )
 from decoder.operator_state.claims import Claims
-from decoder.storage import ByteSource, join, normal
+from decoder.storage import ByteSource, checkpoint_number, join, normal
 
 # A job id, the directory that holds a job's chk-<n>, shared/ and taskowned/: 32 hex digits.
 _JOB_ID = re.compile(r"[0-9a-f]{32}")
-_CHECKPOINT_DIRECTORY = re.compile(r"chk-\d+")
 _BESIDE_A_CHECKPOINT = ("shared", "taskowned")
 # What an object store is named by; a place in one is not looked for without leave.
 _BUCKET = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/]*/")
@@ -76,7 +75,7 @@ class StateFiles:
             case EmptySegment():
                 return b""
             case FileState(stored_size=None) | RelativeFileState(stored_size=None):
-                return self._open(stream, 0, None, what)
+                return self.read_range(stream, 0, None, what)
             case _:
                 return self.read_range(stream, 0, stream.size, what)
 
@@ -84,24 +83,16 @@ class StateFiles:
         self,
         stream: FileState | RelativeFileState | SegmentState,
         start: int,
-        size: int,
+        size: int | None,
         what: str,
     ) -> bytes:
-        """``size`` bytes from ``start`` of a state stream that is in a file.
+        """``size`` bytes from ``start`` of a state stream that is in a file; None: to its end.
+
+        Where the file is, is tried by reading, which asks a remote store only once.
 
         Raises:
             DecodeError: as for ``read``.
         """
-        return self._open(stream, start, size, what)
-
-    def _open(
-        self,
-        stream: FileState | RelativeFileState | SegmentState,
-        start: int,
-        size: int | None,
-        what: str,
-    ) -> bytes:
-        """Read where the file is: tried by reading, which asks a remote store only once."""
         places = list(dict.fromkeys(map(normal, self._places(stream))))
         outside: list[str] = []
         refused: OSError | None = None
@@ -158,7 +149,7 @@ class StateFiles:
         """Whether a path, as ``source.absolute`` tells it, is one of the checkpoint's own."""
         own = [self.directory]
         root = posixpath.dirname(self.directory)
-        if _CHECKPOINT_DIRECTORY.fullmatch(posixpath.basename(self.directory)):
+        if checkpoint_number(self.directory) is not None:
             own += [join(root, name) for name in _BESIDE_A_CHECKPOINT]
             root = posixpath.dirname(root)
         return any(

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from decoder import Checkpoint, DecodeError, read_checkpoint
 from decoder.errors import ErrorKind
-from decoder.kafka.dynamic import DynamicSplit, read_dynamic_coordinator_state
-from decoder.kafka.enumerator import EnumeratorState, read_coordinator_state
+from decoder.kafka.dynamic import DynamicSplit
+from decoder.kafka.enumerator import EnumeratorState
 from decoder.kafka.reader_state import read_reader_element
 from decoder.kafka.source import (
     DynamicKafkaSource,
@@ -43,6 +43,7 @@ from tests.support.checkpoints import (
     write_checkpoint,
 )
 from tests.support.command import migrate
+from tests.support.coordinator import read_coordinator_state, read_dynamic_coordinator_state
 from tests.support.encoder import (
     ASSIGNED,
     EARLIEST,

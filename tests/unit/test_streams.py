@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from decoder import DecodeError, read_checkpoint
-from decoder.kafka.enumerator import read_coordinator_state
 from decoder.kafka.reader_state import read_reader_element
 from decoder.kafka.source import UnknownSource
 from decoder.metadata.model import FileState, RelativeFileState
@@ -16,6 +15,7 @@ from decoder.operator_state.locate import StateFiles
 from decoder.operator_state.stream import byte_array_elements
 from decoder.storage import LocalFiles
 from tests.support.checkpoints import operator_with_states, write_checkpoint
+from tests.support.coordinator import read_coordinator_state
 from tests.support.encoder import (
     READER_STATE,
     DistributionMode,

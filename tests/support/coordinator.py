@@ -1,0 +1,18 @@
+"""The whole coordinator state of an operator, read as one kind of source's."""
+
+from __future__ import annotations
+
+from decoder.kafka.dynamic import DynamicEnumeratorState, read_dynamic_enumerator
+from decoder.kafka.enumerator import EnumeratorState, open_coordinator_state, read_enumerator
+
+
+def read_coordinator_state(data: bytes, what: str) -> EnumeratorState:
+    """A KafkaSource's. Raises DecodeError."""
+    version, body = open_coordinator_state(data, what)
+    return read_enumerator(body, version)
+
+
+def read_dynamic_coordinator_state(data: bytes, what: str) -> DynamicEnumeratorState:
+    """A DynamicKafkaSource's. Raises DecodeError."""
+    version, body = open_coordinator_state(data, what)
+    return read_dynamic_enumerator(body, version)
