@@ -25,7 +25,7 @@ from pydantic import (
 
 from migrate.extract import Extraction, is_last_output
 from migrate.new_file import write_new
-from migrate.plan import Plan, Verdict
+from migrate.planning import Plan, Verdict
 from migrate.policies import Policies
 from migrate.positions import Marker
 from migrate.snapshot import ClusterSnapshot

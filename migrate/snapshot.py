@@ -1,6 +1,6 @@
 """ClusterSnapshot: what a broker said at one moment, as plain values.
 
-Taken by ``migrate.broker``, read by ``migrate.plan``; it holds no connection.
+Taken by ``migrate.broker``, read by ``migrate.planning``; it holds no connection.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ from migrate.sides import (
 from migrate.snapshot import ClusterSnapshot
 from migrate.spark_progress import starting_positions
 from migrate.storage import Files
-from migrate.verify import Verification, verify_group, verify_query
+from migrate.verification import Verification, verify_group, verify_query
 
 _PLAN = "plan:"
 
@@ -75,7 +75,7 @@ def diff(
     kafka_property: options.KafkaProperties = None,
 ) -> None:
     """Show two sets of positions side by side."""
-    from migrate.diff import diff as compare
+    from migrate.comparison import diff as compare
     from migrate.report.diff import diff_csv, diff_json, diff_table
     from migrate.report.text import visible
 

@@ -15,7 +15,6 @@ from migrate.cli.errors import Refused, UsageError
 from migrate.cli.options import KafkaOptions
 from migrate.cli.streams import say
 from migrate.extract import Extraction, Source, extract
-from migrate.plan import Plan, make_plan, topics_to_ask
 from migrate.plan_file import (
     PlanFile,
     moved_meanwhile,
@@ -24,6 +23,7 @@ from migrate.plan_file import (
     read_plan,
     write_plan,
 )
+from migrate.planning import Plan, make_plan, topics_to_ask
 from migrate.policies import Policies
 from migrate.snapshot import ClusterSnapshot
 from migrate.spark_query import NothingCommitted, is_query, query_extraction

@@ -52,7 +52,7 @@ def rollback(
     from migrate import rollback_file
     from migrate.report.plan import restoration_table
     from migrate.report.text import visible
-    from migrate.rollback import look, restore
+    from migrate.undo import look, restore
 
     if execute:
         check_can_ask(yes)

@@ -11,7 +11,7 @@ from migrate.cli.errors import Refused, UsageError
 from migrate.cli.planning import Request, look, read_input
 from migrate.cli.streams import say
 from migrate.extract import Extraction, Source
-from migrate.plan import Plan, make_plan
+from migrate.planning import Plan, make_plan
 from migrate.policies import Policies
 from migrate.report.text import plan_lines, visible
 from migrate.targets.spark_options import SparkSource

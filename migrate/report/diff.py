@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from rich.table import Table
 from rich.text import Text
 
-from migrate.diff import Diff, Relation, Row, Totals
+from migrate.comparison import Diff, Relation, Row, Totals
 from migrate.position_set import NamedState, PositionSet, Start
 from migrate.report.console import console_for, print_whole
 from migrate.report.text import csv_text, visible

@@ -17,7 +17,7 @@ from html import escape
 from importlib.resources import files
 from string import Template
 
-from migrate.diff import Diff, Relation, Row, Totals
+from migrate.comparison import Diff, Relation, Row, Totals
 from migrate.position_set import PositionSet
 from migrate.report.diff import difference_text, start_text
 from migrate.report.text import visible

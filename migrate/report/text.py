@@ -17,7 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from migrate.extract import Severity
-from migrate.plan import Plan, PlannedPartition, Verdict
+from migrate.planning import Plan, PlannedPartition, Verdict
 from migrate.report.console import console_for, print_whole
 from migrate.report.inspection import InspectReport, OperatorReport, SourceReport
 from migrate.wording import counted

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from migrate.report.console import console_for, print_whole
 from migrate.report.text import visible
-from migrate.verify import Outcome, Verification
+from migrate.verification import Outcome, Verification
 
 
 def verification_table(verification: Verification, out: TextIO) -> str:

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from migrate import broker as broker_room
-from migrate import rollback, rollback_file
+from migrate import rollback_file, undo
 from migrate.broker import ConsumerGroups
 from migrate.rollback_file import Fate
 from migrate.snapshot import BrokerError, Committed, GroupView
@@ -54,7 +54,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same code, with less patience: for what does not come back."""
     monkeypatch.setattr(broker_room, "REQUEST_TIMEOUT", _SHORT)
     monkeypatch.setattr(consumer_group, "PATIENCE", 2 * _SHORT)
-    monkeypatch.setattr(rollback, "PATIENCE", 2 * _SHORT)
+    monkeypatch.setattr(undo, "PATIENCE", 2 * _SHORT)
 
 
 @pytest.fixture
@@ -90,8 +90,8 @@ class Case:
         )
 
     def restore(self, path: Path, to: str) -> Outcome:
-        seen = rollback.look(self.config, path)
-        return rollback.restore(self.config, path, seen, self.folder / to)
+        seen = undo.look(self.config, path)
+        return undo.restore(self.config, path, seen, self.folder / to)
 
     def fate(self) -> Fate | None:
         """What the next run says of the last one."""
@@ -273,7 +273,7 @@ def test_two_runs_at_the_same_time(case: Case, pool: ThreadPoolExecutor, same: b
     assert rollback_file.read(case.path).before.committed == case.held
     assert rollback_file.read(second).before.committed == case.held
     if not same:
-        assert rollback.look(case.config, second).unless_forced
+        assert undo.look(case.config, second).unless_forced
     case.is_as_it_was()
 
 
@@ -293,7 +293,7 @@ commit(config, group, {(t, p): Committed(o, m) for t, p, o, m in wanted}, before
 _RESTORE = """
 import json, sys
 from pathlib import Path
-from migrate.rollback import look, restore
+from migrate.undo import look, restore
 config, path, to = json.loads(sys.argv[1])
 print("ready", flush=True)
 restore(config, Path(path), look(config, Path(path)), Path(to))
@@ -443,9 +443,9 @@ def test_a_consumer_commits_after_a_rollback_was_cut_short(
     else:
         assert case.fate() is Fate.IN_PART
         case.held["other", 0] = Committed(9)
-    seen = rollback.look(case.config, case.path)
+    seen = undo.look(case.config, case.path)
     again = case.folder / "rollback-again.json"
-    assert rollback.restore(case.config, case.path, seen, again, force=True).applied is Applied.ALL
+    assert undo.restore(case.config, case.path, seen, again, force=True).applied is Applied.ALL
     assert case.view().committed == case.held
 
 
@@ -465,7 +465,7 @@ def test_the_file_of_a_rollback_that_was_cut_short_is_sought(
     case.wired.commit(case.group, {("other", 0): 25})
     _cut_short_after_the_deletion(case, back)
     monkeypatch.chdir(tmp_path / "here")
-    seen = rollback.look(case.config, case.path)
+    seen = undo.look(case.config, case.path)
     # Without it the first file's word is taken, and that it is older is said.
     source = case.path if where == "nowhere" else back
     assert seen.target["other", 0] == Committed(20 if where == "nowhere" else 25)

@@ -12,7 +12,7 @@ from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AclOperation, ResourceType
 
 from migrate import broker as broker_room
-from migrate import rollback, rollback_file
+from migrate import rollback_file, undo
 from migrate.broker import ConsumerGroups, take_snapshot
 from migrate.rollback_file import Fate
 from migrate.snapshot import BrokerError, Committed, GroupView, Member
@@ -77,8 +77,8 @@ def _commit(
 
 def _restore(broker: Broker, path: Path, to: Path, *, force: bool = False) -> Outcome:
     config = _config(broker)
-    seen = rollback.look(config, path)
-    return rollback.restore(config, path, seen, to, force=force)
+    seen = undo.look(config, path)
+    return undo.restore(config, path, seen, to, force=force)
 
 
 def _hold(broker: Broker, group: str, offsets: dict[tuple[str, int], Committed]) -> None:
@@ -321,8 +321,8 @@ def test_a_missing_permission_is_named(tmp_path: Path) -> None:
 
         def restore(to: str) -> Outcome:
             path = tmp_path / "3.json"
-            seen = rollback.look(config, path)
-            return rollback.restore(config, path, seen, tmp_path / to)
+            seen = undo.look(config, path)
+            return undo.restore(config, path, seen, tmp_path / to)
 
         outcome = restore("back.json")
         assert outcome.applied is Applied.NOTHING
@@ -379,7 +379,7 @@ def test_offsets_that_were_there_are_committed_again(
     held[other_topic, 0] = Committed(20, "theirs too")
     _hold(broker, group, held)
     _commit(broker, group, _wanted(topic, 5, 6, 7), tmp_path / "r.json")
-    seen = rollback.look(_config(broker), tmp_path / "r.json")
+    seen = undo.look(_config(broker), tmp_path / "r.json")
     assert (seen.fate, seen.deletes, seen.warnings) == (Fate.APPLIED, False, ())
     assert [(p.partition, p.now, p.then) for p in seen.partitions] == [
         (n, Committed(5 + n, METADATA), Committed(n, f"theirs {n}")) for n in range(3)
@@ -395,7 +395,7 @@ def test_no_offset_is_restored_and_all_other_topics_with_their_metadata(
     held = {(topic, 0): Committed(2, "theirs"), (other_topic, 0): Committed(20, "theirs too")}
     _hold(broker, group, held)
     _commit(broker, group, _wanted(topic, 5, 6, 7), tmp_path / "r.json")
-    seen = rollback.look(_config(broker), tmp_path / "r.json")
+    seen = undo.look(_config(broker), tmp_path / "r.json")
     assert seen.deletes
     assert "will be deleted and its 2 offsets committed anew" in seen.warnings[0]
     outcome = _restore(broker, tmp_path / "r.json", tmp_path / "back.json")
@@ -436,7 +436,7 @@ def test_a_group_that_moved_on_is_refused_unless_forced(
     _hold(broker, group, held)
     _commit(broker, group, _wanted(topic, 5, 6, 7), tmp_path / "r.json")
     broker.commit(group, {(topic, 1): 9})
-    assert rollback.look(_config(broker), tmp_path / "r.json").fate is Fate.MOVED_ON
+    assert undo.look(_config(broker), tmp_path / "r.json").fate is Fate.MOVED_ON
     with pytest.raises(GroupRefused, match=rf"moved on since: 1 .*{topic}-1: 9.*--force"):
         _restore(broker, tmp_path / "r.json", tmp_path / "back.json")
     assert [path.name for path in tmp_path.iterdir()] == ["r.json"]
@@ -455,7 +455,7 @@ def test_what_the_change_was_not_about_keeps_what_it_holds_now(
     _hold(broker, group, held)
     _commit(broker, group, _wanted(topic, 5, 6, 7), tmp_path / "r.json")
     _hold(broker, group, {(other_topic, 0): Committed(25, "gone on")})
-    assert rollback.look(_config(broker), tmp_path / "r.json").deletes is fresh
+    assert undo.look(_config(broker), tmp_path / "r.json").deletes is fresh
     outcome = _restore(broker, tmp_path / "r.json", tmp_path / "back.json")
     assert outcome.applied is Applied.ALL
     assert _view(broker, group).committed == {**held, (other_topic, 0): Committed(25, "gone on")}
@@ -487,8 +487,8 @@ def test_a_group_that_changed_since_the_dry_run_is_not_restored(
 ) -> None:
     path = tmp_path / "r.json"
     _commit(broker, group, _wanted(topic, 5, 6, 7), path)
-    seen = rollback.look(_config(broker), path)
+    seen = undo.look(_config(broker), path)
     broker.commit(group, {(topic, 0): 9})
     with pytest.raises(GroupRefused, match="changed since it was looked at"):
-        rollback.restore(_config(broker), path, seen, tmp_path / "back.json", force=True)
+        undo.restore(_config(broker), path, seen, tmp_path / "back.json", force=True)
     assert broker.committed(group)[topic, 0] == 9

@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from migrate.broker import take_snapshot
-from migrate.diff import Diff, Relation, diff
+from migrate.comparison import Diff, Relation, diff
 from migrate.position_files import group_csv, read_group_csv
 from migrate.position_set import NamedState, PositionSet, Start
 from migrate.report.html import diff_page
 from migrate.sides import Ask, GroupSide, Sides, ask_group, ask_logs, load_sides, parse_side
 from migrate.snapshot import ClusterSnapshot, LogRange
 from migrate.spark_progress import committed_positions, starting_positions
-from migrate.verify import Outcome, verify_group, verify_query
+from migrate.verification import Outcome, verify_group, verify_query
 from tests.support.checkpoints import splits, write_source
 from tests.support.diff_example import example
 from tests.support.encoder import EARLIEST

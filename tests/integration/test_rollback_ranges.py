@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer
 
-from migrate import rollback, rollback_file
+from migrate import rollback_file, undo
 from migrate.broker import ConsumerGroups
 from migrate.snapshot import Committed
 from migrate.targets import consumer_group
@@ -155,11 +155,11 @@ def test_what_is_in_range_is_brought_back_without_force(case: Case) -> None:
 
 
 def test_what_expires_while_it_asks_is_noticed(case: Case) -> None:
-    seen = rollback.look(case.config, case.path)
+    seen = undo.look(case.config, case.path)
     assert seen.unless_forced == ()
     _expire(case)
     with pytest.raises(consumer_group.GroupRefused, match="whose records are gone"):
-        rollback.restore(case.config, case.path, seen, case.path.with_name("back.json"))
+        undo.restore(case.config, case.path, seen, case.path.with_name("back.json"))
     assert case.committed() == case.at(_COMMITTED)
 
 
@@ -184,6 +184,6 @@ def test_leader_epochs_are_kept_and_brought_back(tmp_path: Path, broker: Broker)
     wanted = {(topic, 0): Committed(2, "ours")}
     assert consumer_group.commit(config, group, wanted, theirs, path).applied is Applied.ALL
     assert groups.view(group).committed == wanted  # Flink tells none, and so do we
-    seen = rollback.look(config, path)
-    assert rollback.restore(config, path, seen, tmp_path / "back.json").applied is Applied.ALL
+    seen = undo.look(config, path)
+    assert undo.restore(config, path, seen, tmp_path / "back.json").applied is Applied.ALL
     assert groups.view(group).committed == theirs.committed

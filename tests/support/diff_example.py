@@ -6,7 +6,7 @@ import tempfile
 from datetime import datetime, timezone
 from pathlib import Path
 
-from migrate.diff import Diff, diff
+from migrate.comparison import Diff, diff
 from migrate.position_set import NamedState, PositionSet, Start
 from migrate.report.html import diff_page
 from migrate.snapshot import LogRange

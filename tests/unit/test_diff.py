@@ -12,7 +12,7 @@ import jsonschema
 import pytest
 
 from decoder import read_checkpoint
-from migrate.diff import Diff, Relation, diff
+from migrate.comparison import Diff, Relation, diff
 from migrate.extract import extract
 from migrate.position_files import group_csv, read_group_csv, read_starting_offsets
 from migrate.position_set import (
@@ -26,7 +26,7 @@ from migrate.position_set import (
 from migrate.report.diff import diff_csv, diff_json, diff_table, json_schema
 from migrate.sides import BadSide, load_sides, parse_side
 from migrate.snapshot import ClusterSnapshot, Committed, GroupView, LogRange
-from migrate.verify import Outcome, verify_group, verify_query
+from migrate.verification import Outcome, verify_group, verify_query
 from tests.golden.test_decoding import golden
 from tests.support.checkpoints import (
     OPERATOR_ID,

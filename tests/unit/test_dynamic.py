@@ -30,7 +30,7 @@ from decoder.kafka.source import (
 from decoder.kafka.split import NOT_SET, Split
 from migrate.choose import NoSuchSource, choose_cluster, choose_sources
 from migrate.extract import Extraction, Severity, SourceKind, extract
-from migrate.plan import make_plan
+from migrate.planning import make_plan
 from migrate.policies import MergeSources, Policies
 from migrate.positions import Marker, PositionState
 from migrate.snapshot import ClusterSnapshot, LogRange

@@ -17,7 +17,7 @@ from decoder import DecodeError, read_checkpoint
 from decoder.cursor import Cursor
 from decoder.kafka.legacy import LegacyConsumer, LegacyOffset, read_legacy_element
 from migrate.extract import Extraction, Severity, Source, SourceKind, extract
-from migrate.plan import make_plan
+from migrate.planning import make_plan
 from migrate.policies import Policies
 from migrate.positions import Marker, PositionState
 from migrate.report.inspection import inspect_report

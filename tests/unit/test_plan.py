@@ -13,7 +13,7 @@ import pytest
 from decoder import read_checkpoint
 from migrate.choose import NoSuchSource, choose_sources
 from migrate.extract import Extraction, extract
-from migrate.plan import Plan, Verdict, make_plan
+from migrate.planning import Plan, Verdict, make_plan
 from migrate.policies import Policies
 from migrate.snapshot import ClusterSnapshot, Committed, GroupView, LogRange
 from migrate.targets.spark_options import starting_offsets

@@ -10,7 +10,7 @@ from decoder import read_checkpoint
 from migrate.cli.errors import UsageError
 from migrate.cli.options import PolicyOptions
 from migrate.extract import extract
-from migrate.plan import Plan, PlannedPartition, Verdict, make_plan, topics_to_ask
+from migrate.planning import Plan, PlannedPartition, Verdict, make_plan, topics_to_ask
 from migrate.policies import (
     Gone,
     MergeSources,

@@ -10,7 +10,7 @@ from typing import TextIO
 import pytest
 
 from decoder import read_checkpoint
-from migrate.diff import diff
+from migrate.comparison import diff
 from migrate.extract import extract
 from migrate.plan_file import read_plan
 from migrate.position_set import PositionSet
@@ -21,7 +21,7 @@ from migrate.report.text import inspection_table
 from migrate.report.verification import verification_table
 from migrate.restoration import Restored
 from migrate.snapshot import Committed, LogRange
-from migrate.verify import verify_query
+from migrate.verification import verify_query
 from tests.support.checkpoints import splits, write_source
 from tests.support.command import migrate
 

@@ -7,9 +7,9 @@ from collections.abc import Container, Iterator, Sequence
 from dataclasses import replace
 
 from migrate.extract import Source
-from migrate.plan.model import PlannedPartition
-from migrate.plan.obstacles import readers_by_topic
-from migrate.plan.position import flink_committed, new_partition, plan_position
+from migrate.planning.model import PlannedPartition
+from migrate.planning.obstacles import readers_by_topic
+from migrate.planning.position import flink_committed, new_partition, plan_position
 from migrate.policies import Policies
 from migrate.snapshot import ClusterSnapshot
 

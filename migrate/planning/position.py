@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from typing_extensions import assert_never
 
-from migrate.plan.model import PlannedPartition, Verdict
+from migrate.planning.model import PlannedPartition, Verdict
 from migrate.policies import Gone, NewPartitions, OnBeyondEnd, OnExpired, Policies, Unresolved
 from migrate.positions import Marker, Position, PositionState
 from migrate.snapshot import ClusterSnapshot, LogRange

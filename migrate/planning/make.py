@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from migrate.extract import Extraction, Source
-from migrate.plan.messages import group_ran_on, nowhere, refuse, warnings
-from migrate.plan.model import Plan, PlannedPartition
-from migrate.plan.obstacles import (
+from migrate.planning.messages import group_ran_on, nowhere, refuse, warnings
+from migrate.planning.model import Plan, PlannedPartition
+from migrate.planning.obstacles import (
     blocked_by_findings,
     clusters_mixed_up,
     concerning,
@@ -16,7 +16,7 @@ from migrate.plan.obstacles import (
     groups_mixed_up,
     names_collide,
 )
-from migrate.plan.partitions import plan_partitions
+from migrate.planning.partitions import plan_partitions
 from migrate.policies import MergeSources, Policies
 from migrate.snapshot import ClusterSnapshot
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from migrate.extract import Finding, Severity, Source
-from migrate.plan.model import PlannedPartition, Refusal, Verdict
-from migrate.plan.obstacles import where
+from migrate.planning.model import PlannedPartition, Refusal, Verdict
+from migrate.planning.obstacles import where
 from migrate.policies import Policies
 from migrate.positions import Marker
 from migrate.snapshot import ClusterSnapshot

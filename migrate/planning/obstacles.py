@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing_extensions import assert_never
 
 from migrate.extract import Extraction, Finding, Severity, Source
-from migrate.plan.model import Refusal
+from migrate.planning.model import Refusal
 from migrate.policies import Policies
 from migrate.positions import Marker
 from migrate.snapshot import ClusterSnapshot

@@ -9,7 +9,7 @@ The rooms: ``model`` (what a plan is), ``obstacles`` (what stands in the way of 
 partitions, and warnings), joined by ``make``.
 """
 
-from migrate.plan.make import make_plan, topics_to_ask
-from migrate.plan.model import Plan, PlannedPartition, Refusal, Verdict
+from migrate.planning.make import make_plan, topics_to_ask
+from migrate.planning.model import Plan, PlannedPartition, Refusal, Verdict
 
 __all__ = ["Plan", "PlannedPartition", "Refusal", "Verdict", "make_plan", "topics_to_ask"]
