@@ -49,7 +49,7 @@ HEAVY = frozenset(
 )
 
 
-class WholeModules(LoadScopeScheduling):  # type: ignore[misc]
+class WholeModules(LoadScopeScheduling):  # type: ignore[misc]  # xdist is untyped
     """Each module stays whole, and the heavy ones stay together."""
 
     def _split_scope(self, nodeid: str) -> str:

@@ -320,6 +320,13 @@ def _kill(process: subprocess.Popen[str], with_signal: signal.Signals = signal.S
     assert process.returncode != 0
 
 
+def _kill_when_sprung(
+    trap: Trap, process: subprocess.Popen[str], with_signal: signal.Signals = signal.SIGKILL
+) -> None:
+    assert trap.sprung.wait(_SOON)
+    _kill(process, with_signal)
+
+
 def _await(condition: Callable[[], bool]) -> None:
     deadline = time.monotonic() + _SOON
     while not condition():
@@ -332,9 +339,7 @@ def test_killed_when_the_rollback_file_is_there_and_nothing_else(
     case: Case, with_signal: signal.Signals
 ) -> None:
     trap = case.wired.wire.trap(Api.OFFSET_COMMIT, Fault.HOLD)
-    process = _commit_process(case)
-    assert trap.sprung.wait(_SOON)
-    _kill(process, with_signal)
+    _kill_when_sprung(trap, _commit_process(case), with_signal)
     assert list(case.folder.iterdir()) == [case.path]
     assert case.fate() is Fate.UNCHANGED
     # What is in the network may still arrive.
@@ -349,9 +354,7 @@ def test_killed_when_the_commit_is_done_and_nobody_told(
     case: Case, with_signal: signal.Signals
 ) -> None:
     trap = case.wired.wire.trap(Api.OFFSET_COMMIT, Fault.HOLD_ANSWER)
-    process = _commit_process(case)
-    assert trap.sprung.wait(_SOON)
-    _kill(process, with_signal)
+    _kill_when_sprung(trap, _commit_process(case), with_signal)
     trap.release()
     assert case.fate() is Fate.APPLIED
     case.seen = case.view()
@@ -385,9 +388,7 @@ def test_a_rollback_killed_before_it_deletes(case: Case) -> None:
     assert case.commit().applied is Applied.ALL
     back = case.folder / "rollback-back.json"
     trap = case.wired.wire.trap(Api.DELETE_GROUPS, Fault.HOLD)
-    process = _process(_RESTORE, case.config, str(case.path), str(back))
-    assert trap.sprung.wait(_SOON)
-    _kill(process)
+    _kill_when_sprung(trap, _process(_RESTORE, case.config, str(case.path), str(back)))
     assert case.view().committed == case.applied()
     assert case.fate() is Fate.UNCHANGED  # it tells of the newest run: the rollback
     assert case.restore(case.path, "rollback-again.json").applied is Applied.ALL
@@ -403,9 +404,7 @@ def _after_the_deletion(case: Case, fault: Fault, times: int = 1) -> Trap:
 def _cut_short_after_the_deletion(case: Case, back: Path) -> None:
     """A rollback of the commit that dies when the group is gone."""
     trap = _after_the_deletion(case, Fault.CUT, times=1000)
-    process = _process(_RESTORE, case.config, str(case.path), str(back))
-    assert trap.sprung.wait(_SOON)
-    _kill(process)
+    _kill_when_sprung(trap, _process(_RESTORE, case.config, str(case.path), str(back)))
     trap.release()
     assert case.view().committed == {}
 

@@ -38,16 +38,6 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.integration
 
 
-@pytest.fixture
-def topic(broker: Broker) -> str:
-    """A topic of three partitions with ten records each."""
-    name = f"t-{uuid.uuid4().hex[:8]}"
-    broker.create_topic(name, 3)
-    for partition in range(3):
-        broker.produce(name, partition, map(str, range(10)))
-    return name
-
-
 def asks(broker: Broker) -> Ask:
     def ask(topics: Iterable[str], group: str | None) -> ClusterSnapshot:
         return take_snapshot({"bootstrap.servers": broker.bootstrap_servers}, topics, group)

@@ -25,16 +25,6 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
-def topic(broker: Broker) -> str:
-    """A topic of three partitions with ten records each."""
-    name = f"g-{uuid.uuid4().hex[:8]}"
-    broker.create_topic(name, 3)
-    for partition in range(3):
-        broker.produce(name, partition, map(str, range(10)))
-    return name
-
-
-@pytest.fixture
 def group() -> str:
     return f"group-{uuid.uuid4().hex[:8]}"
 

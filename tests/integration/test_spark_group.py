@@ -34,36 +34,18 @@ def test_a_group_takes_over_what_a_query_has_committed(
     read = spark.read_all(broker.bootstrap_servers, {"subscribe": topic}, query)
     assert {offset for _, partition, offset, _ in read if partition == 0} == set(range(7, 30))
     broker.produce(topic, 0, ["new"])
-    to_group = ("commit-group", f"spark:{query}", "--group", group, "-b", broker.bootstrap_servers)
+    servers = broker.bootstrap_servers
+    to_group = ("commit-group", f"spark:{query}", "--group", group, "-b", servers)
+    compare = ("diff", f"group:{group}", f"spark:{query}", "-b", servers, "--exit-code")
 
     dry = migrate(*to_group)
     assert dry.code == 0, dry.stderr
     assert "dry run" in dry.stderr and "batch" in dry.stderr
-    assert (
-        migrate(
-            "diff",
-            f"group:{group}",
-            f"spark:{query}",
-            "-b",
-            broker.bootstrap_servers,
-            "--exit-code",
-        ).code
-        == 1
-    )
+    assert migrate(*compare).code == 1
 
     done = migrate(*to_group, "--execute", "--yes")
     assert done.code == 0, done.stderr
-    assert (
-        migrate(
-            "diff",
-            f"group:{group}",
-            f"spark:{query}",
-            "-b",
-            broker.bootstrap_servers,
-            "--exit-code",
-        ).code
-        == 0
-    )
+    assert migrate(*compare).code == 0
     # A consumer of the group reads what the query has not read, and nothing else.
     assert read_on(broker, group, [topic], "classic") == [(topic, 0, 30, "new")]
 

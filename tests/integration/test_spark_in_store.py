@@ -21,7 +21,7 @@ QUERY = GOLDEN / "4.2" / "named-sources"
 @pytest.fixture(scope="module")
 def store() -> Iterator[Store]:
     if find_spec("s3fs") is None or find_spec("moto") is None:
-        pytest.skip("needs the extra s3, and moto[server]")
+        pytest.skip("needs the extra s3, and moto[s3] with flask")
     with stores.s3() as running:
         yield running.store
 

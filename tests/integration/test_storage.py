@@ -36,7 +36,7 @@ def _need(what: str, *packages: str) -> None:
 
 @pytest.fixture(scope="module")
 def s3() -> Iterator[S3]:
-    _need("the extra s3, and moto[server]", "s3fs", "moto")
+    _need("the extra s3, and moto[s3] with flask", "s3fs", "moto")
     with stores.s3() as running:
         yield running
 

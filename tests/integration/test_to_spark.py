@@ -29,16 +29,6 @@ from tests.support.kafka import Broker
 pytestmark = pytest.mark.integration
 
 
-@pytest.fixture
-def topic(broker: Broker) -> str:
-    """A topic of three partitions with ten records each."""
-    name = f"t-{uuid.uuid4().hex[:8]}"
-    broker.create_topic(name, 3)
-    for partition in range(3):
-        broker.produce(name, partition, map(str, range(10)))
-    return name
-
-
 def _to_spark(
     tmp_path: Path, broker: Broker, topic: str, starts: Sequence[int], *arguments: str
 ) -> Result:

@@ -49,16 +49,6 @@ def names(broker: Broker) -> dict[str, str]:
     return lay_out(broker, "orders", "payments", "idle")
 
 
-@pytest.fixture
-def topic(broker: Broker) -> str:
-    """A topic of three partitions with ten records each."""
-    name = f"t-{uuid.uuid4().hex[:8]}"
-    broker.create_topic(name, 3)
-    for partition in range(3):
-        broker.produce(name, partition, map(str, range(10)))
-    return name
-
-
 def _golden(version: str, scenario: str) -> Path:
     (metadata,) = (GOLDEN / version / scenario).rglob("_metadata")
     return metadata.parent

@@ -1,0 +1,27 @@
+"""What our decoder says of an operator, in the words that StateDump and the synthetic checkpoints'
+generator use for what Flink's own classes say."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from decoder.metadata.model import Operator
+
+
+def as_flink_tells(operator: Operator) -> dict[str, Any]:
+    coordinator = operator.coordinator_state
+    return {
+        "operator_id": operator.operator_id,
+        "name": operator.name,
+        "uid": operator.uid,
+        "parallelism": operator.parallelism,
+        "max_parallelism": operator.max_parallelism,
+        "finished": operator.finished,
+        "state_names": list(operator.state_names),
+        "operator_state_bytes": operator.operator_state_bytes,
+        "keyed_state_bytes": operator.keyed_state_bytes,
+        "in_flight_bytes": operator.in_flight_bytes,
+        "coordinator_state_bytes": coordinator.size if coordinator is not None else None,
+        "subtasks": sorted(subtask.index for subtask in operator.subtasks),
+        "finished_subtasks": sorted(s.index for s in operator.subtasks if s.finished),
+    }
