@@ -10,7 +10,6 @@ import os
 import posixpath
 import re
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import compress
@@ -231,6 +230,8 @@ def _complete_checkpoints(
     directory: str, names: list[str], files: ByteSource
 ) -> list[tuple[int, str]]:
     """The complete ones of ``_numbered``."""
+    from concurrent.futures import ThreadPoolExecutor  # for this alone; it brings logging in
+
     numbered = _numbered(directory, names)
     with ThreadPoolExecutor(_PROBES_AT_ONCE) as pool:
         complete = list(pool.map(lambda one: _is_complete(one[1], files), numbered))
@@ -252,8 +253,11 @@ def _newest_complete(numbered: list[tuple[int, str]], files: ByteSource) -> str 
 
 
 def _find_metadata(pointer: str, files: ByteSource) -> str:
-    # Before the directory is listed: it may hold a file of every subtask.
-    for path in (pointer, join(pointer, METADATA_FILE)):
+    # The likely one first: a store is asked twice for what is not there. And before the directory
+    # is listed, which may hold a file of every subtask.
+    below = join(pointer, METADATA_FILE)
+    named = posixpath.basename(pointer) == METADATA_FILE
+    for path in (pointer, below) if named else (below, pointer):
         if files.is_file(path):
             return path
     names = files.list_directory(pointer)

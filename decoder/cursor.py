@@ -8,14 +8,17 @@ boolean is one byte; ``UTF`` is a u16 byte length and that many bytes of *modifi
 from __future__ import annotations
 
 import struct
-from typing import NoReturn
+from collections.abc import Callable
+from typing import NoReturn, TypeVar
 
 from decoder.errors import DecodeError, ErrorKind
 
-_U16 = struct.Struct(">H")
-_I16 = struct.Struct(">h")
-_I32 = struct.Struct(">i")
-_I64 = struct.Struct(">q")
+_T = TypeVar("_T")
+
+_u16 = struct.Struct(">H").unpack_from
+_i16 = struct.Struct(">h").unpack_from
+_i32 = struct.Struct(">i").unpack_from
+_i64 = struct.Struct(">q").unpack_from
 
 # Lead bytes of four-byte sequences: legal UTF-8, never modified UTF-8.
 _FOUR_BYTE_LEADS = bytes(range(0xF0, 0x100))
@@ -64,22 +67,75 @@ class Cursor:
         if self._pos != self._end:
             self.fail(f"{self._end - self._pos} bytes are left over after the {what}", what)
 
+    def attempt(self, read: Callable[[bytes, int, int], tuple[int, _T] | None]) -> _T | None:
+        """Let ``read`` step over what comes next, if it can tell that nothing is wrong with it.
+
+        ``read`` is given the bytes, where they begin and where they end, and answers where it
+        stopped and what it read; or None, and nothing has happened: the reader that names its
+        fields takes over.
+        """
+        found = read(self._data, self._pos, self._end)
+        if found is None:
+            return None
+        self._pos, value = found
+        return value
+
+    def skip_if(self, expected: bytes) -> bool:
+        """Whether these bytes come next; if they do, they are stepped over."""
+        end = self._pos + len(expected)
+        if end > self._end or self._data[self._pos : end] != expected:
+            return False
+        self._pos = end
+        return True
+
     # -- primitives -----------------------------------------------------------------------------
 
     def _take(self, size: int, field: str) -> int:
         """Step over ``size`` bytes (never negative) and return where they start."""
         start = self._pos
-        if size > self._end - start:
-            self.fail(
-                f"the bytes end inside a field: {size} wanted, {self._end - start} left",
-                field,
-                ErrorKind.TRUNCATED,
-            )
-        self._pos = start + size
+        end = start + size
+        if end > self._end:
+            self._fail_short(size, field)
+        self._pos = end
         return start
 
+    def _fail_short(self, size: int, field: str) -> NoReturn:
+        self.fail(
+            f"the bytes end inside a field: {size} wanted, {self._end - self._pos} left",
+            field,
+            ErrorKind.TRUNCATED,
+        )
+
+    # The commonest few step by themselves: a call of _take would take as long as they do.
+
     def u8(self, field: str) -> int:
-        return self._data[self._take(1, field)]
+        start = self._pos
+        if start >= self._end:
+            self._fail_short(1, field)
+        self._pos = start + 1
+        return self._data[start]
+
+    def i32(self, field: str) -> int:
+        start = self._pos
+        end = start + 4
+        if end > self._end:
+            self._fail_short(4, field)
+        self._pos = end
+        value: int = _i32(self._data, start)[0]
+        return value
+
+    def i64(self, field: str) -> int:
+        start = self._pos
+        end = start + 8
+        if end > self._end:
+            self._fail_short(8, field)
+        self._pos = end
+        value: int = _i64(self._data, start)[0]
+        return value
+
+    def i16(self, field: str) -> int:
+        value: int = _i16(self._data, self._take(2, field))[0]
+        return value
 
     def peek(self, field: str) -> int:
         """The next byte, without stepping over it."""
@@ -92,18 +148,6 @@ class Cursor:
         if value > 1:
             self.fail(f"a boolean is 0 or 1, not {value}", field, back=1)
         return value == 1
-
-    def i16(self, field: str) -> int:
-        value: int = _I16.unpack_from(self._data, self._take(2, field))[0]
-        return value
-
-    def i32(self, field: str) -> int:
-        value: int = _I32.unpack_from(self._data, self._take(4, field))[0]
-        return value
-
-    def i64(self, field: str) -> int:
-        value: int = _I64.unpack_from(self._data, self._take(8, field))[0]
-        return value
 
     def size(self, field: str) -> int:
         """An i64 that counts bytes of state: never negative."""
@@ -161,6 +205,10 @@ class Cursor:
         start = self._take(size, field)
         return Cursor(self._data, self.file, start, start + size, self._origin)
 
+    def again(self, what: str) -> Cursor:
+        """A cursor of its own over the bytes that are left, which counts from their first byte."""
+        return Cursor(self._data, what, self._pos, self._end, -self._pos)
+
     def i64s(self, count: int, field: str) -> tuple[int, ...]:
         """``count`` times an i64; the count has been checked by ``count``."""
         start = self._take(8 * count, field)
@@ -172,8 +220,9 @@ class Cursor:
         An unpaired surrogate, which Java strings may hold and Python text may not be written
         with, comes out as U+FFFD.
         """
-        size: int = _U16.unpack_from(self._data, self._take(2, field))[0]
-        data = self.raw(size, field)
+        size: int = _u16(self._data, self._take(2, field))[0]
+        start = self._take(size, field)
+        data = self._data[start : start + size]
         if data.isascii():
             return data.decode("ascii")
         if data.translate(None, _FOUR_BYTE_LEADS) != data:
@@ -186,5 +235,5 @@ class Cursor:
 
     def skip_utf(self, field: str) -> None:
         """Step over a ``UTF`` without looking into it."""
-        size: int = _U16.unpack_from(self._data, self._take(2, field))[0]
+        size: int = _u16(self._data, self._take(2, field))[0]
         self._take(size, field)

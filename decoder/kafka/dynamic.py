@@ -23,8 +23,7 @@ version 2, enumerator version 3) main of 2026-06-29, commit eb8ff700.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from decoder.cursor import Cursor
 from decoder.errors import ErrorKind
@@ -48,8 +47,7 @@ _MIN_RETAINED_CLUSTER_BYTES = _MIN_CLUSTER_STATE_BYTES + 8
 _T = TypeVar("_T")
 
 
-@dataclass(frozen=True, slots=True)
-class DynamicSplit:
+class DynamicSplit(NamedTuple):
     """A split and the id of the cluster it is of, as the job's metadata service names it.
 
     ``retained_until`` (milliseconds of the epoch) is set where that service no longer names it.
@@ -60,16 +58,14 @@ class DynamicSplit:
     retained_until: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class StreamCluster:
+class StreamCluster(NamedTuple):
     """What a stream is on one cluster."""
 
     topics: frozenset[str]
     bootstrap_servers: str
 
 
-@dataclass(frozen=True, slots=True)
-class DynamicEnumeratorState:
+class DynamicEnumeratorState(NamedTuple):
     """DynamicKafkaSourceEnumState.
 
     Attributes:

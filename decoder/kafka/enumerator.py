@@ -15,11 +15,16 @@ org.apache.flink.connector.base.source.utils.SerdeUtils @ 1.15.4 (version 0).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from enum import Enum
+from functools import partial
+from itertools import repeat
+from typing import NamedTuple
 
 from decoder.cursor import Cursor
 from decoder.errors import ErrorKind
+from decoder.kafka.bulk import alike_entries
+from decoder.kafka.columns import Rows, rows
 from decoder.kafka.split import (
     MIN_SPLIT_BYTES,
     MIN_TOPIC_PARTITION_BYTES,
@@ -47,8 +52,7 @@ class AssignmentStatus(Enum):
     UNASSIGNED = 1  # UNASSIGNED_INITIAL in connectors 3.1 to 4.0
 
 
-@dataclass(frozen=True, slots=True)
-class EnumeratorEntry:
+class EnumeratorEntry(NamedTuple):
     """One topic-partition the enumerator knows. ``split`` is None in versions 1 and 2.
 
     A split keeps the start it was discovered with for ever: it is not progress.
@@ -60,15 +64,17 @@ class EnumeratorEntry:
     split: Split | None
 
 
-@dataclass(frozen=True, slots=True)
-class EnumeratorState:
+_STATUSES = {status.value: status for status in AssignmentStatus}
+
+
+class EnumeratorState(NamedTuple):
     """KafkaSourceEnumState.
 
     ``initial_discovery_finished`` is None in versions 0 and 1, which lack it.
     """
 
     version: int
-    entries: tuple[EnumeratorEntry, ...]
+    entries: Sequence[EnumeratorEntry]
     initial_discovery_finished: bool | None
 
 
@@ -101,6 +107,7 @@ def read_enumerator(cursor: Cursor, version: int) -> EnumeratorState:
         DecodeError: not one, read strictly.
     """
     finished: bool | None = None
+    entries: Sequence[EnumeratorEntry]
     match version:
         case 0:
             entries = _read_version_0(cursor)
@@ -119,12 +126,13 @@ def read_enumerator(cursor: Cursor, version: int) -> EnumeratorState:
                 ErrorKind.UNSUPPORTED,
             )
     cursor.finish("enumerator state")
-    if len({(entry.topic, entry.partition) for entry in entries}) != len(entries):
+    # Read all at once, they were looked at.
+    if not isinstance(entries, Rows) and len({entry[:2] for entry in entries}) != len(entries):
         cursor.fail("a topic-partition stands here twice", "enumerator state")
     return EnumeratorState(version, entries, finished)
 
 
-def _read_version_0(cursor: Cursor) -> tuple[EnumeratorEntry, ...]:
+def _read_version_0(cursor: Cursor) -> Sequence[EnumeratorEntry]:
     """What was assigned, by subtask. A split that was given to another one, after a failure of a
     rescaled job, stands there under both; whose it is now, only the readers tell."""
     subtasks = cursor.i32("subtasks")
@@ -144,30 +152,72 @@ def _read_version_0(cursor: Cursor) -> tuple[EnumeratorEntry, ...]:
     return tuple(assigned.values())
 
 
-def _read_version_1(cursor: Cursor) -> tuple[EnumeratorEntry, ...]:
-    return tuple(
-        EnumeratorEntry(*read_topic_partition(cursor), AssignmentStatus.ASSIGNED, None)
-        for _ in range(cursor.count("partitions", MIN_TOPIC_PARTITION_BYTES))
-    )
+def _read_version_1(cursor: Cursor) -> Sequence[EnumeratorEntry]:
+    return _read_entries(cursor, 1, cursor.count("partitions", MIN_TOPIC_PARTITION_BYTES))
 
 
-def _read_version_2(cursor: Cursor) -> tuple[EnumeratorEntry, ...]:
-    return tuple(
-        EnumeratorEntry(*read_topic_partition(cursor), _read_status(cursor), None)
-        for _ in range(cursor.count("partitions", MIN_TOPIC_PARTITION_BYTES + 4))
-    )
+def _read_version_2(cursor: Cursor) -> Sequence[EnumeratorEntry]:
+    return _read_entries(cursor, 2, cursor.count("partitions", MIN_TOPIC_PARTITION_BYTES + 4))
 
 
-def _read_version_3(cursor: Cursor) -> tuple[EnumeratorEntry, ...]:
+def _read_version_3(cursor: Cursor) -> Sequence[EnumeratorEntry]:
     count = cursor.i32("partitions")
-    split_version = _read_split_version(cursor)
+    _read_split_version(cursor)
     if not 0 <= count <= cursor.remaining // (4 + MIN_SPLIT_BYTES + 4):
         cursor.fail(f"{count} splits cannot fit into the {cursor.remaining} bytes left", "splits")
-    entries = []
-    for _ in range(count):
-        split = read_split(cursor.frame(cursor.i32("split length"), "split"), split_version)
-        entries.append(EnumeratorEntry(split.topic, split.partition, _read_status(cursor), split))
-    return tuple(entries)
+    return _read_entries(cursor, 3, count)
+
+
+def _read_entries(cursor: Cursor, version: int, count: int) -> Sequence[EnumeratorEntry]:
+    """All at once, where nothing is wrong with any of them."""
+    if count == 0:
+        return ()
+    alike = cursor.attempt(partial(_alike_entries, version=version, count=count))
+    return alike if alike is not None else read_entries(cursor, version, count)
+
+
+def read_entries(cursor: Cursor, version: int, count: int) -> tuple[EnumeratorEntry, ...]:
+    """The entries of an enumerator of version 1 to 3, one after another.
+
+    Raises:
+        DecodeError: one of them is not an entry, read strictly.
+    """
+    return tuple(_read_entry(cursor, version) for _ in range(count))
+
+
+def _read_entry(cursor: Cursor, version: int) -> EnumeratorEntry:
+    if version == 3:
+        split = read_split(cursor.frame(cursor.i32("split length"), "split"), SPLIT_VERSION)
+        return EnumeratorEntry(split.topic, split.partition, _read_status(cursor), split)
+    topic, partition = read_topic_partition(cursor)
+    status = _read_status(cursor) if version == 2 else AssignmentStatus.ASSIGNED
+    return EnumeratorEntry(topic, partition, status, None)
+
+
+def _alike_entries(
+    data: bytes, start: int, end: int, *, version: int, count: int
+) -> tuple[int, Rows[EnumeratorEntry]] | None:
+    found = alike_entries(data, start, end, version=version, count=count)
+    if found is None:
+        return None
+    stop, columns = found
+    statuses = (
+        repeat(AssignmentStatus.ASSIGNED)
+        if columns.statuses is None
+        else [_STATUSES[code] for code in columns.statuses]
+    )
+
+    def walk() -> Iterator[EnumeratorEntry]:
+        splits = columns.splits
+        return rows(
+            EnumeratorEntry,
+            columns.topics,
+            columns.partitions,
+            statuses,
+            splits.walk() if splits is not None else repeat(None),
+        )
+
+    return stop, Rows(count, walk)
 
 
 def _read_split_version(cursor: Cursor) -> int:
@@ -186,6 +236,6 @@ def _read_split_version(cursor: Cursor) -> int:
 
 def _read_status(cursor: Cursor) -> AssignmentStatus:
     code = cursor.i32("assignment status")
-    if code not in (0, 1):
+    if code not in _STATUSES:
         cursor.fail(f"unknown assignment status: {code}", "assignment status", back=4)
-    return AssignmentStatus(code)
+    return _STATUSES[code]

@@ -11,7 +11,7 @@ HybridSourceEnumeratorStateSerializer} @ Flink 1.15.4 to 2.2.0.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from decoder.cursor import Cursor
 from decoder.errors import ErrorKind
@@ -19,8 +19,7 @@ from decoder.errors import ErrorKind
 HYBRID_VERSION = 0
 
 
-@dataclass(frozen=True, slots=True)
-class HybridSplit:
+class HybridSplit(NamedTuple):
     """A split of the source at ``source_index``; ``wrapped`` is that source's own, of
     ``version``."""
 
@@ -29,8 +28,7 @@ class HybridSplit:
     wrapped: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class HybridEnumeratorState:
+class HybridEnumeratorState(NamedTuple):
     """The source that is read now, and its enumerator's own state, of ``version``."""
 
     source_index: int

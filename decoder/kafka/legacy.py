@@ -16,7 +16,7 @@ Source: FlinkKafkaConsumerBase, KafkaTopicPartition, KafkaTopicPartitionStateSen
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from decoder.cursor import Cursor
 from decoder.kafka.kryo import read_ascii_string, read_signed_varint, read_varint
@@ -39,8 +39,7 @@ _FIRST_REGISTERED = 2
 _NEW_OBJECT = 1
 
 
-@dataclass(frozen=True, slots=True)
-class LegacyOffset:
+class LegacyOffset(NamedTuple):
     """One partition that a subtask lists. ``stored_offset`` is as stored, markers included."""
 
     subtask: int
@@ -49,8 +48,7 @@ class LegacyOffset:
     stored_offset: int
 
 
-@dataclass(frozen=True, slots=True)
-class LegacyConsumer:
+class LegacyConsumer(NamedTuple):
     """The state of one FlinkKafkaConsumer: what all of its subtasks list."""
 
     offsets: tuple[LegacyOffset, ...]

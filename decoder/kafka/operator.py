@@ -29,10 +29,10 @@ from decoder.kafka.source import (
     HybridSource,
     KafkaSource,
     UnknownSource,
-    recognise,
+    recognise_states,
 )
 from decoder.metadata.model import DistributionMode, Operator
-from decoder.operator_state.fetch import SubtaskState, state_elements
+from decoder.operator_state.fetch import SubtaskState, byte_array_states, state_elements
 from decoder.operator_state.locate import StateFiles
 
 Source = KafkaSource | DynamicKafkaSource | HybridSource | LegacyConsumer | UnknownSource
@@ -59,8 +59,10 @@ def read_source(operator: Operator, files: StateFiles) -> Source | None:
     if spread is not None:
         return spread
     coordinator = operator.coordinator_state
-    source = recognise(
-        state_elements(reader_states, files, _what(operator)),
+    if not reader_states and coordinator is None:
+        return None
+    source = recognise_states(
+        byte_array_states(reader_states, files, _what(operator)),
         coordinator.data if coordinator is not None else None,
     )
     unknown = isinstance(source, UnknownSource) or (

@@ -24,8 +24,7 @@ Source: StatefulSinkWriterStateHandler, CommittableCollectorSerializer, CommitRe
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from decoder.cursor import Cursor
 from decoder.errors import ErrorKind
@@ -41,8 +40,7 @@ _OWNERSHIPS = 2
 _Item = TypeVar("_Item")
 
 
-@dataclass(frozen=True, slots=True)
-class PendingTransaction:
+class PendingTransaction(NamedTuple):
     """KafkaCommittable: a transaction that the producers had flushed when the checkpoint was
     taken, to be committed once it was complete."""
 
@@ -56,16 +54,14 @@ class PendingTransaction:
         return self.transactional_id.rsplit("-", 2)[0]
 
 
-@dataclass(frozen=True, slots=True)
-class KafkaWriterState:
+class KafkaWriterState(NamedTuple):
     """One writer's state; ``under_way`` are the ids of its transactions (version 2)."""
 
     prefix: str
     under_way: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class SinkState:
+class SinkState(NamedTuple):
     """What one operator of a sink keeps: writers, or what a committer has yet to commit.
 
     Where a committer has nothing to commit, nothing says whose it is.
@@ -75,8 +71,7 @@ class SinkState:
     pending: tuple[PendingTransaction, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class UnknownSink:
+class UnknownSink(NamedTuple):
     """A sink whose state is not a KafkaSink's, or is not to be had; ``reason`` says which."""
 
     reason: str

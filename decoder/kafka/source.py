@@ -8,41 +8,42 @@ comes out as topic '' partition 65544.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
-from typing import TypeVar
+from functools import cached_property, partial
+from itertools import chain, repeat
+from typing import NamedTuple, TypeVar
 
 from decoder.cursor import Cursor
 from decoder.errors import DecodeError, ErrorKind
+from decoder.kafka.bulk import alike_splits
+from decoder.kafka.columns import Rows, rows
 from decoder.kafka.dynamic import DynamicEnumeratorState, DynamicSplit, read_dynamic_enumerator
 from decoder.kafka.enumerator import EnumeratorState, open_coordinator_state, read_enumerator
 from decoder.kafka.hybrid import HybridEnumeratorState, HybridSplit, read_hybrid_enumerator
 from decoder.kafka.reader_state import read_any_split, read_reader_element
 from decoder.kafka.split import Split
+from decoder.operator_state.stream import ByteArrays
 
 _T = TypeVar("_T")
 _AnySplit = Split | DynamicSplit | HybridSplit
 
 
-@dataclass(frozen=True, slots=True)
-class ReaderSplit:
+class ReaderSplit(NamedTuple):
     """A split and the index of the subtask whose reader holds it."""
 
     subtask: int
     split: Split
 
 
-@dataclass(frozen=True, slots=True)
-class KafkaSource:
+class KafkaSource(NamedTuple):
     """The state of one KafkaSource operator; ``enumerator`` is None where none was stored."""
 
-    reader_splits: tuple[ReaderSplit, ...]
+    reader_splits: Sequence[ReaderSplit]
     enumerator: EnumeratorState | None
 
 
-@dataclass(frozen=True, slots=True)
-class DynamicKafkaSource:
+class DynamicKafkaSource(NamedTuple):
     """The state of one DynamicKafkaSource operator.
 
     Attributes:
@@ -57,8 +58,7 @@ class DynamicKafkaSource:
     enumerator: DynamicEnumeratorState | None
 
 
-@dataclass(frozen=True, slots=True)
-class UnknownSource:
+class UnknownSource(NamedTuple):
     """A source that no decoder accepts whole.
 
     ``reason`` is what the strictest decoder stumbled over. ``partly_kafka`` says that some of it
@@ -69,8 +69,7 @@ class UnknownSource:
     partly_kafka: bool
 
 
-@dataclass(frozen=True, slots=True)
-class HybridSource:
+class HybridSource(NamedTuple):
     """The state of one HybridSource operator.
 
     Attributes:
@@ -91,10 +90,21 @@ class _Readers:
     ``reason`` is the first failure, as text: an error would keep its bytes alive.
     """
 
-    plain: list[ReaderSplit] = field(default_factory=list)
+    plain: list[tuple[int, Sequence[Split]]] = field(default_factory=list)
     dynamic: list[tuple[int, DynamicSplit]] = field(default_factory=list)
     hybrid: list[tuple[int, HybridSplit]] = field(default_factory=list)
     reason: str | None = None
+    _topics: dict[bytes, str] = field(default_factory=dict)
+
+    def add_state(self, subtask: int, state: Iterable[bytes]) -> None:
+        """The elements of one reader."""
+        plain = state.plain if isinstance(state, ByteArrays) else None
+        alike = alike_splits(plain, self._topics) if plain is not None else None
+        if alike is not None:
+            self.plain.append((subtask, alike.rows()))
+            return
+        for element in state:
+            self.add(subtask, partial(read_reader_element, element))
 
     def add(self, subtask: int, read: Callable[[str], _AnySplit]) -> None:
         try:
@@ -104,11 +114,19 @@ class _Readers:
             return
         match split:
             case Split():
-                self.plain.append(ReaderSplit(subtask, split))
+                self.plain.append((subtask, (split,)))
             case DynamicSplit():
                 self.dynamic.append((subtask, split))
             case HybridSplit():
                 self.hybrid.append((subtask, split))
+
+    def plain_splits(self) -> Rows[ReaderSplit]:
+        def walk() -> Iterator[ReaderSplit]:
+            return chain.from_iterable(
+                rows(ReaderSplit, repeat(subtask), splits) for subtask, splits in self.plain
+            )
+
+        return Rows(sum(len(splits) for _, splits in self.plain), walk)
 
     @property
     def kinds(self) -> list[str]:
@@ -121,43 +139,65 @@ class _Readers:
         return [kind for kind, splits in held.items() if splits]
 
 
-@dataclass(frozen=True, slots=True)
 class _Enumerator:
     """What the bytes of an enumerator are as each kind of source's, or why they are not; all None
-    where none was stored."""
+    where none was stored. They are decoded as what they are asked for."""
 
-    plain: EnumeratorState | str | None = None
-    dynamic: DynamicEnumeratorState | str | None = None
-    hybrid: HybridEnumeratorState | str | None = None
+    def __init__(self, body: Cursor | None, version: int, reason: str | None = None) -> None:
+        self._body = body
+        self._version = version
+        self._reason = reason
+
+    @cached_property
+    def plain(self) -> EnumeratorState | str | None:
+        return self._attempt(read_enumerator)
+
+    @cached_property
+    def dynamic(self) -> DynamicEnumeratorState | str | None:
+        return self._attempt(read_dynamic_enumerator)
+
+    @cached_property
+    def hybrid(self) -> HybridEnumeratorState | str | None:
+        return self._attempt(read_hybrid_enumerator)
+
+    def _attempt(self, read: Callable[[Cursor, int], _T]) -> _T | str | None:
+        if self._body is None:
+            return self._reason
+        try:
+            return read(self._body.again("coordinator state"), self._version)
+        except DecodeError as error:
+            return str(error)
 
 
 def recognise(
     elements: Iterable[tuple[int, bytes]], coordinator_state: bytes | None
 ) -> KafkaSource | DynamicKafkaSource | HybridSource | UnknownSource:
+    """``recognise_states`` of (subtask index, element of SourceReaderState)."""
+    states = ((subtask, (element,)) for subtask, element in elements)
+    return recognise_states(states, coordinator_state)
+
+
+def recognise_states(
+    states: Iterable[tuple[int, Iterable[bytes]]], coordinator_state: bytes | None
+) -> KafkaSource | DynamicKafkaSource | HybridSource | UnknownSource:
     """Decode the state of a source operator, all of it or none.
 
     Args:
-        elements: (subtask index, element of SourceReaderState) of every subtask.
+        states: (subtask index, elements of its SourceReaderState) of every subtask.
         coordinator_state: the operator's coordinator state, if it has one.
 
     Raises:
-        DecodeError: what ``elements`` raises, but that a state is too large: no Kafka source's is.
+        DecodeError: what ``states`` raises, but that a state is too large: no Kafka source's is.
     """
     readers = _Readers()
     try:
-        for subtask, element in elements:
-            readers.add(subtask, partial(read_reader_element, element))
+        for subtask, state in states:
+            readers.add_state(subtask, state)
     except DecodeError as error:
         if error.kind is not ErrorKind.TOO_LARGE:
             raise
         readers.reason = readers.reason or str(error)
-    enumerator = _Enumerator()
-    if coordinator_state is not None:
-        try:
-            version, body = open_coordinator_state(coordinator_state, "coordinator state")
-            enumerator = _read_enumerator(body.raw(body.remaining, "enumerator"), version)
-        except DecodeError as error:
-            enumerator = _Enumerator(str(error), str(error), str(error))
+    enumerator = _open_enumerator(coordinator_state)
     # Without splits in a reader, the coordinator's state tells the kind.
     kinds = readers.kinds or [_kind_of(enumerator)]
     if kinds == ["HybridSource"] and readers.reason is None:
@@ -165,28 +205,25 @@ def recognise(
     return _recognise(readers, enumerator)
 
 
-def _read_enumerator(data: bytes, version: int) -> _Enumerator:
-    def attempt(read: Callable[[Cursor, int], _T]) -> _T | str:
-        try:
-            return read(Cursor(data, "coordinator state"), version)
-        except DecodeError as error:
-            return str(error)
-
-    return _Enumerator(
-        attempt(read_enumerator), attempt(read_dynamic_enumerator), attempt(read_hybrid_enumerator)
-    )
+def _open_enumerator(coordinator_state: bytes | None) -> _Enumerator:
+    if coordinator_state is None:
+        return _Enumerator(None, 0)
+    try:
+        version, body = open_coordinator_state(coordinator_state, "coordinator state")
+    except DecodeError as error:
+        return _Enumerator(None, 0, str(error))
+    return _Enumerator(body, version)
 
 
 def _recognise(
     readers: _Readers, enumerator: _Enumerator
 ) -> KafkaSource | DynamicKafkaSource | UnknownSource:
     """As a source that is not a HybridSource: there is none inside of another."""
-    plain, dynamic = enumerator.plain, enumerator.dynamic
     partly_kafka = bool(
         readers.plain
         or readers.dynamic
         or any(_wraps_kafka(split) for _, split in readers.hybrid)
-        or _knows_splits(plain, dynamic)
+        or _knows_splits(enumerator)
     )
     if readers.reason is not None:
         return UnknownSource(readers.reason, partly_kafka)
@@ -194,15 +231,17 @@ def _recognise(
         return UnknownSource(f"its splits are of a {' and a '.join(readers.kinds)}", partly_kafka)
     match readers.kinds[0] if readers.kinds else _kind_of(enumerator):
         case "DynamicKafkaSource":
+            dynamic = enumerator.dynamic
             if isinstance(dynamic, str):
                 return UnknownSource(dynamic, partly_kafka)
             return _dynamic(readers.dynamic, dynamic) if partly_kafka else _NO_SPLIT
         case "HybridSource":
             return UnknownSource("a HybridSource inside of a HybridSource", partly_kafka)
         case _:
+            plain = enumerator.plain
             if isinstance(plain, str):
                 return UnknownSource(plain, partly_kafka)
-            return KafkaSource(tuple(readers.plain), plain) if partly_kafka else _NO_SPLIT
+            return KafkaSource(readers.plain_splits(), plain) if partly_kafka else _NO_SPLIT
 
 
 _NO_SPLIT = UnknownSource("it holds no split of any kind", partly_kafka=False)
@@ -216,13 +255,14 @@ def _kind_of(enumerator: _Enumerator) -> str:
     return "HybridSource" if isinstance(enumerator.hybrid, HybridEnumeratorState) else "unknown"
 
 
-def _knows_splits(
-    plain: EnumeratorState | str | None, dynamic: DynamicEnumeratorState | str | None
-) -> bool:
-    enumerators = [plain] if isinstance(plain, EnumeratorState) else []
-    if isinstance(dynamic, DynamicEnumeratorState):
-        enumerators += [*dynamic.clusters.values(), *dynamic.retained.values()]
-    return any(enumerator.entries for enumerator in enumerators)
+def _knows_splits(enumerator: _Enumerator) -> bool:
+    plain = enumerator.plain
+    if isinstance(plain, EnumeratorState) and plain.entries:
+        return True
+    dynamic = enumerator.dynamic
+    return isinstance(dynamic, DynamicEnumeratorState) and any(
+        cluster.entries for cluster in (*dynamic.clusters.values(), *dynamic.retained.values())
+    )
 
 
 def _dynamic(
@@ -257,7 +297,7 @@ def _unwrap(
             held.add(subtask, partial(read_any_split, split.wrapped, split.version))
         else:
             others += 1
-    inner = _read_enumerator(enumerator.wrapped, enumerator.version)
+    inner = _Enumerator(Cursor(enumerator.wrapped, "coordinator state"), enumerator.version)
     return HybridSource(index, _recognise(held, inner), others)
 
 

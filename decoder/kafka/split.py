@@ -9,7 +9,7 @@ KafkaPartitionSplitSerializer} @ connector 1.15.4 to 5.0.0-2.2.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from decoder.cursor import Cursor
 from decoder.errors import ErrorKind
@@ -31,8 +31,7 @@ MIN_TOPIC_PARTITION_BYTES = 2 + 1 + 4
 MIN_SPLIT_BYTES = MIN_TOPIC_PARTITION_BYTES + 8 + 8
 
 
-@dataclass(frozen=True, slots=True)
-class Split:
+class Split(NamedTuple):
     """A split as stored: offsets are the numbers in the state, markers included.
 
     ``starting_offset`` is the next offset to read; ``stopping_offset`` is None where the split has
@@ -52,9 +51,14 @@ def read_topic(cursor: Cursor) -> str:
     return topic
 
 
+def is_legal_topic(name: str) -> bool:
+    """Whether Kafka has such topics."""
+    return _LEGAL_TOPIC.fullmatch(name) is not None and name not in (".", "..")
+
+
 def check_topic(cursor: Cursor, topic: str) -> None:
     """Refuse a name, just read, that Kafka would."""
-    if not _LEGAL_TOPIC.fullmatch(topic) or topic in (".", ".."):
+    if not is_legal_topic(topic):
         cursor.fail(f"not a legal topic name: {topic!r}", "topic")
 
 

@@ -8,10 +8,12 @@ Source: MetadataV2V3SerializerBase and ChannelStateHandleSerializerV{1,2} @ Flin
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NoReturn
 
 from decoder.cursor import Cursor
 from decoder.errors import ErrorKind
+from decoder.metadata.incremental import incremental_bytes
 from decoder.metadata.model import (
     DistributionMode,
     EmptySegment,
@@ -32,6 +34,11 @@ MAX_NESTING = 8
 _SEGMENT_SCOPES = 2
 
 _STREAM_HANDLE_BYTES = 1  # a NULL handle is one type byte
+
+_INCREMENTAL = {
+    5: partial(incremental_bytes, version2=False),
+    11: partial(incremental_bytes, version2=True),
+}
 
 
 def _unknown(cursor: Cursor, what: str, kind: int, field: str) -> NoReturn:
@@ -148,7 +155,7 @@ def _read_named_state(cursor: Cursor, field: str) -> NamedState:
         cursor.fail(f"unknown distribution mode: {mode}", field, back=1)
     offsets_field = f"{field} offsets of {name!r}"
     byte_offsets = cursor.i64s(cursor.count(offsets_field, 8), offsets_field)
-    if any(byte_offset < 0 for byte_offset in byte_offsets):
+    if min(byte_offsets, default=0) < 0:
         cursor.fail("an element cannot lie at a negative position", offsets_field)
     return NamedState(name, DistributionMode(mode), byte_offsets)
 
@@ -185,7 +192,8 @@ def skip_keyed_state(cursor: Cursor, field: str, depth: int = 0) -> int:
                 cursor.skip_utf(f"{field} handle id")
             return size
         case 5 | 11:
-            return _skip_incremental(cursor, field, version2=kind == 11)
+            plain = cursor.attempt(_INCREMENTAL[kind])
+            return skip_incremental(cursor, field, kind == 11) if plain is None else plain
         case 8 | 14:
             return _skip_changelog(cursor, field, depth, version2=kind == 14)
         case 9:
@@ -196,10 +204,10 @@ def skip_keyed_state(cursor: Cursor, field: str, depth: int = 0) -> int:
             _unknown(cursor, "keyed state handle", kind, field)
 
 
-def _skip_incremental(cursor: Cursor, field: str, version2: bool) -> int:
-    """``i64 checkpointId, UTF backendId, i32 start, i32 n``, version 2: ``i64 checkpointedSize``;
-    meta handle; twice (shared, private) ``i32 n`` x {``UTF localPath``, handle}; version 2: ``UTF
-    handleId``."""
+def skip_incremental(cursor: Cursor, field: str, version2: bool) -> int:
+    """One file after another: ``i64 checkpointId, UTF backendId, i32 start, i32 n``, version 2:
+    ``i64 checkpointedSize``; meta handle; twice (shared, private) ``i32 n`` x {``UTF localPath``,
+    handle}; version 2: ``UTF handleId``."""
     cursor.i64(f"{field} checkpoint id")
     cursor.skip_utf(f"{field} backend id")
     _skip_key_group_range(cursor, field)

@@ -9,6 +9,7 @@ Source: the Java Object Serialization Specification, version 6.0, section 6.4 (g
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from decoder.cursor import Cursor
 from decoder.errors import ErrorKind
@@ -48,8 +49,7 @@ _MAX_ANCESTORS = 16
 _FIELD = "checkpoint properties"
 
 
-@dataclass(frozen=True, slots=True)
-class JavaEnum:
+class JavaEnum(NamedTuple):
     """A constant of an enum class."""
 
     class_name: str
@@ -64,8 +64,7 @@ class JavaObject:
     fields: dict[str, JavaValue] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class _ClassDescriptor:
+class _ClassDescriptor(NamedTuple):
     name: str
     flags: int
     fields: tuple[tuple[str, str], ...]  # (type code, field name)

@@ -5,7 +5,7 @@ Source: org.apache.flink.runtime.checkpoint.metadata.MetadataV{2,3,4,5,6}Seriali
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 # org.apache.flink.runtime.checkpoint.Checkpoints.HEADER_MAGIC_NUMBER @ 2.2.0
 MAGIC = 0x4960672D
@@ -13,8 +13,7 @@ MAGIC = 0x4960672D
 MASTER_STATE_MAGIC = 0xC96B1696 - (1 << 32)
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
+class Layout(NamedTuple):
     """One version of ``_metadata``: what it has, beside what all versions have."""
 
     version: int

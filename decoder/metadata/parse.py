@@ -35,6 +35,12 @@ from decoder.metadata.properties import read_checkpoint_type
 _INPUT_CHANNEL = (1, 3)
 _RESULT_SUBPARTITION = (2, 4)
 
+# Most of what a subtask could have, it lacks; stepped over at once where it can be.
+_ABSENT = bytes(4)  # no operator state
+_NULL = bytes(1)  # a NULL handle
+_NO_OPERATOR_STATE = _ABSENT + _ABSENT  # managed and raw
+_NOTHING_MORE = _NULL + bytes(4 + 4)  # no raw keyed state, input channels, result subpartitions
+
 # The least an operator takes: its id, parallelism, max parallelism, a null coordinator handle (four
 # bytes in version 2, which has none) and a number of subtasks.
 _OPERATOR_BYTES = 16 + 4 + 4 + 1 + 4
@@ -140,7 +146,8 @@ def _read_operator(cursor: Cursor, layout: Layout) -> Operator:
         cursor.fail("a fully finished operator has no coordinator state", what, back=4)
     if count > parallelism:
         cursor.fail(f"{count} subtasks of a parallelism of {parallelism}", what, back=4)
-    subtasks = tuple(_read_subtask(cursor, layout, what) for _ in range(max(0, count)))
+    index_field = f"{what} subtask index"
+    subtasks = tuple(_read_subtask(cursor, layout, what, index_field) for _ in range(max(0, count)))
     indices = {subtask.index for subtask in subtasks}
     if len(indices) != len(subtasks) or any(index >= parallelism for index in indices):
         cursor.fail("its subtasks are not distinct, or beyond its parallelism", what)
@@ -157,11 +164,11 @@ def _read_coordinator_state(cursor: Cursor, what: str) -> InlineState | None:
     return state
 
 
-def _read_subtask(cursor: Cursor, layout: Layout, what: str) -> Subtask:
+def _read_subtask(cursor: Cursor, layout: Layout, what: str, index_field: str) -> Subtask:
     """``i32 index`` (negative: ``-(index + 1)``, finished, nothing follows); managed and raw
     operator state; managed and raw keyed state; input and output channel state. Version 2: ``i64,
     i32`` after the index, once a duration and a number of states; no channel state."""
-    index = cursor.i32(f"{what} subtask index")
+    index = cursor.i32(index_field)
     if index < 0 and layout.since_1_11:
         return _finished_subtask(-(index + 1))
     if index < 0:
@@ -169,17 +176,25 @@ def _read_subtask(cursor: Cursor, layout: Layout, what: str) -> Subtask:
     what = f"{what} subtask {index}"
     if not layout.since_1_11:
         _skip_unused_fields(cursor, what)
-    managed = read_operator_state(cursor, f"{what} managed operator state")
-    raw = read_operator_state(cursor, f"{what} raw operator state")
-    keyed = skip_keyed_state(cursor, f"{what} managed keyed state")
-    raw_keyed = skip_keyed_state(cursor, f"{what} raw keyed state")
-    if not layout.since_1_11:
-        return Subtask(index, False, managed, raw, keyed, raw_keyed, 0)
-    typed = layout.typed_channel_handles
-    in_flight = skip_channel_states(cursor, f"{what} input channel state", typed, _INPUT_CHANNEL)
-    in_flight += skip_channel_states(
-        cursor, f"{what} result subpartition state", typed, _RESULT_SUBPARTITION
-    )
+    managed = raw = None
+    if not cursor.skip_if(_NO_OPERATOR_STATE):
+        managed = read_operator_state(cursor, f"{what} managed operator state")
+        if not cursor.skip_if(_ABSENT):
+            raw = read_operator_state(cursor, f"{what} raw operator state")
+    keyed = raw_keyed = in_flight = 0
+    if not cursor.skip_if(_NULL):
+        keyed = skip_keyed_state(cursor, f"{what} managed keyed state")
+    if layout.since_1_11 and cursor.skip_if(_NOTHING_MORE):
+        return Subtask(index, False, managed, raw, keyed, 0, 0)
+    if not cursor.skip_if(_NULL):
+        raw_keyed = skip_keyed_state(cursor, f"{what} raw keyed state")
+    if layout.since_1_11:
+        typed = layout.typed_channel_handles
+        in_flight = skip_channel_states(
+            cursor, f"{what} input channel state", typed, _INPUT_CHANNEL
+        ) + skip_channel_states(
+            cursor, f"{what} result subpartition state", typed, _RESULT_SUBPARTITION
+        )
     return Subtask(index, False, managed, raw, keyed, raw_keyed, in_flight)
 
 

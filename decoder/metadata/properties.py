@@ -10,11 +10,16 @@ Source: org.apache.flink.runtime.checkpoint.{CheckpointProperties, CheckpointTyp
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from decoder.cursor import Cursor
+from decoder.errors import DecodeError
 from decoder.metadata.java_stream import JavaEnum, JavaObject, read_object_stream
 from decoder.metadata.model import CheckpointKind, CheckpointType, StopKind
 
 _PACKAGE = "org.apache.flink.runtime.checkpoint."
+# Flink's own take some hundred bytes.
+_LONGEST_KEPT = 4096
 _UNKNOWN = CheckpointType(CheckpointKind.UNKNOWN, StopKind.UNKNOWN)
 
 _STOPS = {"NONE": StopKind.NONE, "SUSPEND": StopKind.SUSPEND, "TERMINATE": StopKind.TERMINATE}
@@ -26,6 +31,27 @@ def read_checkpoint_type(cursor: Cursor) -> CheckpointType:
     Raises:
         DecodeError: the stream is cut short or not a Java object stream.
     """
+    known = cursor.attempt(_read_again)
+    return known if known is not None else _read(cursor)
+
+
+def _read_again(data: bytes, start: int, end: int) -> tuple[int, CheckpointType] | None:
+    """The checkpoints of a job end in the same bytes, but for those of another kind."""
+    walked = _walk(data[start:end]) if end - start <= _LONGEST_KEPT else None
+    return (start + walked[0], walked[1]) if walked is not None else None
+
+
+@lru_cache(32)
+def _walk(stream: bytes) -> tuple[int, CheckpointType] | None:
+    cursor = Cursor(stream, "")
+    try:
+        checkpoint_type = _read(cursor)
+    except DecodeError:
+        return None
+    return cursor.byte_offset, checkpoint_type
+
+
+def _read(cursor: Cursor) -> CheckpointType:
     properties = read_object_stream(cursor)
     if not (
         isinstance(properties, JavaObject)

@@ -13,6 +13,7 @@ import math
 from bisect import bisect
 from dataclasses import dataclass, field
 from threading import Lock
+from typing import NamedTuple
 
 from decoder.errors import DecodeError, ErrorKind
 from decoder.metadata.model import FileState, RelativeFileState, SegmentState
@@ -20,8 +21,7 @@ from decoder.metadata.model import FileState, RelativeFileState, SegmentState
 _Stream = FileState | RelativeFileState | SegmentState
 
 
-@dataclass(frozen=True, slots=True)
-class _Claim:
+class _Claim(NamedTuple):
     start: int
     end: float
     stream: _Stream

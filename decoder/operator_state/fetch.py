@@ -8,18 +8,22 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
 
 from decoder.metadata.model import NamedState, OperatorStateHandle
 from decoder.operator_state.locate import StateFiles
 from decoder.operator_state.stream import (
+    ByteArrays,
     Excerpt,
     byte_array_elements,
+    byte_arrays,
     extent,
     read_excerpt,
     unsized_elements,
 )
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future, ThreadPoolExecutor
 
 # How many requests are under way at once: as many as botocore keeps connections for, and more.
 _AT_ONCE = 16
@@ -27,13 +31,26 @@ _AT_ONCE = 16
 _LARGEST_AHEAD = 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class SubtaskState:
+class SubtaskState(NamedTuple):
     """One list state of one subtask."""
 
     subtask: int
     handle: OperatorStateHandle
     state: NamedState
+
+
+def byte_array_states(
+    states: Iterable[SubtaskState], files: StateFiles, what: str
+) -> Iterator[tuple[int, ByteArrays]]:
+    """(subtask index, elements) of every ``byte[]`` list state that has some, in the order given;
+    ``what`` names the operator.
+
+    Raises:
+        DecodeError: a file is not there, or not the checkpoint's; walking the elements does where
+            it does not hold what it should.
+    """
+    for held, part in _read_ahead(states, files, what):
+        yield held.subtask, byte_arrays(part, held.handle, held.state, _place(held, what))
 
 
 def state_elements(
@@ -46,9 +63,7 @@ def state_elements(
     Raises:
         DecodeError: a file is not there, not the checkpoint's, or does not hold what it should.
     """
-    # An empty state needs no file.
-    wanted = [state for state in states if state.state.byte_offsets]
-    for held, part in _read_ahead(wanted, files, what):
+    for held, part in _read_ahead(states, files, what):
         place = _place(held, what)
         elements = (
             byte_array_elements(part, held.state.byte_offsets, place)
@@ -64,7 +79,7 @@ def _place(held: SubtaskState, what: str) -> str:
 
 
 def _read_ahead(
-    states: list[SubtaskState], files: StateFiles, what: str
+    states: Iterable[SubtaskState], files: StateFiles, what: str
 ) -> Iterator[tuple[SubtaskState, Excerpt]]:
     def read(held: SubtaskState) -> Excerpt:
         return read_excerpt(held.handle, held.state, files, _place(held, what))
@@ -74,16 +89,30 @@ def _read_ahead(
         return held, reading.result() if reading is not None else read(held)
 
     under_way: deque[tuple[SubtaskState, Future[Excerpt] | None]] = deque()
-    pool = ThreadPoolExecutor(_AT_ONCE)  # no thread is started before something is submitted
+    pool: ThreadPoolExecutor | None = None
     try:
         for held in states:
-            under_way.append((held, pool.submit(read, held) if _may_wait(held) else None))
+            if not held.state.byte_offsets:
+                continue  # an empty state needs no file
+            reading = None
+            if _may_wait(held):
+                pool = pool or _new_pool()
+                reading = pool.submit(read, held)
+            under_way.append((held, reading))
             if len(under_way) == _AT_ONCE:
                 yield next_one()
         while under_way:
             yield next_one()
     finally:
-        pool.shutdown(cancel_futures=True)
+        if pool is not None:
+            pool.shutdown(cancel_futures=True)
+
+
+def _new_pool() -> ThreadPoolExecutor:
+    # Most small checkpoints hold all that is asked for themselves; the library brings logging in.
+    from concurrent.futures import ThreadPoolExecutor
+
+    return ThreadPoolExecutor(_AT_ONCE)
 
 
 def _may_wait(held: SubtaskState) -> bool:

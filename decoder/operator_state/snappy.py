@@ -10,8 +10,6 @@ Source: SnappyStreamCompressionDecorator @ Flink 2.2.0, snappy's framing_format.
 
 from __future__ import annotations
 
-import cramjam
-
 from decoder.cursor import Cursor
 from decoder.errors import DecodeError, ErrorKind
 
@@ -33,6 +31,8 @@ def next_chunk(cursor: Cursor) -> bytes:
         return b""
     if kind not in (_COMPRESSED, _UNCOMPRESSED):
         cursor.fail(f"unknown type of snappy chunk: {kind}", "snappy chunk", back=4 + size)
+    import cramjam  # not everywhere: executors of Spark need it for compressed state alone
+
     try:
         # As a stream of one chunk, so that the library checks its checksum and its bound.
         return bytes(cramjam.snappy.decompress(_STREAM_IDENTIFIER + header + body))

@@ -13,8 +13,9 @@ Flink 2.2.0; BytePrimitiveArraySerializer @ 2.2.0.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from decoder.cursor import Cursor
 from decoder.errors import ErrorKind
@@ -32,6 +33,8 @@ from decoder.operator_state.snappy import next_chunk
 _NEWEST_PROXY_VERSION = 6
 _FIRST_COMPRESSIBLE_VERSION = 6
 _HEADER_BYTES = 5
+# Versions 1 to 5, and 6 without compression.
+_PLAIN_HEADERS = (*(bytes((0, 0, 0, version)) for version in range(1, 6)), b"\0\0\0\6\0")
 # The most that one compressed element may hold. Snappy packs 21 to 1, so that a small file could
 # stand for gigabytes; a Kafka split takes some hundred bytes, other sources' at most megabytes.
 MAX_DECOMPRESSED_BYTES = 32 * 1024 * 1024
@@ -39,8 +42,7 @@ MAX_DECOMPRESSED_BYTES = 32 * 1024 * 1024
 _SMALLEST_GAP = 64 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class Excerpt:
+class Excerpt(NamedTuple):
     """A part of a stream: its first bytes, and the ``data`` that begins at byte ``start``."""
 
     header: bytes
@@ -52,8 +54,49 @@ class Excerpt:
         return self.start + len(self.data)
 
 
+class PlainElements(NamedTuple):
+    """Elements that follow one another in ``data``: where each begins, and where the last ends."""
+
+    data: bytes
+    starts: Sequence[int]
+    end: int
+
+
 @dataclass(frozen=True, slots=True)
-class Extent:
+class ByteArrays(Iterable[bytes]):
+    """The elements of one ``byte[]`` list state, in the order of its offsets.
+
+    Attributes:
+        part: what of the stream holds them.
+        byte_offsets: where in the stream each begins.
+        end: where in the stream the state ends.
+        what: names the stream in errors.
+    """
+
+    part: Excerpt
+    byte_offsets: tuple[int, ...]
+    end: int
+    what: str
+
+    def __iter__(self) -> Iterator[bytes]:
+        return byte_array_elements(self.part, self.byte_offsets, self.what)
+
+    @property
+    def plain(self) -> PlainElements | None:
+        """Where they are, if they lie there as they are: not compressed, in a stream that is read
+        here. Whether there is a gap between them is for their reader to see."""
+        header, start = self.part.header, self.part.start
+        if not self.byte_offsets or not header.startswith(_PLAIN_HEADERS):
+            return None
+        if self.byte_offsets[0] < max(_HEADER_BYTES, start):
+            return None
+        if start == 0:
+            return PlainElements(self.part.data, self.byte_offsets, self.end)
+        starts = [byte_offset - start for byte_offset in self.byte_offsets]
+        return PlainElements(self.part.data, starts, self.end - start)
+
+
+class Extent(NamedTuple):
     """Where in its stream a state lies: bytes ``start`` to ``end``."""
 
     start: int
@@ -77,6 +120,8 @@ def extent(handle: OperatorStateHandle, state: NamedState) -> Extent | None:
 
 def _end(handle: OperatorStateHandle, state: NamedState, end_of_stream: int) -> int:
     """Where a state that has elements ends: where the next one begins, or the stream ends."""
+    if len(handle.states) == 1:
+        return end_of_stream
     last = max(state.byte_offsets)
     following = (
         offset for other in handle.states for offset in other.byte_offsets if offset > last
@@ -102,6 +147,14 @@ def read_excerpt(
     if place.start == 0:
         return Excerpt(data, data)
     return Excerpt(files.read_range(stream, 0, _HEADER_BYTES, what), data, place.start)
+
+
+def byte_arrays(
+    part: Excerpt, handle: OperatorStateHandle, state: NamedState, what: str
+) -> ByteArrays:
+    """The elements of a ``byte[]`` list state, of which ``part`` holds all."""
+    end = min(_end(handle, state, part.end), part.end)
+    return ByteArrays(part, state.byte_offsets, end, what)
 
 
 def byte_array_elements(

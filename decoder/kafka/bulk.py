@@ -1,0 +1,203 @@
+"""Splits that differ in their numbers only, read without a call for each.
+
+The splits of one topic are alike: the same bytes in front (lengths, a version, the topic), here
+their *head*, then a partition and offsets. So many are unpacked at once, each head is looked at
+once, and the numbers are checked column by column.
+
+Nothing is refused here: None leaves the whole list to the readers that take one after another,
+which tell what is wrong and where. The layouts are theirs: ``reader_state``, ``enumerator``.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
+from itertools import chain
+from operator import add, sub
+from struct import Struct
+from typing import Any, NamedTuple
+
+from decoder.kafka.columns import SplitColumns
+from decoder.kafka.split import COMMITTED, LATEST, NOT_SET, SPLIT_VERSION, is_legal_topic
+from decoder.operator_state.stream import PlainElements
+
+_LONGEST_TOPIC = 249
+_U16 = Struct(">H")
+_I32 = Struct(">i")
+_SPLIT_NUMBERS = "iqq"  # partition, starting offset, stopping offset
+_SPLIT_BYTES = 2 + 4 + 8 + 8  # beside the topic
+_BEFORE_TOPIC_OF_ELEMENT = Struct(">iii")  # element length, split version, split length
+# By enumerator version: how many bytes precede an entry's topic (the split's length), and what
+# follows it: a partition; a status; in version 3 a split's offsets between them.
+_ENTRIES = {1: (0, "i"), 2: (0, "ii"), 3: (4, "iqqi")}
+_STATUSES = frozenset({0, 1})
+# How many entries are unpacked at a time, so that they stay in the processor's caches.
+_AT_ONCE = 1024
+
+# The head and the numbers of each.
+_Unpacked = Sequence[tuple[Any, ...]]
+
+
+class _NotAlike(Exception):
+    """What stands here is for the readers of one after another."""
+
+
+class EntryColumns(NamedTuple):
+    """What an enumerator lists, field by field; versions 1 and 2 have no splits, 1 no statuses."""
+
+    topics: Sequence[str]
+    partitions: Sequence[int]
+    statuses: Sequence[int] | None
+    splits: SplitColumns | None
+
+
+def alike_splits(elements: PlainElements, topics: dict[bytes, str]) -> SplitColumns | None:
+    """The elements of a reader's state, if each is a KafkaPartitionSplit as Flink writes it.
+
+    ``topics`` are those of the heads that were looked at before; new ones are added.
+    """
+    try:
+        heads, partitions, starts, stops = zip(*_unpacked_elements(elements), strict=True)
+        return _splits(_topics(heads, topics, _topic_of_element), partitions, starts, stops)
+    except (_NotAlike, struct.error):
+        return None
+
+
+def alike_entries(
+    data: bytes, start: int, end: int, *, version: int, count: int
+) -> tuple[int, EntryColumns] | None:
+    """Where the ``count`` entries of an enumerator end that begin at ``start``, and what they are,
+    if nothing is wrong with any of them; versions 1 to 3."""
+    before_topic, numbers = _ENTRIES[version]
+    known: dict[bytes, str] = {}
+    topics: list[str] = []
+    columns: list[list[int]] = [[] for _ in numbers]
+    position = start
+    try:
+        while len(topics) < count:
+            at_once = min(_AT_ONCE, count - len(topics))
+            unpacked = _unpacked_entries(data, position, at_once, before_topic, numbers)
+            heads, *values = zip(*unpacked, strict=True)
+            position += sum(map(len, heads)) + at_once * struct.calcsize(">" + numbers)
+            topics += _topics(heads, known, _topic_of_split if version == 3 else _topic)
+            for column, more in zip(columns, values, strict=True):
+                column += more
+        return (position, _entries(topics, columns)) if position <= end else None
+    except (_NotAlike, struct.error):
+        return None
+
+
+# -- unpacking -----------------------------------------------------------------------------------
+
+
+@lru_cache(1024)
+def _alike(topic: int, before_topic: int, numbers: str) -> Struct:
+    """The head and the numbers of what is about a topic whose name takes so many bytes."""
+    if not 0 < topic <= _LONGEST_TOPIC:
+        raise _NotAlike
+    return Struct(f">{before_topic + 2 + topic}s{numbers}")
+
+
+def _unpacked_elements(elements: PlainElements) -> _Unpacked:
+    data, starts, end = elements
+    before_topic = _BEFORE_TOPIC_OF_ELEMENT.size
+    sizes = list(map(sub, chain(starts[1:], (end,)), starts))
+    shapes = {
+        size: _alike(size - before_topic - _SPLIT_BYTES, before_topic, _SPLIT_NUMBERS)
+        for size in set(sizes)
+    }
+    if len(shapes) == 1:
+        return list(shapes[sizes[0]].iter_unpack(data[starts[0] : end]))
+    return [
+        shapes[size].unpack_from(data, start) for size, start in zip(sizes, starts, strict=True)
+    ]
+
+
+def _unpacked_entries(
+    data: bytes, start: int, count: int, before_topic: int, numbers: str
+) -> _Unpacked:
+    (length,) = _U16.unpack_from(data, start + before_topic)
+    entry = _alike(length, before_topic, numbers)
+    run = data[start : start + count * entry.size]
+    if run[before_topic + 1 :: entry.size] == bytes((length,)) * count:
+        return list(entry.iter_unpack(run))
+    unpacked = []
+    for _ in range(count):
+        (length,) = _U16.unpack_from(data, start + before_topic)
+        entry = _alike(length, before_topic, numbers)
+        unpacked.append(entry.unpack_from(data, start))
+        start += entry.size
+    return unpacked
+
+
+# -- numbers -------------------------------------------------------------------------------------
+
+
+def _splits(
+    topics: Sequence[str],
+    partitions: Sequence[int],
+    starts: Sequence[int],
+    stops: Sequence[int],
+) -> SplitColumns:
+    if min(partitions) < 0:
+        raise _NotAlike
+    if min(starts) < COMMITTED and min(set(starts) - {NOT_SET}, default=0) < COMMITTED:
+        raise _NotAlike
+    known_stops = set(stops)
+    if known_stops == {NOT_SET}:
+        return SplitColumns(topics, partitions, starts, (None,) * len(stops))
+    if min(known_stops - {NOT_SET, LATEST, COMMITTED}, default=0) < 0:
+        raise _NotAlike
+    return SplitColumns(
+        topics, partitions, starts, [None if stop == NOT_SET else stop for stop in stops]
+    )
+
+
+def _entries(topics: list[str], columns: Sequence[list[int]]) -> EntryColumns:
+    partitions = columns[0]
+    statuses = columns[-1] if len(columns) > 1 else None
+    if statuses is not None and not _STATUSES.issuperset(statuses):
+        raise _NotAlike
+    # Topic and partition in one number, of which 100,000 take less than pairs.
+    numbers = {topic: number << 32 for number, topic in enumerate(set(topics))}
+    distinct = set(map(add, map(numbers.__getitem__, topics), partitions))
+    if min(partitions) < 0 or len(distinct) != len(topics):
+        raise _NotAlike
+    splits = _splits(topics, *columns[:3]) if len(columns) == 4 else None
+    return EntryColumns(topics, partitions, statuses, splits)
+
+
+# -- heads ---------------------------------------------------------------------------------------
+
+
+def _topics(
+    heads: Iterable[bytes], known: dict[bytes, str], read_head: Callable[[bytes], str]
+) -> list[str]:
+    for head in set(heads).difference(known):
+        known[head] = read_head(head)
+    return list(map(known.__getitem__, heads))
+
+
+def _topic_of_element(head: bytes) -> str:
+    before = _BEFORE_TOPIC_OF_ELEMENT.size
+    split = len(head) - before - 2 + _SPLIT_BYTES
+    if head[:before] != _BEFORE_TOPIC_OF_ELEMENT.pack(8 + split, SPLIT_VERSION, split):
+        raise _NotAlike
+    return _topic(head[before:])
+
+
+def _topic_of_split(head: bytes) -> str:
+    if head[:4] != _I32.pack(len(head) - 4 - 2 + _SPLIT_BYTES):
+        raise _NotAlike
+    return _topic(head[4:])
+
+
+def _topic(head: bytes) -> str:
+    name = head[2:]
+    if head[:2] != _U16.pack(len(name)) or not name.isascii():
+        raise _NotAlike
+    topic = name.decode("ascii")
+    if not is_legal_topic(topic):
+        raise _NotAlike
+    return topic

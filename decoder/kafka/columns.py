@@ -1,0 +1,81 @@
+"""Splits and entries by the hundred thousand: kept as columns, made when they are asked for.
+
+Of a source with 100,000 partitions each split is looked at once, on the way to its position. As
+objects, those of its readers and of its enumerator would take 40 MB.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from itertools import islice
+from typing import NamedTuple, TypeVar, overload
+
+from decoder.kafka.split import Split
+
+_T_co = TypeVar("_T_co", covariant=True)
+_Row = TypeVar("_Row", bound=NamedTuple)
+
+
+class Rows(Sequence[_T_co]):
+    """A sequence that is made anew whenever it is walked; equal to any other of the same items."""
+
+    __slots__ = ("_length", "_walk")
+
+    def __init__(self, length: int, walk: Callable[[], Iterator[_T_co]]) -> None:
+        self._length = length
+        self._walk = walk
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __iter__(self) -> Iterator[_T_co]:
+        return self._walk()
+
+    @overload
+    def __getitem__(self, index: int) -> _T_co: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> tuple[_T_co, ...]: ...
+
+    def __getitem__(self, index: int | slice) -> _T_co | tuple[_T_co, ...]:
+        """Takes a walk up to there."""
+        if isinstance(index, slice):
+            return tuple(self)[index]
+        place = range(self._length)[index]
+        return next(islice(self, place, None))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and tuple(self) == tuple(other)
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
+    def __reduce__(self) -> tuple[type[tuple[_T_co, ...]], tuple[tuple[_T_co, ...]]]:
+        return tuple, (tuple(self),)
+
+    def __repr__(self) -> str:
+        return repr(tuple(self))
+
+
+def rows(kind: type[_Row], *columns: Iterable[object]) -> Iterator[_Row]:
+    """Named tuples of columns that fit their fields, in a third of the time that calls take."""
+    make: Callable[[tuple[object, ...]], _Row] = partial(tuple.__new__, kind)
+    return map(make, zip(*columns, strict=False))
+
+
+class SplitColumns(NamedTuple):
+    """Splits, field by field."""
+
+    topics: Sequence[str]
+    partitions: Sequence[int]
+    starting_offsets: Sequence[int]
+    stopping_offsets: Sequence[int | None]
+
+    def walk(self) -> Iterator[Split]:
+        return rows(
+            Split, self.topics, self.partitions, self.starting_offsets, self.stopping_offsets
+        )
+
+    def rows(self) -> Rows[Split]:
+        return Rows(len(self.topics), self.walk)

@@ -1,0 +1,131 @@
+"""Incremental keyed state stepped over in few operations, where nothing about it is odd.
+
+A job with much state in RocksDB has a file handle for each file of each subtask: a million of them
+fill a hundred megabytes of ``_metadata``, and all that is asked of them is the sum of their sizes.
+The files of one subtask come in runs of one shape: names of one length and URIs of one length. So
+a run is checked column by column and its sizes are added up in C.
+
+Nothing is refused here. Whatever is not plain is left to the strict walk in ``handles``, which
+reads it again, and tells what is wrong and where.
+
+Source: MetadataV2V3SerializerBase.serializeHandleAndLocalPathList @ Flink 2.2.0.
+"""
+
+from __future__ import annotations
+
+import struct
+from functools import lru_cache
+from struct import Struct
+
+_U16 = Struct(">H")
+_I32 = Struct(">i")
+_I64 = Struct(">q")
+_FILE = Struct(">BqH")  # type, size, length of the URI
+
+# How many handles are taken for a run at once; RocksDB has some tens of files a subtask. The bound
+# keeps what a run that breaks off has cost in proportion to what is stepped over.
+_LONGEST_RUN = 128
+_MOST_RUN_BYTES = 64 * 1024
+_SHORTEST_RUN = 4
+
+
+class _NotPlain(Exception):
+    """What stands here is for the strict walk to judge."""
+
+
+def incremental_bytes(
+    data: bytes, start: int, end: int, *, version2: bool
+) -> tuple[int, int] | None:
+    """Where an incremental handle ends whose type stands right before ``start``, and the bytes of
+    state it stands for; None where the strict walk must tell.
+
+    The layout is that of ``handles.skip_incremental``.
+    """
+    position = start + 8  # checkpoint id
+    try:
+        # backend id, key groups, version 2: checkpointed size
+        position += 2 + _U16.unpack_from(data, position)[0] + (16 if version2 else 8)
+        position, total = _stream(data, position)
+        for _ in ("shared", "private"):
+            count: int = _I32.unpack_from(data, position)[0]
+            position, size = _files(data, position + 4, count)
+            total += size
+        if version2:
+            position += 2 + _U16.unpack_from(data, position)[0]  # handle id
+    except (_NotPlain, struct.error, IndexError):
+        return None
+    # A slice does not mind the end: what lies beyond it was not there.
+    return (position, total) if position <= end else None
+
+
+def _files(data: bytes, position: int, count: int) -> tuple[int, int]:
+    """``count`` times ``UTF localPath`` and a stream handle: where they end, and their bytes."""
+    if count < 0:
+        raise _NotPlain
+    total = 0
+    while count:
+        run = min(count, _LONGEST_RUN)
+        found = _run(data, position, run) if run >= _SHORTEST_RUN else None
+        position, size = found or _one_by_one(data, position, run)
+        total += size
+        count -= run
+    return position, total
+
+
+def _one_by_one(data: bytes, position: int, count: int) -> tuple[int, int]:
+    total = 0
+    for _ in range(count):
+        position, size = _stream(data, position + 2 + _U16.unpack_from(data, position)[0])
+        total += size
+    return position, total
+
+
+def _stream(data: bytes, start: int) -> tuple[int, int]:
+    """A stream handle of the kinds that hold such files: where it ends, and its bytes."""
+    size: int
+    kind, size, length = _FILE.unpack_from(data, start)
+    if kind == 2:  # FILE: size, URI
+        name = start + _FILE.size
+        end = after = name + length
+    else:
+        name = start + 3
+        end = name + _U16.unpack_from(data, start + 1)[0]
+        if kind == 6:  # RELATIVE: path, size
+            size = _I64.unpack_from(data, end)[0]
+            after = end + 8
+        elif kind == 1:  # BYTE_STREAM: name, i32 n, n bytes
+            size = _I32.unpack_from(data, end)[0]
+            after = end + 4 + size
+        else:
+            raise _NotPlain
+    if size < 0 or not data[name:end].isascii():
+        raise _NotPlain
+    return after, size
+
+
+def _run(data: bytes, start: int, count: int) -> tuple[int, int] | None:
+    """``count`` FILE handles, each after a local path, if all have the shape of the first."""
+    kind = 2 + _U16.unpack_from(data, start)[0]
+    uri = _U16.unpack_from(data, start + kind + 9)[0]
+    stride = kind + _FILE.size + uri
+    size = count * stride
+    if size > _MOST_RUN_BYTES:
+        return None
+    run = data[start : start + size]
+    if len(run) != size or run[kind] != 2 or run[kind + 1] != 0:
+        return None
+    # Both lengths, the type, and the highest byte of the size, which holds its sign.
+    for place in (0, 1, kind, kind + 1, kind + 9, kind + 10):
+        column = run[place::stride]
+        if column != column[:1] * count:
+            return None
+    sizes_and_uris = _sizes_and_uris(kind + 1, uri, count).unpack(run)
+    if not b"".join(sizes_and_uris[1::2]).isascii():
+        return None
+    return start + size, sum(sizes_and_uris[::2])
+
+
+@lru_cache(256)
+def _sizes_and_uris(before_size: int, uri: int, count: int) -> Struct:
+    """Of each handle in a run, one after another."""
+    return Struct(">" + f"{before_size}xq2x{uri}s" * count)
