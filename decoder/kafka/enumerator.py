@@ -78,6 +78,13 @@ class EnumeratorState(NamedTuple):
     initial_discovery_finished: bool | None
 
 
+def listed_places(entries: Sequence[EnumeratorEntry]) -> Iterator[tuple[str, int]]:
+    """The topic and partition of each entry."""
+    if isinstance(entries, Rows):
+        return entries.fields()
+    return ((entry.topic, entry.partition) for entry in entries)
+
+
 def open_coordinator_state(data: bytes, what: str) -> tuple[int, Cursor]:
     """The version of a source's enumerator, and its bytes, whatever source it is.
 
@@ -217,7 +224,7 @@ def _alike_entries(
             splits.walk() if splits is not None else repeat(None),
         )
 
-    return stop, Rows(count, walk)
+    return stop, Rows(count, walk, lambda: zip(columns.topics, columns.partitions, strict=True))
 
 
 def _read_split_version(cursor: Cursor) -> int:

@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import chain, repeat
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from decoder.cursor import Cursor
 from decoder.errors import DecodeError, ErrorKind
 from decoder.kafka.bulk import alike_splits
-from decoder.kafka.columns import Rows, rows
+from decoder.kafka.columns import Rows, SplitColumns, rows
 from decoder.kafka.dynamic import DynamicEnumeratorState, DynamicSplit, read_dynamic_enumerator
 from decoder.kafka.enumerator import EnumeratorState, open_coordinator_state, read_enumerator
 from decoder.kafka.hybrid import HybridEnumeratorState, HybridSplit, read_hybrid_enumerator
@@ -34,6 +34,15 @@ class ReaderSplit(NamedTuple):
 
     subtask: int
     split: Split
+
+
+def split_fields(
+    splits: Sequence[ReaderSplit],
+) -> Iterator[tuple[int, str, int, int, int | None]]:
+    """(subtask, topic, partition, starting offset, stopping offset) of each."""
+    if isinstance(splits, Rows):
+        return splits.fields()
+    return ((subtask, *split) for subtask, split in splits)
 
 
 class KafkaSource(NamedTuple):
@@ -90,7 +99,7 @@ class _Readers:
     ``reason`` is the first failure, as text: an error would keep its bytes alive.
     """
 
-    plain: list[tuple[int, Sequence[Split]]] = field(default_factory=list)
+    plain: list[tuple[int, SplitColumns]] = field(default_factory=list)
     dynamic: list[tuple[int, DynamicSplit]] = field(default_factory=list)
     hybrid: list[tuple[int, HybridSplit]] = field(default_factory=list)
     reason: str | None = None
@@ -101,7 +110,7 @@ class _Readers:
         plain = state.plain if isinstance(state, ByteArrays) else None
         alike = alike_splits(plain, self._topics) if plain is not None else None
         if alike is not None:
-            self.plain.append((subtask, alike.rows()))
+            self.plain.append((subtask, alike))
             return
         for element in state:
             self.add(subtask, partial(read_reader_element, element))
@@ -114,7 +123,10 @@ class _Readers:
             return
         match split:
             case Split():
-                self.plain.append((subtask, (split,)))
+                topic, partition, start, stop = split
+                self.plain.append(
+                    (subtask, SplitColumns((topic,), (partition,), (start,), (stop,)))
+                )
             case DynamicSplit():
                 self.dynamic.append((subtask, split))
             case HybridSplit():
@@ -123,10 +135,16 @@ class _Readers:
     def plain_splits(self) -> Rows[ReaderSplit]:
         def walk() -> Iterator[ReaderSplit]:
             return chain.from_iterable(
-                rows(ReaderSplit, repeat(subtask), splits) for subtask, splits in self.plain
+                rows(ReaderSplit, repeat(subtask), columns.walk())
+                for subtask, columns in self.plain
             )
 
-        return Rows(sum(len(splits) for _, splits in self.plain), walk)
+        def fields() -> Iterator[tuple[Any, ...]]:
+            return chain.from_iterable(
+                zip(repeat(subtask), *columns, strict=False) for subtask, columns in self.plain
+            )
+
+        return Rows(sum(len(columns.topics) for _, columns in self.plain), walk, fields)
 
     @property
     def kinds(self) -> list[str]:

@@ -15,12 +15,15 @@ _MARKERS = {
 
 
 def legacy_positions(state: LegacyConsumer) -> Iterator[Position]:
-    """Union state: after a restore without a checkpoint since, every subtask lists all."""
+    """Sorted by topic and partition.
+
+    Union state: after a restore without a checkpoint since, every subtask lists all.
+    """
     listed: dict[tuple[str, int], list[LegacyOffset]] = {}
     for offset in state.offsets:
         listed.setdefault((offset.topic, offset.partition), []).append(offset)
-    for copies in listed.values():
-        yield _listed_by_subtasks(copies)
+    for place in sorted(listed):
+        yield _listed_by_subtasks(listed[place])
 
 
 def _listed_by_subtasks(copies: list[LegacyOffset]) -> Position:

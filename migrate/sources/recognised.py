@@ -5,15 +5,12 @@ A DynamicKafkaSource restores itself cluster by cluster, a HybridSource as the s
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
-
-from typing_extensions import assert_never
+from collections.abc import Mapping
+from itertools import chain
 
 from decoder.kafka.legacy import LegacyConsumer
 from decoder.kafka.source import DynamicKafkaSource, HybridSource, KafkaSource, UnknownSource
 from decoder.metadata.model import Operator
-from migrate.positions import Position
 from migrate.sources.legacy import legacy_positions
 from migrate.sources.merged import merged_positions
 from migrate.sources.model import KafkaState, Source, SourceKind
@@ -26,13 +23,14 @@ def source_of(operator: Operator, state: KafkaState) -> Source:
     """
     kind, clusters = _clusters(state)
     if isinstance(state, LegacyConsumer):
-        positions = _sorted(legacy_positions(state))
+        positions = tuple(legacy_positions(state))
     else:
-        positions = [
-            replace(position, cluster=cluster)
-            for cluster, known in sorted(clusters.items(), key=lambda item: item[0] or "")
-            for position in _sorted(merged_positions(known))
-        ]
+        positions = tuple(
+            chain.from_iterable(
+                merged_positions(known, cluster)
+                for cluster, known in sorted(clusters.items(), key=lambda item: item[0] or "")
+            )
+        )
     return Source(
         operator.operator_id,
         operator.name,
@@ -45,12 +43,8 @@ def source_of(operator: Operator, state: KafkaState) -> Source:
             for cluster, known in clusters.items()
         }
         or {None: None},
-        tuple(positions),
+        positions,
     )
-
-
-def _sorted(positions: Iterable[Position]) -> list[Position]:
-    return sorted(positions, key=lambda position: position.topic_partition)
 
 
 def _clusters(state: KafkaState) -> tuple[SourceKind, Mapping[str | None, KafkaSource]]:
@@ -66,5 +60,3 @@ def _clusters(state: KafkaState) -> tuple[SourceKind, Mapping[str | None, KafkaS
             return SourceKind.HYBRID_SOURCE, _clusters(state.current)[1]
         case LegacyConsumer():
             return SourceKind.FLINK_KAFKA_CONSUMER, {}
-        case _:
-            assert_never(state)
