@@ -37,6 +37,7 @@ from migrate.snapshot import (
     LogRange,
     Member,
 )
+from migrate.wording import alike
 
 # How long one request may take, in seconds. A healthy cluster answers in milliseconds; a leader
 # election or a slow link takes a few seconds.
@@ -486,7 +487,8 @@ class _Broker:
             Member(member.client_id, member.host.lstrip("/")) for member in described.members
         )
         state = _GROUP_STATES.get(described.state, "Unknown")
-        return GroupView(group, exists, state, kind, members, committed)
+        similar = () if exists else alike(group, self._names_of_groups())
+        return GroupView(group, exists, state, kind, members, committed, similar)
 
     def _ask_coordinator(self, what: str, request: Callable[[], Future[Any]]) -> Any:
         """The answer, asked for again while the group's coordinator moves or loads its offsets.
@@ -521,6 +523,14 @@ class _Broker:
                 return bool(self._admin.list_groups(group, timeout=REQUEST_TIMEOUT))
             except KafkaException:
                 return False
+
+    def _names_of_groups(self) -> list[str]:
+        """The consumer groups that this user may see; none where they cannot be listed."""
+        try:
+            listed = self._admin.list_consumer_groups(request_timeout=REQUEST_TIMEOUT).result()
+        except KafkaException:
+            return []
+        return [group.group_id for group in listed.valid]
 
     def commit(
         self, group: str, offsets: Mapping[tuple[str, int], Committed]

@@ -10,17 +10,19 @@ Source: org.apache.flink.streaming.api.graph.StreamGraphHasherV2.generateUserSpe
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import mmh3
 
+from migrate.errors import UsageError
 from migrate.extract import UNREAD_SOURCES, Extraction, Source
+from migrate.wording import alike, did_you_mean
 
 # What a name begins with that is a topic's.
 TOPIC_PREFIX = "topic:"
 
 
-class NoSuchSource(Exception):
+class NoSuchSource(UsageError):
     """No Kafka source of the checkpoint answers to the name."""
 
 
@@ -44,7 +46,8 @@ def choose_sources(extraction: Extraction, name: str | None) -> list[Source]:
     chosen = [source for source in sources if _answers_to(source, name)]
     if not chosen:
         known = "; ".join(_describe(source) for source in sources)
-        raise NoSuchSource(f"no Kafka source answers to {name!r}; there are: {known}")
+        hint = did_you_mean(_like(name, sources))
+        raise NoSuchSource(f"no Kafka source answers to {name!r}{hint}; there are: {known}")
     return chosen
 
 
@@ -62,12 +65,20 @@ def choose_cluster(sources: Sequence[Source], cluster: str | None) -> list[Sourc
     known = {name for source in sources for name in source.clusters if name is not None}
     if cluster not in known:
         there_are = ", ".join(map(repr, sorted(known))) or "none, and no DynamicKafkaSource"
-        raise NoSuchSource(f"no Kafka source reads a cluster {cluster!r}; there are: {there_are}")
+        hint = did_you_mean(alike(cluster, known))
+        raise NoSuchSource(
+            f"no Kafka source reads a cluster {cluster!r}{hint}; there are: {there_are}"
+        )
     return [
         source if None in source.clusters else source.of_cluster(cluster)
         for source in sources
         if source.clusters & {cluster, None}
     ]
+
+
+def operator_id_of(uid: str) -> str:
+    """The operator id that Flink derives from a uid: 32 hex digits."""
+    return mmh3.hash_bytes(uid.encode("utf-8", "surrogateescape"), 0).hex()
 
 
 def _answers_to(source: Source, name: str) -> bool:
@@ -76,8 +87,17 @@ def _answers_to(source: Source, name: str) -> bool:
     return (
         name in (source.name, source.uid)
         or source.operator_id == name.lower()
-        or source.operator_id == mmh3.hash_bytes(name.encode("utf-8", "surrogateescape"), 0).hex()
+        or source.operator_id == operator_id_of(name)
     )
+
+
+def _like(name: str, sources: Iterable[Source]) -> list[str]:
+    """What was meant, most likely. Nobody types an operator id."""
+    known: dict[str, str] = {}
+    for source in sources:
+        known |= {topic: TOPIC_PREFIX + topic for topic in source.topics}
+        known |= {called: called for called in (source.name, source.uid) if called}
+    return [known[like] for like in alike(name.removeprefix(TOPIC_PREFIX), known)]
 
 
 def _describe(source: Source) -> str:

@@ -99,11 +99,15 @@ class Totals:
 
 @dataclass(frozen=True, slots=True)
 class Diff:
-    """What ``diff`` makes of two sides: rows sorted by topic and partition number."""
+    """What ``diff`` makes of two sides: rows sorted by topic and partition number.
+
+    ``warnings`` are what would stop a move from a side that is a checkpoint.
+    """
 
     left: PositionSet
     right: PositionSet
     rows: tuple[Row, ...]
+    warnings: tuple[str, ...] = ()
 
     @property
     def totals(self) -> Totals:
@@ -122,7 +126,7 @@ class Diff:
         return any(row.relation is not Relation.SAME for row in self.rows)
 
 
-def diff(left: PositionSet, right: PositionSet, logs: Logs) -> Diff:
+def diff(left: PositionSet, right: PositionSet, logs: Logs, warnings: tuple[str, ...] = ()) -> Diff:
     """Compare two sides.
 
     ``earliest`` on both sides is the same; ``latest``, ``committed`` and ``unresolved`` are not
@@ -132,6 +136,7 @@ def diff(left: PositionSet, right: PositionSet, logs: Logs) -> Diff:
         left: the side measured from.
         right: the side that is ahead or behind.
         logs: the log ranges of what the broker has, or nothing without a broker.
+        warnings: what else to know of the sides.
     """
     places = sorted(left.starts.keys() | right.starts.keys())
     return Diff(
@@ -147,6 +152,7 @@ def diff(left: PositionSet, right: PositionSet, logs: Logs) -> Diff:
             )
             for topic, partition in places
         ),
+        warnings,
     )
 
 

@@ -17,6 +17,8 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ValidationError
 
+from migrate.errors import ServiceError
+
 # How long one read or connect may take, in seconds: an overview is at hand, and small.
 TIMEOUT = 10.0
 # An overview tells some 500 bytes a job; this bounds what a wrong address may send.
@@ -26,7 +28,7 @@ _LARGEST_ANSWER = 64 * 2**20
 _ENDED = frozenset({"FINISHED", "CANCELED", "FAILED"})
 
 
-class FlinkRestError(Exception):
+class FlinkRestError(ServiceError):
     """The JobManager did not answer, or what answered is none."""
 
 

@@ -10,40 +10,35 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime, timezone
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    StringConstraints,
-    ValidationError,
-    field_validator,
-)
+from pydantic import StringConstraints, field_validator
 
+from migrate.errors import InputError
 from migrate.extract import Extraction, is_last_output
-from migrate.new_file import write_new
+from migrate.json_models import (
+    Model,
+    Offset,
+    OncePerPartition,
+    PartitionNumber,
+    read_file,
+    schema_of,
+    write_file,
+)
 from migrate.planning import Plan, Verdict
 from migrate.policies import Policies
 from migrate.positions import Marker
 from migrate.snapshot import ClusterSnapshot
 from migrate.wording import counted
 
-Offset = Annotated[int, Field(ge=0, le=2**63 - 1)]
-PartitionNumber = Annotated[int, Field(ge=0, le=2**31 - 1)]
 
-
-class PlanFileError(Exception):
+class PlanFileError(InputError):
     """A file that is not a plan of this version."""
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
-
-
-class PlannedCheckpoint(_Model):
+class PlannedCheckpoint(Model):
     """``pointer`` is absolute: a plan is applied from another folder, or by another program.
 
     ``newest`` is the number of the newest complete checkpoint beside it, its own where there is no
@@ -56,7 +51,7 @@ class PlannedCheckpoint(_Model):
     stopped: bool
 
 
-class SavedPartition(_Model):
+class SavedPartition(Model):
     """One topic-partition: see PlannedPartition, whose fields these are.
 
     ``position`` is what the checkpoint says, a marker included; None where it does not tell.
@@ -79,7 +74,7 @@ class SavedPartition(_Model):
     subtask: Offset | None
 
 
-class PlanFile(_Model):
+class PlanFile(Model):
     """A plan without refusals, and what the cluster looked like when it was made."""
 
     kind: Literal["flink-offset-migrate plan"] = "flink-offset-migrate plan"
@@ -93,7 +88,7 @@ class PlanFile(_Model):
     allow_ran_on: bool
     only_some_partitions: bool
     warnings: list[str]
-    partitions: list[SavedPartition]
+    partitions: OncePerPartition[SavedPartition]
 
     @field_validator("created_at")
     @classmethod
@@ -101,13 +96,6 @@ class PlanFile(_Model):
         if datetime.fromisoformat(created_at).tzinfo is None:
             raise ValueError("no time zone")
         return created_at
-
-    @field_validator("partitions")
-    @classmethod
-    def _once_each(cls, partitions: list[SavedPartition]) -> list[SavedPartition]:
-        if len({(saved.topic, saved.partition) for saved in partitions}) != len(partitions):
-            raise ValueError("a partition occurs twice")
-        return partitions
 
     @property
     def next_offsets(self) -> dict[tuple[str, int], int]:
@@ -128,12 +116,13 @@ def plan_file(
     snapshot: ClusterSnapshot | None,
     policies: Policies,
     group: str | None,
+    made_at: datetime,
 ) -> PlanFile:
     """The plan as it is saved."""
     checkpoint = extraction.checkpoint
     source_group = snapshot.source_group if snapshot is not None else None
     return PlanFile(
-        created_at=datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        created_at=made_at.isoformat(timespec="seconds"),
         checkpoint=PlannedCheckpoint(
             pointer=_absolute(checkpoint.pointer),
             id=checkpoint.checkpoint_id,
@@ -182,7 +171,7 @@ def write_plan(plan: PlanFile, path: Path) -> None:
         FileExistsError: there is such a file.
         OSError: it cannot be written.
     """
-    write_new(path, json.dumps(plan.model_dump(mode="json"), indent=2) + "\n")
+    write_file(plan, path)
 
 
 def read_plan(path: Path) -> PlanFile:
@@ -191,14 +180,7 @@ def read_plan(path: Path) -> PlanFile:
     Raises:
         PlanFileError: missing, or not a plan of this version.
     """
-    try:
-        return PlanFile.model_validate_json(path.read_bytes())
-    except OSError as error:
-        raise PlanFileError(f"{path}: cannot be read: {error.strerror}") from error
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"])) or "the whole"
-        raise PlanFileError(f"{path}: not a plan of version 1: {where}: {first['msg']}") from error
+    return read_file(PlanFile, path, "plan of version 1", PlanFileError)
 
 
 def moved_meanwhile(plan: PlanFile, snapshot: ClusterSnapshot) -> Iterator[str]:
@@ -290,11 +272,7 @@ def ran_on_since(
 
 def json_schema() -> dict[str, Any]:
     """The JSON Schema of a saved plan."""
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        **PlanFile.model_json_schema(mode="serialization"),
-        "title": "A saved plan of migrate",
-    }
+    return schema_of(PlanFile, "A saved plan of migrate")
 
 
 if __name__ == "__main__":

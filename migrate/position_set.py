@@ -13,9 +13,11 @@ from typing import TypeAlias
 
 from typing_extensions import assert_never
 
+from migrate.errors import InputError, Refused
 from migrate.extract import Source
 from migrate.positions import Marker, Position
 from migrate.snapshot import GroupView, LogRange
+from migrate.wording import did_you_mean
 
 TopicPartition: TypeAlias = tuple[str, int]
 Logs: TypeAlias = Mapping[str, Mapping[int, LogRange]]
@@ -35,11 +37,14 @@ class NamedState(str, Enum):
 Start: TypeAlias = int | NamedState
 
 
-class AmbiguousPositions(Exception):
+class AmbiguousPositions(Refused):
     """One side holds a topic-partition twice, with different next offsets."""
 
+    def __init__(self, problem: str) -> None:
+        super().__init__([problem])
 
-class UnreadableInput(Exception):
+
+class UnreadableInput(InputError):
     """A file or directory of positions that is missing, damaged or of an unknown version."""
 
 
@@ -136,7 +141,8 @@ def _start(position: Position) -> Start:
 def group_positions(label: str, group: GroupView) -> PositionSet:
     """What a consumer group has committed, of all its topics."""
     starts = {place: committed.next_offset for place, committed in group.committed.items()}
-    return PositionSet(label, starts, "" if group.exists else "there is no such group")
+    note = "" if group.exists else "there is no such group" + did_you_mean(group.alike)
+    return PositionSet(label, starts, note)
 
 
 def log_starts(label: str, logs: Logs) -> PositionSet:

@@ -92,7 +92,12 @@ class Restoration:
     @property
     def deletes(self) -> bool:
         """Whether the group is deleted, and then committed anew where it is to hold anything."""
-        return not self.now.committed.keys() <= self.target.keys()
+        return _deletes(self.now, self.target)
+
+
+def _deletes(now: GroupView, target: Mapping[TopicPartition, Committed]) -> bool:
+    """Kafka's client can commit an offset, not remove one."""
+    return not now.committed.keys() <= target.keys()
 
 
 def look(groups: ConsumerGroups, path: Path) -> Restoration:
@@ -235,7 +240,7 @@ def _moved_on(file: RollbackFile, now: GroupView) -> tuple[str, ...]:
 def _about_the_deletion(
     now: GroupView, target: Mapping[TopicPartition, Committed]
 ) -> tuple[str, ...]:
-    if now.committed.keys() <= target.keys():
+    if not _deletes(now, target):
         return ()
     anew = (
         f" and its {len(target)} offsets committed anew: no consumer may start meanwhile"

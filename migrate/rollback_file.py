@@ -16,32 +16,35 @@ from enum import Enum
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import Field
 
-from migrate.new_file import write_new
+from migrate.errors import InputError
+from migrate.json_models import (
+    Model,
+    Offset,
+    OncePerPartition,
+    PartitionNumber,
+    read_file,
+    schema_of,
+    write_file,
+)
 from migrate.snapshot import Committed, GroupView
 
 TopicPartition = tuple[str, int]
 Offsets = Mapping[TopicPartition, Committed]
 
-Offset = Annotated[int, Field(ge=0, le=2**63 - 1)]
 LeaderEpoch = Annotated[int, Field(ge=0, le=2**31 - 1)]
-PartitionNumber = Annotated[int, Field(ge=0, le=2**31 - 1)]
 
 _KIND: Literal["flink-offset-migrate rollback"] = "flink-offset-migrate rollback"
 # The kind is the first thing in a file we write.
 _KIND_BYTES = 200
 
 
-class RollbackFileError(Exception):
+class RollbackFileError(InputError):
     """A file that is not a rollback file of this version."""
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
-
-
-class SavedOffset(_Model):
+class SavedOffset(Model):
     """A committed offset: the next to read, and what the committer wrote beside it."""
 
     topic: str
@@ -51,18 +54,11 @@ class SavedOffset(_Model):
     leader_epoch: LeaderEpoch | None
 
 
-class SavedGroup(_Model):
+class SavedGroup(Model):
     """Whether the group exists, and every offset it holds, of all topics."""
 
     exists: bool
-    offsets: list[SavedOffset]
-
-    @field_validator("offsets")
-    @classmethod
-    def _once_each(cls, offsets: list[SavedOffset]) -> list[SavedOffset]:
-        if len({(saved.topic, saved.partition) for saved in offsets}) != len(offsets):
-            raise ValueError("a partition occurs twice")
-        return offsets
+    offsets: OncePerPartition[SavedOffset]
 
     @property
     def committed(self) -> dict[TopicPartition, Committed]:
@@ -74,7 +70,7 @@ class SavedGroup(_Model):
         }
 
 
-class RollbackFile(_Model):
+class RollbackFile(Model):
     """A change to a group: ``before`` is what it held, ``after`` what it is to hold.
 
     ``topic_ids`` are Kafka's own of the topics in either, where the brokers gave any: a topic
@@ -169,7 +165,7 @@ def write(file: RollbackFile, path: Path) -> None:
         FileExistsError: there is such a file.
         OSError: it cannot be written.
     """
-    write_new(path, json.dumps(file.model_dump(mode="json"), indent=2) + "\n")
+    write_file(file, path)
 
 
 def read(path: Path) -> RollbackFile:
@@ -178,16 +174,7 @@ def read(path: Path) -> RollbackFile:
     Raises:
         RollbackFileError: missing, or not a rollback file of this version.
     """
-    try:
-        return RollbackFile.model_validate_json(path.read_bytes())
-    except OSError as error:
-        raise RollbackFileError(f"{path}: cannot be read: {error.strerror}") from error
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"])) or "the whole"
-        raise RollbackFileError(
-            f"{path}: not a rollback file of version 1: {where}: {first['msg']}"
-        ) from error
+    return read_file(RollbackFile, path, "rollback file of version 1", RollbackFileError)
 
 
 def fate(file: RollbackFile, now: GroupView) -> Fate:
@@ -256,11 +243,7 @@ def _files(folder: Path) -> Iterator[tuple[Path, RollbackFile]]:
 
 def json_schema() -> dict[str, Any]:
     """The JSON Schema of a rollback file."""
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        **RollbackFile.model_json_schema(mode="serialization"),
-        "title": "A rollback file of migrate",
-    }
+    return schema_of(RollbackFile, "A rollback file of migrate")
 
 
 if __name__ == "__main__":

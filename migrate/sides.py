@@ -22,6 +22,7 @@ from typing_extensions import assert_never
 from decoder import Checkpoint, read_checkpoint
 from decoder.metadata.model import CheckpointKind
 from migrate.choose import choose_cluster, choose_sources
+from migrate.errors import UsageError
 from migrate.extract import Extraction, Severity, extract
 from migrate.position_files import read_group_csv, read_starting_offsets
 from migrate.position_set import (
@@ -43,7 +44,7 @@ _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 Ask: TypeAlias = Callable[[Iterable[str], str | None], ClusterSnapshot]
 
 
-class BadSide(Exception):
+class BadSide(UsageError):
     """A side that is not named as one, or that cannot be had with what else was given."""
 
 

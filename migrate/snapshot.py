@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from migrate.errors import ServiceError
 
-class BrokerError(Exception):
+
+class BrokerError(ServiceError):
     """Kafka did not answer, or denied what was asked."""
 
 
@@ -59,6 +61,7 @@ class GroupView:
         state: Kafka's name for it: Empty, Stable, Dead, PreparingRebalance, …
         type: classic or consumer, or unknown (a share group, say).
         committed: every offset the group holds, of all topics; what it has none of is missing.
+        alike: of a group that is not there, the names of those that it may be a misspelling of.
     """
 
     name: str
@@ -67,6 +70,7 @@ class GroupView:
     type: str
     members: tuple[Member, ...] = ()
     committed: dict[tuple[str, int], Committed] = field(default_factory=dict)
+    alike: tuple[str, ...] = ()
 
     def next_offset(self, topic: str, partition: int) -> int | None:
         """What the group would read next, or None where it has committed nothing."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from decoder import Checkpoint
 from decoder.metadata.model import CheckpointKind, CheckpointType, StopKind
+from migrate.errors import Refused
 from migrate.extract import Extraction
 from migrate.position_set import UnreadableInput
 from migrate.positions import Position, PositionState
@@ -22,13 +23,18 @@ from migrate.storage import Files
 _PREFIX = "spark:"
 
 
-class NothingCommitted(Exception):
+class NothingCommitted(Refused):
     """A query that has not committed a batch yet."""
 
 
 def is_query(pointer: str) -> bool:
     """Whether it names a Spark query, and not a Flink checkpoint."""
     return pointer.startswith(_PREFIX)
+
+
+def title(pointer: str, number: int) -> str:
+    """How a checkpoint or a batch is called: ``checkpoint 42``, ``batch 7``."""
+    return f"{'batch' if is_query(pointer) else 'checkpoint'} {number}"
 
 
 def query_extraction(pointer: str) -> Extraction:
@@ -49,8 +55,10 @@ def query_extraction(pointer: str) -> Extraction:
     committed = committed_positions(pointer, directory, files)
     if batch is None:
         raise NothingCommitted(
-            f"{directory}: the query has not committed a batch yet; what it was seeded from can be "
-            "committed instead"
+            [
+                f"{directory}: the query has not committed a batch yet; what it was seeded from "
+                "can be committed instead"
+            ]
         )
     own_id = query_id(directory, files)
     if own_id is None:

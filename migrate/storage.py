@@ -10,15 +10,19 @@ URI, where it would be shown.
 from __future__ import annotations
 
 import errno
+import os
 import posixpath
 import re
+import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING
 
 from decoder.storage import LocalFiles, StorageUnavailable, normal
+from migrate.errors import UsageError
 
 if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
@@ -64,7 +68,16 @@ _SECRET = re.compile(
 )
 
 
-class MissingExtra(Exception):
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What a directory lists: a file with its size in bytes, or a directory."""
+
+    name: str
+    is_directory: bool
+    size: int
+
+
+class MissingExtra(UsageError):
     """The library for a kind of storage is not installed."""
 
 
@@ -132,19 +145,50 @@ class Files:
     def list_directory(self, path: str) -> list[str] | None:
         if not _URL.match(path):
             return self._local.list_directory(path)
+        entries = self._listed(path)
+        return sorted(entry.name for entry in entries) if entries is not None else None
+
+    def entries(self, path: str) -> list[Entry] | None:
+        """What a directory lists, or None where ``path`` is not a directory; a link is neither
+        a file nor a directory."""
+        if _URL.match(path):
+            return self._listed(path)
         try:
-            with self._asking(path) as (system, name):
-                below: list[str] = system.ls(name, detail=False)
+            with os.scandir(path) as listed:
+                return [_entry(one) for one in listed]
         except _NOT_THERE:
             return None
-        if below == [name]:
+
+    def file_size(self, path: str) -> int | None:
+        """In bytes; None where there is no such file."""
+        try:
+            if not _URL.match(path):
+                status = Path(path).stat()
+                return status.st_size if stat.S_ISREG(status.st_mode) else None
+            with self._asking(path) as (system, name):
+                info = system.info(name)
+                return int(info["size"]) if info["type"] == "file" else None
+        except _NOT_THERE:
+            return None
+
+    def _listed(self, url: str) -> list[Entry] | None:
+        try:
+            with self._asking(url) as (system, name):
+                below = system.ls(name, detail=True)
+        except _NOT_THERE:
+            return None
+        if [entry["name"] for entry in below] == [name]:
             return None  # a file
         # An object store may hold an empty object by the directory's own name.
-        return sorted(
-            posixpath.basename(entry.rstrip("/"))
+        return [
+            Entry(
+                posixpath.basename(entry["name"].rstrip("/")),
+                entry["type"] == "directory",
+                entry["size"] or 0,
+            )
             for entry in below
-            if entry.rstrip("/") != name.rstrip("/")
-        )
+            if entry["name"].rstrip("/") != name.rstrip("/")
+        ]
 
     def write(self, path: str, data: bytes) -> None:
         """Write a file of a URL; one that is there is replaced whole. No bucket is created."""
@@ -188,6 +232,12 @@ class Files:
                 system = _connect(path, _STORES[_scheme(path)])
                 self._systems[_scheme(path), host] = system
             return system
+
+
+def _entry(listed: os.DirEntry[str]) -> Entry:
+    is_file = listed.is_file(follow_symlinks=False)
+    size = listed.stat(follow_symlinks=False).st_size if is_file else 0
+    return Entry(listed.name, listed.is_dir(follow_symlinks=False), size)
 
 
 def _scheme(url: str) -> str:

@@ -1,6 +1,29 @@
 """Words of every room that talks to people."""
 
+from collections.abc import Iterable
+
 
 def counted(count: int, noun: str) -> str:
     """``1 record``, ``2 records``."""
     return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def visible(text: str) -> str:
+    """Text with its control characters written out, so that it can move no cursor."""
+    return "".join(
+        character if character.isprintable() else character.encode("unicode_escape").decode()
+        for character in text
+    )
+
+
+def alike(name: str, known: Iterable[str]) -> tuple[str, ...]:
+    """The names most like a mistyped one, the likest first; none where none is."""
+    from difflib import get_close_matches  # of use where something went wrong
+
+    return tuple(get_close_matches(name, sorted(known)))
+
+
+def did_you_mean(names: Iterable[str]) -> str:
+    """`` (did you mean 'orders' or 'order'?)``; nothing where there are no names."""
+    shown = " or ".join(map(repr, names))
+    return f" (did you mean {shown}?)" if shown else ""

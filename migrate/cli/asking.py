@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 
-from migrate.cli.errors import Refused, UsageError
 from migrate.cli.streams import say
+from migrate.errors import Refused, UsageError
 
 
 def check_can_ask(yes: bool) -> None:

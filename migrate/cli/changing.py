@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from migrate.cli.errors import Exit, Refused, UsageError, is_interrupt
-from migrate.cli.streams import emit, say
-from migrate.new_file import check_new
+from migrate.cli.errors import Exit, is_interrupt
+from migrate.cli.streams import emit, say, show
 
 if TYPE_CHECKING:
     from migrate.targets.consumer_group import Outcome
@@ -21,48 +20,30 @@ Execute = Annotated[
     typer.Option("--execute", help="Do it; without this it is a dry run, and changes nothing."),
 ]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
-
-
-def check_rollback_file(path: Path) -> None:
-    """Before it is asked: can the rollback file be written there?
-
-    Raises:
-        Refused: there is something of this name.
-        UsageError: it cannot.
-    """
-    try:
-        check_new(path)
-    except FileExistsError as error:
-        raise Refused([f"{path} is there already; name a new file"]) from error
-    except OSError as error:
-        raise UsageError(
-            f"the rollback file {path} cannot be written: {error.strerror}; name another place "
-            "with --rollback-file"
-        ) from error
+RollbackFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--rollback-file",
+        metavar="F",
+        help="Where to write what the group holds now, before it is changed. "
+        "[default: rollback-<group>-<time>.json, of commit-group here, of rollback beside FILE]",
+        show_default=False,
+    ),
+]
 
 
 def carry_out(change: Callable[[], Outcome], group: str, rollback_path: Path) -> None:
     """Do it, and tell what came of it.
 
     Args:
-        change: changes the group; writes the rollback file first.
-        rollback_path: where it writes that file; there was none when it was decided on.
+        change: asks, and changes the group; writes the rollback file first.
+        rollback_path: where it writes that file.
 
     Raises:
-        Refused: the group cannot be changed as it is; nothing was.
         typer.Exit: it is not as it was asked for, or that could not be told.
     """
-    from migrate.targets.consumer_group import GroupRefused
-
-    say(f"what the group holds now goes to {rollback_path} first")
     with _told_if_interrupted(group, rollback_path):
-        try:
-            outcome = change()
-        except GroupRefused as refused:
-            raise Refused(refused.reasons) from refused
-        except FileExistsError as error:
-            raise Refused([f"{rollback_path} is there already; name a new file"]) from error
-        _tell(outcome)
+        _tell(change())
 
 
 @contextmanager
@@ -86,9 +67,13 @@ def _told_if_interrupted(group: str, rollback_path: Path) -> Iterator[None]:
 def _tell(outcome: Outcome) -> None:
     from migrate.report.plan import outcome_lines
 
-    for line in outcome_lines(outcome):
-        say(line)
     code = _exit_code(outcome)
+    show("\n".join(outcome_lines(outcome)), needed=code is not None)
+    if code is Exit.NOT_VERIFIED:
+        say(
+            f"`migrate rollback {outcome.rollback_path}` tells how far it came, and with --execute "
+            "brings back what the group held before"
+        )
     if outcome.rollback_path is not None:
         try:
             emit(str(outcome.rollback_path))

@@ -6,35 +6,17 @@ import sys
 from collections.abc import Iterable
 from datetime import datetime, timezone
 from enum import Enum
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from decoder import read_checkpoint
-from migrate.choose import choose_cluster, choose_sources
+from migrate.api import comparing
 from migrate.cli import options
-from migrate.cli.errors import Exit, Refused, UsageError
-from migrate.cli.resume import Run, SparkConf, spark_settings, starts_of_a_run
+from migrate.cli.errors import Exit
 from migrate.cli.streams import emit, say
-from migrate.extract import extract
-from migrate.plan_file import read_plan
-from migrate.position_set import Logs, PositionSet, log_of, resolve, shown, source_positions
-from migrate.sides import (
-    Ask,
-    GroupSide,
-    SparkSide,
-    ask_group,
-    ask_logs,
-    load_sides,
-    parse_side,
-)
-from migrate.snapshot import ClusterSnapshot
-from migrate.spark_progress import starting_positions
-from migrate.storage import Files
-from migrate.verification import Verification, verify_group, verify_query
-
-_PLAN = "plan:"
+from migrate.cli.telling import tell
+from migrate.errors import UsageError
+from migrate.wording import visible
 
 
 class Format(str, Enum):
@@ -75,22 +57,16 @@ def diff(
     kafka_property: options.KafkaProperties = None,
 ) -> None:
     """Show two sets of positions side by side."""
-    from migrate.comparison import diff as compare
-    from migrate.report.diff import diff_csv, diff_json, diff_table
-    from migrate.report.text import visible
+    from migrate.report.diff import diff_csv, diff_json, diff_table, group_csv_of_right
 
-    ask = _asker(options.KafkaOptions(bootstrap_servers, kafka_config, kafka_property))
-    sides = load_sides(
-        parse_side(left),
-        parse_side(right),
-        ask,
-        source,
-        cluster,
+    found = comparing.diff(
+        left,
+        right,
+        source=source,
+        cluster=cluster,
         allow_external_files=allow_external_files,
+        **options.kafka(bootstrap_servers, kafka_config, kafka_property),
     )
-    for warning in sides.warnings:
-        say(f"warning: {visible(warning)}")
-    found = compare(sides.left, sides.right, sides.logs)
     match format:
         case Format.TABLE:
             emit(diff_table(found, sys.stdout, every_partition=all_), end="")
@@ -99,26 +75,13 @@ def diff(
         case Format.CSV:
             emit(diff_csv(found), end="")
         case Format.GROUPS_CSV:
-            emit(_groups_csv(sides.right, sides.logs), end="")
+            emit(group_csv_of_right(found), end="")
         case Format.HTML:
             from migrate.report.html import diff_page
 
             emit(diff_page(found, datetime.now(timezone.utc)), end="")
     if exit_code and found.differs:
         raise typer.Exit(Exit.DIFFERENT)
-
-
-def _groups_csv(side: PositionSet, logs: Logs) -> str:
-    from migrate.position_files import group_csv
-
-    next_offsets: dict[tuple[str, int], int] = {}
-    for (topic, partition), start in side.starts.items():
-        next_offset = resolve(start, log_of(logs, topic, partition))
-        if next_offset is None:
-            what = f"{side.label}: {topic}-{partition} is {shown(start)}"
-            raise Refused([f"{what}, which is no offset to write"])
-        next_offsets[topic, partition] = next_offset
-    return group_csv(next_offsets)
 
 
 def verify(
@@ -142,8 +105,24 @@ def verify(
             "positions: its consumers have started, say, and you know where.",
         ),
     ] = False,
-    run: Run = False,
-    spark_conf: SparkConf = None,
+    run: Annotated[
+        bool,
+        typer.Option(
+            "--run",
+            help="For spark:DIR: start Spark on a copy of the seed, up to 1000 records to a noop "
+            "sink, and check where it plans to begin.",
+        ),
+    ] = False,
+    spark_conf: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--spark-conf",
+            metavar="KEY=VALUE",
+            help="With --run: a setting of Spark's, as spark.jars.packages for its Kafka connector "
+            "(default: the one of PySpark's version).",
+            show_default=False,
+        ),
+    ] = None,
     bootstrap_servers: options.BootstrapServers = None,
     kafka_config: options.KafkaConfigFile = None,
     kafka_property: options.KafkaProperties = None,
@@ -155,70 +134,39 @@ def verify(
     and so does a Flink job that still runs. Such a partition has "moved on".
     """
     from migrate.report.verification import moved_on_lines, verification_table
+    from migrate.spark.resume_check import QueryFailed
 
-    settings = spark_settings(run, spark_conf)
-    kafka = options.KafkaOptions(bootstrap_servers, kafka_config, kafka_property)
-    ask = _asker(kafka)
-    expected, new_at_earliest = _expected(moved, source, cluster, allow_external_files)
-    side = parse_side(target)
-    match side:
-        case SparkSide():
-            logs = ask_logs(ask, expected.topics)
-            if run:
-                started = starts_of_a_run(side.label, side.directory, kafka, settings)
-            else:
-                started = starting_positions(side.label, side.directory)
-            verification = verify_query(expected, started, logs, new_at_earliest=new_at_earliest)
-        case GroupSide() if not run:
-            verification = _verify_group(side, expected, ask, new_at_earliest)
-        case GroupSide():
-            raise UsageError("--run starts a Spark query: it goes with spark:DIR")
-        case _:
-            raise UsageError(f"{target!r}: spark:DIR or group:NAME")
+    try:
+        verification = comparing.verify(
+            moved,
+            target,
+            source=source,
+            cluster=cluster,
+            allow_external_files=allow_external_files,
+            run=run,
+            spark_conf=spark_settings(spark_conf),
+            **options.kafka(bootstrap_servers, kafka_config, kafka_property),
+        )
+    except QueryFailed as error:
+        say(f"not verified: Spark's first batch failed: {visible(str(error))}")
+        raise typer.Exit(Exit.NOT_VERIFIED) from error
     emit(verification_table(verification, sys.stdout), end="")
     for line in moved_on_lines(verification):
-        say(line)
+        tell(line)
     if not (verification.verified or (allow_moved_on and verification.verified_or_moved_on)):
         raise typer.Exit(Exit.NOT_VERIFIED)
 
 
-def _expected(
-    moved: str, source: str | None, cluster: str | None, allow_external_files: bool
-) -> tuple[PositionSet, bool]:
-    """Where the target should have started; whether what is new since is to start at earliest."""
-    if moved.startswith(_PLAN):
-        plan = read_plan(Path(moved.removeprefix(_PLAN)))
-        return PositionSet(moved, plan.next_offsets), False
-    extraction = extract(read_checkpoint(moved, Files(), allow_external_files=allow_external_files))
-    chosen = choose_cluster(choose_sources(extraction, source), cluster)
-    at_earliest = all(source.absent_start_at_earliest for source in chosen)
-    return source_positions(moved, chosen), at_earliest
+def spark_settings(arguments: Iterable[str] | None) -> dict[str, str]:
+    """``--spark-conf`` arguments, the settings by name.
 
-
-def _verify_group(
-    side: GroupSide, expected: PositionSet, ask: Ask | None, new_at_earliest: bool
-) -> Verification:
-    from migrate.targets.consumer_group import METADATA_PREFIX
-
-    group = ask_group(ask, side)
-    return verify_group(
-        expected,
-        group,
-        ask_logs(ask, expected.topics),
-        new_at_earliest=new_at_earliest,
-        metadata_prefix=METADATA_PREFIX,
-    )
-
-
-def _asker(kafka: options.KafkaOptions) -> Ask | None:
-    """Asks the broker that was named, if one was."""
-    if not kafka.given:
-        return None
-    config = kafka.config()
-
-    def ask(topics: Iterable[str], group: str | None) -> ClusterSnapshot:
-        from migrate.broker import take_snapshot
-
-        return take_snapshot(config, topics, group)
-
-    return ask
+    Raises:
+        UsageError: one is no ``key=value``.
+    """
+    settings = {}
+    for argument in arguments or ():
+        key, equals, value = argument.partition("=")
+        if not equals or not key.startswith("spark."):
+            raise UsageError(f"--spark-conf {argument}: not spark.KEY=VALUE")
+        settings[key] = value
+    return settings

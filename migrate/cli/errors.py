@@ -1,9 +1,10 @@
-"""Exit codes, and the few ways a command ends early. The only place of exit codes."""
+"""Exit codes: how a command ends, by what went wrong. The only place of them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from enum import IntEnum
+
+from migrate.errors import InputError, MigrateError, Refused, ServiceError, UsageError
 
 
 class Exit(IntEnum):
@@ -19,16 +20,29 @@ class Exit(IntEnum):
     INTERRUPTED = 130  # Ctrl-C
 
 
-class Refused(Exception):
-    """What was asked for would lose or repeat records, or overwrite something."""
+_EXITS: tuple[tuple[type[MigrateError], Exit], ...] = (
+    (UsageError, Exit.USAGE),
+    (InputError, Exit.UNREADABLE),
+    (Refused, Exit.REFUSED),
+    (ServiceError, Exit.SERVICE),
+)
 
-    def __init__(self, reasons: Sequence[str]) -> None:
-        super().__init__("; ".join(reasons))
-        self.reasons = reasons
 
+def exit_of(error: Exception) -> Exit:
+    """How a command ends that this error ended; a bug of ours, where it is none that we know."""
+    # Imported here: a command line that went well, or never got to a checkpoint, has no need of it.
+    from decoder.errors import DecodeError, ErrorKind
 
-class UsageError(Exception):
-    """Arguments that do not go together."""
+    match error:
+        case DecodeError(kind=ErrorKind.EXTERNAL):
+            return Exit.REFUSED
+        case DecodeError(kind=ErrorKind.UNAVAILABLE):
+            return Exit.SERVICE
+        case DecodeError():
+            return Exit.UNREADABLE
+        case OSError():
+            return Exit.SERVICE
+    return next((code for kind, code in _EXITS if isinstance(error, kind)), Exit.BUG)
 
 
 def is_interrupt(error: BaseException) -> bool:

@@ -5,48 +5,122 @@ from __future__ import annotations
 import io
 import sys
 import traceback
-from typing import NoReturn
+from importlib import import_module
+from typing import Annotated, Any, NoReturn
 
 import typer
 
-from decoder import DecodeError, ErrorKind
-from migrate.choose import NoSuchSource
-from migrate.cli import commit_group, diff, inspect, rollback, to_spark
-from migrate.cli.errors import Exit, Refused, UsageError, is_interrupt
+from migrate.cli import examples, loudness, streams
+from migrate.cli.coercion import Command, Group
+from migrate.cli.errors import Exit, exit_of, is_interrupt
 from migrate.cli.streams import say
-from migrate.flink_rest import FlinkRestError
-from migrate.kafka_config import ConfigError
-from migrate.plan_file import PlanFileError
-from migrate.position_set import AmbiguousPositions, UnreadableInput
-from migrate.rollback_file import RollbackFileError
-from migrate.sides import BadSide
-from migrate.snapshot import BrokerError
-from migrate.storage import MissingExtra
+from migrate.errors import Refused
+from migrate.wording import visible
 
-_DECODE_EXITS = {ErrorKind.EXTERNAL: Exit.REFUSED, ErrorKind.UNAVAILABLE: Exit.SERVICE}
+# Each command by its name: where its function is, and the line about it in the list of commands,
+# which is the first of the function's docstring. Its module is imported when it is the one to run.
+COMMANDS = {
+    "inspect": (
+        "migrate.cli.inspect:inspect",
+        "Show what a checkpoint holds: positions per source, state per operator, findings.",
+    ),
+    "to-spark": (
+        "migrate.cli.to_spark:to_spark",
+        "Write where Spark is to start: startingOffsets on stdout, and a seeded checkpoint "
+        "location.",
+    ),
+    "commit-group": (
+        "migrate.cli.commit_group:commit_group",
+        "Commit a checkpoint's positions as a consumer group's offsets.",
+    ),
+    "rollback": (
+        "migrate.cli.rollback:rollback",
+        "Bring a consumer group back to what it held before a change, by its rollback file.",
+    ),
+    "diff": ("migrate.cli.diff:diff", "Show two sets of positions side by side."),
+    "verify": (
+        "migrate.cli.diff:verify",
+        "After the move: did the target start where the checkpoint ended?",
+    ),
+    "scan": (
+        "migrate.cli.scan:scan",
+        "Show every job of an estate: its newest checkpoint, its lag, and whether it can move "
+        "today.",
+    ),
+}
+
+
+def load_command(name: str) -> Any:
+    """The command of that name, as Typer makes it of its function."""
+    module, _, function = COMMANDS[name][0].partition(":")
+    alone = typer.Typer(add_completion=False)
+    epilog = examples.epilog(name)
+    alone.command(name, cls=Command, epilog=epilog)(getattr(import_module(module), function))
+    command = typer.main.get_command(alone)
+    command.params += loudness.parameters()
+    return command
+
+
+class _Commands(Group):
+    """Commands that are loaded once they are to run, or to complete their arguments."""
+
+    # Any: Typer's own types are of its private copy of click, or of click itself where it is older.
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        name, command, rest = super().resolve_command(ctx, args)
+        return name, load_command(name) if name is not None else command, rest
+
 
 app = typer.Typer(
+    cls=_Commands,
     name="migrate",
     help="Move Kafka positions from Flink checkpoints to Spark, losing and repeating nothing.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("inspect")(inspect.inspect)
-app.command("to-spark")(to_spark.to_spark)
-app.command("commit-group")(commit_group.commit_group)
-app.command("rollback")(rollback.rollback)
-app.command("diff")(diff.diff)
-app.command("verify")(diff.verify)
+
+
+def _to_be_loaded() -> None:
+    """Stands in the list of commands for one that is not loaded."""
+
+
+for _name, (_, _line) in COMMANDS.items():
+    app.command(_name, help=_line)(_to_be_loaded)
+
+
+def _show_version(value: bool) -> None:
+    if value:
+        from importlib.metadata import PackageNotFoundError, version
+
+        try:
+            number = version("flink-offset-migrate")
+        except PackageNotFoundError:  # run from a folder that was never installed
+            number = "of an unknown version: it is not installed"
+        streams.emit(f"migrate {number}")
+        raise typer.Exit
 
 
 @app.callback()
-def _root() -> None:
+def _root(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version",
+            help="Show the version and exit.",
+            callback=_show_version,
+            is_eager=True,
+            expose_value=False,
+        ),
+    ] = False,
+    verbose: loudness.Verbose = False,
+    quiet: loudness.Quiet = False,
+) -> None:
     """Move Kafka positions from Flink checkpoints to Spark, losing and repeating nothing."""
 
 
 def main() -> None:
     """The console script. Typer itself exits with 2 on wrong arguments and 130 on Ctrl-C."""
+    streams.loudness = streams.NORMAL
     if sys.stdout is None:  # closed by the caller (>&-)
         _fail(Exit.USAGE, "stdout is closed, so that no result could be told; nothing was done")
     if isinstance(sys.stdout, io.TextIOWrapper):
@@ -54,33 +128,28 @@ def main() -> None:
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
         app()
-    except DecodeError as error:
-        _fail(_DECODE_EXITS.get(error.kind, Exit.UNREADABLE), str(error))
-    except (PlanFileError, RollbackFileError, UnreadableInput) as error:
-        _fail(Exit.UNREADABLE, str(error))
-    except (BadSide, NoSuchSource, ConfigError, MissingExtra, UsageError) as error:
-        _fail(Exit.USAGE, str(error))
-    except Refused as refused:
-        from migrate.report.text import visible
-
-        for reason in refused.reasons:
-            say(f"refused: {visible(reason)}")
-        _fail(Exit.REFUSED, "refused as asked; nothing was written")
-    except AmbiguousPositions as error:
-        _fail(Exit.REFUSED, str(error))
-    except (BrokerError, FlinkRestError) as error:
-        _fail(Exit.SERVICE, str(error))
-    except OSError as error:
-        _fail(Exit.SERVICE, f"{error.filename or 'the system'}: {error.strerror or error}")
     except Exception as error:
-        if is_interrupt(error):
-            sys.exit(Exit.INTERRUPTED)
-        traceback.print_exc()
-        _fail(Exit.BUG, "this is a bug of ours; please report the lines above")
+        _end(error)
+
+
+def _end(error: Exception) -> NoReturn:
+    """Tell what went wrong, and end as that is to end."""
+    code = exit_of(error)
+    match error:
+        case Refused(reasons=reasons):
+            for reason in reasons:
+                say(f"refused: {visible(reason)}")
+            _fail(code, "refused as asked; nothing was written")
+        case OSError():
+            _fail(code, f"{error.filename or 'the system'}: {error.strerror or error}")
+    if code is not Exit.BUG:
+        _fail(code, str(error))
+    if is_interrupt(error):
+        sys.exit(Exit.INTERRUPTED)
+    traceback.print_exc()
+    _fail(code, "this is a bug of ours; please report the lines above")
 
 
 def _fail(code: Exit, message: str) -> NoReturn:
-    from migrate.report.text import visible
-
     say(f"migrate: {visible(message)}")
     sys.exit(code)

@@ -1,31 +1,26 @@
-"""Options that several commands share, and what they mean together."""
+"""Options that several commands share, and how their texts are read."""
 
 from __future__ import annotations
 
 import os
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
-from datetime import datetime, timezone
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from migrate.cli.errors import UsageError
-from migrate.kafka_config import KafkaConfig, kafka_config
-from migrate.policies import (
-    Gone,
-    MergeSources,
-    NewPartitions,
-    OnBeyondEnd,
-    OnExpired,
-    Policies,
-    Unresolved,
-)
+from migrate.errors import UsageError
+from migrate.policies import Gone, MergeSources, NewPartitions, OnBeyondEnd, OnExpired
+
+if TYPE_CHECKING:
+    from migrate.api.arguments import KafkaArguments
 
 _POLICIES = "What would lose or repeat records is refused unless allowed here"
-_KAFKA = "Kafka"
+KAFKA_PANEL = "Kafka"
+# An option wins over the environment, and the environment is told: it must not pass unnoticed that
+# a command asks a broker nobody named just now.
+_SERVERS_VARIABLE, _CONFIG_VARIABLE = "MIGRATE_BOOTSTRAP_SERVERS", "MIGRATE_KAFKA_CONFIG"
 
 CheckpointOrPlan = Annotated[
     str | None,
@@ -80,9 +75,10 @@ BootstrapServers = Annotated[
         "-b",
         metavar="HOST:PORT,…",
         help="The Kafka cluster the job reads: resolves what the state leaves open, finds "
-        "partitions the checkpoint does not know, and checks that the offsets are there.",
+        "partitions the checkpoint does not know, and checks that the offsets are there. "
+        f"[env: {_SERVERS_VARIABLE}, where no property names any]",
         show_default=False,
-        rich_help_panel=_KAFKA,
+        rich_help_panel=KAFKA_PANEL,
     ),
 ]
 KafkaConfigFile = Annotated[
@@ -91,9 +87,9 @@ KafkaConfigFile = Annotated[
         "--kafka-config",
         metavar="FILE",
         help="Properties of librdkafka, or of a Java client, in Java's syntax: a backslash is "
-        "written twice.",
+        f"written twice. [env: {_CONFIG_VARIABLE}]",
         show_default=False,
-        rich_help_panel=_KAFKA,
+        rich_help_panel=KAFKA_PANEL,
     ),
 ]
 KafkaProperties = Annotated[
@@ -103,7 +99,7 @@ KafkaProperties = Annotated[
         metavar="KEY=VALUE",
         help="One such property.",
         show_default=False,
-        rich_help_panel=_KAFKA,
+        rich_help_panel=KAFKA_PANEL,
     ),
 ]
 OnExpiredOption = Annotated[
@@ -206,89 +202,69 @@ PlanFileToWrite = Annotated[
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class PolicyOptions:
-    """The policy flags as they were given."""
+def kafka(
+    servers: str | None, file: Path | None, properties: Iterable[str] | None
+) -> KafkaArguments:
+    """How to reach Kafka: by the options, else by the environment, which is told then.
 
-    on_expired: OnExpired
-    on_beyond_end: OnBeyondEnd
-    new_partitions: NewPartitions
-    gone: Gone
-    unresolved: str
-    merge_sources: MergeSources
-    allow_in_flight: bool
-    allow_ran_on: bool
-    topic_map: list[str] | None
-    partitions: list[str] | None
+    Raises:
+        ConfigError: a property is not of its form, or a file of them cannot be read.
+    """
+    from migrate.cli.telling import tell
 
-    def policies(self) -> Policies:
-        """What they mean.
-
-        Raises:
-            UsageError: one of them is not of its form.
-        """
-        unresolved, since = _unresolved(self.unresolved)
-        return Policies(
-            self.on_expired,
-            self.on_beyond_end,
-            self.new_partitions,
-            self.gone,
-            unresolved,
-            since,
-            self.merge_sources,
-            self.allow_in_flight,
-            self.allow_ran_on,
-            _topic_map(self.topic_map or ()),
-            _partitions(self.partitions),
-        )
+    given = _properties(properties)
+    its_servers = os.environ.get(_SERVERS_VARIABLE) if servers is None else None
+    its_file = os.environ.get(_CONFIG_VARIABLE) if file is None else None
+    if its_servers and not _names_brokers(file, properties, its_file):
+        tell(f"{_SERVERS_VARIABLE} names the brokers: {its_servers}")
+        servers = its_servers
+    # How to log in is no reason to ask a broker: it takes one that is named.
+    if its_file and (servers is not None or _names_brokers(None, properties, its_file)):
+        tell(f"{_CONFIG_VARIABLE} names the file of Kafka properties: {its_file}")
+        file = Path(its_file)
+    return {"bootstrap_servers": servers, "kafka_config": file, "kafka_properties": given}
 
 
-def _unresolved(text: str) -> tuple[Unresolved, int | None]:
-    kind, separator, time = text.partition(":")
-    if separator and kind == Unresolved.TIMESTAMP.value:
-        return Unresolved.TIMESTAMP, _milliseconds(time)
+def _names_brokers(
+    file: Path | None, properties: Iterable[str] | None, file_of_the_environment: str | None
+) -> bool:
+    from migrate.kafka_config import ConfigError, names_brokers
+
+    if names_brokers(file, properties or ()):
+        return True
+    if not file_of_the_environment:
+        return False
     try:
-        unresolved = Unresolved(text)
-    except ValueError:
-        unresolved = Unresolved.TIMESTAMP
-    if unresolved is Unresolved.TIMESTAMP:
-        raise UsageError(
-            f"--unresolved {text!r}: one of fail, earliest, latest, committed, timestamp:T"
-        )
-    return unresolved, None
+        return names_brokers(Path(file_of_the_environment), ())
+    except ConfigError as error:
+        raise ConfigError(f"{_CONFIG_VARIABLE}: {error}") from error
 
 
-def _milliseconds(text: str) -> int:
-    """Milliseconds of the epoch, given as such or as ISO 8601 (UTC where it names no zone)."""
-    if text.isdecimal():
-        since = int(text)
-    else:
-        try:
-            time = datetime.fromisoformat(text.replace("Z", "+00:00"))
-        except ValueError as error:
-            raise UsageError(f"--unresolved timestamp:{text}: not a time of ISO 8601") from error
-        if time.tzinfo is None:
-            time = time.replace(tzinfo=timezone.utc)
-        since = int(time.timestamp() * 1000)
-    # Kafka takes negative ones for markers: -1 for its log end, say (ListOffsetsRequest @ 4.1.1).
-    if not 0 <= since < 2**63:
-        raise UsageError(f"--unresolved timestamp:{text}: no record can have this time")
-    return since
+def _properties(arguments: Iterable[str] | None) -> dict[str, str]:
+    """``-X KEY=VALUE`` arguments.
+
+    Raises:
+        ConfigError: one is not of that form.
+    """
+    if not arguments:
+        return {}
+    from migrate.kafka_config.read import read_arguments
+
+    return read_arguments(arguments)
 
 
-# Another name would be several in Spark's `subscribe`, or several lines of its options.
-_TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
+def topic_map(pairs: Iterable[str] | None) -> dict[str, str]:
+    """``OLD=NEW`` arguments.
 
-
-def _topic_map(pairs: Iterable[str]) -> dict[str, str]:
+    Raises:
+        UsageError: one is not of that form, or there are two of one topic.
+    """
     topics: dict[str, str] = {}
-    for pair in pairs:
+    for pair in pairs or ():
         old, separator, new = pair.partition("=")
-        if not (separator and old and _TOPIC.fullmatch(new)) or old in topics:
+        if not (separator and old and new) or old in topics:
             raise UsageError(f"--topic-map {pair!r}: not OLD=NEW, two topics, each OLD once")
         topics[old] = new
-    if len(set(topics.values())) != len(topics):
-        raise UsageError("--topic-map: two topics under one name")
     return topics
 
 
@@ -297,14 +273,19 @@ _RANGE = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
 _MOST_PARTITIONS = 1_000_000
 
 
-def _partitions(given: list[str] | None) -> dict[str, frozenset[int]] | None:
+def partitions(given: Iterable[str] | None) -> dict[str, set[int]] | None:
+    """``TOPIC:0-3,5`` arguments.
+
+    Raises:
+        UsageError: one is not of that form.
+    """
     if given is None:
         return None
-    wanted: dict[str, frozenset[int]] = {}
+    wanted: dict[str, set[int]] = {}
     for text in given:
         topic, _, ranges = text.rpartition(":")
         matches = [_RANGE.fullmatch(part) for part in ranges.split(",")]
-        numbers: set[int] = set()
+        numbers = wanted.setdefault(topic, set())
         for match in matches:
             if match is None or not topic:
                 raise UsageError(f"--partitions {text!r}: not TOPIC:0-3,5")
@@ -312,36 +293,4 @@ def _partitions(given: list[str] | None) -> dict[str, frozenset[int]] | None:
             if not first <= last < first + _MOST_PARTITIONS:
                 raise UsageError(f"--partitions {text!r}: not a range of partitions")
             numbers.update(range(first, last + 1))
-        wanted[topic] = wanted.get(topic, frozenset()) | numbers
     return wanted
-
-
-@dataclass(frozen=True, slots=True)
-class KafkaOptions:
-    """How to reach Kafka, as it was given."""
-
-    bootstrap_servers: str | None
-    file: Path | None
-    properties: list[str] | None
-
-    @property
-    def given(self) -> bool:
-        """Whether a broker is to be asked. An address that is empty (an unset variable of a shell)
-        was meant as one: kafka_config refuses it."""
-        return any(value is not None for value in (self.bootstrap_servers, self.file)) or bool(
-            self.properties
-        )
-
-    def config(self) -> KafkaConfig:
-        """librdkafka's properties.
-
-        Raises:
-            ConfigError: they cannot be used as given.
-        """
-        # AWS_REGION is what AWS's own tools go by.
-        return kafka_config(
-            self.bootstrap_servers,
-            self.file,
-            self.properties or (),
-            aws_region=os.environ.get("AWS_REGION"),
-        )

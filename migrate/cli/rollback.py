@@ -8,17 +8,31 @@ from typing import Annotated
 
 import typer
 
+from migrate.api import going_back
 from migrate.cli import options
 from migrate.cli.asking import ask, check_can_ask
-from migrate.cli.changing import Execute, Yes, carry_out, check_rollback_file
-from migrate.cli.errors import Refused
-from migrate.cli.streams import emit, say
+from migrate.cli.changing import Execute, RollbackFile, Yes, carry_out
+from migrate.cli.streams import emit, show
+from migrate.cli.telling import tell
+from migrate.errors import Refused
+from migrate.kafka_config import names_brokers
+from migrate.rollback_file import read
 from migrate.wording import counted
 
 
 def rollback(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A rollback file.")],
-    bootstrap_servers: options.BootstrapServers = None,
+    bootstrap_servers: Annotated[
+        str | None,
+        typer.Option(
+            "--bootstrap-servers",
+            "-b",
+            metavar="HOST:PORT,…",
+            help="The group's Kafka cluster. [default: the brokers that FILE names]",
+            show_default=False,
+            rich_help_panel=options.KAFKA_PANEL,
+        ),
+    ] = None,
     execute: Execute = False,
     yes: Yes = False,
     force: Annotated[
@@ -30,16 +44,7 @@ def rollback(
             "partition that is gone is left out.",
         ),
     ] = False,
-    rollback_path: Annotated[
-        Path | None,
-        typer.Option(
-            "--rollback-file",
-            metavar="F",
-            help="Where to write what the group holds now, before it is changed. "
-            "[default: rollback-<group>-<time>.json beside FILE]",
-            show_default=False,
-        ),
-    ] = None,
+    rollback_file: RollbackFile = None,
     kafka_config: options.KafkaConfigFile = None,
     kafka_property: options.KafkaProperties = None,
 ) -> None:
@@ -49,39 +54,31 @@ def rollback(
     were, and where there was none there will be none. If another rollback of the group was cut
     short, its file is looked for beside FILE and in the current folder.
     """
-    from migrate import rollback_file
     from migrate.report.plan import restoration_table
-    from migrate.report.text import visible
-    from migrate.undo import look, restore
 
     if execute:
         check_can_ask(yes)
-    change = rollback_file.read(file)
-    servers = None if kafka_config is not None else change.bootstrap_servers
-    config = options.KafkaOptions(
-        bootstrap_servers or servers, kafka_config, kafka_property
-    ).config()
-    seen = look(config, file)
-    about = f"group {change.group}, {change.change} of {change.created_at}"
-    say(f"{visible(about)}: {seen.fate.value}")
-    for warning in seen.warnings:
-        say(f"warning: {visible(warning)}")
-    table = restoration_table(seen.partitions, sys.stdout)
-    refusals = [*seen.refusals, *(() if force else seen.unless_forced)]
-    if execute or refusals:
-        for line in table.splitlines():
-            say(line)
-    if refusals:
-        raise Refused(refusals)
-    if not seen.partitions:
-        say(f"nothing to do: group {change.group} holds what it held before")
+    if bootstrap_servers is None and not names_brokers(kafka_config, kafka_property or ()):
+        # Before those of the environment, which may be of another day.
+        bootstrap_servers = read(file).bootstrap_servers
+    change = going_back.rollback(
+        file,
+        force=force,
+        rollback_file=rollback_file,
+        **options.kafka(bootstrap_servers, kafka_config, kafka_property),
+    )
+    group = change.seen.file.group
+    if not (change.refusals or change.partitions):
+        tell(f"nothing to do: group {group} holds what it held before")
         return
+    if (execute or change.refusals) and sys.stderr is not None:
+        table = restoration_table(change.partitions, sys.stderr)
+        show(table, needed=bool(change.refusals) or not yes)
+    if change.refusals:
+        raise Refused(change.refusals)
     if not execute:
-        emit(table, end="")
-        say("dry run: nothing was changed; add --execute")
+        emit(restoration_table(change.partitions, sys.stdout), end="")
+        tell("dry run: nothing was changed; add --execute")
         return
-    # Beside the file that it follows: a later run looks for both there.
-    path = rollback_path or rollback_file.default_path(change.group, file.parent)
-    check_rollback_file(path)
-    ask(f"bring {counted(len(seen.partitions), 'offset')} of group {change.group} back?", yes)
-    carry_out(lambda: restore(config, file, seen, path, force=force), change.group, path)
+    question = f"bring {counted(len(change.partitions), 'offset')} of group {group} back?"
+    carry_out(lambda: change.execute(lambda: ask(question, yes)), group, change.rollback_path)

@@ -5,6 +5,11 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+from collections.abc import Iterable
+
+# How much is told: talk of this level and above, as the module ``logging`` has its levels.
+VERBOSE, NORMAL, QUIET = 10, 20, 30
+loudness = NORMAL
 
 
 def emit(text: str, end: str = "\n") -> None:
@@ -13,8 +18,17 @@ def emit(text: str, end: str = "\n") -> None:
     Raises:
         OSError: it cannot be told: the disk is full, say.
     """
+    emit_pieces((text, end))
+
+
+def emit_pieces(pieces: Iterable[str]) -> None:
+    """The same, of text that is too long to be held whole.
+
+    Raises:
+        OSError: as ``emit`` does.
+    """
     try:
-        sys.stdout.write(text + end)
+        sys.stdout.writelines(pieces)
         sys.stdout.flush()
     except OSError as error:
         # What is left in the buffer must not fail again when Python closes stdout: that would end
@@ -22,6 +36,13 @@ def emit(text: str, end: str = "\n") -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if not isinstance(error, BrokenPipeError):
             raise OSError(error.errno, error.strerror, "stdout") from error
+
+
+def show(text: str, *, needed: bool) -> None:
+    """Lines that are no data: what is not ``needed`` to understand the rest is quiet with -q."""
+    if needed or loudness < QUIET:
+        for line in text.splitlines():
+            say(line)
 
 
 def say(line: str) -> None:

@@ -2,34 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Iterable
 from enum import Enum
 from typing import Annotated
 
 import typer
 
+from migrate.api import spark
+from migrate.api.arguments import MoveArguments
+from migrate.api.spark import check_directories
 from migrate.cli import options
-from migrate.cli.errors import Refused, UsageError
-from migrate.cli.planning import Request, decide
-from migrate.cli.spark_sources import decide_each, parse_spark_sources
-from migrate.cli.streams import emit, say
+from migrate.cli.saving import save_plan
+from migrate.cli.streams import emit
+from migrate.errors import UsageError
 from migrate.policies import Gone, MergeSources, NewPartitions, OnBeyondEnd, OnExpired
-from migrate.targets.spark_checkpoint import TargetInUse, check_free, write_checkpoint
-from migrate.targets.spark_code import ReadStream, option_lines, python_code, scala_code
-from migrate.targets.spark_locations import (
-    BadLocation,
-    LocalDirectory,
-    Location,
-    RemoteDirectory,
-    location,
-)
-from migrate.targets.spark_options import (
-    IsolationLevel,
-    SparkSource,
-    read_options,
-    starting_offsets,
-)
-from migrate.targets.spark_sink import DeltaTable, FileSink, UnreadableSink, look_at_sink
+from migrate.targets.spark_options import IsolationLevel
 
 
 class Format(str, Enum):
@@ -37,13 +25,6 @@ class Format(str, Enum):
     OPTIONS = "options"
     PYTHON = "python"
     SCALA = "scala"
-
-
-_CODE: dict[Format, Callable[[Sequence[ReadStream], str | None], str]] = {
-    Format.OPTIONS: option_lines,
-    Format.PYTHON: python_code,
-    Format.SCALA: scala_code,
-}
 
 
 def to_spark(
@@ -116,114 +97,56 @@ def to_spark(
 
     Refuses (exit 4, nothing on stdout, nothing written) what would lose or repeat records.
     """
-    policies = options.PolicyOptions(
-        on_expired,
-        on_beyond_end,
-        new_partitions,
-        gone,
-        unresolved,
-        merge_sources,
-        allow_in_flight,
-        allow_ran_on,
-        topic_map,
-        partitions,
-    ).policies()
     if isolation_level is not None and format is Format.JSON:
         raise UsageError("--isolation-level goes with --format options, python or scala")
-    target = None if checkpoint_dir is None else _location("--checkpoint-dir", checkpoint_dir)
-    if target is not None:
-        _refuse_in_use(lambda: check_free(target))
-    if sink is not None:
-        _look_at(_location("--sink", sink))
-    kafka = options.KafkaOptions(bootstrap_servers, kafka_config, kafka_property)
-    request = Request(
-        chk,
-        source,
-        cluster,
-        kafka,
-        source_group,
-        policies,
-        plan,
-        plan_out,
+    arguments = MoveArguments(
+        source=source,
+        cluster=cluster,
+        source_group=source_group,
+        topic_map=options.topic_map(topic_map),
+        partitions=options.partitions(partitions),
         allow_external_files=allow_external_files,
+        on_expired=on_expired,
+        on_beyond_end=on_beyond_end,
+        new_partitions=new_partitions,
+        gone=gone,
+        unresolved=unresolved,
+        merge_sources=merge_sources,
+        allow_in_flight=allow_in_flight,
+        allow_ran_on=allow_ran_on,
+        **options.kafka(bootstrap_servers, kafka_config, kafka_property),
     )
-    if spark_source:
-        sources = decide_each(request, parse_spark_sources(spark_source))
-    else:
-        move = decide(request)
-        sources = [SparkSource(0, move.next_offsets, move.saved.only_some_partitions)]
     if plan_out is not None:
+        if spark_source:
+            raise UsageError("--spark-source goes with a checkpoint (CHK), not with a saved plan")
+        check_directories(checkpoint_dir, sink)
+        save_plan(plan_out, chk, plan, None, arguments)
         return
-    known = kafka.config() if kafka.given else None
-    if target is not None:
-        _refuse_in_use(lambda: write_checkpoint(sources, target))
-        say(
-            f"wrote {target.name}: a new query's checkpointLocation, starting there with any "
-            "trigger but the continuous one; that, and pipelines that own their checkpoints, go "
-            "by startingOffsets alone"
-        )
-    if format is Format.JSON:
-        emit("\n".join(starting_offsets(one.next_offsets) for one in sources))
-        return
-    streams = [
-        ReadStream(one.number, read_options(one, known, isolation_level, seeded=target is not None))
-        for one in sources
-    ]
-    emit(_CODE[format](streams, target.for_spark if target is not None else None))
-
-
-def _location(option: str, text: str) -> LocalDirectory | RemoteDirectory:
-    try:
-        return location(text)
-    except BadLocation as error:
-        raise UsageError(f"{option} {error}") from error
-
-
-def _refuse_in_use(action: Callable[[], None]) -> None:
-    try:
-        action()
-    except TargetInUse as error:
-        raise Refused([str(error)]) from error
-
-
-def _look_at(sink: Location) -> None:
-    """Would this sink skip batches of a new query, whose ids begin at 0?"""
-    try:
-        found = look_at_sink(sink)
-    except UnreadableSink as error:
-        raise Refused([f"--sink {sink.name}: {error}"]) from error
-    match found:
-        case None:
-            say(f"{sink.name}: no query has written there as a stream")
-        case FileSink(last_batch):
-            raise Refused(
-                [
-                    f"{sink.name} is the sink of another query, up to batch {last_batch} "
-                    f"(_spark_metadata): a new query's batches 0 to {last_batch} would be skipped "
-                    "without a word, and their records lost; name a new directory for the sink, "
-                    "and read both"
-                ]
-            )
-        case DeltaTable():
-            _tell_of_delta(sink, found)
-
-
-def _tell_of_delta(sink: Location, table: DeltaTable) -> None:
-    say(
-        f"{sink.name}: a Delta table with batches of {len(table.last_batches)} writers; a new "
-        "query has an id of its own, so that its sink skips none of its batches"
+    start = spark.to_spark(
+        chk,
+        plan=plan,
+        checkpoint_dir=checkpoint_dir,
+        sink=sink,
+        spark_source=parse_spark_sources(spark_source or ()),
+        isolation_level=isolation_level,
+        **arguments,
     )
-    for writer, last_batch in table.named_writers.items():
-        say(
-            f"warning: {sink.name} has batches of txnAppId {writer!r} up to {last_batch}: a "
-            f"foreachBatch that writes under that name has its batches 0 to {last_batch} skipped "
-            "without a word; take another name"
-        )
-    if table.files_up_to is not None:
-        say(
-            f"warning: {sink.name} is the sink of a query that wrote files too (_spark_metadata): "
-            f"another one that writes files there has its batches 0 to {table.files_up_to} skipped "
-            "without a word"
-        )
-    if table.unread:
-        say(f"warning: {sink.name}: not all of its log was looked at: {table.unread}")
+    emit(start.starting_offsets if format is Format.JSON else start.code(format.value))
+
+
+_SPARK_SOURCE = re.compile(r"(0|[1-9][0-9]{0,3})=(.+)")
+
+
+def parse_spark_sources(given: Iterable[str]) -> dict[int, list[str]]:
+    """``N=S`` arguments: what each Spark source is to go on from.
+
+    Raises:
+        UsageError: one is not of that form.
+    """
+    names: dict[int, list[str]] = {}
+    for text in given:
+        match = _SPARK_SOURCE.fullmatch(text)
+        if match is None:
+            raise UsageError(f"--spark-source {text!r}: not N=SOURCE, as 0=topic:orders")
+        names.setdefault(int(match[1]), []).append(match[2])
+    return names

@@ -21,7 +21,8 @@ def about_a_source(source: Source, state: KafkaState, checkpoint: Checkpoint) ->
     def finding(code: str, severity: Severity, message: str) -> Finding:
         return Finding(code, severity, source.operator_id, message)
 
-    unresolved = [p for p in source.positions if p.state is PositionState.UNRESOLVED]
+    without_offset = [p for p in source.positions if not isinstance(p.start, int)]
+    unresolved = [p for p in without_offset if p.state is PositionState.UNRESOLVED]
     if unresolved:
         first = unresolved[0]
         yield finding(
@@ -35,7 +36,7 @@ def about_a_source(source: Source, state: KafkaState, checkpoint: Checkpoint) ->
         (Marker.LATEST, "latest-marker", "today's log end would skip what came since then"),
         (Marker.COMMITTED, "committed-marker", "only Flink's own consumer group knows their start"),
     ):
-        marked = [p for p in source.positions if p.start is marker]
+        marked = [p for p in without_offset if p.start is marker]
         if marked:
             yield finding(
                 code,

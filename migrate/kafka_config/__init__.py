@@ -5,7 +5,7 @@ translated (`java`, with `jaas` for log-ins, `stores` for certificates and `msk`
 bears on nothing here is left out by name, and every other property is librdkafka's to judge.
 """
 
-from migrate.kafka_config.config import kafka_config
+from migrate.kafka_config.config import kafka_config, names_brokers
 from migrate.kafka_config.errors import ConfigError
 from migrate.kafka_config.model import KafkaConfig, TokenCallback
 from migrate.kafka_config.secrets import without_secrets, without_values
@@ -15,6 +15,7 @@ __all__ = [
     "KafkaConfig",
     "TokenCallback",
     "kafka_config",
+    "names_brokers",
     "without_secrets",
     "without_values",
 ]

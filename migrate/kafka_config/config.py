@@ -42,3 +42,14 @@ def kafka_config(
         config["sasl.mechanisms"] = "OAUTHBEARER"
         config["oauth_cb"] = token_callback(texts["bootstrap.servers"], login, aws_region)
     return config
+
+
+def names_brokers(file: Path | None, properties: Iterable[str]) -> bool:
+    """Whether these properties say which brokers are meant.
+
+    Raises:
+        ConfigError: as ``kafka_config`` does.
+    """
+    given = {**(read_file(file) if file is not None else {}), **read_arguments(properties)}
+    # Both are librdkafka's names for them.
+    return any(given.get(name) for name in ("bootstrap.servers", "metadata.broker.list"))

@@ -6,10 +6,19 @@ one, the flag that allows it.
 
 The rooms: ``model`` (what a plan is), ``obstacles`` (what stands in the way of the whole),
 ``position`` (one position against one log), ``partitions`` (all of them), ``messages`` (refusals of
-partitions, and warnings), joined by ``make``.
+partitions, and warnings), joined by ``make``; ``telling`` says the whole in lines.
 """
 
 from migrate.planning.make import make_plan, topics_to_ask
 from migrate.planning.model import Plan, PlannedPartition, Refusal, Verdict
+from migrate.planning.telling import plan_lines
 
-__all__ = ["Plan", "PlannedPartition", "Refusal", "Verdict", "make_plan", "topics_to_ask"]
+__all__ = [
+    "Plan",
+    "PlannedPartition",
+    "Refusal",
+    "Verdict",
+    "make_plan",
+    "plan_lines",
+    "topics_to_ask",
+]

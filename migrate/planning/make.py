@@ -77,7 +77,7 @@ def _as_the_target_names_it(source: Source, policies: Policies) -> Source:
     return replace(
         source,
         positions=tuple(
-            replace(position, topic=policies.topic_map.get(position.topic, position.topic))
+            position._replace(topic=policies.topic_map.get(position.topic, position.topic))
             for position in source.positions
             if kept is None or position.partition in kept.get(position.topic, frozenset())
         ),

@@ -10,7 +10,7 @@ from migrate.planning.obstacles import where
 from migrate.policies import Policies
 from migrate.positions import Marker
 from migrate.snapshot import ClusterSnapshot
-from migrate.wording import counted
+from migrate.wording import counted, did_you_mean
 
 
 def refuse(planned: PlannedPartition) -> Refusal:
@@ -77,8 +77,8 @@ def warnings(
         group.next_offset(planned.topic, planned.partition) is not None for planned in partitions
     ):
         yield (
-            f"group {group.name!r} has committed nothing for these topics: if its name is right, "
-            "that the job did not run on is not shown by it"
+            f"group {group.name!r}{did_you_mean(group.alike)} has committed nothing for these "
+            "topics: if its name is right, that the job did not run on is not shown by it"
         )
     if snapshot is None:
         yield (

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from typing_extensions import assert_never
-
 from migrate.extract import Extraction, Finding, Severity, Source
 from migrate.planning.model import Refusal
 from migrate.policies import Policies
@@ -125,8 +123,6 @@ def _show_start(start: int | Marker | None) -> str:
             return start.value
         case None:
             return "none"
-        case _:
-            assert_never(start)
 
 
 def names_collide(chosen: Iterable[Source], policies: Policies) -> Iterator[Refusal]:

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from typing_extensions import assert_never
-
 from migrate.planning.model import PlannedPartition, Verdict
 from migrate.policies import Gone, NewPartitions, OnBeyondEnd, OnExpired, Policies, Unresolved
 from migrate.positions import Marker, Position, PositionState
@@ -31,35 +29,40 @@ def plan_position(
     log = snapshot.topics[position.topic].get(position.partition)
     if log is None:
         return _gone(position, Verdict.PARTITION_GONE, policies)
+    found = _where_it_stood(position, log, snapshot)
+    if isinstance(found, str):
+        return _unresolved(position, log, found, snapshot, policies)
+    verdict, next_offset = found
+    return _reached(_in_range(position, next_offset, verdict, log, policies), next_offset)
+
+
+def _where_it_stood(
+    position: Position, log: LogRange, snapshot: ClusterSnapshot
+) -> tuple[Verdict, int] | str:
+    """The next offset, or why that cannot be told."""
     match position.start:
         case int(next_offset):
             finished = position.state is PositionState.FINISHED
-            verdict = Verdict.FINISHED if finished else Verdict.OK
-            return _reached(_in_range(position, next_offset, verdict, log, policies), next_offset)
+            return (Verdict.FINISHED if finished else Verdict.OK), next_offset
         case Marker.EARLIEST:
-            planned = _in_range(position, log.start, Verdict.MARKER_RESOLVED, log, policies)
-            return _reached(planned, log.start)
+            return Verdict.MARKER_RESOLVED, log.start
         case Marker.COMMITTED:
             committed = flink_committed(position.topic, position.partition, snapshot)
             if committed is not None:
-                planned = _in_range(position, committed, Verdict.MARKER_RESOLVED, log, policies)
-                return _reached(planned, committed)
+                return Verdict.MARKER_RESOLVED, committed
             group = snapshot.source_group
-            problem = "it has read no record and is still at the 'committed' marker" + (
+            return "it has read no record and is still at the 'committed' marker" + (
                 f", and group {group.name!r} has committed nothing for it"
                 if group is not None
                 else ": only Flink's own consumer group knows its start"
             )
         case Marker.LATEST:
-            problem = (
+            return (
                 "it has read no record and is still at the 'latest' marker: today's log end "
                 "would skip what came since the job started"
             )
         case None:
-            problem = position.reason
-        case _:
-            assert_never(position.start)
-    return _unresolved(position, log, problem, snapshot, policies)
+            return position.reason
 
 
 def _reached(planned: PlannedPartition, next_offset: int) -> PlannedPartition:
@@ -71,10 +74,7 @@ def _plan_without_broker(position: Position) -> PlannedPartition:
     if isinstance(position.start, int):
         finished = position.state is PositionState.FINISHED
         verdict = Verdict.FINISHED if finished else Verdict.OK
-        planned = PlannedPartition(
-            position.topic, position.partition, verdict, position.start, position, None
-        )
-        return _reached(planned, position.start)
+        return _reached(_planned(position, verdict, position.start, None), position.start)
     problem = (
         f"it has read no record and is still at the '{position.start.value}' marker, which only a "
         "broker can resolve"
@@ -88,22 +88,9 @@ def _unresolved(
     position: Position, log: LogRange, problem: str, snapshot: ClusterSnapshot, policies: Policies
 ) -> PlannedPartition:
     """A position that only the user can decide on."""
-    chosen: int | None
-    match policies.unresolved:
-        case Unresolved.FAIL:
-            chosen = None
-        case Unresolved.EARLIEST:
-            chosen = log.start
-        case Unresolved.LATEST:
-            chosen = log.end
-        case Unresolved.TIMESTAMP:
-            chosen = log.first_at
-        case Unresolved.COMMITTED:
-            chosen = flink_committed(position.topic, position.partition, snapshot)
-            if chosen is None:
-                problem += ", and --unresolved committed finds nothing committed by --source-group"
-        case _:
-            assert_never(policies.unresolved)
+    chosen = _chosen(position, log, snapshot, policies)
+    if chosen is None and policies.unresolved is Unresolved.COMMITTED:
+        problem += ", and --unresolved committed finds nothing committed by --source-group"
     if chosen is None:
         return _problem(position, Verdict.UNRESOLVED, problem, log, lost=None, repeated=None)
     planned = _in_range(position, chosen, Verdict.UNRESOLVED, log, policies)
@@ -113,21 +100,29 @@ def _unresolved(
     return replace(planned, lost=chosen - log.start, repeated=log.end - chosen)
 
 
+def _chosen(
+    position: Position, log: LogRange, snapshot: ClusterSnapshot, policies: Policies
+) -> int | None:
+    match policies.unresolved:
+        case Unresolved.FAIL:
+            return None
+        case Unresolved.EARLIEST:
+            return log.start
+        case Unresolved.LATEST:
+            return log.end
+        case Unresolved.TIMESTAMP:
+            return log.first_at
+        case Unresolved.COMMITTED:
+            return flink_committed(position.topic, position.partition, snapshot)
+
+
 def _in_range(
     position: Position, next_offset: int, verdict: Verdict, log: LogRange, policies: Policies
 ) -> PlannedPartition:
     if next_offset < log.start:
         lost = log.start - next_offset
         if policies.on_expired is OnExpired.EARLIEST:
-            return PlannedPartition(
-                position.topic,
-                position.partition,
-                Verdict.EXPIRED,
-                log.start,
-                position,
-                log,
-                lost=lost,
-            )
+            return _planned(position, Verdict.EXPIRED, log.start, log, lost=lost)
         problem = (
             f"its next offset {next_offset} lies below the log start {log.start}: "
             f"up to {lost} records are already gone"
@@ -137,15 +132,7 @@ def _in_range(
         # The records of a recreated topic are new to everyone: going on from its end skips them.
         lost = log.end - log.start
         if policies.on_beyond_end is OnBeyondEnd.LATEST:
-            return PlannedPartition(
-                position.topic,
-                position.partition,
-                Verdict.BEYOND_END,
-                log.end,
-                position,
-                log,
-                lost=lost,
-            )
+            return _planned(position, Verdict.BEYOND_END, log.end, log, lost=lost)
         problem = (
             f"its next offset {next_offset} lies beyond the log end {log.end}: the topic was "
             "recreated, or this is another cluster"
@@ -153,7 +140,7 @@ def _in_range(
         return _problem(position, Verdict.BEYOND_END, problem, log, lost=lost)
     if _looks_recreated(position, next_offset, log):
         verdict = Verdict.SUSPECT
-    return PlannedPartition(position.topic, position.partition, verdict, next_offset, position, log)
+    return _planned(position, verdict, next_offset, log)
 
 
 def _looks_recreated(position: Position, next_offset: int, log: LogRange) -> bool:
@@ -186,35 +173,32 @@ def new_partition(
             repeated=repeated,
         )
 
+    def refused(verdict: Verdict, problem: str) -> PlannedPartition:
+        return PlannedPartition(
+            topic, partition, verdict, None, None, log, lost=None, repeated=None, problem=problem
+        )
+
     match policies.new_partitions:
         case NewPartitions.AS_FLINK if as_flink:
             return planned(log.start, 0, 0)
+        case NewPartitions.AS_FLINK:
+            return refused(
+                Verdict.UNRESOLVED,
+                "it is not in the checkpoint, and where Flink would start it is the job's "
+                "starting policy, which is not in the state",
+            )
         case NewPartitions.EARLIEST:
             # Where Flink's first discovery had not finished, it may have read it since.
             return planned(log.start, 0, 0 if as_flink else held)
         case NewPartitions.LATEST:
             return planned(log.end, held, 0)
-        case NewPartitions.AS_FLINK:
-            verdict = Verdict.UNRESOLVED
-            problem = (
-                "it is not in the checkpoint, and where Flink would start it is the job's "
-                "starting policy, which is not in the state"
-            )
         case NewPartitions.FAIL:
-            verdict = Verdict.NEW_PARTITION
-            problem = "it is not in the checkpoint"
-        case _:
-            assert_never(policies.new_partitions)
-    return PlannedPartition(
-        topic, partition, verdict, None, None, log, lost=None, repeated=None, problem=problem
-    )
+            return refused(Verdict.NEW_PARTITION, "it is not in the checkpoint")
 
 
 def _gone(position: Position, verdict: Verdict, policies: Policies) -> PlannedPartition:
     if policies.gone is Gone.SKIP:
-        return PlannedPartition(
-            position.topic, position.partition, verdict, None, position, None, lost=None
-        )
+        return _planned(position, verdict, None, None, lost=None)
     what = "topic" if verdict is Verdict.TOPIC_GONE else "partition"
     return _problem(position, verdict, f"the broker has no such {what}", None, lost=None)
 
@@ -228,16 +212,20 @@ def _problem(
     lost: int | None,
     repeated: int | None = 0,
 ) -> PlannedPartition:
+    planned = _planned(position, verdict, None, log, lost=lost)
+    return replace(planned, repeated=repeated, problem=problem)
+
+
+def _planned(
+    position: Position,
+    verdict: Verdict,
+    next_offset: int | None,
+    log: LogRange | None,
+    *,
+    lost: int | None = 0,
+) -> PlannedPartition:
     return PlannedPartition(
-        position.topic,
-        position.partition,
-        verdict,
-        None,
-        position,
-        log,
-        lost=lost,
-        repeated=repeated,
-        problem=problem,
+        position.topic, position.partition, verdict, next_offset, position, log, lost=lost
     )
 
 

@@ -9,14 +9,18 @@ import json
 from dataclasses import asdict
 from typing import Annotated, Any, Literal, TextIO
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from rich.table import Table
 from rich.text import Text
 
 from migrate.comparison import Diff, Relation, Row, Totals
-from migrate.position_set import NamedState, PositionSet, Start
+from migrate.errors import Refused
+from migrate.json_models import Model, schema_of
+from migrate.position_files import group_csv
+from migrate.position_set import NamedState, PositionSet, Start, shown
 from migrate.report.console import console_for, print_whole
-from migrate.report.text import csv_text, visible
+from migrate.report.text import csv_text
+from migrate.wording import visible
 
 # More partitions than this are told by topic: nobody reads a table of them.
 FOLD_ABOVE = 200
@@ -48,28 +52,24 @@ _Count = Annotated[int, Field(ge=0)]
 _State = Literal["next", "earliest", "latest", "committed", "unresolved", "absent"]
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class SideReport(_Model):
+class SideReport(Model):
     label: str
     note: str
 
 
-class StartReport(_Model):
+class StartReport(Model):
     """What a side holds: ``next_offset`` is null where it cannot be told."""
 
     state: _State
     next_offset: _Count | None
 
 
-class LogReport(_Model):
+class LogReport(Model):
     start: _Count
     end: _Count
 
 
-class TotalsReport(_Model):
+class TotalsReport(Model):
     partitions: _Count
     same: _Count
     ahead: _Count
@@ -81,7 +81,7 @@ class TotalsReport(_Model):
     offsets_behind: _Count
 
 
-class RowReport(_Model):
+class RowReport(Model):
     """A partition: ``difference`` is right minus left, ``records_between`` an upper bound."""
 
     topic: str
@@ -94,7 +94,7 @@ class RowReport(_Model):
     log: LogReport | None
 
 
-class DiffReport(_Model):
+class DiffReport(Model):
     """Two sides compared, partition by partition, sorted by topic and partition number."""
 
     version: Literal[1]
@@ -144,11 +144,7 @@ def diff_json(diff: Diff) -> str:
 
 def json_schema() -> dict[str, Any]:
     """The JSON Schema of ``migrate diff --format json``."""
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        **DiffReport.model_json_schema(mode="serialization"),
-        "title": "migrate diff --format json",
-    }
+    return schema_of(DiffReport, "migrate diff --format json")
 
 
 # -- CSV -----------------------------------------------------------------------------------------
@@ -175,6 +171,23 @@ def diff_csv(diff: Diff) -> str:
             for row in diff.rows
         ),
     )
+
+
+def group_csv_of_right(diff: Diff) -> str:
+    """The right side as kafka-consumer-groups takes it: ``--reset-offsets --from-file``.
+
+    Raises:
+        Refused: a partition of it is at no offset.
+    """
+    next_offsets: dict[tuple[str, int], int] = {}
+    for row in diff.rows:
+        if row.right is NamedState.ABSENT:
+            continue
+        if row.right_offset is None:
+            what = f"{diff.right.label}: {row.topic}-{row.partition} is {shown(row.right)}"
+            raise Refused([f"{what}, which is no offset to write"])
+        next_offsets[row.topic, row.partition] = row.right_offset
+    return group_csv(next_offsets)
 
 
 # -- the table -----------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from string import Template
 from migrate.comparison import Diff, Relation, Row, Totals
 from migrate.position_set import PositionSet
 from migrate.report.diff import difference_text, start_text
-from migrate.report.text import visible
+from migrate.wording import visible
 
 # The bars, in CSS pixels: as wide as page.css makes them, with room for half a mark on both ends.
 _BAR_WIDTH, _BAR_MARGIN = 240, 6

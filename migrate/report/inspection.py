@@ -1,185 +1,189 @@
-"""``migrate inspect --format json``: the models behind it, and its JSON Schema.
+"""``migrate inspect`` for programs: JSON, as ``inspection_schema`` has its shape, and CSV.
 
-The command contract: other programs read it. ``docs/schemas/inspect.schema.json`` is generated
-from here (``python -m migrate.report.inspection``).
+A source may have 100,000 positions: they are written a line each, from the positions themselves,
+and never stand all in memory as text or as dictionaries.
 """
 
 from __future__ import annotations
 
+import csv
+import io
 import json
-from typing import Annotated, Any
+from collections.abc import Iterable, Iterator
+from enum import Enum
+from itertools import islice
+from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from decoder import Checkpoint
+from decoder.metadata.model import Operator
+from migrate.extract import Extraction, Finding, Source
+from migrate.positions import Position
 
-from decoder.metadata.model import CheckpointKind, Operator, StopKind
-from migrate.extract import Extraction, Finding, Severity, Source
-from migrate.positions import Position, PositionState
-
-OperatorId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{32}$")]
-Count = Annotated[int, Field(ge=0)]
-AtLeastOne = Annotated[int, Field(ge=1)]
-
-
-class _Model(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
-
-class CheckpointReport(_Model):
-    pointer: str
-    id: Count
-    kind: CheckpointKind
-    stop: StopKind
-    metadata_version: Annotated[int, Field(ge=2)]
-
-
-class PositionReport(_Model):
-    model_config = ConfigDict(
-        frozen=True,
-        json_schema_extra={
-            "if": {"properties": {"state": {"const": "next"}}},
-            "then": {"properties": {"next_offset": {"type": "integer"}}},
-            "else": {
-                "if": {
-                    "properties": {
-                        "state": {"enum": ["earliest", "latest", "committed", "unresolved"]}
-                    }
-                },
-                "then": {"properties": {"next_offset": {"type": "null"}}},
-            },
-        },
+if TYPE_CHECKING:
+    from migrate.report.inspection_schema import (
+        CheckpointReport,
+        FindingReport,
+        OperatorReport,
+        SourceAlone,
     )
 
-    cluster: str | None
-    topic: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._-]{1,249}$")]
-    partition: Count
-    state: PositionState
-    next_offset: Count | None
-    stopping_offset: int | None
-    subtask: Count | None
+_CSV_COLUMNS = (
+    *("operator_id", "name", "uid", "kind"),
+    *("cluster", "topic", "partition", "state", "next_offset", "stopping_offset", "subtask"),
+)
+# Lines that are put together before they are written.
+_LINES_AT_ONCE = 1000
 
 
-class SourceReport(_Model):
-    operator_id: OperatorId
-    name: str | None
-    uid: str | None
-    kind: str = Field(
-        json_schema_extra={
-            "enum": ["KafkaSource", "FlinkKafkaConsumer", "DynamicKafkaSource", "HybridSource"]
-        }
-    )
-    parallelism: AtLeastOne
-    max_parallelism: AtLeastOne
-    initial_discovery_finished: bool | None
-    positions: list[PositionReport]
+# -- JSON ----------------------------------------------------------------------------------------
 
 
-class OperatorReport(_Model):
-    operator_id: OperatorId
-    name: str | None
-    uid: str | None
-    parallelism: int
-    max_parallelism: int
-    finished: bool
-    state_names: list[str]
-    keyed_state_bytes: Count | None
-    operator_state_bytes: Count | None
-    in_flight_bytes: Count | None
-    raw_state_bytes: Annotated[Count, Field(description="the part of both that is raw state")]
-    finished_subtasks: list[Count]
-
-
-class FindingReport(_Model):
-    code: Annotated[str, StringConstraints(pattern=r"^[a-z0-9-]+$")]
-    severity: Severity
-    operator_id: str | None
-    message: Annotated[str, StringConstraints(min_length=8)]
-
-
-class InspectReport(_Model):
-    """One checkpoint: its sources' positions, its operators' state, and the findings about it."""
-
-    checkpoint: CheckpointReport
-    sources: list[SourceReport]
-    operators: list[OperatorReport]
-    findings: list[FindingReport]
-
-
-def inspect_report(extraction: Extraction) -> InspectReport:
+def inspection_json(extraction: Extraction) -> Iterator[str]:
+    """The report in pieces of text, to be written one after another."""
     checkpoint = extraction.checkpoint
-    return InspectReport(
-        checkpoint=CheckpointReport(
-            pointer=checkpoint.pointer,
-            id=checkpoint.checkpoint_id,
-            kind=checkpoint.type.kind,
-            stop=checkpoint.type.stop,
-            metadata_version=checkpoint.metadata_version,
-        ),
-        sources=[_source(source) for source in extraction.sources],
-        operators=[_operator(operator) for operator in checkpoint.operators],
-        findings=[_finding(finding) for finding in extraction.findings],
-    )
+    yield f'{{\n  "checkpoint": {_indented(_checkpoint(checkpoint))},\n  "sources": '
+    yield from _array(map(_source_lines, extraction.sources))
+    yield ',\n  "operators": '
+    yield from _array([_indented(_operator(one), 4)] for one in checkpoint.operators)
+    yield ',\n  "findings": '
+    yield from _array([_indented(_finding(one), 4)] for one in extraction.findings)
+    yield "\n}\n"
 
 
-def _source(source: Source) -> SourceReport:
-    return SourceReport(
-        operator_id=source.operator_id,
-        name=source.name,
-        uid=source.uid,
-        kind=source.kind.value,
-        parallelism=source.parallelism,
-        max_parallelism=source.max_parallelism,
-        initial_discovery_finished=source.initial_discovery_finished,
-        positions=[_position(position) for position in source.positions],
-    )
+def _array(elements: Iterable[Iterable[str]]) -> Iterator[str]:
+    """An array of the report; each element is text in pieces."""
+    opening = "[\n    "
+    for element in elements:
+        yield opening
+        yield from element
+        opening = ",\n    "
+    yield "[]" if opening.startswith("[") else "\n  ]"
 
 
-def _position(position: Position) -> PositionReport:
-    return PositionReport(
-        cluster=position.cluster,
-        topic=position.topic,
-        partition=position.partition,
-        state=position.state,
-        next_offset=position.next_offset,
-        stopping_offset=position.stopping_offset,
-        subtask=position.subtask,
-    )
+def _indented(value: Any, depth: int = 2) -> str:
+    """``value`` as JSON of several lines, all but the first that far to the right."""
+    text = json.dumps(value, indent=2, default=_value)
+    return text.replace("\n", "\n" + " " * depth)
 
 
-def _operator(operator: Operator) -> OperatorReport:
-    return OperatorReport(
-        operator_id=operator.operator_id,
-        name=operator.name,
-        uid=operator.uid,
-        parallelism=operator.parallelism,
-        max_parallelism=operator.max_parallelism,
-        finished=operator.finished,
-        state_names=list(operator.state_names),
-        keyed_state_bytes=operator.keyed_state_bytes,
-        operator_state_bytes=operator.operator_state_bytes,
-        in_flight_bytes=operator.in_flight_bytes,
-        raw_state_bytes=operator.raw_state_bytes,
-        finished_subtasks=sorted(s.index for s in operator.subtasks if s.finished),
-    )
+def _value(name: Enum) -> str:
+    return str(name.value)
 
 
-def _finding(finding: Finding) -> FindingReport:
-    return FindingReport(
-        code=finding.code,
-        severity=finding.severity,
-        operator_id=finding.operator_id,
-        message=finding.message,
-    )
+def _source_lines(source: Source) -> Iterator[str]:
+    """A source in pieces of text: its positions, a line each, at its end."""
+    yield _indented(_source(source), 4).removesuffix("\n    }")
+    yield ',\n      "positions": '
+    lines = _position_lines(source.positions)
+    opening = "[\n        "
+    while some := list(islice(lines, _LINES_AT_ONCE)):
+        yield opening
+        yield ",\n        ".join(some)
+        opening = ",\n        "
+    yield "[]\n    }" if opening.startswith("[") else "\n      ]\n    }"
 
 
-def json_schema() -> dict[str, Any]:
-    """The JSON Schema of ``migrate inspect --format json``."""
-    schema = InspectReport.model_json_schema(mode="serialization")
+def _position_lines(positions: Iterable[Position]) -> Iterator[str]:
+    """As ``PositionReport`` of inspection_schema; ``json.dumps`` would take five times as long."""
+    text = _Texts()
+    for topic, partition, state, start, stop, subtask, cluster, _ in positions:
+        yield (
+            f'{{"cluster": {text[cluster]}, "topic": {text[topic]}, "partition": {partition}, '
+            f'"state": {text[state]}, '
+            f'"next_offset": {start if isinstance(start, int) else "null"}, '
+            f'"stopping_offset": {"null" if stop is None else stop}, '
+            f'"subtask": {"null" if subtask is None else subtask}}}'
+        )
+
+
+class _Texts(dict[str | None, str]):
+    """JSON of texts, kept once it is made: the names of topics come again and again."""
+
+    def __missing__(self, text: str | None) -> str:
+        made = self[text] = json.dumps(text)
+        return made
+
+
+def _checkpoint(checkpoint: Checkpoint) -> CheckpointReport:
     return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        **schema,
-        "title": "migrate inspect --format json",
+        "pointer": checkpoint.pointer,
+        "id": checkpoint.checkpoint_id,
+        "kind": checkpoint.type.kind,
+        "stop": checkpoint.type.stop,
+        "metadata_version": checkpoint.metadata_version,
     }
 
 
-if __name__ == "__main__":
-    print(json.dumps(json_schema(), indent=2))
+def _source(source: Source) -> SourceAlone:
+    return {
+        "operator_id": source.operator_id,
+        "name": source.name,
+        "uid": source.uid,
+        "kind": source.kind,
+        "parallelism": source.parallelism,
+        "max_parallelism": source.max_parallelism,
+        "initial_discovery_finished": source.initial_discovery_finished,
+    }
+
+
+def _operator(operator: Operator) -> OperatorReport:
+    return {
+        "operator_id": operator.operator_id,
+        "name": operator.name,
+        "uid": operator.uid,
+        "parallelism": operator.parallelism,
+        "max_parallelism": operator.max_parallelism,
+        "finished": operator.finished,
+        "state_names": list(operator.state_names),
+        "keyed_state_bytes": operator.keyed_state_bytes,
+        "operator_state_bytes": operator.operator_state_bytes,
+        "in_flight_bytes": operator.in_flight_bytes,
+        "raw_state_bytes": operator.raw_state_bytes,
+        "finished_subtasks": finished_subtasks(operator),
+    }
+
+
+def finished_subtasks(operator: Operator) -> list[int]:
+    """The numbers of the subtasks that had finished, ascending."""
+    return sorted(subtask.index for subtask in operator.subtasks if subtask.finished)
+
+
+def _finding(finding: Finding) -> FindingReport:
+    return {
+        "code": finding.code,
+        "severity": finding.severity,
+        "operator_id": finding.operator_id,
+        "message": finding.message,
+    }
+
+
+# -- CSV -----------------------------------------------------------------------------------------
+
+
+def inspection_csv(extraction: Extraction) -> Iterator[str]:
+    """One row per position, with a header, in pieces of text."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(_CSV_COLUMNS)
+    rows = (
+        (
+            source.operator_id,
+            source.name,
+            source.uid,
+            source.kind.value,
+            position.cluster,
+            position.topic,
+            position.partition,
+            position.state.value,
+            position.next_offset,
+            position.stopping_offset,
+            position.subtask,
+        )
+        for source in extraction.sources
+        for position in source.positions
+    )
+    while text.tell():
+        yield text.getvalue()
+        text.seek(0)
+        text.truncate()
+        writer.writerows(islice(rows, _LINES_AT_ONCE))

@@ -77,8 +77,11 @@ def restoration_table(partitions: Iterable[Restored], out: TextIO) -> str:
 
 def outcome_lines(outcome: Outcome) -> Iterator[str]:
     """What came of a change: a total, then each partition that is not as it should be."""
-    from migrate.targets.consumer_group import Result
+    from migrate.targets.consumer_group import Applied, Result
 
+    if outcome.applied is Applied.NOTHING_TO_DO:
+        yield f"nothing to do: group {outcome.group} holds these offsets"
+        return
     done = sum(one.result is Result.COMMITTED for one in outcome.partitions)
     yield f"group {outcome.group}: {outcome.applied.value}; {done} offsets written and read back"
     for one in outcome.partitions:

@@ -9,8 +9,8 @@ from rich.table import Table
 from rich.text import Text
 
 from migrate.report.console import console_for, print_whole
-from migrate.report.text import visible
 from migrate.verification import Outcome, Verification
+from migrate.wording import visible
 
 
 def verification_table(verification: Verification, out: TextIO) -> str:

@@ -16,6 +16,7 @@ from typing import Literal
 
 from migrate import rollback_file
 from migrate.broker import ConsumerGroups, Failure
+from migrate.errors import Refused
 from migrate.kafka_config import KafkaConfig
 from migrate.snapshot import BrokerError, Committed, GroupView
 
@@ -38,12 +39,8 @@ _METADATA_BYTES = 200
 METADATA_PREFIX = "flink-offset-migrate "
 
 
-class GroupRefused(Exception):
+class GroupRefused(Refused):
     """The group cannot be changed safely as it is; nothing was written."""
-
-    def __init__(self, reasons: list[str]) -> None:
-        super().__init__("; ".join(reasons))
-        self.reasons = reasons
 
 
 class Result(str, Enum):

@@ -25,6 +25,7 @@ import uuid
 from collections.abc import Iterable
 from pathlib import Path
 
+from migrate.errors import Refused
 from migrate.targets.spark_locations import LocalDirectory, Location
 from migrate.targets.spark_options import SparkSource, starting_offsets
 
@@ -35,8 +36,11 @@ UNFINISHED = b"flink-offset-migrate had not finished writing this seed: remove t
 _OF_A_QUERY = frozenset({_METADATA, "offsets", "commits", "sources"})
 
 
-class TargetInUse(Exception):
+class TargetInUse(Refused):
     """The directory holds something already: another query's progress, or files of any kind."""
+
+    def __init__(self, problem: str) -> None:
+        super().__init__([problem])
 
 
 def check_free(location: Location) -> None:

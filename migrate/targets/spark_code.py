@@ -7,7 +7,7 @@ stood in for theirs would take the records, and the seed with them.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from migrate.targets.spark_options import Option
@@ -40,16 +40,7 @@ def python_code(streams: Sequence[ReadStream], checkpoint_location: str | None) 
     for stream in streams:
         lines += ["", f"{_name('records', stream, streams)} = ("]
         lines.append('    spark.readStream.format("kafka")')
-        for option in stream.options:
-            if option.why:
-                lines.append(f"    # {option.why}")
-            value = (
-                f"os.environ[{_python(option.value)}]"
-                if option.from_environment
-                else _python(option.value)
-            )
-            lines.append(f"    .option({_python(option.name)}, {value})")
-        lines += ["    .load()", ")"]
+        lines += _calls(stream.options, "#", _python, "os.environ[{}]")
     if checkpoint_location is not None:
         lines += [
             "",
@@ -74,16 +65,7 @@ def scala_code(streams: Sequence[ReadStream], checkpoint_location: str | None) -
         # In parentheses: the shell takes a line that could end there for the whole.
         lines += ["", f"val {_name('records', stream, streams, joint='')} = ("]
         lines.append('  spark.readStream.format("kafka")')
-        for option in stream.options:
-            if option.why:
-                lines.append(f"    // {option.why}")
-            value = (
-                f"sys.env({_scala(option.value)})"
-                if option.from_environment
-                else _scala(option.value)
-            )
-            lines.append(f"    .option({_scala(option.name)}, {value})")
-        lines += ["    .load()", ")"]
+        lines += _calls(stream.options, "//", _scala, "sys.env({})")
     if checkpoint_location is not None:
         lines += [
             "",
@@ -92,6 +74,20 @@ def scala_code(streams: Sequence[ReadStream], checkpoint_location: str | None) -
             f"val checkpointLocation = {_scala(checkpoint_location)}",
         ]
     return "\n".join(lines)
+
+
+def _calls(
+    options: Iterable[Option], comment: str, literal: Callable[[str], str], environment: str
+) -> Iterator[str]:
+    """From the first ``.option`` to the bracket after ``.load()``."""
+    for option in options:
+        if option.why:
+            yield f"    {comment} {option.why}"
+        value = literal(option.value)
+        if option.from_environment:
+            value = environment.format(value)
+        yield f"    .option({literal(option.name)}, {value})"
+    yield from ("    .load()", ")")
 
 
 def option_lines(streams: Sequence[ReadStream], checkpoint_location: str | None) -> str:

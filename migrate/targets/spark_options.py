@@ -12,8 +12,10 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from typing import TYPE_CHECKING
 
-from migrate.kafka_config import KafkaConfig
+if TYPE_CHECKING:
+    from migrate.kafka_config import KafkaConfig
 
 NextOffsets = Mapping[tuple[str, int], int]
 

@@ -13,7 +13,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from migrate.report.inspection import json_schema
+from migrate.report.inspection_schema import json_schema
 from tests.golden.test_decoding import golden
 from tests.support.checkpoints import (
     SourceState,

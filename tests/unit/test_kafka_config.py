@@ -12,8 +12,8 @@ from urllib.parse import parse_qs, urlparse
 import pytest
 from confluent_kafka import KafkaError
 
+from migrate.api.arguments import Kafka
 from migrate.broker import _failure, take_snapshot
-from migrate.cli.options import KafkaOptions
 from migrate.kafka_config import ConfigError, KafkaConfig, kafka_config, without_secrets
 from migrate.kafka_config.java import IGNORED
 
@@ -342,14 +342,14 @@ def test_the_aws_region_from_the_environment(
 ) -> None:
     """Which the command line reads, and nothing below it."""
     text = "sasl.mechanism=AWS_MSK_IAM"
-    asked = KafkaOptions(NOWHERE, None, [text])
+    asked = Kafka(NOWHERE, None, [text])
     with pytest.raises(ConfigError, match="AWS_REGION"):
         asked.config()
     monkeypatch.setenv("AWS_REGION", "ap-south-1")
     assert _signed(asked.config())["host"] == ["kafka.ap-south-1.amazonaws.com"]
     assert "AWS_REGION" in _refusal(tmp_path, text)
     serverless = "boot-x.c1.kafka-serverless.us-east-2.amazonaws.com:9098"
-    config = KafkaOptions(serverless, None, [text]).config()
+    config = Kafka(serverless, None, [text]).config()
     assert _signed(config)["host"] == ["kafka.us-east-2.amazonaws.com"]
 
 

@@ -20,7 +20,6 @@ from migrate.extract import Extraction, Severity, Source, SourceKind, extract
 from migrate.planning import make_plan
 from migrate.policies import Policies
 from migrate.positions import Marker, PositionState
-from migrate.report.inspection import inspect_report
 from migrate.snapshot import ClusterSnapshot, LogRange
 from tests.golden.test_decoding import ENTRIES, golden
 from tests.support.checkpoints import RETAINED, legacy_operator, write_checkpoint
@@ -187,8 +186,8 @@ def test_there_is_no_enumerator_to_miss(tmp_path: Path) -> None:
     extraction = _extract(tmp_path, legacy_operator({0: [REAL]}))
     codes = _severities(extraction).keys()
     assert not codes & {"no-enumerator", "initial-discovery", "state-not-moved", "legacy-consumer"}
-    (source,) = inspect_report(extraction).sources
-    assert source.kind == "FlinkKafkaConsumer"
+    (source,) = extraction.sources
+    assert source.kind is SourceKind.FLINK_KAFKA_CONSUMER
     assert source.initial_discovery_finished is None
 
 

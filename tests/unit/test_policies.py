@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from decoder import read_checkpoint
-from migrate.cli.errors import UsageError
-from migrate.cli.options import PolicyOptions
+from migrate.api.arguments import move_request
+from migrate.cli import options
+from migrate.errors import UsageError
 from migrate.extract import extract
 from migrate.planning import Plan, PlannedPartition, Verdict, make_plan, topics_to_ask
 from migrate.policies import (
@@ -209,29 +211,25 @@ def test_a_partition_that_is_nowhere_is_not_left_out_in_silence(tmp_path: Path) 
 # -- the flags as they are written ---------------------------------------------------------------
 
 
-def _options(
+def _policies(
     unresolved: str = "fail",
     topic_map: list[str] | None = None,
     partitions: list[str] | None = None,
-) -> PolicyOptions:
-    return PolicyOptions(
-        OnExpired.FAIL,
-        OnBeyondEnd.FAIL,
-        NewPartitions.AS_FLINK,
-        Gone.FAIL,
-        unresolved,
-        MergeSources.FAIL,
-        False,
-        False,
-        topic_map,
-        partitions,
-    )
+) -> Policies:
+    """What the flags mean, read as the command line reads them."""
+    return move_request(
+        None,
+        None,
+        unresolved=unresolved,
+        topic_map=options.topic_map(topic_map),
+        partitions=options.partitions(partitions),
+    ).policies
 
 
 def test_flags_are_read() -> None:
-    policies = _options(
+    policies = _policies(
         "timestamp:2026-01-02T03:04:05Z", ["a=b"], ["t:0-2,7", "t:9", "with:colon:1"]
-    ).policies()
+    )
     assert policies.unresolved is Unresolved.TIMESTAMP
     assert policies.unresolved_since == 1767323045000
     assert policies.topic_map == {"a": "b"}
@@ -239,33 +237,33 @@ def test_flags_are_read() -> None:
         "t": frozenset({0, 1, 2, 7, 9}),
         "with:colon": frozenset({1}),
     }
-    assert _options("timestamp:1767323045000").policies().unresolved_since == 1767323045000
-    assert _options("timestamp:2026-01-02T03:04:05").policies().unresolved_since == 1767323045000
-    assert _options("latest").policies().unresolved is Unresolved.LATEST
+    assert _policies("timestamp:1767323045000").unresolved_since == 1767323045000
+    assert _policies("timestamp:2026-01-02T03:04:05").unresolved_since == 1767323045000
+    assert _policies("latest").unresolved is Unresolved.LATEST
 
 
 @pytest.mark.parametrize(
-    "options",
+    "flags",
     [
-        _options("timestamp"),
-        _options("timestamp:yesterday"),
-        _options("timestamp:1969-12-31T23:59:59.999Z"),  # -1 to Kafka: its log end
-        _options("timestamp:9223372036854775808"),
-        _options("newest"),
-        _options(topic_map=["a"]),
-        _options(topic_map=["a=b", "a=c"]),
-        _options(topic_map=["a=b,c"]),  # two topics to Spark's subscribe
-        _options(topic_map=["a=b\nfailOnDataLoss=false"]),
-        _options(topic_map=["a=c", "b=c"]),
-        _options(partitions=["t"]),
-        _options(partitions=["t:3-1"]),
-        _options(partitions=["t:x"]),
-        _options(partitions=["t:0-999999999"]),
+        {"unresolved": "timestamp"},
+        {"unresolved": "timestamp:yesterday"},
+        {"unresolved": "timestamp:1969-12-31T23:59:59.999Z"},  # -1 to Kafka: its log end
+        {"unresolved": "timestamp:9223372036854775808"},
+        {"unresolved": "newest"},
+        {"topic_map": ["a"]},
+        {"topic_map": ["a=b", "a=c"]},
+        {"topic_map": ["a=b,c"]},  # two topics to Spark's subscribe
+        {"topic_map": ["a=b\nfailOnDataLoss=false"]},
+        {"topic_map": ["a=c", "b=c"]},
+        {"partitions": ["t"]},
+        {"partitions": ["t:3-1"]},
+        {"partitions": ["t:x"]},
+        {"partitions": ["t:0-999999999"]},
     ],
 )
-def test_flags_that_are_not_of_their_form_are_usage_errors(options: PolicyOptions) -> None:
+def test_flags_that_are_not_of_their_form_are_usage_errors(flags: dict[str, Any]) -> None:
     with pytest.raises(UsageError):
-        options.policies()
+        _policies(**flags)
 
 
 # -- what is repeated is counted -----------------------------------------------------------------

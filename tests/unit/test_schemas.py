@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from migrate import plan_file, rollback_file
-from migrate.report import diff, inspection
+from migrate.report import diff, inspection_schema
 
 SCHEMAS = Path(__file__).parents[2] / "docs/schemas"
 
@@ -18,7 +18,7 @@ SCHEMAS = Path(__file__).parents[2] / "docs/schemas"
 @pytest.mark.parametrize(
     ("name", "made"),
     [
-        ("inspect", inspection.json_schema),
+        ("inspect", inspection_schema.json_schema),
         ("diff", diff.json_schema),
         ("plan", plan_file.json_schema),
         ("rollback", rollback_file.json_schema),

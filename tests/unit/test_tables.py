@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import TextIO
@@ -15,9 +16,8 @@ from migrate.extract import extract
 from migrate.plan_file import read_plan
 from migrate.position_set import PositionSet
 from migrate.report.diff import diff_table
-from migrate.report.inspection import inspect_report
+from migrate.report.inspection_table import inspection_table
 from migrate.report.plan import plan_table, restoration_table
-from migrate.report.text import inspection_table
 from migrate.report.verification import verification_table
 from migrate.restoration import Restored
 from migrate.snapshot import Committed, LogRange
@@ -73,8 +73,19 @@ def test_a_narrow_terminal_cuts_no_number_of_an_inspection(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     chk = write_source(tmp_path / "chk-7", {0: splits(_TOPIC, [_OFFSET])})
-    report = inspect_report(extract(read_checkpoint(chk)))
-    shown = inspection_table(report, _Terminal())
+    shown = inspection_table(extract(read_checkpoint(chk)), _Terminal())
     assert _TOPIC in shown
     assert str(_OFFSET) in shown
     assert "…" not in shown
+
+
+def test_no_color(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """https://no-color.org: bold and the like may stay."""
+    color = re.compile(r"\x1b\[[0-9;]*3[0-7]")
+    monkeypatch.setenv("TERM", "xterm-256color")
+    left, right = (PositionSet("side", {("t", 0): offset}) for offset in (1, 2))
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    assert color.search(diff_table(diff(left, right, {}), _Terminal()))
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert not color.search(diff_table(diff(left, right, {}), _Terminal()))
+    assert "\x1b" not in diff_table(diff(left, right, {}), io.StringIO())

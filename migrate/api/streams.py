@@ -2,45 +2,38 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from migrate.choose import TOPIC_PREFIX, choose_cluster, choose_sources
-from migrate.cli.errors import Refused, UsageError
-from migrate.cli.planning import Request, look, read_input
-from migrate.cli.streams import say
+from migrate.api.arguments import Request
+from migrate.api.planning import choose, refusals_of, tell_which
+from migrate.api.reading import look, read_input
+from migrate.api.telling import log
+from migrate.choose import TOPIC_PREFIX, choose_sources
+from migrate.errors import Refused, UsageError
 from migrate.extract import Extraction, Source
-from migrate.planning import Plan, make_plan
+from migrate.planning import Plan, make_plan, plan_lines
 from migrate.policies import Policies
-from migrate.report.text import plan_lines, visible
 from migrate.targets.spark_options import SparkSource
 
-_GIVEN = re.compile(r"(0|[1-9][0-9]{0,3})=(.+)")
-
 _SHOWN = 5
+# The highest number of a Spark source: beyond what any query has, it is a slip.
+_LAST = 9999
 
 # Spark source -> the Flink sources it goes on from, each with the positions that it takes.
 Assignment = Mapping[int, Sequence[Source]]
 
 
-def parse_spark_sources(given: Iterable[str]) -> dict[int, list[str]]:
-    """``N=S`` arguments: what each Spark source is to go on from.
+def plan_each(
+    request: Request, names: Mapping[int, Sequence[str]]
+) -> tuple[list[SparkSource], tuple[str, ...]]:
+    """Plan each Spark source by itself.
 
-    Raises:
-        UsageError: one is not of that form.
-    """
-    names: dict[int, list[str]] = {}
-    for text in given:
-        match = _GIVEN.fullmatch(text)
-        if match is None:
-            raise UsageError(f"--spark-source {text!r}: not N=SOURCE, as 0=topic:orders")
-        names.setdefault(int(match[1]), []).append(match[2])
-    return names
+    Args:
+        names: what each Spark source is to go on from, as in ``choose_sources``.
 
-
-def decide_each(request: Request, names: Mapping[int, Sequence[str]]) -> list[SparkSource]:
-    """Plan each Spark source by itself; tell it on stderr.
+    Returns:
+        Where each starts, and the warnings of all.
 
     Raises:
         Refused: what would lose or repeat records is not allowed; or a topic of a Flink source
@@ -48,35 +41,35 @@ def decide_each(request: Request, names: Mapping[int, Sequence[str]]) -> list[Sp
         NoSuchSource: a name that no source answers to.
         UsageError: options that do not go together.
     """
-    if request.chk is None or request.plan is not None or request.plan_out is not None:
+    if request.chk is None:
         raise UsageError("--spark-source goes with a checkpoint (CHK), not with a saved plan")
+    for number, of_it in names.items():
+        if not 0 <= number <= _LAST or not of_it or isinstance(of_it, str):
+            raise UsageError(f"--spark-source {number}: {of_it!r}: not a source number and names")
     extraction = read_input(request, request.chk)
-    chosen = choose_cluster(choose_sources(extraction, request.source), request.cluster)
+    chosen = choose(request, extraction)
     assignment = _assign(extraction, chosen, names)
     snapshot = look(request, extraction, _whole(chosen, assignment))
     plans = {
         number: make_plan(extraction, sources, snapshot, request.policies, named=True)
         for number, sources in assignment.items()
     }
-    _tell(plans, extraction, chosen, assignment)
+    # Most are about the job, and so alike for each.
+    warnings = tuple(dict.fromkeys(text for plan in plans.values() for text in plan.warnings))
+    _tell(plans, warnings, extraction, chosen, assignment)
     refusals = [
         *_forgotten(chosen, assignment, request.policies),
         *(
             f"Spark source {number}: {reason}"
             for number, plan in plans.items()
-            for reason in _reasons(plan)
+            for reason in refusals_of(plan)
         ),
     ]
     if refusals:
         raise Refused(refusals)
     only_some = request.policies.partitions is not None
-    return [SparkSource(number, plan.next_offsets, only_some) for number, plan in plans.items()]
-
-
-def _reasons(plan: Plan) -> Iterator[str]:
-    yield from map(str, plan.refusals)
-    if not plan.refusals and not plan.next_offsets:
-        yield "there is nothing to move: no partition is left that has an offset"
+    sources = [SparkSource(number, plan.next_offsets, only_some) for number, plan in plans.items()]
+    return sources, warnings
 
 
 def _assign(
@@ -156,31 +149,30 @@ def _taken_twice(assignment: Assignment) -> Iterator[tuple[str, str]]:
 
 def _tell(
     plans: Mapping[int, Plan],
+    warnings: Sequence[str],
     extraction: Extraction,
     chosen: Sequence[Source],
     assignment: Assignment,
 ) -> None:
-    checkpoint = extraction.checkpoint
-    say(f"checkpoint {checkpoint.checkpoint_id}: {visible(checkpoint.pointer)}")
+    tell_which(extraction)
     for number, plan in plans.items():
         for line in plan_lines(plan):
-            say(f"Spark source {number}: {visible(line)}")
-    # Most are about the job, and so alike for each.
-    for warning in dict.fromkeys(warning for plan in plans.values() for warning in plan.warnings):
-        say(f"warning: {visible(warning)}")
+            log.info(f"Spark source {number}: {line}")
+    for warning in warnings:
+        log.warning(warning)
     for topic, numbers in _taken_twice(assignment):
-        say(
-            f"note: {visible(topic)} goes to Spark sources {numbers}: right where they are joined; "
+        log.info(
+            f"note: {topic} goes to Spark sources {numbers}: right where they are joined; "
             "a union of them has its records twice"
         )
     if unseeded := sorted(set(range(max(assignment))) - assignment.keys()):
         numbers = ", ".join(map(str, unseeded[:_SHOWN])) + (" …" if unseeded[_SHOWN:] else "")
-        say(
-            f"warning: of the query's streams before {max(assignment)}, these start without a "
+        log.warning(
+            f"of the query's streams before {max(assignment)}, these start without a "
             f"seed: {numbers}; right where none of them is Kafka's, which would start at its own "
             "startingOffsets, by default the log end; once the query has started, migrate verify "
             "shows it"
         )
     for source in _left_out(chosen, assignment):
         topics = ", ".join(sorted(source.topics))
-        say(f"note: operator {source.operator_id} ({visible(topics)}) goes to no Spark source")
+        log.info(f"note: operator {source.operator_id} ({topics}) goes to no Spark source")

@@ -1,0 +1,170 @@
+"""``diff`` and ``verify``: two sets of positions side by side; did the target start there?"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from migrate import comparison
+from migrate.api.arguments import Kafka, kafka
+from migrate.api.inspecting import inspect
+from migrate.api.reading import Question, ask_broker
+from migrate.api.telling import log, timed
+from migrate.choose import choose_cluster, choose_sources
+from migrate.comparison import Diff
+from migrate.errors import UsageError
+from migrate.position_set import PositionSet, source_positions
+from migrate.sides import Ask, GroupSide, SparkSide, ask_group, ask_logs, load_sides, parse_side
+from migrate.snapshot import ClusterSnapshot
+from migrate.spark_progress import starting_positions
+from migrate.verification import Verification, verify_group, verify_query
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from migrate.api.arguments import AnyPath, KafkaArguments
+
+_PLAN = "plan:"
+
+
+def diff(
+    left: AnyPath,
+    right: AnyPath,
+    *,
+    source: str | None = None,
+    cluster: str | None = None,
+    allow_external_files: bool = False,
+    **arguments: Unpack[KafkaArguments],
+) -> Diff:
+    """Lay two sets of positions side by side.
+
+    Args:
+        left: a checkpoint, ``group:NAME``, ``spark:DIR``, ``json:FILE``, ``csv:FILE``,
+            ``broker:earliest`` or ``broker:latest``.
+        right: the same.
+        source: which source of a checkpoint, as for ``plan``; and so the rest.
+        arguments: see ``KafkaArguments``.
+
+    Raises:
+        Refused: a side holds a partition twice (``AmbiguousPositions``).
+        UsageError: a side that is not named as one, or that needs a broker.
+        DecodeError, UnreadableInput: a side cannot be read.
+        BrokerError: the broker did not answer, or denied what was asked.
+    """
+    parsed = parse_side(os.fspath(left)), parse_side(os.fspath(right))
+    ask = _asker(kafka(**arguments))
+    with timed(f"read {parsed[0].label} and {parsed[1].label}"):
+        sides = load_sides(*parsed, ask, source, cluster, allow_external_files=allow_external_files)
+    for warning in sides.warnings:
+        log.warning(warning)
+    return comparison.diff(sides.left, sides.right, sides.logs, sides.warnings)
+
+
+def verify(
+    moved: AnyPath,
+    target: str,
+    *,
+    source: str | None = None,
+    cluster: str | None = None,
+    allow_external_files: bool = False,
+    run: bool = False,
+    spark_conf: Mapping[str, str] | None = None,
+    **arguments: Unpack[KafkaArguments],
+) -> Verification:
+    """After the move: did the target start where the checkpoint ended?
+
+    Args:
+        moved: the checkpoint, as for ``plan``, or ``plan:FILE``.
+        target: ``spark:DIR`` or ``group:NAME``.
+        source: which source of the checkpoint, as for ``plan``; and so the rest.
+        run: for ``spark:DIR``, start Spark on a copy of the seed, and see where it begins.
+        spark_conf: with ``run``, Spark's settings.
+        arguments: see ``KafkaArguments``.
+
+    Returns:
+        Each partition's outcome; ``verified`` where all started where they should. What
+        ``--allow-moved-on`` counts as verified too is ``verified_or_moved_on``.
+
+    Raises:
+        QueryFailed: Spark's first batch failed.
+        Refused: positions that can be read in two ways (``AmbiguousPositions``).
+        UsageError: arguments that do not go together, or name what is not there.
+        DecodeError, UnreadableInput: the checkpoint, the plan or the target cannot be read.
+        BrokerError: the broker did not answer, or denied what was asked.
+    """
+    if spark_conf and not run:
+        raise UsageError("--spark-conf goes with --run")
+    asked = kafka(**arguments)
+    ask = _asker(asked)
+    expected, new_at_earliest = _expected(os.fspath(moved), source, cluster, allow_external_files)
+    side = parse_side(target)
+    match side:
+        case SparkSide():
+            logs = ask_logs(ask, expected.topics)
+            if run:
+                started = _starts_of_a_run(side, asked, spark_conf or {})
+            else:
+                started = starting_positions(side.label, side.directory)
+            return verify_query(expected, started, logs, new_at_earliest=new_at_earliest)
+        case GroupSide() if not run:
+            return _verify_group(side, expected, ask, new_at_earliest)
+        case GroupSide():
+            raise UsageError("--run starts a Spark query: it goes with spark:DIR")
+        case _:
+            raise UsageError(f"{target!r}: spark:DIR or group:NAME")
+
+
+def _expected(
+    moved: str, source: str | None, cluster: str | None, allow_external_files: bool
+) -> tuple[PositionSet, bool]:
+    """Where the target should have started; whether what is new since is to start at earliest."""
+    if moved.startswith(_PLAN):
+        from migrate.plan_file import read_plan
+
+        plan = read_plan(Path(moved.removeprefix(_PLAN)))
+        return PositionSet(moved, plan.next_offsets), False
+    extraction = inspect(moved, allow_external_files=allow_external_files)
+    chosen = choose_cluster(choose_sources(extraction, source), cluster)
+    at_earliest = all(source.absent_start_at_earliest for source in chosen)
+    return source_positions(moved, chosen), at_earliest
+
+
+def _starts_of_a_run(side: SparkSide, kafka: Kafka, settings: Mapping[str, str]) -> PositionSet:
+    """Where Spark begins when it is started on a copy of the seed."""
+    from migrate.spark.resume_check import run_first_batch
+
+    if not kafka.given:
+        raise UsageError("--run needs a broker: add --bootstrap-servers HOST:PORT")
+    log.info("starting Spark on a copy of the seed")
+    resume = run_first_batch(side.label, side.directory, kafka.config(), settings)
+    log.info(f"Spark {resume.spark} planned its first batch, and read {resume.records} records")
+    return resume.started
+
+
+def _verify_group(
+    side: GroupSide, expected: PositionSet, ask: Ask | None, new_at_earliest: bool
+) -> Verification:
+    from migrate.targets.consumer_group import METADATA_PREFIX
+
+    group = ask_group(ask, side)
+    return verify_group(
+        expected,
+        group,
+        ask_logs(ask, expected.topics),
+        new_at_earliest=new_at_earliest,
+        metadata_prefix=METADATA_PREFIX,
+    )
+
+
+def _asker(kafka: Kafka) -> Ask | None:
+    """Asks the broker that was named, if one was."""
+    if not kafka.given:
+        return None
+    kafka.config()  # what is wrong with it shows before anything is read
+
+    def ask(topics: Iterable[str], group: str | None) -> ClusterSnapshot:
+        return ask_broker(kafka, Question(frozenset(topics), group))
+
+    return ask

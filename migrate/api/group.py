@@ -1,0 +1,215 @@
+"""``commit_group``: a checkpoint's positions as a consumer group's offsets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from migrate import rollback_file as rollback_files
+from migrate.api.arguments import Request, move_request
+from migrate.api.keeping import check_rollback_path, keeping
+from migrate.api.planning import PlannedMove, check_unmoved, planned
+from migrate.api.running import interval_of, look_twice, tell_what_runs
+from migrate.api.telling import log
+from migrate.errors import Refused, UsageError
+from migrate.rollback_file import EarlierRun, Fate
+from migrate.snapshot import Committed, GroupView
+from migrate.spark_query import is_query
+from migrate.wording import counted, did_you_mean
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from migrate.api.arguments import AnyPath, MoveArguments
+    from migrate.targets.consumer_group import Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class GroupChange:
+    """A change to a consumer group: as it would be made and, once made, what came of it.
+
+    Attributes:
+        group: the group as it was looked at.
+        plan: what moves, partition by partition.
+        earlier: the last change to this group that a rollback file tells of, and its fate.
+        refusals: why it must not be made, a line each with the way out.
+        rollback_path: where what the group holds is written before it is changed.
+        outcome: what came of it; None as long as it was not made.
+    """
+
+    group: GroupView
+    plan: PlannedMove
+    earlier: EarlierRun | None
+    refusals: tuple[str, ...]
+    rollback_path: Path
+    outcome: Outcome | None = None
+    _request: Request = field(repr=False, kw_only=True)
+    _watches_checkpoints: bool = field(repr=False, kw_only=True)
+    _interval: float | None = field(repr=False, kw_only=True)
+
+    @property
+    def wanted(self) -> dict[tuple[str, int], Committed]:
+        """What is to be committed: with each offset the checkpoint and operator it came from."""
+        from migrate.targets.consumer_group import commit_metadata
+
+        checkpoint = self.plan.saved.checkpoint
+        origin = f"{'batch' if is_query(checkpoint.pointer) else 'chk'}-{checkpoint.id}"
+        return {
+            (saved.topic, saved.partition): Committed(
+                saved.next_offset,
+                commit_metadata(f"{origin} {(saved.operator_id or saved.verdict.value)[:16]}"),
+            )
+            for saved in self.plan.partitions
+            if saved.next_offset is not None
+        }
+
+    def execute(self, confirm: Callable[[], None] | None = None) -> Outcome:
+        """Make the change, unless something has moved since it was looked at.
+
+        Where the checkpoints beside this one tell how often the job takes them, it is first waited
+        for longer than that, up to a minute: a running job would complete one.
+
+        Args:
+            confirm: called when all is looked at and nothing is written; it may raise.
+
+        Raises:
+            Refused: it must not be made, or no longer; nothing was written.
+            UsageError: the rollback file cannot be written.
+            BrokerError: the group could not be read; nothing was written.
+            OSError: the rollback file could not be written; nothing was committed.
+        """
+        from migrate.targets.consumer_group import Outcome, commit
+
+        if self.refusals:
+            raise Refused(self.refusals)
+        wanted = self.wanted
+        if all(
+            self.group.next_offset(*place) == held.next_offset for place, held in wanted.items()
+        ):
+            return Outcome(self.group.name, (), None)
+        check_rollback_path(self.rollback_path)
+        if self._watches_checkpoints:
+            look_twice(self._request, self.plan.saved, self._interval)
+        if confirm is not None:
+            confirm()
+        check_unmoved(self._request, self.plan.saved)  # it may have waited for the answer
+        config = self._request.kafka.config()
+        with keeping(self.rollback_path):
+            return commit(config, self.group.name, wanted, self.group, self.rollback_path)
+
+
+def commit_group(
+    chk: AnyPath | None = None,
+    *,
+    group: str,
+    plan: AnyPath | PlannedMove | None = None,
+    execute: bool = False,
+    rollback_file: AnyPath | None = None,
+    flink_rest: str | None = None,
+    allow_moved_on: bool = False,
+    **arguments: Unpack[MoveArguments],
+) -> GroupChange:
+    """Commit a checkpoint's positions as a consumer group's offsets.
+
+    Without ``execute`` a dry run: the group as it is, the change, and what speaks against it;
+    ``GroupChange.execute`` makes it then. There is no question: whoever calls has decided.
+
+    Args:
+        chk: the checkpoint, as for ``plan``; also ``spark:DIR``, what a Spark query has committed.
+        group: the consumer group; it must have no members.
+        plan: instead of it a plan, or the file of one, unless something has moved meanwhile.
+        execute: make the change.
+        rollback_file: where what the group holds is written before it is changed; by default
+            ``rollback-<group>-<time>.json`` in the current folder.
+        flink_rest: the address of Flink's JobManager: ask it whether a job still runs.
+        allow_moved_on: go back although the group has moved on since an earlier commit.
+        arguments: see ``MoveArguments``; a broker is needed.
+
+    Raises:
+        Refused: with ``execute``, what must not be done; nothing was written. Without, only where
+            ``plan`` has refusals of its own, or no longer stands for what is there.
+        UsageError: arguments that do not go together, or name what is not there.
+        DecodeError, UnreadableInput: the checkpoint, or the plan, cannot be read.
+        BrokerError, FlinkRestError: one did not answer, or denied what was asked.
+    """
+    request = move_request(chk, group, **arguments)
+    move = planned(request, plan)
+    path = Path(rollback_file) if rollback_file is not None else None
+    change = _looked_at(request, move, path, flink_rest, allow_moved_on)
+    return replace(change, outcome=change.execute()) if execute else change
+
+
+def _looked_at(
+    request: Request,
+    move: PlannedMove,
+    path: Path | None,
+    flink_rest: str | None,
+    allow_moved_on: bool,
+) -> GroupChange:
+    from migrate.targets.consumer_group import not_writable
+
+    before = move.snapshot.target_group if move.snapshot is not None else None
+    if before is None:
+        raise UsageError("this plan was made without a broker: make a new one for the group")
+    path = path or rollback_files.default_path(before.name, Path())
+    earlier, interval, refusals = None, None, move.refusals
+    if not refusals:
+        earlier = rollback_files.earlier_run((path.parent, Path()), move.saved.cluster_id, before)
+        _tell_of_the_group(before, earlier)
+        interval = interval_of(move.saved)
+        refusals = (*not_writable(before), *tell_what_runs(move.saved, interval, flink_rest))
+        if not allow_moved_on:
+            refusals = (*refusals, *_goes_back(move, earlier))
+    return GroupChange(
+        before,
+        move,
+        earlier,
+        refusals,
+        path,
+        _request=request,
+        _watches_checkpoints=flink_rest is None,
+        _interval=interval,
+    )
+
+
+def _tell_of_the_group(group: GroupView, run: EarlierRun | None) -> None:
+    if not group.exists:
+        log.warning(
+            f"group {group.name} does not exist yet: it will be created; is its name right?"
+            + did_you_mean(group.alike)
+        )
+    else:
+        log.info(
+            f"group {group.name}: {group.state}, {group.type}, "
+            f"{counted(len(group.members), 'member')}, "
+            f"{counted(len(group.committed), 'committed offset')}"
+        )
+    for member in group.members:
+        log.info(f"  member {member.client_id} on {member.host}")
+    log.info(
+        "a group without members expires offsets.retention.minutes after its last commit: start "
+        "its consumers before"
+    )
+    if run is not None:
+        log.info(f"{run.path}: {run.fate.value}")
+
+
+def _goes_back(move: PlannedMove, run: EarlierRun | None) -> Iterator[str]:
+    """The same move again, after consumers have gone on from it, repeats what they have read."""
+    if run is None or run.file.change != "commit" or run.fate is not Fate.MOVED_ON:
+        return
+    back = [
+        saved.current - saved.next_offset
+        for saved in move.partitions
+        if saved.current is not None
+        and saved.next_offset is not None
+        and saved.next_offset < saved.current
+    ]
+    if back:
+        yield (
+            f"the group has moved on since {run.path} was written: {len(back)} of its offsets "
+            f"would go back, and up to {sum(back)} records be read again; add --allow-moved-on to "
+            "go back all the same"
+        )

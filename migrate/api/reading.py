@@ -1,0 +1,117 @@
+"""What is to move: a checkpoint or a query read, and what the broker says of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from migrate.api.arguments import Kafka, Request
+from migrate.api.inspecting import inspect
+from migrate.api.telling import timed
+from migrate.errors import UsageError
+from migrate.extract import Extraction, Source
+from migrate.planning import topics_to_ask
+from migrate.policies import Policies
+from migrate.snapshot import ClusterSnapshot
+from migrate.spark_query import is_query, query_extraction
+from migrate.wording import alike, counted, did_you_mean
+
+
+def read_input(request: Request, chk: str) -> Extraction:
+    """What is to be moved: a Flink checkpoint, or a Spark query where that can be.
+
+    Raises:
+        Refused: the query has not committed anything yet.
+        UsageError: options that do not go together.
+        DecodeError, UnreadableInput: it cannot be read.
+    """
+    if not is_query(chk):
+        return inspect(chk, allow_external_files=request.allow_external_files)
+    if request.target_group is None:
+        raise UsageError(f"{chk}: it is a Spark query already; commit-group takes one")
+    if (request.source, request.cluster, request.source_group) != (None, None, None):
+        raise UsageError("--source, --cluster and --source-group are Flink's: not with spark:DIR")
+    return query_extraction(chk)
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What a broker is to be asked before a plan is made: see ``broker.take_snapshot``."""
+
+    topics: frozenset[str]
+    source_group: str | None = None
+    target_group: str | None = None
+    since: int | None = None
+    at: int | None = None
+
+    def __str__(self) -> str:
+        groups = [group for group in (self.source_group, self.target_group) if group is not None]
+        asked = [counted(len(self.topics), "topic"), *(f"group {group}" for group in groups)]
+        return ", ".join(asked)
+
+
+def question(request: Request, extraction: Extraction, chosen: Sequence[Source]) -> Question:
+    """What to ask of the topics of these sources.
+
+    Raises:
+        UsageError: an option names a topic that none of them reads.
+    """
+    _check_names(request.policies, {topic for source in chosen for topic in source.topics})
+    return Question(
+        frozenset(topics_to_ask(chosen, request.policies)),
+        request.source_group,
+        request.target_group,
+        extraction.checkpoint.written_at,
+        request.policies.unresolved_since,
+    )
+
+
+def look(
+    request: Request, extraction: Extraction, chosen: Sequence[Source]
+) -> ClusterSnapshot | None:
+    """What the broker says of the topics of these sources; None where none is to be asked.
+
+    Raises:
+        UsageError: options that do not go together, or name what no source reads.
+        BrokerError: it did not answer, or denied what was asked.
+    """
+    asked = question(request, extraction, chosen)
+    if request.kafka.given:
+        return ask_broker(request.kafka, asked)
+    if request.source_group is not None:
+        raise UsageError("--source-group needs a broker: add --bootstrap-servers HOST:PORT")
+    return None
+
+
+def ask_broker(kafka: Kafka, asked: Question) -> ClusterSnapshot:
+    """One look at the cluster.
+
+    Raises:
+        ConfigError: it cannot be reached as it is given.
+        BrokerError: it did not answer, or denied what was asked.
+    """
+    from migrate.broker import take_snapshot
+
+    config = kafka.config()
+    with timed(f"asked {config['bootstrap.servers']} about {asked}"):
+        return take_snapshot(
+            config,
+            asked.topics,
+            asked.source_group,
+            asked.target_group,
+            asked.since,
+            asked.at,
+        )
+
+
+def _check_names(policies: Policies, topics: set[str]) -> None:
+    """A topic that no chosen source reads is a slip of the finger."""
+    for option, names in (
+        ("--topic-map", policies.topic_map),
+        ("--partitions", policies.partitions or {}),
+    ):
+        unknown = sorted(set(names) - topics)
+        if unknown:
+            known = ", ".join(sorted(topics))
+            hint = did_you_mean(alike(unknown[0], topics))
+            raise UsageError(f"{option} {unknown[0]}: no source reads it{hint}; they read: {known}")

@@ -1,0 +1,173 @@
+"""``to_spark``: where Spark is to start, and a seeded checkpoint location."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from migrate.api.arguments import move_request, one_of
+from migrate.api.planning import PlannedMove, planned
+from migrate.api.sink import check_sink
+from migrate.api.streams import plan_each
+from migrate.api.telling import log
+from migrate.errors import UsageError
+from migrate.targets.spark_checkpoint import check_free, write_checkpoint
+from migrate.targets.spark_code import ReadStream, option_lines, python_code, scala_code
+from migrate.targets.spark_locations import BadLocation, Location, location
+from migrate.targets.spark_options import (
+    IsolationLevel,
+    NextOffsets,
+    Option,
+    SparkSource,
+    read_options,
+    starting_offsets,
+)
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from migrate.api.arguments import AnyPath, MoveArguments
+
+_CODE: dict[str, Callable[[Sequence[ReadStream], str | None], str]] = {
+    "options": option_lines,
+    "python": python_code,
+    "scala": scala_code,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SparkStream:
+    """Where one Kafka source of a Spark query starts.
+
+    Attributes:
+        number: its place among the query's streams, from 0: Spark's ``sources/<number>``.
+        next_offsets: by topic and partition.
+        options: all that ``readStream`` is to be told, ``startingOffsets`` among them; what is
+            secret as the name of an environment variable.
+    """
+
+    number: int
+    next_offsets: NextOffsets
+    options: tuple[Option, ...]
+
+    @property
+    def starting_offsets(self) -> str:
+        """The value of ``startingOffsets``: compact JSON, sorted."""
+        return starting_offsets(self.next_offsets)
+
+
+@dataclass(frozen=True, slots=True)
+class SparkStart:
+    """Where a Spark query starts.
+
+    Attributes:
+        streams: its Kafka sources, in their order.
+        checkpoint_location: what the query is to be told where one was seeded; else None.
+        warnings: what is not refused, and must be known.
+    """
+
+    streams: tuple[SparkStream, ...]
+    checkpoint_location: str | None
+    warnings: tuple[str, ...]
+
+    @property
+    def starting_offsets(self) -> str:
+        """The value of ``startingOffsets``; of several streams a line each, in their order."""
+        return "\n".join(stream.starting_offsets for stream in self.streams)
+
+    def code(self, format: Literal["options", "python", "scala"]) -> str:
+        """All options as ``name=value`` lines, or a ``readStream`` to paste."""
+        streams = [ReadStream(stream.number, stream.options) for stream in self.streams]
+        return _CODE[format](streams, self.checkpoint_location)
+
+
+def to_spark(
+    chk: AnyPath | None = None,
+    *,
+    plan: AnyPath | PlannedMove | None = None,
+    checkpoint_dir: AnyPath | None = None,
+    sink: AnyPath | None = None,
+    spark_source: Mapping[int, Sequence[str]] | None = None,
+    isolation_level: IsolationLevel | Literal["read_committed", "read_uncommitted"] | None = None,
+    **arguments: Unpack[MoveArguments],
+) -> SparkStart:
+    """Say where Spark is to start and, with ``checkpoint_dir``, seed a checkpoint location.
+
+    Args:
+        chk: the checkpoint, as for ``plan``.
+        plan: instead of it a plan, or the file of one, unless something has moved meanwhile.
+        checkpoint_dir: a new or empty directory, or URL, to seed.
+        sink: the query's file sink or Delta table, to be looked at.
+        spark_source: the Flink sources that each Kafka source of the query goes on from, by its
+            number: ``{0: ["topic:orders"], 1: ["topic:payments"]}``.
+        isolation_level: what the options say of transactions; None leaves Kafka's default.
+        arguments: see ``MoveArguments``.
+
+    Raises:
+        Refused: what would lose or repeat records is not allowed, or a directory holds something;
+            nothing was written.
+        UsageError: arguments that do not go together, or name what is not there.
+        DecodeError, UnreadableInput: the checkpoint, or the plan, cannot be read.
+        BrokerError: the broker did not answer, or denied what was asked.
+        OSError: the checkpoint location cannot be written.
+    """
+    level = None
+    if isolation_level is not None:
+        level = one_of(IsolationLevel, "--isolation-level", isolation_level)
+    request = move_request(chk, None, **arguments)
+    target, warnings = check_directories(checkpoint_dir, sink)
+    sources: Sequence[SparkSource]
+    if spark_source:
+        if plan is not None:
+            raise UsageError("--spark-source goes with a checkpoint (CHK), not with a saved plan")
+        sources, more = plan_each(request, spark_source)
+    else:
+        move = planned(request, plan)
+        move.check()
+        sources = [SparkSource(0, move.next_offsets, move.only_some_partitions)]
+        more = move.warnings
+    known = request.kafka.config() if request.kafka.given else None
+    if target is not None:
+        write_checkpoint(sources, target)
+        log.info(
+            f"wrote {target.name}: a new query's checkpointLocation, starting there with any "
+            "trigger but the continuous one; that, and pipelines that own their checkpoints, go "
+            "by startingOffsets alone"
+        )
+    streams = tuple(
+        SparkStream(
+            one.number,
+            one.next_offsets,
+            tuple(read_options(one, known, level, seeded=target is not None)),
+        )
+        for one in sources
+    )
+    return SparkStart(streams, target.for_spark if target is not None else None, (*warnings, *more))
+
+
+def check_directories(
+    checkpoint_dir: AnyPath | None, sink: AnyPath | None
+) -> tuple[Location | None, tuple[str, ...]]:
+    """Before any work: can the one be seeded, and does the other skip nothing?
+
+    Returns:
+        Where the seed goes, and warnings about the sink.
+
+    Raises:
+        Refused: it holds something; or the sink would skip batches.
+        UsageError: one cannot be written from here.
+    """
+    target = None
+    if checkpoint_dir is not None:
+        target = _location("--checkpoint-dir", checkpoint_dir)
+        check_free(target)
+    return target, () if sink is None else check_sink(_location("--sink", sink))
+
+
+def _location(option: str, path: AnyPath) -> Location:
+    try:
+        return location(os.fspath(path))
+    except BadLocation as error:
+        raise UsageError(f"{option} {error}") from error

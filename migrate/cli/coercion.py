@@ -1,0 +1,58 @@
+"""Arguments that are texts, or names of an Enum, without pydantic.
+
+Newer versions of Typer (0.29) turn each argument into its type by pydantic, even one that was not
+given: its import alone takes longer than a checkpoint does to be read. Here the plain ones are
+turned as Typer would; all else, and whatever is wrong, is left to Typer, which tells it. An older
+Typer has nothing of this, and is left alone.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from functools import partial
+from typing import Any
+
+from typer.core import TyperCommand, TyperGroup
+
+# Any, in this module: Typer names the types of contexts and parameters nowhere in public.
+
+
+class Command(TyperCommand):
+    """A command whose plain parameters need no pydantic."""
+
+    def get_params(self, ctx: Any) -> Any:
+        return list(map(_without_pydantic, super().get_params(ctx)))
+
+
+class Group(TyperGroup):
+    """A group of commands, of which the same is true."""
+
+    def get_params(self, ctx: Any) -> Any:
+        return list(map(_without_pydantic, super().get_params(ctx)))
+
+
+def _without_pydantic(parameter: Any) -> Any:
+    if hasattr(parameter, "get_runtime_param") and "get_runtime_param" not in vars(parameter):
+        parameter.get_runtime_param = partial(_Coercion, parameter.get_runtime_param)
+    return parameter
+
+
+class _Coercion:
+    """Stands for what Typer coerces values by (``typer._coercion.RuntimeParam`` @ 0.29.2)."""
+
+    def __init__(self, typers_own: Any) -> None:
+        self._typers_own = typers_own
+
+    def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
+        described = param.type_descriptor
+        kind = described.annotation
+        if value is None:
+            return () if param.multiple or param.nargs == -1 else None
+        if described.parameter_info.parser is None:
+            if kind is str and type(value) is str:
+                return value
+            if isinstance(kind, type) and issubclass(kind, Enum):
+                for member in kind:
+                    if value is member or value == member.value:
+                        return member
+        return self._typers_own().coerce(value, param=param, ctx=ctx)

@@ -1,0 +1,53 @@
+"""``-v`` and ``-q``: how much is told on stderr; they stand before or after a command's name."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from migrate.cli import streams
+
+
+def _quieter(value: bool) -> None:
+    if value:
+        streams.loudness = streams.QUIET
+
+
+def _louder(value: bool) -> None:
+    if value:
+        import migrate.cli.telling  # noqa: F401  # not every command tells something otherwise
+
+        streams.loudness = streams.VERBOSE
+
+
+Verbose = Annotated[
+    bool,
+    typer.Option(
+        "--verbose",
+        "-v",
+        help="Tell also what is read, who is asked what, and how long it takes.",
+        callback=_louder,
+        expose_value=False,
+    ),
+]
+Quiet = Annotated[
+    bool,
+    typer.Option(
+        "--quiet",
+        "-q",
+        help="Tell nothing on stderr but warnings, refusals, errors and questions.",
+        callback=_quieter,
+        expose_value=False,
+    ),
+]
+
+
+def parameters() -> list[Any]:
+    """Both, as a command of Typer's has its parameters."""
+    alone = typer.Typer(add_completion=False)
+
+    @alone.command()
+    def _(verbose: Verbose = False, quiet: Quiet = False) -> None: ...
+
+    return list(typer.main.get_command(alone).params)

@@ -1,0 +1,40 @@
+"""``--plan-out``: what ``to-spark`` and ``commit-group`` do alike where a plan is only saved."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from migrate.api.arguments import MoveArguments
+from migrate.api.planning import PlannedMove, plan
+from migrate.cli.streams import show
+from migrate.errors import UsageError
+
+
+def save_plan(
+    path: Path, chk: str | None, applied: Path | None, group: str | None, arguments: MoveArguments
+) -> None:
+    """Plan, and write the plan.
+
+    Args:
+        applied: the value of ``--plan``, which does not go with it.
+
+    Raises:
+        Refused, UsageError: as for ``plan`` and its ``save``.
+    """
+    if applied is not None:
+        raise UsageError("--plan applies a plan and --plan-out saves one: one at a time")
+    if chk is None:
+        raise UsageError("name a checkpoint (CHK) to plan for")
+    move = plan(chk, group=group, **arguments)
+    if group is not None and move.refusals:
+        show_move(move, needed=True)
+    move.save(path)
+
+
+def show_move(move: PlannedMove, *, needed: bool) -> None:
+    """A change partition by partition where it is no data: refused, or about to be made."""
+    from migrate.report.plan import plan_table
+
+    if move.partitions and sys.stderr is not None:
+        show(plan_table(move.partitions, sys.stderr), needed=needed)

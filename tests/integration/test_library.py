@@ -1,0 +1,131 @@
+"""The calls, on a real broker: what the commands do there, they do."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from pathlib import Path
+
+import pytest
+
+import migrate as library
+from migrate.targets.consumer_group import Applied
+from tests.support.checkpoints import splits, write_source
+from tests.support.command import migrate
+from tests.support.encoder import EARLIEST
+from tests.support.groups import member
+from tests.support.kafka import Broker
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture
+def group() -> str:
+    return f"group-{uuid.uuid4().hex[:8]}"
+
+
+def test_a_move_and_back(
+    broker: Broker, topic: str, group: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chk = write_source(tmp_path / "chk-7", {0: splits(topic, [3, 4, EARLIEST])})
+    servers = broker.bootstrap_servers
+    broker.commit(group, {(topic, 0): 1})
+
+    move = library.plan(chk, group=group, bootstrap_servers=servers)
+    assert move.refusals == ()
+    assert [(one.current, one.next_offset, one.log_end) for one in move.partitions] == [
+        (1, 3, 10),
+        (None, 4, 10),
+        (None, 0, 10),
+    ]
+    looked_at = library.commit_group(plan=move, group=group, bootstrap_servers=servers)
+    assert looked_at.outcome is None
+    assert (looked_at.group.state, looked_at.refusals) == ("Empty", ())
+    assert broker.committed(group) == {(topic, 0): 1}
+    dry = migrate("commit-group", chk, "--group", group, "-b", servers)
+    assert len(dry.stdout.splitlines()) == 1 + len(looked_at.plan.partitions)
+
+    back = tmp_path / "back.json"
+    done = library.commit_group(
+        chk, group=group, bootstrap_servers=servers, execute=True, rollback_file=back
+    )
+    assert done.outcome is not None
+    assert (done.outcome.applied, done.outcome.rollback_path) == (Applied.ALL, back)
+    after = {(topic, 0): 3, (topic, 1): 4, (topic, 2): 0}
+    assert broker.committed(group) == after
+    with pytest.raises(library.Refused, match=f"the group held 1 for {topic}-0 and now holds 3"):
+        looked_at.execute()  # it was looked at before the group changed
+    assert library.verify(chk, f"group:{group}", bootstrap_servers=servers).verified
+    assert not library.diff(chk, f"group:{group}", bootstrap_servers=servers).differs
+
+    # The brokers that the file names count, whatever the environment says.
+    monkeypatch.setenv("MIGRATE_BOOTSTRAP_SERVERS", "127.0.0.1:1")
+    shown = migrate("rollback", back)
+    assert (shown.code, "MIGRATE_" in shown.stderr) == (0, False), shown.stderr
+    config = tmp_path / "client.properties"
+    config.write_text("bootstrap.servers=127.0.0.1:1\nclient.id=of-the-environment\n")
+    monkeypatch.setenv("MIGRATE_KAFKA_CONFIG", str(config))
+    again = migrate("rollback", back)
+    assert (again.code, again.stdout) == (0, shown.stdout), again.stderr
+    assert f"MIGRATE_KAFKA_CONFIG names the file of Kafka properties: {config}" in again.stderr
+    quiet = migrate("rollback", "-q", back)
+    assert quiet.stdout == shown.stdout
+    # That it deletes the group is not lost with the rest.
+    assert quiet.stderr.startswith(f"warning: group {group} will be deleted"), quiet.stderr
+    undone = library.rollback(back, kafka_properties={"sasl.password": "hunter2"})
+    assert (undone.outcome, undone.refusals) == (None, ())
+    assert broker.committed(group) == after
+    assert undone.execute().applied is Applied.ALL
+    assert broker.committed(group) == {(topic, 0): 1}
+    assert "hunter2" not in repr(undone)
+
+
+def test_to_spark_asks_the_broker(broker: Broker, topic: str, tmp_path: Path) -> None:
+    chk = write_source(tmp_path / "chk-7", {0: splits(topic, [3, 4])})
+    servers = broker.bootstrap_servers
+    start = library.to_spark(chk, bootstrap_servers=servers)
+    assert migrate("to-spark", chk, "-b", servers).stdout == start.starting_offsets + "\n"
+    assert json.loads(start.starting_offsets) == {topic: {"0": 3, "1": 4, "2": 0}}
+    with pytest.raises(library.Refused, match=f"{topic}-2 is new partition"):
+        library.to_spark(
+            chk, kafka_properties={"bootstrap.servers": servers}, new_partitions="fail"
+        )
+
+
+def test_a_group_with_members(broker: Broker, topic: str, group: str, tmp_path: Path) -> None:
+    """A dry run tells what speaks against it; to do it all the same raises, and writes nothing."""
+    chk = write_source(tmp_path / "chk-7", {0: splits(topic, [3, 4, 5])})
+    servers = broker.bootstrap_servers
+    with member(broker, group, topic):
+        looked_at = library.commit_group(chk, group=group, bootstrap_servers=servers)
+        assert len(looked_at.refusals) == 1
+        assert "has 1 members" in looked_at.refusals[0]
+        with pytest.raises(library.Refused, match="has 1 members"):
+            looked_at.execute()
+    assert broker.committed(group) == {}
+    assert list(tmp_path.glob("rollback-*")) == []
+
+
+def test_the_broker_and_the_group_that_were_meant(
+    broker: Broker, topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chk = write_source(tmp_path / "chk-7", {0: splits(topic, [3, 4, 5])})
+    group = f"billing-{uuid.uuid4().hex}"
+    broker.commit(group, {(topic, 0): 1})
+    misspelt = group.replace("billing", "biling")
+    monkeypatch.setenv("MIGRATE_BOOTSTRAP_SERVERS", broker.bootstrap_servers)
+    dry = migrate("commit-group", chk, "--group", misspelt, "--source-group", misspelt)
+    assert dry.code == 0, dry.stderr  # a hint is no refusal
+    assert f"MIGRATE_BOOTSTRAP_SERVERS names the brokers: {broker.bootstrap_servers}" in dry.stderr
+    meant = f"(did you mean {group!r}?)"
+    assert f"is its name right? {meant}" in dry.stderr
+    assert f"group {misspelt!r} {meant} has committed nothing" in dry.stderr
+    side = migrate("diff", chk, f"group:{misspelt}")
+    assert f"there is no such group {meant}" in side.stdout
+    assert "did you mean" not in migrate("commit-group", chk, "--group", "like-none").stderr
+    looked_at = library.commit_group(
+        chk, group=misspelt, bootstrap_servers=broker.bootstrap_servers
+    )
+    assert looked_at.group.alike == (group,)
+    told = migrate("commit-group", chk, "--group", group, "-v").stderr
+    assert f"asked {broker.bootstrap_servers} about 1 topic, group {group}: " in told

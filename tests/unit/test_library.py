@@ -1,0 +1,262 @@
+"""Every command is a call: of the same name, with its flags as arguments, and the same result."""
+
+from __future__ import annotations
+
+import inspect as python
+import io
+import json
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import migrate as library
+from migrate.api.arguments import KafkaArguments, MoveArguments
+from migrate.cli.main import COMMANDS, load_command
+from migrate.plan_file import read_plan
+from migrate.policies import OnExpired
+from migrate.report.diff import diff_json
+from migrate.report.inspection import inspection_json
+from migrate.report.verification import verification_table
+from tests.golden.test_decoding import golden
+from tests.support.checkpoints import (
+    SourceState,
+    in_flight_operator,
+    source_operator,
+    splits,
+    write_checkpoint,
+    write_source,
+)
+from tests.support.command import migrate
+from tests.support.spark_files import SEED, spark_directory
+
+# Options that decide what is shown, not what is done; or that ask people, not programs.
+_OF_THE_COMMAND_LINE = {
+    "inspect": {"format", "list_"},
+    "to-spark": {"format", "plan_out"},
+    "commit-group": {"yes", "plan_out"},
+    "rollback": {"yes"},
+    "diff": {"format", "all_", "exit_code"},
+    "verify": {"allow_moved_on"},
+    "scan": set(),
+}
+# What a call takes of a program, and the command line draws.
+_OF_THE_LIBRARY = {"scan": {"progress"}}
+# -X has no name of its own.
+_NAMES = {"kafka_property": "kafka_properties"}
+
+
+def _arguments(call: Callable[..., Any]) -> set[str]:
+    """The names that a call takes, those of ``**arguments`` among them."""
+    names = set(python.signature(call).parameters)
+    if "arguments" not in names:
+        return names
+    (told,) = [
+        shared
+        for shared in (KafkaArguments, MoveArguments)
+        if call.__annotations__["arguments"] == f"Unpack[{shared.__name__}]"
+    ]
+    return (names - {"arguments"}) | set(told.__annotations__)
+
+
+@pytest.mark.parametrize("command", _OF_THE_COMMAND_LINE)
+def test_a_call_takes_what_its_command_takes(command: str) -> None:
+    call = getattr(library, command.replace("-", "_"))
+    options = {
+        _NAMES.get(parameter.name, parameter.name)
+        for parameter in load_command(command).params
+        if parameter.name not in ("help", "verbose", "quiet")
+    }
+    taken = _arguments(call) - _OF_THE_LIBRARY.get(command, set())
+    assert taken == options - _OF_THE_COMMAND_LINE[command]
+
+
+def test_every_command_is_a_call() -> None:
+    assert {name.replace("-", "_") for name in COMMANDS} <= set(library.__all__)
+    for name in library.__all__:
+        assert getattr(library, name).__name__ == name
+    with pytest.raises(ImportError):
+        # That the ignore is of use shows that a type checker, too, takes no name for one of them.
+        from migrate import no_such_name  # type: ignore[attr-defined]  # noqa: F401
+
+
+@pytest.mark.parametrize("name", ["1.15/retained", "1.20/unaligned", "2.2/two-sources"])
+def test_inspect(name: str) -> None:
+    extraction = library.inspect(golden(name))
+    printed = migrate("inspect", golden(name), "--format", "json").stdout
+    assert json.loads("".join(inspection_json(extraction))) == json.loads(printed)
+    assert [one.kind for one in extraction.sources]
+
+
+def test_to_spark(tmp_path: Path) -> None:
+    chk = golden("2.2/two-sources")
+    command = ("to-spark", chk, "--partitions", "orders:0-1", "--source", "orders-us")
+    start = library.to_spark(chk, partitions={"orders": range(2)}, source="orders-us")
+    printed = migrate(*command)
+    assert printed.code == 0, printed.stderr
+    assert start.starting_offsets + "\n" == printed.stdout
+    assert start.checkpoint_location is None
+    for format in ("options", "python", "scala"):
+        assert start.code(format) + "\n" == migrate(*command, "--format", format).stdout
+    assert [f"warning: {text}" for text in start.warnings] == [
+        line for line in printed.stderr.splitlines() if line.startswith("warning: ")
+    ]
+
+
+def test_to_spark_seeds(tmp_path: Path) -> None:
+    chk = write_source(tmp_path / "chk-7", {0: splits("t", [3, 4])})
+    start = library.to_spark(chk, checkpoint_dir=tmp_path / "seed")
+    assert start.checkpoint_location == str(tmp_path / "seed")
+    (stream,) = start.streams
+    assert (stream.number, stream.next_offsets) == (0, {("t", 0): 3, ("t", 1): 4})
+    seed = (tmp_path / "seed/sources/0/0").read_text()
+    assert seed == f"\0v1\n{start.starting_offsets}"
+    with pytest.raises(library.Refused, match="query already"):
+        library.to_spark(chk, checkpoint_dir=tmp_path / "seed")
+
+
+def test_to_spark_of_several_streams(tmp_path: Path) -> None:
+    chk = golden("2.2/two-sources")
+    names = {0: ["orders-us"], 1: ["orders-eu"]}
+    start = library.to_spark(chk, spark_source=names, partitions={"orders": [0, 1]})
+    printed = migrate(
+        "to-spark",
+        chk,
+        *("--spark-source", "0=orders-us"),
+        *("--spark-source", "1=orders-eu"),
+        "--partitions",
+        "orders:0-1",
+    )
+    assert (printed.code, printed.stdout) == (0, start.starting_offsets + "\n"), printed.stderr
+    assert [stream.number for stream in start.streams] == [0, 1]
+
+
+def _in_flight(tmp_path: Path) -> Path:
+    return write_checkpoint(
+        tmp_path / "chk-7",
+        source_operator(SourceState({0: splits("t", [3, 4])})),
+        in_flight_operator(100),
+    )
+
+
+def test_what_is_refused(tmp_path: Path) -> None:
+    chk = _in_flight(tmp_path)
+    command = migrate("to-spark", chk)
+    assert command.code == 4
+    with pytest.raises(library.Refused) as refused:
+        library.to_spark(chk)
+    told = [line for line in command.stderr.splitlines() if line.startswith("refused: ")]
+    assert [f"refused: {reason}" for reason in refused.value.reasons] == told
+    # What only looks does not raise.
+    move = library.plan(chk)
+    assert tuple(refused.value.reasons) == move.refusals
+    with pytest.raises(library.Refused):
+        move.save(tmp_path / "plan.json")
+    assert not (tmp_path / "plan.json").exists()
+    assert library.to_spark(chk, allow_in_flight=True).starting_offsets == '{"t":{"0":3,"1":4}}'
+
+
+def test_plan(tmp_path: Path) -> None:
+    chk = write_source(tmp_path / "chk-7", {0: splits("t", [3, 4])})
+    move = library.plan(chk, topic_map={"t": "u"})
+    assert move.next_offsets == {("u", 0): 3, ("u", 1): 4}
+    assert [(one.topic, one.partition, one.verdict.value) for one in move.partitions] == [
+        ("u", 0, "ok"),
+        ("u", 1, "ok"),
+    ]
+    move.save(tmp_path / "called.json")
+    assert (
+        migrate("to-spark", chk, "--topic-map", "t=u", "--plan-out", tmp_path / "run.json").code
+        == 0
+    )
+    called, run = (read_plan(tmp_path / f"{name}.json") for name in ("called", "run"))
+    assert called == run.model_copy(update={"created_at": called.created_at})
+    for applied in (move, tmp_path / "run.json"):
+        assert library.to_spark(plan=applied).starting_offsets == '{"u":{"0":3,"1":4}}'
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"on_expired": "newest"},
+        {"unresolved": "timestamp:yesterday"},
+        {"topic_map": {"t": "a,b"}},
+        {"source": "no-such-source"},
+        {"source_group": "g"},
+        {"group": "g"},
+        {"group": ""},
+        {"kafka_properties": {"Not A Property": "x"}},
+    ],
+    ids=str,
+)
+def test_what_cannot_be_asked(tmp_path: Path, asked: dict[str, Any]) -> None:
+    chk = write_source(tmp_path / "chk-7", {0: splits("t", [3])})
+    with pytest.raises(library.UsageError):
+        library.plan(chk, **asked)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"isolation_level": "read_all"},
+        {"spark_source": {-1: ["topic:t"]}},
+        {"spark_source": {10_000: ["topic:t"]}},
+        {"spark_source": {0: []}},
+        {"spark_source": {0: "topic:t"}},
+    ],
+    ids=str,
+)
+def test_what_cannot_be_asked_of_spark(tmp_path: Path, asked: dict[str, Any]) -> None:
+    chk = write_source(tmp_path / "chk-7", {0: splits("t", [3])})
+    (argument,) = asked
+    with pytest.raises(library.UsageError, match=f"--{argument.replace('_', '-')} "):
+        library.to_spark(chk, **asked)
+
+
+def test_an_argument_that_is_none_of_them(tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match="on_expird"):
+        library.plan(tmp_path, on_expird="earliest")  # type: ignore[call-arg]
+
+
+def test_an_enum_is_taken_as_well_as_its_value(tmp_path: Path) -> None:
+    chk = write_source(tmp_path / "chk-7", {0: splits("t", [3])})
+    assert library.plan(chk, on_expired=OnExpired.EARLIEST).next_offsets == {("t", 0): 3}
+
+
+def test_diff(tmp_path: Path) -> None:
+    left = _in_flight(tmp_path)
+    (tmp_path / "right.json").write_text('{"t":{"0":3,"1":9}}')
+    right = f"json:{tmp_path / 'right.json'}"
+    found = library.diff(left, right)
+    assert found.differs
+    assert found.warnings
+    assert diff_json(found) + "\n" == migrate("diff", left, right, "--format", "json").stdout
+
+
+def test_verify(tmp_path: Path) -> None:
+    chk = write_source(tmp_path / "chk-7", {0: splits("t", [3])})
+    query = f"spark:{spark_directory(tmp_path / 'query', {'sources/0/0': SEED})}"
+    found = library.verify(chk, query)
+    out = io.StringIO()
+    assert verification_table(found, out) == migrate("verify", chk, query).stdout
+
+
+def test_what_is_told_on_the_way_goes_to_a_logger(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    chk = write_source(tmp_path / "chk-7", {0: splits("t", [3])})
+    with caplog.at_level(logging.INFO, "migrate"):
+        library.to_spark(chk)
+    told = {record.levelno: record.getMessage() for record in caplog.records}
+    assert "no broker was asked" in told[logging.WARNING]
+    assert told[logging.INFO].startswith("1 partition of 1 topic")
+
+
+def test_all_that_is_public_has_types_and_a_docstring() -> None:
+    for name in library.__all__:
+        public = getattr(library, name)
+        assert python.getdoc(public), name
+        if python.isfunction(public):
+            assert set(public.__annotations__) >= {*python.signature(public).parameters, "return"}

@@ -1,0 +1,291 @@
+"""How the command line behaves to people: help, completion, how much it tells, where from."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+from migrate import rollback_file
+from migrate.cli.examples import EXAMPLES
+from migrate.cli.main import COMMANDS, load_command
+from migrate.snapshot import Committed, GroupView
+from tests.golden.test_decoding import golden
+from tests.support.checkpoints import splits, write_source
+from tests.support.command import migrate
+from tests.support.encoder import EARLIEST
+from tests.support.spark_files import COMMIT, SEED, batch, spark_directory
+
+ROOT = Path(__file__).parents[2]
+# Nobody listens on this port: it is reserved.
+NOBODY = "127.0.0.1:1"
+
+
+# -- help ---------------------------------------------------------------------------------------
+
+_ALL_EXAMPLES = [
+    pytest.param(name, example, id=example)
+    for name, examples in EXAMPLES.items()
+    for _, example in examples
+]
+
+
+def test_every_command_has_examples() -> None:
+    assert EXAMPLES.keys() == COMMANDS.keys()
+
+
+@pytest.mark.parametrize(("name", "example"), _ALL_EXAMPLES)
+def test_an_example_is_a_command_that_there_is(name: str, example: str) -> None:
+    program, command, *arguments = shlex.split(example)
+    assert (program, command) == ("migrate", name)
+    # Parsed as it would be, and not run.
+    load_command(name).make_context(name, arguments)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_ends_with_the_examples(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    shown = migrate(name, "--help")
+    assert shown.code == 0
+    lines = [line.strip() for line in shown.stdout.splitlines()]
+    for what, example in EXAMPLES[name]:
+        assert lines.index(f"# {what}") < lines.index(f"$ {example}")
+
+
+@pytest.mark.parametrize(
+    "example",
+    [
+        example
+        for examples in EXAMPLES.values()
+        for _, example in examples
+        # Those that need neither a broker, nor a store, nor Spark, nor what another one writes.
+        if not any(part in example for part in (" -b ", "s3://", "migrate scan", "rollback"))
+    ],
+)
+def test_an_example_runs(example: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("checkpoints").mkdir()
+    Path("checkpoints/JOB_ID").symlink_to(golden("2.2/retained").parent)
+    write_source(tmp_path / "savepoint-1", {0: splits("t", [3])})
+    files = {"sources/0/0": SEED, "offsets/0": batch('{"t":{"0":9}}'), "commits/0": COMMIT}
+    query = spark_directory(tmp_path / "query", files)
+    arguments = shlex.split(example.replace("/data/query", str(query)))[1:]
+    result = migrate(*arguments)
+    assert result.code == 0, result.stderr
+    assert result.stdout
+
+
+def test_version() -> None:
+    assert migrate("--version").stdout == f"migrate {version('flink-offset-migrate')}\n"
+
+
+# -- how much it tells --------------------------------------------------------------------------
+
+
+@pytest.fixture
+def chk(tmp_path: Path) -> Path:
+    return write_source(tmp_path / "chk-7", {0: splits("t", [3, 4])})
+
+
+@pytest.fixture
+def refused(tmp_path: Path) -> Path:
+    return write_source(tmp_path / "chk-8", {0: splits("t", [3, EARLIEST])})
+
+
+def test_quiet_leaves_the_data_and_the_warnings(chk: Path) -> None:
+    """A warning may be of records that will be lost: scripts are quiet, and log what is left."""
+    told = migrate("to-spark", chk)
+    warnings = [line for line in told.stderr.splitlines() if line.startswith("warning: ")]
+    assert 0 < len(warnings) < len(told.stderr.splitlines())
+    for quiet in (("-q", "to-spark", chk), ("to-spark", chk, "--quiet")):
+        result = migrate(*quiet)
+        assert (result.code, result.stdout) == (0, told.stdout)
+        assert result.stderr.splitlines() == warnings
+    assert migrate("to-spark", chk).stderr == told.stderr  # not quiet for good
+
+
+def test_quiet_leaves_refusals_and_errors(refused: Path) -> None:
+    result = migrate("to-spark", refused, "-q")
+    assert result.code == 4
+    lines = result.stderr.splitlines()
+    assert [line.partition(":")[0] for line in lines] == ["warning", "refused", "migrate"]
+    missing = migrate("to-spark", refused / "nothing", "-q")
+    assert (missing.code, missing.stderr.count("\n")) == (3, 1)
+
+
+@pytest.mark.parametrize("command", ["inspect", "to-spark"])
+def test_verbose_says_what_is_read_and_how_long_it_takes(chk: Path, command: str) -> None:
+    plain, verbose = migrate(command, chk), migrate(command, "-v", chk)
+    assert verbose.stdout == plain.stdout
+    more = set(verbose.stderr.splitlines()) - set(plain.stderr.splitlines())
+    assert [line.rpartition(":")[0] for line in more] == [f"read {chk}"]
+
+
+# -- where the broker comes from ------------------------------------------------------------------
+
+# What ends a command where the broker would be asked.
+_STOP = ("-X", "no.such.property=1")
+
+
+def test_a_broker_of_the_environment_is_told(chk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MIGRATE_BOOTSTRAP_SERVERS", NOBODY)
+    result = migrate("to-spark", chk, *_STOP)
+    assert result.code == 2
+    assert f"MIGRATE_BOOTSTRAP_SERVERS names the brokers: {NOBODY}\n" in result.stderr
+
+
+def test_an_option_wins_over_the_environment(
+    chk: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MIGRATE_BOOTSTRAP_SERVERS", "elsewhere:9092")
+    config = tmp_path / "client.properties"
+    config.write_text(f"bootstrap.servers={NOBODY}\n")
+    for named in (
+        ("-b", NOBODY),
+        ("--kafka-config", config),
+        ("-X", f"bootstrap.servers={NOBODY}"),
+        ("-X", f"metadata.broker.list={NOBODY}"),  # librdkafka's other name for them
+    ):
+        result = migrate("to-spark", chk, *named, *_STOP)
+        assert result.code == 2
+        assert "MIGRATE_" not in result.stderr
+
+
+def test_properties_of_the_environment(
+    chk: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = tmp_path / "client.properties"
+    config.write_text("no.such.property=1\n")
+    monkeypatch.setenv("MIGRATE_KAFKA_CONFIG", str(config))
+    monkeypatch.setenv("MIGRATE_BOOTSTRAP_SERVERS", NOBODY)
+    result = migrate("to-spark", chk)
+    assert result.code == 2
+    assert "no.such.property" in result.stderr
+    assert f"MIGRATE_KAFKA_CONFIG names the file of Kafka properties: {config}\n" in result.stderr
+    assert f"MIGRATE_BOOTSTRAP_SERVERS names the brokers: {NOBODY}\n" in result.stderr
+
+
+def test_properties_of_the_environment_that_name_no_brokers(
+    chk: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """How to log in, for when a broker is asked: not a reason to ask one."""
+    config = tmp_path / "client.properties"
+    config.write_text("security.protocol=PLAINTEXT\n")
+    monkeypatch.setenv("MIGRATE_KAFKA_CONFIG", str(config))
+    for command in (("to-spark", chk), ("diff", chk, chk)):
+        result = migrate(*command)
+        assert (result.code, "MIGRATE_" in result.stderr) == (0, False), result.stderr
+    asked = migrate("to-spark", chk, "-b", NOBODY, *_STOP)
+    assert f"MIGRATE_KAFKA_CONFIG names the file of Kafka properties: {config}\n" in asked.stderr
+    config.unlink()
+    missing = migrate("to-spark", chk)
+    assert missing.code == 2
+    assert f"migrate: MIGRATE_KAFKA_CONFIG: {config}: cannot be read" in missing.stderr
+
+
+def test_a_rollback_goes_to_the_brokers_of_its_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the environment says: it may be of another day."""
+    path = tmp_path / "back.json"
+    group = GroupView("g", True, "Empty", "classic", (), {("t", 0): Committed(1)})
+    after = {("t", 0): Committed(2)}
+    rollback_file.write(
+        rollback_file.rollback_file("commit", "cluster", NOBODY, group, after, {}),
+        path,
+    )
+    monkeypatch.setenv("MIGRATE_BOOTSTRAP_SERVERS", "elsewhere:9092")
+    result = migrate("rollback", path, *_STOP)
+    assert result.code == 2
+    assert "MIGRATE_" not in result.stderr
+
+
+def test_an_empty_variable_names_nothing(chk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MIGRATE_BOOTSTRAP_SERVERS", "")
+    monkeypatch.setenv("MIGRATE_KAFKA_CONFIG", "")
+    result = migrate("to-spark", chk)
+    assert result.code == 0
+    assert "no broker was asked" in result.stderr
+
+
+# -- slips of the finger --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "hint"),
+    [
+        (("--source", "topic:ordres"), "(did you mean 'topic:orders'?)"),
+        (("--source", "orders"), "'topic:orders'"),
+        (("--partitions", "paymnets:0"), "(did you mean 'payments'?)"),
+        (("--topic-map", "order=new"), "(did you mean 'orders'?)"),
+        (("--source", "zzz"), "'zzz'; there are: "),  # like none: no guess
+    ],
+)
+def test_a_name_like_another(arguments: tuple[str, ...], hint: str) -> None:
+    result = migrate("to-spark", golden("2.2/retained"), *arguments)
+    assert (result.code, result.stdout) == (2, "")
+    assert hint in result.stderr
+
+
+# -- completion -----------------------------------------------------------------------------------
+
+
+def _completions(words: str) -> list[str]:
+    """What bash would be offered for the last of the words."""
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            "import sys; sys.argv = ['migrate']\nfrom migrate.cli import main\nmain()",
+        ],
+        env={
+            **os.environ,
+            "_MIGRATE_COMPLETE": "complete_bash",
+            "COMP_WORDS": words,
+            "COMP_CWORD": str(len(words.split(" ")) - 1),
+        },
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        ("migrate com", {"commit-group"}),
+        ("migrate to-spark --on-b", {"--on-beyond-end"}),
+        ("migrate to-spark --new-partitions ", {"as-flink", "fail", "earliest", "latest"}),
+        ("migrate diff --format js", {"json"}),
+        ("migrate verify --verb", {"--verbose"}),
+        # Nothing: the shell then offers files.
+        ("migrate to-spark check", set()),
+        ("migrate rollback roll", set()),
+    ],
+)
+def test_completion(words: str, offered: set[str]) -> None:
+    assert set(_completions(words)) == offered
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_the_script_that_a_shell_reads(shell: str) -> None:
+    for program in ("migrate", "flink-offset-migrate"):
+        variable = f"_{program.replace('-', '_').upper()}_COMPLETE"
+        done = subprocess.run(
+            [Path(sys.executable).with_name(program)],
+            env={**os.environ, variable: f"source_{shell}"},
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, done.stderr
+        assert program in done.stdout
+        assert f"complete_{shell}" in done.stdout

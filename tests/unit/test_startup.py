@@ -1,0 +1,150 @@
+"""What a command imports: most of the time of a small one is start-up.
+
+Each runs as a process of its own and tells at its end what it has loaded.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from migrate.cli.main import COMMANDS
+from tests.support.checkpoints import splits, write_source
+
+pytestmark = pytest.mark.slow  # a process each
+
+ROOT = Path(__file__).parents[2]
+
+# What no command needs that asks nobody and reads local files.
+_NEVER = {
+    "asyncio",
+    "confluent_kafka",
+    "fsspec",
+    "http",
+    "javaproperties",
+    "multiprocessing",
+    "numpy",
+    "pandas",
+    "pyarrow",
+    "pyspark",
+    "ssl",
+    "urllib.request",
+}
+_UNDER_A_HOOK = """
+import atexit, json, sys
+before = set(sys.modules)
+atexit.register(lambda: print(json.dumps(sorted(set(sys.modules) - before)), file=sys.stderr))
+from migrate.cli import main
+main()
+"""
+
+
+def _loaded(*arguments: str | Path) -> set[str]:
+    """The modules that ``migrate`` has loaded once it is done, beside what Python itself needs."""
+    done = subprocess.run(
+        [sys.executable, "-c", _UNDER_A_HOOK, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        env={**os.environ, "_MIGRATE_COMPLETE": ""},
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout
+    loaded: list[str] = json.loads(done.stderr.splitlines()[-1])
+    return set(loaded)
+
+
+def _among(loaded: set[str], unwanted: set[str]) -> set[str]:
+    """Those of ``unwanted`` that were loaded, or of which a module was."""
+    return {
+        name for name in unwanted if any(f"{module}.".startswith(f"{name}.") for module in loaded)
+    }
+
+
+@pytest.mark.parametrize(
+    ("arguments", "unwanted"),
+    [
+        (["inspect", "CHK", "--format", "json"], {"pydantic", "rich", "mmh3", "migrate.planning"}),
+        (["inspect", "CHK", "--format", "csv"], {"pydantic", "rich", "mmh3", "migrate.planning"}),
+        (["inspect", "CHK"], {"pydantic", "mmh3", "migrate.planning"}),
+        (["to-spark", "CHK"], {"rich", "migrate.report", "migrate.spark"}),
+        (["--help"], {"pydantic", "mmh3", "decoder", "migrate.extract", "migrate.report"}),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_a_command_loads_what_it_needs(
+    tmp_path: Path, arguments: list[str], unwanted: set[str]
+) -> None:
+    chk = write_source(tmp_path / "chk-7", {0: splits("t", [1])})
+    loaded = _loaded(*(chk if argument == "CHK" else argument for argument in arguments))
+    assert _among(loaded, _NEVER | unwanted) == set()
+    # Of the commands, the one that ran alone.
+    modules = {where.partition(":")[0] for where, _ in COMMANDS.values()}
+    ran = {COMMANDS[arguments[0]][0].partition(":")[0]} if arguments[0] in COMMANDS else set()
+    assert modules & loaded == ran
+
+
+def test_what_is_looked_for_would_be_found(tmp_path: Path) -> None:
+    chk = write_source(tmp_path / "chk-7", {0: splits("t", [1])})
+    assert _among(_loaded("inspect", chk), {"rich", "decoder.kafka", "asyncio"}) == {
+        "rich",
+        "decoder.kafka",
+    }
+
+
+def test_the_library_itself_loads_nothing() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", "import sys, migrate; print(*sys.modules)"],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=ROOT,
+    )
+    assert _among(set(done.stdout.split()), _NEVER | {"pydantic", "rich", "typer", "decoder"}) == (
+        set()
+    )
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_line_about_a_command_is_the_first_of_its_own_help(name: str) -> None:
+    where, line = COMMANDS[name]
+    module, _, function = where.partition(":")
+    help_text = inspect.getdoc(getattr(import_module(module), function))
+    assert help_text is not None
+    assert " ".join(help_text.split("\n\n")[0].split()) == line
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("migrate insp", ["inspect"]),
+        ("migrate inspect --form", ["--format"]),
+        ("migrate inspect --format ", ["table", "json", "csv"]),
+        ("migrate verify --source", ["--source"]),
+    ],
+)
+def test_the_shell_completes_commands_and_their_options(typed: str, offered: list[str]) -> None:
+    words = typed.split(" ")
+    done = subprocess.run(
+        [sys.executable, "-c", "import sys\nsys.argv = ['migrate']\n" + _MAIN],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        env={
+            **os.environ,
+            "_MIGRATE_COMPLETE": "complete_bash",
+            "COMP_WORDS": typed,
+            "COMP_CWORD": str(len(words) - 1),
+        },
+    )
+    assert done.stdout.split() == offered
+
+
+_MAIN = "from migrate.cli import main\nmain()"
