@@ -29,11 +29,17 @@ HEAVY = frozenset(
     f"tests/{name}.py"
     for name in (
         "golden/test_manifest",
+        "integration/test_benchmarks",
+        "integration/test_data_source",
         "integration/test_diff",
         "integration/test_encoder",
+        "integration/test_examples",
+        "integration/test_estate",
         "integration/test_flink_rest",
+        "integration/test_howtos",
         "integration/test_mission",
         "integration/test_mission_group",
+        "integration/test_scan",
         "integration/test_sink_states",
         "integration/test_spark_code",
         "integration/test_spark_group",

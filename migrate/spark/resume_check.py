@@ -18,6 +18,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from migrate.errors import MigrateError, UsageError
 from migrate.kafka_config import KafkaConfig, without_secrets
 from migrate.position_files import topic_offsets
 from migrate.position_set import AmbiguousPositions, PositionSet, TopicPartition, UnreadableInput
@@ -31,11 +32,11 @@ _CAUSE = "Caused by: "
 _LAST_LINES = 4
 
 
-class SparkNotThere(Exception):
+class SparkNotThere(UsageError):
     """PySpark, its Java or its Kafka connector is missing, or a setting keeps it from starting."""
 
 
-class QueryFailed(Exception):
+class QueryFailed(MigrateError):
     """Spark took the seed, and its first batch failed: so will the user's query."""
 
 

@@ -1,0 +1,152 @@
+"""A saved plan for each job of an inventory, each the very one that its own command would make."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import posixpath
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from decoder import DecodeError
+from migrate.api.arguments import move_request
+from migrate.api.planning import choose, plan_extraction
+from migrate.api.reading import look, read_input
+from migrate.errors import Refused, UsageError
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from migrate.api.arguments import KafkaArguments
+    from migrate.fleet.inventory import ScannedJob
+
+INDEX = "index.csv"
+INDEX_COLUMNS = ("pointer", "job_id", "group", "plan", "warnings", "reasons")
+# What stands for the job in the name of a group.
+JOB = "{job}"
+
+# Stores and brokers take their time to answer.
+_AT_ONCE = 8
+# What is left of a name in the name of a file; and how much of it.
+_STRANGE = re.compile(r"[^A-Za-z0-9_-]")
+_LONGEST = 100
+_DIGITS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class BulkPlan:
+    """What became of the plan of one job.
+
+    Attributes:
+        group: the consumer group it is for; None plans for Spark.
+        file: the name of its file; None where there is none.
+        warnings: what is not refused, and must be known, of a plan that was made.
+        reasons: why none was made.
+    """
+
+    group: str | None
+    file: str | None
+    warnings: tuple[str, ...] = ()
+    reasons: tuple[str, ...] = ()
+
+
+def check_plans(directory: Path, group: str | None, *, broker: bool) -> None:
+    """Before any work is done: can plans be made as asked?
+
+    Raises:
+        Refused: there is something in the directory.
+        UsageError: it is no directory; or groups are named in a way that cannot work.
+    """
+    if group is not None:
+        if not broker:
+            raise UsageError("plans for groups need a broker: add --bootstrap-servers HOST:PORT")
+        if JOB not in group:
+            raise UsageError(
+                f"--group {group!r}: every job would have this one group; put {JOB} in it, which "
+                "stands for the job's id"
+            )
+    try:
+        if any(directory.iterdir()):
+            raise Refused([f"{directory} is not empty; name a new directory for the plans"])
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        raise UsageError(f"--plans {directory}: {error.strerror}") from error
+
+
+def plan_each(
+    jobs: Sequence[ScannedJob],
+    directory: Path,
+    group: str | None,
+    **arguments: Unpack[KafkaArguments],
+) -> Iterator[tuple[str, BulkPlan]]:
+    """Plan each job that can move and save its plan; by pointer, in their order.
+
+    A job that cannot move is not planned, nor saved what would be refused: it has reasons instead.
+
+    Raises:
+        UsageError: the directory cannot be written.
+        BrokerError: the broker did not answer, or denied what was asked.
+    """
+    from migrate.plan_file import write_plan
+
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"--plans {directory}: {error.strerror}") from error
+
+    def made(job: ScannedJob) -> BulkPlan:
+        target = group.replace(JOB, job.label) if group is not None else None
+        if not job.movable:
+            return BulkPlan(target, None, reasons=(job.error,) if job.error else job.why_not)
+        request = move_request(job.pointer, target, **arguments)
+        try:
+            extraction = read_input(request, job.pointer)
+        except DecodeError as error:  # it was there when it was scanned
+            return BulkPlan(target, None, reasons=(str(error),))
+        chosen = choose(request, extraction)
+        move, _ = plan_extraction(request, extraction, chosen, look(request, extraction, chosen))
+        if move.refusals:
+            return BulkPlan(target, None, reasons=tuple(move.refusals))
+        name = file_name(job)
+        write_plan(move.saved, directory / name)
+        return BulkPlan(target, name, warnings=tuple(move.warnings))
+
+    pool = ThreadPoolExecutor(_AT_ONCE)
+    try:
+        for job, plan in zip(jobs, pool.map(made, jobs), strict=True):
+            yield job.pointer, plan
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def file_name(job: ScannedJob) -> str:
+    """The name of a job's plan: what job and checkpoint it is, and what no other one can have.
+
+    Names of directories are whatever somebody gave them: none of it leads out of the directory.
+    """
+    checkpoint = posixpath.basename(job.pointer)
+    what = job.label if job.label == checkpoint else f"{job.label}-{checkpoint}"
+    digest = hashlib.sha256(job.pointer.encode("utf-8", "surrogateescape")).hexdigest()
+    return f"{_STRANGE.sub('_', what)[:_LONGEST]}-{digest[:_DIGITS]}.json"
+
+
+def index(jobs: Iterable[ScannedJob], plans: dict[str, BulkPlan]) -> str:
+    """All of them as CSV, by pointer: the file of each plan, or why there is none."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(INDEX_COLUMNS)
+    for job in jobs:
+        plan = plans[job.pointer]
+        writer.writerow(
+            (
+                *(job.pointer, job.job_id, plan.group, plan.file),
+                *("; ".join(plan.warnings), "; ".join(plan.reasons)),
+            )
+        )
+    return text.getvalue()

@@ -1,0 +1,164 @@
+"""``scan``: an inventory of a whole estate, and a saved plan for each job that can move."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from migrate.api.arguments import kafka
+from migrate.api.bulk import INDEX, BulkPlan, check_plans, index, plan_each
+from migrate.api.reading import Question, ask_broker
+from migrate.api.telling import log, timed
+from migrate.errors import InputError, Refused, UsageError
+from migrate.fleet import Candidate, discover
+from migrate.fleet.inventory import ScannedJob, TableFormat, Totals, mark_newest, totals
+from migrate.new_file import write_new
+from migrate.spark.session import check_installed, session
+from migrate.storage import Files
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from migrate.api.arguments import AnyPath, KafkaArguments
+
+# What is being done, how much of it is done, and of how much.
+Progress = Callable[[str, int, int], None]
+
+_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
+
+
+@dataclass(frozen=True, slots=True)
+class Inventory:
+    """What a scan has found.
+
+    Attributes:
+        jobs: each job by its newest complete checkpoint, and each savepoint; sorted by pointer.
+        checkpoints, unreadable: how many checkpoints were read, and how many could not be.
+        plans: what became of the plan of each job, by pointer; None where none was asked for.
+    """
+
+    jobs: tuple[ScannedJob, ...]
+    checkpoints: int
+    unreadable: int
+    plans: dict[str, BulkPlan] | None = None
+
+    @property
+    def totals(self) -> Totals:
+        return totals(self.jobs)
+
+
+def scan(
+    *roots: AnyPath,
+    latest_only: bool = False,
+    output: AnyPath | None = None,
+    format: TableFormat | Literal["parquet", "csv"] = TableFormat.PARQUET,
+    plans: AnyPath | None = None,
+    group: str | None = None,
+    master: str | None = None,
+    progress: Progress | None = None,
+    **arguments: Unpack[KafkaArguments],
+) -> Inventory:
+    """Read every checkpoint below the roots, on Spark.
+
+    An active Spark session is used; else one is started, and stopped at the end. What cannot be
+    read is told of, and ends nothing.
+
+    Args:
+        roots: directories, or globs with ``*``, ``?`` and ``[…]``; local paths or URLs.
+        latest_only: read of each job its newest complete checkpoint alone; savepoints all.
+        output: write the tables ``checkpoints``, ``positions``, ``operators`` and ``findings``
+            below this directory; none may be there yet.
+        format: what they are written as.
+        plans: save a plan for each job that can move in this directory, which must be new or empty.
+        group: plan for consumer groups of this name, in which ``{job}`` stands for the job's id;
+            None plans for Spark.
+        master: where the Spark that is started is to run, such as ``spark://host:7077``.
+        progress: is told now and then how far it has come.
+        arguments: see ``KafkaArguments``: a broker tells the lag.
+
+    Raises:
+        UsageError: arguments that do not go together, or no Spark starts.
+        InputError: there is nothing where the roots are said to be.
+        Refused: ``output`` or ``plans`` is there already.
+        BrokerError: the broker did not answer, or denied what was asked.
+        SparkFailed: Spark failed as a whole.
+    """
+    broker = kafka(**arguments)
+    try:
+        table_format = TableFormat(format)
+    except ValueError as error:
+        known = ", ".join(known.value for known in TableFormat)
+        raise UsageError(f"--format {format!r}: one of {known}") from error
+    if plans is not None:
+        check_plans(Path(plans), group, broker=broker.given)
+    elif group is not None:
+        raise UsageError("--group says for which groups --plans DIR is to plan: add that")
+    if not roots:
+        raise UsageError("name a directory to scan")
+    check_installed()
+    target = _target(os.fspath(output)) if output is not None else None
+    with timed("looked for checkpoints"):
+        candidates = discover([os.fspath(root) for root in roots], Files(), latest_only=latest_only)
+    _check_found(candidates)
+    with session(master) as spark, timed("scanned"):
+        from migrate.spark.progress import watched
+        from migrate.spark.scan import scan_estate
+
+        tell = (lambda done, of: progress("read", done, of)) if progress is not None else None
+        with (
+            scan_estate(
+                spark, mark_newest(candidates), tables=target is not None, broker=broker.given
+            ) as scanned,
+            watched(spark, tell),
+        ):
+            if broker.given:
+                scanned.compare_with(ask_broker(broker, Question(frozenset(scanned.topics()))))
+            jobs = scanned.jobs()
+            checkpoints, unreadable = scanned.counts()
+            if target is not None:
+                scanned.write(target, table_format)
+                log.info(f"wrote {target}")
+    made = None
+    if plans is not None:
+        made = _plan(jobs, Path(plans), group, progress, **arguments)
+    return Inventory(tuple(jobs), checkpoints, unreadable, made)
+
+
+def _target(output: str) -> str:
+    """Where Spark is to write, whatever directory it runs in; refused where something is."""
+    directory = output if _URI.match(output) else os.path.abspath(output)  # noqa: PTH100  # links stay
+    files = Files()
+    # What our storage does not know, Spark itself refuses to write over, at the end.
+    known = files.from_uri(directory)
+    if known is not None and files.list_directory(known):
+        raise Refused([f"{output} is not empty; name a new directory for the tables"])
+    return directory
+
+
+def _check_found(candidates: Sequence[Candidate]) -> None:
+    failures = [one.failure for one in candidates if one.failure is not None]
+    if failures and len(failures) == len(candidates):
+        raise InputError("; ".join(failure.message for failure in failures))
+    if not candidates:
+        log.warning("no checkpoint, and no savepoint, lies there")
+
+
+def _plan(
+    jobs: Sequence[ScannedJob],
+    directory: Path,
+    group: str | None,
+    progress: Progress | None,
+    **arguments: Unpack[KafkaArguments],
+) -> dict[str, BulkPlan]:
+    plans: dict[str, BulkPlan] = {}
+    for pointer, plan in plan_each(jobs, directory, group, **arguments):
+        plans[pointer] = plan
+        if progress is not None:
+            progress("planned", len(plans), len(jobs))
+    write_new(directory / INDEX, index(jobs, plans))
+    log.info(f"wrote {directory}: {INDEX} tells the plan of each job, or why it has none")
+    return plans

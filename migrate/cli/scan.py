@@ -1,0 +1,117 @@
+"""``migrate scan``."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from migrate.api import scanning
+from migrate.api.scanning import Progress
+from migrate.cli import options, streams
+from migrate.cli.streams import emit_pieces
+from migrate.cli.telling import tell
+from migrate.fleet.inventory import TableFormat
+
+
+def scan(
+    roots: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="ROOT",
+            help="Directories that hold checkpoints, at any depth, or globs in quotes; local "
+            "paths, or s3://, gs://, abfs://, hdfs://, webhdfs://.",
+            show_default=False,
+        ),
+    ],
+    latest_only: Annotated[
+        bool,
+        typer.Option(
+            "--latest-only",
+            help="Read of each job its newest complete checkpoint alone, and all savepoints.",
+        ),
+    ] = False,
+    output: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DIR",
+            help="Write all that was read as tables below DIR, a new directory: checkpoints, "
+            "positions, operators, findings.",
+            show_default=False,
+        ),
+    ] = None,
+    format: Annotated[TableFormat, typer.Option(help="What --output writes.")] = (
+        TableFormat.PARQUET
+    ),
+    plans: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Save a plan in DIR, a new directory, for each job that can move, to be reviewed, "
+            "and applied with to-spark --plan; DIR/index.csv tells which is whose.",
+            show_default=False,
+        ),
+    ] = None,
+    group: Annotated[
+        str | None,
+        typer.Option(
+            metavar="G",
+            help="Plan for commit-group --plan instead: a group for each job, in whose name {job} "
+            "stands for the job's id.",
+            show_default=False,
+        ),
+    ] = None,
+    master: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="The Spark to run on: spark://HOST:PORT, yarn, k8s://…; by default this machine. "
+            "A session that is there already (spark-submit's) is used as it is.",
+            show_default=False,
+        ),
+    ] = None,
+    bootstrap_servers: options.BootstrapServers = None,
+    kafka_config: options.KafkaConfigFile = None,
+    kafka_property: options.KafkaProperties = None,
+) -> None:
+    """Show every job of an estate: its newest checkpoint, its lag, and whether it can move today.
+
+    On Spark. What cannot be read is a line of the table, and of each table that --output writes.
+    """
+    from migrate.report.scan import inventory_table, summary_lines
+
+    with _progress() as progress:
+        inventory = scanning.scan(
+            *roots,
+            latest_only=latest_only,
+            output=output,
+            format=format,
+            plans=plans,
+            group=group,
+            master=master,
+            progress=progress,
+            **options.kafka(bootstrap_servers, kafka_config, kafka_property),
+        )
+    if inventory.jobs:
+        emit_pieces(inventory_table(inventory))
+    for line in summary_lines(inventory):
+        tell(line)
+
+
+@contextmanager
+def _progress() -> Iterator[Progress | None]:
+    """A bar on stderr, where that is a terminal, and not with --quiet."""
+    quiet = streams.loudness > streams.NORMAL
+    if quiet or sys.stderr is None or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import Progress as Bars
+
+    with Bars(console=Console(stderr=True), transient=True) as bars:
+        bar = bars.add_task("looking for checkpoints", total=None)
+        yield lambda what, done, of: bars.update(bar, description=what, completed=done, total=of)

@@ -1,0 +1,39 @@
+"""Many checkpoints at once: where they are, and each of them as rows of a few flat tables.
+
+The room in one line: roots in, candidates out (``discover``); a candidate in, its extraction or
+why there is none out (``read_candidate``); that in, rows of a view out (``view_rows``). An
+unreadable checkpoint is a row that says why. No Spark is known here; ``migrate.spark`` runs this
+room on executors, which need nothing but the standard library for it.
+"""
+
+from migrate.fleet.candidates import Candidate, Failure
+from migrate.fleet.discovery import discover
+from migrate.fleet.obstacles import Obstacle, obstacles
+from migrate.fleet.options import BadOption, FleetOptions, Mode, Selection, parse_options
+from migrate.fleet.packing import pack
+from migrate.fleet.reading import UnreadableCheckpoint, read_candidate, read_each, scan
+from migrate.fleet.rows import view_rows
+from migrate.fleet.views import VIEWS, Column, ColumnType, View
+
+__all__ = [
+    "VIEWS",
+    "BadOption",
+    "Candidate",
+    "Column",
+    "ColumnType",
+    "Failure",
+    "FleetOptions",
+    "Mode",
+    "Obstacle",
+    "Selection",
+    "UnreadableCheckpoint",
+    "View",
+    "discover",
+    "obstacles",
+    "pack",
+    "parse_options",
+    "read_candidate",
+    "read_each",
+    "scan",
+    "view_rows",
+]

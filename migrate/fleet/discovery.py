@@ -1,0 +1,212 @@
+"""Where the checkpoints are: directories walked from their roots, many at once.
+
+A directory costs one listing, a ``chk-<n>`` one look at its ``_metadata``. A checkpoint's own
+directory is not walked into, nor are ``shared`` and ``taskowned`` beside it, which hold nothing but
+state. Links below a root are not followed.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from enum import Enum, auto
+from itertools import chain
+from pathlib import Path
+from typing import NamedTuple
+
+from decoder.checkpoint import METADATA_FILE
+from decoder.errors import ErrorKind
+from decoder.storage import StorageUnavailable, checkpoint_number, join, normal
+from migrate.fleet.candidates import Candidate, Failure, job_id_of
+from migrate.fleet.globs import is_glob, matches
+from migrate.storage import Entry, Files
+
+# A remote store takes tens of milliseconds for each answer.
+_AT_ONCE = 16
+_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
+# CheckpointCoordinator: savepoint-<first characters of the job id>-<random> @ Flink 2.2.0.
+_SAVEPOINT = re.compile(r"savepoint-[0-9a-f]{6}-[0-9a-f]{12}")
+_BESIDE_CHECKPOINTS = frozenset({"shared", "taskowned"})
+
+
+class _Kind(Enum):
+    ROOT = auto()  # as the user named it: it must be there
+    DIRECTORY = auto()
+    CHECKPOINT = auto()  # chk-<n> or a savepoint, by its name
+    NEWEST = auto()  # the newest complete chk-<n> of a job's directory
+
+
+class _Place(NamedTuple):
+    """What is to be looked at next; ``names`` are those of a job's ``chk-<n>``, newest first."""
+
+    kind: _Kind
+    path: str
+    names: tuple[str, ...] = ()
+
+
+_Found = tuple[Sequence[Candidate], Sequence[_Place]]
+
+
+def discover(roots: Iterable[str], files: Files, *, latest_only: bool = False) -> list[Candidate]:
+    """Every checkpoint and savepoint below the roots, sorted by pointer.
+
+    One without ``_metadata`` (half-written, or being written) is among them: reading it says so.
+    What could not be listed is a candidate with a failure, a root that is not there as well.
+
+    Args:
+        roots: directories, ``_metadata`` files, or globs with ``*``, ``?`` and ``[…]`` in the
+            parts of a path; local, or of any URL that ``files`` knows.
+        latest_only: of each job's directory the newest complete ``chk-<n>`` alone (where none is
+            complete, the newest); savepoints lie in no job's directory and all stay.
+
+    Raises:
+        MissingExtra: the library for a root's kind of URL is not installed.
+    """
+    walk = _Walk(files, latest_only)
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        found, level = _gathered(pool.map(walk.begin, dict.fromkeys(roots)))
+        seen: set[_Place] = set()
+        while level:
+            new = [place for place in dict.fromkeys(level) if place not in seen]
+            seen.update(new)
+            more, level = _gathered(pool.map(walk.look, new))
+            found += more
+    by_pointer: dict[str, Candidate] = {}
+    for candidate in found:
+        by_pointer.setdefault(candidate.pointer, candidate)
+    candidates = by_pointer.values()
+    chosen = _newest_of_each_job(candidates) if latest_only else candidates
+    return sorted(chosen, key=_order)
+
+
+def _gathered(steps: Iterable[_Found]) -> tuple[list[Candidate], list[_Place]]:
+    found: list[Candidate] = []
+    places: list[_Place] = []
+    for candidates, more in steps:
+        found += candidates
+        places += more
+    return found, places
+
+
+def _order(candidate: Candidate) -> tuple[str, int, str]:
+    number = candidate.number
+    parent = posixpath.dirname(candidate.pointer)
+    return (candidate.pointer, 0, "") if number is None else (parent, number, candidate.pointer)
+
+
+def _newest_of_each_job(candidates: Iterable[Candidate]) -> list[Candidate]:
+    """Of what was named one by one (a glob over ``chk-*``); a walk leaves one of each already."""
+    newest: dict[str, Candidate] = {}
+    for candidate in candidates:
+        key = candidate.job_directory or candidate.pointer
+        held = newest.setdefault(key, candidate)
+        if _rank(candidate) > _rank(held):
+            newest[key] = candidate
+    return list(newest.values())
+
+
+def _rank(candidate: Candidate) -> tuple[bool, int]:
+    return candidate.metadata_bytes is not None, candidate.number or 0
+
+
+class _Walk:
+    def __init__(self, files: Files, latest_only: bool) -> None:
+        self._files = files
+        self._latest_only = latest_only
+
+    def begin(self, root: str) -> _Found:
+        """What a root stands for."""
+        path = self._path(root)
+        if path is None:
+            message = f"{root}: checkpoints are not read from a URI of this kind"
+            return [Candidate(root, failure=Failure(ErrorKind.UNSUPPORTED.value, message))], ()
+        if not is_glob(path):
+            return (), [self._root(path)]
+        try:
+            found = matches(path, self._files)
+        except OSError as error:
+            return [_failed(path, error)], ()
+        if not found:
+            message = f"{path}: no directory matches"
+            return [Candidate(path, failure=Failure(ErrorKind.NOT_FOUND.value, message))], ()
+        return (), [self._root(match) for match in found]
+
+    def _path(self, root: str) -> str | None:
+        # Executors have a working directory of their own.
+        path = self._files.from_uri(root) if _URI.match(root) else str(Path(root).absolute())
+        return normal(path) if path is not None else None
+
+    def _root(self, path: str) -> _Place:
+        if posixpath.basename(path) == METADATA_FILE:
+            return _Place(_Kind.CHECKPOINT, posixpath.dirname(path))
+        kind = _Kind.CHECKPOINT if _is_named_as_one(posixpath.basename(path)) else _Kind.ROOT
+        return _Place(kind, path)
+
+    def look(self, place: _Place) -> _Found:
+        try:
+            if place.kind is _Kind.NEWEST:
+                return [self._newest(place)], ()
+            if place.kind is _Kind.CHECKPOINT:
+                return [self._checkpoint(place.path)], ()
+            return self._directory(place)
+        except OSError as error:
+            return [_failed(place.path, error)], ()
+
+    def _checkpoint(self, path: str) -> Candidate:
+        size = self._files.file_size(join(path, METADATA_FILE))
+        return Candidate(path, _job_directory(path), size)
+
+    def _newest(self, place: _Place) -> Candidate:
+        for name in place.names:
+            path = join(place.path, name)
+            size = self._files.file_size(join(path, METADATA_FILE))
+            if size is not None:
+                return Candidate(path, place.path, size, newest=True)
+        return Candidate(join(place.path, place.names[0]), place.path, newest=True)
+
+    def _directory(self, place: _Place) -> _Found:
+        entries = self._files.entries(place.path)
+        if entries is None:
+            message = f"{place.path}: no such directory"
+            failure = Failure(ErrorKind.NOT_FOUND.value, message)
+            return [Candidate(place.path, failure=failure)], ()
+        for entry in entries:
+            if entry.name == METADATA_FILE and not entry.is_directory:
+                return [Candidate(place.path, _job_directory(place.path), entry.size)], ()
+        return (), list(self._below(place.path, entries))
+
+    def _below(self, path: str, entries: Iterable[Entry]) -> Iterable[_Place]:
+        names = [entry.name for entry in entries if entry.is_directory]
+        numbered = [(n, name) for name in names if (n := checkpoint_number(name)) is not None]
+        checkpoints = tuple(name for _, name in sorted(numbered, reverse=True))
+        skipped = {*checkpoints}
+        if checkpoints or job_id_of(path) is not None or set(names) >= _BESIDE_CHECKPOINTS:
+            skipped |= _BESIDE_CHECKPOINTS
+        others = (
+            _Place(
+                _Kind.CHECKPOINT if _SAVEPOINT.fullmatch(name) else _Kind.DIRECTORY,
+                join(path, name),
+            )
+            for name in names
+            if name not in skipped
+        )
+        if self._latest_only and checkpoints:
+            return chain([_Place(_Kind.NEWEST, path, checkpoints)], others)
+        return chain((_Place(_Kind.CHECKPOINT, join(path, name)) for name in checkpoints), others)
+
+
+def _is_named_as_one(name: str) -> bool:
+    return checkpoint_number(name) is not None or _SAVEPOINT.fullmatch(name) is not None
+
+
+def _job_directory(path: str) -> str | None:
+    return posixpath.dirname(path) if checkpoint_number(path) is not None else None
+
+
+def _failed(path: str, error: OSError) -> Candidate:
+    unavailable = isinstance(error, StorageUnavailable)
+    kind = ErrorKind.UNAVAILABLE if unavailable else ErrorKind.UNREADABLE
+    message = f"{error.filename or path}: cannot be read: {error.strerror or error}"
+    return Candidate(path, _job_directory(path), failure=Failure(kind.value, message))

@@ -1,0 +1,47 @@
+"""What stands in the way of moving a checkpoint as it is, before any broker is asked.
+
+Whatever needs a choice of the user counts: a flag that allows loss or repetition, Flink's own
+consumer group, one cluster or one source of several. A partition still at ``earliest`` does not:
+any broker resolves it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from migrate.extract import Extraction, Severity
+from migrate.planning.obstacles import clusters_mixed_up, disagreements, where
+
+# Findings that are no blockers of their own: what they tell of needs a decision first.
+_UNDECIDED = frozenset({"latest-marker", "committed-marker"})
+# With a warning they are lost; with a note the job has committed them.
+_PENDING = "pending-transactions"
+
+
+@dataclass(frozen=True, slots=True)
+class Obstacle:
+    """``code`` is a finding's, or ``no-positions``, ``several-clusters``, ``sources-disagree``."""
+
+    code: str
+    message: str
+
+
+def obstacles(extraction: Extraction) -> tuple[Obstacle, ...]:
+    """Why a checkpoint, all its Kafka sources together, cannot be moved today; empty: it can."""
+    found = [
+        Obstacle(finding.code, where(finding) + finding.message)
+        for finding in extraction.findings
+        if finding.severity is Severity.BLOCKER
+        or finding.code in _UNDECIDED
+        or (finding.code == _PENDING and finding.severity is Severity.WARNING)
+    ]
+    if not any(source.positions for source in extraction.sources):
+        found.append(Obstacle("no-positions", "it holds no position of a Kafka source"))
+    mixed_up = list(clusters_mixed_up(extraction.sources))
+    found += [Obstacle("several-clusters", str(refusal)) for refusal in mixed_up]
+    if not mixed_up:  # a topic of two clusters is two topics
+        found += [
+            Obstacle("sources-disagree", str(refusal))
+            for refusal in disagreements(extraction.sources)
+        ]
+    return tuple(found)

@@ -1,0 +1,130 @@
+"""What a scan of many checkpoints is asked for, and how Spark's options say it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+from migrate.errors import UsageError
+from migrate.fleet.views import View
+
+
+class BadOption(UsageError):
+    """An option that is not known, or not of the known values."""
+
+
+class Mode(str, Enum):
+    """What becomes of a checkpoint that cannot be read; as Spark's own readers have it."""
+
+    PERMISSIVE = "PERMISSIVE"  # a row with its error
+    DROPMALFORMED = "DROPMALFORMED"  # no row
+    FAILFAST = "FAILFAST"  # the scan fails
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which sources are meant.
+
+    Attributes:
+        topics: sources that read one of these, and of their positions those of the topics alone;
+            empty: all.
+        uid: sources with this uid; None: all.
+        uid_operator_id: the operator id that Flink derives from ``uid``, which stands for it where
+            the metadata holds no uid (up to version 4).
+    """
+
+    topics: frozenset[str] = frozenset()
+    uid: str | None = None
+    uid_operator_id: str | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self.topics) or self.uid is not None
+
+
+@dataclass(frozen=True, slots=True)
+class FleetOptions:
+    """What to scan for.
+
+    Attributes:
+        latest_only: of each job's directory the newest complete ``chk-<n>`` alone.
+        allow_external_files: whether state may be read from outside of a checkpoint's directories.
+        partitions: into how many shares the work is cut; None: by number and size.
+    """
+
+    view: View = View.POSITIONS
+    mode: Mode = Mode.PERMISSIVE
+    selection: Selection = field(default_factory=Selection)
+    latest_only: bool = False
+    allow_external_files: bool = False
+    partitions: int | None = None
+
+
+def select(topics: frozenset[str], uid: str | None) -> Selection:
+    """The sources that read one of these topics, and have this uid."""
+    if uid is None:
+        return Selection(topics)
+    from migrate.choose import operator_id_of
+
+    return Selection(topics, uid, operator_id_of(uid))
+
+
+_NAMES = (
+    "view",
+    "mode",
+    "topic",
+    "uid",
+    "latestOnly",
+    "allowExternalFiles",
+    "numPartitions",
+)
+_VIEWS = [view.value for view in View]
+_MODES = [mode.value for mode in Mode]
+# Spark hands these over as well.
+_PATHS = frozenset({"path", "paths"})
+
+
+def parse_options(options: Mapping[str, str]) -> FleetOptions:
+    """Spark's options -> what they ask for; names and known values in any case.
+
+    ``topic`` takes several with commas between them.
+
+    Raises:
+        BadOption: an unknown name or value; the message names the known ones.
+    """
+    given = {name.lower(): value for name, value in options.items()}
+    unknown = sorted(given.keys() - {name.lower() for name in _NAMES} - _PATHS)
+    if unknown:
+        raise BadOption(f"no such option: {unknown[0]}; there are: {', '.join(_NAMES)}")
+    return FleetOptions(
+        view=View(_one_of("view", given.get("view", "positions").lower(), _VIEWS)),
+        mode=Mode(_one_of("mode", given.get("mode", "permissive").upper(), _MODES)),
+        selection=select(_topics(given.get("topic", "")), given.get("uid")),
+        latest_only=_flag("latestOnly", given),
+        allow_external_files=_flag("allowExternalFiles", given),
+        partitions=_count("numPartitions", given),
+    )
+
+
+def _topics(text: str) -> frozenset[str]:
+    return frozenset(topic for part in text.split(",") if (topic := part.strip()))
+
+
+def _one_of(name: str, value: str, known: list[str]) -> str:
+    if value not in known:
+        raise BadOption(f"{name} = {value!r}: not one of {', '.join(known)}")
+    return value
+
+
+def _flag(name: str, given: Mapping[str, str]) -> bool:
+    value = given.get(name.lower(), "false").lower()
+    return _one_of(name, value, ["true", "false"]) == "true"
+
+
+def _count(name: str, given: Mapping[str, str]) -> int | None:
+    value = given.get(name.lower())
+    if value is None:
+        return None
+    if not value.isdecimal() or int(value) < 1:
+        raise BadOption(f"{name} = {value!r}: not a number of at least 1")
+    return int(value)

@@ -1,0 +1,208 @@
+"""An estate of ten thousand checkpoints, scanned by a cluster of several processes.
+
+While it is scanned, checkpoints vanish and an executor is killed: every position is what Flink's
+own classes read, none is missing, none is there twice.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from threading import Event, Thread
+from typing import Any
+
+import pyarrow.parquet as parquet
+import pytest
+
+from tests.support.estate import DAMAGES, Estate, Expected, Fate, generate, vanish
+from tests.support.golden_positions import Held
+from tests.support.jdk import find_jdk
+
+pytestmark = pytest.mark.integration
+
+CHECKPOINTS = 10_000
+_MASTER = "local-cluster[2,1,1024]"
+_SECONDS = 600
+_KINDS = {
+    Fate.TRUNCATED: "truncated",
+    Fate.NO_MAGIC: "corrupt",
+    Fate.OF_THE_FUTURE: "unsupported",
+    Fate.EMPTY: "truncated",
+    Fate.HALF_WRITTEN: "not found",
+    Fate.STATE_MISSING: "not found",
+}
+
+
+@pytest.fixture(scope="module")
+def estate(tmp_path_factory: pytest.TempPathFactory) -> Estate:
+    return generate(tmp_path_factory.mktemp("estate"), CHECKPOINTS)
+
+
+@pytest.fixture(scope="module")
+def scanned(estate: Estate, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What a scan has written of it, one of whose two executors was killed in the middle."""
+    output = tmp_path_factory.mktemp("scanned") / "out"
+    command = [sys.executable, "-m", "migrate.cli", "scan", str(estate.root), "--master", _MASTER]
+    process = subprocess.Popen(
+        [*command, "--output", str(output), "--quiet"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=output.parent,
+        env={
+            **os.environ,
+            "JAVA_HOME": str(find_jdk()),
+            "PYSPARK_PYTHON": sys.executable,
+            "SPARK_LOCAL_IP": "127.0.0.1",
+        },
+    )
+    with _vanishing(estate):
+        _kill_an_executor_at_work(process)
+        stdout, stderr = process.communicate(timeout=_SECONDS)
+    assert process.returncode == 0, stderr
+    assert stdout.count("\n") > 1
+    return output
+
+
+class _vanishing:
+    """Deletes what is to vanish, one after the other, from before the scan to its end."""
+
+    def __init__(self, estate: Estate) -> None:
+        self._paths = list(estate.of(Fate.VANISHING))
+        self._done = Event()
+        self._thread = Thread(target=self._delete)
+
+    def __enter__(self) -> None:
+        self._thread.start()
+
+    def __exit__(self, *_: object) -> None:
+        self._done.set()
+        self._thread.join()
+
+    def _delete(self) -> None:
+        for path in self._paths:
+            if self._done.wait(0.2):
+                return
+            vanish(path)
+
+
+def _kill_an_executor_at_work(process: subprocess.Popen[str]) -> None:
+    """Once Python workers have been at it for a while."""
+    deadline = time.monotonic() + _SECONDS
+    while process.poll() is None and time.monotonic() < deadline:
+        below = list(_below(process.pid))
+        if sum("pyspark.daemon" in command for _, command in below) >= 2:
+            time.sleep(2)
+            executors = [p for p, command in below if "CoarseGrainedExecutorBackend" in command]
+            assert len(executors) == 2
+            os.kill(executors[0], signal.SIGKILL)
+            assert process.poll() is None
+            return
+        time.sleep(0.1)
+    pytest.fail("no executor was seen at work")
+
+
+def _below(process: int) -> Iterator[tuple[int, str]]:
+    """The processes that a process has started, and theirs: number and command line."""
+    children: dict[int, list[int]] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+            except OSError:  # it has ended
+                continue
+            children.setdefault(parent, []).append(int(entry.name))
+    todo = list(children.get(process, ()))
+    while todo:
+        child = todo.pop()
+        todo += children.get(child, ())
+        try:
+            yield child, (Path("/proc") / str(child) / "cmdline").read_text().replace("\0", " ")
+        except OSError:
+            continue
+
+
+def _rows(output: Path, view: str, *columns: str) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = parquet.read_table(
+        output / view, columns=["pointer", "error_kind", "error", *columns]
+    ).to_pylist()
+    return rows
+
+
+def test_every_position_is_what_flinks_own_classes_read(estate: Estate, scanned: Path) -> None:
+    found: dict[str, Counter[Held]] = {}
+    failed: dict[str, str] = {}
+    for row in _rows(scanned, "positions", *Held._fields):
+        if row["error_kind"] is not None:
+            assert row["pointer"] not in failed
+            failed[row["pointer"]] = row["error_kind"]
+            continue
+        held = Held(*(row[name] for name in Held._fields))
+        found.setdefault(row["pointer"], Counter())[held] += 1
+    for path, expected in estate.checkpoints.items():
+        match expected.fate:
+            case Fate.WHOLE:
+                assert path not in failed
+                assert found.get(path, Counter()) == Counter(expected.positions), path
+            case Fate.VANISHING:
+                # There, whole; or gone, and said so; or gone before it was looked for.
+                if path in found:
+                    assert path not in failed
+                    assert found[path] == Counter(expected.positions), path
+                assert failed.get(path, "not found") == "not found"
+            case damage:
+                assert path not in found
+                assert failed[path] == _KINDS[damage], path
+    assert found.keys() | failed.keys() <= estate.checkpoints.keys()
+    assert sum(map(Counter.total, found.values())) > 5 * CHECKPOINTS
+
+
+def test_each_checkpoint_is_one_row_in_each_table(estate: Estate, scanned: Path) -> None:
+    rows = _rows(scanned, "checkpoints", "job_id", "checkpoint_id", "positions", "movable")
+    by_pointer = {row["pointer"]: row for row in rows}
+    assert len(by_pointer) == len(rows)
+    lost = estate.checkpoints.keys() - by_pointer.keys()
+    assert lost <= estate.of(Fate.VANISHING).keys()
+    for path, expected in estate.of(Fate.WHOLE).items():
+        row = by_pointer[path]
+        assert (row["job_id"], row["checkpoint_id"]) == (expected.job, expected.number)
+        assert row["positions"] == len(expected.positions)
+        assert row["movable"] is not None
+    told = {row["pointer"]: row["error"] for row in rows if row["error_kind"] is not None}
+    for view in ("findings", "operators"):
+        errors = {
+            row["pointer"]: row["error"]
+            for row in _rows(scanned, view)
+            if row["error_kind"] is not None
+        }
+        assert errors == told  # read once: of a checkpoint that vanished they all tell the same
+    assert told.keys() >= estate.of(*DAMAGES).keys()
+
+
+def _other_positions(expected: Expected) -> tuple[Held, ...]:
+    first, *rest = expected.positions
+    return (first._replace(next_offset=(first.next_offset or 0) + 1), *rest)
+
+
+def test_one_wrong_position_among_all_of_them_would_be_seen(estate: Estate, scanned: Path) -> None:
+    path, expected = next(
+        (path, one) for path, one in reversed(estate.of(Fate.WHOLE).items()) if one.positions
+    )
+    wrong = Estate(
+        estate.root,
+        {
+            **estate.checkpoints,
+            path: Expected(
+                *(expected.job, expected.number, expected.template, expected.fate),
+                _other_positions(expected),
+            ),
+        },
+    )
+    with pytest.raises(AssertionError):
+        test_every_position_is_what_flinks_own_classes_read(wrong, scanned)

@@ -1,0 +1,258 @@
+"""A generated estate: thousands of checkpoints of many jobs, and what is in each of them.
+
+Each is a golden checkpoint under another path, with topics of its own: their names are replaced in
+the bytes by others of the same length, so that the layout stays (but where a sum or a hash is kept
+of them). What is in it is what Flink's own classes read from the golden one. Some are damaged,
+half-written, or meant to vanish during a scan.
+
+    python -m tests.support.estate DIR --checkpoints 10000
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import shutil
+import string
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from itertools import count, cycle
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tests.support.golden_positions import GOLDEN, Held, golden_entries, positions_of
+
+METADATA = "_metadata"
+# The number of a checkpoint in its metadata, after the magic and the version.
+_NUMBER = slice(8, 16)
+_MOST_RETAINED = 3
+_JOBS_PER_TEAM = 100
+# In how many jobs the newest checkpoint is damaged, or vanishes: one of so many.
+_DAMAGED_EVERY = 20
+_VANISHING_EVERY = 25
+_DIGITS = string.digits + string.ascii_lowercase
+# A shorter topic has no room for ten thousand other names.
+_SHORTEST_TOPIC = 4
+
+
+class Fate(Enum):
+    """How a checkpoint of the estate is, or will be."""
+
+    WHOLE = "whole"
+    VANISHING = "vanishing"
+    TRUNCATED = "truncated"
+    NO_MAGIC = "no magic"
+    OF_THE_FUTURE = "of the future"
+    EMPTY = "empty"
+    HALF_WRITTEN = "half-written"
+    STATE_MISSING = "state missing"
+
+
+# What cannot be read, from the first to the last moment.
+DAMAGES = tuple(fate for fate in Fate if fate not in (Fate.WHOLE, Fate.VANISHING))
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """A checkpoint of the estate.
+
+    Attributes:
+        job: the id of its job; None for a savepoint, whose path has none.
+        number: its number, as its metadata has it.
+        template: the name of the golden one that it is made of.
+        positions: what it holds where it is whole.
+    """
+
+    job: str | None
+    number: int
+    template: str
+    fate: Fate
+    positions: tuple[Held, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Estate:
+    """Where it is, and each of its checkpoints by directory."""
+
+    root: Path
+    checkpoints: dict[str, Expected] = field(default_factory=dict)
+
+    def of(self, *fates: Fate) -> dict[str, Expected]:
+        """Its checkpoints of these fates."""
+        return {path: one for path, one in self.checkpoints.items() if one.fate in fates}
+
+    def newest(self) -> dict[str, str]:
+        """The directory of each job's newest complete checkpoint, by the job's id."""
+        newest: dict[str, str] = {}
+        for path, one in self.checkpoints.items():
+            if one.job is not None and one.fate is not Fate.HALF_WRITTEN:
+                newest[one.job] = path  # a job's are in the order of their numbers
+        return newest
+
+
+def vanish(checkpoint: str) -> None:
+    """Delete a checkpoint as Flink does: a file after the other, and its directory at last."""
+    shutil.rmtree(checkpoint, ignore_errors=True)
+
+
+class _Template(NamedTuple):
+    """A golden checkpoint.
+
+    Attributes:
+        own: its own files, by name.
+        beside: those beside its directory (``shared/…``), by their path below the job's.
+    """
+
+    name: str
+    directory: str
+    own: Mapping[str, bytes]
+    beside: Mapping[str, bytes]
+    positions: tuple[Held, ...]
+    topics: tuple[str, ...]
+
+    @property
+    def is_savepoint(self) -> bool:
+        return self.directory.startswith("savepoint-")
+
+
+def generate(root: Path, checkpoints: int, seed: int = 0) -> Estate:
+    """Write an estate of so many checkpoints, the damaged ones among them."""
+    estate = Estate(root)
+    chance = random.Random(seed)
+    for job, (template, fate) in enumerate(_jobs()):
+        left = checkpoints - len(estate.checkpoints)
+        if left == 0:
+            break
+        team = root / f"team-{job // _JOBS_PER_TEAM:03}"
+        job_id = f"{chance.getrandbits(128):032x}"
+        if template.is_savepoint:
+            name = f"savepoint-{job_id[:6]}-{job_id[-12:]}"
+            _write(estate, template, team / "savepoints" / name, None, job + 1, fate)
+            continue
+        retained = 1 if template.beside else min(1 + job % _MOST_RETAINED, left)
+        newest = chance.randrange(retained, 10_000)
+        for number in range(newest - retained + 1, newest + 1):
+            own_fate = fate if number == newest else Fate.WHOLE
+            _write(estate, template, team / job_id / f"chk-{number}", job_id, number, own_fate)
+    return estate
+
+
+def _jobs() -> Iterator[tuple[_Template, Fate]]:
+    """Without end: what the checkpoints of a job are made of, and the fate of the newest one."""
+    templates = [_template(entry) for entry in golden_entries()]
+    templates_in_turn, damages = cycle(templates), cycle(DAMAGES)
+    # Those whose source keeps its state in files of its own.
+    in_files = cycle([one for one in templates if one.name.endswith("/retained-files")])
+    for job in count(1):
+        fate = Fate.WHOLE
+        if job % _DAMAGED_EVERY == 0:
+            fate = next(damages)
+        elif job % _VANISHING_EVERY == 0:
+            fate = Fate.VANISHING
+        yield next(in_files if fate is Fate.STATE_MISSING else templates_in_turn), fate
+
+
+def _template(entry: Mapping[str, Any]) -> _Template:
+    path = Path(entry["path"])
+    files = {Path(name): (GOLDEN / name).read_bytes() for name in entry["files"]}
+    positions = tuple(positions_of(entry))
+    # Snappy's frames hold a sum of what is in them, a FlinkKafkaConsumer's state a hash of a topic.
+    as_it_is = "/compressed" in entry["name"] or "legacy_sources" in entry
+    topics = {held.topic for held in positions if len(held.topic) >= _SHORTEST_TOPIC}
+    return _Template(
+        entry["name"],
+        path.name,
+        {name.name: data for name, data in files.items() if name.parent == path},
+        {
+            str(name.relative_to(path.parent)): data
+            for name, data in files.items()
+            if name.parent != path
+        },
+        positions,
+        () if as_it_is else tuple(sorted(topics)),
+    )
+
+
+def _write(
+    estate: Estate, template: _Template, directory: Path, job: str | None, number: int, fate: Fate
+) -> None:
+    names = {topic: _another(topic, len(estate.checkpoints)) for topic in template.topics}
+    positions = (
+        held._replace(topic=names.get(held.topic, held.topic)) for held in template.positions
+    )
+    directory.mkdir(parents=True)
+    for name, data in template.own.items():
+        if name == METADATA:
+            data = _renamed(
+                data[: _NUMBER.start] + number.to_bytes(8, "big") + data[_NUMBER.stop :], names
+            )
+            if fate is not Fate.HALF_WRITTEN:
+                (directory / name).write_bytes(_damaged(data, fate))
+        elif fate is not Fate.STATE_MISSING:
+            (directory / name).write_bytes(_renamed(data, names))
+    for name, data in template.beside.items():
+        beside = directory.parent / name
+        beside.parent.mkdir(parents=True, exist_ok=True)
+        beside.write_bytes(_renamed(data, names))
+    estate.checkpoints[str(directory)] = Expected(
+        job, number, template.name, fate, tuple(positions)
+    )
+
+
+def _another(topic: str, number: int) -> str:
+    """A name as long as the topic's own, for each number up to some ten thousand."""
+    digits = ""
+    while number:
+        number, digit = divmod(number, len(_DIGITS))
+        digits = _DIGITS[digit] + digits
+    return topic[0] + digits.rjust(len(topic) - 1, "0")
+
+
+def _numbered(metadata: bytes, number: int) -> bytes:
+    return metadata[: _NUMBER.start] + number.to_bytes(8, "big") + metadata[_NUMBER.stop :]
+
+
+def _renamed(data: bytes, names: Mapping[str, str]) -> bytes:
+    for old, new in names.items():
+        data = data.replace(_utf(old), _utf(new))
+    return data
+
+
+def _utf(topic: str) -> bytes:
+    """As DataOutput.writeUTF does."""
+    return len(topic).to_bytes(2, "big") + topic.encode()
+
+
+def _damaged(metadata: bytes, fate: Fate) -> bytes:
+    match fate:
+        case Fate.TRUNCATED:
+            return metadata[: len(metadata) // 2]
+        case Fate.NO_MAGIC:
+            return b"\0" + metadata[1:]
+        case Fate.OF_THE_FUTURE:
+            return metadata[:4] + (99).to_bytes(4, "big") + metadata[8:]
+        case Fate.EMPTY:
+            return b""
+        case _:
+            return metadata
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m tests.support.estate")
+    parser.add_argument("directory", type=Path)
+    parser.add_argument("--checkpoints", type=int, default=10_000)
+    given = parser.parse_args()
+    begun = time.monotonic()
+    estate = generate(given.directory, given.checkpoints)
+    positions = sum(len(one.positions) for one in estate.of(Fate.WHOLE).values())
+    print(
+        f"{len(estate.checkpoints)} checkpoints of {len(estate.newest())} jobs, "
+        f"{len(estate.of(*DAMAGES))} damaged, {positions} positions in whole ones, "
+        f"in {time.monotonic() - begun:.1f} s"
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,123 @@
+"""The positions in each golden checkpoint, by what Flink's own classes read from its state.
+
+From the manifest alone: Flink's and the connector's deserializers wrote it, and none of our code
+has a say here. The rules are those a restored source follows.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+
+_EARLIEST, _LATEST, _COMMITTED, _NOT_SET = -2, -1, -3, -(1 << 63)
+_MARKERS = {_EARLIEST: "earliest", _LATEST: "latest", _COMMITTED: "committed"}
+# KafkaTopicPartitionStateSentinel: of earliest, latest and group offsets, and of none.
+_LEGACY_MARKERS = {
+    -915623761775: "earliest",
+    -915623761774: "latest",
+    -915623761773: "committed",
+    -915623761776: "unresolved",
+}
+
+
+class Held(NamedTuple):
+    """One topic-partition of one source, as ``migrate inspect`` is to tell it."""
+
+    operator_id: str
+    cluster: str | None
+    topic: str
+    partition: int
+    state: str
+    next_offset: int | None
+    stopping_offset: int | None
+    subtask: int | None
+
+
+def golden_entries() -> list[dict[str, Any]]:
+    """Every checkpoint that a real Flink job wrote, as the manifest has it."""
+    entries: list[dict[str, Any]] = json.loads((GOLDEN / "manifest.json").read_text())[
+        "checkpoints"
+    ]
+    return entries
+
+
+def positions_of(entry: Mapping[str, Any]) -> list[Held]:
+    """What is held of every partition, in no order."""
+    return [
+        held for operator in entry["expected"]["operators"] for held in _operator(operator, entry)
+    ]
+
+
+def _operator(operator: Mapping[str, Any], entry: Mapping[str, Any]) -> Iterator[Held]:
+    operator_id = operator["operator_id"]
+    if "dynamic" in operator:
+        dynamic = operator["dynamic"]
+        enumerators = {**dynamic["enumerator"]["clusters"], **dynamic.get("retained", {})}
+        for cluster, enumerator in enumerators.items():
+            splits = [s for s in dynamic["reader_splits"] if s["cluster"] == cluster]
+            yield from _merged(operator_id, cluster, splits, enumerator)
+    elif "hybrid" in operator:
+        hybrid = operator["hybrid"]
+        if hybrid["enumerator"]["kafka"] is not None:
+            splits = [s["kafka"] for s in hybrid["reader_splits"] if s["kafka"]]
+            yield from _merged(operator_id, None, splits, hybrid["enumerator"]["kafka"])
+    elif "legacy" in operator:
+        yield from _legacy(operator_id, operator["legacy"])
+    elif operator_id in entry["kafka_sources"] and not operator["finished"]:
+        yield from _merged(operator_id, None, operator["reader_splits"], operator["enumerator"])
+
+
+def _merged(
+    operator_id: str,
+    cluster: str | None,
+    splits: Iterable[Mapping[str, Any]],
+    enumerator: Mapping[str, Any],
+) -> Iterator[Held]:
+    held = set()
+    for split in splits:
+        topic, partition, start = split["topic"], split["partition"], split["starting_offset"]
+        held.add((topic, partition))
+        state = "next" if start >= 0 else _MARKERS.get(start, "unresolved")
+        yield Held(
+            *(operator_id, cluster, topic, partition, state),
+            *(start if start >= 0 else None, _stop(split["stopping_offset"]), split["subtask"]),
+        )
+    for split in enumerator["splits"]:
+        topic, partition = split["topic"], split["partition"]
+        if (topic, partition) not in held:
+            state, next_offset = _not_held(split)
+            yield Held(
+                *(operator_id, cluster, topic, partition, state),
+                *(next_offset, _stop(split["stopping_offset"]), None),
+            )
+
+
+def _not_held(split: Mapping[str, Any]) -> tuple[str, int | None]:
+    """What only the enumerator lists: its state and next offset."""
+    start, stop = split["starting_offset"], _stop(split["stopping_offset"])
+    if split["status"] in ("ASSIGNED", None):  # None: version 1, which has no other
+        if start is None or stop is None or stop < 0 or (start < 0 and start != _EARLIEST):
+            return "unresolved", None
+        return "finished", max(start, stop)
+    if start is None or start == _NOT_SET:
+        return "unresolved", None
+    return "unassigned", start if start >= 0 else None
+
+
+def _legacy(operator_id: str, listed: Iterable[Mapping[str, Any]]) -> Iterator[Held]:
+    """A FlinkKafkaConsumer stores the last offset it has read; none here is listed twice."""
+    for split in listed:
+        stored = split["stored_offset"]
+        state = _LEGACY_MARKERS.get(stored, "next")
+        yield Held(
+            *(operator_id, None, split["topic"], split["partition"], state),
+            *(stored + 1 if state == "next" else None, None, split["subtask"]),
+        )
+
+
+def _stop(stored: int | None) -> int | None:
+    return None if stored == _NOT_SET else stored

@@ -1,0 +1,199 @@
+"""Where the checkpoints of an estate are found, and what becomes of what cannot be looked at."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from migrate.fleet import Candidate, discover, read_candidate
+from migrate.fleet.candidates import Failure
+from migrate.storage import Files
+from tests.support.checkpoints import splits, write_source
+
+JOB, OTHER_JOB = "0" * 31 + "a", "0" * 31 + "b"
+SAVEPOINT = "savepoint-0523e1-e100894c09db"
+
+
+def checkpoint(directory: Path) -> Path:
+    return write_source(directory, {0: splits("orders", [5])})
+
+
+@pytest.fixture
+def estate(tmp_path: Path) -> Path:
+    """Two jobs, two savepoints, and traps in directories that are not to be walked into."""
+    root = tmp_path / "flink"
+    job = root / "team" / JOB
+    for number in (9, 10):
+        checkpoint(job / f"chk-{number}")
+    (job / "chk-11").mkdir()  # half-written
+    checkpoint(job / "shared" / "chk-1")
+    checkpoint(job / "taskowned" / "chk-1")
+    checkpoint(job / "chk-10" / "chk-1")
+    checkpoint(root / "shared" / OTHER_JOB / "chk-3")  # nothing beside it: any directory
+    checkpoint(root / "savepoints" / SAVEPOINT)
+    checkpoint(root / "savepoints" / "before the upgrade")
+    checkpoint(root / "savepoints" / "before the upgrade" / "copy" / "chk-1")
+    (root / "logs").mkdir()
+    (root / "logs" / "jobmanager.log").write_text("nothing")
+    return root
+
+
+def found(*roots: str | Path, latest_only: bool = False) -> list[Candidate]:
+    return discover(map(str, roots), Files(), latest_only=latest_only)
+
+
+def names(candidates: Iterable[Candidate], root: Path) -> list[str]:
+    return [os.path.relpath(candidate.pointer, root) for candidate in candidates]
+
+
+def failures(candidates: Iterable[Candidate]) -> list[str | None]:
+    return [candidate.failure.kind if candidate.failure else None for candidate in candidates]
+
+
+ALL = [
+    f"savepoints/{SAVEPOINT}",
+    "savepoints/before the upgrade",
+    f"shared/{OTHER_JOB}/chk-3",
+    f"team/{JOB}/chk-9",
+    f"team/{JOB}/chk-10",
+    f"team/{JOB}/chk-11",
+]
+
+
+def test_everything_below_a_root(estate: Path) -> None:
+    candidates = found(estate)
+    assert sorted(names(candidates, estate)) == sorted(ALL)
+    assert failures(candidates) == [None] * len(ALL)
+    by_name = dict(zip(names(candidates, estate), candidates, strict=True))
+    whole = by_name[f"team/{JOB}/chk-10"]
+    assert whole.job_id == JOB
+    assert whole.job_directory == str(estate / "team" / JOB)
+    assert whole.number == 10
+    assert whole.metadata_bytes == (Path(whole.pointer) / "_metadata").stat().st_size
+    assert not whole.newest
+    assert by_name[f"team/{JOB}/chk-11"].metadata_bytes is None
+    savepoint = by_name[f"savepoints/{SAVEPOINT}"]
+    assert (savepoint.job_id, savepoint.job_directory, savepoint.number) == (None, None, None)
+
+
+def test_a_jobs_checkpoints_are_in_the_order_of_their_numbers(estate: Path) -> None:
+    assert names(found(estate / "team"), estate) == ALL[3:]
+
+
+def test_the_newest_complete_one_of_each_job_and_every_savepoint(estate: Path) -> None:
+    candidates = found(estate, latest_only=True)
+    assert sorted(names(candidates, estate)) == sorted(
+        [*ALL[:3], f"team/{JOB}/chk-10"],
+    )
+    assert [c.newest for c in candidates] == [c.job_directory is not None for c in candidates]
+
+
+def test_a_job_that_has_completed_none_is_not_passed_over(tmp_path: Path) -> None:
+    for number in (1, 2):
+        (tmp_path / JOB / f"chk-{number}").mkdir(parents=True)
+    (candidate,) = found(tmp_path, latest_only=True)
+    assert candidate.pointer == str(tmp_path / JOB / "chk-2")
+    outcome = read_candidate(candidate, Files())
+    assert isinstance(outcome, Failure)
+    assert outcome.kind == "not found"
+
+
+@pytest.mark.parametrize(
+    "root",
+    [
+        f"team/{JOB}/chk-9",
+        f"team/{JOB}/chk-9/",
+        f"team/{JOB}/chk-9/_metadata",
+        "team/*/chk-9",
+        f"team/../team/{JOB}/chk-9",
+    ],
+)
+def test_a_root_may_be_a_checkpoint(estate: Path, root: str) -> None:
+    for latest_only in (False, True):
+        (candidate,) = found(f"{estate}/{root}", latest_only=latest_only)
+        assert candidate.pointer == str(estate / "team" / JOB / "chk-9")
+        assert not candidate.newest  # this one, whatever has become of the job
+
+
+def test_a_relative_root_is_told_as_executors_find_it(
+    estate: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(estate)
+    assert found("team") == found(estate / "team") == found(f"file:{estate}/team")
+
+
+@pytest.mark.parametrize(
+    ("glob", "expected"),
+    [
+        ("*", ALL),
+        ("t?am", ALL[3:]),
+        ("[s-t]*/*/chk-*", ALL[2:]),
+        ("*/*/chk-1[01]", ALL[4:]),
+        ("*/*/_metadata", ALL[:2]),
+    ],
+)
+def test_globs(estate: Path, glob: str, expected: list[str]) -> None:
+    assert sorted(names(found(estate / glob), estate)) == sorted(expected)
+
+
+def test_a_glob_over_checkpoints_leaves_each_jobs_newest(estate: Path) -> None:
+    candidates = found(estate / "*/*/chk-*", latest_only=True)
+    assert names(candidates, estate) == [ALL[2], ALL[4]]
+
+
+def test_a_root_named_twice_is_read_once(estate: Path) -> None:
+    assert found(estate, estate / "team", estate / "*") == found(estate)
+
+
+def test_what_is_not_there_is_said(tmp_path: Path) -> None:
+    (tmp_path / "a file").touch()
+    candidates = found(tmp_path / "missing", tmp_path / "*.none", tmp_path / "a file")
+    assert failures(candidates) == ["not found"] * 3
+    assert failures(found("ftp://host/flink")) == ["unsupported"]
+
+
+def test_a_directory_that_cannot_be_listed_is_said_and_the_others_are_found(estate: Path) -> None:
+    loop = estate / "loop"
+    loop.symlink_to(loop)
+    candidates = found(loop, estate / "team")
+    assert failures(candidates) == ["unreadable", None, None, None]
+    assert candidates[0].failure is not None
+    assert str(loop) in candidates[0].failure.message
+
+
+def test_links_below_a_root_are_not_followed(estate: Path) -> None:
+    (estate / "team" / "again").symlink_to(estate)
+    (estate / "team" / JOB / "chk-12").symlink_to(estate / "team" / JOB / "chk-10")
+    assert sorted(names(found(estate), estate)) == sorted(ALL)
+    assert len(found(estate / "team" / "again")) == len(ALL)  # but as a root
+
+
+def test_jobs_may_share_one_directory(tmp_path: Path) -> None:
+    """Without a directory for each job (execution.checkpointing.create-subdir: false)."""
+    for number in (1, 2):
+        checkpoint(tmp_path / "flink" / f"chk-{number}")
+    checkpoint(tmp_path / "flink" / "shared" / "chk-7")
+    (candidate,) = found(tmp_path, latest_only=True)
+    assert candidate.pointer.endswith("/chk-2")
+    assert candidate.job_directory == str(tmp_path / "flink")
+    assert candidate.job_id is None
+
+
+def test_one_that_flink_subsumes_meanwhile_is_replaced_by_the_newer(estate: Path) -> None:
+    job = estate / "team" / JOB
+    newest = found(job, latest_only=True)
+    named = found(job)
+    checkpoint(job / "chk-12")
+    shutil.rmtree(job / "chk-9")
+    shutil.rmtree(job / "chk-10")
+    outcome = read_candidate(newest[0], Files())
+    assert not isinstance(outcome, Failure)
+    assert outcome.checkpoint.pointer == str(job / "chk-12")
+    for candidate in named:
+        outcome = read_candidate(candidate, Files())
+        assert isinstance(outcome, Failure)
+        assert outcome.kind == "not found"

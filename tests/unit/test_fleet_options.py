@@ -1,0 +1,92 @@
+"""What a scan is asked for in Spark's options, and how its work is shared out."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from migrate.fleet import BadOption, Candidate, FleetOptions, Mode, View, pack, parse_options
+from migrate.fleet.options import Selection
+
+
+def test_the_defaults() -> None:
+    assert parse_options({"path": "/flink"}) == FleetOptions()
+    assert FleetOptions().view is View.POSITIONS
+    assert FleetOptions().mode is Mode.PERMISSIVE
+
+
+def test_names_and_values_in_any_case() -> None:
+    options = {
+        "VIEW": "Checkpoints",
+        "mode": "failFast",
+        "Topic": "orders, payments",
+        "latestonly": "TRUE",
+        "allowExternalFiles": "true",
+        "NUMPARTITIONS": "7",
+        "paths": '["/a","/b"]',
+    }
+    assert parse_options(options) == FleetOptions(
+        view=View.CHECKPOINTS,
+        mode=Mode.FAILFAST,
+        selection=Selection(frozenset({"orders", "payments"})),
+        latest_only=True,
+        allow_external_files=True,
+        partitions=7,
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "known"),
+    [
+        ("view", "offsets", "positions, operators, checkpoints, findings"),
+        ("mode", "lenient", "PERMISSIVE, DROPMALFORMED, FAILFAST"),
+        ("latestOnly", "yes", "true, false"),
+        ("numPartitions", "0", "at least 1"),
+        ("numPartitions", "many", "at least 1"),
+        ("latest-only", "true", "latestOnly"),
+    ],
+)
+def test_what_is_not_known_is_refused_with_what_is(name: str, value: str, known: str) -> None:
+    with pytest.raises(BadOption, match=known):
+        parse_options({name: value})
+
+
+def candidates(sizes: list[int]) -> list[Candidate]:
+    return [Candidate(f"/flink/chk-{n:05}", None, size) for n, size in enumerate(sizes)]
+
+
+MIB = 1024 * 1024
+
+
+def test_thousands_of_small_ones_go_together() -> None:
+    shares = pack(candidates([3000] * 10_000))
+    assert len(shares) == 40
+    assert {len(share) for share in shares} == {250}
+
+
+def test_a_giant_goes_alone() -> None:
+    shares = pack(candidates([3000] * 500 + [120 * MIB] + [3000] * 500))
+    giants = [share for share in shares if any((c.metadata_bytes or 0) > MIB for c in share)]
+    assert [len(share) for share in giants] == [1]
+
+
+def test_work_is_even_and_nothing_is_lost() -> None:
+    chance = random.Random(7)
+    given = candidates([chance.randrange(MIB) for _ in range(1000)])
+    shares = pack(given, 8)
+    sizes = [sum(c.metadata_bytes or 0 for c in share) for share in shares]
+    assert max(sizes) < 1.02 * min(sizes)
+    assert sorted((c for share in shares for c in share), key=lambda c: c.pointer) == given
+    assert all(share == sorted(share, key=lambda c: c.pointer) for share in shares)
+
+
+@pytest.mark.parametrize(("wanted", "there"), [(None, 1), (1, 1), (2, 2), (100, 3)])
+def test_no_share_is_empty(wanted: int | None, there: int) -> None:
+    shares = pack(candidates([1, 2, 3]), wanted)
+    assert len(shares) == there
+    assert all(shares)
+
+
+def test_nothing_has_no_shares() -> None:
+    assert pack([], 4) == []

@@ -1,0 +1,288 @@
+"""The rows of each view: beside what Flink's own classes tell, and of what cannot be read."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from migrate.fleet import (
+    VIEWS,
+    ColumnType,
+    FleetOptions,
+    Mode,
+    Selection,
+    UnreadableCheckpoint,
+    View,
+    discover,
+    parse_options,
+    scan,
+)
+from migrate.storage import Files
+from tests.support.checkpoints import (
+    SourceState,
+    in_flight_operator,
+    source_operator,
+    splits,
+    write_checkpoint,
+    write_source,
+)
+from tests.support.encoder import ByteStreamHandle, ChannelHandle, Operator, Subtask
+from tests.support.golden_positions import GOLDEN, Held, golden_entries, positions_of
+
+# One release is enough here; test_data_source.py has all of them.
+RELEASE = "2.2"
+ENTRIES = [entry for entry in golden_entries() if entry["name"].startswith(f"{RELEASE}/")]
+TOLD_ALIKE = (
+    "name",
+    "uid",
+    "parallelism",
+    "max_parallelism",
+    "finished",
+    "operator_state_bytes",
+    "keyed_state_bytes",
+    "in_flight_bytes",
+)
+TYPES: dict[ColumnType, tuple[type, ...]] = {
+    ColumnType.STRING: (str,),
+    ColumnType.INT: (int,),
+    ColumnType.LONG: (int,),
+    ColumnType.BOOLEAN: (bool,),
+    ColumnType.TIMESTAMP: (int,),
+    ColumnType.STRINGS: (tuple,),
+    ColumnType.INTS: (tuple,),
+}
+
+
+def rows(
+    view: View,
+    *roots: str | Path,
+    mode: Mode = Mode.PERMISSIVE,
+    selection: Selection | None = None,
+    files: Files | None = None,
+) -> Iterator[dict[str, Any]]:
+    """The rows of a view by column name."""
+    files = files or Files()
+    options = FleetOptions(view=view, mode=mode, selection=selection or Selection())
+    columns = VIEWS[view]
+    for row in scan(discover(map(str, roots), files), files, options):
+        assert len(row) == len(columns)
+        for column, value in zip(columns, row, strict=True):
+            assert value is None or type(value) in TYPES[column.type], (column, value)
+        yield dict(zip((column.name for column in columns), row, strict=True))
+
+
+@pytest.fixture(scope="module")
+def read() -> dict[View, list[dict[str, Any]]]:
+    return {view: list(rows(view, GOLDEN / RELEASE)) for view in View}
+
+
+def of(read: list[dict[str, Any]], entry: dict[str, Any]) -> list[dict[str, Any]]:
+    return [row for row in read if row["pointer"] == str(GOLDEN / entry["path"])]
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: str(entry["name"]))
+def test_rows_are_what_flinks_classes_tell(
+    read: dict[View, list[dict[str, Any]]], entry: dict[str, Any]
+) -> None:
+    expected = entry["expected"]
+    held = [Held(*(row[name] for name in Held._fields)) for row in of(read[View.POSITIONS], entry)]
+    assert sorted(held, key=repr) == sorted(positions_of(entry), key=repr)
+
+    operators = of(read[View.OPERATORS], entry)
+    by_id = {operator["operator_id"]: operator for operator in expected["operators"]}
+    assert len(operators) == len(by_id)
+    for row in operators:
+        operator = by_id[row["operator_id"]]
+        assert [row[name] for name in TOLD_ALIKE] == [operator[name] for name in TOLD_ALIKE]
+        assert list(row["state_names"]) == operator["state_names"]
+        assert list(row["finished_subtasks"]) == operator["finished_subtasks"]
+    kafka = {row["operator_id"] for row in operators if row["source_kind"] is not None}
+    assert {operator_id for operator_id, *_ in positions_of(entry)} <= kafka
+
+    (checkpoint,) = of(read[View.CHECKPOINTS], entry)
+    assert checkpoint["checkpoint_id"] == expected["checkpoint_id"]
+    assert checkpoint["metadata_version"] == expected["metadata_version"]
+    savepoint = expected["checkpoint_type"]["savepoint"]
+    assert checkpoint["checkpoint_kind"] == ("savepoint" if savepoint else "checkpoint")
+    assert (checkpoint["job_directory"] is None) == savepoint
+    assert checkpoint["operators"] == len(operators)
+    assert checkpoint["positions"] == len(held)
+    assert checkpoint["sources"] == len(kafka)
+    assert list(checkpoint["topics"]) == sorted({one.topic for one in held})
+    metadata = GOLDEN / entry["path"] / "_metadata"
+    assert checkpoint["metadata_bytes"] == metadata.stat().st_size
+    assert checkpoint["written_at"] == metadata.stat().st_mtime_ns // 1_000_000
+    assert checkpoint["error"] is checkpoint["error_kind"] is None
+
+
+# Scenario -> what stands in the way of moving it as it is; every other one can be moved.
+OBSTACLES = {
+    "dynamic": {"several-clusters"},
+    "hybrid-files": {"hybrid-source-elsewhere", "no-positions"},
+    "kafka-sink": {"pending-transactions"},
+    "native-savepoint": {"pending-transactions"},
+    "retained": {"pending-transactions"},
+    "savepoint": {"pending-transactions"},
+    "starting-offsets": {"committed-marker", "sources-disagree"},
+    "two-sources": {"sources-disagree"},
+    "unaligned": {"in-flight-records"},
+}
+
+
+def test_what_can_move_today_and_why_not(read: dict[View, list[dict[str, Any]]]) -> None:
+    for entry in ENTRIES:
+        (row,) = of(read[View.CHECKPOINTS], entry)
+        expected = OBSTACLES.get(entry["name"].partition("/")[2], set())
+        assert set(row["obstacles"]) == expected, entry["name"]
+        assert row["movable"] is (not expected)
+        assert (row["why_not"] is None) is row["movable"]
+
+
+def test_findings_are_told_with_their_checkpoint(read: dict[View, list[dict[str, Any]]]) -> None:
+    in_flight = [row for row in read[View.FINDINGS] if row["code"] == "in-flight-records"]
+    assert {Path(row["pointer"]).parts[-3] for row in in_flight} == {"unaligned"}
+    assert {row["severity"] for row in in_flight} == {"blocker"}
+    assert {row["pointer"] for row in read[View.FINDINGS]} == {
+        str(GOLDEN / entry["path"]) for entry in ENTRIES
+    }
+
+
+@pytest.fixture
+def damaged(tmp_path: Path) -> dict[str, str]:
+    """Checkpoints that cannot be read, by pointer: the kind of each error."""
+    job = tmp_path / ("c" * 32)
+    metadata = (write_source(job / "chk-1", {0: splits("t", [1])}) / "_metadata").read_bytes()
+    shutil.rmtree(job / "chk-1")
+    kinds = {}
+    for number, (data, kind) in enumerate(
+        [
+            (b"", "truncated"),
+            (metadata[:-7], "truncated"),
+            (b"PAR1" + metadata[4:], "corrupt"),
+            (metadata[:7] + b"\x63" + metadata[8:], "unsupported"),
+            (metadata + b"x", "corrupt"),
+            (None, "not found"),
+        ],
+        start=2,
+    ):
+        directory = job / f"chk-{number}"
+        directory.mkdir(parents=True)
+        if data is not None:
+            (directory / "_metadata").write_bytes(data)
+        kinds[str(directory)] = kind
+    return kinds
+
+
+@pytest.mark.parametrize("view", View)
+def test_what_cannot_be_read_is_a_row_with_its_error_in_every_view(
+    damaged: dict[str, str], tmp_path: Path, view: View
+) -> None:
+    whole = write_source(tmp_path / "whole", {0: splits("t", [1])})
+    told = list(rows(view, tmp_path))
+    assert {row["pointer"]: row["error_kind"] for row in told} == {**damaged, str(whole): None}
+    for row in told:
+        if row["pointer"] == str(whole):
+            assert row["error"] is None
+            continue
+        assert row["pointer"] in row["error"]
+        assert row["job_id"] == "c" * 32
+        assert row["checkpoint_id"] == int(row["pointer"].rpartition("-")[2])
+        known = {"pointer", "job_id", "checkpoint_id", "job_directory", "metadata_bytes"}
+        assert {name for name, value in row.items() if value is not None} <= known | {
+            "error",
+            "error_kind",
+        }
+
+    dropped = rows(view, tmp_path, mode=Mode.DROPMALFORMED)
+    assert {row["pointer"] for row in dropped} == {str(whole)}
+    with pytest.raises(UnreadableCheckpoint, match=r"chk-2/_metadata.*\(truncated\)"):
+        list(rows(view, tmp_path, mode=Mode.FAILFAST))
+
+
+def test_what_narrows_a_scan_leaves_errors_in(damaged: dict[str, str], tmp_path: Path) -> None:
+    write_source(tmp_path / "whole", {0: splits("t", [1])})
+    selection = Selection(frozenset({"another"}))
+    told = rows(View.POSITIONS, tmp_path, selection=selection)
+    assert {row["pointer"] for row in told} == set(damaged)
+
+
+def test_a_topic_narrows_every_view(tmp_path: Path) -> None:
+    both = source_operator(SourceState({0: [*splits("orders", [1, 2]), *splits("payments", [3])]}))
+    other = source_operator(SourceState({0: splits("clicks", [4])}, operator_id=bytes(16)))
+    write_checkpoint(tmp_path / "chk-7", both, other, in_flight_operator(8))
+    orders = parse_options({"topic": "orders"}).selection
+
+    positions = list(rows(View.POSITIONS, tmp_path, selection=orders))
+    assert [(row["topic"], row["partition"]) for row in positions] == [("orders", 0), ("orders", 1)]
+    (operator_id,) = {row["operator_id"] for row in positions}
+    (operator,) = rows(View.OPERATORS, tmp_path, selection=orders)
+    assert operator["operator_id"] == operator_id
+    # All of the checkpoint's: what is in flight elsewhere stands in the way of these as well.
+    assert list(rows(View.FINDINGS, tmp_path, selection=orders)) == list(
+        rows(View.FINDINGS, tmp_path)
+    )
+    (checkpoint,) = rows(View.CHECKPOINTS, tmp_path, selection=orders)
+    assert checkpoint["topics"] == ("clicks", "orders", "payments")  # as a whole
+
+    several = parse_options({"topic": "clicks,payments"}).selection
+    assert {row["topic"] for row in rows(View.POSITIONS, tmp_path, selection=several)} == {
+        "clicks",
+        "payments",
+    }
+    nothing = parse_options({"topic": "nothing"}).selection
+    for view in View:
+        assert list(rows(view, tmp_path, selection=nothing)) == []
+
+
+def test_a_uid_is_found_in_metadata_that_holds_none() -> None:
+    """Flink up to 1.20 stores the hash alone; the goldens of 2.2 have both."""
+    uids = {
+        row["uid"]: row["operator_id"]
+        for row in rows(View.OPERATORS, GOLDEN / RELEASE / "two-sources")
+        if row["source_kind"] is not None
+    }
+    assert len(uids) == 2
+    for uid, operator_id in uids.items():
+        selection = parse_options({"uid": uid}).selection
+        for release in ("1.20", RELEASE):
+            operators = rows(View.OPERATORS, GOLDEN / release / "two-sources", selection=selection)
+            assert [row["operator_id"] for row in operators] == [operator_id]
+
+
+def test_sizes_that_no_long_holds_do_not_end_a_scan(tmp_path: Path) -> None:
+    channels = tuple(
+        ChannelHandle(0, (0, n), (0,), (1 << 63) - 1, ByteStreamHandle("channel", b"x"))
+        for n in range(2)
+    )
+    operator = Operator(bytes(16), 1, 128, subtasks=(Subtask(0, input_channels=channels),))
+    write_checkpoint(tmp_path / "chk-7", operator)
+    for view in (View.OPERATORS, View.CHECKPOINTS):
+        (row,) = rows(view, tmp_path)
+        assert row["in_flight_bytes"] == (1 << 63) - 1
+
+
+def test_a_path_that_no_flink_wrote_does_not_end_a_scan(tmp_path: Path) -> None:
+    (tmp_path / ("chk-" + "9" * 40)).mkdir()
+    (row,) = rows(View.POSITIONS, tmp_path)
+    assert (row["checkpoint_id"], row["error_kind"]) == (None, "not found")
+
+
+class Buggy(Files):
+    """A library that fails in a way nobody has thought of, on one file."""
+
+    def read_range(self, path: str, start: int, size: int) -> bytes:
+        if "/chk-2/" in path:
+            raise ZeroDivisionError("by zero")
+        return super().read_range(path, start, size)
+
+
+def test_a_bug_costs_one_checkpoint_alone(tmp_path: Path) -> None:
+    for number in (1, 2, 3):
+        write_source(tmp_path / f"chk-{number}", {0: splits("t", [1])})
+    told = list(rows(View.POSITIONS, tmp_path, files=Buggy()))
+    assert [row["error_kind"] for row in told] == [None, "internal error", None]
+    assert "chk-2: ZeroDivisionError: by zero" in told[1]["error"]

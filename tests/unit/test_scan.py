@@ -1,0 +1,217 @@
+"""What a scan makes of what it has read, without Spark: jobs, totals, the table, plans in bulk."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from migrate.api.bulk import INDEX_COLUMNS, check_plans, file_name, index, plan_each
+from migrate.api.scanning import Inventory
+from migrate.errors import Refused, UsageError
+from migrate.fleet import Candidate, discover
+from migrate.fleet.inventory import ScannedJob, mark_newest, totals
+from migrate.report.scan import inventory_table, summary_lines
+from migrate.spark.session import failure_of
+from migrate.storage import Files
+from tests.support.checkpoints import splits, write_source
+from tests.support.command import migrate
+from tests.support.estate import DAMAGES, Fate, generate, vanish
+
+
+def _job(pointer: str, **values: Any) -> ScannedJob:
+    directory = str(Path(pointer).parent) if "/chk-" in pointer else None
+    return ScannedJob(pointer, directory, None, **values)
+
+
+_MOVES = _job("/e/a/chk-9", sources=1, positions=2, lag=16)
+_UNALIGNED = _job(
+    "/e/b/chk-1", sources=2, positions=5, obstacles=("in-flight-records",), why_not=("7 bytes",)
+)
+_UNREADABLE = _job("/e/c/chk-2", error_kind="truncated", error="/e/c/chk-2: cut short")
+
+
+def test_the_newest_complete_checkpoint_stands_for_a_job() -> None:
+    def candidate(name: str, size: int | None = 1) -> Candidate:
+        job = f"/e/{name.partition('/')[0]}" if "/" in name else None
+        return Candidate(f"/e/{name}", job, size)
+
+    candidates = [
+        candidate("a/chk-9"),
+        candidate("a/chk-10"),
+        candidate("a/chk-11", None),  # half-written
+        candidate("b/chk-3", None),
+        candidate("b/chk-4", None),
+        candidate("savepoint-1"),
+        candidate("savepoint-2"),
+    ]
+    marked = mark_newest(candidates)
+    assert [one.candidate for one in marked] == candidates
+    assert marked[1].numbers == {9, 10, 11}
+    assert [one.candidate.pointer for one in marked if one.newest] == [
+        *("/e/a/chk-10", "/e/b/chk-4", "/e/savepoint-1", "/e/savepoint-2")
+    ]
+
+
+def test_totals() -> None:
+    told = totals([_MOVES, _UNALIGNED, _UNREADABLE, _job("/e/savepoint-1", error_kind="truncated")])
+    assert (told.jobs, told.savepoints) == (3, 1)
+    assert (told.movable, told.blocked, told.unreadable) == (1, 1, 2)
+    assert (told.positions, told.lag) == (7, 16)
+    assert told.obstacles == {"in-flight-records": 1}
+    assert told.errors == {"truncated": 2}
+    assert totals([_UNALIGNED]).lag is None
+
+
+def test_the_table_and_its_summary() -> None:
+    inventory = Inventory((_MOVES, _UNALIGNED, _UNREADABLE), 12, 1)
+    assert "".join(inventory_table(inventory)) == (
+        "checkpoint  sources  partitions  lag  moves       why not\n"
+        "/e/a/chk-9        1           2   16  yes\n"
+        "/e/b/chk-1        2           5       no          in-flight-records\n"
+        "/e/c/chk-2                            unreadable  truncated\n"
+    )
+    assert list(summary_lines(inventory)) == [
+        "3 jobs, 7 positions; 12 checkpoints read, 1 of them unreadable",
+        "lag: up to 16 records",
+        "can move: 1",
+        "cannot move: 1 (in-flight-records 1)",
+        "unreadable: 1 (truncated 1)",
+    ]
+
+
+def test_names_in_the_table_move_no_cursor() -> None:
+    inventory = Inventory((_job("/e/\x1b[2J\nfake/chk-1"),), 1, 0)
+    assert "".join(inventory_table(inventory)).splitlines()[1].startswith("/e/\\x1b[2J\\nfake")
+
+
+@pytest.mark.parametrize(
+    "directory", ["..", ".", "", "a/../../b", "x" * 400, "\0", "ключ", "index.csv", "\udcff"]
+)
+def test_the_file_of_a_plan_lies_in_its_directory_whatever_a_job_is_called(directory: str) -> None:
+    job = ScannedJob(f"/e/{directory}/chk-1", f"/e/{directory}", None)
+    name = file_name(job)
+    assert Path(name).name == name
+    assert name.isascii() and name.isprintable() and len(name) < 200
+    assert name.endswith(".json") and not name.startswith(".")
+
+
+def test_no_two_plans_have_one_file() -> None:
+    pointers = [f"/e/{team}/a{sign}b/chk-{n}" for team in "xy" for sign in "/:_" for n in (1, 2)]
+    names = {file_name(ScannedJob(one, str(Path(one).parent), None)) for one in pointers}
+    assert len(names) == len(pointers)
+    with_id = file_name(ScannedJob("/e/" + "ab" * 16 + "/chk-7", "/e/x", "ab" * 16))
+    assert with_id.startswith("ab" * 16 + "-chk-7-")
+    savepoint = file_name(ScannedJob("/e/savepoint-1", None, None))
+    assert savepoint.startswith("savepoint-1-")
+
+
+def test_where_plans_cannot_be_made_as_asked(tmp_path: Path) -> None:
+    check_plans(tmp_path, None, broker=False)
+    check_plans(tmp_path / "new", "spark-{job}", broker=True)
+    with pytest.raises(UsageError, match="need a broker"):
+        check_plans(tmp_path, "spark-{job}", broker=False)
+    with pytest.raises(UsageError, match="this one group"):
+        check_plans(tmp_path, "spark", broker=True)
+    (tmp_path / "there").touch()
+    with pytest.raises(UsageError, match="Not a directory"):
+        check_plans(tmp_path / "there", None, broker=False)
+    with pytest.raises(Refused, match="is not empty"):
+        check_plans(tmp_path, None, broker=False)
+
+
+def test_plans_are_those_of_to_spark(tmp_path: Path) -> None:
+    known, vanished = (
+        write_source(tmp_path / "e" / name / "chk-7", {0: splits("t", [3, 4])}) for name in "ab"
+    )
+    earliest = write_source(tmp_path / "e" / "c" / "chk-7", {0: splits("t", [-2])})
+    jobs = [
+        *(_job(str(known)), _job(str(vanished)), _job(str(earliest))),
+        *(_UNALIGNED, _UNREADABLE),
+    ]
+    vanish(str(vanished))
+    plans = dict(plan_each(jobs, tmp_path / "plans", None))
+    assert list(plans) == [job.pointer for job in jobs]
+    alone = tmp_path / "alone.json"
+    assert migrate("to-spark", known, "--plan-out", alone).code == 0
+    file = plans[str(known)].file
+    assert file is not None
+
+    def saved(path: Path) -> dict[str, Any]:
+        plan: dict[str, Any] = json.loads(path.read_text())
+        del plan["created_at"]
+        return plan
+
+    assert saved(tmp_path / "plans" / file) == saved(alone)
+    assert [path.name for path in (tmp_path / "plans").iterdir()] == [file]
+    assert "no such file" in plans[str(vanished)].reasons[0]
+    assert "only a broker can resolve" in plans[str(earliest)].reasons[0]
+    assert plans[_UNALIGNED.pointer].reasons == ("7 bytes",)
+    assert plans[_UNREADABLE.pointer].reasons == ("/e/c/chk-2: cut short",)
+    rows = list(csv.DictReader(io.StringIO(index(jobs, plans))))
+    assert tuple(rows[0]) == INDEX_COLUMNS
+    assert [row["plan"] for row in rows] == [file, "", "", "", ""]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--group", "g-{job}"], "--plans DIR"),
+        (["--plans", "plans", "--group", "g-{job}"], "need a broker"),
+    ],
+)
+def test_arguments_that_do_not_go_together(arguments: list[str], told: str) -> None:
+    done = migrate("scan", "nowhere", *arguments)
+    assert (done.code, done.stdout) == (2, "")
+    assert told in done.stderr
+
+
+@pytest.mark.slow
+def test_without_pyspark_it_says_how_to_get_it(tmp_path: Path) -> None:
+    hidden = "import sys; sys.modules['pyspark'] = None; from migrate.cli import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", hidden, "scan", str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "pip install 'flink-offset-migrate[spark]'" in done.stderr
+
+
+@pytest.mark.slow
+def test_an_estate_is_generated_in_seconds_and_found_again(tmp_path: Path) -> None:
+    begun = time.process_time()
+    estate = generate(tmp_path, 1_000)
+    assert time.process_time() - begun < 3
+    assert len(estate.checkpoints) == 1_000
+    assert {one.fate for one in estate.checkpoints.values()} == set(Fate)
+    assert all(estate.of(fate) for fate in DAMAGES)
+    found = discover([str(tmp_path)], Files())
+    assert {one.pointer for one in found} == estate.checkpoints.keys()
+    newest = {one.candidate.pointer for one in mark_newest(found) if one.newest}
+    assert newest >= set(estate.newest().values())
+
+
+def test_what_spark_fails_of_is_told_without_its_stack_traces() -> None:
+    of_a_worker = """Job aborted due to stage failure: Task 0 in stage 1.0 failed 4 times
+\tat org.apache.spark.scheduler.DAGScheduler.abort(DAGScheduler.scala:1)
+Caused by: org.apache.spark.api.python.PythonException: Traceback (most recent call last):
+  File "/x.py", line 1, in <module>
+ModuleNotFoundError: No module named 'migrate'
+\tat org.apache.spark.api.python.BasePythonRunner.read(PythonRunner.scala:2)"""
+    assert failure_of(Exception(of_a_worker)) == (
+        "Job aborted due to stage failure: Task 0 in stage 1.0 failed 4 times; "
+        "ModuleNotFoundError: No module named 'migrate'"
+    )
+    of_java = """An error occurred while calling None.JavaSparkContext.
+: org.apache.spark.SparkException: Could not parse Master URL: 'nonsense'
+\tat org.apache.spark.SparkContext$.createTaskScheduler(SparkContext.scala:3)"""
+    assert "Could not parse Master URL: 'nonsense'" in failure_of(Exception(of_java))
