@@ -12,7 +12,8 @@ STAMP := $(VENV)/.complete
 TWO_WORKERS := --numprocesses 2 --dist loadscope
 WITH_JDK = cd $(ROOT) && JAVA_HOME="$$(scripts/find-jdk)" PATH="$(BIN):$$PATH"
 
-.PHONY: help setup jdk demo test unit check fuzz golden spark-matrix lock clean
+.PHONY: help setup jdk demo test unit check docs doc-output bench fuzz golden spark-matrix \
+	dist ranges audit lock clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1\t\2/p' $(ROOT)/Makefile | expand -t 22
@@ -36,11 +37,20 @@ unit: $(STAMP)  ## the tests that need no other system (seconds)
 	@cd $(ROOT) && $(BIN)/python -m pytest $(TWO_WORKERS) \
 		-m "not integration and not slow" --ignore tests/integration
 
-check: $(STAMP)  ## lint, formatting, types, architecture
+check: docs  ## lint, formatting, types, architecture, the site's links
 	cd $(ROOT) && $(BIN)/ruff check
 	cd $(ROOT) && $(BIN)/ruff format --check
 	cd $(ROOT) && $(BIN)/mypy
 	cd $(ROOT) && $(BIN)/lint-imports
+
+docs: $(STAMP)  ## build the site into site/; a broken link or a page outside of it fails
+	cd $(ROOT) && NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+doc-output: setup  ## write the output of the commands shown in README and docs anew
+	@$(WITH_JDK) python -m tests.docs.rewrite
+
+bench: setup  ## measure docs/performance.md against Flink's own readers (ten minutes)
+	@$(WITH_JDK) python -m benchmarks
 
 fuzz: $(STAMP)  ## ten million executions of the decoder on mutated bytes (RUNS, SEED, SUMMARY)
 	cd $(ROOT) && $(BIN)/python -m tests.fuzz --runs $(or $(RUNS),10000000) \
@@ -54,10 +64,21 @@ golden: setup  ## write the golden checkpoints anew, with real Flink jobs
 spark-matrix: setup  ## measure docs/spark-matrix.md with each Spark
 	@$(WITH_JDK) python -m tests.support.spark_matrix
 
-lock: $(STAMP)  ## resolve requirements/*.txt anew
-	@$(ROOT)/scripts/lock $(VENV)
+dist: $(STAMP)  ## build dist/*.tar.gz and dist/*.whl
+	cd $(ROOT) && $(BIN)/uv build --quiet --offline --no-build-isolation --python $(BIN)/python \
+		--clear --out-dir dist
+
+ranges: $(STAMP)  ## the unit tests with the lowest and the newest of each package, on each Python
+	@$(ROOT)/scripts/ranges $(VENV)
+
+audit: $(STAMP)  ## known vulnerabilities of what is locked, as PyPI's advisory service tells
+	cd $(ROOT) && $(BIN)/pip-audit --strict --disable-pip --require-hashes \
+		--requirement requirements/lock.txt
+
+lock: $(STAMP)  ## resolve requirements/*.txt anew, keeping versions (UPGRADE=1 takes the newest)
+	@$(ROOT)/scripts/lock $(VENV) $(if $(UPGRADE),--upgrade)
 
 clean:  ## remove .venv and what the tools left
-	rm -rf $(VENV) $(ROOT)/.hypothesis $(ROOT)/.mypy_cache $(ROOT)/.pytest_cache \
+	rm -rf $(VENV) $(ROOT)/dist $(ROOT)/site $(ROOT)/.hypothesis $(ROOT)/.mypy_cache $(ROOT)/.pytest_cache \
 		$(ROOT)/.ruff_cache $(ROOT)/.import_linter_cache
 	find $(ROOT) -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,112 +1,157 @@
-"""The whole story on one machine: a real Kafka, a real Flink job, `migrate`, a real Spark query.
+"""The whole story on one machine: a real Kafka, Flink and Spark, and `migrate` between them.
 
     make demo
 
-A Flink job reads some of the records in Kafka and is stopped with a savepoint; Kafka goes on
-growing; Spark queries read on from what `migrate to-spark` says. At the end every record is
-accounted for, by partition. The mission test (tests/integration/test_mission.py) asserts the same.
+Orders keep coming into Kafka all the time. A Flink SQL job takes them; `examples/cut-over there`
+moves it to a Spark query, `examples/cut-over back` moves it back. At the end every order is
+accounted for, by partition: it must have been taken exactly once, by either.
 """
 
 from __future__ import annotations
 
 import sys
 import tempfile
-from collections.abc import Iterable, Sequence
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from tests.support.kafka import Broker
-from tests.support.spark import Spark
-from tests.support.story import MODES, Account, Handover, Mode, go_on, hand_over, migrate
+from examples.local import LocalStack, Order
 
-FLINK_VERSION = "2.2"
+# How long each of them has the orders to itself.
+_SECONDS = 3
+_PATIENCE_SECONDS = 120
+# It takes a checkpoint every second.
+_SETTLED_SECONDS = 4
 
 console = Console(highlight=False)
 
 
-def say(line: str) -> None:
-    """One line of the story; commands stand out."""
-    style = "bold cyan" if line.startswith("$ ") else None
-    console.print(line, style=style, markup=False, soft_wrap=True)
+@dataclass(frozen=True, slots=True)
+class Account:
+    """One partition's orders, counted."""
+
+    partition: int
+    in_kafka: int
+    by_flink: int
+    by_spark: int
+    by_flink_again: int
+    lost: int
+    repeated: int
 
 
 def main() -> int:
     """Tell the story; 0 where nothing was lost and nothing repeated."""
     with tempfile.TemporaryDirectory(prefix="demo-") as directory:
-        workdir = Path(directory)
         console.rule("Kafka and Flink")
         say("Starting them (the first time their jars are fetched, which takes a minute) ...")
-        with Broker() as broker:
-            handover = hand_over(FLINK_VERSION, broker, workdir, say)
-
-            console.rule("What the savepoint holds")
-            migrate("inspect", str(handover.savepoint), say=say)
-
-            console.rule("Spark reads on")
-            with Spark() as spark:
-                queries = [_query(handover, spark, mode, workdir) for mode in MODES]
-    console.rule("Every record, accounted for")
-    console.print(_table(handover, queries))
-    lost = sum(_lost(accounts) for accounts in queries)
-    repeated = sum(_repeated(accounts) for accounts in queries)
-    say(f"{len(queries)} Spark queries after one Flink job: lost {lost}, repeated {repeated}")
+        with LocalStack(Path(directory)) as stack:
+            accounts = story(stack, say)
+    console.rule("Every order, accounted for")
+    console.print(_table(accounts))
+    lost = sum(one.lost for one in accounts)
+    repeated = sum(one.repeated for one in accounts)
+    say(f"from Flink to Spark and back, while orders kept coming: lost {lost}, repeated {repeated}")
     return 0 if lost == repeated == 0 else 1
 
 
-def _query(handover: Handover, spark: Spark, mode: Mode, workdir: Path) -> list[Account]:
-    """One Spark query and what came of it; our command is shown once for each way to start."""
-    accounts = go_on(handover, spark, mode, workdir, _silent if mode.stateful else say)
-    read = sum(one.by_spark for one in accounts)
-    say(f"{mode}: {read} records; lost {_lost(accounts)}, repeated {_repeated(accounts)}")
-    return accounts
+def story(stack: LocalStack, say: Callable[[str], None]) -> list[Account]:
+    """From Flink to Spark and back; every partition's orders."""
+    stack.start_orders()
+    stack.submit("orders/tables.sql", "orders/flink.sql")
+    _await(stack.by_flink, "Flink's first orders", stack.flink.log)
+    say("A Flink job writes orders from Kafka into files; more keep coming.")
+    time.sleep(_SECONDS)
+    stack.add_partition()
+    say("The topic has got one more partition, and the job is to move.")
+
+    console.rule("examples/cut-over there")
+    stack.cut_over("there", say)
+    by_flink = stack.by_flink()
+    _await(stack.by_spark, "Spark's first orders", stack.spark_log)
+    time.sleep(_SECONDS)
+
+    console.rule("examples/cut-over back")
+    stack.cut_over("back", say)
+    by_spark = stack.by_spark()
+    _await(lambda: stack.by_flink()[len(by_flink) :], "Flink's next orders", stack.flink.log)
+    stack.stop_orders()
+    again = Counter(_settled(stack.by_flink)) - Counter(by_flink)
+    return account(stack.in_kafka(), by_flink, by_spark, list(again.elements()))
 
 
-def _silent(line: str) -> None:
-    """Say nothing."""
+def account(
+    truth: Sequence[Order],
+    by_flink: Sequence[Order],
+    by_spark: Sequence[Order],
+    by_flink_again: Sequence[Order],
+) -> list[Account]:
+    """What was taken against what is in Kafka, by partition.
 
-
-def _lost(accounts: Iterable[Account]) -> int:
-    return sum(one.lost for one in accounts)
-
-
-def _repeated(accounts: Iterable[Account]) -> int:
-    return sum(one.repeated for one in accounts)
-
-
-def _table(handover: Handover, queries: Sequence[Sequence[Account]]) -> Table:
-    """A row per partition: who processed what, and what went wrong in all the queries together."""
-    table = Table(box=SIMPLE_HEAD, padding=0)
-    table.add_column("partition", no_wrap=True)
-    table.add_column("at savepoint", no_wrap=True)
-    for heading in ("log start", "Flink", "Spark", "Kafka", "lost", "repeated"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    for of_all_queries in zip(*queries, strict=True):
-        one = of_all_queries[0]
-        progress, log_start = handover.progress((one.topic, one.partition))
-        table.add_row(
-            f"{one.topic}-{one.partition}",
-            progress.value,
-            str(log_start),
-            _by_flink(handover, one),
-            "/".join(dict.fromkeys(str(account.by_spark) for account in of_all_queries)),
-            str(one.in_kafka),
-            str(_lost(of_all_queries)),
-            str(_repeated(of_all_queries)),
+    An order counts with all of its fields: one that no Kafka consumer finds there is as wrong as
+    one that was taken twice.
+    """
+    there = Counter(truth)
+    taken = Counter([*by_flink, *by_spark, *by_flink_again])
+    counts = [
+        Counter(order[0] for order in orders)
+        for orders in (
+            truth,
+            by_flink,
+            by_spark,
+            by_flink_again,
+            (there - taken).elements(),
+            (taken - there).elements(),
         )
-    return table
-
-
-def _by_flink(handover: Handover, one: Account) -> str:
-    """The first and last offset that Flink processed in a partition, and how many."""
-    offsets = [
-        offset
-        for topic, partition, offset, _ in handover.processed
-        if (topic, partition) == (one.topic, one.partition)
     ]
-    return f"{min(offsets)}..{max(offsets)} = {one.by_flink}" if offsets else "0"
+    partitions = sorted(set().union(*counts))
+    return [Account(partition, *(of[partition] for of in counts)) for partition in partitions]
+
+
+def say(line: str) -> None:
+    """One line of the story; the script's steps stand out."""
+    style = "bold cyan" if line.startswith("==> ") else None
+    console.print(line, style=style, markup=False, soft_wrap=True)
+
+
+def _await(done: Callable[[], object], what: str, log: Callable[[], str]) -> None:
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    while not done():
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"{what}: not after {_PATIENCE_SECONDS} s\n{log()}")
+        time.sleep(0.2)
+
+
+def _settled(orders: Callable[[], list[Order]]) -> list[Order]:
+    """The orders once several of Flink's checkpoints have brought no more."""
+    before: list[Order] = []
+    while len(now := orders()) > len(before):
+        before = now
+        time.sleep(_SETTLED_SECONDS)
+    return now
+
+
+def _table(accounts: Sequence[Account]) -> Table:
+    table = Table(box=SIMPLE_HEAD, padding=0)
+    for heading in ("partition", "Kafka", "Flink", "Spark", "Flink again", "lost", "repeated"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for one in accounts:
+        numbers = (
+            one.partition,
+            one.in_kafka,
+            one.by_flink,
+            one.by_spark,
+            one.by_flink_again,
+            one.lost,
+            one.repeated,
+        )
+        table.add_row(*map(str, numbers))
+    return table
 
 
 if __name__ == "__main__":

@@ -88,7 +88,7 @@ class _ProcessNode:
         self._log_file = self._home / "server.log"
         self._process: subprocess.Popen[bytes] | None = None
         protocols = {"PLAINTEXT": "PLAINTEXT", **protocols}
-        controller_port, *ports = _free_ports(1 + len(protocols))
+        controller_port, *ports = free_ports(1 + len(protocols))
         self.addresses = {
             name: f"127.0.0.1:{port}" for name, port in zip(protocols, ports, strict=True)
         }
@@ -150,7 +150,7 @@ class _ContainerNode:
     def __init__(self, settings: Mapping[str, str]) -> None:
         from testcontainers.community.kafka import KafkaContainer
 
-        (port,) = _free_ports(1)
+        (port,) = free_ports(1)
         self._container = KafkaContainer(_IMAGE).with_kraft().with_bind_ports(9093, port)
         for key, value in settings.items():
             self._container.with_env("KAFKA_" + key.upper().replace(".", "_"), value)
@@ -434,7 +434,7 @@ def _wait(futures: Mapping[Any, Any]) -> None:
         future.result(_ANSWER_SECONDS)
 
 
-def _free_ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
     sockets = [socket.socket() for _ in range(count)]
     try:
         for free in sockets:
@@ -445,16 +445,17 @@ def _free_ports(count: int) -> list[int]:
             free.close()
 
 
+def docker(*arguments: str, seconds: float) -> bool:
+    """Whether Docker does that; not where it is not installed, or no engine answers."""
+    try:
+        done = subprocess.run(["docker", *arguments], capture_output=True, timeout=seconds)
+    except (FileNotFoundError, subprocess.TimeoutExpired):
+        return False
+    return done.returncode == 0
+
+
 def _docker_can_run() -> bool:
     """Whether a Docker engine answers and has, or can get, the broker's image."""
-
-    def docker(*args: str, seconds: float) -> bool:
-        try:
-            done = subprocess.run(["docker", *args], capture_output=True, timeout=seconds)
-        except (FileNotFoundError, subprocess.TimeoutExpired):
-            return False
-        return done.returncode == 0
-
     return docker("ps", seconds=10) and (
         docker("image", "inspect", _IMAGE, seconds=10) or docker("pull", _IMAGE, seconds=300)
     )

@@ -2,7 +2,6 @@
 
 `hand_over` lets a Flink job read some records and takes its savepoint while Kafka goes on growing;
 `go_on` has a Spark query read on from what `migrate to-spark` said, and accounts for every record.
-The mission test asserts what `make demo` tells.
 """
 
 from __future__ import annotations

@@ -1,0 +1,285 @@
+"""The stack of docker-compose.yml as processes of this machine, for `make demo` and the tests.
+
+The same releases, the same SQL and the same cut-over script: only the addresses are others.
+"""
+
+from __future__ import annotations
+
+import csv
+import itertools
+import json
+import os
+import shlex
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from types import TracebackType
+
+from confluent_kafka import KafkaError, Message, Producer
+
+from tests.support.flink_session import FlinkSession
+from tests.support.jars import classpath
+from tests.support.jdk import QUICK_START, find_jdk, tail
+from tests.support.kafka import Broker
+from tests.support.stores import s3
+
+EXAMPLES = Path(__file__).parent
+TOPIC = "orders"
+PARTITIONS = 5
+_CUSTOMERS = 5
+_SECONDS_BETWEEN_ORDERS = 0.005
+_SPARK_JARS = "spark-4.0.0"
+_SCRIPT_SECONDS = 240
+
+# partition, offset, order_id, customer, cents
+Order = tuple[int, int, int, str, int]
+
+
+class StackError(RuntimeError):
+    """The cut-over did not come to its end, or orders did not come to Kafka."""
+
+
+class LocalStack:
+    """Kafka, and a Flink session cluster that keeps its checkpoints in S3; a context manager.
+
+    Args:
+        directory: where all of it keeps its files.
+    """
+
+    flink: FlinkSession
+
+    def __init__(self, directory: Path) -> None:
+        self._home = directory.absolute()
+        self.lake = self._home / "lake"
+        self.broker = Broker()
+        self._orders = itertools.count(1)
+        self._enough = threading.Event()
+        self._producing: threading.Thread | None = None
+        self._undelivered: list[str] = []
+        self._stack = ExitStack()
+
+    def __enter__(self) -> LocalStack:
+        with ExitStack() as stack:
+            stack.enter_context(self.broker)
+            self.broker.create_topic(TOPIC, PARTITIONS)
+            stack.callback(self._end_orders)
+            store = stack.enter_context(s3())
+            checkpoints = {
+                "execution.checkpointing.dir": f"{store.store.root}/flink/checkpoints",
+                "execution.checkpointing.savepoint-dir": f"{store.store.root}/flink/savepoints",
+                "s3.endpoint": store.endpoint,
+                "s3.path.style.access": "true",
+                "s3.access-key": os.environ["AWS_ACCESS_KEY_ID"],
+                "s3.secret-key": os.environ["AWS_SECRET_ACCESS_KEY"],
+            }
+            self.flink = stack.enter_context(FlinkSession(self._home / "flink", checkpoints))
+            stack.callback(self._stop_spark)
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._stack.close()
+
+    def submit(self, *files: str) -> None:
+        """Have Flink's SQL client run SQL files of examples/, one after the other."""
+        self.flink.submit("\n".join(map(self.sql, files)))
+
+    def sql(self, file: str) -> str:
+        """The text of a SQL file of examples/, with the addresses of this stack."""
+        text = (EXAMPLES / file).read_text()
+        text = text.replace("kafka:9092", self.broker.bootstrap_servers)
+        return text.replace("file:///lake", self.lake.as_uri())
+
+    def start_orders(self) -> None:
+        """From now on some two hundred orders a second."""
+        self._enough.clear()
+        self._producing = threading.Thread(target=self._produce, daemon=True)
+        self._producing.start()
+
+    def add_partition(self) -> None:
+        """One more partition, with some orders in it."""
+        self.broker.add_partitions(TOPIC, PARTITIONS + 1)
+        self.broker.produce(TOPIC, PARTITIONS, [self._order(_now_ms()) for _ in range(50)])
+
+    def stop_orders(self) -> None:
+        """No more orders: those so far are in Kafka."""
+        self._end_orders()
+        if self._undelivered:
+            raise StackError(f"orders did not come to Kafka: {self._undelivered[0]}")
+
+    def cut_over(self, way: str, say: Callable[[str], None]) -> None:
+        """Run ``examples/cut-over there`` or ``back`` on this stack; its output line by line."""
+        process = subprocess.Popen(
+            [str(EXAMPLES / "cut-over"), way],
+            env={**os.environ, **self._commands()},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        late = threading.Timer(_SCRIPT_SECONDS, process.kill)
+        late.start()
+        with process:
+            assert process.stdout is not None
+            for line in process.stdout:
+                say(line.rstrip("\n"))
+        late.cancel()
+        if process.returncode:
+            raise StackError(f"cut-over {way}: exit code {process.returncode}")
+
+    def by_flink(self) -> list[Order]:
+        """The orders in the files that Flink has finished; others begin with a dot."""
+        return _orders(sorted((self.lake / "orders/flink").glob("part-*")))
+
+    def by_spark(self) -> list[Order]:
+        """The orders in the files that Spark has committed: those that its sink's log names."""
+        sink = self.lake / "orders/spark"
+        names: set[str] = set()
+        for log in (sink / "_spark_metadata").glob("[0-9]*"):
+            _, *entries = log.read_text().splitlines()
+            names |= {json.loads(entry)["path"].rpartition("/")[2] for entry in entries}
+        return _orders([sink / name for name in sorted(names)])
+
+    def in_kafka(self) -> list[Order]:
+        """Every order in Kafka, as a plain consumer reads it."""
+        return [
+            (partition, offset, order["order_id"], order["customer"], order["cents"])
+            for _, partition, offset, value in self.broker.records(TOPIC)
+            for order in [json.loads(value)]
+        ]
+
+    def spark_log(self) -> str:
+        """The end of what the query's Spark wrote."""
+        log = self._home / "spark.log"
+        return tail(log.read_text(errors="replace")) if log.exists() else "Spark did not start"
+
+    def _order(self, at_ms: int) -> str:
+        number = next(self._orders)
+        order = {
+            "order_id": number,
+            "customer": f"customer-{number % _CUSTOMERS}",
+            "cents": 100 + number % 900,
+            "ordered_ms": at_ms,
+        }
+        return json.dumps(order)
+
+    def _produce(self) -> None:
+        producer = Producer(
+            {
+                "bootstrap.servers": self.broker.bootstrap_servers,
+                "broker.address.family": "v4",
+                "enable.idempotence": True,
+                "log_level": 0,
+            }
+        )
+        for partition in itertools.cycle(range(PARTITIONS)):
+            at_ms = _now_ms()
+            producer.produce(
+                TOPIC,
+                self._order(at_ms),
+                partition=partition,
+                timestamp=at_ms,
+                on_delivery=self._delivered,
+            )
+            producer.poll(0)
+            if self._enough.wait(_SECONDS_BETWEEN_ORDERS):
+                break
+        if left := producer.flush(30):
+            self._undelivered.append(f"{left} of them not within 30 s")
+
+    def _delivered(self, error: KafkaError | None, _: Message[bytes, bytes]) -> None:
+        if error is not None:
+            self._undelivered.append(str(error))
+
+    def _end_orders(self) -> None:
+        self._enough.set()
+        if self._producing is not None:
+            self._producing.join()
+
+    def _commands(self) -> Mapping[str, str]:
+        """What the script calls docker compose for, as commands of this machine."""
+        pid, log = self._home / "spark.pid", self._home / "spark.log"
+        programs = {
+            "flink": shlex.join(self.flink.command_line()) + ' "$@"',
+            "sql-client": shlex.join(self.flink.sql_client()) + ' "$@"',
+            "start-spark": f"setsid orders-on-spark >{log} 2>&1 </dev/null &\necho $! >{pid}",
+            "stop-spark": f"kill $(<{pid})\ntail --pid $(<{pid}) --follow /dev/null",
+            "finish-spark": f"orders-on-spark --available-now >>{log} 2>&1 </dev/null",
+            "orders-on-spark": self._spark_query(),
+        }
+        folder = self._home / "bin"
+        folder.mkdir(exist_ok=True)
+        for name, line in programs.items():
+            program = folder / name
+            program.write_text(f"#!/bin/bash\nset -euo pipefail\n{line}\n")
+            program.chmod(0o755)
+        sql = self._home / "sql"
+        sql.mkdir(exist_ok=True)
+        for file in ("tables.sql", "flink_back.sql"):
+            (sql / file).write_text(self.sql(f"orders/{file}"))
+        return {
+            "PATH": os.pathsep.join(
+                [str(folder), str(Path(sys.executable).parent), os.environ["PATH"]]
+            ),
+            "JAVA_HOME": str(find_jdk()),
+            "PYSPARK_PYTHON": sys.executable,
+            "FLINK": "flink",
+            "SQL_CLIENT": "sql-client",
+            "MIGRATE": "migrate",
+            "START_SPARK": "start-spark",
+            "STOP_SPARK": "stop-spark",
+            "FINISH_SPARK": "finish-spark",
+            "BROKERS": self.broker.bootstrap_servers,
+            "CHECKPOINT": str(self.lake / "queries/orders"),
+            "PLAN": str(self._home / "plan.json"),
+            "ROLLBACK": str(self._home / "rollback-orders.json"),
+            "SQL": str(sql),
+        }
+
+    def _spark_query(self) -> str:
+        settings = {
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.extraJavaOptions": " ".join(QUICK_START),
+            "spark.local.dir": str(self._home / "spark"),
+            "spark.sql.warehouse.dir": str(self._home / "warehouse"),
+            "spark.ui.enabled": "false",
+        }
+        command = [str(Path(sys.executable).with_name("spark-submit"))]
+        command += ["--master", "local[2]", "--driver-memory", "1g"]
+        command += ["--jars", ",".join(map(str, classpath(_SPARK_JARS)))]
+        for key, value in settings.items():
+            command += ["--conf", f"{key}={value}"]
+        command += [str(EXAMPLES / "orders/spark_query.py")]
+        command += ["--bootstrap-servers", self.broker.bootstrap_servers]
+        command += ["--checkpoint", str(self.lake / "queries/orders")]
+        command += ["--path", str(self.lake / "orders/spark")]
+        return f'exec env -u SPARK_HOME {shlex.join(command)} "$@"'
+
+    def _stop_spark(self) -> None:
+        """Should the story have broken off while the query ran."""
+        with suppress(FileNotFoundError, ProcessLookupError):
+            os.kill(int((self._home / "spark.pid").read_text()), 15)
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def _orders(files: Sequence[Path]) -> list[Order]:
+    """The rows of CSV files, as both Flink and Spark write them here."""
+    orders: list[Order] = []
+    for file in files:
+        with file.open(newline="") as lines:
+            for number, customer, cents, partition, offset in csv.reader(lines):
+                orders.append((int(partition), int(offset), int(number), customer, int(cents)))
+    return orders

@@ -1,0 +1,56 @@
+"""The query that the job of orders/flink.sql becomes: orders from Kafka into files, exactly once.
+
+    spark-submit --packages org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0 \
+        examples/orders/spark_query.py --bootstrap-servers kafka:9092 \
+        --checkpoint /lake/queries/orders --path /lake/orders/spark
+
+It starts where its checkpoint location says, which `migrate to-spark --checkpoint-dir` has written;
+`startingOffsets` is left at its default, which holds for a new checkpoint location alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from pyspark.sql import SparkSession
+from pyspark.sql.functions import col, from_json
+
+ORDER = "order_id LONG, customer STRING, cents LONG"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Orders from Kafka into files.")
+    parser.add_argument("--bootstrap-servers", required=True)
+    parser.add_argument("--checkpoint", required=True, help="the query's checkpointLocation")
+    parser.add_argument("--path", required=True, help="where its files go")
+    parser.add_argument(
+        "--available-now",
+        action="store_true",
+        help="finish what was begun, read what there is, and end with every batch committed",
+    )
+    arguments = parser.parse_args()
+
+    spark = SparkSession.builder.appName("orders").getOrCreate()
+    orders = (
+        spark.readStream.format("kafka")
+        .option("kafka.bootstrap.servers", arguments.bootstrap_servers)
+        .option("subscribe", "orders")
+        .load()
+        .select(from_json(col("value").cast("string"), ORDER).alias("order"), "partition", "offset")
+        .select("order.*", "partition", "offset")
+    )
+    writer = (
+        orders.writeStream.format("csv")
+        .option("path", arguments.path)
+        .option("checkpointLocation", arguments.checkpoint)
+    )
+    trigger = (
+        writer.trigger(availableNow=True)
+        if arguments.available_now
+        else writer.trigger(processingTime="2 seconds")
+    )
+    trigger.start().awaitTermination()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,8 @@
+-- A job with state: what came of a window that has not ended lies in Flink's state alone.
+
+SET 'pipeline.name' = 'windows';
+
+INSERT INTO revenue
+SELECT DATE_FORMAT(`window_start`, 'yyyy-MM-dd HH:mm:ss'), `customer`, COUNT(*), SUM(`cents`)
+FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(`ordered_at`), INTERVAL '4' SECOND))
+GROUP BY `window_start`, `window_end`, `customer`;

@@ -1,0 +1,158 @@
+"""The sdist and the wheel: what is in them, and the wheel alone in an empty environment."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tarfile
+import zipfile
+from collections.abc import Mapping
+from email.message import Message
+from email.parser import Parser
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).parents[2]
+UV = Path(sys.executable).with_name("uv")
+LOCK = ROOT / "requirements/lock.txt"
+GOLDEN = ROOT / "tests/golden/1.20/retained-files"
+
+
+@pytest.fixture(scope="module")
+def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What `make dist` leaves: an sdist, and the wheel that was built from it."""
+    folder = tmp_path_factory.mktemp("dist")
+    _uv("build", "--offline", "--no-build-isolation", "--python", sys.executable, "-o", folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def wheel(dist: Path) -> Path:
+    (found,) = dist.glob("*.whl")
+    return found
+
+
+@pytest.fixture(scope="module")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The programs of an environment with the wheel and what it needs, as locked, alone."""
+    home = tmp_path_factory.mktemp("empty")
+    _uv("venv", "--quiet", "--python", sys.executable, home)
+    _uv("pip", "install", "--quiet", "--python", home, "--constraint", LOCK, wheel)
+    return home / "bin"
+
+
+def test_the_wheel_holds_both_packages_their_types_and_the_licence(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        names = set(archive.namelist())
+    assert {"decoder/py.typed", "migrate/py.typed"} <= names
+    (info,) = {name.split("/")[0] for name in names} - {"decoder", "migrate"}
+    assert f"{info}/licenses/LICENSE" in names
+    assert {name.split("/")[0] for name in names} == {"decoder", "migrate", info}
+
+
+def test_the_sdist_holds_what_the_wheel_is_built_from_and_no_tests(dist: Path) -> None:
+    (sdist,) = dist.glob("*.tar.gz")
+    with tarfile.open(sdist) as archive:
+        tops = {name.split("/")[1] for name in archive.getnames() if "/" in name}
+    package = {"decoder", "migrate"}
+    papers = {"CHANGELOG.md", "LICENSE", "README.md", "pyproject.toml"}
+    assert tops == package | papers | {".gitignore", "PKG-INFO"}
+
+
+def test_the_metadata_names_licence_pythons_and_extras(wheel: Path) -> None:
+    metadata = _metadata(wheel)
+    assert metadata["License-Expression"] == "Apache-2.0"
+    assert metadata["Requires-Python"] == ">=3.10"
+    classifiers = metadata.get_all("Classifier") or []
+    assert "Typing :: Typed" in classifiers
+    assert {"spark", "s3", "gs", "abfs", "hdfs", "msk", "all"} == set(
+        metadata.get_all("Provides-Extra") or []
+    )
+
+
+def test_the_wheel_alone_reads_a_checkpoint_and_plans_a_query(installed: Path) -> None:
+    chk = _checkpoint()
+    for program in ("migrate", "flink-offset-migrate"):
+        assert "0.1.0" in _run(installed / program, "--version").stdout
+        assert "to-spark" in _run(installed / program, "--help").stdout
+    inspected = json.loads(_run(installed / "migrate", "inspect", chk, "--format", "json").stdout)
+    assert inspected["sources"][0]["kind"] == "KafkaSource"
+    assert _run(installed / "migrate", "to-spark", chk).stdout == '{"payments":{"0":24,"1":13}}\n'
+    imported = _run(
+        installed / "python", "-c", "import decoder, migrate; print(decoder.__file__)"
+    ).stdout
+    assert not imported.startswith(str(ROOT))
+
+
+@pytest.mark.parametrize(
+    ("extra", "arguments"),
+    [
+        ("s3", ["inspect", "s3://bucket/chk-1"]),
+        ("gs", ["inspect", "gs://bucket/chk-1"]),
+        ("abfs", ["inspect", "abfs://container@account.dfs.core.windows.net/chk-1"]),
+        ("hdfs", ["inspect", "hdfs://namenode/chk-1"]),
+        ("spark", ["scan", "CHK"]),
+        (
+            "msk",
+            [
+                *("to-spark", "CHK", "-b", "127.0.0.1:9"),
+                *("-X", "security.protocol=SASL_SSL", "-X", "sasl.mechanism=AWS_MSK_IAM"),
+            ],
+        ),
+    ],
+)
+def test_a_missing_extra_is_named_with_the_command_that_installs_it(
+    extra: str, arguments: list[str], installed: Path
+) -> None:
+    chk = _checkpoint()
+    words = [chk if word == "CHK" else word for word in arguments]
+    result = _run(installed / "migrate", *words, code=2)
+    assert f"pip install 'flink-offset-migrate[{extra}]'" in " ".join(result.stderr.split())
+
+
+def test_uvx_runs_the_wheel(wheel: Path) -> None:
+    uvx: list[str | Path] = [UV, "tool", "run", "--python", sys.executable, "--constraints", LOCK]
+    assert "to-spark" in _run(*uvx, "--from", wheel, "migrate", "--help").stdout
+
+
+def _checkpoint() -> Path:
+    (job,) = GOLDEN.iterdir()
+    return job / "chk-4"
+
+
+def _metadata(wheel: Path) -> Message:
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+        return Parser().parsestr(archive.read(name).decode())
+
+
+def _uv(*arguments: str | Path) -> None:
+    _run(UV, *arguments, cwd=ROOT)
+
+
+def _run(
+    *command: str | Path, code: int = 0, cwd: Path = Path(os.sep)
+) -> subprocess.CompletedProcess[str]:
+    """Run a program that sees neither this folder nor this environment."""
+    environment: Mapping[str, str] = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in ("PYTHONPATH", "VIRTUAL_ENV")
+    }
+    done = subprocess.run(
+        command,
+        cwd=cwd,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == code, (command, done.returncode, done.stdout, done.stderr)
+    return done

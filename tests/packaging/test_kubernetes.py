@@ -1,0 +1,86 @@
+"""deploy/kubernetes: valid, without privileges, and what its jobs run is carried out for real."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import kubernetes_validate
+import pytest
+import yaml
+
+from tests.support.command import Result, migrate
+from tests.support.golden_topics import GOLDEN, lay_out, topic_map
+from tests.support.kafka import Broker
+
+FOLDER = Path(__file__).parents[2] / "deploy/kubernetes"
+FILES = sorted(FOLDER.glob("*.yaml"))
+JOBS = ("dry-run", "execute")
+
+
+def _documents(file: Path) -> list[dict[str, Any]]:
+    return list(yaml.safe_load_all(file.read_text()))
+
+
+def _container(name: str) -> dict[str, Any]:
+    (job,) = _documents(FOLDER / f"{name}.yaml")
+    (container,) = job["spec"]["template"]["spec"]["containers"]
+    return dict(container)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_it_is_valid(file: Path) -> None:
+    for document in _documents(file):
+        kubernetes_validate.validate(document, "1.31", strict=True)
+
+
+@pytest.mark.slow
+def test_the_check_finds_what_is_wrong() -> None:
+    (job,) = _documents(FOLDER / "execute.yaml")
+    job["spec"]["backofLimit"] = 0
+    with pytest.raises(kubernetes_validate.ValidationError, match="backofLimit"):
+        kubernetes_validate.validate(job, "1.31", strict=True)
+
+
+@pytest.mark.parametrize("name", JOBS)
+def test_a_job_runs_once_and_without_privileges(name: str) -> None:
+    (job,) = _documents(FOLDER / f"{name}.yaml")
+    assert job["spec"]["backoffLimit"] == 0
+    pod = job["spec"]["template"]["spec"]
+    assert pod["restartPolicy"] == "Never" and pod["securityContext"]["runAsNonRoot"]
+    container = _container(name)
+    context = container["securityContext"]
+    assert context["readOnlyRootFilesystem"] and not context["allowPrivilegeEscalation"]
+    assert context["capabilities"] == {"drop": ["ALL"]}
+    volumes = {volume["name"] for volume in pod["volumes"]}
+    assert {mount["name"] for mount in container["volumeMounts"]} == volumes
+
+
+@pytest.mark.integration
+def test_the_dry_run_is_applied_by_the_other_job(broker: Broker, tmp_path: Path) -> None:
+    names = lay_out(broker, "payments")
+    group = f"k8s-{names['payments']}"
+    config = tmp_path / "client.properties"
+    config.write_text("security.protocol=PLAINTEXT\n")
+    (job,) = (GOLDEN / "1.20/retained-files").iterdir()
+    places = {
+        "s3://bucket/flink/savepoints/savepoint-0523e1-e100894c09db": str(job / "chk-4"),
+        "--group=orders": f"--group={group}",
+        "--bootstrap-servers=kafka:9092": f"--bootstrap-servers={broker.bootstrap_servers}",
+        "--kafka-config=/etc/kafka/client.properties": f"--kafka-config={config}",
+    }
+
+    def run(name: str, *more: str) -> Result:
+        words = [re.sub(r"=/work/", f"={tmp_path}/", word) for word in _container(name)["args"]]
+        return migrate(*(places.get(word, word) for word in words), *more)
+
+    dry = run("dry-run", *topic_map(names))
+    assert dry.code == 0, dry.stderr
+    assert broker.committed(group) == {}
+    done = run("execute")
+    assert done.code == 0, done.stderr
+    topic = names["payments"]
+    assert broker.committed(group) == {(topic, 0): 24, (topic, 1): 13}
+    assert (tmp_path / "rollback-orders.json").exists()

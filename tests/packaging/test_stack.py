@@ -1,0 +1,111 @@
+"""docker-compose.yml: as the compose specification wants it, and the same as `make demo` runs.
+
+Where a Docker engine answers, compose itself is asked as well; the story is tested by
+tests/integration/test_examples.py, from local processes.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from compose_spec import PyOptions
+
+from tests.support.flink_session import JARS
+from tests.support.jars import read_lock
+from tests.support.kafka import docker
+
+ROOT = Path(__file__).parents[2]
+FILE = ROOT / "docker-compose.yml"
+SCRIPT = (ROOT / "examples/cut-over").read_text()
+
+
+@pytest.fixture(scope="module")
+def stack() -> dict[str, Any]:
+    """The file with its anchors resolved."""
+    read: dict[str, Any] = yaml.safe_load(FILE.read_text())
+    return read
+
+
+def test_it_is_what_the_compose_specification_allows() -> None:
+    stack = PyOptions(apply_merge=True).from_yaml(FILE.read_text())
+    stack.validate()
+    assert {"kafka", "jobmanager", "taskmanager", "sql-client", "s3", "spark", "migrate"} <= set(
+        stack.service_names()
+    )
+
+
+def test_the_check_finds_what_is_wrong() -> None:
+    text = FILE.read_text().replace("  kafka:\n    image:", "  kafka:\n    imagee:", 1)
+    with pytest.raises(ValueError, match="imagee"):
+        PyOptions(apply_merge=True).from_yaml(text)
+
+
+def test_every_image_has_a_tag_that_names_a_release(stack: dict[str, Any]) -> None:
+    images = {service["image"] for service in stack["services"].values() if "image" in service}
+    assert len(images) >= 5
+    for image in images:
+        assert re.fullmatch(r"[a-z/]+:\d+\.\d+\.\d+[\w.-]*", image), image
+
+
+def test_services_and_volumes_that_are_named_are_there(stack: dict[str, Any]) -> None:
+    services = stack["services"]
+    for service in services.values():
+        for name, needed in service.get("depends_on", {}).items():
+            if needed["condition"] == "service_healthy":
+                assert "healthcheck" in services[name]
+        sources = {volume.partition(":")[0] for volume in service.get("volumes", [])}
+        assert {name for name in sources if not name.startswith("./")} <= set(stack["volumes"])
+
+
+def test_the_releases_are_those_the_demo_runs(stack: dict[str, Any]) -> None:
+    services = stack["services"]
+    locked = {f"{jar.group}:{jar.artifact}:{jar.version}" for jar in read_lock()[JARS]}
+    connector = re.findall(r"org\.apache\.[\w.:-]+", services["connector"]["command"][-1])
+    jars = {name for name in connector if "maven" not in name}
+    assert len(jars) == 3 and jars <= locked
+    flink = services["jobmanager"]["image"].removeprefix("flink:").partition("-")[0]
+    assert f"org.apache.flink:flink-runtime:{flink}" in locked
+    assert f"kafka-{services['kafka']['image'].partition(':')[2]}" in read_lock()
+    spark = services["spark"]["image"].partition(":")[2].partition("-")[0]
+    assert f"spark-{spark}" in read_lock()
+    assert f"org.apache.spark:spark-sql-kafka-0-10_2.13:{spark}" in services["spark"]["entrypoint"]
+
+
+def test_every_file_it_names_is_there(stack: dict[str, Any]) -> None:
+    named = set(re.findall(r"/examples/[\w./-]+", FILE.read_text() + SCRIPT))
+    assert len(named) >= 5
+    for name in named:
+        assert (ROOT / name.removeprefix("/")).exists(), name
+
+
+def test_the_addresses_are_those_of_the_sql(stack: dict[str, Any]) -> None:
+    sql = "".join(file.read_text() for file in (ROOT / "examples").rglob("*.sql"))
+    servers = set(re.findall(r"bootstrap\.servers' = '(\S+)'", sql))
+    assert servers == {"kafka:9092"}
+    assert (
+        "INSIDE://kafka:9092"
+        in stack["services"]["kafka"]["environment"]["KAFKA_ADVERTISED_LISTENERS"]
+    )
+    (path,) = re.findall(r"'path' = 'file://(/\w+)/\S*'", sql)
+    for name in ("jobmanager", "taskmanager", "sql-client", "spark", "migrate"):
+        assert f"lake:{path}" in stack["services"][name]["volumes"], name
+
+
+def test_the_services_that_the_script_calls_are_there(stack: dict[str, Any]) -> None:
+    called = re.findall(r"docker compose (?:exec -T|run --rm -T|up --detach|stop) ([\w-]+)", SCRIPT)
+    assert set(called) == {"jobmanager", "sql-client", "migrate", "spark"}
+    assert set(called) <= set(stack["services"])
+
+
+@pytest.mark.skipif(not docker("compose", "version", seconds=10), reason="no docker compose")
+def test_compose_itself_takes_it() -> None:
+    subprocess.run(
+        ["docker", "compose", "--profile", "*", "--file", str(FILE), "config", "--quiet"],
+        check=True,
+        timeout=60,
+    )

@@ -1,0 +1,59 @@
+"""The driver of tests.support.executors: reads checkpoints with and without sending the package."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from importlib.util import find_spec
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from migrate.spark import add_package, read_checkpoints
+
+
+def attempt(spark: SparkSession, root: str) -> list[Any]:
+    """What each of the two ways gives: its positions in each kind of error, or which module is
+    missing where they are read."""
+    return [_outcome(way, spark, root) for way in (_function, _data_source)]
+
+
+def _function(spark: SparkSession, root: str) -> DataFrame:
+    return read_checkpoints(spark, root, numPartitions=4)
+
+
+def _data_source(spark: SparkSession, root: str) -> DataFrame | None:
+    if find_spec("pyspark.sql.datasource") is None:
+        return None
+    from migrate.spark import FlinkCheckpointDataSource
+
+    spark.dataSource.register(FlinkCheckpointDataSource)
+    return spark.read.format("flink_checkpoint").option("numPartitions", "4").load(root)
+
+
+def _outcome(way: Any, spark: SparkSession, root: str) -> Any:
+    try:
+        frame = way(spark, root)
+        if frame is None:
+            return None
+        counted = frame.groupBy("error_kind").count().collect()
+        return {str(row["error_kind"]): row["count"] for row in counted}
+    except PySparkException as error:
+        missing = re.search(r"No module named '(\w+)'", str(error))
+        return missing[0] if missing else str(error)
+
+
+def main(root: str) -> None:
+    spark = SparkSession.builder.getOrCreate()
+    outcomes = {"as it is": attempt(spark, root)}
+    if "No module named 'migrate'" in outcomes["as it is"]:
+        add_package(spark)
+        outcomes["add_package"] = attempt(spark, root)
+    spark.stop()
+    print(json.dumps(outcomes))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
