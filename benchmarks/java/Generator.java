@@ -1,0 +1,166 @@
+package bench;
+
+import java.io.BufferedOutputStream;
+import java.io.OutputStream;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Random;
+import org.apache.flink.connector.kafka.source.split.KafkaPartitionSplit;
+import org.apache.flink.runtime.checkpoint.CheckpointProperties;
+import org.apache.flink.runtime.checkpoint.CheckpointRetentionPolicy;
+import org.apache.flink.runtime.checkpoint.Checkpoints;
+import org.apache.flink.runtime.checkpoint.OperatorState;
+import org.apache.flink.runtime.checkpoint.OperatorSubtaskState;
+import org.apache.flink.runtime.checkpoint.metadata.CheckpointMetadata;
+import org.apache.flink.state.api.OperatorIdentifier;
+import org.apache.kafka.common.TopicPartition;
+
+/**
+ * Writes the checkpoints to be measured, with Flink's and the connector's own serializers: what a
+ * job manager would write of jobs that are too large to be run here.
+ *
+ * <p>Each argument is one job to write: {@code sources:FOLDER:PARTITIONS:PARALLELISM}, {@code
+ * handles:FOLDER:OPERATORS:PARALLELISM:FILES} or {@code everyday:FOLDER:JOBS}. Into each folder
+ * goes {@code <job id>/chk-42/_metadata}. The same arguments lead to the same numbers.
+ */
+public final class Generator {
+    static final long CHECKPOINT_ID = 42;
+    private static final int PARTITIONS_PER_TOPIC = 100;
+
+    private final Random random;
+    private final String jobId;
+    private final List<OperatorState> operators = new ArrayList<>();
+
+    private Generator(long seed) {
+        random = new Random(seed);
+        jobId = String.format("%016x%016x", random.nextLong(), random.nextLong());
+    }
+
+    public static void main(String[] args) throws Exception {
+        for (String arg : args) {
+            String[] parts = arg.split(":");
+            Path folder = Path.of(parts[1]);
+            int[] numbers = new int[parts.length - 2];
+            for (int i = 0; i < numbers.length; i++) {
+                numbers[i] = Integer.parseInt(parts[i + 2]);
+            }
+            switch (parts[0]) {
+                case "sources" -> sources(numbers[0], numbers[1]).write(folder);
+                case "handles" -> handles(numbers[0], numbers[1], numbers[2]).write(folder);
+                case "everyday" -> {
+                    for (int job = 0; job < numbers[0]; job++) {
+                        everyday(job).write(folder);
+                    }
+                }
+                default -> throw new IllegalArgumentException(arg);
+            }
+        }
+    }
+
+    /** One source of very many partitions, as a pattern of topics subscribes to them. */
+    private static Generator sources(int partitions, int parallelism) throws Exception {
+        Generator job = new Generator(partitions);
+        List<KafkaPartitionSplit> splits = new ArrayList<>(partitions);
+        for (int i = 0; i < partitions; i++) {
+            String topic = String.format("shop.orders.%04d", i / PARTITIONS_PER_TOPIC);
+            splits.add(job.split(topic, i % PARTITIONS_PER_TOPIC));
+        }
+        job.source("Source: orders", "orders-source", splits, parallelism);
+        return job;
+    }
+
+    /** Operators whose state is in a RocksDB each per subtask, checkpointed incrementally. */
+    private static Generator handles(int operators, int parallelism, int files) throws Exception {
+        Generator job = new Generator(operators + (long) parallelism * files);
+        job.source("Source: orders", "orders-source", job.topic("orders", 64), 64);
+        for (int i = 0; i < operators; i++) {
+            job.keyed("Join " + i, "join-" + i, parallelism, files);
+        }
+        return job;
+    }
+
+    /** A job as most are: two sources, some keyed state, something without state, a sink. */
+    private static Generator everyday(int seed) throws Exception {
+        Generator job = new Generator(seed);
+        String suffix = seed == 0 ? "" : "-" + seed;
+        job.source("Source: orders", "orders", job.topic("orders" + suffix, 12), 4);
+        job.source("Source: payments", "payments", job.topic("payments" + suffix, 6), 4);
+        job.keyed("Join orders with payments", "join", 4, 6);
+        job.stateless("Format", "format", 4);
+        job.stateless("invoices: Writer", "invoices", 4);
+        return job;
+    }
+
+    private List<KafkaPartitionSplit> topic(String name, int partitions) {
+        List<KafkaPartitionSplit> splits = new ArrayList<>(partitions);
+        for (int partition = 0; partition < partitions; partition++) {
+            splits.add(split(name, partition));
+        }
+        return splits;
+    }
+
+    private KafkaPartitionSplit split(String topic, int partition) {
+        long nextOffset = random.nextLong(1_000_000_000_000L);
+        return new KafkaPartitionSplit(new TopicPartition(topic, partition), nextOffset);
+    }
+
+    private void source(String name, String uid, List<KafkaPartitionSplit> splits, int parallelism)
+            throws Exception {
+        OperatorState operator = operator(name, uid, parallelism);
+        operator.setCoordinatorState(SourceStates.enumerator(splits));
+        List<OperatorSubtaskState> readers = SourceStates.readers(splits, parallelism);
+        for (int subtask = 0; subtask < parallelism; subtask++) {
+            operator.putState(subtask, readers.get(subtask));
+        }
+        operators.add(operator);
+    }
+
+    private void keyed(String name, String uid, int parallelism, int files) {
+        OperatorState operator = operator(name, uid, parallelism);
+        KeyedStates states = new KeyedStates(random, jobId, CHECKPOINT_ID, files);
+        for (int subtask = 0; subtask < parallelism; subtask++) {
+            operator.putState(
+                    subtask, states.subtask(subtask, parallelism, operator.getMaxParallelism()));
+        }
+        operators.add(operator);
+    }
+
+    private void stateless(String name, String uid, int parallelism) {
+        OperatorState operator = operator(name, uid, parallelism);
+        for (int subtask = 0; subtask < parallelism; subtask++) {
+            operator.putState(subtask, OperatorSubtaskState.builder().build());
+        }
+        operators.add(operator);
+    }
+
+    private static OperatorState operator(String name, String uid, int parallelism) {
+        // Flink's default: half as much again, as a power of two, and 128 at the least.
+        int enough = parallelism + parallelism / 2;
+        int maxParallelism = Math.max(128, Integer.highestOneBit(Math.max(1, enough - 1)) << 1);
+        return new OperatorState(
+                name,
+                uid,
+                OperatorIdentifier.forUid(uid).getOperatorId(),
+                parallelism,
+                Math.min(maxParallelism, 1 << 15));
+    }
+
+    private void write(Path folder) throws Exception {
+        CheckpointProperties properties =
+                CheckpointProperties.forCheckpoint(
+                        CheckpointRetentionPolicy.RETAIN_ON_CANCELLATION);
+        CheckpointMetadata metadata =
+                new CheckpointMetadata(CHECKPOINT_ID, operators, List.of(), properties);
+        Path directory =
+                Files.createDirectories(folder.resolve(jobId).resolve("chk-" + CHECKPOINT_ID));
+        Path half = directory.resolve("_metadata.half");
+        try (OutputStream out =
+                new BufferedOutputStream(Files.newOutputStream(half), 1 << 20)) {
+            Checkpoints.storeCheckpointMetadata(metadata, out);
+        }
+        Files.move(half, directory.resolve("_metadata"), StandardCopyOption.REPLACE_EXISTING);
+    }
+}

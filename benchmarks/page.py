@@ -1,0 +1,245 @@
+"""docs/performance.md, of docs/performance.json alone: no figure is written by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from benchmarks import words
+from benchmarks.results import DOCS, Case, Growth, Results
+from benchmarks.targets import verdicts
+from benchmarks.thousandfold import arithmetic
+from benchmarks.words import paragraph, table
+
+PAGE = DOCS / "performance.md"
+
+_CASES = {
+    "a": "(a) one KafkaSource of {partitions} partitions, parallelism 1,000, its state inline",
+    "b": "(b) 50 keyed operators, parallelism 512, 40 RocksDB files each: a million handles",
+    "c": "(c) an everyday job: two sources, a join on RocksDB, a sink",
+    "d": "(d) {checkpoints} everyday checkpoints, read by one process",
+}
+_READERS = {
+    "ours": "ours",
+    "bare": "Flink's bare reader",
+    "processor": "State Processor API",
+    "bytes": "the bytes alone",
+}
+# What grows -> one of them, and many.
+_GROWTHS = {
+    "partitions": ("partition", "partitions"),
+    "handles": ("file of keyed state", "files of keyed state"),
+}
+# Others' use of the machine, in cores, from which on the page says that it was shared.
+_NOTICEABLE = 0.1
+
+
+def write(results: Results) -> None:
+    PAGE.write_text(render(results), encoding="utf-8")
+
+
+def render(results: Results) -> str:
+    """The page."""
+    parts = (
+        _opening(results),
+        _targets(results),
+        _cases(results),
+        _profiles(results),
+        _growth(results),
+        _scans(results),
+        arithmetic(results),
+        _method(),
+    )
+    return "\n".join(line for part in parts for line in (*part, "")).rstrip("\n") + "\n"
+
+
+def _opening(results: Results) -> Iterator[str]:
+    machine = results["machine"]
+    yield from ("# Performance", "")
+    yield from paragraph(
+        "How long `migrate inspect --format json` takes, and how much memory, beside Flink's own "
+        "readers: whole processes, start-up included, on checkpoints that Flink's own serializers "
+        "wrote. One run of `make bench` measured all of it; this page is made of "
+        "`docs/performance.json`."
+    )
+    yield ""
+    yield from table(
+        ("machine", ""),
+        (
+            ("measured", f"{results['measured']}, in {words.seconds(results['seconds'])}"),
+            ("processor", f"{machine['cpu']}, {machine['cores']} cores"),
+            ("memory", words.size(machine["memory_bytes"])),
+            ("system", machine["system"]),
+            ("Python", machine["python"]),
+            ("Java", machine["jdk"]),
+            ("Flink", f"{machine['flink']}, Kafka connector {machine['connector']}"),
+        ),
+        numbers_from=2,
+    )
+    yield ""
+    others = machine["others_cores"]
+    if others >= _NOTICEABLE:
+        yield from paragraph(
+            f"The machine was shared: others kept {words.digits(others)} of its cores busy on "
+            "average. The ratios, of runs side by side, say more than the seconds."
+        )
+    else:
+        yield "Nothing else of note ran on the machine."
+
+
+def _targets(results: Results) -> Iterator[str]:
+    yield from ("## What was to be reached", "")
+    yield from table(
+        ("target", "measured: median (least to most)", "reached"),
+        (
+            (verdict.told, verdict.measured, "yes" if verdict.reached else "**no**")
+            for verdict in verdicts(results)
+        ),
+        numbers_from=3,
+    )
+    yield ""
+    many = results["cases"]["d"]
+    ours, read, bare = (
+        words.seconds(many["readers"][name]["cpu_seconds"]["median"] / many["checkpoints"])
+        for name in ("ours", "bytes", "bare")
+    )
+    yield from paragraph(
+        f"What stands against (d): to read a small file that is in memory takes {read} of a core, "
+        f"what a few dozen lines of Python take; to decode it strictly and extract its positions "
+        f"takes {ours}, to Flink's bare reader, once it is warm, {bare}. Where it goes "
+        "is told below."
+    )
+
+
+def _cases(results: Results) -> Iterator[str]:
+    yield from ("## Reader by reader", "")
+    yield from paragraph(
+        "The bare reader is a `main` on `Checkpoints.loadCheckpointMetadata` and Flink's restore "
+        "of operator state: it counts the splits, adds up their offsets and prints these two "
+        "numbers. The State Processor API reads `SourceReaderState` by a job in a local "
+        "environment. Ours decodes and prints every position, every operator and every finding. A "
+        "round that is not counted shows first that all find the same partitions and the same sum "
+        "of offsets."
+    )
+    for name, case in results["cases"].items():
+        told = _CASES[name].format(
+            partitions=f"{case['partitions']:,}", checkpoints=f"{case['checkpoints']:,}"
+        )
+        files = "All `_metadata`" if case["checkpoints"] > 1 else "`_metadata`"
+        counted = f"{case['partitions']:,} partitions, {case['rounds']} rounds"
+        yield from ("", f"### {told}", "")
+        yield from (f"{files}: {words.size(case['file_bytes'])}; {counted}.", "")
+        yield from _case(case)
+
+
+def _case(case: Case) -> list[str]:
+    rows = []
+    for name, figures in case["readers"].items():
+        clock = figures["seconds"]
+        ratios = [
+            words.ratio(of_time[name]) if name in of_time else ""
+            for of_time in (case["ratios"], case["cpu_ratios"])
+        ]
+        row = (
+            _READERS[name],
+            words.seconds(clock["min"]),
+            f"**{words.seconds(clock['median'])}**",
+            words.seconds(clock["max"]),
+            words.seconds(figures["cpu_seconds"]["median"]),
+            words.size(figures["peak_bytes"]["max"]),
+            *ratios,
+        )
+        rows.append(row)
+    head = ("", "least", "median", "most", "CPU", "peak memory", "ours/theirs", "of CPU")
+    return table(head, rows)
+
+
+def _profiles(results: Results) -> Iterator[str]:
+    yield from ("## Where our time goes", "")
+    yield from paragraph(
+        "By module, as cProfile counts it, which makes many small calls look dearer than they are. "
+        "Functions written in C count for the module that calls them."
+    )
+    yield ""
+    rows = [
+        (f"({name})", ", ".join(f"{one['module']} {one['share']:.0%}" for one in shares))
+        for name, shares in results["profiles"].items()
+    ]
+    yield from table(("", "share of the time"), rows, numbers_from=2)
+
+
+def _growth(results: Results) -> Iterator[str]:
+    yield from (
+        "## Growth",
+        "",
+        "![Time and memory against partitions and files](img/performance-growth.svg)",
+        "",
+    )
+    yield from paragraph(
+        "The straight lines nearest to the points, of the quickest run and the most memory of "
+        "each: what a start costs, and each one more."
+    )
+    yield ""
+    rows = []
+    for kind, growth in results["growth"].items():
+        for reader in growth["seconds"]:
+            time, memory = growth["seconds"][reader], growth["peak_bytes"][reader]
+            row = (
+                f"{_READERS[reader]}, by {_GROWTHS[kind][0]}",
+                words.seconds(time["intercept"]),
+                words.seconds(time["slope"]),
+                words.size(memory["intercept"]),
+                words.size(memory["slope"]),
+            )
+            rows.append(row)
+    yield from table(("", "start", "each", "memory at the start", "of each"), rows)
+    for kind, growth in results["growth"].items():
+        yield ""
+        yield from _points(_GROWTHS[kind][1], growth)
+
+
+def _points(counted: str, growth: Growth) -> list[str]:
+    rows = []
+    for point in growth["points"]:
+        row = [f"{point['count']:,}", words.size(point["file_bytes"])]
+        for figures in point["readers"].values():
+            row.append(words.seconds(figures["seconds"]["min"]))
+            row.append(words.size(figures["peak_bytes"]["max"]))
+        rows.append(row)
+    head = (counted, "`_metadata`", "ours", "memory", "bare reader", "memory")
+    return table(head, rows, numbers_from=0)
+
+
+def _scans(results: Results) -> Iterator[str]:
+    scans = results["scans"]
+    yield from ("## A fleet on Spark: one core against two", "")
+    yield from paragraph(
+        f"`migrate scan` of {scans[0]['checkpoints']:,} checkpoints with "
+        f"{scans[0]['positions']:,} positions; Spark's own start is left out."
+    )
+    yield ""
+    one = scans[0]["seconds"]["median"]
+    rows = [
+        (
+            str(scan["cores"]),
+            words.seconds(scan["seconds"]["min"]),
+            words.seconds(scan["seconds"]["median"]),
+            words.seconds(scan["seconds"]["max"]),
+            words.digits(one / scan["seconds"]["median"]),
+        )
+        for scan in scans
+    ]
+    yield from table(("cores", "least", "median", "most", "times as fast as one"), rows, 0)
+
+
+def _method() -> Iterator[str]:
+    yield from ("## How it is measured", "")
+    yield from paragraph(
+        "Readers take turns, a round at a time, every other round in the opposite order; a ratio "
+        "is that of two runs of one round, and a target is judged by the median of them. Time is "
+        "that of the whole process by the clock. CPU is what all its threads used, which says more "
+        "where a machine is shared. Memory is the kernel's own count of the largest resident set. "
+        "The files are on a local disk and in the page cache, the hardest case for a decoder: "
+        "nothing waits for storage. Python finds its modules compiled, as of any installed "
+        "package. Java runs as it comes, with its own choice of heap and collector: its peak "
+        "memory is what it took, not what it needs."
+    )

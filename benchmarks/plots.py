@@ -1,0 +1,77 @@
+"""The plots of docs/performance.md: time and memory against partitions and files."""
+
+from __future__ import annotations
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+from benchmarks import words
+from benchmarks.results import DOCS, Growth, Results
+from benchmarks.targets import memory_bound
+
+GROWTH = DOCS / "img" / "performance-growth.svg"
+
+_READERS = {"ours": ("migrate inspect", "#0b6e4f"), "bare": ("Flink's bare reader", "#b3541e")}
+_COUNTED = {"partitions": "partitions of one source", "handles": "files of keyed state"}
+_MB = 1e6
+
+
+def plot_growth(results: Results) -> None:
+    """Write ``GROWTH``: a row of time and one of memory, a column per kind of growth."""
+    # The same bytes for the same figures: no time of writing, no ids by chance.
+    mpl.rcParams["svg.hashsalt"] = "performance"
+    figure = Figure(figsize=(10, 7), layout="constrained")
+    rows = figure.subplots(2, len(_COUNTED), squeeze=False)
+    for column, (kind, counted) in enumerate(_COUNTED.items()):
+        growth = results["growth"][kind]
+        _times(rows[0][column], growth)
+        _memory(rows[1][column], growth)
+        for axes in (rows[0][column], rows[1][column]):
+            axes.set_xlabel(counted)
+            axes.set_xscale("log")
+            axes.set_yscale("log")
+            axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+            axes.yaxis.set_major_formatter(FuncFormatter(_plainly))
+            axes.xaxis.set_major_formatter(FuncFormatter(_plainly))
+            axes.yaxis.set_minor_formatter(NullFormatter())
+            axes.grid(True, which="major", color="#dddddd")
+            axes.legend(frameon=False, fontsize=8)
+    figure.savefig(GROWTH, metadata={"Date": None}, facecolor="white")
+
+
+def _times(axes: Axes, growth: Growth) -> None:
+    axes.set_ylabel("seconds, start-up included")
+    counts = [point["count"] for point in growth["points"]]
+    for name, (label, colour) in _READERS.items():
+        seconds = [point["readers"][name]["seconds"] for point in growth["points"]]
+        middle = [one["median"] for one in seconds]
+        axes.plot(counts, middle, marker="o", color=colour, label=label)
+        axes.fill_between(
+            counts,
+            [one["min"] for one in seconds],
+            [one["max"] for one in seconds],
+            color=colour,
+            alpha=0.2,
+            linewidth=0,
+        )
+
+
+def _memory(axes: Axes, growth: Growth) -> None:
+    axes.set_ylabel("peak memory, MB")
+    counts = [point["count"] for point in growth["points"]]
+    for name, (label, colour) in _READERS.items():
+        peaks = [point["readers"][name]["peak_bytes"]["max"] / _MB for point in growth["points"]]
+        axes.plot(counts, peaks, marker="o", color=colour, label=label)
+    files = [point["file_bytes"] for point in growth["points"]]
+    for label, style, sizes in (
+        ("1.5 times the file and 60 MB", "--", [memory_bound(size) for size in files]),
+        ("the file itself", ":", files),
+    ):
+        megabytes = [size / _MB for size in sizes]
+        axes.plot(counts, megabytes, linestyle=style, color="#555555", label=label)
+
+
+def _plainly(value: float, _: int | None) -> str:
+    return words.digits(value)

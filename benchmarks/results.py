@@ -1,0 +1,159 @@
+"""The layout of docs/performance.json: everything that docs/performance.md tells.
+
+Seconds and bytes throughout; a ratio is ours divided by theirs.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TypedDict, cast
+
+DOCS = Path(__file__).parent.parent / "docs"
+RESULTS = DOCS / "performance.json"
+
+
+class Spread(TypedDict):
+    """Of several runs."""
+
+    min: float
+    median: float
+    max: float
+
+
+class Figures(TypedDict):
+    """Of one reader: whole processes, start-up included."""
+
+    seconds: Spread
+    cpu_seconds: Spread
+    peak_bytes: Spread
+
+
+class Share(TypedDict):
+    """Of our time, what one module spends."""
+
+    module: str
+    share: float
+
+
+class Case(TypedDict):
+    """One checkpoint, or one folder of them, read by several readers in turn."""
+
+    checkpoints: int
+    partitions: int
+    file_bytes: int
+    rounds: int
+    readers: dict[str, Figures]
+    # Of each reader but ours, the ratios of the clock's seconds and the CPU's, round by round.
+    ratios: dict[str, Spread]
+    cpu_ratios: dict[str, Spread]
+
+
+class Point(TypedDict):
+    """One size of the same checkpoint."""
+
+    count: int
+    file_bytes: int
+    readers: dict[str, Figures]
+
+
+class Line(TypedDict):
+    """The straight line nearest to a growth: what each one more costs, and what none does."""
+
+    slope: float
+    intercept: float
+
+
+class Growth(TypedDict):
+    """Larger and larger checkpoints; the lines by reader, of the least time and the most memory."""
+
+    points: list[Point]
+    seconds: dict[str, Line]
+    peak_bytes: dict[str, Line]
+
+
+class Costs(TypedDict):
+    """Of one small checkpoint among many: requests to a store by their method, and what the
+    driver holds of it in bytes."""
+
+    discovery_requests: dict[str, float]
+    reading_requests: dict[str, float]
+    candidate_bytes: float
+
+
+class Scan(TypedDict):
+    """``migrate scan`` of a generated estate, by the number of cores."""
+
+    cores: int
+    checkpoints: int
+    positions: int
+    # Of the scan alone; Spark's start is the same for all.
+    seconds: Spread
+
+
+class Machine(TypedDict):
+    """Where it was measured, and how much others used of it meanwhile."""
+
+    cpu: str
+    cores: int
+    memory_bytes: int
+    system: str
+    python: str
+    jdk: str
+    flink: str
+    connector: str
+    others_cores: float
+
+
+class Results(TypedDict):
+    """All of it, of one run of `make bench`."""
+
+    measured: str
+    seconds: float
+    machine: Machine
+    cases: dict[str, Case]
+    growth: dict[str, Growth]
+    profiles: dict[str, list[Share]]
+    costs: Costs
+    scans: list[Scan]
+
+
+def spread(values: Sequence[float]) -> Spread:
+    """Least, middle and most of them."""
+    return {"min": min(values), "median": statistics.median(values), "max": max(values)}
+
+
+def line(counts: Sequence[float], values: Sequence[float]) -> Line:
+    """The line through points of very different sizes, by least squares of what each misses in
+    proportion: otherwise the largest alone would tell where it starts."""
+    weights = [1 / value**2 for value in values]
+    whole = sum(weights)
+    x = sum(w * c for w, c in zip(weights, counts, strict=True)) / whole
+    y = sum(w * v for w, v in zip(weights, values, strict=True)) / whole
+    above = sum(w * (c - x) * (v - y) for w, c, v in zip(weights, counts, values, strict=True))
+    below = sum(w * (c - x) ** 2 for w, c in zip(weights, counts, strict=True))
+    return {"slope": above / below, "intercept": y - above / below * x}
+
+
+def load() -> Results:
+    """What the last run left."""
+    return cast(Results, json.loads(RESULTS.read_text(encoding="ascii")))
+
+
+def save(results: Results) -> None:
+    text = json.dumps(_rounded(results), indent=1)
+    RESULTS.write_text(text + "\n", encoding="ascii")
+
+
+def _rounded(value: object) -> object:
+    """Four digits of every float: more would only be noise."""
+    match value:
+        case float():
+            return float(f"{value:.4g}")
+        case dict():
+            return {key: _rounded(item) for key, item in value.items()}
+        case list():
+            return [_rounded(item) for item in value]
+    return value

@@ -1,0 +1,143 @@
+"""The parts of the reference that are made from the program itself, whenever the site is built."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from migrate.cli.errors import Exit
+from migrate.cli.main import app
+
+_SCHEMAS = Path(__file__).parents[1] / "schemas"
+_WIDTH = 100
+_HELP_SECONDS = 60
+
+Schema = dict[str, Any]
+
+
+def generated(name: str) -> str:
+    """What stands in a page's place for this: `commands`, `exit codes` or `schema NAME`."""
+    match name.split():
+        case ["commands"]:
+            return "\n".join(_commands())
+        case ["exit", "codes"]:
+            return "\n".join(_exit_codes())
+        case ["schema", schema]:
+            return "\n".join(_schema(json.loads((_SCHEMAS / f"{schema}.schema.json").read_text())))
+    raise ValueError(f"nothing generates {name!r}")
+
+
+# --- commands
+
+
+def _commands() -> Iterator[str]:
+    """Each command's `--help`, as a terminal shows it."""
+    group = typer.main.get_command(app)
+    context = group.make_context("migrate", [], resilient_parsing=True)
+    names = group.list_commands(context)  # type: ignore[attr-defined]
+    with ThreadPoolExecutor() as pool:
+        yield from _help("migrate", _run())
+        for name, text in zip(names, pool.map(_run, names), strict=True):
+            yield from _help(f"migrate {name}", text)
+
+
+def _help(heading: str, text: str) -> Iterator[str]:
+    yield f"## {heading}"
+    yield ""
+    yield "```text"
+    yield text
+    yield "```"
+    yield ""
+
+
+def _run(*command: str) -> str:
+    shown = {name: value for name, value in os.environ.items() if not name.startswith("MIGRATE_")}
+    done = subprocess.run(
+        [Path(sys.executable).with_name("migrate"), *command, "--help"],
+        env={**shown, "COLUMNS": str(_WIDTH), "NO_COLOR": "1"},
+        capture_output=True,
+        text=True,
+        timeout=_HELP_SECONDS,
+        check=False,
+    )
+    if done.returncode:
+        raise RuntimeError(f"migrate {' '.join(command)} --help: {done.stderr}")
+    return "\n".join(line.rstrip() for line in done.stdout.strip("\n").splitlines())
+
+
+# --- exit codes
+
+
+def _exit_codes() -> Iterator[str]:
+    """The enum's members, with what its source says beside each."""
+    source = inspect.getsource(Exit)
+    yield "| code | | meaning |"
+    yield "| --: | --- | --- |"
+    yield "| 0 | | done |"
+    for member in Exit:
+        said = re.search(rf"^ *{member.name} = {member.value}  # (.+)$", source, re.M)
+        if said is None:
+            raise ValueError(f"nothing is said of {member!r}")
+        name = member.name.lower().replace("_", " ")
+        yield f"| {member.value} | {name} | {said[1].replace('``', '`')} |"
+
+
+# --- JSON
+
+
+def _schema(schema: Schema) -> Iterator[str]:
+    """A table of fields for the document, and one for each object in it."""
+    definitions: dict[str, Schema] = schema.get("$defs", {})
+    yield from _fields("The document", schema, definitions)
+    for name, definition in definitions.items():
+        if "properties" in definition:
+            yield from _fields(name, definition, definitions)
+
+
+def _fields(name: str, schema: Schema, definitions: dict[str, Schema]) -> Iterator[str]:
+    yield f"**{name}**"
+    yield ""
+    if said := schema.get("description"):
+        yield " ".join(said.replace("``", "`").split())
+        yield ""
+    yield "| field | type | |"
+    yield "| --- | --- | --- |"
+    required = schema.get("required", [])
+    for field, form in schema["properties"].items():
+        notes = [] if field in required else ["may be left out"]
+        if said := form.get("description"):
+            notes.append(" ".join(said.replace("``", "`").split()))
+        yield f"| `{field}` | {_type(form, definitions)} | {'; '.join(notes)} |"
+    yield ""
+
+
+def _type(form: Schema, definitions: dict[str, Schema]) -> str:
+    """A JSON Schema's type in a few words: an object by its name, values by themselves."""
+    match form:
+        case {"$ref": str(reference)}:
+            name = reference.rpartition("/")[2]
+            definition = definitions[name]
+            return name if "properties" in definition else _type(definition, definitions)
+        case {"anyOf": list(forms)} | {"oneOf": list(forms)}:
+            return " or ".join(dict.fromkeys(_type(one, definitions) for one in forms))
+        case {"const": value}:
+            return f"`{json.dumps(value)}`"
+        case {"enum": list(values)}:
+            return ", ".join(f"`{json.dumps(value)}`" for value in values)
+        case {"type": "array", "items": dict(items)}:
+            return f"array of {_type(items, definitions)}"
+        case {"type": "object", "additionalProperties": dict(values)}:
+            return f"object of {_type(values, definitions)}"
+        case {"type": str(name)}:
+            return name
+    return "any"

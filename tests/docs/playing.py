@@ -1,0 +1,73 @@
+"""Sets the scene of a page: a directory, and the broker, store and Spark it asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING
+
+from tests.docs.blocks import ROOT, Scene
+from tests.docs.stage import Stage, new_directory
+
+if TYPE_CHECKING:
+    from tests.support.kafka import Broker
+    from tests.support.spark import Spark
+
+# The languages of blocks that are run.
+RUN = ("console", "python", "pycon")
+
+
+@contextmanager
+def played(
+    scene: Scene, broker: Broker | None = None, spark: Spark | None = None
+) -> Iterator[Stage]:
+    """A stage on which a page's blocks run in their order; what is not given is started."""
+    with ExitStack() as stack:
+        if not scene.copies and not scene.kafka:
+            yield Stage(ROOT)
+            return
+        stage = Stage(stack.enter_context(new_directory()))
+        if scene.kafka:
+            if broker is None:
+                from tests.support.kafka import Broker
+
+                broker = stack.enter_context(Broker())
+            _produce(broker, scene)
+            stack.callback(_clear, broker, scene)
+            stage.broker = broker.bootstrap_servers
+        stage.lay(scene)
+        if any(target.startswith("s3://") for target in scene.copies.values()):
+            from tests.support.stores import s3
+
+            store = stack.enter_context(s3()).store
+            for source, target in scene.copies.items():
+                if target.startswith(store.root):
+                    store.put(ROOT / source, target.removeprefix(f"{store.root}/"))
+        if scene.spark:
+            if spark is None:
+                from tests.support.spark import Spark
+
+                spark = stack.enter_context(Spark())
+            stage.names["spark"] = spark.session
+        yield stage
+
+
+def _produce(broker: Broker, scene: Scene) -> None:
+    for topic, counts in scene.kafka.items():
+        broker.create_topic(topic, len(counts))
+        for partition, count in enumerate(counts):
+            broker.produce(
+                topic, partition, [f"{topic}/{partition} record {n}" for n in range(count)]
+            )
+
+
+def _clear(broker: Broker, scene: Scene) -> None:
+    """Take away the topics and groups, whose names the next page uses as well."""
+    from confluent_kafka.admin import AdminClient
+
+    for topic in scene.kafka:
+        broker.delete_topic(topic)
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+    groups = [group.group_id for group in admin.list_consumer_groups().result().valid]
+    for deleted in admin.delete_consumer_groups(groups).values() if groups else ():
+        deleted.result()

@@ -1,0 +1,48 @@
+"""Writes what the commands in README.md and docs/ print today into the pages.
+
+    python -m tests.docs.rewrite [PAGE...]
+
+Read the difference before it is committed. A block with a line of ``…`` is left as it is; where it
+no longer agrees with what is printed, that is said.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from tests.docs.blocks import Block, blocks, pages, scene
+from tests.docs.playing import RUN, played
+from tests.docs.stage import ANYTHING, agree
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Play the pages, all of them where none is named."""
+    for page in [Path(argument).resolve() for argument in arguments] or pages():
+        if any(block.language in RUN for block in blocks(page)):
+            with played(scene(page)) as stage:
+                _rewrite(page, [(block, stage.run(block)) for block in _run(page)])
+
+
+def _run(page: Path) -> list[Block]:
+    return [block for block in blocks(page) if block.language in RUN]
+
+
+def _rewrite(page: Path, played_blocks: list[tuple[Block, list[str]]]) -> None:
+    lines = page.read_text().splitlines()
+    for block, actual in reversed(played_blocks):
+        if agree(block.lines, actual):
+            continue
+        if any(line.strip() == ANYTHING for line in block.lines):
+            print(f"{block} is to be mended by hand; it prints\n\n" + "\n".join(actual) + "\n")
+            continue
+        print(f"{block} is written anew")
+        first = block.line - 1
+        indented = [f"{block.indent}{line}".rstrip() for line in actual]
+        lines[first : first + len(block.lines)] = indented
+    page.write_text("\n".join(lines) + "\n")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

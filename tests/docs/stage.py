@@ -1,0 +1,160 @@
+"""Runs the blocks of a page as its reader would, and says what the page should then show."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.docs.blocks import ROOT, Block, Scene
+from tests.support.command import migrate
+
+# What pages call what is elsewhere here. The directory's name is as long as the one that
+# `new_directory` makes, so that tables keep their columns.
+BROKER = "broker:9092"
+HOME = "/home/me/migration"
+# What differs from run to run, and what a page shows in its place: times in names and in text, and
+# what the names of a scan's plans end with, which is of their checkpoints' paths.
+_VARYING = {
+    "20260102T030405.000000Z": re.compile(r"\d{8}T\d{6}\.\d{6}Z"),
+    "2026-01-02T03:04:05+00:00": re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+\+00:00"),
+    "-0123456789abcdef.json": re.compile(r"-[0-9a-f]{16}\.json"),
+}
+# A line of a page that stands for any number of lines.
+ANYTHING = "…"
+
+_SHELL_SECONDS = 120
+
+
+@contextlib.contextmanager
+def new_directory() -> Iterator[Path]:
+    """A directory of a page's own."""
+    with tempfile.TemporaryDirectory(prefix="page-", dir="/tmp") as directory:
+        assert len(directory) == len(HOME)
+        yield Path(directory)
+
+
+@dataclass(slots=True)
+class Stage:
+    """Where a page's blocks run: a directory, and the systems of its scene."""
+
+    directory: Path
+    broker: str | None = None
+    names: dict[str, Any] = field(default_factory=dict)
+    _code: int = 0
+
+    def lay(self, scene: Scene) -> None:
+        """Copy what the scene wants, but for what lies in a store.
+
+        The copies are as old as this: no older than the records in Kafka, as a checkpoint would be.
+        """
+        for source, target in scene.copies.items():
+            if "://" not in target:
+                copy = self.directory / target
+                shutil.copytree(ROOT / source, copy, copy_function=shutil.copyfile)
+
+    def run(self, block: Block) -> list[str]:
+        """Run a ``console``, ``python`` or ``pycon`` block; its lines as they should be."""
+        with self._here():
+            match block.language:
+                case "console":
+                    return [line for command, _ in block.commands() for line in self._told(command)]
+                case "python":
+                    self._execute("\n".join(block.lines), block, "exec")
+                    return list(block.lines)
+                case "pycon":
+                    return [line for said in _statements(block) for line in self._said(said, block)]
+        raise ValueError(f"{block}: {block.language!r} is not run")
+
+    def _said(self, lines: list[str], block: Block) -> Iterator[str]:
+        """One statement of a Python session with its prompts, and what it prints."""
+        yield from lines
+        with contextlib.redirect_stdout(io.StringIO()) as output:
+            self._execute("\n".join(line[4:] for line in lines) + "\n", block, "single")
+        yield from (self._shown(line) for line in output.getvalue().splitlines())
+
+    def _execute(self, source: str, block: Block, mode: str) -> None:
+        exec(compile(self._actual(source), str(block), mode), self.names)
+
+    def _told(self, command: str) -> Iterator[str]:
+        yield from f"$ {command}".split("\n")
+        if command == "echo $?":
+            yield str(self._code)
+            return
+        actual = self._actual(command)
+        if command.startswith("migrate ") and not re.search(r"[|<>;&$*]", command):
+            result = migrate(*shlex.split(actual)[1:])
+            self._code, output = result.code, result.stderr + result.stdout
+        else:
+            output = self._shell(actual)
+        yield from (self._shown(line) for line in output.splitlines())
+
+    def _shell(self, command: str) -> str:
+        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        done = subprocess.run(
+            ["bash", "-c", command],
+            env={**os.environ, "PATH": path},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=_SHELL_SECONDS,
+            check=False,
+        )
+        self._code = done.returncode
+        return done.stdout
+
+    @contextlib.contextmanager
+    def _here(self) -> Iterator[None]:
+        before = Path.cwd()
+        os.chdir(self.directory)
+        try:
+            yield
+        finally:
+            os.chdir(before)
+
+    def _actual(self, text: str) -> str:
+        if self.broker is not None:
+            text = text.replace(BROKER, self.broker)
+        return text if self.directory == ROOT else text.replace(HOME, str(self.directory))
+
+    def _shown(self, line: str) -> str:
+        if self.broker is not None:
+            line = line.replace(self.broker, BROKER)
+        if self.directory != ROOT:
+            line = line.replace(str(self.directory), HOME)
+        for shown, varying in _VARYING.items():
+            line = varying.sub(shown, line)
+        return line.rstrip()
+
+
+def _statements(block: Block) -> Iterator[list[str]]:
+    """The statements of a Python session, each with its prompts."""
+    statement: list[str] = []
+    for line in block.lines:
+        if line.startswith(">>> ") and statement:
+            yield statement
+            statement = []
+        if line.startswith((">>> ", "...")):
+            statement.append(line)
+    if statement:
+        yield statement
+
+
+def agree(page: Sequence[str], actual: Sequence[str]) -> bool:
+    """Whether a page's lines are the actual ones; ``…`` alone on a line stands for any of them."""
+    pattern = "".join(
+        r"(?:.*\n)*?" if line.strip() == ANYTHING else re.escape(line.rstrip()) + r"\n"
+        for line in page
+    )
+    return re.fullmatch(pattern, "".join(f"{line.rstrip()}\n" for line in actual)) is not None

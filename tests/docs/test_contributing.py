@@ -1,0 +1,53 @@
+"""CONTRIBUTING.md maps the rooms that are there, and its commands exist."""
+
+from __future__ import annotations
+
+import re
+from importlib.util import find_spec
+
+import pytest
+
+from tests.docs.blocks import ROOT, blocks
+
+PAGE = ROOT / "CONTRIBUTING.md"
+(MAP,) = (block.lines for block in blocks(PAGE) if block.language == "text")
+
+
+def _mapped() -> dict[str, set[str]]:
+    """Each folder of the root in the map, and what it says lies in it."""
+    folders: dict[str, set[str]] = {}
+    inside: set[str] = set()
+    for line in MAP:
+        name = line.split()[0]
+        if line.startswith(" "):
+            inside.add(name)
+        else:
+            inside = folders.setdefault(name.rstrip("/"), set())
+    return folders
+
+
+def test_every_path_in_the_map_is_there() -> None:
+    for folder, inside in _mapped().items():
+        for name in ("", *inside):
+            path = ROOT / folder / name
+            assert path.is_dir() if name.endswith("/") or not name else path.is_file(), path
+
+
+@pytest.mark.parametrize("package", ["decoder", "migrate"])
+def test_every_room_is_in_the_map(package: str) -> None:
+    rooms = {
+        f"{path.name}/" if path.is_dir() else path.name
+        for path in (ROOT / package).iterdir()
+        if (path / "__init__.py").is_file() or path.suffix == ".py"
+    }
+    assert _mapped()[package] == rooms - {"__init__.py"}
+
+
+def test_its_make_targets_and_modules_exist() -> None:
+    text = PAGE.read_text()
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.M))
+    assert set(re.findall(r"\bmake ([a-z-]+)", text)) <= targets
+    for module in set(re.findall(r"python -m ([\w.]+)", text)):
+        assert find_spec(module) is not None, module
+    for path in set(re.findall(r"`((?:tests|decoder|docs)/[\w./-]+)`", text)):
+        assert (ROOT / path).exists(), path

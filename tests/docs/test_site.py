@@ -1,0 +1,82 @@
+"""The site is built from files here alone, and asks for nothing else when it is read."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.docs.blocks import ROOT
+
+pytestmark = pytest.mark.slow
+
+_BUILD_SECONDS = 300
+
+
+def _build(root: Path, site: Path) -> subprocess.CompletedProcess[str]:
+    """Build the site of a project strictly, with no way to the network."""
+    nowhere = "http://127.0.0.1:1"
+    return subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(site)],
+        cwd=root,
+        env={
+            **os.environ,
+            "NO_MKDOCS_2_WARNING": "1",
+            "http_proxy": nowhere,
+            "https_proxy": nowhere,
+        },
+        capture_output=True,
+        text=True,
+        timeout=_BUILD_SECONDS,
+        check=False,
+    )
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("site")
+    built = _build(ROOT, path)
+    assert built.returncode == 0, built.stderr
+    return path
+
+
+def test_a_page_loads_nothing_from_elsewhere(site: Path) -> None:
+    pages = list(site.rglob("*.html"))
+    assert len(pages) > 20
+    for page in pages:
+        loaded = re.findall(
+            r"<(?:script|img|link|iframe)\b[^>]*\b(?:src|href)=\"([^\"]+)", page.read_text()
+        )
+        assert not [address for address in loaded if re.match(r"(?:https?:)?//", address)], page
+
+
+def test_the_reference_is_what_the_program_says(site: Path) -> None:
+    commands = (site / "reference/commands.html").read_text()
+    for name in ("inspect", "to-spark", "commit-group", "rollback", "diff", "verify", "scan"):
+        assert f"Usage: migrate {name} " in commands
+    assert "<td>130" in re.sub(
+        r"<td[^>]*>", "<td>", (site / "reference/exit-codes.html").read_text()
+    )
+    assert "starting_offsets" in (site / "reference/library.html").read_text()
+    assert "metadata_version" in (site / "reference/json.html").read_text()
+
+
+def test_what_leads_nowhere_fails(tmp_path: Path) -> None:
+    """In a project of two pages, with the same hooks and settings."""
+    pages = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "examples")
+    for name in ("mkdocs.yml", *pages):
+        (tmp_path / name).symlink_to(ROOT / name)
+    docs = tmp_path / "docs"
+    shutil.copytree(ROOT / "docs/hooks", docs / "hooks")
+    links = "[a](no-page.md) [b](tutorial.md#no-place) [c](../tests/no_test.py) [d](tutorial.md)"
+    (docs / "tutorial.md").write_text(f"# Links\n\n{links}\n")
+    (docs / "outside.md").write_text("# A page that is not in nav\n")
+    built = _build(tmp_path, tmp_path / "site")
+    assert built.returncode != 0
+    for name in ("no-page.md", "no-place", "no_test.py", "- outside.md"):
+        assert name in built.stderr

@@ -1,0 +1,72 @@
+"""The blocks of README.md and docs/ that no test runs, each by its page and first line, and why.
+
+Console and Python blocks are always run. The flags of every `migrate` command are checked in these
+as well (test_pages.py).
+"""
+
+from __future__ import annotations
+
+_FLINK = "stops a Flink job of the reader's; tests/integration/test_mission.py stops one of its own"
+_DOCKER = "wants a Docker engine; `make demo` and its test tell the same story without"
+_HOURS = "runs Flink or Spark for minutes and writes into the tree; what it names must exist"
+
+UNRUN = {
+    (
+        "README.md",
+        "make dist && pipx install dist/*.whl              # from a clone",
+    ): "installs on the reader's machine; tests/packaging installs the wheel in an empty one",
+    (
+        "README.md",
+        "make demo    # a real Kafka, a real Flink job, a real Spark query: lost 0, repeated 0, "
+        "per partition",
+    ): "minutes; CI runs `make test`, and tests/integration/test_mission.py the demo's story",
+    (
+        "README.md",
+        "flink stop --savepointPath s3://flink/savepoints $JOB_ID                "
+        "# 1. its last output: $CHK",
+    ): "the outline; each step is run where docs/how-to tells it",
+    (
+        "CONTRIBUTING.md",
+        "make setup    # .venv from the hash-locked requirements; finds a JDK 17 to 23, on Debian "
+        "as root installs one",
+    ): "is how this test came to run",
+    ("CONTRIBUTING.md", "python -m tests.support.jars lock"): _HOURS,
+    ("CONTRIBUTING.md", "python -m tests.golden.generate --only 'X.Y/*'"): _HOURS,
+    ("CONTRIBUTING.md", "python -m tests.golden.support_matrix"): _HOURS,
+    ("CONTRIBUTING.md", "python -m tests.support.spark_matrix X.Y"): _HOURS,
+    (
+        "docs/how-to/compare.md",
+        "migrate verify CHK spark:DIR --run -b broker:9092      "
+        "# needs the extra `spark`, and a JDK",
+    ): "starts a second Spark; tests/integration/test_verify_run.py does",
+    (
+        "docs/how-to/consumer-group.md",
+        "flink stop --savepointPath file:///home/me/migration/savepoints $JOB_ID",
+    ): _FLINK,
+    (
+        "docs/how-to/going-back.md",
+        "migrate commit-group spark:$DIR --group orders -b broker:9092 --execute   "
+        "# what the query has finished",
+    ): "needs a Flink job of the reader's; `make demo` and its test go there and back",
+    (
+        "docs/how-to/spark-checkpoint.md",
+        "flink stop --savepointPath file:///home/me/migration/savepoints $JOB_ID",
+    ): _FLINK,
+    (
+        "docs/spark.md",
+        "migrate to-spark CHK -b broker:9092 --checkpoint-dir DIR --spark-source 0=orders "
+        "--spark-source 1=payments",
+    ): "forms of one command; tests/integration/test_spark_shapes.py runs each",
+    ("examples/README.md", "docker compose up --detach"): _DOCKER,
+    ("examples/README.md", "docker compose exec jobmanager flink list"): _DOCKER,
+    ("docs/tutorial.md", "make demo"): "minutes; CI runs tests/integration/test_mission.py",
+    (
+        "docs/scan.md",
+        "migrate scan s3://bucket/flink/checkpoints s3://bucket/flink/savepoints --latest-only "
+        "-b broker:9092",
+    ): "the outline; docs/how-to/fleet.md shows its output",
+    (
+        "docs/scan.md",
+        "submit=$(python -c 'from migrate.cli import submit; print(submit.__file__)')",
+    ): "needs a cluster; tests/integration/test_scan.py submits it to a local one",
+}

@@ -1,0 +1,48 @@
+"""`make bench` on small checkpoints: what Flink's serializers write, all readers read alike."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from benchmarks.checkpoints import everyday, handles, make, source
+from benchmarks.measuring import measure
+from benchmarks.processes import BenchmarkError, run
+from benchmarks.readers import BARE, BYTES, OURS, OURS_MANY, PROCESSOR, Answer
+
+pytestmark = pytest.mark.integration
+
+
+def test_ours_and_flinks_own_readers_find_the_same() -> None:
+    small = source("test-partitions", 1_000, 10)
+    make([small])
+    case = measure(small, (OURS, BARE, PROCESSOR), 1)
+    assert case["partitions"] == 1_000
+    for figures in case["readers"].values():
+        assert 0 < figures["seconds"]["min"] == figures["seconds"]["max"]
+        assert figures["peak_bytes"]["max"] > 5e6
+    assert set(case["ratios"]) == {"bare", "processor"}
+
+
+def test_many_jobs_are_read_whole_by_all() -> None:
+    many = everyday("test-many", 20)
+    make([many])
+    case = measure(many, (OURS_MANY, BYTES, BARE), 1)
+    assert (case["checkpoints"], case["partitions"]) == (20, 20 * 18)
+    assert case["file_bytes"] == sum(file.stat().st_size for file in many.files())
+
+
+def test_a_reader_that_finds_something_else_is_no_measurement() -> None:
+    job = handles("test-handles", 2, 4)
+    make([job])
+    blind = replace(BARE, name="blind", answer=lambda _: Answer(0, 0))
+    with pytest.raises(BenchmarkError, match="different positions"):
+        measure(job, (OURS, blind), 1)
+
+
+def test_a_reader_that_fails_is_told(tmp_path: Path) -> None:
+    nowhere = everyday("test-nowhere", 2)
+    with pytest.raises(BenchmarkError, match=r"NoSuchFileException.*test-nowhere"):
+        run(BARE.command(nowhere), tmp_path / "stdout")
