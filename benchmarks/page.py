@@ -97,6 +97,18 @@ def _targets(results: Results) -> Iterator[str]:
         numbers_from=3,
     )
     yield ""
+    giant = results["cases"]["a"]["readers"]
+    each = results["growth"]["partitions"]["seconds"]["ours"]["slope"]
+    yield from paragraph(
+        "What stands against (a): a quarter of the bare reader's time is "
+        f"{words.seconds(giant['bare']['seconds']['median'] / 4)}, and ours takes "
+        f"{words.seconds(results['cases']['c']['readers']['ours']['seconds']['median'])} for a "
+        f"checkpoint that is as good as empty, (c): to start Python and import what runs. Each "
+        f"position then takes {words.seconds(each)}, to be decoded, merged with what the "
+        "enumerator knows and printed, which the bare reader does not do. A compiled part would "
+        "make the second smaller, not the first; none was added."
+    )
+    yield ""
     many = results["cases"]["d"]
     ours, read, bare = (
         words.seconds(many["readers"][name]["cpu_seconds"]["median"] / many["checkpoints"])

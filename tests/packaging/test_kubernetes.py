@@ -73,7 +73,7 @@ def test_the_dry_run_is_applied_by_the_other_job(broker: Broker, tmp_path: Path)
     }
 
     def run(name: str, *more: str) -> Result:
-        words = [re.sub(r"=/work/", f"={tmp_path}/", word) for word in _container(name)["args"]]
+        words = [re.sub(r"=/plans/", f"={tmp_path}/", word) for word in _container(name)["args"]]
         return migrate(*(places.get(word, word) for word in words), *more)
 
     dry = run("dry-run", *topic_map(names))
