@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from decoder.kafka.legacy import LEGACY_CONSUMER_STATE
 from decoder.kafka.operator import Sink
 from decoder.kafka.reader_state import SOURCE_READER_STATE
-from decoder.kafka.sink import SinkState, UnknownSink
+from decoder.kafka.sink import WRITER_STATE, SinkState, UnknownSink
 from decoder.kafka.source import UnknownSource
 from decoder.metadata.model import Operator
 from migrate.findings.model import Finding, Severity
@@ -16,6 +16,16 @@ from migrate.wording import counted
 
 # List state of FlinkKafkaProducer, the sink before KafkaSink: @ connector 1.15.4.
 _LEGACY_PRODUCER_STATES = frozenset({"next-transactional-id-hint", "next-transactional-id-hint-v2"})
+# List state of StreamingFileSink and of SQL's filesystem connector: StreamingFileSinkHelper @ Flink
+# 1.20.3.
+_FILE_SINK_STATE = "bucket-states"
+# FileWriterBucket.prepareCommit @ Flink 1.20.3 closes a file where its rolling policy says so, or
+# at the end of input, which a stop with a savepoint is not unless it drains the job.
+_GOES_ON_WRITING = (
+    "a file that it goes on writing over checkpoints (row formats do, by default) stays hidden "
+    "(.inprogress), even at a stop with a savepoint: records before these positions are in it, and "
+    "Flink alone, restored from here, would finish it"
+)
 
 
 def about_an_operator(
@@ -39,6 +49,9 @@ def about_an_operator(
     producer = not _LEGACY_PRODUCER_STATES.isdisjoint(operator.state_names)
     if sink is not None or producer:
         yield _about_a_sink(operator, sink, stopped)
+        return
+    if _FILE_SINK_STATE in operator.state_names:
+        yield finding("files-in-progress", Severity.WARNING, f"a file sink: {_GOES_ON_WRITING}")
         return
     held = [
         f"{size} bytes of {what}"
@@ -112,8 +125,14 @@ def _about_a_sink(operator: Operator, sink: Sink | None, stopped: bool) -> Findi
             "the job committed it when it stopped with this savepoint"
             if stopped
             else "unless the job commits it or is restored from here, that output is lost"
-        ),
+        )
+        + (f"; of a file sink, {_GOES_ON_WRITING}" if _may_be_files(operator, sink) else ""),
     )
+
+
+def _may_be_files(operator: Operator, sink: Sink | None) -> bool:
+    """Whether it is a writer, of a sink that is not known: a FileSink's is among them."""
+    return isinstance(sink, UnknownSink) and WRITER_STATE in operator.state_names
 
 
 def _nothing_pending(sink: SinkState) -> str:

@@ -71,6 +71,26 @@ def test_windows_are_moved_by_reading_them_again(
     assert int(WINDOW.split()[0]) * 1000 == _WINDOW_MS
 
 
+def test_a_file_that_is_written_over_checkpoints_is_left_hidden(stack: LocalStack) -> None:
+    """Why the lake of the example is not JSON: positions are past records that no reader sees."""
+    lake = stack.lake / "hidden"
+    tables = stack.sql("orders/tables.sql").replace("'format' = 'csv'", "'format' = 'json'")
+    job_of = stack.sql("orders/flink.sql").replace("'orders'", "'hidden'")
+    stack.start_orders()
+    stack.flink.submit(tables.replace("orders/flink", lake.name) + job_of)
+    _await(lambda: any(file.stat().st_size for file in lake.glob(".part-*.inprogress.*")))
+
+    savepoint = stack.flink.stop(stack.flink.running()["hidden"])
+    stack.stop_orders()
+
+    moved = json.loads(migrate("inspect", savepoint, "--format", "json").stdout)
+    (source,) = moved["sources"]
+    assert sum(position["next_offset"] or 0 for position in source["positions"]) > 0
+    assert [file for file in lake.glob(".part-*.inprogress.*") if file.stat().st_size]
+    assert not list(lake.glob("part-*"))
+    assert "files-in-progress" in {finding["code"] for finding in moved["findings"]}
+
+
 def test_orders_go_to_spark_and_back_while_they_keep_coming(stack: LocalStack) -> None:
     """What `make demo` tells."""
     accounts = story(stack, print)

@@ -142,3 +142,11 @@ def test_nor_is_one_whose_file_is_gone(tmp_path: Path) -> None:
         f for f in extract(read_checkpoint(path)).findings if f.code == "pending-transactions"
     ]
     assert "is missing" in finding.message
+
+
+def test_files_that_a_sink_goes_on_writing_are_told_of(tmp_path: Path) -> None:
+    """What a real job leaves in them: tests/integration/test_examples.py."""
+    findings = _findings(tmp_path, {"bucket-states": [b"x"], "max-part-counter": [b"y"]})
+    assert findings.keys() == {"files-in-progress"}
+    assert findings["files-in-progress"].severity is Severity.WARNING
+    assert ".inprogress" in findings["files-in-progress"].message
