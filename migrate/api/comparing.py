@@ -96,6 +96,10 @@ def verify(
     """
     if spark_conf and not run:
         raise UsageError("--spark-conf goes with --run")
+    if run:
+        from migrate.spark.resume_check import check_there_is_pyspark
+
+        check_there_is_pyspark()
     asked = kafka(**arguments)
     ask = _asker(asked)
     expected, new_at_earliest = _expected(os.fspath(moved), source, cluster, allow_external_files)

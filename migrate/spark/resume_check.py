@@ -55,6 +55,16 @@ class Resume:
     records: int
 
 
+def check_there_is_pyspark() -> None:
+    """Before anything else is asked.
+
+    Raises:
+        SparkNotThere: there is none.
+    """
+    if find_spec("pyspark") is None:
+        raise SparkNotThere("--run needs PySpark: pip install 'flink-offset-migrate[spark]'")
+
+
 def run_first_batch(
     label: str, directory: str, kafka: KafkaConfig, spark_conf: Mapping[str, str]
 ) -> Resume:
@@ -72,8 +82,7 @@ def run_first_batch(
         UnreadableInput: the directory has no seed of a Kafka source, or a damaged one.
         AmbiguousPositions: two of its sources begin one partition at different places.
     """
-    if find_spec("pyspark") is None:
-        raise SparkNotThere("--run needs PySpark: pip install 'flink-offset-migrate[spark]'")
+    check_there_is_pyspark()
     files = Files()
     seeds = kafka_seeds(directory, files)
     if not seeds:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from migrate import verify
 from migrate.kafka_config import ConfigError
 from migrate.spark import resume_check
 from migrate.spark.kafka_options import kafka_options
@@ -51,6 +52,14 @@ def test_without_pyspark_the_extra_is_named(
     monkeypatch.setattr(resume_check, "find_spec", lambda _: None)
     with pytest.raises(resume_check.SparkNotThere, match=r"flink-offset-migrate\[spark\]"):
         resume_check.run_first_batch(query, str(tmp_path / "query"), {}, {})
+
+
+def test_without_pyspark_no_broker_is_asked(
+    checkpoint: Path, query: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(resume_check, "find_spec", lambda _: None)
+    with pytest.raises(resume_check.SparkNotThere):
+        verify(checkpoint, query, run=True, bootstrap_servers=NOBODY)
 
 
 def test_a_spark_that_does_not_start_is_told(
