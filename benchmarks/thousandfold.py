@@ -72,14 +72,15 @@ def _memory(results: Results, small: int) -> Iterator[str]:
     time, memory = growth["seconds"]["ours"], growth["peak_bytes"]["ours"]
     of_one = results["costs"]["candidate_bytes"]
     yield from paragraph(
-        "An executor's Python worker holds one checkpoint at a time, from a store a few small ones "
-        f"more: what the largest of them needs, here {words.size(max(peaks.values()))}. "
+        "An executor's Python worker holds one giant at a time, or small checkpoints of some ten "
+        "thousand positions: what the largest of them needs, here "
+        f"{words.size(max(peaks.values()))}. "
         f"`_metadata` of more than 1 GiB is refused by name; at that limit, some {count / 1e6:.1f} "
         "million files of keyed state, the lines above give "
         f"{words.seconds(time['intercept'] + time['slope'] * count)} and "
         f"{words.size(memory['intercept'] + memory['slope'] * count)}. The driver holds what it "
-        f"found, {words.size(of_one)} a checkpoint: {words.size(of_one * small)}. The rows stay "
-        "with the executors."
+        f"found, {words.size(of_one)} a checkpoint: {words.size(of_one * small)}, and each job's "
+        "line; the rows of the tables stay with the executors."
     )
 
 

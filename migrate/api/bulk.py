@@ -7,6 +7,7 @@ import hashlib
 import io
 import posixpath
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -100,10 +101,18 @@ def plan_each(
     except OSError as error:
         raise UsageError(f"--plans {directory}: {error.strerror}") from error
 
+    labels = Counter(job.label for job in jobs if job.movable)
+
     def made(job: ScannedJob) -> BulkPlan:
         target = group.replace(JOB, job.label) if group is not None else None
         if not job.movable:
             return BulkPlan(target, None, reasons=(job.error,) if job.error else job.why_not)
+        if target is not None and labels[job.label] > 1:
+            # Ids are not always distinct: in application mode they may all be zeros.
+            reason = (
+                f"{labels[job.label]} jobs would have this one group: plan each by commit-group"
+            )
+            return BulkPlan(target, None, reasons=(reason,))
         request = move_request(job.pointer, target, **arguments)
         try:
             extraction = read_input(request, job.pointer)

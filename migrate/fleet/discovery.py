@@ -21,6 +21,7 @@ from decoder.errors import ErrorKind
 from decoder.storage import StorageUnavailable, checkpoint_number, join, normal
 from migrate.fleet.candidates import Candidate, Failure, job_id_of
 from migrate.fleet.globs import is_glob, matches
+from migrate.fleet.inventory import mark_newest
 from migrate.storage import Entry, Files
 
 # A remote store takes tens of milliseconds for each answer.
@@ -76,9 +77,10 @@ def discover(roots: Iterable[str], files: Files, *, latest_only: bool = False) -
     by_pointer: dict[str, Candidate] = {}
     for candidate in found:
         by_pointer.setdefault(candidate.pointer, candidate)
-    candidates = by_pointer.values()
-    chosen = _newest_of_each_job(candidates) if latest_only else candidates
-    return sorted(chosen, key=_order)
+    candidates = list(by_pointer.values())
+    if latest_only:  # of what was named one by one (chk-*); a walk leaves one of each already
+        candidates = [one.candidate for one in mark_newest(candidates) if one.newest]
+    return sorted(candidates, key=_order)
 
 
 def _gathered(steps: Iterable[_Found]) -> tuple[list[Candidate], list[_Place]]:
@@ -94,21 +96,6 @@ def _order(candidate: Candidate) -> tuple[str, int, str]:
     number = candidate.number
     parent = posixpath.dirname(candidate.pointer)
     return (candidate.pointer, 0, "") if number is None else (parent, number, candidate.pointer)
-
-
-def _newest_of_each_job(candidates: Iterable[Candidate]) -> list[Candidate]:
-    """Of what was named one by one (a glob over ``chk-*``); a walk leaves one of each already."""
-    newest: dict[str, Candidate] = {}
-    for candidate in candidates:
-        key = candidate.job_directory or candidate.pointer
-        held = newest.setdefault(key, candidate)
-        if _rank(candidate) > _rank(held):
-            newest[key] = candidate
-    return list(newest.values())
-
-
-def _rank(candidate: Candidate) -> tuple[bool, int]:
-    return candidate.metadata_bytes is not None, candidate.number or 0
 
 
 class _Walk:

@@ -14,7 +14,8 @@ _ROOT = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/]*|/")
 
 
 def is_glob(path: str) -> bool:
-    return _MAGIC.search(path) is not None
+    root = _ROOT.match(path)  # the brackets of an IPv6 address are none
+    return _MAGIC.search(path, root.end() if root is not None else 0) is not None
 
 
 def matches(pattern: str, files: Files) -> list[str]:

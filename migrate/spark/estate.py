@@ -99,7 +99,8 @@ def _read_share(share: Sequence[Marked], files: Files) -> Iterator[_Read]:
 
 
 def _may_have_vanished(candidate: Candidate, failure: Failure) -> bool:
-    return candidate.job_directory is not None and failure.kind == ErrorKind.NOT_FOUND.value
+    was_there = candidate.job_directory is not None and candidate.metadata_bytes is not None
+    return was_there and failure.kind == ErrorKind.NOT_FOUND.value
 
 
 def _some_at_once(read: Iterable[_Read]) -> Iterator[list[_Read]]:

@@ -11,6 +11,7 @@ import pytest
 
 from migrate.fleet import Candidate, discover, read_candidate
 from migrate.fleet.candidates import Failure
+from migrate.fleet.globs import is_glob
 from migrate.storage import Files
 from tests.support.checkpoints import splits, write_source
 
@@ -138,6 +139,13 @@ def test_a_relative_root_is_told_as_executors_find_it(
 )
 def test_globs(estate: Path, glob: str, expected: list[str]) -> None:
     assert sorted(names(found(estate / glob), estate)) == sorted(expected)
+
+
+@pytest.mark.parametrize(
+    "url", ["webhdfs://[::1]:9870/flink", "s3://buck*/flink", "s3://buck?t/*", "/*", "/"]
+)
+def test_a_host_or_a_bucket_is_no_glob(url: str) -> None:
+    assert is_glob(url) is url.endswith("*")
 
 
 def test_a_glob_over_checkpoints_leaves_each_jobs_newest(estate: Path) -> None:

@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 
+from decoder import ErrorKind
 from migrate.fleet import (
     VIEWS,
     ColumnType,
+    Failure,
     FleetOptions,
     Mode,
     Selection,
@@ -19,6 +21,7 @@ from migrate.fleet import (
     View,
     discover,
     parse_options,
+    read_each,
     scan,
 )
 from migrate.storage import Files
@@ -30,8 +33,9 @@ from tests.support.checkpoints import (
     write_checkpoint,
     write_source,
 )
-from tests.support.encoder import ByteStreamHandle, ChannelHandle, Operator, Subtask
+from tests.support.encoder import ByteStreamHandle, ChannelHandle, FileHandle, Operator, Subtask
 from tests.support.golden_positions import GOLDEN, Held, golden_entries, positions_of
+from tests.support.state_files import write_naming
 
 # One release is enough here; test_data_source.py has all of them.
 RELEASE = "2.2"
@@ -263,6 +267,19 @@ def test_sizes_that_no_long_holds_do_not_end_a_scan(tmp_path: Path) -> None:
     for view in (View.OPERATORS, View.CHECKPOINTS):
         (row,) = rows(view, tmp_path)
         assert row["in_flight_bytes"] == (1 << 63) - 1
+
+
+@pytest.mark.parametrize(
+    ("allowed", "error"), [("false", ErrorKind.EXTERNAL.value), ("true", None)]
+)
+def test_state_outside_of_a_checkpoint_is_read_with_leave_alone(
+    tmp_path: Path, allowed: str, error: str | None
+) -> None:
+    outside = (tmp_path / "outside" / "state").as_uri()
+    write_naming(lambda size: FileHandle(outside, size), tmp_path / "job" / "chk-7")
+    candidates = discover([str(tmp_path / "job")], Files())
+    ((_, outcome),) = read_each(candidates, Files(), parse_options({"allowExternalFiles": allowed}))
+    assert (outcome.kind if isinstance(outcome, Failure) else None) == error
 
 
 def test_a_path_that_no_flink_wrote_does_not_end_a_scan(tmp_path: Path) -> None:

@@ -160,6 +160,33 @@ def test_plans_are_those_of_to_spark(tmp_path: Path) -> None:
     assert [row["plan"] for row in rows] == [file, "", "", "", ""]
 
 
+def test_jobs_that_would_share_a_group_have_no_plan(tmp_path: Path) -> None:
+    zeros = "0" * 32  # in application mode every job of a highly available cluster may have this id
+    jobs = [
+        ScannedJob(f"/e/{team}/{zeros}/chk-7", f"/e/{team}/{zeros}", zeros) for team in ("x", "y")
+    ]
+    plans = dict(plan_each(jobs, tmp_path / "plans", "spark-{job}"))
+    for job in jobs:
+        plan = plans[job.pointer]
+        assert (plan.group, plan.file) == (f"spark-{zeros}", None)
+        assert "2 jobs would have this one group" in plan.reasons[0]
+    assert list((tmp_path / "plans").iterdir()) == []
+
+
+def test_another_checkpoint_stands_in_for_one_that_was_there_alone(tmp_path: Path) -> None:
+    from migrate.spark.estate import _read_share  # takes PySpark
+
+    job = tmp_path / "job"
+    newest = write_source(job / "chk-12", {0: splits("t", [5])})
+    named = mark_newest(discover([str(job / "chk-9")], Files()))  # it never was
+    assert [(one.newest, one.listed) for one in _read_share(named, Files())] == [(True, True)]
+    seen = mark_newest(discover([str(job)], Files()))
+    vanish(str(newest))
+    write_source(job / "chk-13", {0: splits("t", [6])})
+    told = [(one.newest, one.listed) for one in _read_share(seen, Files())]
+    assert told == [(False, True), (True, True)]
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
