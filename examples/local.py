@@ -51,6 +51,7 @@ class LocalStack:
     """
 
     flink: FlinkSession
+    _checkpoints: str
 
     def __init__(self, directory: Path) -> None:
         self._home = directory.absolute()
@@ -68,8 +69,9 @@ class LocalStack:
             self.broker.create_topic(TOPIC, PARTITIONS)
             stack.callback(self._end_orders)
             store = stack.enter_context(s3())
+            self._checkpoints = f"{store.store.root}/flink/checkpoints"
             checkpoints = {
-                "execution.checkpointing.dir": f"{store.store.root}/flink/checkpoints",
+                "execution.checkpointing.dir": self._checkpoints,
                 "execution.checkpointing.savepoint-dir": f"{store.store.root}/flink/savepoints",
                 "s3.endpoint": store.endpoint,
                 "s3.path.style.access": "true",
@@ -240,6 +242,8 @@ class LocalStack:
             "FINISH_SPARK": "finish-spark",
             "BROKERS": self.broker.bootstrap_servers,
             "CHECKPOINT": str(self.lake / "queries/orders"),
+            "CHECKPOINTS": self._checkpoints,
+            "SINK": str(self.lake / "orders/spark"),
             "PLAN": str(self._home / "plan.json"),
             "ROLLBACK": str(self._home / "rollback-orders.json"),
             "SQL": str(sql),

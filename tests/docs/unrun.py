@@ -19,7 +19,7 @@ UNRUN = {
         "README.md",
         "make demo    # a real Kafka, a real Flink job, a real Spark query: lost 0, repeated 0, "
         "per partition",
-    ): "minutes; CI runs `make test`, and tests/integration/test_mission.py the demo's story",
+    ): "minutes; CI runs `make test`, and tests/integration/test_examples.py the demo's story",
     (
         "README.md",
         "flink stop --savepointPath s3://flink/savepoints $JOB_ID                "
@@ -59,7 +59,7 @@ UNRUN = {
     ): "forms of one command; tests/integration/test_spark_shapes.py runs each",
     ("examples/README.md", "docker compose up --detach"): _DOCKER,
     ("examples/README.md", "docker compose exec jobmanager flink list"): _DOCKER,
-    ("docs/tutorial.md", "make demo"): "minutes; CI runs tests/integration/test_mission.py",
+    ("docs/tutorial.md", "make demo"): "minutes; CI runs tests/integration/test_examples.py",
     (
         "docs/scan.md",
         "migrate scan s3://bucket/flink/checkpoints s3://bucket/flink/savepoints --latest-only "
