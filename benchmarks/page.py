@@ -102,9 +102,9 @@ def _targets(results: Results) -> Iterator[str]:
     start, each = growth["ours"]["intercept"], growth["ours"]["slope"]
     theirs = growth["bare"]["slope"]
     yield from paragraph(
-        f"What stands against (a): a quarter of the bare reader's time is "
-        f"{words.seconds(quarter)}, of which our start alone takes {words.seconds(start)}; to decode a position, merge it "
-        f"with what the enumerator knows and print it then takes {words.seconds(each)}. The bare "
+        "What stands against (a): a quarter of the bare reader's time is "
+        f"{words.seconds(quarter)}, of which our start alone takes {words.seconds(start)}; to "
+        f"decode a position, merge it with what the enumerator knows and print it then takes {words.seconds(each)}. The bare "
         f"reader, which prints none, takes {words.seconds(theirs)} for each. A compiled part would "
         "make ours smaller, and start no shorter; none was added."
     )
