@@ -103,10 +103,11 @@ def _targets(results: Results) -> Iterator[str]:
     theirs = growth["bare"]["slope"]
     yield from paragraph(
         "What stands against (a): a quarter of the bare reader's time is "
-        f"{words.seconds(quarter)}, of which our start alone takes {words.seconds(start)}; to "
-        f"decode a position, merge it with what the enumerator knows and print it then takes {words.seconds(each)}. The bare "
-        f"reader, which prints none, takes {words.seconds(theirs)} for each. A compiled part would "
-        "make ours smaller, and start no shorter; none was added."
+        f"{words.seconds(quarter)}, of which our start alone takes {words.seconds(start)}; "
+        "to decode a position, merge it with what the enumerator knows and print it then takes "
+        f"{words.seconds(each)}. The bare reader, which prints none, takes "
+        f"{words.seconds(theirs)} for each. A compiled part would make ours smaller, and start no "
+        "shorter; none was added."
     )
     yield ""
     many = results["cases"]["d"]
