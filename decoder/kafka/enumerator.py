@@ -64,6 +64,10 @@ class EnumeratorEntry(NamedTuple):
     split: Split | None
 
 
+# From here on columns are faster than a call for each entry; below, they also take more memory: a
+# DynamicKafkaSource may list thousands of clusters of one partition.
+_MANY = 8
+
 _STATUSES = {status.value: status for status in AssignmentStatus}
 
 
@@ -176,9 +180,9 @@ def _read_version_3(cursor: Cursor) -> Sequence[EnumeratorEntry]:
 
 
 def _read_entries(cursor: Cursor, version: int, count: int) -> Sequence[EnumeratorEntry]:
-    """All at once, where nothing is wrong with any of them."""
-    if count == 0:
-        return ()
+    """All at once, where they are many and nothing is wrong with any of them."""
+    if count < _MANY:
+        return read_entries(cursor, version, count)
     alike = cursor.attempt(partial(_alike_entries, version=version, count=count))
     return alike if alike is not None else read_entries(cursor, version, count)
 
