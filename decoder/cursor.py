@@ -91,7 +91,9 @@ class Cursor:
     # -- primitives -----------------------------------------------------------------------------
 
     def _take(self, size: int, field: str) -> int:
-        """Step over ``size`` bytes (never negative) and return where they start."""
+        """Step over ``size`` bytes and return where they start."""
+        if size < 0:
+            self.fail(f"a length cannot be negative: {size}", field)
         start = self._pos
         end = start + size
         if end > self._end:
@@ -178,14 +180,10 @@ class Cursor:
     # -- runs of bytes --------------------------------------------------------------------------
 
     def raw(self, size: int, field: str) -> bytes:
-        if size < 0:
-            self.fail(f"a length cannot be negative: {size}", field)
         start = self._take(size, field)
         return self._data[start : start + size]
 
     def skip(self, size: int, field: str) -> None:
-        if size < 0:
-            self.fail(f"a length cannot be negative: {size}", field)
         self._take(size, field)
 
     def blob(self, field: str) -> bytes:
@@ -200,8 +198,6 @@ class Cursor:
 
     def frame(self, size: int, field: str) -> Cursor:
         """A cursor of its own over the next ``size`` bytes, which this one steps over."""
-        if size < 0:
-            self.fail(f"a length cannot be negative: {size}", field)
         start = self._take(size, field)
         return Cursor(self._data, self.file, start, start + size, self._origin)
 

@@ -77,10 +77,12 @@ class LocalFiles:
         return S_ISREG(_mode(path))
 
     def list_directory(self, path: str) -> list[str] | None:
-        return sorted(os.listdir(path)) if S_ISDIR(_mode(path)) else None  # noqa: PTH208
+        if not S_ISDIR(_mode(path)):
+            return None
+        return sorted(os.listdir(path))  # noqa: PTH208 - paths are text here
 
     def modified_at(self, path: str) -> int | None:
-        return os.stat(path).st_mtime_ns // 1_000_000  # noqa: PTH116
+        return os.stat(path).st_mtime_ns // 1_000_000  # noqa: PTH116 - as above
 
     def absolute(self, path: str) -> str:
         # Not Path.resolve: it raises RuntimeError over links that go round in a ring.
@@ -101,13 +103,13 @@ def _open(path: str) -> BinaryIO:
     # A pipe or a device would hold the reader up for ever.
     if not S_ISREG(_mode(path)):
         raise FileNotFoundError(errno.ENOENT, "No such file", path)
-    return open(path, "rb")  # noqa: PTH123
+    return open(path, "rb")  # noqa: PTH123 - paths are text here
 
 
 def _mode(path: str) -> int:
     """What kind of file there is, as stat tells it; 0 where there is none."""
     try:
-        return os.stat(path).st_mode  # noqa: PTH116
+        return os.stat(path).st_mode  # noqa: PTH116 - as above
     except OSError as error:
         if error.errno in _NO_SUCH:
             return 0

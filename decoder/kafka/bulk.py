@@ -36,7 +36,7 @@ _STATUSES = frozenset({0, 1})
 _AT_ONCE = 1024
 
 # The head and the numbers of each.
-_Unpacked = Sequence[tuple[Any, ...]]
+_Unpacked = Iterable[tuple[Any, ...]]
 
 
 class _NotAlike(Exception):
@@ -108,7 +108,7 @@ def _unpacked_elements(elements: PlainElements) -> _Unpacked:
         for size in set(sizes)
     }
     if len(shapes) == 1:
-        return list(shapes[sizes[0]].iter_unpack(data[starts[0] : end]))
+        return shapes[sizes[0]].iter_unpack(data[starts[0] : end])
     return [
         shapes[size].unpack_from(data, start) for size, start in zip(sizes, starts, strict=True)
     ]
@@ -121,7 +121,7 @@ def _unpacked_entries(
     entry = _alike(length, before_topic, numbers)
     run = data[start : start + count * entry.size]
     if run[before_topic + 1 :: entry.size] == bytes((length,)) * count:
-        return list(entry.iter_unpack(run))
+        return entry.iter_unpack(run)
     unpacked = []
     for _ in range(count):
         (length,) = _U16.unpack_from(data, start + before_topic)

@@ -83,17 +83,11 @@ class DynamicEnumeratorState(NamedTuple):
 
 
 def read_dynamic_split(cursor: Cursor, version: int) -> DynamicSplit:
-    """One split, which must use up ``cursor``.
+    """One split of one of DYNAMIC_SPLIT_VERSIONS, which must use up ``cursor``.
 
     Raises:
         DecodeError: not a DynamicKafkaSourceSplit, read strictly.
     """
-    if version not in DYNAMIC_SPLIT_VERSIONS:
-        cursor.fail(
-            f"version {version} of a split is not DynamicKafkaSourceSplit's (known: 1, 2)",
-            "split",
-            ErrorKind.UNSUPPORTED,
-        )
     cluster = _read_cluster_id(cursor)
     retained = version == 2 and cursor.boolean("retained")
     retained_until = cursor.i64("retained until") if retained else None
@@ -114,7 +108,6 @@ def read_dynamic_enumerator(cursor: Cursor, version: int) -> DynamicEnumeratorSt
             "enumerator version",
             ErrorKind.UNSUPPORTED,
         )
-
     streams = _by_name(cursor, "streams", _MIN_STREAM_BYTES, lambda: _read_stream(cursor, version))
     cluster_version = cursor.i32("version of the clusters' enumerators")
     clusters = _by_name(

@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 from decoder.cursor import Cursor
 from decoder.errors import ErrorKind
-from decoder.kafka.bulk import alike_entries
+from decoder.kafka.bulk import EntryColumns, alike_entries
 from decoder.kafka.columns import Rows, rows
 from decoder.kafka.split import (
     MIN_SPLIT_BYTES,
@@ -117,25 +117,19 @@ def read_enumerator(cursor: Cursor, version: int) -> EnumeratorState:
     Raises:
         DecodeError: not one, read strictly.
     """
-    finished: bool | None = None
     entries: Sequence[EnumeratorEntry]
     match version:
         case 0:
-            entries = _read_version_0(cursor)
-        case 1:
-            entries = _read_version_1(cursor)
-        case 2:
-            entries = _read_version_2(cursor)
-            finished = cursor.boolean("initial discovery finished")
-        case 3:
-            entries = _read_version_3(cursor)
-            finished = cursor.boolean("initial discovery finished")
+            entries = _read_assigned(cursor)
+        case 1 | 2 | 3:
+            entries = _read_listed(cursor, version)
         case _:
             cursor.fail(
                 f"enumerator version {version} is not read here (known: 0 to 3)",
                 "enumerator version",
                 ErrorKind.UNSUPPORTED,
             )
+    finished = cursor.boolean("initial discovery finished") if version >= 2 else None
     cursor.finish("enumerator state")
     # Read all at once, they were looked at.
     if not isinstance(entries, Rows) and len({entry[:2] for entry in entries}) != len(entries):
@@ -143,11 +137,14 @@ def read_enumerator(cursor: Cursor, version: int) -> EnumeratorState:
     return EnumeratorState(version, entries, finished)
 
 
-def _read_version_0(cursor: Cursor) -> Sequence[EnumeratorEntry]:
-    """What was assigned, by subtask. A split that was given to another one, after a failure of a
-    rescaled job, stands there under both; whose it is now, only the readers tell."""
+def _read_assigned(cursor: Cursor) -> Sequence[EnumeratorEntry]:
+    """Version 0: what was assigned, by subtask.
+
+    A split that was given to another one, after a failure of a rescaled job, stands there under
+    both; whose it is now, only the readers tell.
+    """
     subtasks = cursor.i32("subtasks")
-    split_version = _read_split_version(cursor)
+    _check_split_version(cursor)
     if not 0 <= subtasks <= cursor.remaining // 8:
         cursor.fail(
             f"{subtasks} subtasks cannot fit into the {cursor.remaining} bytes left", "subtasks"
@@ -156,35 +153,34 @@ def _read_version_0(cursor: Cursor) -> Sequence[EnumeratorEntry]:
     for _ in range(subtasks):
         cursor.i32("subtask")
         for _ in range(cursor.count("splits", 4 + MIN_SPLIT_BYTES)):
-            split = read_split(cursor.frame(cursor.i32("split length"), "split"), split_version)
+            split = _read_framed_split(cursor)
             assigned[split.topic, split.partition] = EnumeratorEntry(
                 split.topic, split.partition, AssignmentStatus.ASSIGNED, split
             )
     return tuple(assigned.values())
 
 
-def _read_version_1(cursor: Cursor) -> Sequence[EnumeratorEntry]:
-    return _read_entries(cursor, 1, cursor.count("partitions", MIN_TOPIC_PARTITION_BYTES))
+def _read_listed(cursor: Cursor, version: int) -> Sequence[EnumeratorEntry]:
+    """Versions 1 to 3; all at once, where they are many and nothing is wrong with any of them."""
+    count = _read_count(cursor, version)
+    if count >= _MANY:
+        columns = cursor.attempt(partial(alike_entries, version=version, count=count))
+        if columns is not None:
+            return _entries_of(columns)
+    return read_entries(cursor, version, count)
 
 
-def _read_version_2(cursor: Cursor) -> Sequence[EnumeratorEntry]:
-    return _read_entries(cursor, 2, cursor.count("partitions", MIN_TOPIC_PARTITION_BYTES + 4))
-
-
-def _read_version_3(cursor: Cursor) -> Sequence[EnumeratorEntry]:
+def _read_count(cursor: Cursor, version: int) -> int:
+    """How many entries follow."""
+    if version == 1:
+        return cursor.count("partitions", MIN_TOPIC_PARTITION_BYTES)
+    if version == 2:
+        return cursor.count("partitions", MIN_TOPIC_PARTITION_BYTES + 4)
     count = cursor.i32("partitions")
-    _read_split_version(cursor)
+    _check_split_version(cursor)
     if not 0 <= count <= cursor.remaining // (4 + MIN_SPLIT_BYTES + 4):
         cursor.fail(f"{count} splits cannot fit into the {cursor.remaining} bytes left", "splits")
-    return _read_entries(cursor, 3, count)
-
-
-def _read_entries(cursor: Cursor, version: int, count: int) -> Sequence[EnumeratorEntry]:
-    """All at once, where they are many and nothing is wrong with any of them."""
-    if count < _MANY:
-        return read_entries(cursor, version, count)
-    alike = cursor.attempt(partial(_alike_entries, version=version, count=count))
-    return alike if alike is not None else read_entries(cursor, version, count)
+    return count
 
 
 def read_entries(cursor: Cursor, version: int, count: int) -> tuple[EnumeratorEntry, ...]:
@@ -198,40 +194,31 @@ def read_entries(cursor: Cursor, version: int, count: int) -> tuple[EnumeratorEn
 
 def _read_entry(cursor: Cursor, version: int) -> EnumeratorEntry:
     if version == 3:
-        split = read_split(cursor.frame(cursor.i32("split length"), "split"), SPLIT_VERSION)
+        split = _read_framed_split(cursor)
         return EnumeratorEntry(split.topic, split.partition, _read_status(cursor), split)
     topic, partition = read_topic_partition(cursor)
     status = _read_status(cursor) if version == 2 else AssignmentStatus.ASSIGNED
     return EnumeratorEntry(topic, partition, status, None)
 
 
-def _alike_entries(
-    data: bytes, start: int, end: int, *, version: int, count: int
-) -> tuple[int, Rows[EnumeratorEntry]] | None:
-    found = alike_entries(data, start, end, version=version, count=count)
-    if found is None:
-        return None
-    stop, columns = found
+def _entries_of(columns: EntryColumns) -> Rows[EnumeratorEntry]:
+    topics, partitions, codes, splits = columns
     statuses = (
-        repeat(AssignmentStatus.ASSIGNED)
-        if columns.statuses is None
-        else [_STATUSES[code] for code in columns.statuses]
+        repeat(AssignmentStatus.ASSIGNED) if codes is None else [_STATUSES[code] for code in codes]
     )
 
     def walk() -> Iterator[EnumeratorEntry]:
-        splits = columns.splits
-        return rows(
-            EnumeratorEntry,
-            columns.topics,
-            columns.partitions,
-            statuses,
-            splits.walk() if splits is not None else repeat(None),
-        )
+        held = splits.walk() if splits is not None else repeat(None)
+        return rows(EnumeratorEntry, topics, partitions, statuses, held)
 
-    return stop, Rows(count, walk, lambda: zip(columns.topics, columns.partitions, strict=True))
+    return Rows(len(topics), walk, lambda: zip(topics, partitions, strict=True))
 
 
-def _read_split_version(cursor: Cursor) -> int:
+def _read_framed_split(cursor: Cursor) -> Split:
+    return read_split(cursor.frame(cursor.i32("split length"), "split"), SPLIT_VERSION)
+
+
+def _check_split_version(cursor: Cursor) -> None:
     """Checked although there may be no split: nothing else may tell what this is."""
     version = cursor.i32("split version")
     if version != SPLIT_VERSION:
@@ -242,7 +229,6 @@ def _read_split_version(cursor: Cursor) -> int:
             ErrorKind.UNSUPPORTED,
             back=4,
         )
-    return version
 
 
 def _read_status(cursor: Cursor) -> AssignmentStatus:

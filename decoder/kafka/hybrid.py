@@ -16,7 +16,7 @@ from typing import NamedTuple
 from decoder.cursor import Cursor
 from decoder.errors import ErrorKind
 
-HYBRID_VERSION = 0
+_ENUMERATOR_VERSION = 0
 
 
 class HybridSplit(NamedTuple):
@@ -36,13 +36,12 @@ class HybridEnumeratorState(NamedTuple):
     wrapped: bytes
 
 
-def read_hybrid_split(cursor: Cursor, version: int) -> HybridSplit:
-    """One split, which must use up ``cursor``.
+def read_hybrid_split(cursor: Cursor) -> HybridSplit:
+    """One split of version 0, which must use up ``cursor``.
 
     Raises:
         DecodeError: not a HybridSourceSplit, read strictly.
     """
-    _check_version(cursor, version, "split")
     index = _read_source_index(cursor)
     if not cursor.utf("split id"):
         cursor.fail("a split's id cannot be empty", "split id", back=2)
@@ -57,7 +56,13 @@ def read_hybrid_enumerator(cursor: Cursor, version: int) -> HybridEnumeratorStat
     Raises:
         DecodeError: not one, read strictly.
     """
-    _check_version(cursor, version, "enumerator state")
+    if version != _ENUMERATOR_VERSION:
+        cursor.fail(
+            f"version {version} of the enumerator state is not a HybridSource's (known: "
+            f"{_ENUMERATOR_VERSION})",
+            "enumerator state",
+            ErrorKind.UNSUPPORTED,
+        )
     state = HybridEnumeratorState(
         _read_source_index(cursor),
         cursor.i32("wrapped enumerator version"),
@@ -65,15 +70,6 @@ def read_hybrid_enumerator(cursor: Cursor, version: int) -> HybridEnumeratorStat
     )
     cursor.finish("enumerator state of a HybridSource")
     return state
-
-
-def _check_version(cursor: Cursor, version: int, what: str) -> None:
-    if version != HYBRID_VERSION:
-        cursor.fail(
-            f"version {version} of the {what} is not a HybridSource's (known: {HYBRID_VERSION})",
-            what,
-            ErrorKind.UNSUPPORTED,
-        )
 
 
 def _read_source_index(cursor: Cursor) -> int:

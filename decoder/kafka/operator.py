@@ -29,7 +29,7 @@ from decoder.kafka.source import (
     HybridSource,
     KafkaSource,
     UnknownSource,
-    recognise_states,
+    recognise,
 )
 from decoder.metadata.model import DistributionMode, Operator
 from decoder.operator_state.fetch import SubtaskState, byte_array_states, state_elements
@@ -61,7 +61,7 @@ def read_source(operator: Operator, files: StateFiles) -> Source | None:
     coordinator = operator.coordinator_state
     if not reader_states and coordinator is None:
         return None
-    source = recognise_states(
+    source = recognise(
         byte_array_states(reader_states, files, _what(operator)),
         coordinator.data if coordinator is not None else None,
     )

@@ -54,6 +54,6 @@ def read_any_split(split: bytes, version: int, what: str) -> Split | DynamicSpli
         return read_split(Cursor(split, what), version)
     except DecodeError as not_kafka:
         try:
-            return read_hybrid_split(Cursor(split, what), version)
+            return read_hybrid_split(Cursor(split, what))
         except DecodeError:
             raise not_kafka from None

@@ -188,14 +188,6 @@ class _Enumerator:
 
 
 def recognise(
-    elements: Iterable[tuple[int, bytes]], coordinator_state: bytes | None
-) -> KafkaSource | DynamicKafkaSource | HybridSource | UnknownSource:
-    """``recognise_states`` of (subtask index, element of SourceReaderState)."""
-    states = ((subtask, (element,)) for subtask, element in elements)
-    return recognise_states(states, coordinator_state)
-
-
-def recognise_states(
     states: Iterable[tuple[int, Iterable[bytes]]], coordinator_state: bytes | None
 ) -> KafkaSource | DynamicKafkaSource | HybridSource | UnknownSource:
     """Decode the state of a source operator, all of it or none.

@@ -192,8 +192,8 @@ def skip_keyed_state(cursor: Cursor, field: str, depth: int = 0) -> int:
                 cursor.skip_utf(f"{field} handle id")
             return size
         case 5 | 11:
-            plain = cursor.attempt(_INCREMENTAL[kind])
-            return skip_incremental(cursor, field, kind == 11) if plain is None else plain
+            total = cursor.attempt(_INCREMENTAL[kind])
+            return skip_incremental(cursor, field, kind == 11) if total is None else total
         case 8 | 14:
             return _skip_changelog(cursor, field, depth, version2=kind == 14)
         case 9:

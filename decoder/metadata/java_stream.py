@@ -20,7 +20,8 @@ _FIRST_HANDLE = 0x7E0000
 
 
 class _Tag:
-    """java.io.ObjectStreamConstants: the byte that begins each element."""
+    """java.io.ObjectStreamConstants: the byte that begins each element. A class, as ``match``
+    compares with dotted names only."""
 
     NULL = 0x70
     REFERENCE = 0x71

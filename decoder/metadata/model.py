@@ -173,6 +173,11 @@ class Operator(NamedTuple):
     def in_flight_bytes(self) -> int:
         return sum(subtask.in_flight_bytes for subtask in self.subtasks)
 
+    @property
+    def finished_subtasks(self) -> tuple[int, ...]:
+        """The numbers of the subtasks that had finished, ascending."""
+        return tuple(sorted(subtask.index for subtask in self.subtasks if subtask.finished))
+
 
 class CheckpointKind(Enum):
     CHECKPOINT = "checkpoint"

@@ -146,11 +146,7 @@ def _read_operator(cursor: Cursor, layout: Layout) -> Operator:
         cursor.fail("a fully finished operator has no coordinator state", what, back=4)
     if count > parallelism:
         cursor.fail(f"{count} subtasks of a parallelism of {parallelism}", what, back=4)
-    index_field = f"{what} subtask index"
-    subtasks = tuple(_read_subtask(cursor, layout, what, index_field) for _ in range(max(0, count)))
-    indices = {subtask.index for subtask in subtasks}
-    if len(indices) != len(subtasks) or any(index >= parallelism for index in indices):
-        cursor.fail("its subtasks are not distinct, or beyond its parallelism", what)
+    subtasks = _read_subtasks(cursor, layout, what, max(0, count), parallelism)
     return Operator(
         operator_id, name, uid, parallelism, max_parallelism, finished, coordinator_state, subtasks
     )
@@ -162,6 +158,17 @@ def _read_coordinator_state(cursor: Cursor, what: str) -> InlineState | None:
     if state is not None and not isinstance(state, InlineState):
         cursor.fail("coordinator state lies outside the metadata", what)
     return state
+
+
+def _read_subtasks(
+    cursor: Cursor, layout: Layout, what: str, count: int, parallelism: int
+) -> tuple[Subtask, ...]:
+    index_field = f"{what} subtask index"
+    subtasks = tuple(_read_subtask(cursor, layout, what, index_field) for _ in range(count))
+    indices = {subtask.index for subtask in subtasks}
+    if len(indices) != count or max(indices, default=0) >= parallelism:
+        cursor.fail("its subtasks are not distinct, or beyond its parallelism", what)
+    return subtasks
 
 
 def _read_subtask(cursor: Cursor, layout: Layout, what: str, index_field: str) -> Subtask:

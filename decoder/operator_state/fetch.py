@@ -15,7 +15,6 @@ from decoder.operator_state.locate import StateFiles
 from decoder.operator_state.stream import (
     ByteArrays,
     Excerpt,
-    byte_array_elements,
     byte_arrays,
     extent,
     read_excerpt,
@@ -64,13 +63,8 @@ def state_elements(
         DecodeError: a file is not there, not the checkpoint's, or does not hold what it should.
     """
     for held, part in _read_ahead(states, files, what):
-        place = _place(held, what)
-        elements = (
-            byte_array_elements(part, held.state.byte_offsets, place)
-            if sized
-            else unsized_elements(part, held.handle, held.state, place)
-        )
-        for element in elements:
+        elements = byte_arrays if sized else unsized_elements
+        for element in elements(part, held.handle, held.state, _place(held, what)):
             yield held.subtask, element
 
 

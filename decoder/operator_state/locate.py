@@ -118,13 +118,7 @@ class StateFiles:
             self._claims.take(path, stream, what)
             _check_size(len(data), what)
             if size is not None and len(data) != size:
-                raise DecodeError(
-                    ErrorKind.TRUNCATED,
-                    f"the file of {what} ends early: {size} bytes wanted from byte {start}, "
-                    f"{len(data)} there",
-                    file=path,
-                    byte_offset=start,
-                )
+                raise _ends_early(what, path, start, size, len(data))
             return data
         if refused is not None:
             raise refused
@@ -173,6 +167,15 @@ class StateFiles:
             ErrorKind.NOT_FOUND,
             f"the file of {what} is missing; tried {', '.join(map(repr, places))}",
         )
+
+
+def _ends_early(what: str, path: str, start: int, size: int, there: int) -> DecodeError:
+    return DecodeError(
+        ErrorKind.TRUNCATED,
+        f"the file of {what} ends early: {size} bytes wanted from byte {start}, {there} there",
+        file=path,
+        byte_offset=start,
+    )
 
 
 def _check_size(size: int, what: str) -> None:

@@ -66,11 +66,14 @@ class PlainElements(NamedTuple):
 class ByteArrays(Iterable[bytes]):
     """The elements of one ``byte[]`` list state, in the order of its offsets.
 
+    To walk them raises DecodeError at an unknown version, or an element that does not lie inside
+    the stream.
+
     Attributes:
         part: what of the stream holds them.
         byte_offsets: where in the stream each begins.
         end: where in the stream the state ends.
-        what: names the stream in errors.
+        what: names the stream in errors, whose byte offsets count from the stream's start.
     """
 
     part: Excerpt
@@ -79,7 +82,8 @@ class ByteArrays(Iterable[bytes]):
     what: str
 
     def __iter__(self) -> Iterator[bytes]:
-        return byte_array_elements(self.part, self.byte_offsets, self.what)
+        for cursor, compressed in _element_cursors(self.part, self.byte_offsets, self.what):
+            yield _decompressed(cursor) if compressed else cursor.blob("element")
 
     @property
     def plain(self) -> PlainElements | None:
@@ -111,11 +115,10 @@ def extent(handle: OperatorStateHandle, state: NamedState) -> Extent | None:
             return None
         case FileState(stored_size=None) | RelativeFileState(stored_size=None):
             return None
-    end = _end(handle, state, handle.stream.size)
     start = min(state.byte_offsets)
     if start < _SMALLEST_GAP:
         start = 0
-    return Extent(start, min(end, handle.stream.size))
+    return Extent(start, _end(handle, state, handle.stream.size))
 
 
 def _end(handle: OperatorStateHandle, state: NamedState, end_of_stream: int) -> int:
@@ -126,7 +129,7 @@ def _end(handle: OperatorStateHandle, state: NamedState, end_of_stream: int) -> 
     following = (
         offset for other in handle.states for offset in other.byte_offsets if offset > last
     )
-    return min(following, default=end_of_stream)
+    return min(end_of_stream, min(following, default=end_of_stream))
 
 
 def read_excerpt(
@@ -153,26 +156,7 @@ def byte_arrays(
     part: Excerpt, handle: OperatorStateHandle, state: NamedState, what: str
 ) -> ByteArrays:
     """The elements of a ``byte[]`` list state, of which ``part`` holds all."""
-    end = min(_end(handle, state, part.end), part.end)
-    return ByteArrays(part, state.byte_offsets, end, what)
-
-
-def byte_array_elements(
-    stream: bytes | Excerpt, byte_offsets: tuple[int, ...], what: str
-) -> Iterator[bytes]:
-    """The elements of one ``byte[]`` list state, in the order of its offsets.
-
-    Args:
-        stream: the whole stream, or what of it holds the state.
-        byte_offsets: where in the stream each element begins.
-        what: names the stream in errors, whose byte offsets count from the stream's start.
-
-    Raises:
-        DecodeError: an unknown version, or an element that does not lie inside the stream.
-    """
-    part = stream if isinstance(stream, Excerpt) else Excerpt(stream, stream)
-    for cursor, compressed in _element_cursors(part, byte_offsets, what):
-        yield _decompressed(cursor) if compressed else cursor.blob("element")
+    return ByteArrays(part, state.byte_offsets, _end(handle, state, part.end), what)
 
 
 def unsized_elements(
@@ -183,10 +167,9 @@ def unsized_elements(
     Each goes on to where the next one begins, and the last to where the next state does.
 
     Raises:
-        DecodeError: as for ``byte_array_elements``.
+        DecodeError: as for ``ByteArrays``.
     """
-    end = min(_end(handle, state, part.end), part.end)
-    ends = iter((*state.byte_offsets[1:], end))
+    ends = iter((*state.byte_offsets[1:], _end(handle, state, part.end)))
     for cursor, compressed in _element_cursors(part, state.byte_offsets, what):
         end_of_element = next(ends)
         if not compressed:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from contextlib import suppress
 
+# Untyped, and not there with every Python.
 import atheris  # type: ignore[import-untyped, import-not-found, unused-ignore]
 
 # Imported before the instrumented ones, so that only what decodes counts as covered; not used here,

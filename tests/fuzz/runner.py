@@ -77,13 +77,7 @@ def run(
             [
                 *(sys.executable, "-m", "tests.fuzz.child", target.name),
                 *(str(grown), str(given)),
-                f"-runs={runs}",
-                f"-seed={seed}",
-                f"-max_len={target.max_bytes}",
-                f"-timeout={INPUT_SECONDS}",
-                f"-rss_limit_mb={MEMORY_MB}",
-                f"-artifact_prefix={crashes}/{target.name}-",
-                "-print_final_stats=1",
+                *_options(target, runs, seed, crashes),
             ],
             cwd=_ROOT,
             env={**os.environ, "PYTHONHASHSEED": "0"},
@@ -109,6 +103,19 @@ def run(
         tuple(findings),
         done.stdout,
     )
+
+
+def _options(target: Target, runs: int, seed: int, crashes: Path) -> list[str]:
+    """What libFuzzer is told."""
+    return [
+        f"-runs={runs}",
+        f"-seed={seed}",
+        f"-max_len={target.max_bytes}",
+        f"-timeout={INPUT_SECONDS}",
+        f"-rss_limit_mb={MEMORY_MB}",
+        f"-artifact_prefix={crashes}/{target.name}-",
+        "-print_final_stats=1",
+    ]
 
 
 def _cpu_seconds() -> float:

@@ -188,13 +188,13 @@ def _committer_state(data: bytes) -> object:
 
 def _recognise(data: bytes) -> object:
     """``u8 n``, n x {``u16 length``, element of reader state}, the coordinator's state if any."""
-    elements = []
+    states = []
     position = 1
     for subtask in range(data[0] if data else 0):
         size = int.from_bytes(data[position : position + 2], "big")
-        elements.append((subtask, data[position + 2 : position + 2 + size]))
+        states.append((subtask, (data[position + 2 : position + 2 + size],)))
         position += 2 + size
-    return recognise(elements, data[position:] or None)
+    return recognise(states, data[position:] or None)
 
 
 def _version(data: bytes) -> int:

@@ -191,8 +191,13 @@ def stored(dump: Dump) -> list[tuple[int, str, int, int]]:
     ]
 
 
+def stored_offsets(dump: Dump) -> dict[tuple[str, int], int]:
+    """(topic, partition) -> number; for jobs in which one subtask lists each."""
+    return {(topic, partition): offset for _, topic, partition, offset in stored(dump)}
+
+
 def legacy(dump: Dump) -> None:
-    found = {(topic, partition): offset for _, topic, partition, offset in stored(dump)}
+    found = stored_offsets(dump)
     require(found["orders", 0] == 11, "orders-0 is fully read: the last offset, not the next")
     require(11 < found["orders", 1] < 79, "orders-1 is partly read")
     require(found["orders", 2] == -1, "orders-2 is empty: one before its first offset")
@@ -224,13 +229,13 @@ def legacy_rescaled(dump: Dump) -> None:
 
 
 def legacy_stopped(dump: Dump) -> None:
-    found = {(topic, partition): offset for _, topic, partition, offset in stored(dump)}
+    found = stored_offsets(dump)
     require(0 <= found["orders", 1] < 39, f"the job had processed 40 of orders-1: {found}")
 
 
 def old(dump: Dump) -> None:
     if dump["metadata_version"] == 2:
-        found = {(topic, partition): offset for _, topic, partition, offset in stored(dump)}
+        found = stored_offsets(dump)
         require(0 < found["orders", 1] < 79 and found["orders", 2] == -1, "FlinkKafkaConsumer")
     else:
         (source,) = kafka_operators(dump)

@@ -128,19 +128,6 @@ def adopt(version: str, scenario: Scenario, told: dict[str, Any]) -> dict[str, A
     }
 
 
-def adopted(
-    version: str, scenario: Scenario, told: dict[str, Any], watermarks: Watermarks
-) -> Iterator[str]:
-    """Adopt a scenario; or say that it does not show what it is for."""
-    try:
-        entry = adopt(version, scenario, told)
-    except GoldenError as error:
-        yield f"{version}/{scenario.name}: not so: {error}"
-    else:
-        record(watermarks, entry)
-        print(entry["name"], flush=True)
-
-
 def kinds(operators: dict[str, list[str]]) -> dict[str, list[str]]:
     """Of a manifest's entry: the ids of its KafkaSources, and of what there is of other kinds."""
     return {"kafka_sources": [], **{kind: ids for kind, ids in operators.items() if ids}}
@@ -184,7 +171,11 @@ def generate(version: str, scenarios: list[Scenario]) -> list[str]:
                 )
             try:
                 for told in jobs:
-                    missed += adopted(version, by_name[told["scenario"]], told, watermarks)
+                    scenario = by_name[told["scenario"]]
+                    try:
+                        record(watermarks, adopt(version, scenario, told))
+                    except GoldenError as error:
+                        missed.append(f"{version}/{scenario.name}: not so: {error}")
             except JavaError as error:
                 missed.append(f"{version}: {error}")
     shutil.rmtree(root, ignore_errors=True)
@@ -210,6 +201,7 @@ def record(watermarks: Watermarks, entry: dict[str, Any]) -> None:
         "checkpoints": sorted([*kept, entry], key=lambda checkpoint: str(checkpoint["name"])),
     }
     MANIFEST.write_text(to_json(manifest) + "\n")
+    print(entry["name"], flush=True)
 
 
 def to_json(value: Any, indent: str = "") -> str:

@@ -23,5 +23,5 @@ def as_flink_tells(operator: Operator) -> dict[str, Any]:
         "in_flight_bytes": operator.in_flight_bytes,
         "coordinator_state_bytes": coordinator.size if coordinator is not None else None,
         "subtasks": sorted(subtask.index for subtask in operator.subtasks),
-        "finished_subtasks": sorted(s.index for s in operator.subtasks if s.finished),
+        "finished_subtasks": list(operator.finished_subtasks),
     }

@@ -27,6 +27,14 @@ from decoder.kafka.source import (
 from migrate.choose import choose_sources
 from migrate.extract import extract
 from migrate.positions import Marker, PositionState
+from tests.golden.checks import (
+    COMMITTED,
+    EARLIEST,
+    LATEST,
+    LEGACY_EARLIEST,
+    LEGACY_GROUP,
+    LEGACY_LATEST,
+)
 from tests.golden.operators import as_flink_tells
 
 GOLDEN = Path(__file__).parent
@@ -52,14 +60,16 @@ def golden(name: str) -> Path:
 _KINDS_OWN = ("reader_splits", "enumerator", "dynamic", "hybrid", "legacy", "sink")
 
 LONG_MIN = -(1 << 63)
-_MARKERS = {-2: Marker.EARLIEST, -1: Marker.LATEST, -3: Marker.COMMITTED, LONG_MIN: None}
-
-
-# KafkaTopicPartitionStateSentinel: of earliest, latest and group offsets.
+_MARKERS = {
+    EARLIEST: Marker.EARLIEST,
+    LATEST: Marker.LATEST,
+    COMMITTED: Marker.COMMITTED,
+    LONG_MIN: None,
+}
 _LEGACY_MARKERS = {
-    -915623761775: Marker.EARLIEST,
-    -915623761774: Marker.LATEST,
-    -915623761773: Marker.COMMITTED,
+    LEGACY_EARLIEST: Marker.EARLIEST,
+    LEGACY_LATEST: Marker.LATEST,
+    LEGACY_GROUP: Marker.COMMITTED,
 }
 
 
@@ -318,20 +328,10 @@ def test_positions_are_what_the_readers_hold(entry: dict[str, Any], checkpoint: 
     """Each split that Flink's classes found in a reader is a position with the same start."""
     sources = {source.operator_id: source for source in extract(checkpoint).sources}
     for operator in entry["expected"]["operators"]:
-        if operator["operator_id"] in _with_state(entry):
-            listed = {None: operator["enumerator"]}
-            held = operator["reader_splits"]
-        elif "dynamic" in operator:
-            listed = {
-                **operator["dynamic"]["enumerator"]["clusters"],
-                **operator["dynamic"].get("retained", {}),
-            }
-            held = operator["dynamic"]["reader_splits"]
-        elif "hybrid" in operator and operator["hybrid"]["enumerator"]["kafka"]:
-            listed = {None: operator["hybrid"]["enumerator"]["kafka"]}
-            held = [split["kafka"] for split in operator["hybrid"]["reader_splits"]]
-        else:
+        told = _listed_and_held(operator, operator["operator_id"] in _with_state(entry))
+        if told is None:
             continue
+        listed, held = told
         found = sources[operator["operator_id"]].positions
         positions = {(p.cluster, p.topic, p.partition): p for p in found}
         # None, a KafkaSource's cluster, is never beside another.
@@ -354,6 +354,23 @@ def test_positions_are_what_the_readers_hold(entry: dict[str, Any], checkpoint: 
                 PositionState.UNASSIGNED,
                 PositionState.UNRESOLVED,
             )
+
+
+def _listed_and_held(
+    operator: dict[str, Any], is_plain: bool
+) -> tuple[dict[str | None, Any], list[dict[str, Any]]] | None:
+    """What a source's enumerators list, by cluster, and its readers' splits; None of others."""
+    if is_plain:
+        return {None: operator["enumerator"]}, operator["reader_splits"]
+    if "dynamic" in operator:
+        dynamic = operator["dynamic"]
+        listed = {**dynamic["enumerator"]["clusters"], **dynamic.get("retained", {})}
+        return listed, dynamic["reader_splits"]
+    if "hybrid" in operator and operator["hybrid"]["enumerator"]["kafka"]:
+        hybrid = operator["hybrid"]
+        held = [split["kafka"] for split in hybrid["reader_splits"]]
+        return {None: hybrid["enumerator"]["kafka"]}, held
+    return None
 
 
 def test_a_source_is_found_by_its_uid_though_metadata_4_holds_none() -> None:

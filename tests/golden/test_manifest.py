@@ -90,6 +90,15 @@ def needs_its_place(entry: dict[str, Any]) -> bool:
     return any("/taskowned/" in name for name in entry["files"])
 
 
+def entries_of(version: str, *, in_place: bool) -> list[dict[str, Any]]:
+    """Those of a Flink version that are read only in their place, or those that are anywhere."""
+    return [
+        entry
+        for entry in ENTRIES
+        if entry["flink"] == RELEASES[version][0] and needs_its_place(entry) == in_place
+    ]
+
+
 def operators_by_kind(entry: dict[str, Any]) -> dict[str, list[str]]:
     return {kind: ids for kind, ids in entry.items() if kind in KINDS}
 
@@ -97,11 +106,7 @@ def operators_by_kind(entry: dict[str, Any]) -> dict[str, list[str]]:
 @pytest.mark.integration
 @pytest.mark.parametrize("version", RUN_BY_TESTS)
 def test_flink_reads_in_them_what_the_manifest_says(version: str) -> None:
-    entries = [
-        entry
-        for entry in ENTRIES
-        if entry["flink"] == RELEASES[version][0] and not needs_its_place(entry)
-    ]
+    entries = entries_of(version, in_place=False)
     checkpoints = {GOLDEN / entry["path"]: operators_by_kind(entry) for entry in entries}
     assert dump_states(version, checkpoints) == [entry["expected"] for entry in entries]
 
@@ -110,11 +115,7 @@ def test_flink_reads_in_them_what_the_manifest_says(version: str) -> None:
 @pytest.mark.usefixtures("original_place")
 @pytest.mark.parametrize("version", ["1.20", "2.2"])
 def test_flink_reads_merged_files_in_their_place(version: str) -> None:
-    entries = [
-        entry
-        for entry in ENTRIES
-        if entry["flink"] == RELEASES[version][0] and needs_its_place(entry)
-    ]
+    entries = entries_of(version, in_place=True)
     checkpoints = {Path(entry["written_at"]): operators_by_kind(entry) for entry in entries}
     assert checkpoints
     assert dump_states(version, checkpoints) == [entry["expected"] for entry in entries]

@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from decoder import Checkpoint, read_checkpoint
+from decoder.kafka.enumerator import EnumeratorState
 from decoder.kafka.legacy import LegacyConsumer
 from decoder.kafka.source import HybridSource, KafkaSource, UnknownSource
 from tests.support.checkpoints import trailing_properties
@@ -131,9 +132,13 @@ def _check_source(checkpoint: Checkpoint, facts: KafkaSourceFacts) -> None:
         for _, split in facts.reader_splits
     }
     assert source.enumerator is not None
-    assert source.enumerator.version == facts.enumerator_version
+    _check_enumerator(source.enumerator, facts)
+
+
+def _check_enumerator(enumerator: EnumeratorState, facts: KafkaSourceFacts) -> None:
+    assert enumerator.version == facts.enumerator_version
     assert sorted(
-        (entry.topic, entry.partition, entry.status.value) for entry in source.enumerator.entries
+        (entry.topic, entry.partition, entry.status.value) for entry in enumerator.entries
     ) == sorted(
         (
             entry.split.topic,
@@ -145,15 +150,14 @@ def _check_source(checkpoint: Checkpoint, facts: KafkaSourceFacts) -> None:
     if facts.enumerator_version in (0, 3):
         assert sorted(
             (entry.split.topic, entry.split.partition, entry.split.starting_offset)
-            for entry in source.enumerator.entries
+            for entry in enumerator.entries
             if entry.split is not None
         ) == sorted(
             (entry.split.topic, entry.split.partition, entry.split.starting_offset)
             for entry in facts.enumerator_splits
         )
     if facts.enumerator_version >= 2:
-        told = source.enumerator.initial_discovery_finished
-        assert told is facts.initial_discovery_finished
+        assert enumerator.initial_discovery_finished is facts.initial_discovery_finished
 
 
 def _check_legacy(checkpoint: Checkpoint, facts: LegacyFacts) -> None:

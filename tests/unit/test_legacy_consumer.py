@@ -36,7 +36,7 @@ from tests.support.encoder import (
 from tests.support.strategies import topics
 
 # Of a real job (Flink 1.15): topic orders, partition 1, 999 the last record processed.
-REAL = bytes.fromhex("57018799 98ff0802 016f7264 6572f300 00000000 0003e7".replace(" ", ""))
+REAL = bytes.fromhex("57018799 98ff0802 016f7264 6572f300 00000000 0003e7")
 
 
 def _read(element: bytes) -> LegacyOffset:

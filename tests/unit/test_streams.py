@@ -12,7 +12,7 @@ from decoder.kafka.reader_state import read_reader_element
 from decoder.kafka.source import UnknownSource
 from decoder.metadata.model import FileState, RelativeFileState
 from decoder.operator_state.locate import StateFiles
-from decoder.operator_state.stream import byte_array_elements
+from decoder.operator_state.stream import ByteArrays, Excerpt
 from decoder.storage import LocalFiles
 from tests.support.checkpoints import operator_with_states, write_checkpoint
 from tests.support.coordinator import read_coordinator_state
@@ -40,11 +40,15 @@ def _stream(elements: list[bytes], compressed: bool) -> tuple[bytes, tuple[int, 
     return stream, located.offsets
 
 
+def _elements(stream: bytes, offsets: tuple[int, ...]) -> ByteArrays:
+    return ByteArrays(Excerpt(stream, stream), offsets, len(stream), "s")
+
+
 @pytest.mark.parametrize("compressed", [False, True])
 def test_elements_of_every_size_are_read(compressed: bool) -> None:
     elements = [b"", b"x", bytes(range(256)) * 1000, b"y" * 65536]
     stream, offsets = _stream(elements, compressed)
-    assert list(byte_array_elements(stream, offsets, "s")) == elements
+    assert list(_elements(stream, offsets)) == elements
 
 
 @pytest.mark.parametrize("compressed", [False, True])
@@ -53,7 +57,7 @@ def test_elements_that_lie_over_one_another_are_refused_in_bounded_memory(compre
     tracemalloc.start()
     try:
         with pytest.raises(DecodeError, match="after one that ends at byte"):
-            for _ in byte_array_elements(stream, offsets * 10_000, "s"):
+            for _ in _elements(stream, offsets * 10_000):
                 pass
         assert tracemalloc.get_traced_memory()[1] < 4_000_000
     finally:
@@ -65,7 +69,7 @@ def test_a_damaged_chunk_fails_its_checksum() -> None:
     damaged = bytearray(stream)
     damaged[-1] ^= 0xFF
     with pytest.raises(DecodeError, match="snappy"):
-        list(byte_array_elements(bytes(damaged), offsets, "s"))
+        list(_elements(bytes(damaged), offsets))
 
 
 def test_reader_state_that_is_not_split_over_subtasks_is_another_kind(tmp_path: Path) -> None:
