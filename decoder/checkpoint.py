@@ -34,6 +34,9 @@ METADATA_FILE = "_metadata"
 MAX_METADATA_BYTES = 1 << 30
 # Most files of metadata are shorter, and read at once.
 _HEAD_BYTES = 64 * 1024
+# A job may complete checkpoints faster than a slow store gives one of them: then what was read is
+# returned, and tells by its newer siblings that the job runs.
+_MOST_OVERTAKEN = 3
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 # A user and a password, which may hold a slash; what follows a name in a signed URL.
 _SECRET = re.compile(r"(?<=//)[^/@:]*:[^@]*(?=@)|(?<=//)[^/@]*(?=@)|(?<=\?).*")
@@ -78,8 +81,8 @@ def read_checkpoint(
 ) -> Checkpoint:
     """Read a checkpoint or savepoint.
 
-    A running job deletes a checkpoint once newer ones are complete, perhaps while it is read here:
-    then a job's directory stands for the newer one, and a ``chk-<n>`` is not there any more.
+    A running job completes a newer checkpoint, and deletes older ones, perhaps while one is read
+    here: then a job's directory stands for the newer one, and a ``chk-<n>`` may be gone.
 
     Args:
         pointer: what to read; see the module's docstring.
@@ -94,13 +97,20 @@ def read_checkpoint(
     path = _path(os.fspath(pointer), files)
     with _readable(path):
         metadata_path = _find_metadata(path, files)
+        overtaken = 0
         while True:
             try:
-                return _read_checkpoint(metadata_path, files, allow_external_files)
+                checkpoint = _read_checkpoint(metadata_path, files, allow_external_files)
             except (DecodeError, FileNotFoundError) as error:
                 if isinstance(error, DecodeError) and error.kind is not ErrorKind.NOT_FOUND:
                     raise
                 metadata_path = _after_subsumption(path, metadata_path, files, error)
+                continue
+            newest = not checkpoint.newer_siblings
+            if newest or _is_named(path, metadata_path) or overtaken == _MOST_OVERTAKEN:
+                return checkpoint
+            overtaken += 1
+            metadata_path = _find_metadata(path, files)
 
 
 @contextmanager
@@ -196,8 +206,7 @@ def _after_subsumption(
     number = checkpoint_number(directory)
     newer = _newer_siblings(directory, number, files) if number is not None else []
     newest = _newest_complete(newer, files)
-    named = metadata_path in (pointer, join(pointer, METADATA_FILE))
-    if newest is not None and not named:
+    if newest is not None and not _is_named(pointer, metadata_path):
         return join(newest, METADATA_FILE)
     if files.is_file(metadata_path):
         raise missing
@@ -207,6 +216,11 @@ def _after_subsumption(
     raise DecodeError(
         ErrorKind.NOT_FOUND, problem, file=posixpath.dirname(metadata_path)
     ) from missing
+
+
+def _is_named(pointer: str, metadata_path: str) -> bool:
+    """Whether a pointer is to this one checkpoint, not to its job's directory."""
+    return metadata_path in (pointer, join(pointer, METADATA_FILE))
 
 
 def list_checkpoints(

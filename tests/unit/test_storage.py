@@ -197,6 +197,35 @@ def test_a_jobs_directory_moves_on_to_the_newest_when_a_checkpoint_is_subsumed(
     assert checkpoint.pointer == str(chks[2])
 
 
+class _Completing(LocalFiles):
+    """Local files of a running job, which completes a checkpoint whenever one is read."""
+
+    def __init__(self, job: Path, *numbers: int) -> None:
+        self._job = job
+        self._numbers = list(numbers)
+
+    def modified_at(self, path: str) -> int | None:
+        if self._numbers:
+            number = self._numbers.pop(0)
+            write_in_files(self._job / f"chk-{number}", checkpoint_id=number)
+        return super().modified_at(path)
+
+
+def test_a_jobs_directory_moves_on_to_a_checkpoint_that_completes_meanwhile(tmp_path: Path) -> None:
+    job = tmp_path / _JOB
+    named = write_in_files(job / "chk-8", checkpoint_id=8)
+    checkpoint = read_checkpoint(job, _Completing(job, 9, 10))
+    assert (checkpoint.checkpoint_id, checkpoint.newer_siblings) == (10, ())
+    checkpoint = read_checkpoint(named, _Completing(job, 11))
+    assert (checkpoint.checkpoint_id, checkpoint.newer_siblings) == (8, (9, 10, 11))
+
+
+def test_a_job_that_is_faster_than_its_reader_is_told_by_newer_siblings(tmp_path: Path) -> None:
+    job = tmp_path / _JOB
+    write_in_files(job / "chk-8", checkpoint_id=8)
+    assert read_checkpoint(job, _Completing(job, *range(9, 99))).newer_siblings
+
+
 @pytest.mark.parametrize("pointer", ["", "_metadata"])
 def test_a_named_checkpoint_that_is_subsumed_says_so(tmp_path: Path, pointer: str) -> None:
     job = tmp_path / _JOB
@@ -513,7 +542,7 @@ def test_a_missing_extra_names_the_command_that_installs_it(
 
 
 def test_a_path_is_never_taken_for_a_chain_of_file_systems(tmp_path: Path) -> None:
-    pytest.importorskip("s3fs")
+    pytest.importorskip("s3fs")  # an extra, whose file system is asked here
     (tmp_path / "secret").write_bytes(b"secret")
     url = Files().from_uri(f"s3://bucket/x::file://{tmp_path}/secret")
     assert url is not None
