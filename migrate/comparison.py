@@ -115,10 +115,8 @@ class Diff:
 
     @property
     def by_topic(self) -> dict[str, Totals]:
-        return {
-            topic: _count(tuple(rows))
-            for topic, rows in groupby(self.rows, key=lambda row: row.topic)
-        }
+        by_topic = groupby(self.rows, key=lambda row: row.topic)
+        return {topic: _count(rows) for topic, rows in by_topic}
 
     @property
     def differs(self) -> bool:

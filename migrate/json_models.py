@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Protocol, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from migrate.new_file import write_new
 
@@ -74,10 +74,10 @@ def read_file(
         raise unreadable(f"{path}: not a {name}: {where}: {first['msg']}") from error
 
 
-def schema_of(model: type[BaseModel], title: str) -> dict[str, Any]:
+def schema_of(shape: type[Any], title: str) -> dict[str, Any]:
     """The JSON Schema of what is written, with a title of its own."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        **model.model_json_schema(mode="serialization"),
+        **TypeAdapter(shape).json_schema(mode="serialization"),
         "title": title,
     }

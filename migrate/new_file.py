@@ -53,7 +53,7 @@ def write_new(path: Path, text: str) -> None:
         _name(stage, path)
     finally:
         stage.unlink(missing_ok=True)
-    _sync_folder(path.parent)
+    sync_folder(path.parent)
 
 
 def _stage(path: Path) -> Path:
@@ -77,8 +77,12 @@ def _name(stage: Path, path: Path) -> None:
         raise
 
 
-def _sync_folder(folder: Path) -> None:
-    """Without this a crash of the machine could take the name away again."""
+def sync_folder(folder: Path) -> None:
+    """Write what a folder names to the disk: a crash of the machine could take a name away again.
+
+    Raises:
+        OSError: that failed; not where there is no such thing, or the folder may not be read.
+    """
     try:
         descriptor = os.open(folder, os.O_RDONLY)
     except PermissionError:

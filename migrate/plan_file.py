@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -25,12 +25,11 @@ from migrate.json_models import (
     PartitionNumber,
     read_file,
     schema_of,
-    write_file,
 )
-from migrate.planning import Plan, Verdict
+from migrate.planning import Plan, PlannedPartition, Verdict
 from migrate.policies import Policies
-from migrate.positions import Marker
-from migrate.snapshot import ClusterSnapshot
+from migrate.positions import Marker, TopicPartition
+from migrate.snapshot import ClusterSnapshot, LogRange
 from migrate.wording import counted
 
 
@@ -77,8 +76,8 @@ class SavedPartition(Model):
 class PlanFile(Model):
     """A plan without refusals, and what the cluster looked like when it was made."""
 
-    kind: Literal["flink-offset-migrate plan"] = "flink-offset-migrate plan"
-    version: Literal[1] = 1
+    kind: Literal["flink-offset-migrate plan"]
+    version: Literal[1]
     created_at: str
     checkpoint: PlannedCheckpoint
     cluster_id: str | None
@@ -98,7 +97,7 @@ class PlanFile(Model):
         return created_at
 
     @property
-    def next_offsets(self) -> dict[tuple[str, int], int]:
+    def next_offsets(self) -> dict[TopicPartition, int]:
         return {
             (saved.topic, saved.partition): saved.next_offset
             for saved in self.partitions
@@ -122,6 +121,8 @@ def plan_file(
     checkpoint = extraction.checkpoint
     source_group = snapshot.source_group if snapshot is not None else None
     return PlanFile(
+        kind="flink-offset-migrate plan",
+        version=1,
         created_at=made_at.isoformat(timespec="seconds"),
         checkpoint=PlannedCheckpoint(
             pointer=_absolute(checkpoint.pointer),
@@ -136,42 +137,34 @@ def plan_file(
         allow_ran_on=policies.allow_ran_on,
         only_some_partitions=policies.partitions is not None,
         warnings=list(plan.warnings),
-        partitions=[
-            SavedPartition(
-                topic=planned.topic,
-                partition=planned.partition,
-                verdict=planned.verdict,
-                position=planned.position.start if planned.position is not None else None,
-                next_offset=planned.next_offset,
-                current=planned.current,
-                flink_committed=planned.flink_committed,
-                difference=planned.difference,
-                records_left=planned.records_left,
-                log_start=planned.log.start if planned.log is not None else None,
-                log_end=planned.log.end if planned.log is not None else None,
-                lost=planned.lost,
-                repeated=planned.repeated,
-                operator_id=planned.operator_id,
-                subtask=planned.position.subtask if planned.position is not None else None,
-            )
-            for planned in plan.partitions
-        ],
+        partitions=[_saved(planned) for planned in plan.partitions],
+    )
+
+
+def _saved(planned: PlannedPartition) -> SavedPartition:
+    position, log = planned.position, planned.log
+    return SavedPartition(
+        topic=planned.topic,
+        partition=planned.partition,
+        verdict=planned.verdict,
+        position=position.start if position is not None else None,
+        next_offset=planned.next_offset,
+        current=planned.current,
+        flink_committed=planned.flink_committed,
+        difference=planned.difference,
+        records_left=planned.records_left,
+        log_start=log.start if log is not None else None,
+        log_end=log.end if log is not None else None,
+        lost=planned.lost,
+        repeated=planned.repeated,
+        operator_id=planned.operator_id,
+        subtask=position.subtask if position is not None else None,
     )
 
 
 def _absolute(pointer: str) -> str:
     """As the decoder looks beside it: links followed. What is no local path is whole already."""
     return pointer if "://" in pointer else os.path.realpath(pointer)
-
-
-def write_plan(plan: PlanFile, path: Path) -> None:
-    """Write it whole or not at all; an existing file is not overwritten.
-
-    Raises:
-        FileExistsError: there is such a file.
-        OSError: it cannot be written.
-    """
-    write_file(plan, path)
 
 
 def read_plan(path: Path) -> PlanFile:
@@ -202,39 +195,41 @@ def moved_meanwhile(plan: PlanFile, snapshot: ClusterSnapshot) -> Iterator[str]:
         yield f"topic {topic} was deleted and created again since the plan was made"
     if recreated:
         return
-    planned: Mapping[tuple[str, int], SavedPartition] = {
-        (saved.topic, saved.partition): saved for saved in plan.partitions
-    }
+    planned = {(saved.topic, saved.partition): saved for saved in plan.partitions}
     there = {(topic, n): log for topic, logs in snapshot.topics.items() for n, log in logs.items()}
     if not plan.only_some_partitions:
         for topic, partition in sorted(there.keys() - planned.keys()):
             yield f"{topic}-{partition} is new since the plan was made"
     for place, saved in planned.items():
-        name = f"{saved.topic}-{saved.partition}"
         log = there.get(place)
-        if log is None:
-            if saved.log_end is not None:
-                yield f"{name} is gone since the plan was made"
-            continue
-        if saved.log_end is None:
-            yield f"{name} was not there when the plan was made, and is now"
-        if saved.next_offset is not None and not log.start <= saved.next_offset <= log.end:
-            yield (
-                f"{name} now holds {log.start} to {log.end}: its next offset {saved.next_offset} "
-                "is no longer in the log"
-            )
-        if saved.log_end is not None and log.end < saved.log_end:
-            yield (
-                f"{name} ended at {saved.log_end} and now ends at {log.end}: it has lost records, "
-                "or was recreated (before Kafka 2.8 topics have no id to tell by)"
-            )
-        if snapshot.target_group is not None:
+        yield from _log_moved(saved, log)
+        if log is not None and snapshot.target_group is not None:
             current = snapshot.target_group.next_offset(*place)
             if current != saved.current:
                 yield (
-                    f"the group held {_held(saved.current)} for {name} and now holds "
-                    f"{_held(current)}"
+                    f"the group held {_held(saved.current)} for {saved.topic}-{saved.partition} "
+                    f"and now holds {_held(current)}"
                 )
+
+
+def _log_moved(saved: SavedPartition, log: LogRange | None) -> Iterator[str]:
+    name = f"{saved.topic}-{saved.partition}"
+    if log is None:
+        if saved.log_end is not None:
+            yield f"{name} is gone since the plan was made"
+        return
+    if saved.log_end is None:
+        yield f"{name} was not there when the plan was made, and is now"
+    if saved.next_offset is not None and not log.start <= saved.next_offset <= log.end:
+        yield (
+            f"{name} now holds {log.start} to {log.end}: its next offset {saved.next_offset} "
+            "is no longer in the log"
+        )
+    if saved.log_end is not None and log.end < saved.log_end:
+        yield (
+            f"{name} ended at {saved.log_end} and now ends at {log.end}: it has lost records, "
+            "or was recreated (before Kafka 2.8 topics have no id to tell by)"
+        )
 
 
 def _held(next_offset: int | None) -> str:

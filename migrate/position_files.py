@@ -20,7 +20,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
-from migrate.position_set import NamedState, PositionSet, Start, TopicPartition, UnreadableInput
+from migrate.position_set import NamedState, PositionSet, Start, UnreadableInput
+from migrate.positions import TopicPartition
 
 # KafkaOffsetRangeLimit.{EARLIEST, LATEST}
 _SPARK_MARKERS = {-2: NamedState.EARLIEST, -1: NamedState.LATEST}

@@ -15,16 +15,15 @@ from typing_extensions import assert_never
 
 from migrate.errors import InputError, Refused
 from migrate.extract import Source
-from migrate.positions import Marker, Position
+from migrate.positions import Position, TopicPartition
 from migrate.snapshot import GroupView, LogRange
 from migrate.wording import did_you_mean
 
-TopicPartition: TypeAlias = tuple[str, int]
 Logs: TypeAlias = Mapping[str, Mapping[int, LogRange]]
 
 
 class NamedState(str, Enum):
-    """What stands in the place of a next offset where a side has none."""
+    """What stands in the place of a next offset where a side has none: any ``Marker``, or why."""
 
     EARLIEST = "earliest"
     LATEST = "latest"
@@ -124,18 +123,12 @@ def source_positions(label: str, sources: Iterable[Source], note: str = "") -> P
 
 def _start(position: Position) -> Start:
     match position.start:
-        case int():
-            return position.start
-        case Marker.EARLIEST:
-            return NamedState.EARLIEST
-        case Marker.LATEST:
-            return NamedState.LATEST
-        case Marker.COMMITTED:
-            return NamedState.COMMITTED
+        case int(next_offset):
+            return next_offset
         case None:
             return NamedState.UNRESOLVED
-        case _:
-            assert_never(position.start)
+        case marker:
+            return NamedState(marker.value)
 
 
 def group_positions(label: str, group: GroupView) -> PositionSet:

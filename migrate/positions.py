@@ -9,6 +9,8 @@ from __future__ import annotations
 from enum import Enum
 from typing import NamedTuple
 
+TopicPartition = tuple[str, int]
+
 
 class PositionState(str, Enum):
     """What a source's state says of one topic-partition."""
@@ -60,5 +62,5 @@ class Position(NamedTuple):
         return self.start if isinstance(self.start, int) else None
 
     @property
-    def topic_partition(self) -> tuple[str, int]:
+    def topic_partition(self) -> TopicPartition:
         return (self.topic, self.partition)

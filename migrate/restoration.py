@@ -15,14 +15,12 @@ from typing_extensions import assert_never
 
 from migrate import rollback_file
 from migrate.broker import ConsumerGroups
-from migrate.rollback_file import Fate, RollbackFile
+from migrate.positions import TopicPartition
+from migrate.rollback_file import Fate, Offsets, RollbackFile
 from migrate.snapshot import Committed, GroupView, LogRange
 from migrate.targets.consumer_group import not_writable
 
-TopicPartition = tuple[str, int]
-
 FORCE = "--force"
-
 
 # Where rollback files are looked for beside the folder of the one that is named: where
 # commit-group writes them by default.
@@ -60,7 +58,7 @@ class Origin:
     path: Path
     created_at: str
     topic_ids: Mapping[str, str]
-    committed: Mapping[TopicPartition, Committed]
+    committed: Offsets
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +81,7 @@ class Restoration:
     file: RollbackFile
     fate: Fate
     now: GroupView
-    target: Mapping[TopicPartition, Committed]
+    target: Offsets
     partitions: tuple[Restored, ...]
     refusals: tuple[str, ...]
     unless_forced: tuple[str, ...]
@@ -95,7 +93,7 @@ class Restoration:
         return _deletes(self.now, self.target)
 
 
-def _deletes(now: GroupView, target: Mapping[TopicPartition, Committed]) -> bool:
+def _deletes(now: GroupView, target: Offsets) -> bool:
     """Kafka's client can commit an offset, not remove one."""
     return not now.committed.keys() <= target.keys()
 
@@ -164,13 +162,11 @@ def _partitions(
     groups: ConsumerGroups,
     file: RollbackFile,
     now: GroupView,
-    target: Mapping[TopicPartition, Committed],
+    target: Offsets,
     known: Origin | None,
 ) -> tuple[Restored, ...]:
     held = now.committed
-    places = sorted(
-        place for place in held.keys() | target.keys() if held.get(place) != target.get(place)
-    )
+    places = rollback_file.differing(held, target)
     # Kafka leaves out the offsets of a topic that this user may not DESCRIBE: they would pass for
     # none. Asked for the topic itself, it says so.
     cluster = groups.snapshot({topic for topic, _ in {*places, *file.touched}})
@@ -237,9 +233,7 @@ def _moved_on(file: RollbackFile, now: GroupView) -> tuple[str, ...]:
     )
 
 
-def _about_the_deletion(
-    now: GroupView, target: Mapping[TopicPartition, Committed]
-) -> tuple[str, ...]:
+def _about_the_deletion(now: GroupView, target: Offsets) -> tuple[str, ...]:
     if not _deletes(now, target):
         return ()
     anew = (

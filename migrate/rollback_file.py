@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from enum import Enum
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -26,11 +27,10 @@ from migrate.json_models import (
     PartitionNumber,
     read_file,
     schema_of,
-    write_file,
 )
+from migrate.positions import TopicPartition
 from migrate.snapshot import Committed, GroupView
 
-TopicPartition = tuple[str, int]
 Offsets = Mapping[TopicPartition, Committed]
 
 LeaderEpoch = Annotated[int, Field(ge=0, le=2**31 - 1)]
@@ -60,7 +60,7 @@ class SavedGroup(Model):
     exists: bool
     offsets: OncePerPartition[SavedOffset]
 
-    @property
+    @cached_property
     def committed(self) -> dict[TopicPartition, Committed]:
         return {
             (saved.topic, saved.partition): Committed(
@@ -88,13 +88,10 @@ class RollbackFile(Model):
     before: SavedGroup
     after: SavedGroup
 
-    @property
+    @cached_property
     def touched(self) -> frozenset[TopicPartition]:
         """The partitions that the change is about."""
-        before, after = self.before.committed, self.after.committed
-        return frozenset(
-            place for place in {*before, *after} if before.get(place) != after.get(place)
-        )
+        return frozenset(differing(self.before.committed, self.after.committed))
 
 
 class Fate(str, Enum):
@@ -113,6 +110,13 @@ class EarlierRun:
     path: Path
     file: RollbackFile
     fate: Fate
+
+
+def differing(before: Offsets, after: Offsets) -> list[TopicPartition]:
+    """The partitions whose committed offset is not the same in both, in order."""
+    return sorted(
+        place for place in before.keys() | after.keys() if before.get(place) != after.get(place)
+    )
 
 
 def default_path(group: str, folder: Path, now: datetime | None = None) -> Path:
@@ -156,16 +160,6 @@ def _saved(offsets: Offsets) -> list[SavedOffset]:
         )
         for (topic, partition), committed in sorted(offsets.items())
     ]
-
-
-def write(file: RollbackFile, path: Path) -> None:
-    """Write it whole or not at all, and to the disk; an existing file is not overwritten.
-
-    Raises:
-        FileExistsError: there is such a file.
-        OSError: it cannot be written.
-    """
-    write_file(file, path)
 
 
 def read(path: Path) -> RollbackFile:

@@ -17,8 +17,6 @@ from enum import Enum
 from pathlib import Path
 from typing import TypeAlias
 
-from typing_extensions import assert_never
-
 from decoder import Checkpoint, read_checkpoint
 from decoder.metadata.model import CheckpointKind
 from migrate.choose import choose_cluster, choose_sources
@@ -39,6 +37,8 @@ from migrate.storage import Files
 
 # What a broker may be asked about; a file may hold any name.
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
+# What a ``broker:`` side may be: one end of every log.
+_LOG_ENDS = {"earliest": log_starts, "latest": log_ends}
 
 # Asks a broker for the log ranges of topics, and for a group: ``broker.take_snapshot``, configured.
 Ask: TypeAlias = Callable[[Iterable[str], str | None], ClusterSnapshot]
@@ -48,50 +48,33 @@ class BadSide(UsageError):
     """A side that is not named as one, or that cannot be had with what else was given."""
 
 
-class LogEnd(str, Enum):
-    """Which end of every log a ``broker:`` side is."""
+class SideKind(str, Enum):
+    """What a side is; the name of all but a checkpoint begins with it."""
 
-    EARLIEST = "earliest"
-    LATEST = "latest"
-
-
-@dataclass(frozen=True, slots=True)
-class CheckpointSide:
-    label: str
-    pointer: str
+    CHECKPOINT = "checkpoint"
+    GROUP = "group"
+    SPARK = "spark"
+    JSON = "json"
+    CSV = "csv"
+    BROKER = "broker"
 
 
 @dataclass(frozen=True, slots=True)
-class GroupSide:
+class Side:
+    """A side as it was named.
+
+    Attributes:
+        label: its whole name.
+        what: which one of its kind: a checkpoint's pointer, a group's name, a Spark query's
+            directory, a file's path, ``earliest`` or ``latest``.
+    """
+
+    kind: SideKind
     label: str
-    group: str
+    what: str
 
 
-@dataclass(frozen=True, slots=True)
-class SparkSide:
-    label: str
-    directory: str
-
-
-@dataclass(frozen=True, slots=True)
-class JsonSide:
-    label: str
-    path: Path
-
-
-@dataclass(frozen=True, slots=True)
-class CsvSide:
-    label: str
-    path: Path
-
-
-@dataclass(frozen=True, slots=True)
-class BrokerSide:
-    label: str
-    end: LogEnd
-
-
-Side: TypeAlias = CheckpointSide | GroupSide | SparkSide | JsonSide | CsvSide | BrokerSide
+_PREFIXES = {kind.value for kind in SideKind if kind is not SideKind.CHECKPOINT}
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,25 +93,15 @@ def parse_side(name: str) -> Side:
     Raises:
         BadSide: nothing follows the kind, or ``broker:`` has no such end.
     """
-    kind, _, rest = name.partition(":")
-    match kind:
-        case "group" | "spark" | "json" | "csv" | "broker" if not rest:
-            raise BadSide(f"{name!r}: nothing follows {kind}:")
-        case "group":
-            return GroupSide(name, rest)
-        case "spark":
-            return SparkSide(name, rest)
-        case "json":
-            return JsonSide(name, Path(rest))
-        case "csv":
-            return CsvSide(name, Path(rest))
-        case "broker":
-            try:
-                return BrokerSide(name, LogEnd(rest))
-            except ValueError as error:
-                raise BadSide(f"{name!r}: broker:earliest or broker:latest") from error
-        case _:
-            return CheckpointSide(name, name)
+    prefix, _, what = name.partition(":")
+    if prefix not in _PREFIXES:
+        return Side(SideKind.CHECKPOINT, name, name)
+    if not what:
+        raise BadSide(f"{name!r}: nothing follows {prefix}:")
+    kind = SideKind(prefix)
+    if kind is SideKind.BROKER and what not in _LOG_ENDS:
+        raise BadSide(f"{name!r}: broker:earliest or broker:latest")
+    return Side(kind, name, what)
 
 
 def load_sides(
@@ -157,29 +130,22 @@ def load_sides(
         AmbiguousPositions: a side holds a partition twice.
         BrokerError: the broker did not answer, or denied what was asked.
     """
-    if isinstance(left, BrokerSide) and isinstance(right, BrokerSide):
+    if left.kind is right.kind is SideKind.BROKER:
         raise BadSide("both sides are the broker: one of them must name the topics")
     for side in (left, right):
-        if ask is None and isinstance(side, GroupSide | BrokerSide):
+        if ask is None and side.kind in (SideKind.GROUP, SideKind.BROKER):
             raise _needs_a_broker(side.label)
     warnings: list[str] = []
-    named = {
+    loaded = {
         side: _load(side, ask, source, cluster, allow_external_files, warnings)
         for side in (left, right)
-        if not isinstance(side, BrokerSide)
     }
-    logs = ask_logs(ask, set().union(*(loaded.topics for loaded in named.values())))
+    logs = ask_logs(ask, loaded[left].topics | loaded[right].topics)
 
     def positions(side: Side) -> PositionSet:
-        if not isinstance(side, BrokerSide):
-            return named[side]
-        match side.end:
-            case LogEnd.EARLIEST:
-                return log_starts(side.label, logs)
-            case LogEnd.LATEST:
-                return log_ends(side.label, logs)
-            case _:
-                assert_never(side.end)
+        if side.kind is SideKind.BROKER:
+            return _LOG_ENDS[side.what](side.label, logs)
+        return loaded[side]
 
     return Sides(positions(left), positions(right), logs, tuple(dict.fromkeys(warnings)))
 
@@ -191,8 +157,8 @@ def ask_logs(ask: Ask | None, topics: Iterable[str]) -> Logs:
     return ask(possible, None).topics if ask is not None and possible else {}
 
 
-def ask_group(ask: Ask | None, side: GroupSide) -> GroupView:
-    """The group of a side.
+def ask_group(ask: Ask | None, side: Side) -> GroupView:
+    """The group of a ``group:`` side.
 
     Raises:
         BadSide: there is no broker to ask.
@@ -200,9 +166,9 @@ def ask_group(ask: Ask | None, side: GroupSide) -> GroupView:
     """
     if ask is None:
         raise _needs_a_broker(side.label)
-    group = ask((), side.group).source_group
+    group = ask((), side.what).source_group
     if group is None:
-        raise BrokerError(f"the broker did not tell of group {side.group}")
+        raise BrokerError(f"the broker did not tell of group {side.what}")
     return group
 
 
@@ -211,31 +177,31 @@ def _needs_a_broker(label: str) -> BadSide:
 
 
 def _load(
-    side: CheckpointSide | GroupSide | SparkSide | JsonSide | CsvSide,
+    side: Side,
     ask: Ask | None,
     source: str | None,
     cluster: str | None,
     allow_external_files: bool,
     warnings: list[str],
 ) -> PositionSet:
-    match side:
-        case CheckpointSide():
+    match side.kind:
+        case SideKind.CHECKPOINT:
             extraction = extract(
-                read_checkpoint(side.pointer, Files(), allow_external_files=allow_external_files)
+                read_checkpoint(side.what, Files(), allow_external_files=allow_external_files)
             )
             warnings += _blockers(side.label, extraction)
             chosen = choose_cluster(choose_sources(extraction, source), cluster)
             return source_positions(side.label, chosen, _kind_and_id(extraction.checkpoint))
-        case GroupSide():
+        case SideKind.GROUP:
             return group_positions(side.label, ask_group(ask, side))
-        case SparkSide():
-            return committed_positions(side.label, side.directory)
-        case JsonSide():
-            return read_starting_offsets(side.label, side.path)
-        case CsvSide():
-            return read_group_csv(side.label, side.path)
-        case _:
-            assert_never(side)
+        case SideKind.SPARK:
+            return committed_positions(side.label, side.what)
+        case SideKind.JSON:
+            return read_starting_offsets(side.label, Path(side.what))
+        case SideKind.CSV:
+            return read_group_csv(side.label, Path(side.what))
+        case SideKind.BROKER:
+            return PositionSet(side.label, {})  # that of the other side's topics, once it is asked
 
 
 def _kind_and_id(checkpoint: Checkpoint) -> str:

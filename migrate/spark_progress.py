@@ -35,12 +35,8 @@ from pathlib import Path
 
 from decoder.storage import ByteSource, StorageUnavailable, join
 from migrate.position_files import NotOffsets, parse_json, topic_offsets
-from migrate.position_set import (
-    AmbiguousPositions,
-    PositionSet,
-    TopicPartition,
-    UnreadableInput,
-)
+from migrate.position_set import AmbiguousPositions, PositionSet, UnreadableInput
+from migrate.positions import TopicPartition
 from migrate.storage import Files
 
 # The versions of each log, and which Sparks write them.

@@ -9,7 +9,7 @@ from decoder import Checkpoint
 from decoder.metadata.model import CheckpointKind, CheckpointType, StopKind
 from migrate.errors import Refused
 from migrate.extract import Extraction
-from migrate.position_set import UnreadableInput
+from migrate.position_set import PositionSet, UnreadableInput
 from migrate.positions import Position, PositionState
 from migrate.sources import Source, SourceKind
 from migrate.spark_progress import (
@@ -63,21 +63,6 @@ def query_extraction(pointer: str) -> Extraction:
     own_id = query_id(directory, files)
     if own_id is None:
         raise UnreadableInput(f"{directory}: there is no metadata in it")
-    positions = tuple(
-        Position(topic, partition, PositionState.NEXT, start)
-        for (topic, partition), start in sorted(committed.starts.items())
-        if isinstance(start, int)
-    )
-    source = Source(
-        operator_id=own_id.replace("-", ""),
-        name="Spark query",
-        uid=None,
-        kind=SourceKind.KAFKA_SOURCE,
-        parallelism=1,
-        max_parallelism=1,
-        discovery_finished={None: True},
-        positions=positions,
-    )
     checkpoint = Checkpoint(
         pointer=_PREFIX + (directory if "://" in directory else f"//{directory}"),
         checkpoint_id=batch,
@@ -89,4 +74,21 @@ def query_extraction(pointer: str) -> Extraction:
         newer_siblings=(),
         written_at=files.modified_at(commit_path(directory, batch)),
     )
-    return Extraction(checkpoint, (source,), ())
+    return Extraction(checkpoint, (_source(own_id, committed),), ())
+
+
+def _source(query: str, committed: PositionSet) -> Source:
+    return Source(
+        operator_id=query.replace("-", ""),
+        name="Spark query",
+        uid=None,
+        kind=SourceKind.KAFKA_SOURCE,
+        parallelism=1,
+        max_parallelism=1,
+        discovery_finished={None: True},
+        positions=tuple(
+            Position(topic, partition, PositionState.NEXT, start)
+            for (topic, partition), start in sorted(committed.starts.items())
+            if isinstance(start, int)
+        ),
+    )

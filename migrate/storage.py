@@ -113,8 +113,8 @@ class Files:
                 data: bytes = system.cat_file(name, start=start, end=start + size, **options)
             except _NOT_THERE:
                 raise
+            # Asked for bytes that all lie beyond the end, some stores fail, each in its own way.
             except Exception:
-                # Asked for bytes that all lie beyond the end, some stores fail.
                 if system.size(name) > start:
                     raise
                 return b""
@@ -220,8 +220,8 @@ class Files:
             yield system, system._strip_protocol(path)
         except (*_NOT_THERE, MissingExtra):
             raise
+        # The libraries have no error in common: botocore's, aiohttp's, Azure's, Google's.
         except Exception as error:
-            # The libraries have no error in common: botocore's, aiohttp's, Azure's, Google's.
             raise StorageUnavailable(errno.EIO, _reason(error), path) from error
 
     def _system(self, path: str) -> AbstractFileSystem:

@@ -10,21 +10,20 @@ ends there, the next ``migrate rollback`` of either file finds them and finishes
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from pathlib import Path
 
 from migrate import restoration
 from migrate.broker import ConsumerGroups, Failure
 from migrate.kafka_config import KafkaConfig
 from migrate.restoration import Doubt, Restoration
-from migrate.snapshot import Committed, GroupView
+from migrate.rollback_file import Offsets
+from migrate.snapshot import GroupView
 from migrate.targets.consumer_group import (
-    FIRST_PAUSE,
-    LONGEST_PAUSE,
     PATIENCE,
     GroupRefused,
     Outcome,
     Written,
+    attempts,
     changed,
     in_order,
     keep_for_rollback,
@@ -32,8 +31,6 @@ from migrate.targets.consumer_group import (
     read_again,
     write,
 )
-
-TopicPartition = tuple[str, int]
 
 
 def look(config: KafkaConfig, path: Path) -> Restoration:
@@ -90,38 +87,32 @@ def restore(
     return Outcome(now.name, in_order(outcomes), rollback_path)
 
 
-def _delete_and_commit(
-    groups: ConsumerGroups, before: GroupView, target: Mapping[TopicPartition, Committed]
-) -> Written:
-    everything = before.committed.keys() | target.keys()
+def _delete_and_commit(groups: ConsumerGroups, before: GroupView, target: Offsets) -> Written:
+    def nothing(failure: Failure | None, held: GroupView | None) -> Written:
+        everything = before.committed.keys() | target.keys()
+        return Written(dict.fromkeys(everything, failure) if failure is not None else {}, held)
+
     # What must be committed anew is committed as it is first: a permission that lacks would
     # otherwise show when the group is gone.
     kept = {place: before.committed[place] for place in target if place in before.committed}
     if kept:
         tried = write(groups, before.name, kept, before.committed)
         if tried.held is None or tried.failures:
-            first = next(iter(tried.failures.values()), None)
-            return Written(dict.fromkeys(everything, first) if first else {}, tried.held)
+            return nothing(next(iter(tried.failures.values()), None), tried.held)
     failure, held = _delete(groups, before)
     if held is None or held.committed:
-        return Written(dict.fromkeys(everything, failure) if failure is not None else {}, held)
+        return nothing(failure, held)
     return write(groups, before.name, target, before={})
 
 
 def _delete(groups: ConsumerGroups, before: GroupView) -> tuple[Failure | None, GroupView | None]:
     """Delete the group, again where that may help; what was answered, and the group afterwards."""
     deadline = time.monotonic() + PATIENCE
-    pause = FIRST_PAUSE
-    while True:
+    failure: Failure | None = None
+    held: GroupView | None = None
+    for _ in attempts(deadline):
         failure = groups.delete(before.name)
         held = read_again(groups, before.name, deadline)
-        if (
-            failure is None
-            or not failure.transient
-            or held is None
-            or changed(before, held)
-            or time.monotonic() + pause > deadline
-        ):
-            return failure, held
-        time.sleep(pause)
-        pause = min(2 * pause, LONGEST_PAUSE)
+        if failure is None or not failure.transient or held is None or changed(before, held):
+            break
+    return failure, held

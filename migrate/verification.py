@@ -27,14 +27,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from migrate.position_set import (
-    Logs,
-    NamedState,
-    PositionSet,
-    Start,
-    TopicPartition,
-    log_of,
-)
+from migrate.position_set import Logs, NamedState, PositionSet, Start, log_of
+from migrate.positions import TopicPartition
 from migrate.snapshot import GroupView, LogRange
 
 

@@ -44,7 +44,7 @@ def _commands() -> Iterator[str]:
     """Each command's `--help`, as a terminal shows it."""
     group = typer.main.get_command(app)
     context = group.make_context("migrate", [], resilient_parsing=True)
-    names = group.list_commands(context)  # type: ignore[attr-defined]
+    names = group.list_commands(context)  # type: ignore[attr-defined]  # typed as any command
     with ThreadPoolExecutor() as pool:
         yield from _help("migrate", _run())
         for name, text in zip(names, pool.map(_run, names), strict=True):

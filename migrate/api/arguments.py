@@ -93,9 +93,7 @@ class Kafka:
     def given(self) -> bool:
         """Whether a broker is to be asked. An address that is empty (an unset variable of a shell)
         was meant as one: kafka_config refuses it."""
-        return any(value is not None for value in (self.bootstrap_servers, self.file)) or bool(
-            self.properties
-        )
+        return (self.bootstrap_servers, self.file) != (None, None) or bool(self.properties)
 
     def config(self) -> KafkaConfig:
         """librdkafka's properties.
@@ -227,16 +225,16 @@ def _unresolved(text: str) -> tuple[Unresolved, int | None]:
 
 def _milliseconds(text: str) -> int:
     """Milliseconds of the epoch, given as such or as ISO 8601 (UTC where it names no zone)."""
-    if text.isdecimal():
-        since = int(text)
-    else:
-        try:
+    try:
+        if text.isdecimal():
+            since = int(text)
+        else:
             time = datetime.fromisoformat(text.replace("Z", "+00:00"))
-        except ValueError as error:
-            raise UsageError(f"--unresolved timestamp:{text}: not a time of ISO 8601") from error
-        if time.tzinfo is None:
-            time = time.replace(tzinfo=timezone.utc)
-        since = int(time.timestamp() * 1000)
+            if time.tzinfo is None:
+                time = time.replace(tzinfo=timezone.utc)
+            since = int(time.timestamp() * 1000)
+    except ValueError as error:  # of int(), too: it takes no more than 4300 digits
+        raise UsageError(f"--unresolved timestamp:{text}: not a time of ISO 8601") from error
     # Kafka takes negative ones for markers: -1 for its log end, say (ListOffsetsRequest @ 4.1.1).
     if not 0 <= since < 2**63:
         raise UsageError(f"--unresolved timestamp:{text}: no record can have this time")

@@ -18,12 +18,12 @@ from decoder import DecodeError
 from migrate.api.arguments import move_request
 from migrate.api.planning import choose, plan_extraction
 from migrate.api.reading import look, read_input
-from migrate.errors import Refused, UsageError
+from migrate.errors import MigrateError, Refused, UsageError
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from migrate.api.arguments import KafkaArguments
+    from migrate.api.arguments import KafkaArguments, Request
     from migrate.fleet.inventory import ScannedJob
 
 INDEX = "index.csv"
@@ -48,12 +48,15 @@ class BulkPlan:
         file: the name of its file; None where there is none.
         warnings: what is not refused, and must be known, of a plan that was made.
         reasons: why none was made.
+        failure: what ended the work on this one before it was clear whether it can be planned, a
+            bug of ours perhaps; None where nothing did.
     """
 
     group: str | None
     file: str | None
     warnings: tuple[str, ...] = ()
     reasons: tuple[str, ...] = ()
+    failure: Exception | None = None
 
 
 def check_plans(directory: Path, group: str | None, *, broker: bool) -> None:
@@ -89,13 +92,11 @@ def plan_each(
     """Plan each job that can move and save its plan; by pointer, in their order.
 
     A job that cannot move is not planned, nor saved what would be refused: it has reasons instead.
+    So has one whose planning fails, for want of an answer of the broker say; the others go on.
 
     Raises:
         UsageError: the directory cannot be written.
-        BrokerError: the broker did not answer, or denied what was asked.
     """
-    from migrate.plan_file import write_plan
-
     try:
         directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -113,18 +114,12 @@ def plan_each(
                 f"{labels[job.label]} jobs would have this one group: plan each by commit-group"
             )
             return BulkPlan(target, None, reasons=(reason,))
-        request = move_request(job.pointer, target, **arguments)
         try:
-            extraction = read_input(request, job.pointer)
+            return _planned(move_request(job.pointer, target, **arguments), directory, job)
         except DecodeError as error:  # it was there when it was scanned
             return BulkPlan(target, None, reasons=(str(error),))
-        chosen = choose(request, extraction)
-        move, _ = plan_extraction(request, extraction, chosen, look(request, extraction, chosen))
-        if move.refusals:
-            return BulkPlan(target, None, reasons=tuple(move.refusals))
-        name = file_name(job)
-        write_plan(move.saved, directory / name)
-        return BulkPlan(target, name, warnings=tuple(move.warnings))
+        except Exception as error:  # one job's, a bug of ours too, must not cost the others
+            return BulkPlan(target, None, reasons=(_in_words(error),), failure=error)
 
     pool = ThreadPoolExecutor(_AT_ONCE)
     try:
@@ -132,6 +127,25 @@ def plan_each(
             yield job.pointer, plan
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+def _planned(request: Request, directory: Path, job: ScannedJob) -> BulkPlan:
+    from migrate.json_models import write_file
+
+    extraction = read_input(request)
+    chosen = choose(request, extraction)
+    move, _ = plan_extraction(request, extraction, chosen, look(request, extraction, chosen))
+    if move.refusals:
+        return BulkPlan(request.target_group, None, reasons=move.refusals)
+    name = file_name(job)
+    write_file(move.saved, directory / name)
+    return BulkPlan(request.target_group, name, warnings=move.warnings)
+
+
+def _in_words(error: Exception) -> str:
+    if isinstance(error, MigrateError | OSError):
+        return str(error)
+    return f"internal error: {type(error).__name__}: {error}"
 
 
 def file_name(job: ScannedJob) -> str:

@@ -16,7 +16,7 @@ from migrate.choose import choose_cluster, choose_sources
 from migrate.comparison import Diff
 from migrate.errors import UsageError
 from migrate.position_set import PositionSet, source_positions
-from migrate.sides import Ask, GroupSide, SparkSide, ask_group, ask_logs, load_sides, parse_side
+from migrate.sides import Ask, Side, SideKind, ask_group, ask_logs, load_sides, parse_side
 from migrate.snapshot import ClusterSnapshot
 from migrate.spark_progress import starting_positions
 from migrate.verification import Verification, verify_group, verify_query
@@ -104,18 +104,18 @@ def verify(
     ask = _asker(asked)
     expected, new_at_earliest = _expected(os.fspath(moved), source, cluster, allow_external_files)
     side = parse_side(target)
-    match side:
-        case SparkSide():
+    match side.kind:
+        case SideKind.SPARK:
             logs = ask_logs(ask, expected.topics)
             if run:
                 started = _starts_of_a_run(side, asked, spark_conf or {})
             else:
-                started = starting_positions(side.label, side.directory)
+                started = starting_positions(side.label, side.what)
             return verify_query(expected, started, logs, new_at_earliest=new_at_earliest)
-        case GroupSide() if not run:
+        case SideKind.GROUP:
+            if run:
+                raise UsageError("--run starts a Spark query: it goes with spark:DIR")
             return _verify_group(side, expected, ask, new_at_earliest)
-        case GroupSide():
-            raise UsageError("--run starts a Spark query: it goes with spark:DIR")
         case _:
             raise UsageError(f"{target!r}: spark:DIR or group:NAME")
 
@@ -135,20 +135,20 @@ def _expected(
     return source_positions(moved, chosen), at_earliest
 
 
-def _starts_of_a_run(side: SparkSide, kafka: Kafka, settings: Mapping[str, str]) -> PositionSet:
+def _starts_of_a_run(side: Side, kafka: Kafka, settings: Mapping[str, str]) -> PositionSet:
     """Where Spark begins when it is started on a copy of the seed."""
     from migrate.spark.resume_check import run_first_batch
 
     if not kafka.given:
         raise UsageError("--run needs a broker: add --bootstrap-servers HOST:PORT")
     log.info("starting Spark on a copy of the seed")
-    resume = run_first_batch(side.label, side.directory, kafka.config(), settings)
+    resume = run_first_batch(side.label, side.what, kafka.config(), settings)
     log.info(f"Spark {resume.spark} planned its first batch, and read {resume.records} records")
     return resume.started
 
 
 def _verify_group(
-    side: GroupSide, expected: PositionSet, ask: Ask | None, new_at_earliest: bool
+    side: Side, expected: PositionSet, ask: Ask | None, new_at_earliest: bool
 ) -> Verification:
     from migrate.targets.consumer_group import METADATA_PREFIX
 

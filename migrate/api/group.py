@@ -14,6 +14,7 @@ from migrate.api.planning import PlannedMove, check_unmoved, planned
 from migrate.api.running import interval_of, look_twice, tell_what_runs
 from migrate.api.telling import log
 from migrate.errors import Refused, UsageError
+from migrate.positions import TopicPartition
 from migrate.rollback_file import EarlierRun, Fate
 from migrate.snapshot import Committed, GroupView
 from migrate.spark_query import is_query
@@ -50,7 +51,7 @@ class GroupChange:
     _interval: float | None = field(repr=False, kw_only=True)
 
     @property
-    def wanted(self) -> dict[tuple[str, int], Committed]:
+    def wanted(self) -> dict[TopicPartition, Committed]:
         """What is to be committed: with each offset the checkpoint and operator it came from."""
         from migrate.targets.consumer_group import commit_metadata
 

@@ -20,6 +20,7 @@ from migrate.errors import Refused, UsageError
 from migrate.extract import Extraction, Source
 from migrate.planning import Plan, make_plan, plan_lines
 from migrate.policies import Policies
+from migrate.positions import TopicPartition
 from migrate.snapshot import ClusterSnapshot
 from migrate.spark_query import is_query, title
 from migrate.stopped import look_beside
@@ -44,7 +45,7 @@ class PlannedMove:
         snapshot: what the broker said; None without one.
     """
 
-    next_offsets: Mapping[tuple[str, int], int]
+    next_offsets: Mapping[TopicPartition, int]
     refusals: tuple[str, ...]
     warnings: tuple[str, ...]
     only_some_partitions: bool
@@ -73,12 +74,12 @@ class PlannedMove:
             Refused: it must not be carried out, or there is a file of this name.
             UsageError: it cannot be written there.
         """
-        from migrate.plan_file import write_plan
+        from migrate.json_models import write_file
 
         self.check()
         path = Path(path)
         try:
-            write_plan(self.saved, path)
+            write_file(self.saved, path)
         except FileExistsError as error:
             raise Refused([f"{path} is there already; name a new file"]) from error
         except OSError as error:
@@ -109,9 +110,7 @@ def plan(
 
 def plan_move(request: Request) -> PlannedMove:
     """``plan``, of what was asked for."""
-    if request.chk is None:
-        raise UsageError("name a checkpoint (CHK), or a saved plan with --plan")
-    extraction = read_input(request, request.chk)
+    extraction = read_input(request)
     chosen = choose(request, extraction)
     snapshot = look(request, extraction, chosen)
     move, made = plan_extraction(request, extraction, chosen, snapshot)

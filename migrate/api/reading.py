@@ -17,14 +17,17 @@ from migrate.spark_query import is_query, query_extraction
 from migrate.wording import alike, counted, did_you_mean
 
 
-def read_input(request: Request, chk: str) -> Extraction:
+def read_input(request: Request) -> Extraction:
     """What is to be moved: a Flink checkpoint, or a Spark query where that can be.
 
     Raises:
         Refused: the query has not committed anything yet.
-        UsageError: options that do not go together.
+        UsageError: options that do not go together, or name neither.
         DecodeError, UnreadableInput: it cannot be read.
     """
+    chk = request.chk
+    if chk is None:
+        raise UsageError("name a checkpoint (CHK), or a saved plan with --plan")
     if not is_query(chk):
         return inspect(chk, allow_external_files=request.allow_external_files)
     if request.target_group is None:

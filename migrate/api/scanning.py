@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from migrate.api.arguments import kafka
+from migrate.api.arguments import kafka, one_of
 from migrate.api.bulk import INDEX, BulkPlan, check_plans, index, plan_each
 from migrate.api.reading import Question, ask_broker
 from migrate.api.telling import log, timed
@@ -45,6 +45,12 @@ class Inventory:
     checkpoints: int
     unreadable: int
     plans: dict[str, BulkPlan] | None = None
+
+    @property
+    def failures(self) -> list[Exception]:
+        """What ended the planning of a job, of each that it did."""
+        plans = (self.plans or {}).values()
+        return [plan.failure for plan in plans if plan.failure is not None]
 
     @property
     def totals(self) -> Totals:
@@ -88,11 +94,7 @@ def scan(
         SparkFailed: Spark failed as a whole.
     """
     broker = kafka(**arguments)
-    try:
-        table_format = TableFormat(format)
-    except ValueError as error:
-        known = ", ".join(known.value for known in TableFormat)
-        raise UsageError(f"--format {format!r}: one of {known}") from error
+    table_format = one_of(TableFormat, "--format", format)
     if plans is not None:
         check_plans(Path(plans), group, broker=broker.given)
     elif group is not None:

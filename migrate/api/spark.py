@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from migrate.api.arguments import move_request, one_of
 from migrate.api.planning import PlannedMove, planned
 from migrate.api.sink import check_sink
-from migrate.api.streams import plan_each
+from migrate.api.streams import plan_streams
 from migrate.api.telling import log
 from migrate.errors import UsageError
 from migrate.targets.spark_checkpoint import check_free, write_checkpoint
@@ -120,9 +120,9 @@ def to_spark(
     target, warnings = check_directories(checkpoint_dir, sink)
     sources: Sequence[SparkSource]
     if spark_source:
-        if plan is not None:
+        if chk is None or plan is not None:
             raise UsageError("--spark-source goes with a checkpoint (CHK), not with a saved plan")
-        sources, more = plan_each(request, spark_source)
+        sources, more = plan_streams(request, spark_source)
     else:
         move = planned(request, plan)
         move.check()

@@ -24,7 +24,7 @@ _LAST = 9999
 Assignment = Mapping[int, Sequence[Source]]
 
 
-def plan_each(
+def plan_streams(
     request: Request, names: Mapping[int, Sequence[str]]
 ) -> tuple[list[SparkSource], tuple[str, ...]]:
     """Plan each Spark source by itself.
@@ -41,12 +41,10 @@ def plan_each(
         NoSuchSource: a name that no source answers to.
         UsageError: options that do not go together.
     """
-    if request.chk is None:
-        raise UsageError("--spark-source goes with a checkpoint (CHK), not with a saved plan")
     for number, of_it in names.items():
         if not 0 <= number <= _LAST or not of_it or isinstance(of_it, str):
             raise UsageError(f"--spark-source {number}: {of_it!r}: not a source number and names")
-    extraction = read_input(request, request.chk)
+    extraction = read_input(request)
     chosen = choose(request, extraction)
     assignment = _assign(extraction, chosen, names)
     snapshot = look(request, extraction, _whole(chosen, assignment))

@@ -8,32 +8,32 @@ from typing import Annotated
 import typer
 
 from migrate.api import group as api
-from migrate.api.arguments import MoveArguments
 from migrate.cli import options
 from migrate.cli.asking import ask, check_can_ask
 from migrate.cli.changing import Execute, RollbackFile, Yes, carry_out
+from migrate.cli.groups import with_groups
+from migrate.cli.kafka_options import KafkaOptions
+from migrate.cli.move_options import PolicyOptions, SelectionOptions, move_arguments
 from migrate.cli.saving import save_plan, show_move
 from migrate.cli.streams import emit
 from migrate.cli.telling import tell
 from migrate.errors import Refused, UsageError
-from migrate.policies import Gone, MergeSources, NewPartitions, OnBeyondEnd, OnExpired
 from migrate.wording import counted
 
 
+@with_groups
 def commit_group(
     chk: options.CheckpointOrPlan = None,
+    *,
     group: Annotated[
         str, typer.Option("--group", metavar="G", help="The consumer group to commit for.")
-    ] = ...,  # type: ignore[assignment]
-    bootstrap_servers: options.BootstrapServers = None,
+    ],
+    kafka: KafkaOptions,
     execute: Execute = False,
     yes: Yes = False,
     rollback_file: RollbackFile = None,
     source: options.SourceName = None,
-    cluster: options.Cluster = None,
-    source_group: options.SourceGroup = None,
-    topic_map: options.TopicMap = None,
-    partitions: options.Partitions = None,
+    selection: SelectionOptions,
     flink_rest: Annotated[
         str | None,
         typer.Option(
@@ -42,14 +42,7 @@ def commit_group(
             show_default=False,
         ),
     ] = None,
-    on_expired: options.OnExpiredOption = OnExpired.FAIL,
-    on_beyond_end: options.OnBeyondEndOption = OnBeyondEnd.FAIL,
-    new_partitions: options.NewPartitionsOption = NewPartitions.AS_FLINK,
-    gone: options.GoneOption = Gone.FAIL,
-    unresolved: options.UnresolvedOption = "fail",
-    merge_sources: options.MergeSourcesOption = MergeSources.FAIL,
-    allow_in_flight: options.AllowInFlight = False,
-    allow_ran_on: options.AllowRanOn = False,
+    policies: PolicyOptions,
     allow_moved_on: Annotated[
         bool,
         typer.Option(
@@ -60,8 +53,6 @@ def commit_group(
     allow_external_files: options.AllowExternalFiles = False,
     plan: options.PlanFileToApply = None,
     plan_out: options.PlanFileToWrite = None,
-    kafka_config: options.KafkaConfigFile = None,
-    kafka_property: options.KafkaProperties = None,
 ) -> None:
     """Commit a checkpoint's positions as a consumer group's offsets.
 
@@ -76,23 +67,7 @@ def commit_group(
         raise UsageError("--plan-out saves the plan and --execute applies one: one at a time")
     if execute:
         check_can_ask(yes)
-    arguments = MoveArguments(
-        source=source,
-        cluster=cluster,
-        source_group=source_group,
-        topic_map=options.topic_map(topic_map),
-        partitions=options.partitions(partitions),
-        allow_external_files=allow_external_files,
-        on_expired=on_expired,
-        on_beyond_end=on_beyond_end,
-        new_partitions=new_partitions,
-        gone=gone,
-        unresolved=unresolved,
-        merge_sources=merge_sources,
-        allow_in_flight=allow_in_flight,
-        allow_ran_on=allow_ran_on,
-        **options.kafka(bootstrap_servers, kafka_config, kafka_property),
-    )
+    arguments = move_arguments(source, selection, policies, allow_external_files, kafka)
     if plan_out is not None:
         save_plan(plan_out, chk, plan, group, arguments)
         return

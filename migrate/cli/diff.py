@@ -13,6 +13,8 @@ import typer
 from migrate.api import comparing
 from migrate.cli import options
 from migrate.cli.errors import Exit
+from migrate.cli.groups import with_groups
+from migrate.cli.kafka_options import KafkaOptions
 from migrate.cli.streams import emit, say
 from migrate.cli.telling import tell
 from migrate.errors import UsageError
@@ -33,9 +35,11 @@ _SIDE = (
 )
 
 
+@with_groups
 def diff(
     left: Annotated[str, typer.Argument(metavar="LEFT", help=_SIDE)],
     right: Annotated[str, typer.Argument(metavar="RIGHT", help="The same.")],
+    *,
     format: Annotated[
         Format,
         typer.Option(
@@ -52,9 +56,7 @@ def diff(
     source: options.SourceName = None,
     cluster: options.Cluster = None,
     allow_external_files: options.AllowExternalFiles = False,
-    bootstrap_servers: options.BootstrapServers = None,
-    kafka_config: options.KafkaConfigFile = None,
-    kafka_property: options.KafkaProperties = None,
+    kafka: KafkaOptions,
 ) -> None:
     """Show two sets of positions side by side."""
     from migrate.report.diff import diff_csv, diff_json, diff_table, group_csv_of_right
@@ -65,7 +67,7 @@ def diff(
         source=source,
         cluster=cluster,
         allow_external_files=allow_external_files,
-        **options.kafka(bootstrap_servers, kafka_config, kafka_property),
+        **kafka.arguments(),
     )
     match format:
         case Format.TABLE:
@@ -84,6 +86,7 @@ def diff(
         raise typer.Exit(Exit.DIFFERENT)
 
 
+@with_groups
 def verify(
     moved: Annotated[
         str,
@@ -94,6 +97,7 @@ def verify(
         ),
     ],
     target: Annotated[str, typer.Argument(metavar="TARGET", help="spark:DIR or group:NAME.")],
+    *,
     source: options.SourceName = None,
     cluster: options.Cluster = None,
     allow_external_files: options.AllowExternalFiles = False,
@@ -123,9 +127,7 @@ def verify(
             show_default=False,
         ),
     ] = None,
-    bootstrap_servers: options.BootstrapServers = None,
-    kafka_config: options.KafkaConfigFile = None,
-    kafka_property: options.KafkaProperties = None,
+    kafka: KafkaOptions,
 ) -> None:
     """After the move: did the target start where the checkpoint ended?
 
@@ -145,7 +147,7 @@ def verify(
             allow_external_files=allow_external_files,
             run=run,
             spark_conf=spark_settings(spark_conf),
-            **options.kafka(bootstrap_servers, kafka_config, kafka_property),
+            **kafka.arguments(),
         )
     except QueryFailed as error:
         say(f"not verified: Spark's first batch failed: {visible(str(error))}")

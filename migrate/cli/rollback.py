@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from migrate.api import going_back
-from migrate.cli import options
 from migrate.cli.asking import ask, check_can_ask
 from migrate.cli.changing import Execute, RollbackFile, Yes, carry_out
+from migrate.cli.groups import with_groups
+from migrate.cli.kafka_options import KafkaOptions, kafka_option
 from migrate.cli.streams import emit, show
 from migrate.cli.telling import tell
 from migrate.errors import Refused
@@ -20,19 +22,26 @@ from migrate.rollback_file import read
 from migrate.wording import counted
 
 
-def rollback(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A rollback file.")],
+@dataclass(frozen=True, slots=True)
+class _GroupsKafka(KafkaOptions):
+    """How to reach Kafka: the brokers are known."""
+
     bootstrap_servers: Annotated[
         str | None,
-        typer.Option(
+        kafka_option(
             "--bootstrap-servers",
             "-b",
             metavar="HOST:PORT,…",
             help="The group's Kafka cluster. [default: the brokers that FILE names]",
-            show_default=False,
-            rich_help_panel=options.KAFKA_PANEL,
         ),
-    ] = None,
+    ] = None
+
+
+@with_groups
+def rollback(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A rollback file.")],
+    *,
+    kafka: _GroupsKafka,
     execute: Execute = False,
     yes: Yes = False,
     force: Annotated[
@@ -45,8 +54,6 @@ def rollback(
         ),
     ] = False,
     rollback_file: RollbackFile = None,
-    kafka_config: options.KafkaConfigFile = None,
-    kafka_property: options.KafkaProperties = None,
 ) -> None:
     """Bring a consumer group back to what it held before a change, by its rollback file.
 
@@ -58,14 +65,15 @@ def rollback(
 
     if execute:
         check_can_ask(yes)
-    if bootstrap_servers is None and not names_brokers(kafka_config, kafka_property or ()):
+    named = kafka.bootstrap_servers is not None
+    if not named and not names_brokers(kafka.kafka_config, kafka.kafka_property or ()):
         # Before those of the environment, which may be of another day.
-        bootstrap_servers = read(file).bootstrap_servers
+        kafka = replace(kafka, bootstrap_servers=read(file).bootstrap_servers)
     change = going_back.rollback(
         file,
         force=force,
         rollback_file=rollback_file,
-        **options.kafka(bootstrap_servers, kafka_config, kafka_property),
+        **kafka.arguments(),
     )
     group = change.seen.file.group
     if not (change.refusals or change.partitions):

@@ -12,12 +12,16 @@ import typer
 
 from migrate.api import scanning
 from migrate.api.scanning import Progress
-from migrate.cli import options, streams
+from migrate.cli import streams
+from migrate.cli.errors import exit_of
+from migrate.cli.groups import with_groups
+from migrate.cli.kafka_options import KafkaOptions
 from migrate.cli.streams import emit_pieces
 from migrate.cli.telling import tell
 from migrate.fleet.inventory import TableFormat
 
 
+@with_groups
 def scan(
     roots: Annotated[
         list[str],
@@ -28,6 +32,7 @@ def scan(
             show_default=False,
         ),
     ],
+    *,
     latest_only: Annotated[
         bool,
         typer.Option(
@@ -74,9 +79,7 @@ def scan(
             show_default=False,
         ),
     ] = None,
-    bootstrap_servers: options.BootstrapServers = None,
-    kafka_config: options.KafkaConfigFile = None,
-    kafka_property: options.KafkaProperties = None,
+    kafka: KafkaOptions,
 ) -> None:
     """Show every job of an estate: its newest checkpoint, its lag, and whether it can move today.
 
@@ -94,12 +97,14 @@ def scan(
             group=group,
             master=master,
             progress=progress,
-            **options.kafka(bootstrap_servers, kafka_config, kafka_property),
+            **kafka.arguments(),
         )
     if inventory.jobs:
         emit_pieces(inventory_table(inventory))
     for line in summary_lines(inventory):
         tell(line)
+    if inventory.failures:  # told job by job; a bug of ours before all others
+        raise max(inventory.failures, key=exit_of)
 
 
 @contextmanager

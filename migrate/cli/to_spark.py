@@ -10,13 +10,14 @@ from typing import Annotated
 import typer
 
 from migrate.api import spark
-from migrate.api.arguments import MoveArguments
 from migrate.api.spark import check_directories
 from migrate.cli import options
+from migrate.cli.groups import with_groups
+from migrate.cli.kafka_options import KafkaOptions
+from migrate.cli.move_options import PolicyOptions, SelectionOptions, move_arguments
 from migrate.cli.saving import save_plan
 from migrate.cli.streams import emit
 from migrate.errors import UsageError
-from migrate.policies import Gone, MergeSources, NewPartitions, OnBeyondEnd, OnExpired
 from migrate.targets.spark_options import IsolationLevel
 
 
@@ -27,9 +28,11 @@ class Format(str, Enum):
     SCALA = "scala"
 
 
+@with_groups
 def to_spark(
     chk: options.CheckpointOrPlan = None,
-    bootstrap_servers: options.BootstrapServers = None,
+    *,
+    kafka: KafkaOptions,
     checkpoint_dir: Annotated[
         str | None,
         typer.Option(
@@ -60,10 +63,7 @@ def to_spark(
             show_default=False,
         ),
     ] = None,
-    cluster: options.Cluster = None,
-    source_group: options.SourceGroup = None,
-    topic_map: options.TopicMap = None,
-    partitions: options.Partitions = None,
+    selection: SelectionOptions,
     format: Annotated[
         Format,
         typer.Option(
@@ -79,19 +79,10 @@ def to_spark(
             show_default=False,
         ),
     ] = None,
-    on_expired: options.OnExpiredOption = OnExpired.FAIL,
-    on_beyond_end: options.OnBeyondEndOption = OnBeyondEnd.FAIL,
-    new_partitions: options.NewPartitionsOption = NewPartitions.AS_FLINK,
-    gone: options.GoneOption = Gone.FAIL,
-    unresolved: options.UnresolvedOption = "fail",
-    merge_sources: options.MergeSourcesOption = MergeSources.FAIL,
-    allow_in_flight: options.AllowInFlight = False,
-    allow_ran_on: options.AllowRanOn = False,
+    policies: PolicyOptions,
     allow_external_files: options.AllowExternalFiles = False,
     plan: options.PlanFileToApply = None,
     plan_out: options.PlanFileToWrite = None,
-    kafka_config: options.KafkaConfigFile = None,
-    kafka_property: options.KafkaProperties = None,
 ) -> None:
     """Write where Spark is to start: startingOffsets on stdout, and a seeded checkpoint location.
 
@@ -99,23 +90,7 @@ def to_spark(
     """
     if isolation_level is not None and format is Format.JSON:
         raise UsageError("--isolation-level goes with --format options, python or scala")
-    arguments = MoveArguments(
-        source=source,
-        cluster=cluster,
-        source_group=source_group,
-        topic_map=options.topic_map(topic_map),
-        partitions=options.partitions(partitions),
-        allow_external_files=allow_external_files,
-        on_expired=on_expired,
-        on_beyond_end=on_beyond_end,
-        new_partitions=new_partitions,
-        gone=gone,
-        unresolved=unresolved,
-        merge_sources=merge_sources,
-        allow_in_flight=allow_in_flight,
-        allow_ran_on=allow_ran_on,
-        **options.kafka(bootstrap_servers, kafka_config, kafka_property),
-    )
+    arguments = move_arguments(source, selection, policies, allow_external_files, kafka)
     if plan_out is not None:
         if spark_source:
             raise UsageError("--spark-source goes with a checkpoint (CHK), not with a saved plan")

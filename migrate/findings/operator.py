@@ -32,26 +32,27 @@ def about_an_operator(
     operator: Operator, state: KafkaState | UnknownSource | None, sink: Sink | None, stopped: bool
 ) -> Iterator[Finding]:
     """``stopped``: whether the checkpoint is the job's last output."""
-
-    def finding(code: str, severity: Severity, message: str) -> Finding:
-        return Finding(code, severity, operator.operator_id, message)
-
     if operator.in_flight_bytes:
-        yield finding(
+        yield Finding(
             "in-flight-records",
             Severity.BLOCKER,
+            operator.operator_id,
             f"{operator.in_flight_bytes} bytes of records lie in its channels, past the source "
             "and not yet processed (an unaligned checkpoint): moving from here loses them; take "
             "an aligned checkpoint, or stop the job with a savepoint",
         )
     if isinstance(state, UnknownSource):
         yield _about_an_unknown_source(operator, state)
-    producer = not _LEGACY_PRODUCER_STATES.isdisjoint(operator.state_names)
-    if sink is not None or producer:
+    if sink is not None or not _LEGACY_PRODUCER_STATES.isdisjoint(operator.state_names):
         yield _about_a_sink(operator, sink, stopped)
         return
     if _FILE_SINK_STATE in operator.state_names:
-        yield finding("files-in-progress", Severity.WARNING, f"a file sink: {_GOES_ON_WRITING}")
+        yield Finding(
+            "files-in-progress",
+            Severity.WARNING,
+            operator.operator_id,
+            f"a file sink: {_GOES_ON_WRITING}",
+        )
         return
     held = [
         f"{size} bytes of {what}"
@@ -62,9 +63,10 @@ def about_an_operator(
         if size
     ]
     if held and state is None and SOURCE_READER_STATE not in operator.state_names:
-        yield finding(
+        yield Finding(
             "state-not-moved",
             Severity.NOTE,
+            operator.operator_id,
             f"it holds {' and '.join(held)}: records consumed but not yet emitted may be among "
             "them (windows, joins, buffers), and state does not move",
         )

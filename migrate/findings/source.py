@@ -18,16 +18,44 @@ _METADATA_2 = 2
 
 
 def about_a_source(source: Source, state: KafkaState, checkpoint: Checkpoint) -> Iterator[Finding]:
-    def finding(code: str, severity: Severity, message: str) -> Finding:
-        return Finding(code, severity, source.operator_id, message)
+    yield from _about_its_positions(source)
+    if isinstance(state, HybridSource):
+        yield from _about_a_hybrid_source(source, state)
+        if isinstance(state.current, UnknownSource):
+            return
+        state = state.current
+    if isinstance(state, LegacyConsumer):
+        yield from _about_a_stopped_consumer(source, checkpoint)
+        return
+    if state.enumerator is None:
+        yield Finding(
+            "no-enumerator",
+            Severity.WARNING,
+            source.operator_id,
+            "no enumerator state is stored: a bounded partition that finished would not show",
+        )
+    elif not source.initial_discovery_finished:
+        yield Finding(
+            "initial-discovery",
+            Severity.NOTE,
+            source.operator_id,
+            "the state does not say that the first discovery of partitions had finished: where a "
+            "partition that it lacks would start is the job's policy, which is not in the state",
+        )
+    if isinstance(state, DynamicKafkaSource):
+        yield from _about_a_dynamic_source(source, state)
 
+
+def _about_its_positions(source: Source) -> Iterator[Finding]:
+    """Those that the state tells no offset of."""
     without_offset = [p for p in source.positions if not isinstance(p.start, int)]
     unresolved = [p for p in without_offset if p.state is PositionState.UNRESOLVED]
     if unresolved:
         first = unresolved[0]
-        yield finding(
+        yield Finding(
             "unresolved-positions",
             Severity.BLOCKER,
+            source.operator_id,
             f"{len(unresolved)} of {len(source.positions)} positions cannot be told from the "
             f"state; the first is {first.topic}-{first.partition}"
             f"{_on_cluster(first.cluster)}: {first.reason}",
@@ -38,42 +66,12 @@ def about_a_source(source: Source, state: KafkaState, checkpoint: Checkpoint) ->
     ):
         marked = [p for p in without_offset if p.start is marker]
         if marked:
-            yield finding(
+            yield Finding(
                 code,
                 Severity.WARNING,
+                source.operator_id,
                 f"{counted(len(marked), 'partition')} with no record read yet, still at the "
                 f"'{marker.value}' marker: {says}",
-            )
-    if isinstance(state, HybridSource):
-        yield from _about_a_hybrid_source(source, state)
-        if isinstance(state.current, UnknownSource):
-            return
-        state = state.current
-    if isinstance(state, LegacyConsumer):
-        yield from _about_a_stopped_consumer(source, checkpoint)
-        return
-    if state.enumerator is None:
-        yield finding(
-            "no-enumerator",
-            Severity.WARNING,
-            "no enumerator state is stored: a bounded partition that finished would not show",
-        )
-    elif not source.initial_discovery_finished:
-        yield finding(
-            "initial-discovery",
-            Severity.NOTE,
-            "the state does not say that the first discovery of partitions had finished: where a "
-            "partition that it lacks would start is the job's policy, which is not in the state",
-        )
-    if isinstance(state, DynamicKafkaSource):
-        yield from _undiscovered_topics(source, state)
-        if state.retained:
-            yield finding(
-                "retained-clusters",
-                Severity.NOTE,
-                f"the job no longer read {_named(state.retained)}, which its metadata service had "
-                "removed: the positions are those it would go on from if the service named it "
-                "again",
             )
 
 
@@ -136,16 +134,7 @@ def _about_a_hybrid_source(source: Source, state: HybridSource) -> Iterator[Find
         )
 
 
-def _on_cluster(cluster: str | None) -> str:
-    return f" on cluster {cluster!r}" if cluster is not None else ""
-
-
-def _named(clusters: frozenset[str]) -> str:
-    names = ", ".join(map(repr, sorted(clusters)))
-    return f"cluster{'s' if len(clusters) > 1 else ''} {names}"
-
-
-def _undiscovered_topics(source: Source, state: DynamicKafkaSource) -> Iterator[Finding]:
+def _about_a_dynamic_source(source: Source, state: DynamicKafkaSource) -> Iterator[Finding]:
     streams = state.enumerator.streams.values() if state.enumerator is not None else ()
     wanted = {
         (cluster, topic)
@@ -163,3 +152,17 @@ def _undiscovered_topics(source: Source, state: DynamicKafkaSource) -> Iterator[
             f"{counted(len(missing), 'topic')} of its streams without a partition in the state "
             f"(the first is {topic}{_on_cluster(cluster)}): not discovered yet, and not moved",
         )
+    if state.retained:
+        names = ", ".join(map(repr, sorted(state.retained)))
+        yield Finding(
+            "retained-clusters",
+            Severity.NOTE,
+            source.operator_id,
+            f"the job no longer read cluster{'s' if len(state.retained) > 1 else ''} {names}, "
+            "which its metadata service had removed: the positions are those it would go on from "
+            "if the service named it again",
+        )
+
+
+def _on_cluster(cluster: str | None) -> str:
+    return f" on cluster {cluster!r}" if cluster is not None else ""

@@ -8,7 +8,6 @@ room on executors, which need nothing but the standard library for it.
 
 from migrate.fleet.candidates import Candidate, Failure
 from migrate.fleet.discovery import discover
-from migrate.fleet.obstacles import Obstacle, obstacles
 from migrate.fleet.options import BadOption, FleetOptions, Mode, Selection, parse_options
 from migrate.fleet.packing import pack
 from migrate.fleet.reading import UnreadableCheckpoint, read_candidate, read_each, scan
@@ -24,12 +23,10 @@ __all__ = [
     "Failure",
     "FleetOptions",
     "Mode",
-    "Obstacle",
     "Selection",
     "UnreadableCheckpoint",
     "View",
     "discover",
-    "obstacles",
     "pack",
     "parse_options",
     "read_candidate",

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from enum import Enum, auto
-from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -108,7 +107,7 @@ class _Walk:
         path = self._path(root)
         if path is None:
             message = f"{root}: checkpoints are not read from a URI of this kind"
-            return [Candidate(root, failure=Failure(ErrorKind.UNSUPPORTED.value, message))], ()
+            return [_not_one(root, ErrorKind.UNSUPPORTED, message)], ()
         if not is_glob(path):
             return (), [self._root(path)]
         try:
@@ -116,8 +115,7 @@ class _Walk:
         except OSError as error:
             return [_failed(path, error)], ()
         if not found:
-            message = f"{path}: no directory matches"
-            return [Candidate(path, failure=Failure(ErrorKind.NOT_FOUND.value, message))], ()
+            return [_not_one(path, ErrorKind.NOT_FOUND, f"{path}: no directory matches")], ()
         return (), [self._root(match) for match in found]
 
     def _path(self, root: str) -> str | None:
@@ -157,31 +155,28 @@ class _Walk:
         entries = self._files.entries(place.path)
         if entries is None:
             message = f"{place.path}: no such directory"
-            failure = Failure(ErrorKind.NOT_FOUND.value, message)
-            return [Candidate(place.path, failure=failure)], ()
+            return [_not_one(place.path, ErrorKind.NOT_FOUND, message)], ()
         for entry in entries:
             if entry.name == METADATA_FILE and not entry.is_directory:
                 return [Candidate(place.path, _job_directory(place.path), entry.size)], ()
         return (), list(self._below(place.path, entries))
 
-    def _below(self, path: str, entries: Iterable[Entry]) -> Iterable[_Place]:
+    def _below(self, path: str, entries: Iterable[Entry]) -> Iterator[_Place]:
         names = [entry.name for entry in entries if entry.is_directory]
         numbered = [(n, name) for name in names if (n := checkpoint_number(name)) is not None]
         checkpoints = tuple(name for _, name in sorted(numbered, reverse=True))
         skipped = {*checkpoints}
         if checkpoints or job_id_of(path) is not None or set(names) >= _BESIDE_CHECKPOINTS:
             skipped |= _BESIDE_CHECKPOINTS
-        others = (
-            _Place(
-                _Kind.CHECKPOINT if _SAVEPOINT.fullmatch(name) else _Kind.DIRECTORY,
-                join(path, name),
-            )
-            for name in names
-            if name not in skipped
-        )
         if self._latest_only and checkpoints:
-            return chain([_Place(_Kind.NEWEST, path, checkpoints)], others)
-        return chain((_Place(_Kind.CHECKPOINT, join(path, name)) for name in checkpoints), others)
+            yield _Place(_Kind.NEWEST, path, checkpoints)
+        else:
+            for name in checkpoints:
+                yield _Place(_Kind.CHECKPOINT, join(path, name))
+        for name in names:
+            if name not in skipped:
+                kind = _Kind.CHECKPOINT if _SAVEPOINT.fullmatch(name) else _Kind.DIRECTORY
+                yield _Place(kind, join(path, name))
 
 
 def _is_named_as_one(name: str) -> bool:
@@ -197,3 +192,7 @@ def _failed(path: str, error: OSError) -> Candidate:
     kind = ErrorKind.UNAVAILABLE if unavailable else ErrorKind.UNREADABLE
     message = f"{error.filename or path}: cannot be read: {error.strerror or error}"
     return Candidate(path, _job_directory(path), failure=Failure(kind.value, message))
+
+
+def _not_one(root: str, kind: ErrorKind, message: str) -> Candidate:
+    return Candidate(root, failure=Failure(kind.value, message))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from fnmatch import fnmatchcase
 
+from decoder.checkpoint import METADATA_FILE
 from decoder.storage import join
 from migrate.storage import Files
 
@@ -37,6 +38,6 @@ def matches(pattern: str, files: Files) -> list[str]:
             for path in paths
             for entry in files.entries(path) or ()
             if fnmatchcase(entry.name, part)
-            and (entry.is_directory or (last and entry.name == "_metadata"))
+            and (entry.is_directory or (last and entry.name == METADATA_FILE))
         ]
     return sorted(paths)

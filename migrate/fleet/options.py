@@ -60,24 +60,7 @@ class FleetOptions:
     partitions: int | None = None
 
 
-def select(topics: frozenset[str], uid: str | None) -> Selection:
-    """The sources that read one of these topics, and have this uid."""
-    if uid is None:
-        return Selection(topics)
-    from migrate.choose import operator_id_of
-
-    return Selection(topics, uid, operator_id_of(uid))
-
-
-_NAMES = (
-    "view",
-    "mode",
-    "topic",
-    "uid",
-    "latestOnly",
-    "allowExternalFiles",
-    "numPartitions",
-)
+_NAMES = ("view", "mode", "topic", "uid", "latestOnly", "allowExternalFiles", "numPartitions")
 _VIEWS = [view.value for view in View]
 _MODES = [mode.value for mode in Mode]
 # Spark hands these over as well.
@@ -99,15 +82,20 @@ def parse_options(options: Mapping[str, str]) -> FleetOptions:
     return FleetOptions(
         view=View(_one_of("view", given.get("view", "positions").lower(), _VIEWS)),
         mode=Mode(_one_of("mode", given.get("mode", "permissive").upper(), _MODES)),
-        selection=select(_topics(given.get("topic", "")), given.get("uid")),
+        selection=_selection(given.get("topic", ""), given.get("uid")),
         latest_only=_flag("latestOnly", given),
         allow_external_files=_flag("allowExternalFiles", given),
         partitions=_count("numPartitions", given),
     )
 
 
-def _topics(text: str) -> frozenset[str]:
-    return frozenset(topic for part in text.split(",") if (topic := part.strip()))
+def _selection(topics: str, uid: str | None) -> Selection:
+    names = frozenset(name for part in topics.split(",") if (name := part.strip()))
+    if uid is None:
+        return Selection(names)
+    from migrate.choose import operator_id_of  # needs mmh3, which a cluster may not have
+
+    return Selection(names, uid, operator_id_of(uid))
 
 
 def _one_of(name: str, value: str, known: list[str]) -> str:

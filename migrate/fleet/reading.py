@@ -54,7 +54,8 @@ def scan(candidates: Iterable[Candidate], files: Files, options: FleetOptions) -
     Raises:
         UnreadableCheckpoint: one could not be read, and the mode is FAILFAST.
     """
-    for candidate, outcome in read_each(candidates, files, options):
+    external = options.allow_external_files
+    for candidate, outcome in read_each(candidates, files, allow_external_files=external):
         if isinstance(outcome, Failure) and options.mode is not Mode.PERMISSIVE:
             if options.mode is Mode.FAILFAST:
                 raise UnreadableCheckpoint(f"{outcome.message} ({outcome.kind})")
@@ -63,10 +64,10 @@ def scan(candidates: Iterable[Candidate], files: Files, options: FleetOptions) -
 
 
 def read_each(
-    candidates: Iterable[Candidate], files: Files, options: FleetOptions
+    candidates: Iterable[Candidate], files: Files, *, allow_external_files: bool = False
 ) -> Iterator[tuple[Candidate, Extraction | Failure]]:
     """Each with what came of it, in their order; a store's are asked for a few at once."""
-    read = partial(read_candidate, files=files, allow_external_files=options.allow_external_files)
+    read = partial(read_candidate, files=files, allow_external_files=allow_external_files)
     under_way: deque[tuple[Candidate, Future[Extraction | Failure] | None]] = deque()
 
     def next_one() -> tuple[Candidate, Extraction | Failure]:

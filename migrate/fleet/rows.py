@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from decoder.checkpoint import Checkpoint
-from decoder.metadata.model import Operator
 from migrate.extract import Extraction, Source
 from migrate.fleet.candidates import Candidate, Failure
 from migrate.fleet.obstacles import obstacles
@@ -115,12 +114,8 @@ def _operators(
             _long(operator.operator_state_bytes),
             _long(operator.in_flight_bytes),
             _long(operator.raw_state_bytes),
-            _finished_subtasks(operator),
+            operator.finished_subtasks,
         )
-
-
-def _finished_subtasks(operator: Operator) -> tuple[int, ...]:
-    return tuple(sorted(subtask.index for subtask in operator.subtasks if subtask.finished))
 
 
 def _checkpoints(

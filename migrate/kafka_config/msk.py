@@ -97,8 +97,9 @@ def token_callback(
                 signed, expiry_ms = Signer.generate_auth_token_from_profile(region, who.profile)
             else:
                 signed, expiry_ms = Signer.generate_auth_token(region)
+        # The signer and boto3 have no error in common; without credentials at all it is an
+        # AttributeError.
         except Exception as error:
-            # The signer's own text is an AttributeError where there are no credentials at all.
             kind = type(error).__name__
             raise ConfigError(
                 f"{AWS_MSK_IAM}: AWS's signer found no usable credentials ({kind})"

@@ -36,10 +36,10 @@ def make_plan(
     Args:
         extraction: the whole checkpoint: what is in flight anywhere stands in the way.
         chosen: the sources to move, some or all of the extraction's.
-        named: whether the user chose them by name: then a source that is not read is left out
-            knowingly.
         snapshot: what the broker said of their topics (``topics_to_ask``), or None without one.
         policies: what the user allows.
+        named: whether the user chose them by name: then a source that is not read is left out
+            knowingly.
     """
     findings = concerning(extraction, chosen, named)
     refusals = list(blocked_by_findings(findings, policies))

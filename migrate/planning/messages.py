@@ -15,7 +15,7 @@ from migrate.wording import counted, did_you_mean
 
 def refuse(planned: PlannedPartition) -> Refusal:
     """A partition that has a problem."""
-    what = f"{planned.topic}-{planned.partition} is {planned.verdict.value}: {planned.problem}"
+    what = f"{_name(planned)} is {planned.verdict.value}: {planned.problem}"
     return Refusal(what, _way_out(planned))
 
 
@@ -91,10 +91,9 @@ def _about_costs(partitions: Sequence[PlannedPartition]) -> Iterator[str]:
     """What will be lost or repeated although nothing is refused."""
     suspects = [planned for planned in partitions if planned.verdict is Verdict.SUSPECT]
     if suspects:
-        first = suspects[0]
         yield (
-            f"{len(suspects)} partitions look recreated (the first is {first.topic}-"
-            f"{first.partition}: the first record since the checkpoint lies below its position): "
+            f"{len(suspects)} partitions look recreated (the first is {_name(suspects[0])}: the "
+            "first record since the checkpoint lies below its position): "
             "what lies at their positions may be other records"
         )
     beyond = [planned for planned in partitions if planned.ran_on]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from migrate.positions import Position
+from migrate.positions import Position, TopicPartition
 from migrate.snapshot import LogRange
 
 
@@ -112,7 +112,7 @@ class Plan:
     warnings: tuple[str, ...]
 
     @property
-    def next_offsets(self) -> dict[tuple[str, int], int]:
+    def next_offsets(self) -> dict[TopicPartition, int]:
         """What is to be written: the next offset of each topic-partition that has one."""
         return {
             (planned.topic, planned.partition): planned.next_offset

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from migrate.extract import Extraction, Finding, Severity, Source
 from migrate.planning.model import Refusal
 from migrate.policies import Policies
-from migrate.positions import Marker
+from migrate.positions import Marker, PositionState
 from migrate.snapshot import ClusterSnapshot
 
 # Findings about the job as a whole: they stand in the way whichever source is chosen.
@@ -83,36 +83,30 @@ def clusters_mixed_up(chosen: Sequence[Source]) -> Iterator[Refusal]:
 
 def disagreements(chosen: Sequence[Source]) -> Iterator[Refusal]:
     """Sources that read one topic must agree on all of it: positions are per operator."""
-    for topic, sources in sorted(readers_by_topic(chosen).items()):
-        if len(sources) == 1:
-            continue
-        views = [
-            {p.partition: (p.state, p.start) for p in source.positions if p.topic == topic}
-            for source in sources
-        ]
+    if len(chosen) < 2:
+        return
+    # Of each topic, by the place of each source that reads it, the starts of its partitions.
+    by_topic: dict[str, dict[int, dict[int, tuple[PositionState, int | Marker | None]]]] = {}
+    for place, source in enumerate(chosen):
+        for position in source.positions:
+            view = by_topic.setdefault(position.topic, {}).setdefault(place, {})
+            view[position.partition] = position.state, position.start
+    for topic, readers in sorted(by_topic.items()):
+        views = list(readers.values())
         differing = sorted(
             partition
             for partition in set().union(*views)
             if any(view.get(partition) != views[0].get(partition) for view in views)
         )
         if differing:
-            names = ", ".join(source.operator_id for source in sources)
             shown = [view.get(differing[0], (None, None))[1] for view in views]
             starts = " and ".join(_show_start(start) for start in shown)
+            names = ", ".join(chosen[place].operator_id for place in readers)
             yield Refusal(
-                f"{len(sources)} sources read topic {topic} and disagree on {len(differing)} of "
+                f"{len(views)} sources read topic {topic} and disagree on {len(differing)} of "
                 f"its partitions (operators {names}; {topic}-{differing[0]}: {starts})",
                 "choose one with --source OPERATOR_ID, or take the lower with --merge-sources min",
             )
-
-
-def readers_by_topic(chosen: Iterable[Source]) -> dict[str, list[Source]]:
-    """The sources that read each topic."""
-    readers: dict[str, list[Source]] = {}
-    for source in chosen:
-        for topic in source.topics:
-            readers.setdefault(topic, []).append(source)
-    return readers
 
 
 def _show_start(start: int | Marker | None) -> str:

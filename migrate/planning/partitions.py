@@ -3,14 +3,14 @@ those that only the broker knows."""
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from migrate.extract import Source
 from migrate.planning.model import PlannedPartition
-from migrate.planning.obstacles import readers_by_topic
 from migrate.planning.position import flink_committed, new_partition, plan_position
 from migrate.policies import Policies
+from migrate.positions import TopicPartition
 from migrate.snapshot import ClusterSnapshot
 
 
@@ -26,14 +26,14 @@ def plan_partitions(
     Args:
         newer_checkpoint: whether a newer checkpoint proves that the job ran on.
     """
-    readers = readers_by_topic(chosen)
+    readers = _readers_by_topic(chosen)
     views = _views(chosen, snapshot, policies)
     planned = [
         _merged(of_one, unknown_to_some=len(of_one) < len(readers[topic]))
         for (topic, _), of_one in views.items()
     ]
     if snapshot is not None:
-        planned += _new_partitions(chosen, views, snapshot, policies)
+        planned += _new_partitions(readers, views, snapshot, policies)
         planned = [_with_groups(partition, snapshot) for partition in planned]
     if newer_checkpoint and not any(partition.ran_on for partition in planned):
         # The job ran on, and nothing says how far.
@@ -41,11 +41,20 @@ def plan_partitions(
     return sorted(planned, key=lambda partition: (partition.topic, partition.partition))
 
 
+def _readers_by_topic(chosen: Iterable[Source]) -> dict[str, list[Source]]:
+    """The sources that read each topic."""
+    readers: dict[str, list[Source]] = {}
+    for source in chosen:
+        for topic in source.topics:
+            readers.setdefault(topic, []).append(source)
+    return readers
+
+
 def _views(
     chosen: Sequence[Source], snapshot: ClusterSnapshot | None, policies: Policies
-) -> dict[tuple[str, int], list[PlannedPartition]]:
+) -> dict[TopicPartition, list[PlannedPartition]]:
     """Each topic-partition as each of its sources alone would have it."""
-    views: dict[tuple[str, int], list[PlannedPartition]] = {}
+    views: dict[TopicPartition, list[PlannedPartition]] = {}
     for source in chosen:
         for position in source.positions:
             planned = plan_position(position, snapshot, policies)
@@ -83,14 +92,14 @@ def _next_offset(view: PlannedPartition) -> int:
 
 
 def _new_partitions(
-    chosen: Sequence[Source],
-    known: Container[tuple[str, int]],
+    readers_by_topic: Mapping[str, Sequence[Source]],
+    known: Container[TopicPartition],
     snapshot: ClusterSnapshot,
     policies: Policies,
 ) -> Iterator[PlannedPartition]:
     """Partitions on the broker that no chosen source knows."""
     wanted = _wanted_partitions(policies)
-    for topic, readers in readers_by_topic(chosen).items():
+    for topic, readers in readers_by_topic.items():
         as_flink = all(source.absent_start_at_earliest for source in readers)
         for partition, log in snapshot.topics.get(topic, {}).items():
             if (topic, partition) in known:

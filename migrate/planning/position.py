@@ -33,7 +33,8 @@ def plan_position(
     if isinstance(found, str):
         return _unresolved(position, log, found, snapshot, policies)
     verdict, next_offset = found
-    return _reached(_in_range(position, next_offset, verdict, log, policies), next_offset)
+    planned = _in_range(position, next_offset, verdict, log, policies)
+    return replace(planned, reached=next_offset)  # where the job stood, whatever is made of it
 
 
 def _where_it_stood(
@@ -65,16 +66,12 @@ def _where_it_stood(
             return position.reason
 
 
-def _reached(planned: PlannedPartition, next_offset: int) -> PlannedPartition:
-    """``next_offset`` is where the job stood, whatever is made of it."""
-    return replace(planned, reached=next_offset)
-
-
 def _plan_without_broker(position: Position) -> PlannedPartition:
     if isinstance(position.start, int):
         finished = position.state is PositionState.FINISHED
         verdict = Verdict.FINISHED if finished else Verdict.OK
-        return _reached(_planned(position, verdict, position.start, None), position.start)
+        planned = _planned(position, verdict, position.start, None)
+        return replace(planned, reached=position.start)
     problem = (
         f"it has read no record and is still at the '{position.start.value}' marker, which only a "
         "broker can resolve"

@@ -18,9 +18,10 @@ from migrate.errors import Refused
 from migrate.json_models import Model, schema_of
 from migrate.position_files import group_csv
 from migrate.position_set import NamedState, PositionSet, Start, shown
+from migrate.positions import TopicPartition
 from migrate.report.console import console_for, print_whole
-from migrate.report.text import csv_text
-from migrate.wording import visible
+from migrate.report.text import csv_text, difference_text, number_text
+from migrate.wording import counted, visible
 
 # More partitions than this are told by topic: nobody reads a table of them.
 FOLD_ABOVE = 200
@@ -179,7 +180,7 @@ def group_csv_of_right(diff: Diff) -> str:
     Raises:
         Refused: a partition of it is at no offset.
     """
-    next_offsets: dict[tuple[str, int], int] = {}
+    next_offsets: dict[TopicPartition, int] = {}
     for row in diff.rows:
         if row.right is NamedState.ABSENT:
             continue
@@ -213,7 +214,7 @@ def diff_table(diff: Diff, out: TextIO, *, every_partition: bool = False) -> str
 
 def totals_line(totals: Totals) -> str:
     """``7 partitions: 4 same, 2 ahead (by 120 offsets), 1 only on the left``"""
-    counted = {
+    counts = {
         "same": totals.same,
         f"ahead (by {totals.offsets_ahead} offsets)": totals.ahead,
         f"behind (by {totals.offsets_behind} offsets)": totals.behind,
@@ -221,9 +222,8 @@ def totals_line(totals: Totals) -> str:
         "only on the right": totals.only_right,
         "unresolved": totals.unresolved,
     }
-    told = ", ".join(f"{count} {what}" for what, count in counted.items() if count)
-    noun = "partition" if totals.partitions == 1 else "partitions"
-    return f"{totals.partitions} {noun}" + (f": {told}" if told else "")
+    told = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
+    return counted(totals.partitions, "partition") + (f": {told}" if told else "")
 
 
 def _partitions(diff: Diff) -> Table:
@@ -240,10 +240,10 @@ def _partitions(diff: Diff) -> Table:
             start_text(row.left, row.left_offset),
             start_text(row.right, row.right_offset),
             difference_text(row.difference),
-            "" if row.records_between is None else str(row.records_between),
+            number_text(row.records_between),
             Text(row.relation.value, style=_STYLES[row.relation]),
-            "" if row.log is None else str(row.log.start),
-            "" if row.log is None else str(row.log.end),
+            number_text(row.log.start if row.log is not None else None),
+            number_text(row.log.end if row.log is not None else None),
         )
     return table
 
@@ -274,13 +274,6 @@ def start_text(start: Start, next_offset: int | None) -> str:
             return start.value if next_offset is None else f"{start.value} = {next_offset}"
         case _:
             return str(start)
-
-
-def difference_text(difference: int | None) -> str:
-    """With its sign; empty where there is none."""
-    if difference is None:
-        return ""
-    return f"{difference:+d}" if difference else "0"
 
 
 if __name__ == "__main__":

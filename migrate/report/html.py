@@ -19,8 +19,9 @@ from string import Template
 
 from migrate.comparison import Diff, Relation, Row, Totals
 from migrate.position_set import PositionSet
-from migrate.report.diff import difference_text, start_text
-from migrate.wording import visible
+from migrate.report.diff import start_text
+from migrate.report.text import difference_text, number_text
+from migrate.wording import counted, visible
 
 # The bars, in CSS pixels: as wide as page.css makes them, with room for half a mark on both ends.
 _BAR_WIDTH, _BAR_MARGIN = 240, 6
@@ -52,7 +53,6 @@ def diff_page(diff: Diff, made: datetime) -> str:
         f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; "
         "base-uri 'none'; form-action 'none'"
     )
-    partitions = "partition" if len(diff.rows) == 1 else "partitions"
     return Template(_part("page.html")).substitute(
         policy=policy,
         style=style,
@@ -62,7 +62,7 @@ def diff_page(diff: Diff, made: datetime) -> str:
         right=_side(diff.right),
         made=_text(made.isoformat(sep=" ", timespec="seconds")),
         totals="".join(_totals(diff.totals)),
-        count=f"{len(diff.rows)} {partitions}",
+        count=counted(len(diff.rows), "partition"),
         columns="".join(_columns()),
         rows="\n".join(map(_row, diff.rows)),
     )
@@ -134,7 +134,7 @@ def _row(row: Row) -> str:
 
 def _number(value: int | None, shown: str | None = None) -> str:
     """A cell that sorts by its value, whatever it shows."""
-    number = "" if value is None else str(value)
+    number = number_text(value)
     if shown is None or shown == number:
         return f'<td class="number">{number}</td>'
     return f'<td class="number" data-value="{number}">{_text(shown)}</td>'

@@ -139,13 +139,8 @@ def _operator(operator: Operator) -> OperatorReport:
         "operator_state_bytes": operator.operator_state_bytes,
         "in_flight_bytes": operator.in_flight_bytes,
         "raw_state_bytes": operator.raw_state_bytes,
-        "finished_subtasks": finished_subtasks(operator),
+        "finished_subtasks": list(operator.finished_subtasks),
     }
-
-
-def finished_subtasks(operator: Operator) -> list[int]:
-    """The numbers of the subtasks that had finished, ascending."""
-    return sorted(subtask.index for subtask in operator.subtasks if subtask.finished)
 
 
 def _finding(finding: Finding) -> FindingReport:

@@ -11,11 +11,12 @@ from __future__ import annotations
 import json
 from typing import Annotated, Any
 
-from pydantic import ConfigDict, Field, StringConstraints, TypeAdapter, with_config
+from pydantic import ConfigDict, Field, StringConstraints, with_config
 from typing_extensions import TypedDict
 
 from decoder.metadata.model import CheckpointKind, StopKind
 from migrate.extract import Severity, SourceKind
+from migrate.json_models import schema_of
 from migrate.positions import PositionState
 
 OperatorId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{32}$")]
@@ -108,12 +109,7 @@ class InspectReport(TypedDict):
 
 def json_schema() -> dict[str, Any]:
     """The JSON Schema of ``migrate inspect --format json``."""
-    schema = TypeAdapter(InspectReport).json_schema(mode="serialization")
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        **schema,
-        "title": "migrate inspect --format json",
-    }
+    return schema_of(InspectReport, "migrate inspect --format json")
 
 
 if __name__ == "__main__":

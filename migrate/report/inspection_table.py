@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from typing import TextIO
 
-from rich.console import Console, Group
+from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
 from decoder.metadata.model import CheckpointKind, Operator, StopKind
 from migrate.extract import Extraction, Severity, Source
 from migrate.report.console import console_for, print_whole
-from migrate.report.inspection import finished_subtasks
+from migrate.report.text import number_text
 from migrate.wording import counted, visible
 
 _STYLES = {Severity.BLOCKER: "bold red", Severity.WARNING: "yellow", Severity.NOTE: "dim"}
@@ -28,11 +28,6 @@ _STOPPED = {
 def inspection_table(extraction: Extraction, out: TextIO) -> str:
     """Tables as wide as the terminal where ``out`` is one; else as wide as they are."""
     console, text = console_for(out)
-    _print_inspection(extraction, console)
-    return text.getvalue()
-
-
-def _print_inspection(extraction: Extraction, console: Console) -> None:
     checkpoint = extraction.checkpoint
     kind = checkpoint.type.kind
     console.print(
@@ -55,6 +50,7 @@ def _print_inspection(extraction: Extraction, console: Console) -> None:
         where = f" {finding.operator_id[:8]}" if finding.operator_id is not None else ""
         line.append(f"{where} {finding.code}: {visible(finding.message)}")
         console.print(line, soft_wrap=True)
+    return text.getvalue()
 
 
 def _heading(source: Source) -> Text:
@@ -80,9 +76,9 @@ def _positions(source: Source) -> Table:
             Text(position.topic),
             str(position.partition),
             position.state.value,
-            _number(position.next_offset),
-            _number(position.stopping_offset),
-            _number(position.subtask),
+            number_text(position.next_offset),
+            number_text(position.stopping_offset),
+            number_text(position.subtask),
         )
     return table
 
@@ -101,10 +97,10 @@ def _operators(operators: tuple[Operator, ...]) -> Group:
             operator.operator_id[:8],
             Text(visible(operator.name or operator.uid or "")),
             str(operator.parallelism),
-            _number(operator.keyed_state_bytes),
-            _number(operator.operator_state_bytes),
+            number_text(operator.keyed_state_bytes),
+            number_text(operator.operator_state_bytes),
             *([str(operator.raw_state_bytes)] if raw else []),
-            _number(operator.in_flight_bytes),
+            number_text(operator.in_flight_bytes),
             Text(visible(", ".join(_states(operator)))),
         )
     return Group(Text("\noperators", style="bold"), table, Text(""))
@@ -113,10 +109,6 @@ def _operators(operators: tuple[Operator, ...]) -> Group:
 def _states(operator: Operator) -> list[str]:
     if operator.finished:
         return ["finished"]
-    finished = len(finished_subtasks(operator))
+    finished = len(operator.finished_subtasks)
     some = [f"{counted(finished, 'subtask')} finished"] if finished else []
     return [*some, *operator.state_names]
-
-
-def _number(value: int | None) -> str:
-    return "" if value is None else str(value)

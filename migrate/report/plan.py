@@ -11,6 +11,8 @@ from rich.text import Text
 from migrate.plan_file import SavedPartition
 from migrate.positions import Marker
 from migrate.report.console import console_for, print_whole
+from migrate.report.text import difference_text, number_text
+from migrate.wording import visible
 
 if TYPE_CHECKING:
     from migrate.restoration import Restored
@@ -30,19 +32,21 @@ def plan_table(partitions: Sequence[SavedPartition], out: TextIO) -> str:
         table.add_column(column, justify="right")
     for saved in partitions:
         table.add_row(
-            Text(saved.topic),
+            Text(visible(saved.topic)),
             str(saved.partition),
-            saved.position.value if isinstance(saved.position, Marker) else _number(saved.position),
+            saved.position.value
+            if isinstance(saved.position, Marker)
+            else number_text(saved.position),
             _origin(saved),
-            _number(saved.current),
-            _number(saved.next_offset),
-            f"{saved.difference:+d}" if saved.difference else _number(saved.difference),
-            _number(saved.records_left),
-            _number(saved.log_start),
-            _number(saved.log_end),
+            number_text(saved.current),
+            number_text(saved.next_offset),
+            difference_text(saved.difference),
+            number_text(saved.records_left),
+            number_text(saved.log_start),
+            number_text(saved.log_end),
             saved.verdict.value,
-            _number(saved.lost, "?") if saved.lost != 0 else "",
-            _number(saved.repeated, "?") if saved.repeated != 0 else "",
+            number_text(saved.lost, "?") if saved.lost != 0 else "",
+            number_text(saved.repeated, "?") if saved.repeated != 0 else "",
         )
     return _render(table, out)
 
@@ -64,12 +68,12 @@ def restoration_table(partitions: Iterable[Restored], out: TextIO) -> str:
     for restored in partitions:
         now, then = restored.now, restored.then
         table.add_row(
-            Text(restored.topic),
+            Text(visible(restored.topic)),
             str(restored.partition),
             "none" if now is None else str(now.next_offset),
             "none" if then is None else str(then.next_offset),
-            _number(restored.log.start if restored.log is not None else None),
-            _number(restored.log.end if restored.log is not None else None),
+            number_text(restored.log.start if restored.log is not None else None),
+            number_text(restored.log.end if restored.log is not None else None),
             restored.doubt.value if restored.doubt is not None else "",
         )
     return _render(table, out)
@@ -90,14 +94,10 @@ def outcome_lines(outcome: Outcome) -> Iterator[str]:
         failure = one.failure
         why = f": {failure.code}, {failure.reason}" if failure is not None else ""
         held = "" if one.now is None else f"; it holds {one.now.next_offset}"
-        yield f"{one.topic}-{one.partition} {one.result.value}{why}{held}"
+        yield f"{visible(one.topic)}-{one.partition} {one.result.value}{why}{held}"
 
 
 def _render(table: Table, out: TextIO) -> str:
     console, text = console_for(out)
     print_whole(console, table)
     return text.getvalue()
-
-
-def _number(value: int | None, unknown: str = "") -> str:
-    return unknown if value is None else str(value)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from migrate.api.bulk import BulkPlan
 from migrate.api.scanning import Inventory
 from migrate.fleet.inventory import ScannedJob
+from migrate.report.text import number_text
 from migrate.wording import counted, visible
 
 _COLUMNS = ("checkpoint", "sources", "partitions", "lag", "moves", "why not")
@@ -44,8 +45,8 @@ def _row(job: ScannedJob, plan: BulkPlan | None) -> tuple[str, ...]:
         moves, why_not = "yes", ""
     return (
         visible(job.pointer),
-        _number(job.sources),
-        _number(job.positions),
+        number_text(job.sources),
+        number_text(job.positions),
         _lag(job),
         moves,
         why_not,
@@ -57,10 +58,6 @@ def _lag(job: ScannedJob) -> str:
     if job.lag is None:
         return ""
     return f"{job.lag}+?" if job.lag_unknown else str(job.lag)
-
-
-def _number(value: int | None) -> str:
-    return "" if value is None else str(value)
 
 
 def summary_lines(inventory: Inventory) -> Iterator[str]:
@@ -81,8 +78,13 @@ def summary_lines(inventory: Inventory) -> Iterator[str]:
         yield f"unreadable: {totals.unreadable} ({_told(totals.errors)})"
     if inventory.plans is not None:
         made = sum(plan.file is not None for plan in inventory.plans.values())
-        refused = totals.movable - made
-        yield f"plans: {made}" + (f"; {refused} that can move were refused" if refused else "")
+        failed = len(inventory.failures)
+        refused = totals.movable - made - failed
+        yield (
+            f"plans: {made}"
+            + (f"; {refused} that can move were refused" if refused else "")
+            + (f"; {failed} that can move failed" if failed else "")
+        )
 
 
 def _told(numbers: Mapping[str, int]) -> str:

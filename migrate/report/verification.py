@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from migrate.report.console import console_for, print_whole
+from migrate.report.text import number_text
 from migrate.verification import Outcome, Verification
 from migrate.wording import visible
 
@@ -27,7 +28,7 @@ def verification_table(verification: Verification, out: TextIO) -> str:
             Text(visible(one.topic)),
             str(one.partition),
             str(expected),
-            "" if one.started is None else str(one.started),
+            number_text(one.started),
             one.outcome.value,
             str(one.records or ""),
         )

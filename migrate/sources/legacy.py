@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from decoder.kafka.legacy import EARLIEST, GROUP, LATEST, NOT_SET, LegacyConsumer, LegacyOffset
-from migrate.positions import Marker, Position, PositionState
+from migrate.positions import Marker, Position, PositionState, TopicPartition
 
 _MARKERS = {
     EARLIEST: (PositionState.EARLIEST, Marker.EARLIEST),
@@ -19,7 +19,7 @@ def legacy_positions(state: LegacyConsumer) -> Iterator[Position]:
 
     Union state: after a restore without a checkpoint since, every subtask lists all.
     """
-    listed: dict[tuple[str, int], list[LegacyOffset]] = {}
+    listed: dict[TopicPartition, list[LegacyOffset]] = {}
     for offset in state.offsets:
         listed.setdefault((offset.topic, offset.partition), []).append(offset)
     for place in sorted(listed):

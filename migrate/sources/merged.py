@@ -18,7 +18,7 @@ from decoder.kafka.enumerator import (
 )
 from decoder.kafka.source import KafkaSource, ReaderSplit, split_fields
 from decoder.kafka.split import COMMITTED, EARLIEST, LATEST, NOT_SET, Split
-from migrate.positions import Marker, Position, PositionState
+from migrate.positions import Marker, Position, PositionState, TopicPartition
 
 _NEXT = PositionState.NEXT
 _MARKERS = {
@@ -37,7 +37,7 @@ def merged_positions(state: KafkaSource, cluster: str | None = None) -> Iterator
     Reader splits first: an enumerator's ASSIGNED entry is not progress.
     """
     known: dict[str, dict[int, Position]] = {}
-    held_again: set[tuple[str, int]] = set()
+    held_again: set[TopicPartition] = set()
     for subtask, topic, partition, start, stop in split_fields(state.reader_splits):
         of_topic = known.get(topic)
         if of_topic is None:
@@ -75,10 +75,10 @@ def _not_held(
 
 
 def _copies(
-    reader_splits: Iterable[ReaderSplit], held_again: set[tuple[str, int]]
+    reader_splits: Iterable[ReaderSplit], held_again: set[TopicPartition]
 ) -> Iterable[list[ReaderSplit]]:
     """The splits of each of these topic-partitions; there are none in a sound state."""
-    copies: dict[tuple[str, int], list[ReaderSplit]] = {place: [] for place in held_again}
+    copies: dict[TopicPartition, list[ReaderSplit]] = {place: [] for place in held_again}
     for reader_split in reader_splits if held_again else ():
         place = (reader_split.split.topic, reader_split.split.partition)
         if place in copies:

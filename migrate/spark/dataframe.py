@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from migrate.fleet import Candidate, FleetOptions, discover, pack, parse_options, scan
 from migrate.spark.tables import batches, struct_type
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
+
+_Share = TypeVar("_Share")
 
 
 def read_checkpoints(spark: SparkSession, *paths: str, **options: str | bool | int) -> DataFrame:
@@ -37,8 +39,8 @@ def read_checkpoints(spark: SparkSession, *paths: str, **options: str | bool | i
 
 def over_shares(
     spark: SparkSession,
-    shares: Sequence[list[Candidate]],
-    read: Callable[[list[Candidate]], Iterator[pa.RecordBatch]],
+    shares: Sequence[_Share],
+    read: Callable[[_Share], Iterator[pa.RecordBatch]],
     schema: StructType,
 ) -> DataFrame:
     """What executors make of the shares, in a task for each; ``read`` is a function of a module."""
@@ -50,7 +52,7 @@ def over_shares(
 
 
 def _unpacked(
-    read: Callable[[list[Candidate]], Iterator[pa.RecordBatch]], work: Iterable[pa.RecordBatch]
+    read: Callable[[_Share], Iterator[pa.RecordBatch]], work: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     for batch in work:
         for share in batch.column("share"):

@@ -5,7 +5,6 @@ A checkpoint that vanishes while it is scanned is so the same in all of the view
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -20,14 +19,14 @@ from migrate.fleet import (
     VIEWS,
     Candidate,
     Failure,
-    FleetOptions,
     View,
     pack,
     read_candidate,
+    read_each,
     view_rows,
 )
 from migrate.fleet.inventory import Marked
-from migrate.fleet.reading import read_each
+from migrate.spark.dataframe import over_shares
 from migrate.spark.tables import batches, struct_type
 from migrate.storage import Files
 
@@ -55,14 +54,10 @@ def read_estate(spark: SparkSession, marked: Sequence[Marked], views: Sequence[V
     that is not listed stands in for a newest checkpoint that vanished meanwhile.
     """
     by_pointer = {one.candidate.pointer: one for one in marked}
-    shares = pack([one.candidate for one in marked])
-    rows = [
-        (number, pickle.dumps([by_pointer[candidate.pointer] for candidate in share]))
-        for number, share in enumerate(shares)
+    shares = [
+        [by_pointer[candidate.pointer] for candidate in share]
+        for share in pack([one.candidate for one in marked])
     ]
-    work = spark.createDataFrame(rows, "number INT, share BINARY")
-    # A share for each task; by range, as a hash would put several together.
-    work = work.repartitionByRange(max(len(rows), 1), "number")
     schema = StructType(
         [
             StructField("newest", BooleanType()),
@@ -70,14 +65,12 @@ def read_estate(spark: SparkSession, marked: Sequence[Marked], views: Sequence[V
             *(StructField(view.value, ArrayType(struct_type(view))) for view in views),
         ]
     )
-    return work.mapInArrow(partial(_read, tuple(views)), schema)
+    return over_shares(spark, shares, partial(_read, tuple(views)), schema)
 
 
-def _read(views: Sequence[View], work: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for batch in work:
-        for share in batch.column("share"):
-            for some in _some_at_once(_read_share(pickle.loads(share.as_py()), Files())):
-                yield _batch(views, some)
+def _read(views: Sequence[View], share: list[Marked]) -> Iterator[pa.RecordBatch]:
+    for some in _some_at_once(_read_share(share, Files())):
+        yield _batch(views, some)
 
 
 def _read_share(share: Sequence[Marked], files: Files) -> Iterator[_Read]:
@@ -86,7 +79,7 @@ def _read_share(share: Sequence[Marked], files: Files) -> Iterator[_Read]:
     Where the newest checkpoint of a job has vanished, the one that is it by now stands in for the
     job. Most often that is one that Flink was about to complete, and is then read for itself too.
     """
-    outcomes = read_each([one.candidate for one in share], files, FleetOptions())
+    outcomes = read_each([one.candidate for one in share], files)
     for one, (candidate, outcome) in zip(share, outcomes, strict=True):
         if one.newest and isinstance(outcome, Failure) and _may_have_vanished(candidate, outcome):
             now = read_candidate(replace(candidate, newest=True), files)

@@ -72,6 +72,7 @@ def _session(conf: dict[str, str]) -> SparkSession:
 
 def _connector(conf: dict[str, str]) -> dict[str, str]:
     """Where the Kafka connector comes from, unless it is there or the user says."""
+    # PySpark leaves it without types.
     jars = Path(_find_spark_home(), "jars")  # type: ignore[no-untyped-call]
     if {"spark.jars", "spark.jars.packages"} & conf.keys() or any(jars.glob(f"{_CONNECTOR}*")):
         return {}

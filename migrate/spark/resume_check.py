@@ -21,7 +21,8 @@ from typing import Any
 from migrate.errors import MigrateError, UsageError
 from migrate.kafka_config import KafkaConfig, without_secrets
 from migrate.position_files import topic_offsets
-from migrate.position_set import AmbiguousPositions, PositionSet, TopicPartition, UnreadableInput
+from migrate.position_set import AmbiguousPositions, PositionSet, UnreadableInput
+from migrate.positions import TopicPartition
 from migrate.spark.kafka_options import kafka_options
 from migrate.spark_progress import kafka_seeds, seed_path
 from migrate.storage import Files

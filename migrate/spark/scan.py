@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from datetime import timezone
 from typing import TYPE_CHECKING
@@ -19,8 +19,6 @@ from migrate.spark.lag import OBSTACLES, TOPIC_GONE, topics_to_ask, with_lag
 from migrate.wording import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Set
-
     from pyspark.sql import DataFrame, Row, SparkSession
 
     from migrate.snapshot import ClusterSnapshot
@@ -136,25 +134,25 @@ def _job(row: Row) -> ScannedJob:
     told = row.asDict()
     at_broker = {code: told[code] for code in OBSTACLES if told.get(code)}
     return ScannedJob(
-        row.pointer,
-        row.job_directory,
-        row.job_id,
-        row.checkpoint_id,
-        row.checkpoint_kind,
-        row.stop,
-        row.written_at.astimezone(timezone.utc) if row.written_at is not None else None,
-        row.sources,
-        tuple(row.topics or ()),
-        row.positions,
-        told.get("lag"),
-        told.get("lag_unknown") or 0,
-        tuple(sorted({*(row.obstacles or ()), *at_broker})),
-        (
+        pointer=row.pointer,
+        job_directory=row.job_directory,
+        job_id=row.job_id,
+        checkpoint_id=row.checkpoint_id,
+        checkpoint_kind=row.checkpoint_kind,
+        stop=row.stop,
+        written_at=row.written_at.astimezone(timezone.utc) if row.written_at is not None else None,
+        sources=row.sources,
+        topics=tuple(row.topics or ()),
+        positions=row.positions,
+        lag=told.get("lag"),
+        lag_unknown=told.get("lag_unknown") or 0,
+        obstacles=tuple(sorted({*(row.obstacles or ()), *at_broker})),
+        why_not=(
             *([row.why_not] if row.why_not else ()),
             *_in_words(at_broker, sorted(told.get("topics_gone") or ())),
         ),
-        row.error_kind,
-        row.error,
+        error_kind=row.error_kind,
+        error=row.error,
     )
 
 

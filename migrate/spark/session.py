@@ -143,6 +143,7 @@ def _launched(conf: SparkConf) -> JavaGateway:
     log = work / "log"
     with log.open("wb") as stderr:
         try:
+            # PySpark leaves it without types.
             return launch_gateway(conf, {"stderr": stderr, "cwd": work})  # type: ignore[no-untyped-call]
         except (PySparkException, OSError) as error:
             raise SparkUnavailable(f"Spark does not start: {_last(log)}") from error

@@ -7,8 +7,9 @@ the group holds when it is read once more.
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -17,20 +18,20 @@ from typing import Literal
 from migrate import rollback_file
 from migrate.broker import ConsumerGroups, Failure
 from migrate.errors import Refused
+from migrate.json_models import write_file
 from migrate.kafka_config import KafkaConfig
+from migrate.positions import TopicPartition
+from migrate.rollback_file import Offsets
 from migrate.snapshot import BrokerError, Committed, GroupView
-
-TopicPartition = tuple[str, int]
-Offsets = Mapping[TopicPartition, Committed]
 
 # How long to go on, in seconds, where a commit fails for what may go away by itself: a broker that
 # restarts, or a group whose coordinator moves, is back within. No new attempt starts later; one
-# that has started may take three requests more (broker.REQUEST_TIMEOUT each).
+# that has started may take three requests more (REQUEST_TIMEOUT of ``broker`` each).
 PATIENCE = 60.0
 # The pauses between attempts, in seconds: each twice as long as the last, from the first to the
 # longest.
-FIRST_PAUSE = 0.2
-LONGEST_PAUSE = 5.0
+_FIRST_PAUSE = 0.2
+_LONGEST_PAUSE = 5.0
 
 # Kafka's own limit is offset.metadata.max.bytes, 4096 by default; it may be set lower.
 _METADATA_BYTES = 200
@@ -111,11 +112,7 @@ def commit_metadata(origin: str) -> str:
 
 
 def commit(
-    config: KafkaConfig,
-    group: str,
-    wanted: Offsets,
-    before: GroupView,
-    rollback_path: Path,
+    config: KafkaConfig, group: str, wanted: Offsets, before: GroupView, rollback_path: Path
 ) -> Outcome:
     """Commit offsets for a group without members.
 
@@ -176,7 +173,7 @@ def keep_for_rollback(
         after,
         groups.topic_ids(topics),
     )
-    rollback_file.write(file, path)
+    write_file(file, path)
 
 
 def not_writable(group: GroupView) -> list[str]:
@@ -194,11 +191,7 @@ def not_writable(group: GroupView) -> list[str]:
 
 def changed(before: GroupView, now: GroupView) -> list[str]:
     """Why what was decided on no longer holds; empty where the group holds what it held then."""
-    places = sorted(
-        place
-        for place in before.committed.keys() | now.committed.keys()
-        if before.committed.get(place) != now.committed.get(place)
-    )
+    places = rollback_file.differing(before.committed, now.committed)
     if not places:
         return []
     topic, partition = places[0]
@@ -229,37 +222,45 @@ def write(groups: ConsumerGroups, group: str, wanted: Offsets, before: Offsets) 
     not written again, and what somebody else has written since is not overwritten.
     """
     deadline = time.monotonic() + PATIENCE
-    pause = FIRST_PAUSE
     todo = dict(wanted)
     failures: dict[TopicPartition, Failure] = {}
-    while True:
+    held: GroupView | None = None
+    for _ in attempts(deadline):
         failures = {place: failures[place] for place in failures if place not in todo}
         failures |= groups.commit(group, todo)
         held = read_again(groups, group, deadline)
         if held is None:
-            return Written(failures, None)
+            break
         todo = {
             place: wanted[place]
             for place, failure in failures.items()
             if failure.transient and held.committed.get(place) == before.get(place)
         }
-        if not todo or time.monotonic() + pause > deadline:
-            return Written(failures, held)
-        time.sleep(pause)
-        pause = min(2 * pause, LONGEST_PAUSE)
+        if not todo:
+            break
+    return Written(failures, held)
 
 
 def read_again(groups: ConsumerGroups, group: str, deadline: float) -> GroupView | None:
     """The group as it is now; asked at least once, and until the deadline; None without answer."""
-    pause = FIRST_PAUSE
-    while True:
-        try:
+    for _ in attempts(deadline):
+        with contextlib.suppress(BrokerError):
             return groups.view(group)
-        except BrokerError:
-            if time.monotonic() + pause > deadline:
-                return None
+    return None
+
+
+def attempts(deadline: float) -> Iterator[None]:
+    """Once at once, and again after ever longer pauses, as long as none ends past the deadline.
+
+    Args:
+        deadline: in seconds of the monotonic clock.
+    """
+    yield
+    pause = _FIRST_PAUSE
+    while time.monotonic() + pause <= deadline:
         time.sleep(pause)
-        pause = min(2 * pause, LONGEST_PAUSE)
+        yield
+        pause = min(2 * pause, _LONGEST_PAUSE)
 
 
 def partition_outcome(

@@ -26,6 +26,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from migrate.errors import Refused
+from migrate.new_file import sync_folder
 from migrate.targets.spark_locations import LocalDirectory, Location
 from migrate.targets.spark_options import SparkSource, starting_offsets
 
@@ -112,7 +113,7 @@ def _stage_and_rename(files: dict[str, bytes], location: LocalDirectory) -> None
         for path, content in files.items():
             staged.write(path, content)
         for made in (*(path for path in stage.rglob("*") if path.is_dir()), stage):
-            _sync_directory(made)
+            sync_folder(made)
         _open_to_others(stage)
         try:
             stage.rename(directory)  # replaces an empty directory, nothing else
@@ -122,15 +123,7 @@ def _stage_and_rename(files: dict[str, bytes], location: LocalDirectory) -> None
     except BaseException:
         shutil.rmtree(stage, ignore_errors=True)
         raise
-    _sync_directory(directory.parent)
-
-
-def _sync_directory(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    sync_folder(directory.parent)
 
 
 def _open_to_others(stage: Path) -> None:

@@ -36,9 +36,9 @@ def python_code(streams: Sequence[ReadStream], checkpoint_location: str | None) 
         lines = ["import os", "", *lines]
     lines += ["", "spark = SparkSession.builder.getOrCreate()"]
     if len(streams) > 1:
-        lines += ["", f"# {_SEVERAL}", "# " + _places(streams, "records")]
+        lines += ["", f"# {_SEVERAL}", "# " + _places(streams, joint="_")]
     for stream in streams:
-        lines += ["", f"{_name('records', stream, streams)} = ("]
+        lines += ["", f"{_name(stream, streams, joint='_')} = ("]
         lines.append('    spark.readStream.format("kafka")')
         lines += _calls(stream.options, "#", _python, "os.environ[{}]")
     if checkpoint_location is not None:
@@ -60,10 +60,10 @@ def scala_code(streams: Sequence[ReadStream], checkpoint_location: str | None) -
         "val spark = SparkSession.builder().getOrCreate()",
     ]
     if len(streams) > 1:
-        lines += ["", f"// {_SEVERAL}", "// " + _places(streams, "records", joint="")]
+        lines += ["", f"// {_SEVERAL}", "// " + _places(streams, joint="")]
     for stream in streams:
         # In parentheses: the shell takes a line that could end there for the whole.
-        lines += ["", f"val {_name('records', stream, streams, joint='')} = ("]
+        lines += ["", f"val {_name(stream, streams, joint='')} = ("]
         lines.append('  spark.readStream.format("kafka")')
         lines += _calls(stream.options, "//", _scala, "sys.env({})")
     if checkpoint_location is not None:
@@ -112,14 +112,13 @@ def _option_lines(streams: Sequence[ReadStream], checkpoint_location: str | None
         yield f"checkpointLocation={checkpoint_location}"
 
 
-def _name(base: str, stream: ReadStream, streams: Sequence[ReadStream], joint: str = "_") -> str:
-    return base if len(streams) == 1 else f"{base}{joint}{stream.number}"
+def _name(stream: ReadStream, streams: Sequence[ReadStream], joint: str) -> str:
+    return "records" if len(streams) == 1 else f"records{joint}{stream.number}"
 
 
-def _places(streams: Sequence[ReadStream], base: str, joint: str = "_") -> str:
+def _places(streams: Sequence[ReadStream], joint: str) -> str:
     return ", ".join(
-        f"{_name(base, stream, streams, joint)} must be number {stream.number}"
-        for stream in streams
+        f"{_name(stream, streams, joint)} must be number {stream.number}" for stream in streams
     )
 
 

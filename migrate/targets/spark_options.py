@@ -14,10 +14,12 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from migrate.positions import TopicPartition
+
 if TYPE_CHECKING:
     from migrate.kafka_config import KafkaConfig
 
-NextOffsets = Mapping[tuple[str, int], int]
+NextOffsets = Mapping[TopicPartition, int]
 
 # The options of AWS_MSK_IAM, none of them a secret; its jar is aws-msk-iam-auth.
 _MSK_IAM = {
@@ -90,7 +92,7 @@ def read_options(
     return [
         *_connection(kafka or {}),
         _what_to_read(source),
-        *_isolation(isolation_level),
+        *([Option("kafka.isolation.level", isolation_level.value)] if isolation_level else []),
         Option(
             "startingOffsets",
             starting_offsets(source.next_offsets),
@@ -161,8 +163,3 @@ def _what_to_read(source: SparkSource) -> Option:
     if source.only_some_partitions:
         return Option("assign", json.dumps(topics, separators=(",", ":")))
     return Option("subscribe", ",".join(topics))
-
-
-def _isolation(level: IsolationLevel | None) -> Iterator[Option]:
-    if level is not None:
-        yield Option("kafka.isolation.level", level.value)

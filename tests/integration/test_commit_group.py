@@ -11,9 +11,9 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AclOperation, ResourceType
 
-from migrate import broker as broker_room
 from migrate import rollback_file, undo
-from migrate.broker import ConsumerGroups, take_snapshot
+from migrate.broker import ConsumerGroups, changing, take_snapshot
+from migrate.json_models import write_file
 from migrate.rollback_file import Fate
 from migrate.snapshot import BrokerError, Committed, GroupView, Member
 from migrate.targets import consumer_group
@@ -259,7 +259,7 @@ def test_more_offsets_than_one_request_can_hold(
     groups = ConsumerGroups(_config(broker))
     assert groups.commit(group, wanted) == {}
     assert groups.view(group).committed == wanted
-    monkeypatch.setattr(broker_room, "_REQUEST_BYTES", 2**31)
+    monkeypatch.setattr(changing, "_REQUEST_BYTES", 2**31)
     refused = groups.commit(group, wanted)
     assert refused.keys() == wanted.keys()
 
@@ -281,8 +281,7 @@ def _failures(outcome: Outcome) -> set[tuple[str, str]]:
 
 
 def test_a_missing_permission_is_named(tmp_path: Path) -> None:
-    secured = SecuredBroker({"tool": "word"})
-    with secured:
+    with SecuredBroker({"tool": "word"}) as secured:
         secured.create_topic("t", 1)
         config = {
             "bootstrap.servers": secured.address("SASL"),
@@ -363,7 +362,7 @@ def test_a_share_group_is_refused_and_not_deleted(tmp_path: Path, share_broker: 
         _wanted("t", 1),
         {},
     )
-    rollback_file.write(written, tmp_path / "made-up.json")
+    write_file(written, tmp_path / "made-up.json")
     with pytest.raises(GroupRefused, match="no consumer group"):
         _restore(share_broker, tmp_path / "made-up.json", tmp_path / "back.json", force=True)
     assert _view(share_broker, "a-share-group").exists

@@ -32,9 +32,8 @@ from tests.support.checkpoints import (
 from tests.support.command import Result, migrate
 from tests.support.estate import vanish
 from tests.support.golden_positions import GOLDEN
-from tests.support.jdk import find_jdk
 from tests.support.kafka import Broker
-from tests.support.spark import Spark
+from tests.support.spark import Spark, process_environment
 
 pytestmark = pytest.mark.integration
 
@@ -322,16 +321,14 @@ def test_roots_that_are_not_there_are_no_inventory(spark: Spark, tmp_path: Path)
     assert "no checkpoint" in nothing.stderr
 
 
-def _environment() -> dict[str, str]:
-    return {
-        **os.environ,
-        "JAVA_HOME": str(find_jdk()),
-        "PYSPARK_PYTHON": sys.executable,
-        "SPARK_LOCAL_IP": "127.0.0.1",
-    }
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    return process_environment(tmp_path_factory.mktemp("conf"))
 
 
-def test_without_a_session_it_starts_spark_and_shows_a_bar_on_a_terminal(tmp_path: Path) -> None:
+def test_without_a_session_it_starts_spark_and_shows_a_bar_on_a_terminal(
+    tmp_path: Path, environment: dict[str, str]
+) -> None:
     """stdout is the table alone, and nothing is left where it was started."""
     ours, theirs = pty.openpty()
     done = subprocess.Popen(
@@ -340,7 +337,7 @@ def test_without_a_session_it_starts_spark_and_shows_a_bar_on_a_terminal(tmp_pat
         stderr=theirs,
         text=True,
         cwd=tmp_path,
-        env={**_environment(), "TERM": "xterm"},
+        env={**environment, "TERM": "xterm"},
     )
     os.close(theirs)
     shown = b""
@@ -359,13 +356,13 @@ def test_without_a_session_it_starts_spark_and_shows_a_bar_on_a_terminal(tmp_pat
     assert not list(tmp_path.iterdir())
 
 
-def test_spark_submit_runs_it(tmp_path: Path) -> None:
+def test_spark_submit_runs_it(tmp_path: Path, environment: dict[str, str]) -> None:
     spark_submit = Path(sys.executable).with_name("spark-submit")
     command = [str(spark_submit), "--master", "local[1]", "--conf", "spark.ui.enabled=false"]
     command += [str(submit.__file__), str(GOLDEN / "2.2" / "stop"), "--output", "out"]
     command.append("--quiet")  # what it told would be on stdout: spark-submit makes one of the two
     done = subprocess.run(
-        command, capture_output=True, text=True, cwd=tmp_path, env=_environment(), check=False
+        command, capture_output=True, text=True, cwd=tmp_path, env=environment, check=False
     )
     assert done.returncode == 0, done.stderr
     _, line = done.stdout.splitlines()

@@ -12,7 +12,7 @@ import pytest
 from confluent_kafka.admin import AclOperation, ResourceType
 from pyspark.version import __version__ as pyspark_version
 
-from migrate import broker as broker_room
+from migrate.broker import connection
 from tests.support.checkpoints import splits, write_source
 from tests.support.command import Result, migrate
 from tests.support.jars import classpath
@@ -46,7 +46,6 @@ def fill(broker: Broker, topic: str) -> None:
 @pytest.fixture(scope="module")
 def secured() -> Iterator[SecuredBroker]:
     with SecuredBroker() as running:
-        assert isinstance(running, SecuredBroker)
         fill(running, TOPIC)
         yield running
 
@@ -149,7 +148,7 @@ def test_a_right_seed_is_verified_and_not_touched_with_the_log_in_given(
 def test_a_broker_that_does_not_answer_is_found_before_spark_is_started(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(broker_room, "REQUEST_TIMEOUT", 2.0)
+    monkeypatch.setattr(connection, "REQUEST_TIMEOUT", 2.0)
     checkpoint = write_source(tmp_path / "chk-1", {0: splits(TOPIC, POSITIONS)})
     seed(tmp_path / "query", POSITIONS)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from confluent_kafka import Uuid
 
-from migrate.broker import _topic_id
+from migrate.broker.reading import _topic_id
 
 
 @pytest.mark.parametrize(

@@ -278,7 +278,9 @@ def test_state_outside_of_a_checkpoint_is_read_with_leave_alone(
     outside = (tmp_path / "outside" / "state").as_uri()
     write_naming(lambda size: FileHandle(outside, size), tmp_path / "job" / "chk-7")
     candidates = discover([str(tmp_path / "job")], Files())
-    ((_, outcome),) = read_each(candidates, Files(), parse_options({"allowExternalFiles": allowed}))
+    options = parse_options({"allowExternalFiles": allowed})
+    external = options.allow_external_files
+    ((_, outcome),) = read_each(candidates, Files(), allow_external_files=external)
     assert (outcome.kind if isinstance(outcome, Failure) else None) == error
 
 

@@ -13,7 +13,8 @@ import pytest
 from confluent_kafka import KafkaError
 
 from migrate.api.arguments import Kafka
-from migrate.broker import _failure, take_snapshot
+from migrate.broker import take_snapshot
+from migrate.broker.changing import _failure
 from migrate.kafka_config import ConfigError, KafkaConfig, kafka_config, without_secrets
 from migrate.kafka_config.java import IGNORED
 

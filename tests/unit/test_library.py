@@ -217,7 +217,7 @@ def test_what_cannot_be_asked_of_spark(tmp_path: Path, asked: dict[str, Any]) ->
 
 def test_an_argument_that_is_none_of_them(tmp_path: Path) -> None:
     with pytest.raises(TypeError, match="on_expird"):
-        library.plan(tmp_path, on_expird="earliest")  # type: ignore[call-arg]
+        library.plan(tmp_path, on_expird="earliest")  # type: ignore[call-arg]  # a misspelling
 
 
 def test_an_enum_is_taken_as_well_as_its_value(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ import pytest
 from migrate import rollback_file
 from migrate.cli.examples import EXAMPLES
 from migrate.cli.main import COMMANDS, load_command
+from migrate.json_models import write_file
 from migrate.snapshot import Committed, GroupView
 from tests.golden.test_decoding import golden
 from tests.support.checkpoints import splits, write_source
@@ -195,7 +196,7 @@ def test_a_rollback_goes_to_the_brokers_of_its_file(
     path = tmp_path / "back.json"
     group = GroupView("g", True, "Empty", "classic", (), {("t", 0): Committed(1)})
     after = {("t", 0): Committed(2)}
-    rollback_file.write(
+    write_file(
         rollback_file.rollback_file("commit", "cluster", NOBODY, group, after, {}),
         path,
     )

@@ -53,6 +53,14 @@ def _no_time_zone(plan: dict[str, Any]) -> None:
     plan["created_at"] = "2026-01-02T03:04:05"
 
 
+def _no_kind(plan: dict[str, Any]) -> None:
+    del plan["kind"]
+
+
+def _no_version(plan: dict[str, Any]) -> None:
+    del plan["version"]
+
+
 @pytest.mark.parametrize(
     ("edit", "told"),
     [
@@ -63,6 +71,8 @@ def _no_time_zone(plan: dict[str, Any]) -> None:
         (_no_number, "partitions.0.next_offset"),
         (_no_time, "created_at"),
         (_no_time_zone, "created_at"),
+        (_no_kind, "kind"),
+        (_no_version, "version"),
     ],
 )
 def test_what_an_edited_plan_cannot_mean_is_refused(

@@ -9,7 +9,7 @@ import pytest
 
 from decoder import read_checkpoint
 from migrate.api.arguments import move_request
-from migrate.cli import options
+from migrate.cli import move_options
 from migrate.errors import UsageError
 from migrate.extract import extract
 from migrate.planning import Plan, PlannedPartition, Verdict, make_plan, topics_to_ask
@@ -221,8 +221,8 @@ def _policies(
         None,
         None,
         unresolved=unresolved,
-        topic_map=options.topic_map(topic_map),
-        partitions=options.partitions(partitions),
+        topic_map=move_options.topic_map(topic_map),
+        partitions=move_options.partitions(partitions),
     ).policies
 
 
@@ -249,6 +249,7 @@ def test_flags_are_read() -> None:
         {"unresolved": "timestamp:yesterday"},
         {"unresolved": "timestamp:1969-12-31T23:59:59.999Z"},  # -1 to Kafka: its log end
         {"unresolved": "timestamp:9223372036854775808"},
+        {"unresolved": "timestamp:" + "9" * 5000},  # more digits than int() takes
         {"unresolved": "newest"},
         {"topic_map": ["a"]},
         {"topic_map": ["a=b", "a=c"]},

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, Literal
 
 import pytest
 
-from migrate import rollback_file
+from migrate import restoration, rollback_file
+from migrate.json_models import write_file
 from migrate.rollback_file import Fate, RollbackFile, RollbackFileError
 from migrate.snapshot import Committed, GroupView
 from migrate.targets.consumer_group import commit_metadata
@@ -38,6 +40,14 @@ def _file(
     )
 
 
+def test_what_a_large_group_is_to_hold_is_soon_told() -> None:
+    before = {("t", n): Committed(5) for n in range(2_000)}
+    after = {place: Committed(9) for place in before}
+    begun = time.process_time()
+    assert restoration._target(_file(before, after), _view(after), None) == before
+    assert time.process_time() - begun < 2
+
+
 # -- on the disk ---------------------------------------------------------------------------------
 
 
@@ -45,7 +55,7 @@ def test_what_is_written_is_read_again(tmp_path: Path) -> None:
     file = _file(
         {A0: Committed(1, "theirs, ünïcode \x00", 7), B0: Committed(2**63 - 1)}, _at(a0=5, b0=6)
     )
-    rollback_file.write(file, tmp_path / "r.json")
+    write_file(file, tmp_path / "r.json")
     assert rollback_file.read(tmp_path / "r.json") == file
     assert list(tmp_path.iterdir()) == [tmp_path / "r.json"]
 
@@ -54,7 +64,7 @@ def test_an_existing_file_is_not_overwritten(tmp_path: Path) -> None:
     path = tmp_path / "r.json"
     path.write_text("mine")
     with pytest.raises(FileExistsError):
-        rollback_file.write(_file(NOTHING, _at(a0=5)), path)
+        write_file(_file(NOTHING, _at(a0=5)), path)
     assert path.read_text() == "mine"
     assert list(tmp_path.iterdir()) == [path]
 
@@ -134,7 +144,7 @@ def test_the_default_path_stays_in_the_folder(tmp_path: Path, group: str) -> Non
     assert path.parent == tmp_path
     assert path.name.startswith("rollback-")
     assert path.name.endswith("-20260102T000000.000000Z.json")
-    rollback_file.write(_file(NOTHING, _at(a0=5)), path)
+    write_file(_file(NOTHING, _at(a0=5)), path)
 
 
 # -- what became of a change ---------------------------------------------------------------------
@@ -185,8 +195,8 @@ def test_metadata_counts_as_part_of_an_offset() -> None:
 def test_the_newest_run_for_the_group_is_found(tmp_path: Path) -> None:
     older, newer = _file(NOTHING, _at(a0=5)), _file(_at(a0=5), _at(a0=6))
     # By when they were made, not by their names.
-    rollback_file.write(newer, tmp_path / "a.json")
-    rollback_file.write(older, tmp_path / "z.json")
+    write_file(newer, tmp_path / "a.json")
+    write_file(older, tmp_path / "z.json")
     (tmp_path / "other.json").write_text('{"topic": 1}')
     (tmp_path / "cut.json").write_bytes((tmp_path / "a.json").read_bytes()[:-20])
     (tmp_path / "directory.json").mkdir()
@@ -200,7 +210,7 @@ def test_the_newest_run_is_sought_in_every_folder(tmp_path: Path) -> None:
     older, newer = _file(NOTHING, _at(a0=5)), _file(_at(a0=5), _at(a0=6))
     for name, file in (("older", older), ("newer", newer)):
         (tmp_path / name).mkdir()
-        rollback_file.write(file, tmp_path / name / "r.json")
+        write_file(file, tmp_path / name / "r.json")
     folders = [tmp_path / "newer", tmp_path / "older"]
     for order in (folders, folders[::-1], [*folders, *folders]):
         run = rollback_file.earlier_run(order, "cluster", _view(_at(a0=6)))
@@ -209,7 +219,7 @@ def test_the_newest_run_is_sought_in_every_folder(tmp_path: Path) -> None:
 
 
 def test_runs_for_other_groups_and_clusters_say_nothing(tmp_path: Path) -> None:
-    rollback_file.write(_file(NOTHING, _at(a0=5)), tmp_path / "a.json")
+    write_file(_file(NOTHING, _at(a0=5)), tmp_path / "a.json")
     now = _at(a0=5)
     assert rollback_file.earlier_run([tmp_path], "cluster", _view(now)) is not None
     assert rollback_file.earlier_run([tmp_path], "cluster", _view(now, "other")) is None

@@ -13,9 +13,12 @@ from typing import Any
 
 import pytest
 
+from migrate.api import bulk, scanning
+from migrate.api.arguments import Request
 from migrate.api.bulk import INDEX_COLUMNS, check_plans, file_name, index, plan_each
 from migrate.api.scanning import Inventory
 from migrate.errors import Refused, UsageError
+from migrate.extract import Extraction, Source
 from migrate.fleet import Candidate, discover
 from migrate.fleet.inventory import ScannedJob, mark_newest, totals
 from migrate.report.scan import inventory_table, summary_lines
@@ -158,6 +161,48 @@ def test_plans_are_those_of_to_spark(tmp_path: Path) -> None:
     rows = list(csv.DictReader(io.StringIO(index(jobs, plans))))
     assert tuple(rows[0]) == INDEX_COLUMNS
     assert [row["plan"] for row in rows] == [file, "", "", "", ""]
+
+
+def test_a_plan_that_fails_costs_no_other_job_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    good, on_a_directory, unlucky = (
+        _job(str(write_source(tmp_path / "e" / name / "chk-7", {0: splits(name, [3])})))
+        for name in "abc"
+    )
+    (tmp_path / "plans" / file_name(on_a_directory)).mkdir(parents=True)
+
+    def choose(request: Request, extraction: Extraction) -> list[Source]:
+        """What no checkpoint is known to bring about: a bug of ours."""
+        if extraction.sources[0].topics == {"c"}:
+            raise KeyError("c")
+        return list(extraction.sources)
+
+    monkeypatch.setattr(bulk, "choose", choose)
+    jobs = [on_a_directory, unlucky, good]
+    plans = dict(plan_each(jobs, tmp_path / "plans", None))
+    file = plans[good.pointer].file
+    assert file is not None and (tmp_path / "plans" / file).is_file()
+    assert plans[on_a_directory.pointer].file is None
+    assert "File exists" in plans[on_a_directory.pointer].reasons[0]
+    assert plans[unlucky.pointer].reasons == ("internal error: KeyError: 'c'",)
+    failures = [type(plans[job.pointer].failure) for job in jobs]
+    assert failures == [FileExistsError, KeyError, type(None)]
+    inventory = Inventory(tuple(jobs), 3, 0, plans)
+    assert list(summary_lines(inventory))[-1] == "plans: 1; 2 that can move failed"
+    # The table and its summary first, then what ends it.
+    monkeypatch.setattr(scanning, "scan", lambda *_, **__: inventory)  # what Spark would read
+    done = migrate("scan", tmp_path / "e", "--plans", tmp_path / "plans")
+    assert done.code == 70
+    assert [line.split()[0] for line in done.stdout.splitlines()[1:]] == [j.pointer for j in jobs]
+    assert "plans: 1; 2 that can move failed" in done.stderr
+    assert "Traceback" in done.stderr
+    del plans[unlucky.pointer]
+    jobs.remove(unlucky)
+    monkeypatch.setattr(scanning, "scan", lambda *_, **__: Inventory(tuple(jobs), 2, 0, plans))
+    done = migrate("scan", tmp_path / "e", "--plans", tmp_path / "plans")
+    assert done.code == 6
+    assert "File exists" in done.stderr.splitlines()[-1]
 
 
 def test_jobs_that_would_share_a_group_have_no_plan(tmp_path: Path) -> None:

@@ -16,7 +16,8 @@ from typing import Any
 import pytest
 
 from decoder.storage import LocalFiles
-from migrate.position_set import AmbiguousPositions, TopicPartition, UnreadableInput
+from migrate.position_set import AmbiguousPositions, UnreadableInput
+from migrate.positions import TopicPartition
 from migrate.spark_progress import committed_positions, kafka_seeds, starting_positions
 from migrate.targets.spark_checkpoint import UNFINISHED
 from tests.golden.spark.jobs import GOLDEN, MANIFEST, jobs_of

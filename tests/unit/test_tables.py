@@ -68,6 +68,13 @@ def test_a_narrow_terminal_cuts_nothing(
     assert "…" not in shown
 
 
+def test_a_topic_of_a_rollback_file_moves_no_cursor() -> None:
+    """A checkpoint's topics are Kafka's; a rollback file holds whatever somebody wrote there."""
+    log, held = LogRange(0, 1), Committed(1)
+    restored = [Restored("orders\x1b[2J", 0, held, held, log, None)]
+    assert "\x1b" not in restoration_table(restored, io.StringIO())
+
+
 def test_a_narrow_terminal_cuts_no_number_of_an_inspection(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
