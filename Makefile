@@ -9,7 +9,7 @@ VENV ?= $(ROOT)/.venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.complete
 # tests/conftest.py says who runs what.
-TWO_WORKERS := --numprocesses 2 --dist loadscope
+TWO_WORKERS := --numprocesses 2 --dist loadscope --no-loadscope-reorder
 WITH_JDK = cd $(ROOT) && JAVA_HOME="$$(scripts/find-jdk)" PATH="$(BIN):$$PATH"
 
 .PHONY: help setup jdk demo test unit check docs doc-output bench fuzz golden spark-matrix \

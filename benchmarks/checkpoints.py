@@ -16,7 +16,12 @@ FLINK = "2.2.0"
 CONNECTOR = "5.0.0-2.2"
 _JARS = "flink-2.2-state-processor"
 _JAVA = Path(__file__).parent / "java"
-_GENERATOR = ("Generator.java", "KeyedStates.java", "SourceStates.java")
+# The tests have it too, for states that no run leaves.
+_SOURCE_STATES = Path(__file__).parents[1] / "tests/support/java/flink/encoded/SourceStates.java"
+_GENERATOR = (
+    *(_JAVA / name for name in ("Generator.java", "KafkaSourceStates.java", "KeyedStates.java")),
+    _SOURCE_STATES,
+)
 # Flink holds the whole metadata as objects before it writes them: two million handles.
 _HEAP = "5g"
 _TIMEOUT_SECONDS = 600
@@ -80,7 +85,7 @@ D = everyday("d", 10_000)
 
 def make(wanted: Iterable[Made]) -> None:
     """Write those that are not there yet, or were written by another Generator.java."""
-    generator = sha256(b"".join((_JAVA / name).read_bytes() for name in _GENERATOR)).hexdigest()
+    generator = sha256(b"".join(file.read_bytes() for file in _GENERATOR)).hexdigest()
     for made in wanted:
         kind, *numbers = made.spec
         asked = ":".join(map(str, (kind, made.folder, *numbers)))
@@ -95,4 +100,4 @@ def make(wanted: Iterable[Made]) -> None:
 def java_classpath() -> Sequence[Path]:
     """The generator and Flink's readers, compiled, and Flink's jars."""
     jars = classpath(_JARS)
-    return [compile_java(_JAVA.glob("*.java"), jars), *jars]
+    return [compile_java([*_JAVA.glob("*.java"), _SOURCE_STATES], jars), *jars]

@@ -17,7 +17,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from types import TracebackType
 
 from confluent_kafka import KafkaError, Message, Producer
 
@@ -25,6 +24,7 @@ from tests.support.flink_session import FlinkSession
 from tests.support.jars import classpath
 from tests.support.jdk import QUICK_START, find_jdk, tail
 from tests.support.kafka import Broker
+from tests.support.service import Service
 from tests.support.stores import s3
 
 EXAMPLES = Path(__file__).parent
@@ -43,7 +43,7 @@ class StackError(RuntimeError):
     """The cut-over did not come to its end, or orders did not come to Kafka."""
 
 
-class LocalStack:
+class LocalStack(Service):
     """Kafka, and a Flink session cluster that keeps its checkpoints in S3; a context manager.
 
     Args:
@@ -63,32 +63,25 @@ class LocalStack:
         self._undelivered: list[str] = []
         self._stack = ExitStack()
 
-    def __enter__(self) -> LocalStack:
-        with ExitStack() as stack:
-            stack.enter_context(self.broker)
-            self.broker.create_topic(TOPIC, PARTITIONS)
-            stack.callback(self._end_orders)
-            store = stack.enter_context(s3())
-            self._checkpoints = f"{store.store.root}/flink/checkpoints"
-            checkpoints = {
-                "execution.checkpointing.dir": self._checkpoints,
-                "execution.checkpointing.savepoint-dir": f"{store.store.root}/flink/savepoints",
-                "s3.endpoint": store.endpoint,
-                "s3.path.style.access": "true",
-                "s3.access-key": os.environ["AWS_ACCESS_KEY_ID"],
-                "s3.secret-key": os.environ["AWS_SECRET_ACCESS_KEY"],
-            }
-            self.flink = stack.enter_context(FlinkSession(self._home / "flink", checkpoints))
-            stack.callback(self._stop_spark)
-            self._stack = stack.pop_all()
-        return self
+    def start(self) -> None:
+        stack = self._stack
+        stack.enter_context(self.broker)
+        self.broker.create_topic(TOPIC, PARTITIONS)
+        stack.callback(self._end_orders)
+        store = stack.enter_context(s3())
+        self._checkpoints = f"{store.store.root}/flink/checkpoints"
+        checkpoints = {
+            "execution.checkpointing.dir": self._checkpoints,
+            "execution.checkpointing.savepoint-dir": f"{store.store.root}/flink/savepoints",
+            "s3.endpoint": store.endpoint,
+            "s3.path.style.access": "true",
+            "s3.access-key": os.environ["AWS_ACCESS_KEY_ID"],
+            "s3.secret-key": os.environ["AWS_SECRET_ACCESS_KEY"],
+        }
+        self.flink = stack.enter_context(FlinkSession(self._home / "flink", checkpoints))
+        stack.callback(self._stop_spark)
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
         self._stack.close()
 
     def submit(self, *files: str) -> None:

@@ -23,44 +23,35 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-# Where two workers share the tests, one of them has all that start Flink or Spark: two such JVMs at
-# once are more than a small machine bears.
-HEAVY = frozenset(
-    f"tests/{name}.py"
+# Where two workers share the tests, one of them has all that run Spark: a process has one session,
+# and two Sparks at once are more than a small machine bears.
+ON_SPARK = frozenset(
+    f"tests/integration/test_{name}.py"
     for name in (
-        "golden/test_manifest",
-        "integration/test_benchmarks",
-        "integration/test_data_source",
-        "integration/test_diff",
-        "integration/test_encoder",
-        "integration/test_examples",
-        "integration/test_estate",
-        "integration/test_flink_rest",
-        "integration/test_howtos",
-        "integration/test_mission",
-        "integration/test_mission_group",
-        "integration/test_scan",
-        "integration/test_sink_states",
-        "integration/test_spark_code",
-        "integration/test_spark_group",
-        "integration/test_spark_in_store",
-        "integration/test_spark_seed",
-        "integration/test_spark_shapes",
-        "integration/test_spark_sinks",
-        "integration/test_spark_versions",
-        "integration/test_stopped",
-        "integration/test_support_flink",
-        "integration/test_verify_run",
+        "data_source",
+        "diff",
+        "estate",
+        "examples",
+        "howtos",
+        "mission",
+        "scan",
+        "spark_code",
+        "spark_group",
+        "spark_seed",
+        "spark_shapes",
+        "spark_sinks",
+        "spark_versions",
+        "verify_run",
     )
 )
 
 
 class WholeModules(LoadScopeScheduling):  # type: ignore[misc]  # xdist is untyped
-    """Each module stays whole, and the heavy ones stay together."""
+    """Each module stays whole, and those on Spark stay together."""
 
     def _split_scope(self, nodeid: str) -> str:
         module = nodeid.partition("::")[0]
-        return "heavy" if module in HEAVY else module
+        return "Spark" if module in ON_SPARK else module
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -69,10 +60,16 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> WholeModules
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """A test that needs Spark, in a module that HEAVY does not name, would run beside another."""
+    """What takes longest begins first; the unit tests, short ones and last in the order of folders,
+    are what the two workers end with."""
+
+    def on_spark(item: pytest.Item) -> bool:
+        return item.path.relative_to(config.rootpath).as_posix() in ON_SPARK
+
     for item in items:
-        if "spark" in getattr(item, "fixturenames", ()):
-            assert item.path.relative_to(config.rootpath).as_posix() in HEAVY, item.nodeid
+        # In another module it would run beside a second Spark.
+        assert on_spark(item) or "spark" not in getattr(item, "fixturenames", ()), item.nodeid
+    items.sort(key=on_spark, reverse=True)
 
 
 @pytest.fixture(scope="session")

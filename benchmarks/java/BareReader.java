@@ -17,6 +17,7 @@ import org.apache.flink.runtime.state.DefaultOperatorStateBackend;
 import org.apache.flink.runtime.state.DefaultOperatorStateBackendBuilder;
 import org.apache.flink.runtime.state.OperatorStateHandle;
 import org.apache.flink.streaming.api.operators.util.SimpleVersionedListState;
+import testjobs.SourceStates;
 
 /**
  * The least that reads positions with Flink's own classes: its loader of metadata, its restore of

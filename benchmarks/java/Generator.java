@@ -110,8 +110,8 @@ public final class Generator {
     private void source(String name, String uid, List<KafkaPartitionSplit> splits, int parallelism)
             throws Exception {
         OperatorState operator = operator(name, uid, parallelism);
-        operator.setCoordinatorState(SourceStates.enumerator(splits));
-        List<OperatorSubtaskState> readers = SourceStates.readers(splits, parallelism);
+        operator.setCoordinatorState(KafkaSourceStates.enumerator(splits));
+        List<OperatorSubtaskState> readers = KafkaSourceStates.readers(splits, parallelism);
         for (int subtask = 0; subtask < parallelism; subtask++) {
             operator.putState(subtask, readers.get(subtask));
         }

@@ -9,6 +9,7 @@ import org.apache.flink.state.api.SavepointReader;
 import org.apache.flink.streaming.api.datastream.DataStream;
 import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
 import org.apache.flink.util.CloseableIterator;
+import testjobs.SourceStates;
 
 /**
  * Reads positions as Flink's documentation has it: a job of the State Processor API, in a local

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Iterator
+from importlib.util import find_spec
 
 import pytest
 
+from tests.support import stores
 from tests.support.kafka import Broker
+from tests.support.stores import S3
 
 
 @pytest.fixture
@@ -17,3 +21,12 @@ def topic(broker: Broker) -> str:
     for partition in range(3):
         broker.produce(name, partition, map(str, range(10)))
     return name
+
+
+@pytest.fixture(scope="module")
+def s3() -> Iterator[S3]:
+    """A module's own: as long as it runs, it is what the environment names."""
+    if find_spec("s3fs") is None or find_spec("moto") is None:
+        pytest.skip("needs the extra s3, and moto[s3] with flask")
+    with stores.s3() as running:
+        yield running

@@ -17,9 +17,8 @@ from pathlib import Path
 
 import pytest
 
-from migrate import broker as broker_room
 from migrate import rollback_file, undo
-from migrate.broker import ConsumerGroups
+from migrate.broker import ConsumerGroups, changing, connection
 from migrate.rollback_file import Fate
 from migrate.snapshot import BrokerError, Committed, GroupView
 from migrate.targets import consumer_group
@@ -52,7 +51,7 @@ def wired() -> Iterator[WiredBroker]:
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same code, with less patience: for what does not come back."""
-    monkeypatch.setattr(broker_room, "REQUEST_TIMEOUT", _SHORT)
+    monkeypatch.setattr(connection, "REQUEST_TIMEOUT", _SHORT)
     monkeypatch.setattr(consumer_group, "PATIENCE", 2 * _SHORT)
     monkeypatch.setattr(undo, "PATIENCE", 2 * _SHORT)
 
@@ -115,6 +114,14 @@ def case(wired: WiredBroker, tmp_path: Path) -> Case:
     return Case(wired, tmp_path)
 
 
+def _caught(case: Case, pool: ThreadPoolExecutor, fault: Fault) -> tuple[Trap, Future[Outcome]]:
+    """A run whose commit has run into a trap."""
+    trap = case.wired.wire.trap(Api.OFFSET_COMMIT, fault)
+    run = pool.submit(case.commit)
+    assert trap.sprung.wait(_SOON)
+    return trap, run
+
+
 # -- the broker dies -----------------------------------------------------------------------------
 
 
@@ -135,9 +142,7 @@ def test_the_broker_is_dead_before(tmp_path: Path, impatient: None) -> None:
 def test_the_broker_is_killed_at_the_commit_and_comes_back(
     case: Case, pool: ThreadPoolExecutor, fault: Fault
 ) -> None:
-    trap = case.wired.wire.trap(Api.OFFSET_COMMIT, fault)
-    run = pool.submit(case.commit)
-    assert trap.sprung.wait(_SOON)
+    trap, run = _caught(case, pool, fault)
     case.wired.kill()
     trap.release()
     case.wired.start()
@@ -156,9 +161,7 @@ def test_the_broker_is_killed_at_the_commit_and_comes_back(
 def test_the_broker_is_killed_at_the_commit_and_stays_away(
     case: Case, pool: ThreadPoolExecutor, impatient: None, fault: Fault, expected: Fate
 ) -> None:
-    trap = case.wired.wire.trap(Api.OFFSET_COMMIT, fault)
-    run = pool.submit(case.commit)
-    assert trap.sprung.wait(_SOON)
+    trap, run = _caught(case, pool, fault)
     case.wired.kill()
     trap.release()
     outcome = run.result(_SOON)
@@ -203,9 +206,7 @@ def test_what_somebody_wrote_meanwhile_is_not_overwritten(
     case: Case, pool: ThreadPoolExecutor, impatient: None
 ) -> None:
     """The first attempt never arrives; before the second somebody else commits."""
-    trap = case.wired.wire.trap(Api.OFFSET_COMMIT, Fault.HOLD)
-    run = pool.submit(case.commit)
-    assert trap.sprung.wait(_SOON)
+    trap, run = _caught(case, pool, Fault.HOLD)
     case.wired.commit(case.group, {(_TOPIC, 0): 9})
     outcome = run.result(_SOON)
     trap.release()
@@ -221,7 +222,7 @@ def test_what_somebody_wrote_meanwhile_is_not_overwritten(
 def test_a_commit_in_two_requests_of_which_one_fails(
     case: Case, impatient: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(broker_room, "_REQUEST_BYTES", 1)  # one offset a request
+    monkeypatch.setattr(changing, "_REQUEST_BYTES", 1)  # one offset a request
     trap = case.wired.wire.trap(Api.OFFSET_COMMIT, Fault.CUT, times=1000, after=1)
     outcome = case.commit()
     trap.release()
@@ -245,9 +246,7 @@ def test_a_member_joins_between_check_and_commit(
 ) -> None:
     case.wired.commit(case.group, {(_TOPIC, 1): 1, (_TOPIC, 2): 1})
     case.seen = case.view()
-    trap = case.wired.wire.trap(Api.OFFSET_COMMIT, Fault.HOLD)
-    run = pool.submit(case.commit)
-    assert trap.sprung.wait(_SOON)
+    trap, run = _caught(case, pool, Fault.HOLD)
     with member(case.wired, case.group, _TOPIC, protocol):
         trap.release()
         outcome = run.result(_SOON)
@@ -259,9 +258,7 @@ def test_a_member_joins_between_check_and_commit(
 
 @pytest.mark.parametrize("same", [True, False], ids=["the same offsets", "other offsets"])
 def test_two_runs_at_the_same_time(case: Case, pool: ThreadPoolExecutor, same: bool) -> None:
-    trap = case.wired.wire.trap(Api.OFFSET_COMMIT, Fault.HOLD)
-    slow = pool.submit(case.commit)
-    assert trap.sprung.wait(_SOON)
+    trap, slow = _caught(case, pool, Fault.HOLD)
     second = case.folder / "rollback-second.json"
     others = case.wanted(5, 6, 7) if same else case.wanted(3, 3, 3)
     quick = case.commit(others, second)
@@ -311,20 +308,16 @@ def _commit_process(case: Case) -> subprocess.Popen[str]:
     return _process(_COMMIT, case.config, case.group, wanted, str(case.path))
 
 
-def _kill(process: subprocess.Popen[str], with_signal: signal.Signals = signal.SIGKILL) -> None:
+def _kill_when_sprung(
+    trap: Trap, process: subprocess.Popen[str], with_signal: signal.Signals = signal.SIGKILL
+) -> None:
+    assert trap.sprung.wait(_SOON)
     process.send_signal(with_signal)
     try:
         process.communicate(timeout=_SOON)
     finally:
         process.kill()
     assert process.returncode != 0
-
-
-def _kill_when_sprung(
-    trap: Trap, process: subprocess.Popen[str], with_signal: signal.Signals = signal.SIGKILL
-) -> None:
-    assert trap.sprung.wait(_SOON)
-    _kill(process, with_signal)
 
 
 def _await(condition: Callable[[], bool]) -> None:

@@ -14,7 +14,6 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import pytest
 from pyspark.errors import PySparkException
@@ -32,7 +31,7 @@ from tests.support.checkpoints import splits, write_source
 from tests.support.executors import bare_python, drive
 from tests.support.golden_positions import GOLDEN, Held, golden_entries, positions_of
 from tests.support.spark import Spark
-from tests.support.stores import Store
+from tests.support.stores import S3, Store
 
 pytestmark = pytest.mark.integration
 
@@ -236,7 +235,7 @@ def test_in_sql(session: SparkSession) -> None:
 @pytest.mark.skipif(WITH_DATA_SOURCE, reason="this PySpark has Python data sources")
 def test_before_spark_4_the_data_source_names_the_function() -> None:
     with pytest.raises(ImportError, match=r"migrate\.spark\.read_checkpoints"):
-        from migrate.spark import FlinkCheckpointDataSource  # noqa: F401
+        from migrate.spark import FlinkCheckpointDataSource  # noqa: F401  # asking is enough
 
 
 def test_without_pyspark_the_room_is_there_and_its_names_say_what_is_missing() -> None:
@@ -252,16 +251,13 @@ def test_without_pyspark_the_room_is_there_and_its_names_say_what_is_missing() -
 
 
 @pytest.fixture(scope="module")
-def store(session: SparkSession) -> Iterator[Store]:
-    if find_spec("s3fs") is None or find_spec("moto") is None:
-        pytest.skip("needs the extra s3, and moto[s3] with flask")
-    with stores.s3() as running:
-        # The JVM has started before the server, and executors have its environment.
-        given = {name: os.environ[name] for name in os.environ if name.startswith("AWS_")}
-        with patch.dict(session.sparkContext.environment, given):
-            if WITH_DATA_SOURCE:
-                session.dataSource.register(migrate.spark.FlinkCheckpointDataSource)
-            yield running.store
+def store(session: SparkSession, s3: S3) -> Iterator[Store]:
+    # The JVM has started before the server, and executors have its environment.
+    settings = {name: os.environ[name] for name in os.environ if name.startswith("AWS_")}
+    with stores.given(session.sparkContext.environment, settings):
+        if WITH_DATA_SOURCE:
+            session.dataSource.register(migrate.spark.FlinkCheckpointDataSource)
+        yield s3.store
 
 
 def test_in_s3(session: SparkSession, store: Store) -> None:

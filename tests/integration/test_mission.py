@@ -1,4 +1,5 @@
-"""The mission: what Flink processed and what Spark reads on is every record exactly once.
+"""The mission: what Flink processed and what is read on, by Spark or by a consumer of the group, is
+every record exactly once.
 
 What Flink processed is told by its own exactly-once sink, what there is by a plain Kafka consumer.
 """
@@ -6,14 +7,18 @@ What Flink processed is told by its own exactly-once sink, what there is by a pl
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
-from tests.support.kafka import Broker
+from tests.support.groups import PROTOCOLS, read_on
+from tests.support.kafka import Broker, Record
 from tests.support.spark import Spark
 from tests.support.story import (
     MODES,
+    Account,
     Handover,
     Mode,
     Progress,
@@ -26,12 +31,44 @@ from tests.support.story import (
 pytestmark = pytest.mark.integration
 
 
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """What a Flink job left behind, and the broker that it read."""
+
+    broker: Broker
+    handover: Handover
+
+
 @pytest.fixture(scope="module", params=["1.20", "2.2"])
-def handover(
+def scene(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Handover]:
+) -> Iterator[Scene]:
     with Broker() as broker:
-        yield hand_over(request.param, broker, tmp_path_factory.mktemp("mission"), print)
+        workdir = tmp_path_factory.mktemp("mission")
+        yield Scene(broker, hand_over(request.param, broker, workdir, print))
+
+
+@pytest.fixture
+def handover(scene: Scene) -> Handover:
+    return scene.handover
+
+
+def _nothing_is_lost_or_repeated(handover: Handover, accounts: list[Account]) -> None:
+    assert [(a.topic, a.partition) for a in accounts] == handover.partitions()
+    for one in accounts:
+        assert (one.lost, one.repeated) == (0, 0), one
+        assert one.by_flink + one.read_on == one.in_kafka, one
+        # Every partition grew after the savepoint: each has a part that is not Flink's.
+        assert one.read_on > 0, one
+
+
+def _wrong(handover: Handover, records: Iterable[Record]) -> dict[tuple[str, int], tuple[int, int]]:
+    """The records lost and repeated of each partition that has any."""
+    return {
+        (one.topic, one.partition): (one.lost, one.repeated)
+        for one in account(handover, records)
+        if one.lost or one.repeated
+    }
 
 
 def test_every_kind_of_partition_occurs(handover: Handover) -> None:
@@ -51,44 +88,66 @@ def test_every_kind_of_partition_occurs(handover: Handover) -> None:
 
 @pytest.mark.parametrize("mode", MODES, ids=str)
 def test_nothing_is_lost_and_nothing_repeated(
-    handover: Handover, spark: Spark, mode: Mode, tmp_path_factory: pytest.TempPathFactory
+    handover: Handover, spark: Spark, mode: Mode, tmp_path: Path
 ) -> None:
-    accounts = go_on(handover, spark, mode, tmp_path_factory.mktemp("query"), print)
-
-    assert [(a.topic, a.partition) for a in accounts] == handover.partitions()
-    for one in accounts:
-        assert (one.lost, one.repeated) == (0, 0), one
-        assert one.by_flink + one.by_spark == one.in_kafka, one
-        # Every partition grew after the savepoint: each has a part that is Spark's.
-        assert one.by_spark > 0, one
+    _nothing_is_lost_or_repeated(handover, go_on(handover, spark, mode, tmp_path, print))
 
 
 def test_the_account_finds_a_lost_and_a_repeated_record(
-    handover: Handover, spark: Spark, tmp_path_factory: pytest.TempPathFactory
+    handover: Handover, spark: Spark, tmp_path: Path
 ) -> None:
     """The same account on a start that is wrong by one: else the test above could not fail."""
     orders = handover.topics[0]
-    right = json.loads(
-        migrate(
-            "to-spark",
-            str(handover.savepoint),
-            "--bootstrap-servers",
-            handover.bootstrap_servers,
-            say=print,
-        )
-    )
+    servers = ("--bootstrap-servers", handover.bootstrap_servers)
+    right = json.loads(migrate("to-spark", str(handover.savepoint), *servers, say=print))
     right[orders]["0"] += 1
     right[orders]["1"] -= 1
     records = spark.read_all(
         handover.bootstrap_servers,
         {"subscribe": ",".join(handover.topics)},
-        tmp_path_factory.mktemp("query") / "checkpoint",
+        tmp_path / "checkpoint",
         starting_offsets=json.dumps(right),
     )
+    assert _wrong(handover, records) == {(orders, 0): (1, 0), (orders, 1): (0, 1)}
 
-    wrong = {
-        (one.topic, one.partition): (one.lost, one.repeated)
-        for one in account(handover, records)
-        if one.lost or one.repeated
+
+# -- through a consumer group --------------------------------------------------------------------
+
+
+def _commit_group(handover: Handover, group: str, folder: Path) -> None:
+    migrate(
+        *("commit-group", str(handover.savepoint), "--group", group),
+        *("--bootstrap-servers", handover.bootstrap_servers, "--execute", "--yes"),
+        *("--rollback-file", str(folder / "rollback.json")),
+        say=print,
+    )
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_nothing_is_lost_and_nothing_repeated_through_a_group(
+    scene: Scene, tmp_path: Path, protocol: str
+) -> None:
+    broker, handover = scene.broker, scene.handover
+    group = f"goes-on-{protocol}"
+    _commit_group(handover, group, tmp_path)
+    records = read_on(broker, group, handover.topics, protocol)
+
+    _nothing_is_lost_or_repeated(handover, account(handover, records))
+    assert broker.committed(group) == {
+        (topic, partition): log_end
+        for topic in handover.topics
+        for partition, (_, log_end) in broker.watermarks(topic).items()
     }
-    assert wrong == {(orders, 0): (1, 0), (orders, 1): (0, 1)}
+
+
+def test_the_account_finds_a_lost_and_a_repeated_record_of_a_group(
+    scene: Scene, tmp_path: Path
+) -> None:
+    """The same account on offsets that are wrong by one: else the test above could not fail."""
+    broker, handover = scene.broker, scene.handover
+    _commit_group(handover, "wrong", tmp_path)
+    orders = handover.topics[0]
+    right = broker.committed("wrong")
+    broker.commit("wrong", {(orders, 0): right[orders, 0] + 1, (orders, 1): right[orders, 1] - 1})
+    records = read_on(broker, "wrong", handover.topics, "classic")
+    assert _wrong(handover, records) == {(orders, 0): (1, 0), (orders, 1): (0, 1)}

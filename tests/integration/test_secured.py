@@ -84,7 +84,6 @@ def _run(command: list[str] | str, words: str = "") -> str:
 @pytest.fixture(scope="module")
 def secured() -> Iterator[SecuredBroker]:
     with SecuredBroker({"plain": PLAIN_PASSWORD}) as running:
-        assert isinstance(running, SecuredBroker)
         running.add_scram_user("scram", SCRAM_PASSWORD)
         yield running
 

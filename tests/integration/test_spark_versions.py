@@ -119,7 +119,7 @@ def test_a_seed_by_name_starts_exactly(spark: Spark, servers: str, tmp_path: Pat
         spark.session.conf.set(key, value)
     try:
         records = (
-            spark.session.readStream.name("orders")  # type: ignore[attr-defined]
+            spark.session.readStream.name("orders")  # type: ignore[attr-defined]  # since 4.2
             .format("kafka")
             .option("kafka.bootstrap.servers", servers)
             .option("subscribe", TOPIC)

@@ -35,13 +35,6 @@ def _need(what: str, *packages: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def s3() -> Iterator[S3]:
-    _need("the extra s3, and moto[s3] with flask", "s3fs", "moto")
-    with stores.s3() as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
 def gs() -> Iterator[Store]:
     _need("the extra gs, and gcp-storage-emulator", "gcsfs", "gcp_storage_emulator")
     with stores.gs() as running:

@@ -71,7 +71,8 @@ def complaints(browser: Chrome) -> list[str]:
 
 
 def _log(browser: Chrome, kind: str) -> list[str]:
-    return [entry["message"] for entry in browser.get_log(kind)]  # type: ignore[no-untyped-call]
+    entries = browser.get_log(kind)  # type: ignore[no-untyped-call]  # Selenium leaves it bare
+    return [entry["message"] for entry in entries]
 
 
 @cache

@@ -7,7 +7,6 @@ import io
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from unittest.mock import patch
 
 from migrate.cli import main
 
@@ -29,13 +28,12 @@ def migrate(*arguments: str | Path) -> Result:
     """
     stdout, stderr = io.StringIO(), io.StringIO()
     code = 0
-    with (
-        contextlib.redirect_stdout(stdout),
-        contextlib.redirect_stderr(stderr),
-        patch.object(sys, "argv", ["migrate", *map(str, arguments)]),
-    ):
-        try:
+    before, sys.argv = sys.argv, ["migrate", *map(str, arguments)]
+    try:
+        with contextlib.redirect_stdout(stdout), contextlib.redirect_stderr(stderr):
             main()
-        except SystemExit as end:
-            code = int(end.code or 0)
+    except SystemExit as end:
+        code = int(end.code or 0)
+    finally:
+        sys.argv = before
     return Result(code, stdout.getvalue(), stderr.getvalue())

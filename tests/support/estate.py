@@ -185,9 +185,7 @@ def _write(
     directory.mkdir(parents=True)
     for name, data in template.own.items():
         if name == METADATA:
-            data = _renamed(
-                data[: _NUMBER.start] + number.to_bytes(8, "big") + data[_NUMBER.stop :], names
-            )
+            data = _renamed(_numbered(data, number), names)
             if fate is not Fate.HALF_WRITTEN:
                 (directory / name).write_bytes(_damaged(data, fate))
         elif fate is not Fate.STATE_MISSING:

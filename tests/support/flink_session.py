@@ -16,11 +16,11 @@ import urllib.error
 import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
 
 from tests.support.jars import classpath
 from tests.support.jdk import JavaError, java_command, tail
 from tests.support.kafka import free_ports
+from tests.support.service import Service
 
 JARS = "flink-1.20-sql"
 _START_SECONDS = 90
@@ -42,7 +42,7 @@ _MEMORY = {
 }
 
 
-class FlinkSession:
+class FlinkSession(Service):
     """The cluster; a context manager.
 
     Args:
@@ -78,23 +78,11 @@ class FlinkSession:
             }
         )
 
-    def __enter__(self) -> FlinkSession:
-        try:
-            self._start("org.apache.flink.runtime.entrypoint.StandaloneSessionClusterEntrypoint")
-            self._start("org.apache.flink.runtime.taskexecutor.TaskManagerRunner")
-            self._await_slots()
-        except BaseException:
-            self.close()
-            raise
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
+    def start(self) -> None:
+        """Start the JobManager and the TaskManager, and wait until it offers its slots."""
+        self._launch("org.apache.flink.runtime.entrypoint.StandaloneSessionClusterEntrypoint")
+        self._launch("org.apache.flink.runtime.taskexecutor.TaskManagerRunner")
+        self._await_slots()
 
     def close(self) -> None:
         """Stop the processes. What they wrote stays."""
@@ -153,7 +141,7 @@ class FlinkSession:
         lines = [f"{key}: {json.dumps(value)}" for key, value in settings.items()]
         (self._home / "config.yaml").write_text("\n".join(lines) + "\n")
 
-    def _start(self, main: str) -> None:
+    def _launch(self, main: str) -> None:
         command = java_command(main, classpath(JARS), ["--configDir", str(self._home)], "768m")
         with (self._home / f"{main.rpartition('.')[2]}.log").open("wb") as log:
             self._processes.append(

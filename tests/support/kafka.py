@@ -13,7 +13,6 @@ import tempfile
 import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Protocol
 
 from confluent_kafka import (
@@ -31,6 +30,7 @@ from confluent_kafka.cimpl import NewPartitions, NewTopic
 
 from tests.support.jars import classpath
 from tests.support.jdk import java_command, run_java, tail
+from tests.support.service import Service
 
 # (topic, partition, offset, value)
 Record = tuple[str, int, int, str]
@@ -181,7 +181,7 @@ class _ContainerNode:
         self._container.stop()
 
 
-class Broker:
+class Broker(Service):
     """A Kafka broker and the few things tests do with one; a context manager.
 
     `stop` and `start` restart it on the same data and the same address.
@@ -204,22 +204,6 @@ class Broker:
             else _ProcessNode(merged, listeners or {})
         )
         self._admin_client: AdminClient | None = None
-
-    def __enter__(self) -> Broker:
-        try:
-            self.start()
-        except BaseException:
-            self.close()
-            raise
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     @property
     def bootstrap_servers(self) -> str:

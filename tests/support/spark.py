@@ -12,7 +12,6 @@ import sys
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
 
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import StreamingQueryException
@@ -41,6 +40,27 @@ class SparkQueryError(RuntimeError):
     """A streaming query that failed, did not end, or did not write each record it read."""
 
 
+def launch_environment() -> dict[str, str]:
+    """What Spark's launcher takes from the environment alone."""
+    return {
+        "JAVA_HOME": str(find_jdk()),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "PYSPARK_PYTHON": sys.executable,  # functions of ours run in this environment
+    }
+
+
+def process_environment(conf_dir: Path) -> dict[str, str]:
+    """The environment of a process that starts a Spark of its own, with quick JVMs.
+
+    Args:
+        conf_dir: an empty directory, for the defaults of this Spark.
+    """
+    names = ("spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions")
+    defaults = "".join(f"{name} {' '.join(QUICK_START)}\n" for name in names)
+    (conf_dir / "spark-defaults.conf").write_text(defaults)
+    return {**os.environ, **launch_environment(), "SPARK_CONF_DIR": str(conf_dir)}
+
+
 class Spark:
     """A local Spark session with two threads; a context manager.
 
@@ -49,13 +69,8 @@ class Spark:
 
     def __init__(self) -> None:
         self._home = Path(tempfile.mkdtemp(prefix="spark-"))
-        # Spark's launcher takes these from the environment alone; and another Spark that happens
-        # to be installed must not be run in place of the locked one.
-        os.environ.update(
-            JAVA_HOME=str(find_jdk()),
-            SPARK_LOCAL_IP="127.0.0.1",
-            PYSPARK_PYTHON=sys.executable,  # functions of ours run in this environment
-        )
+        os.environ.update(launch_environment())
+        # Another Spark that happens to be installed must not be run in place of the locked one.
         os.environ.pop("SPARK_HOME", None)
         settings = {
             "spark.master": "local[2]",
@@ -79,18 +94,14 @@ class Spark:
         # Spark warns at length (what a failed query has to say comes as an exception), and leaves
         # an `artifacts` directory where it is started.
         with (self._home / "log").open("wb") as log:
-            gateway = launch_gateway(conf, {"stderr": log, "cwd": self._home})  # type: ignore[no-untyped-call]
+            options = {"stderr": log, "cwd": self._home}
+            gateway = launch_gateway(conf, options)  # type: ignore[no-untyped-call]  # PySpark's
         self._session = SparkSession(SparkContext(conf=conf, gateway=gateway))
 
     def __enter__(self) -> Spark:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:

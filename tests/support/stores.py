@@ -12,22 +12,21 @@ import json
 import os
 import secrets
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 from tests.support.jars import classpath
 from tests.support.jdk import compile_java, java_command
+from tests.support.kafka import free_ports
 
 _START_SECONDS = 60
 # gcsfs asks what kind of bucket it is over gRPC, which the emulator does not speak.
@@ -81,6 +80,21 @@ class S3:
 
 
 @contextmanager
+def given(settings: MutableMapping[str, Any], values: Mapping[str, Any]) -> Iterator[None]:
+    """Clients find these settings there meanwhile, as a user would give them."""
+    before = dict(settings)
+    settings.update(values)
+    try:
+        yield
+    finally:
+        for name in values:
+            if name in before:
+                settings[name] = before[name]
+            else:
+                del settings[name]
+
+
+@contextmanager
 def s3() -> Iterator[S3]:
     """An S3 server with one bucket."""
     from s3fs import S3FileSystem
@@ -97,7 +111,7 @@ def s3() -> Iterator[S3]:
                 "AWS_SECRET_ACCESS_KEY": "testing",
                 "AWS_DEFAULT_REGION": "us-east-1",
             }
-            with patch.dict(os.environ, environment):
+            with given(os.environ, environment):
                 system = S3FileSystem(use_listings_cache=False, skip_instance_cache=True)
                 system.mkdir("checkpoints")
                 yield S3(Store("s3://checkpoints", system), endpoint, log)
@@ -108,15 +122,15 @@ def gs() -> Iterator[Store]:
     """gcp-storage-emulator with one bucket."""
     import fsspec.config
 
-    port = _free_port()
+    (port,) = free_ports(1)
     program = Path(sys.executable).with_name("gcp-storage-emulator")
     command = [str(program), "start", "--host=127.0.0.1", f"--port={port}", "--in-memory"]
     endpoint = f"http://127.0.0.1:{port}"
     with (
         tempfile.TemporaryDirectory() as directory,
         _process([*command, "--default-bucket=checkpoints"], Path(directory), endpoint),
-        patch.dict(os.environ, {"STORAGE_EMULATOR_HOST": endpoint, **_WITHOUT_GRPC}),
-        patch.dict(fsspec.config.conf, {"gs": {"token": "anon"}}),
+        given(os.environ, {"STORAGE_EMULATOR_HOST": endpoint, **_WITHOUT_GRPC}),
+        given(fsspec.config.conf, {"gs": {"token": "anon"}}),
     ):
         from gcsfs import GCSFileSystem
 
@@ -136,7 +150,7 @@ def abfs() -> Iterator[Store]:
 
     program = azurite()
     assert program is not None
-    port = _free_port()
+    (port,) = free_ports(1)
     account, key = "testing", base64.b64encode(secrets.token_bytes(32)).decode()
     endpoint = f"http://127.0.0.1:{port}"
     connection = (
@@ -152,7 +166,7 @@ def abfs() -> Iterator[Store]:
             endpoint,
             {"AZURITE_ACCOUNTS": f"{account}:{key}"},
         ),
-        patch.dict(os.environ, {"AZURE_STORAGE_CONNECTION_STRING": connection}),
+        given(os.environ, {"AZURE_STORAGE_CONNECTION_STRING": connection}),
     ):
         system = AzureBlobFileSystem(
             connection_string=connection, use_listings_cache=False, skip_instance_cache=True
@@ -211,13 +225,6 @@ def _process(
         for pipe in (server.stdin, server.stdout):
             if pipe is not None:
                 pipe.close()
-
-
-def _free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port: int = free.getsockname()[1]
-        return port
 
 
 def _wait_for(endpoint: str, server: subprocess.Popen[str], errors: Path) -> None:

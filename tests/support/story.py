@@ -93,7 +93,7 @@ class Account:
     partition: int
     in_kafka: int
     by_flink: int
-    by_spark: int
+    read_on: int
     lost: int
     repeated: int
 
@@ -201,25 +201,25 @@ def migrate(*arguments: str, say: Callable[[str], None]) -> str:
 
 
 def account(handover: Handover, read_on: Iterable[Record]) -> list[Account]:
-    """Flink's and Spark's records together against what is in Kafka, by partition.
+    """Flink's records, and those read on, together against what is in Kafka, by partition.
 
     A record counts by its topic, partition, offset and value: one that no Kafka consumer finds
     there is as wrong as one that was processed twice.
     """
-    truth, flink, spark = Counter(handover.truth), Counter(handover.processed), Counter(read_on)
-    processed = flink + spark
-    in_kafka, by_flink, by_spark, lost, repeated = (
+    truth, flink, others = Counter(handover.truth), Counter(handover.processed), Counter(read_on)
+    processed = flink + others
+    in_kafka, by_flink, by_others, lost, repeated = (
         _by_partition(records)
-        for records in (truth, flink, spark, truth - processed, processed - truth)
+        for records in (truth, flink, others, truth - processed, processed - truth)
     )
-    partitions = sorted({*in_kafka, *by_flink, *by_spark})
+    partitions = sorted({*in_kafka, *by_flink, *by_others})
     return [
         Account(
             topic=partition[0],
             partition=partition[1],
             in_kafka=in_kafka[partition],
             by_flink=by_flink[partition],
-            by_spark=by_spark[partition],
+            read_on=by_others[partition],
             lost=lost[partition],
             repeated=repeated[partition],
         )

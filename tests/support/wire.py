@@ -14,7 +14,6 @@ import threading
 from collections.abc import Callable, Mapping
 from enum import Enum, IntEnum
 from pathlib import Path
-from types import TracebackType
 
 from tests.support.kafka import Broker, _ProcessNode
 
@@ -210,10 +209,6 @@ class WiredBroker(Broker):
         with properties.open("a") as file:
             file.write(f"advertised.listeners={advertised}\n")
 
-    def __enter__(self) -> WiredBroker:
-        super().__enter__()
-        return self
-
     def kill(self) -> None:
         """SIGKILL, as a machine that loses its power."""
         assert isinstance(self._node, _ProcessNode)
@@ -222,11 +217,6 @@ class WiredBroker(Broker):
         process.kill()
         process.wait()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
         self.wire.close()
-        super().__exit__(kind, error, traceback)
+        super().close()

@@ -1,9 +1,6 @@
 package testjobs;
 
-import java.io.ByteArrayOutputStream;
-import java.io.DataOutputStream;
 import java.io.OutputStream;
-import java.lang.reflect.Method;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.HashMap;
@@ -11,10 +8,6 @@ import java.util.List;
 import java.util.Map;
 import java.util.Properties;
 import java.util.Set;
-import java.util.concurrent.RunnableFuture;
-import org.apache.flink.api.common.ExecutionConfig;
-import org.apache.flink.api.common.state.ListStateDescriptor;
-import org.apache.flink.api.common.typeutils.base.array.BytePrimitiveArraySerializer;
 import org.apache.flink.connector.kafka.dynamic.metadata.KafkaStream;
 import org.apache.flink.connector.kafka.dynamic.source.enumerator.DynamicKafkaSourceEnumState;
 import org.apache.flink.connector.kafka.dynamic.source.enumerator.DynamicKafkaSourceEnumStateSerializer;
@@ -24,25 +17,14 @@ import org.apache.flink.connector.kafka.source.enumerator.KafkaSourceEnumState;
 import org.apache.flink.connector.kafka.source.enumerator.KafkaSourceEnumStateSerializer;
 import org.apache.flink.connector.kafka.source.split.KafkaPartitionSplit;
 import org.apache.flink.connector.kafka.source.split.KafkaPartitionSplitSerializer;
-import org.apache.flink.core.fs.CloseableRegistry;
 import org.apache.flink.core.io.SimpleVersionedSerializer;
-import org.apache.flink.runtime.checkpoint.CheckpointOptions;
 import org.apache.flink.runtime.checkpoint.CheckpointProperties;
 import org.apache.flink.runtime.checkpoint.CheckpointRetentionPolicy;
 import org.apache.flink.runtime.checkpoint.Checkpoints;
 import org.apache.flink.runtime.checkpoint.OperatorState;
-import org.apache.flink.runtime.checkpoint.OperatorSubtaskState;
 import org.apache.flink.runtime.checkpoint.metadata.CheckpointMetadata;
 import org.apache.flink.runtime.jobgraph.OperatorID;
-import org.apache.flink.runtime.source.coordinator.SourceCoordinatorSerdeUtils;
-import org.apache.flink.runtime.state.DefaultOperatorStateBackend;
-import org.apache.flink.runtime.state.DefaultOperatorStateBackendBuilder;
-import org.apache.flink.runtime.state.OperatorStateHandle;
-import org.apache.flink.runtime.state.SnapshotResult;
-import org.apache.flink.runtime.state.memory.ByteStreamStateHandle;
-import org.apache.flink.runtime.state.memory.MemCheckpointStreamFactory;
 import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.ObjectMapper;
-import org.apache.flink.streaming.api.operators.util.SimpleVersionedListState;
 import org.apache.kafka.common.TopicPartition;
 
 /**
@@ -134,52 +116,9 @@ public final class EncodedSources {
             List<T> splits)
             throws Exception {
         OperatorState operator = MetadataView.operator(ID, PARALLELISM);
-        ByteArrayOutputStream bytes = new ByteArrayOutputStream();
-        DataOutputStream out = new DataOutputStream(bytes);
-        Method header =
-                SourceCoordinatorSerdeUtils.class.getDeclaredMethod(
-                        "writeCoordinatorSerdeVersion", DataOutputStream.class);
-        header.setAccessible(true);
-        header.invoke(null, out);
-        out.writeInt(version);
-        out.writeInt(enumerator.length);
-        out.write(enumerator);
-        operator.setCoordinatorState(
-                new ByteStreamStateHandle("coordinator", bytes.toByteArray()));
-        operator.putState(0, reader(serializer, List.of()));
-        operator.putState(1, reader(serializer, splits));
+        operator.setCoordinatorState(SourceStates.enumerator(version, enumerator));
+        operator.putState(0, SourceStates.reader(serializer, List.of()));
+        operator.putState(1, SourceStates.reader(serializer, splits));
         return operator;
-    }
-
-    private static <T> OperatorSubtaskState reader(
-            SimpleVersionedSerializer<T> serializer, List<T> splits) throws Exception {
-        DefaultOperatorStateBackend backend =
-                new DefaultOperatorStateBackendBuilder(
-                                StateDump.CLASSES,
-                                new ExecutionConfig(),
-                                false,
-                                List.of(),
-                                new CloseableRegistry())
-                        .build();
-        try {
-            new SimpleVersionedListState<>(
-                            backend.getListState(
-                                    new ListStateDescriptor<>(
-                                            "SourceReaderState",
-                                            BytePrimitiveArraySerializer.INSTANCE)),
-                            serializer)
-                    .update(splits);
-            RunnableFuture<SnapshotResult<OperatorStateHandle>> snapshot =
-                    backend.snapshot(
-                            7,
-                            0,
-                            new MemCheckpointStreamFactory(1 << 20),
-                            CheckpointOptions.forCheckpointWithDefaultLocation());
-            snapshot.run();
-            OperatorStateHandle handle = snapshot.get().getJobManagerOwnedSnapshot();
-            return OperatorSubtaskState.builder().setManagedOperatorState(handle).build();
-        } finally {
-            backend.dispose();
-        }
     }
 }
