@@ -20,7 +20,9 @@ from decoder.kafka.operator import Sink, Source, read_sink, read_source
 from decoder.metadata.model import CheckpointType, Metadata, Operator
 from decoder.metadata.parse import parse_metadata, read_header
 from decoder.operator_state.locate import StateFiles
+from decoder.siblings import completed_at, is_complete, look_at_siblings, numbered
 from decoder.storage import (
+    METADATA_FILE,
     ByteSource,
     LocalFiles,
     StorageUnavailable,
@@ -28,7 +30,6 @@ from decoder.storage import (
     join,
 )
 
-METADATA_FILE = "_metadata"
 # Metadata is held in memory whole. Flink's own, a few KB to some MB, grows with every small state
 # that it holds inline, but Flink's JobManager has to hold it too.
 MAX_METADATA_BYTES = 1 << 30
@@ -57,9 +58,11 @@ class Checkpoint:
         sources: the operators with source state, by operator id: what they were recognised as.
         sinks: the operators with a sink's state, by operator id: what of it is KafkaSink's.
         newer_siblings: the numbers of the job's complete checkpoints that are newer than this
-            one, ascending: proof that the job ran on.
+            one, the last written at the end: proof that the job ran on.
         written_at: when ``_metadata`` was written, in milliseconds of the epoch: the end of the
             checkpoint, or later where it was copied without its time; None where it is not kept.
+        earlier_run: the numbers of complete checkpoints beside it that are higher though they were
+            written before it, ascending: the job began to count anew.
     """
 
     pointer: str
@@ -71,6 +74,7 @@ class Checkpoint:
     sinks: dict[str, Sink]
     newer_siblings: tuple[int, ...]
     written_at: int | None
+    earlier_run: tuple[int, ...] = ()
 
 
 def read_checkpoint(
@@ -95,7 +99,7 @@ def read_checkpoint(
     """
     files = source if source is not None else LocalFiles()
     path = _path(os.fspath(pointer), files)
-    with _readable(path):
+    with readable(path):
         metadata_path = _find_metadata(path, files)
         overtaken = 0
         while True:
@@ -106,7 +110,8 @@ def read_checkpoint(
                     raise
                 metadata_path = _after_subsumption(path, metadata_path, files, error)
                 continue
-            newest = not checkpoint.newer_siblings
+            # One of a lower number is not what the directory stands for: it is told of instead.
+            newest = max(checkpoint.newer_siblings, default=-1) <= checkpoint.checkpoint_id
             if newest or _is_named(path, metadata_path) or overtaken == _MOST_OVERTAKEN:
                 return checkpoint
             overtaken += 1
@@ -114,8 +119,8 @@ def read_checkpoint(
 
 
 @contextmanager
-def _readable(path: str) -> Iterator[None]:
-    """What the operating system refuses comes out as a DecodeError."""
+def readable(path: str) -> Iterator[None]:
+    """What the operating system or a store refuses comes out as a DecodeError."""
     try:
         yield
     except OSError as error:
@@ -161,6 +166,7 @@ def _read_checkpoint(
         for operator in metadata.operators
         if (sink := read_sink(operator, state_files)) is not None
     }
+    siblings = look_at_siblings(directory, metadata.checkpoint_id, written_at, files)
     return Checkpoint(
         posixpath.dirname(metadata_path) or ".",
         metadata.checkpoint_id,
@@ -169,12 +175,9 @@ def _read_checkpoint(
         metadata.operators,
         sources,
         sinks,
-        tuple(
-            number
-            for number, path in _newer_siblings(directory, metadata.checkpoint_id, files)
-            if _is_complete(path, files)
-        ),
+        siblings.newer,
         written_at,
+        siblings.earlier_run,
     )
 
 
@@ -204,15 +207,26 @@ def _after_subsumption(
     """
     directory = posixpath.dirname(files.absolute(metadata_path))
     number = checkpoint_number(directory)
-    newer = _newer_siblings(directory, number, files) if number is not None else []
-    newest = _newest_complete(newer, files)
-    if newest is not None and not _is_named(pointer, metadata_path):
-        return join(newest, METADATA_FILE)
+    newer: list[tuple[int, str]] = []
+    if number is not None:
+        parent = posixpath.dirname(directory)
+        beside = numbered(parent, files.list_directory(parent) or [])
+        newer = [(n, path) for n, path in beside if n > number]
+    if not _is_named(pointer, metadata_path):
+        newest = _newest_complete(newer, files)
+        if newest is not None:
+            return join(newest, METADATA_FILE)
     if files.is_file(metadata_path):
         raise missing
     problem = "it was deleted while it was read"
-    if newest is not None:
-        problem += f": Flink subsumed it; its job's newest complete checkpoint is {newest}"
+    complete = [
+        (completed_at(path, files) or 0, n, path) for n, path in newer if is_complete(path, files)
+    ]
+    if complete:
+        # By the time first: a higher number may be of an earlier run.
+        problem += (
+            f": Flink subsumed it; its job's newest complete checkpoint is {max(complete)[2]}"
+        )
     raise DecodeError(
         ErrorKind.NOT_FOUND, problem, file=posixpath.dirname(metadata_path)
     ) from missing
@@ -233,37 +247,32 @@ def list_checkpoints(
     """
     files = source if source is not None else LocalFiles()
     path = _path(os.fspath(directory), files)
-    with _readable(path):
+    with readable(path):
         names = files.list_directory(path)
         if names is None:
-            raise DecodeError(ErrorKind.NOT_FOUND, "no such directory", file=path)
+            a_file = files.is_file(path)
+            raise DecodeError(
+                ErrorKind.NOT_FOUND,
+                "a file: name a job's checkpoint directory" if a_file else "no such directory",
+                file=path,
+            )
         return _complete_checkpoints(path, names, files)
 
 
 def _complete_checkpoints(
     directory: str, names: list[str], files: ByteSource
 ) -> list[tuple[int, str]]:
-    """The complete ones of ``_numbered``."""
+    """The complete ones of ``numbered``."""
     from concurrent.futures import ThreadPoolExecutor  # for this alone; it brings logging in
 
-    numbered = _numbered(directory, names)
+    found = numbered(directory, names)
     with ThreadPoolExecutor(_PROBES_AT_ONCE) as pool:
-        complete = list(pool.map(lambda one: _is_complete(one[1], files), numbered))
-    return list(compress(numbered, complete))
+        complete = list(pool.map(lambda one: is_complete(one[1], files), found))
+    return list(compress(found, complete))
 
 
-def _numbered(directory: str, names: list[str], newer_than: int = -1) -> list[tuple[int, str]]:
-    """(number, path) of each ``chk-<n>`` in a directory, complete or not, the oldest first."""
-    numbered = ((checkpoint_number(name), join(directory, name)) for name in names)
-    return sorted((n, path) for n, path in numbered if n is not None and n > newer_than)
-
-
-def _is_complete(checkpoint: str, files: ByteSource) -> bool:
-    return files.is_file(join(checkpoint, METADATA_FILE))
-
-
-def _newest_complete(numbered: list[tuple[int, str]], files: ByteSource) -> str | None:
-    return next((path for _, path in reversed(numbered) if _is_complete(path, files)), None)
+def _newest_complete(found: list[tuple[int, str]], files: ByteSource) -> str | None:
+    return next((path for _, path in reversed(found) if is_complete(path, files)), None)
 
 
 def _find_metadata(pointer: str, files: ByteSource) -> str:
@@ -282,7 +291,7 @@ def _find_metadata(pointer: str, files: ByteSource) -> str:
             "a job's checkpoint directory",
             file=pointer,
         )
-    newest = _newest_complete(_numbered(pointer, names), files)
+    newest = _newest_complete(numbered(pointer, names), files)
     if newest is not None:
         return join(newest, METADATA_FILE)
     raise DecodeError(
@@ -291,11 +300,3 @@ def _find_metadata(pointer: str, files: ByteSource) -> str:
         "(Flink writes _metadata last); choose another chk-<n> or a savepoint",
         file=pointer,
     )
-
-
-def _newer_siblings(directory: str, checkpoint_id: int, files: ByteSource) -> list[tuple[int, str]]:
-    """(number, path) of what lies beside a ``chk-<n>`` under a higher number, complete or not."""
-    if checkpoint_number(directory) is None:
-        return []
-    parent = posixpath.dirname(directory)
-    return _numbered(parent, files.list_directory(parent) or [], checkpoint_id)

@@ -12,6 +12,7 @@ import re
 from stat import S_ISDIR, S_ISREG
 from typing import BinaryIO, Protocol
 
+METADATA_FILE = "_metadata"
 _CHECKPOINT_DIRECTORY = re.compile(r"chk-(\d+)")
 # Only the scheme: a path after it may hold anything.
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
@@ -77,7 +78,10 @@ class LocalFiles:
         return S_ISREG(_mode(path))
 
     def list_directory(self, path: str) -> list[str] | None:
-        if not S_ISDIR(_mode(path)):
+        mode = _mode(path)
+        if not S_ISDIR(mode):
+            if mode and not S_ISREG(mode):
+                raise OSError(errno.EINVAL, "neither a file nor a directory", path)
             return None
         return sorted(os.listdir(path))  # noqa: PTH208 - paths are text here
 

@@ -1,4 +1,4 @@
-"""Asks a Flink JobManager over its REST interface which jobs have not ended.
+"""Asks a Flink JobManager over its REST interface which jobs it knows, and which have not ended.
 
 A group without members is not proof that a job has stopped: KafkaSource assigns partitions by
 itself. The JobManager knows.
@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ValidationError
 
-from migrate.errors import ServiceError
+from migrate.errors import ServiceError, UsageError
 
 # How long one read or connect may take, in seconds: an overview is at hand, and small.
 TIMEOUT = 10.0
@@ -40,6 +40,10 @@ class FlinkJob:
     name: str
     state: str
 
+    @property
+    def ended(self) -> bool:
+        return self.state in _ENDED
+
 
 class _Job(BaseModel):
     jid: str
@@ -51,19 +55,21 @@ class _Overview(BaseModel):
     jobs: list[_Job]
 
 
-def unfinished_jobs(url: str) -> tuple[FlinkJob, ...]:
-    """The jobs that have not ended, as ``GET <url>/jobs/overview`` tells.
+def known_jobs(url: str) -> tuple[FlinkJob, ...]:
+    """The jobs it knows, as ``GET <url>/jobs/overview`` tells; it forgets those that have ended,
+    after an hour by default (``jobstore.expiration-time``) and when it is started anew.
 
     Args:
         url: where the JobManager's web interface is, ``http://host:8081`` say.
 
     Raises:
-        FlinkRestError: it is no http or https address, did not answer in time, or is no JobManager.
+        UsageError: it is no http or https address.
+        FlinkRestError: it did not answer in time, or is no JobManager.
     """
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.username is not None:
         # The address itself is not shown: it may hold a password.
-        raise FlinkRestError("--flink-rest: not an address of the form http://host:port")
+        raise UsageError("--flink-rest: not an address of the form http://host:port")
     where = f"the JobManager at {parts.hostname}"
     request = f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}/jobs/overview"
     try:
@@ -80,9 +86,7 @@ def unfinished_jobs(url: str) -> tuple[FlinkJob, ...]:
         overview = _Overview.model_validate_json(body)
     except ValidationError as error:
         raise FlinkRestError(f"{where}: what answers there is no JobManager") from error
-    return tuple(
-        FlinkJob(job.jid, job.name, job.state) for job in overview.jobs if job.state not in _ENDED
-    )
+    return tuple(FlinkJob(job.jid, job.name, job.state) for job in overview.jobs)
 
 
 def _opener() -> urllib.request.OpenerDirector:

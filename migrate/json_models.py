@@ -55,7 +55,12 @@ def write_file(model: Model, path: Path) -> None:
 
 
 def read_file(
-    of: type[_Model], path: Path, name: str, unreadable: Callable[[str], Exception]
+    of: type[_Model],
+    path: Path,
+    name: str,
+    unreadable: Callable[[str], Exception],
+    *,
+    whence: str,
 ) -> _Model:
     """Read what ``write_file`` wrote.
 
@@ -63,11 +68,13 @@ def read_file(
         of: the model.
         name: what to call it: "plan of version 1".
         unreadable: makes what is raised where the file is missing, or is nothing of the kind.
+        whence: where such a file comes from, for who names one that is missing.
     """
     try:
         return of.model_validate_json(path.read_bytes())
     except OSError as error:
-        raise unreadable(f"{path}: cannot be read: {error.strerror}") from error
+        hint = f"; {whence}" if isinstance(error, FileNotFoundError) else ""
+        raise unreadable(f"{path}: cannot be read: {error.strerror}{hint}") from error
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"])) or "the whole"

@@ -127,7 +127,7 @@ def plan_file(
         checkpoint=PlannedCheckpoint(
             pointer=_absolute(checkpoint.pointer),
             id=checkpoint.checkpoint_id,
-            newest=max((checkpoint.checkpoint_id, *checkpoint.newer_siblings)),
+            newest=(checkpoint.checkpoint_id, *checkpoint.newer_siblings)[-1],
             stopped=is_last_output(checkpoint),
         ),
         cluster_id=snapshot.cluster_id if snapshot is not None else None,
@@ -173,7 +173,8 @@ def read_plan(path: Path) -> PlanFile:
     Raises:
         PlanFileError: missing, or not a plan of this version.
     """
-    return read_file(PlanFile, path, "plan of version 1", PlanFileError)
+    whence = "--plan-out writes one"
+    return read_file(PlanFile, path, "plan of version 1", PlanFileError, whence=whence)
 
 
 def moved_meanwhile(plan: PlanFile, snapshot: ClusterSnapshot) -> Iterator[str]:
@@ -243,11 +244,12 @@ def ran_on_since(
 
     Args:
         snapshot: with the plan's ``source_group``, where it has one.
-        newer_checkpoints: the job's complete checkpoints that are newer than the plan's.
+        newer_checkpoints: the job's complete checkpoints that are newer than the plan's, the last
+            written at the end.
     """
-    newest = max(newer_checkpoints, default=0)
-    if newest > plan.checkpoint.newest:
-        yield f"it has completed chk-{newest}"
+    since = _since(plan.checkpoint, newer_checkpoints)
+    if since:
+        yield f"it has completed chk-{since[-1]}"
     group = snapshot.source_group if snapshot is not None else None
     if group is None:
         return
@@ -263,6 +265,16 @@ def ran_on_since(
             f"first is {first.topic}-{first.partition}: it held {_held(first.flink_committed)} and "
             f"now holds {_held(now)})"
         )
+
+
+def _since(checkpoint: PlannedCheckpoint, newer: Sequence[int]) -> Sequence[int]:
+    """Those newer checkpoints that were not there when the plan was made."""
+    known = checkpoint.newest
+    if known == checkpoint.id:
+        return newer
+    if known in newer:
+        return newer[newer.index(known) + 1 :]
+    return [number for number in newer if number > known]
 
 
 def json_schema() -> dict[str, Any]:

@@ -98,7 +98,8 @@ class Fate(str, Enum):
     """How far a change came, told from what the group holds now."""
 
     APPLIED = "applied by an earlier run"
-    UNCHANGED = "an earlier run ended before it changed anything"
+    # What the group holds does not tell which of the two.
+    UNCHANGED = "an earlier run changed nothing, or was taken back since"
     IN_PART = "applied in part by an earlier run"
     MOVED_ON = "the group has moved on since an earlier run"
 
@@ -168,7 +169,13 @@ def read(path: Path) -> RollbackFile:
     Raises:
         RollbackFileError: missing, or not a rollback file of this version.
     """
-    return read_file(RollbackFile, path, "rollback file of version 1", RollbackFileError)
+    return read_file(
+        RollbackFile,
+        path,
+        "rollback file of version 1",
+        RollbackFileError,
+        whence="commit-group --execute names the one it writes",
+    )
 
 
 def fate(file: RollbackFile, now: GroupView) -> Fate:

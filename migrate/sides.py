@@ -14,7 +14,6 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import Enum
-from pathlib import Path
 from typing import TypeAlias
 
 from decoder import Checkpoint, read_checkpoint
@@ -33,7 +32,7 @@ from migrate.position_set import (
 )
 from migrate.snapshot import BrokerError, ClusterSnapshot, GroupView
 from migrate.spark_progress import committed_positions
-from migrate.storage import Files
+from migrate.storage import Files, local_path, path_of
 
 # What a broker may be asked about; a file may hold any name.
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
@@ -92,6 +91,7 @@ def parse_side(name: str) -> Side:
 
     Raises:
         BadSide: nothing follows the kind, or ``broker:`` has no such end.
+        InputError: a Spark query by a URI of a kind that is not read.
     """
     prefix, _, what = name.partition(":")
     if prefix not in _PREFIXES:
@@ -99,6 +99,8 @@ def parse_side(name: str) -> Side:
     if not what:
         raise BadSide(f"{name!r}: nothing follows {prefix}:")
     kind = SideKind(prefix)
+    if kind is SideKind.SPARK:
+        return Side(kind, name, path_of(what, Files()))
     if kind is SideKind.BROKER and what not in _LOG_ENDS:
         raise BadSide(f"{name!r}: broker:earliest or broker:latest")
     return Side(kind, name, what)
@@ -193,13 +195,15 @@ def _load(
             chosen = choose_cluster(choose_sources(extraction, source), cluster)
             return source_positions(side.label, chosen, _kind_and_id(extraction.checkpoint))
         case SideKind.GROUP:
-            return group_positions(side.label, ask_group(ask, side))
+            positions = group_positions(side.label, ask_group(ask, side))
+            warnings += [f"{side.label}: {positions.note}"] if positions.note else []
+            return positions
         case SideKind.SPARK:
             return committed_positions(side.label, side.what)
         case SideKind.JSON:
-            return read_starting_offsets(side.label, Path(side.what))
+            return read_starting_offsets(side.label, local_path(side.what))
         case SideKind.CSV:
-            return read_group_csv(side.label, Path(side.what))
+            return read_group_csv(side.label, local_path(side.what))
         case SideKind.BROKER:
             return PositionSet(side.label, {})  # that of the other side's topics, once it is asked
 

@@ -86,7 +86,8 @@ class ClusterSnapshot:
     for and not there is missing from it. ``topic_ids`` holds Kafka's own id of each, which a topic
     created again under the same name does not keep; empty where the brokers are too old to give any
     (Kafka < 2.8). ``source_group`` is Flink's own; ``target_group`` the one that offsets are to be
-    committed for.
+    committed for. ``alike`` holds, of a topic that is not there, the names of those that it may be
+    a misspelling of.
     """
 
     topics: dict[str, dict[int, LogRange]]
@@ -94,3 +95,4 @@ class ClusterSnapshot:
     topic_ids: dict[str, str] = field(default_factory=dict)
     source_group: GroupView | None = None
     target_group: GroupView | None = None
+    alike: dict[str, tuple[str, ...]] = field(default_factory=dict)

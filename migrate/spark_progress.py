@@ -132,7 +132,9 @@ def query_id(directory: str, files: ByteSource) -> str | None:
             Spark does not start, as with a seed that was not written to its end.
     """
     if _list(files, directory) is None:
-        raise UnreadableInput(f"{directory}: no such directory")
+        raise UnreadableInput(
+            f"{directory}: no such directory; name the checkpointLocation of a query"
+        )
     path = join(directory, "metadata")
     if not files.is_file(path):
         return None
@@ -166,6 +168,12 @@ def newest_committed_batch(directory: str, files: ByteSource) -> int | None:
             "would go on after a batch that is not committed"
         )
     return newest
+
+
+def batch_begun(directory: str, files: ByteSource, committed: int) -> int | None:
+    """The number of a batch after the newest committed one that is planned; None of none."""
+    planned = _numbers(files, join(directory, "offsets"))
+    return planned[-1] if planned and planned[-1] > committed else None
 
 
 def commit_path(directory: str, batch: int) -> str:

@@ -5,20 +5,23 @@ Named ``spark:DIR`` like a side, and in a saved plan by the whole path, ``spark:
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from decoder import Checkpoint
 from decoder.metadata.model import CheckpointKind, CheckpointType, StopKind
 from migrate.errors import Refused
-from migrate.extract import Extraction
+from migrate.extract import Extraction, Finding, Severity
 from migrate.position_set import PositionSet, UnreadableInput
 from migrate.positions import Position, PositionState
 from migrate.sources import Source, SourceKind
 from migrate.spark_progress import (
+    batch_begun,
     commit_path,
     committed_positions,
     newest_committed_batch,
     query_id,
 )
-from migrate.storage import Files
+from migrate.storage import Files, path_of
 
 _PREFIX = "spark:"
 
@@ -44,12 +47,13 @@ def query_extraction(pointer: str) -> Extraction:
     operator's. A partition that the query has not met yet it would start at 0, its log's start.
 
     Raises:
+        InputError: a URI of a kind that is not read.
         UnreadableInput: as for ``committed_positions``.
         AmbiguousPositions: as for ``committed_positions``.
         NothingCommitted: it has not committed a batch yet.
     """
     files = Files()
-    directory = files.absolute(pointer.removeprefix(_PREFIX))
+    directory = files.absolute(path_of(pointer.removeprefix(_PREFIX), files))
     batch = newest_committed_batch(directory, files)
     # First what is no query at all.
     committed = committed_positions(pointer, directory, files)
@@ -74,7 +78,23 @@ def query_extraction(pointer: str) -> Extraction:
         newer_siblings=(),
         written_at=files.modified_at(commit_path(directory, batch)),
     )
-    return Extraction(checkpoint, (_source(own_id, committed),), ())
+    return Extraction(
+        checkpoint,
+        (_source(own_id, committed),),
+        tuple(_about_its_progress(batch_begun(directory, files, batch))),
+    )
+
+
+def _about_its_progress(begun: int | None) -> Iterator[Finding]:
+    if begun is not None:
+        yield Finding(
+            "uncommitted-batch",
+            Severity.WARNING,
+            None,
+            f"batch {begun} of the query is begun and not committed: what it has written already "
+            "will be read and written again by who goes on from here; where the query is to hand "
+            "over, let it commit that batch first",
+        )
 
 
 def _source(query: str, committed: PositionSet) -> Source:

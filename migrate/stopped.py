@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from decoder import list_checkpoints
-from decoder.checkpoint import METADATA_FILE
-from decoder.storage import ByteSource, LocalFiles, checkpoint_number, join
+from decoder.checkpoint import readable
+from decoder.siblings import completed_at, look_at_siblings
+from decoder.storage import ByteSource, LocalFiles, checkpoint_number
 
 # How many of the last checkpoints the interval is taken from: older ones are of other times.
 _LAST = 5
@@ -25,7 +26,7 @@ class Beside:
     """The complete checkpoints of a job's directory, as seen from one of them.
 
     Attributes:
-        newer: the numbers of those that are newer than it, ascending.
+        newer: the numbers of those that are newer than it, the last written at the end.
         interval: the longest time between two of the last ones, in seconds, an upper bound of the
             job's checkpoint interval as far as they show; None where there are not two.
     """
@@ -52,18 +53,18 @@ def look_beside(
         return None
     files = source if source is not None else LocalFiles()
     complete = list_checkpoints(posixpath.dirname(directory), files)
-    written = ((number, _written_at(path, files)) for number, path in complete[-_LAST:])
+    with readable(directory):
+        siblings = look_at_siblings(directory, checkpoint_id, completed_at(directory, files), files)
+        another_run = {
+            *siblings.earlier_run,
+            *(number for number in siblings.newer if number < checkpoint_id),
+        }
+        own = [(number, path) for number, path in complete if number not in another_run]
+        written = [(number, completed_at(path, files)) for number, path in own[-_LAST:]]
     return Beside(
-        tuple(number for number, _ in complete if number > checkpoint_id),
+        siblings.newer,
         checkpoint_interval((number, time) for number, time in written if time is not None),
     )
-
-
-def _written_at(path: str, files: ByteSource) -> int | None:
-    try:
-        return files.modified_at(join(path, METADATA_FILE))
-    except OSError:  # subsumed since it was listed
-        return None
 
 
 def checkpoint_interval(written: Iterable[tuple[int, int]]) -> float | None:

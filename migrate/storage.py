@@ -21,13 +21,15 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from decoder.storage import LocalFiles, StorageUnavailable, normal
-from migrate.errors import UsageError
+from decoder.storage import ByteSource, LocalFiles, StorageUnavailable, normal
+from migrate.errors import InputError, UsageError
 
 if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
 
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/]*)")
+# As a user may write one: file:/data has no host.
+_URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):/")
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,6 +236,37 @@ class Files:
             return system
 
 
+def path_of(name: str, files: ByteSource) -> str:
+    """What ``files`` calls what a user names: a path, or a URI of a kind that is read.
+
+    Raises:
+        InputError: a URI of another kind, or one with a password in it.
+    """
+    uri = _URI.match(name)
+    path = files.from_uri(name) if uri is not None else name
+    if path is None:
+        raise InputError(f"{_without_password(name)}: not read from a URI of this kind")
+    return path
+
+
+def local_path(name: str) -> Path:
+    """The local file that a user names, by its path or its ``file:`` URI.
+
+    Raises:
+        UsageError: a URI of another kind.
+    """
+    path = LocalFiles().from_uri(name) if _URI.match(name) else name
+    if path is None:
+        shown = _without_password(name)
+        raise UsageError(f"{shown}: a local file is taken here, by its path or a file: URI")
+    return Path(path)
+
+
+def _without_password(uri: str) -> str:
+    """What a user may see again; where there may be one, the kind of URI alone."""
+    return f"{uri.partition(':')[0]}://…" if "@" in uri or "?" in uri else uri
+
+
 def _entry(listed: os.DirEntry[str]) -> Entry:
     is_file = listed.is_file(follow_symlinks=False)
     size = listed.stat(follow_symlinks=False).st_size if is_file else 0
@@ -260,8 +293,13 @@ def _connect(path: str, store: _Store) -> AbstractFileSystem:
         ) from error
 
 
+def without_secrets(text: str) -> str:
+    """What a service says, without what was signed with."""
+    return _SECRET.sub(r"\1=…", text)
+
+
 def _reason(error: Exception) -> str:
     """What happened, in one line and without what was signed with."""
     lines = str(error).strip().splitlines()
-    text = _SECRET.sub(r"\1=…", lines[0]) if lines else type(error).__name__
+    text = without_secrets(lines[0]) if lines else type(error).__name__
     return f"access denied: {text}" if isinstance(error, PermissionError) else text

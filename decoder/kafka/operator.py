@@ -9,6 +9,7 @@ from itertools import chain
 
 from decoder.cursor import Cursor
 from decoder.errors import DecodeError, ErrorKind
+from decoder.kafka.enumerator import open_coordinator_state
 from decoder.kafka.legacy import (
     LEGACY_CONSUMER_STATE,
     LegacyConsumer,
@@ -19,6 +20,9 @@ from decoder.kafka.reader_state import SOURCE_READER_STATE
 from decoder.kafka.sink import (
     COMMITTER_STATE,
     WRITER_STATE,
+    FileBucket,
+    FileSinkState,
+    KafkaWriterState,
     SinkState,
     UnknownSink,
     read_committer_state,
@@ -31,22 +35,23 @@ from decoder.kafka.source import (
     UnknownSource,
     recognise,
 )
-from decoder.metadata.model import DistributionMode, Operator
+from decoder.metadata.model import DistributionMode, InlineState, Operator
 from decoder.operator_state.fetch import SubtaskState, byte_array_states, state_elements
 from decoder.operator_state.locate import StateFiles
 
 Source = KafkaSource | DynamicKafkaSource | HybridSource | LegacyConsumer | UnknownSource
-Sink = SinkState | UnknownSink
+Sink = SinkState | FileSinkState | UnknownSink
 
 # Kinds of error that are about bytes: of a sink of another kind, as a rule.
 _UNDECODABLE = frozenset({ErrorKind.TRUNCATED, ErrorKind.CORRUPT, ErrorKind.UNSUPPORTED})
+_OF_ANOTHER_KIND = "not a KafkaSink's"
 
 
 def read_source(operator: Operator, files: StateFiles) -> Source | None:
     """What an operator's source state is recognised as; None where it has none.
 
     Readers that have all finished leave only the coordinator's state behind. Other operators have
-    coordinators too, so that this alone makes a source only where it decodes as Kafka's.
+    coordinators too, so that this alone makes a source only where it is laid out as a source's.
 
     Raises:
         DecodeError: a file of its state is not there, not the checkpoint's, or damaged.
@@ -65,10 +70,20 @@ def read_source(operator: Operator, files: StateFiles) -> Source | None:
         byte_array_states(reader_states, files, _what(operator)),
         coordinator.data if coordinator is not None else None,
     )
-    unknown = isinstance(source, UnknownSource) or (
-        isinstance(source, HybridSource) and isinstance(source.current, UnknownSource)
-    )
-    return None if unknown and not reader_states else source
+    inner = source.current if isinstance(source, HybridSource) else source
+    if reader_states or not isinstance(inner, UnknownSource):
+        return source
+    return UnknownSource(inner.reason, partly_kafka=False) if _is_a_sources(coordinator) else None
+
+
+def _is_a_sources(coordinator: InlineState | None) -> bool:
+    if coordinator is None:
+        return False
+    try:
+        open_coordinator_state(coordinator.data, "coordinator state")
+    except DecodeError:
+        return False
+    return True
 
 
 def _read_legacy(
@@ -104,20 +119,25 @@ def read_sink(operator: Operator, files: StateFiles) -> Sink | None:
         return None
     what = _what(operator)
     try:
-        return SinkState(
-            tuple(
-                read_writer_state(element, f"{what} subtask {subtask} {WRITER_STATE}")
-                for subtask, element in state_elements(writer_states, files, what)
-            ),
-            tuple(
-                chain.from_iterable(
-                    read_committer_state(element, f"{what} subtask {subtask} {COMMITTER_STATE}")
-                    for subtask, element in state_elements(committer_states, files, what)
-                )
-            ),
+        held = [
+            read_writer_state(element, f"{what} subtask {subtask} {WRITER_STATE}")
+            for subtask, element in state_elements(writer_states, files, what)
+        ]
+        pending = tuple(
+            chain.from_iterable(
+                read_committer_state(element, f"{what} subtask {subtask} {COMMITTER_STATE}")
+                for subtask, element in state_elements(committer_states, files, what)
+            )
         )
     except DecodeError as error:
-        return UnknownSink("not a KafkaSink's" if error.kind in _UNDECODABLE else str(error))
+        return UnknownSink(_OF_ANOTHER_KIND if error.kind in _UNDECODABLE else str(error))
+    writers = tuple(state for state in held if isinstance(state, KafkaWriterState))
+    if len(writers) == len(held):
+        return SinkState(writers, pending)
+    buckets = tuple(state for state in held if isinstance(state, FileBucket))
+    if len(buckets) == len(held) and not pending:
+        return FileSinkState(buckets)
+    return UnknownSink(_OF_ANOTHER_KIND)
 
 
 def _what(operator: Operator) -> str:

@@ -1,6 +1,7 @@
-"""What a KafkaSink keeps: its writers' state, and transactions that are yet to be committed.
+"""What a KafkaSink keeps: its writers' state, and transactions that are yet to be committed; and of
+a FileSink, which files its writers go on writing.
 
-Both are ``byte[]`` lists of ``i32 version, i32 n``, n bytes; a *versioned list* is ``i32 version,
+All are ``byte[]`` lists of ``i32 version, i32 n``, n bytes; a *versioned list* is ``i32 version,
 i32 n``, n x {``i32 len``, item}.
 
 ``writer_raw_states``: KafkaWriterState. Version 1: ``UTF transactionalIdPrefix``. Version 2: then
@@ -16,9 +17,14 @@ done: failed, committed).
 
 KafkaCommittable version 1: ``i16 epoch, i64 producerId, UTF transactionalId``.
 
-Source: StatefulSinkWriterStateHandler, CommittableCollectorSerializer, CommitRequestState @ Flink
-1.15.4, 1.20.3, 2.2.0; KafkaCommittableSerializer, KafkaWriterStateSerializer @ connector 1.15.4 to
-5.0.0-2.2.
+``writer_raw_states`` of a FileSink: FileWriterBucketState version 3, one for each bucket of a
+writer: ``i32 magic 0x1E764B79``, the bucket's id as ``i32 version, i32 n``, n bytes, ``UTF path,
+i64 created, boolean inProgress``, and where it is, ``i32 version, i32 n``, n bytes to go on with
+that file.
+
+Source: StatefulSinkWriterStateHandler, CommittableCollectorSerializer, CommitRequestState,
+FileWriterBucketStateSerializer @ Flink 1.15.4, 1.20.3, 2.2.0; KafkaCommittableSerializer,
+KafkaWriterStateSerializer @ connector 1.15.4 to 5.0.0-2.2.
 """
 
 from __future__ import annotations
@@ -33,6 +39,8 @@ WRITER_STATE = "writer_raw_states"
 COMMITTER_STATE = "streaming_committer_raw_states"
 
 _MAGIC = 0xB91F252C - (1 << 32)
+_BUCKET_MAGIC = 0x1E764B79
+_BUCKET_VERSION = 3
 _REQUEST_STATES = 4
 _FIRST_DONE = 2
 _OWNERSHIPS = 2
@@ -71,20 +79,42 @@ class SinkState(NamedTuple):
     pending: tuple[PendingTransaction, ...]
 
 
+class FileBucket(NamedTuple):
+    """A bucket of one of a FileSink's writers; ``in_progress``: it goes on writing a file there."""
+
+    path: str
+    in_progress: bool
+
+
+class FileSinkState(NamedTuple):
+    """What the writers of a FileSink keep."""
+
+    buckets: tuple[FileBucket, ...]
+
+
 class UnknownSink(NamedTuple):
-    """A sink whose state is not a KafkaSink's, or is not to be had; ``reason`` says which."""
+    """A sink whose state is neither a KafkaSink's nor a FileSink's writers', or is not to be had;
+    ``reason`` says which."""
 
     reason: str
 
 
-def read_writer_state(element: bytes, what: str) -> KafkaWriterState:
-    """One element of ``writer_raw_states``.
+def read_writer_state(element: bytes, what: str) -> KafkaWriterState | FileBucket:
+    """One element of ``writer_raw_states``: a KafkaSink's and a FileSink's differ in version.
 
     Raises:
-        DecodeError: not a KafkaSink's, read strictly.
+        DecodeError: neither, read strictly.
     """
     version, cursor = _open(element, what)
-    _check_version(cursor, version, (1, 2), "writer state")
+    _check_version(cursor, version, (1, 2, _BUCKET_VERSION), "writer state")
+    held = (
+        _read_bucket(cursor) if version == _BUCKET_VERSION else _read_kafka_writer(cursor, version)
+    )
+    cursor.finish("writer state")
+    return held
+
+
+def _read_kafka_writer(cursor: Cursor, version: int) -> KafkaWriterState:
     prefix = cursor.utf("transactional id prefix")
     under_way: tuple[str, ...] = ()
     if version == 2:
@@ -94,8 +124,21 @@ def read_writer_state(element: bytes, what: str) -> KafkaWriterState:
             cursor.fail(f"unknown ownership: {ownership}", "ownership of transactions", back=4)
         count = cursor.count("transactions under way", 2 + 8)
         under_way = tuple(_read_under_way(cursor) for _ in range(count))
-    cursor.finish("writer state")
     return KafkaWriterState(prefix, under_way)
+
+
+def _read_bucket(cursor: Cursor) -> FileBucket:
+    if cursor.i32("magic number") != _BUCKET_MAGIC:
+        cursor.fail("bucket state without its magic number", "magic number", back=4)
+    cursor.i32("version of the bucket id")
+    cursor.skip_blob("bucket id")
+    path = cursor.utf("bucket path")
+    cursor.i64("creation time")
+    in_progress = cursor.boolean("in progress")
+    if in_progress:
+        cursor.i32("version of the file's state")
+        cursor.skip_blob("file's state")
+    return FileBucket(path, in_progress)
 
 
 def _read_under_way(cursor: Cursor) -> str:
@@ -197,8 +240,7 @@ def _joined(parts: Iterable[tuple[PendingTransaction, ...]]) -> tuple[PendingTra
 def _check_version(cursor: Cursor, version: int, known: tuple[int, ...], what: str) -> None:
     if version not in known:
         cursor.fail(
-            f"version {version} of the {what} is not a KafkaSink's (known: "
-            f"{', '.join(map(str, known))})",
+            f"version {version} of the {what} is not known (known: {', '.join(map(str, known))})",
             what,
             ErrorKind.UNSUPPORTED,
             back=4,

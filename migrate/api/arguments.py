@@ -95,6 +95,15 @@ class Kafka:
         was meant as one: kafka_config refuses it."""
         return (self.bootstrap_servers, self.file) != (None, None) or bool(self.properties)
 
+    @property
+    def asked(self) -> str | None:
+        """The brokers that are asked, as they are named; None where none is to be.
+
+        Raises:
+            ConfigError: as ``config``.
+        """
+        return str(self.config()["bootstrap.servers"]) if self.given else None
+
     def config(self) -> KafkaConfig:
         """librdkafka's properties.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from migrate import comparison
@@ -15,10 +14,11 @@ from migrate.api.telling import log, timed
 from migrate.choose import choose_cluster, choose_sources
 from migrate.comparison import Diff
 from migrate.errors import UsageError
-from migrate.position_set import PositionSet, source_positions
+from migrate.position_set import PositionSet, group_positions, source_positions
 from migrate.sides import Ask, Side, SideKind, ask_group, ask_logs, load_sides, parse_side
 from migrate.snapshot import ClusterSnapshot
 from migrate.spark_progress import starting_positions
+from migrate.storage import local_path
 from migrate.verification import Verification, verify_group, verify_query
 
 if TYPE_CHECKING:
@@ -127,7 +127,10 @@ def _expected(
     if moved.startswith(_PLAN):
         from migrate.plan_file import read_plan
 
-        plan = read_plan(Path(moved.removeprefix(_PLAN)))
+        for option, value in (("--source", source), ("--cluster", cluster)):
+            if value is not None:
+                raise UsageError(f"{option} chooses of a checkpoint: not with plan:FILE")
+        plan = read_plan(local_path(moved.removeprefix(_PLAN)))
         return PositionSet(moved, plan.next_offsets), False
     extraction = inspect(moved, allow_external_files=allow_external_files)
     chosen = choose_cluster(choose_sources(extraction, source), cluster)
@@ -153,6 +156,8 @@ def _verify_group(
     from migrate.targets.consumer_group import METADATA_PREFIX
 
     group = ask_group(ask, side)
+    if note := group_positions(side.label, group).note:
+        log.warning(f"{side.label}: {note}")
     return verify_group(
         expected,
         group,

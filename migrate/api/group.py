@@ -47,7 +47,6 @@ class GroupChange:
     rollback_path: Path
     outcome: Outcome | None = None
     _request: Request = field(repr=False, kw_only=True)
-    _watches_checkpoints: bool = field(repr=False, kw_only=True)
     _interval: float | None = field(repr=False, kw_only=True)
 
     @property
@@ -91,8 +90,7 @@ class GroupChange:
         ):
             return Outcome(self.group.name, (), None)
         check_rollback_path(self.rollback_path)
-        if self._watches_checkpoints:
-            look_twice(self._request, self.plan.saved, self._interval)
+        look_twice(self._request, self.plan.saved, self._interval)
         if confirm is not None:
             confirm()
         check_unmoved(self._request, self.plan.saved)  # it may have waited for the answer
@@ -170,7 +168,6 @@ def _looked_at(
         refusals,
         path,
         _request=request,
-        _watches_checkpoints=flink_rest is None,
         _interval=interval,
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
@@ -10,14 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from decoder import DecodeError
-from decoder.checkpoint import METADATA_FILE
-from decoder.storage import join
+from decoder.storage import METADATA_FILE, join
 from migrate.api.arguments import Request, move_request
 from migrate.api.reading import Question, ask_broker, look, read_input
 from migrate.api.telling import log
 from migrate.choose import choose_cluster, choose_sources
 from migrate.errors import Refused, UsageError
-from migrate.extract import Extraction, Source
+from migrate.extract import Extraction, Source, is_last_output
 from migrate.planning import Plan, make_plan, plan_lines
 from migrate.policies import Policies
 from migrate.positions import TopicPartition
@@ -25,12 +25,18 @@ from migrate.snapshot import ClusterSnapshot
 from migrate.spark_query import is_query, title
 from migrate.stopped import look_beside
 from migrate.storage import Files, MissingExtra
+from migrate.wording import counted
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from migrate.api.arguments import AnyPath, MoveArguments
     from migrate.plan_file import PlanFile, SavedPartition
+
+
+LAST_OUTPUT = (
+    "stopped: this savepoint is the job's last output, unless it was started from it again"
+)
 
 
 @dataclass(frozen=True)
@@ -114,7 +120,7 @@ def plan_move(request: Request) -> PlannedMove:
     chosen = choose(request, extraction)
     snapshot = look(request, extraction, chosen)
     move, made = plan_extraction(request, extraction, chosen, snapshot)
-    tell_which(extraction)
+    tell_which(extraction, request)
     for line in plan_lines(made):
         log.info(line)
     for warning in made.warnings:
@@ -144,7 +150,14 @@ def plan_extraction(
         snapshot: what a broker said to ``reading.question``, or None without one.
     """
     policies, group = request.policies, request.target_group
-    made = make_plan(extraction, chosen, snapshot, policies, named=request.source is not None)
+    made = make_plan(
+        extraction,
+        chosen,
+        snapshot,
+        policies,
+        named=request.source is not None,
+        bootstrap_servers=request.kafka.asked,
+    )
     now = datetime.now(timezone.utc)
 
     def saved() -> PlanFile:
@@ -164,10 +177,22 @@ def refusals_of(made: Plan) -> tuple[str, ...]:
     return ("there is nothing to move: no partition is left that has an offset",)
 
 
-def tell_which(extraction: Extraction) -> None:
-    """Tell which checkpoint it is."""
+def tell_which(extraction: Extraction, request: Request) -> None:
+    """Tell which checkpoint it is, and what is to be known of one that its job stopped with."""
     checkpoint = extraction.checkpoint
     log.info(f"{title(checkpoint.pointer, checkpoint.checkpoint_id)}: {checkpoint.pointer}")
+    if not is_last_output(checkpoint):
+        return
+    if request.target_group is None:  # of a group, ``running`` tells it
+        log.info(LAST_OUTPUT)
+    written_at = checkpoint.written_at
+    days = (time.time() - written_at / 1000) / 86_400 if written_at is not None else 0
+    if days > 1 and request.source_group is None:
+        log.warning(
+            f"this savepoint was written {counted(int(days), 'day')} ago: if the job was started "
+            "from it again, what Flink emitted since will be emitted again; --source-group GROUP, "
+            "Flink's own, would show it"
+        )
 
 
 def planned(request: Request, saved: AnyPath | PlannedMove | None) -> PlannedMove:
@@ -201,6 +226,8 @@ def _taken_up(request: Request, saved: PlanFile, name: str) -> PlannedMove:
         raise UsageError("this plan was made against a broker: add --bootstrap-servers HOST:PORT")
     checkpoint = saved.checkpoint
     log.info(f"plan of {saved.created_at} for {title(checkpoint.pointer, checkpoint.id)}")
+    if checkpoint.stopped and saved.group is None:
+        log.info(LAST_OUTPUT)
     for warning in saved.warnings:
         log.warning(warning)
     if saved.cluster_id is not None and not saved.topic_ids:

@@ -6,19 +6,23 @@ committed at its next checkpoint.
 
 from __future__ import annotations
 
+import posixpath
 import time
+from collections.abc import Sequence
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
 from decoder import DecodeError
 from migrate.api.arguments import Request
-from migrate.api.planning import check_unmoved
+from migrate.api.planning import LAST_OUTPUT, check_unmoved
 from migrate.api.telling import log
+from migrate.fleet.candidates import job_id_of
 from migrate.spark_query import is_query
 from migrate.stopped import look_beside
 from migrate.storage import Files, MissingExtra
 
 if TYPE_CHECKING:
+    from migrate.flink_rest import FlinkJob
     from migrate.plan_file import PlanFile
 
 # How far two reads lie apart, in checkpoint intervals: no checkpoint comes exactly on time.
@@ -26,6 +30,10 @@ _INTERVALS = 2.0
 # In seconds: no less, as a checkpoint of a busy job takes a while in itself; and what a user may be
 # asked to wait for.
 _SHORTEST, _LONGEST = 3.0, 60.0
+
+# Not one job's alone: that of every application cluster with high availability
+# (ApplicationDispatcherBootstrap.ZERO_JOB_ID @ Flink 1.15.4; gone by 1.16.3).
+_FIXED_JOB_ID = "0" * 32
 
 _WAYS_TO_PROVE = "--flink-rest URL asks Flink, and a stop-with-savepoint is proof in itself"
 
@@ -54,22 +62,43 @@ def tell_what_runs(
     Raises:
         FlinkRestError: Flink was to be asked, and did not answer.
     """
-    running = _ask_flink(flink_rest) if flink_rest is not None else ()
+    jobs = _ask_flink(flink_rest) if flink_rest is not None else None
+    running = tuple(_still_there(job) for job in jobs or () if not job.ended)
     if running:
         return running
     if is_query(saved.checkpoint.pointer):
         log.info("Spark commits to no group: these offsets stand still until this is run again")
     elif saved.checkpoint.stopped:
-        log.info(
-            "stopped: this savepoint is the job's last output, unless it was started from it again"
-        )
-    elif flink_rest is None:
+        log.info(LAST_OUTPUT)
+    elif jobs is None:
         log.warning(
             "not proven stopped: KafkaSource joins no group, so that a running job does not show "
             "here, and would overwrite these offsets at its next checkpoint; "
             f"{_watch(interval)}; {_WAYS_TO_PROVE}"
         )
+    else:
+        _tell_of_its_job(saved.checkpoint.pointer, jobs, interval)
     return ()
+
+
+def _tell_of_its_job(pointer: str, jobs: Sequence[FlinkJob], interval: float | None) -> None:
+    """Nothing runs there; but is it there that this job ran?"""
+    job_id = job_id_of(posixpath.dirname(pointer))
+    own = [job for job in jobs if job.job_id == job_id]
+    if own and job_id != _FIXED_JOB_ID:
+        log.info(f"Flink has job {job_id} as {own[0].state}, and none that has not ended")
+        return
+    if own or job_id is None:
+        why = "the path of this checkpoint does not tell whether its job was one of that JobManager"
+    else:
+        why = (
+            f"that JobManager does not know job {job_id}, which wrote this checkpoint: it ran "
+            "elsewhere, or was forgotten since it ended"
+        )
+    log.warning(
+        f"not proven stopped: Flink has no job there that has not ended, but {why}; "
+        f"{_watch(interval)}; a stop-with-savepoint is proof in itself"
+    )
 
 
 def _watch(interval: float | None) -> str:
@@ -82,6 +111,8 @@ def _watch(interval: float | None) -> str:
 
 def look_twice(request: Request, saved: PlanFile, interval: float | None) -> None:
     """Just before asking: did anything move in longer than the job takes to its next checkpoint?
+
+    Also where Flink has said that nothing runs: it may have been another job's Flink.
 
     Nothing is waited for where that would show nothing: beside a savepoint, where the interval does
     not show, and where it is too long.
@@ -113,14 +144,14 @@ def _apart(interval: float) -> float:
     return max(_INTERVALS * interval, _SHORTEST)
 
 
-def _ask_flink(url: str) -> tuple[str, ...]:
-    from migrate.flink_rest import unfinished_jobs
+def _ask_flink(url: str) -> Sequence[FlinkJob]:
+    from migrate.flink_rest import known_jobs
 
-    running = tuple(
+    return known_jobs(url)
+
+
+def _still_there(job: FlinkJob) -> str:
+    return (
         f"Flink still has job {job.job_id} ({job.name}), {job.state}; if it is the one "
         "that moves, stop it with a savepoint first, or leave --flink-rest out"
-        for job in unfinished_jobs(url)
     )
-    if not running:
-        log.info("Flink has no job that has not ended")
-    return running

@@ -49,12 +49,20 @@ def plan_streams(
     assignment = _assign(extraction, chosen, names)
     snapshot = look(request, extraction, _whole(chosen, assignment))
     plans = {
-        number: make_plan(extraction, sources, snapshot, request.policies, named=True)
+        number: make_plan(
+            extraction,
+            sources,
+            snapshot,
+            request.policies,
+            named=True,
+            bootstrap_servers=request.kafka.asked,
+        )
         for number, sources in assignment.items()
     }
     # Most are about the job, and so alike for each.
     warnings = tuple(dict.fromkeys(text for plan in plans.values() for text in plan.warnings))
-    _tell(plans, warnings, extraction, chosen, assignment)
+    tell_which(extraction, request)
+    _tell(plans, warnings, chosen, assignment)
     refusals = [
         *_forgotten(chosen, assignment, request.policies),
         *(
@@ -148,11 +156,9 @@ def _taken_twice(assignment: Assignment) -> Iterator[tuple[str, str]]:
 def _tell(
     plans: Mapping[int, Plan],
     warnings: Sequence[str],
-    extraction: Extraction,
     chosen: Sequence[Source],
     assignment: Assignment,
 ) -> None:
-    tell_which(extraction)
     for number, plan in plans.items():
         for line in plan_lines(plan):
             log.info(f"Spark source {number}: {line}")

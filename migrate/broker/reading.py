@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from typing import Any
@@ -37,6 +37,9 @@ COORDINATOR_AWAY = frozenset(
 )
 # How long to wait before it is asked again, in seconds.
 _COORDINATOR_PAUSE = 0.25
+
+# A cluster may have many thousand topics, and each name is compared with all of them.
+_MOST_MISSPELT = 5
 
 # A topic's id is 16 bytes in base 64: librdkafka takes the ordinary alphabet, Kafka that of URLs.
 _NO_TOPIC_ID = "A" * 22
@@ -91,16 +94,23 @@ def snapshot(
     connection: Connection, topics: Iterable[str], since: int | None = None, at: int | None = None
 ) -> ClusterSnapshot:
     """The topics alone, without any group."""
-    found = _topics(connection, topics)
+    names = set(topics)
+    found = _topics(connection, names)
     partitions = [
         TopicPartition(name, partition.id)
         for name, topic in found.items()
         for partition in topic.partitions
     ]
     logs: dict[str, dict[int, LogRange]] = {name: {} for name in found}
+    missing = sorted(names - found.keys())
     for (name, partition), log in _log_ranges(connection, partitions, since, at).items():
         logs[name][partition] = log
-    return ClusterSnapshot(logs, cluster_id=cluster_id(connection), topic_ids=_ids(found))
+    return ClusterSnapshot(
+        logs,
+        cluster_id=cluster_id(connection),
+        topic_ids=_ids(found),
+        alike=_alike(connection, missing) if missing else {},
+    )
 
 
 def cluster_id(connection: Connection) -> str | None:
@@ -136,6 +146,18 @@ def _topics(connection: Connection, topics: Iterable[str]) -> dict[str, TopicDes
             if kafka_error(error).code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
                 raise connection.error(f"topic {topic}", error) from error
     return found
+
+
+def _alike(connection: Connection, missing: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Of topics that are not there, those they may be misspellings of; none where no topics can be
+    listed, or of so many that the names are no slip of the finger."""
+    if len(missing) > _MOST_MISSPELT:
+        return {}
+    try:
+        known = connection.admin.list_topics(timeout=connection.timeout).topics
+    except KafkaException:
+        return {}
+    return {name: alike(name, known) for name in missing}
 
 
 def _topic_id(uuid: Uuid) -> str | None:

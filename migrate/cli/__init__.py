@@ -4,6 +4,9 @@ stdout is data, stderr is talk. Rooms that cost time to import (Kafka's client, 
 by the commands that need them.
 """
 
-from migrate.cli.main import main
+try:
+    from migrate.cli.main import main
+except KeyboardInterrupt:  # of a user who thinks better of it while this is imported
+    raise SystemExit(130) from None
 
 __all__ = ["main"]

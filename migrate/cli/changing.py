@@ -11,6 +11,7 @@ import typer
 
 from migrate.cli.errors import Exit, is_interrupt
 from migrate.cli.streams import emit, say, show
+from migrate.storage import local_path
 
 if TYPE_CHECKING:
     from migrate.targets.consumer_group import Outcome
@@ -25,6 +26,7 @@ RollbackFile = Annotated[
     typer.Option(
         "--rollback-file",
         metavar="F",
+        parser=local_path,
         help="Where to write what the group holds now, before it is changed. "
         "[default: rollback-<group>-<time>.json, of commit-group here, of rollback beside FILE]",
         show_default=False,

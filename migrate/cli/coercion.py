@@ -8,20 +8,37 @@ Typer has nothing of this, and is left alone.
 
 from __future__ import annotations
 
+from collections import Counter
 from enum import Enum
 from functools import partial
 from typing import Any
 
+from typer import BadParameter
 from typer.core import TyperCommand, TyperGroup
 
 # Any, in this module: Typer names the types of contexts and parameters nowhere in public.
 
 
 class Command(TyperCommand):
-    """A command whose plain parameters need no pydantic."""
+    """A command whose plain parameters need no pydantic, and whose options are given once."""
 
     def get_params(self, ctx: Any) -> Any:
         return list(map(_without_pydantic, super().get_params(ctx)))
+
+    def parse_args(self, ctx: Any, args: list[str]) -> Any:
+        given = list(args)  # the parser uses up its own
+        rest = super().parse_args(ctx, args)
+        if not ctx.resilient_parsing:
+            self._check_once(ctx, given)
+        return rest
+
+    def _check_once(self, ctx: Any, args: list[str]) -> None:
+        """Of an option that was given twice the last would win, and another source move than the
+        one that was named first."""
+        order: list[Any] = self.make_parser(ctx).parse_args(args)[2]
+        for option, times in Counter(order).items():
+            if times > 1 and not (option.multiple or option.is_flag):
+                ctx.fail(f"{option.opts[0]} takes one value, and is given {times}.")
 
 
 class Group(TyperGroup):
@@ -55,4 +72,8 @@ class _Coercion:
                 for member in kind:
                     if value is member or value == member.value:
                         return member
-        return self._typers_own().coerce(value, param=param, ctx=ctx)
+        try:
+            return self._typers_own().coerce(value, param=param, ctx=ctx)
+        except BadParameter as error:
+            error.message = error.message.removeprefix("Value error, ")  # pydantic's own words
+            raise

@@ -16,6 +16,7 @@ from decoder import list_checkpoints
 from migrate.api import inspecting
 from migrate.cli.options import AllowExternalFiles, Checkpoint
 from migrate.cli.streams import emit, emit_pieces
+from migrate.cli.telling import tell
 from migrate.storage import Files
 
 
@@ -74,6 +75,8 @@ def _nothing_collected() -> Iterator[None]:
 
 def _list(chk: str, format: Format) -> None:
     checkpoints = list_checkpoints(chk, Files())
+    if not checkpoints:
+        tell(f"no complete chk-<n> in {chk}: --list is of a job's checkpoint directory")
     match format:
         case Format.JSON:
             emit(json.dumps([{"id": number, "pointer": path} for number, path in checkpoints]))

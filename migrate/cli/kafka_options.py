@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from migrate.cli.telling import tell
+from migrate.storage import local_path
 
 if TYPE_CHECKING:
     from migrate.api.arguments import KafkaArguments
@@ -42,6 +43,7 @@ class KafkaOptions:
         kafka_option(
             "--kafka-config",
             metavar="FILE",
+            parser=local_path,
             help="Properties of librdkafka, or of a Java client, in Java's syntax: a backslash is "
             f"written twice. [env: {_CONFIG_VARIABLE}]",
         ),

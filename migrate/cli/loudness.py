@@ -7,18 +7,23 @@ from typing import Annotated, Any
 import typer
 
 from migrate.cli import streams
+from migrate.errors import UsageError
 
 
 def _quieter(value: bool) -> None:
     if value:
-        streams.loudness = streams.QUIET
+        _tell(streams.QUIET)
 
 
 def _louder(value: bool) -> None:
     if value:
-        import migrate.cli.telling  # noqa: F401  # not every command tells something otherwise
+        _tell(streams.VERBOSE)
 
-        streams.loudness = streams.VERBOSE
+
+def _tell(level: int) -> None:
+    if streams.loudness not in (level, streams.NORMAL):
+        raise UsageError("--quiet and --verbose: one of them")
+    streams.loudness = level
 
 
 Verbose = Annotated[

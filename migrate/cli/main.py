@@ -128,8 +128,24 @@ def main() -> None:
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
         app()
+    except KeyboardInterrupt:  # before Typer has begun
+        sys.exit(Exit.INTERRUPTED)
+    except SystemExit as end:
+        sys.exit(_as_if_read(end))
     except Exception as error:
         _end(error)
+
+
+def _as_if_read(end: SystemExit) -> Any:
+    """The exit code, whether or not somebody reads on (``migrate --help | head -1``).
+
+    Typer, and rich, which draws its help and its errors, end with 1 where nobody does.
+    """
+    unread = end.__context__
+    if not isinstance(unread, BrokenPipeError):
+        return end.code
+    # What was being told: wrong usage, or else help that was asked for.
+    return getattr(unread.__context__, "exit_code", 0)
 
 
 def _end(error: Exception) -> NoReturn:

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from migrate.storage import local_path
+
 CheckpointOrPlan = Annotated[
     str | None,
     typer.Argument(
@@ -57,6 +59,7 @@ PlanFileToApply = Annotated[
     typer.Option(
         "--plan",
         metavar="FILE",
+        parser=local_path,
         help="Apply a plan saved with --plan-out, unless the cluster or the job has moved "
         "meanwhile.",
         show_default=False,
@@ -67,6 +70,7 @@ PlanFileToWrite = Annotated[
     typer.Option(
         "--plan-out",
         metavar="FILE",
+        parser=local_path,
         help="Save the plan as JSON, to be reviewed and applied later; nothing else is written.",
         show_default=False,
     ),

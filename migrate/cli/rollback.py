@@ -19,6 +19,7 @@ from migrate.cli.telling import tell
 from migrate.errors import Refused
 from migrate.kafka_config import names_brokers
 from migrate.rollback_file import read
+from migrate.storage import local_path
 from migrate.wording import counted
 
 
@@ -39,7 +40,7 @@ class _GroupsKafka(KafkaOptions):
 
 @with_groups
 def rollback(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A rollback file.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", readable=False, help="A rollback file.")],
     *,
     kafka: _GroupsKafka,
     execute: Execute = False,
@@ -63,6 +64,7 @@ def rollback(
     """
     from migrate.report.plan import restoration_table
 
+    file = local_path(str(file))  # here, as a parser would change the type that --help shows
     if execute:
         check_can_ask(yes)
     named = kafka.bootstrap_servers is not None

@@ -19,6 +19,7 @@ from migrate.cli.kafka_options import KafkaOptions
 from migrate.cli.streams import emit_pieces
 from migrate.cli.telling import tell
 from migrate.fleet.inventory import TableFormat
+from migrate.storage import local_path
 
 
 @with_groups
@@ -56,6 +57,7 @@ def scan(
         Path | None,
         typer.Option(
             metavar="DIR",
+            parser=local_path,
             help="Save a plan in DIR, a new directory, for each job that can move, to be reviewed, "
             "and applied with to-spark --plan; DIR/index.csv tells which is whose.",
             show_default=False,

@@ -5,7 +5,7 @@ A module each for what is said of the checkpoint as a whole, of a Kafka source, 
 
 from migrate.findings.checkpoint import about_the_checkpoint, is_last_output
 from migrate.findings.model import UNREAD_SOURCES, Finding, Severity
-from migrate.findings.operator import about_an_operator
+from migrate.findings.operator import about_an_operator, state_bytes
 from migrate.findings.source import about_a_source
 
 __all__ = [
@@ -16,4 +16,5 @@ __all__ = [
     "about_an_operator",
     "about_the_checkpoint",
     "is_last_output",
+    "state_bytes",
 ]

@@ -23,13 +23,7 @@ def is_last_output(checkpoint: Checkpoint) -> bool:
 
 def about_the_checkpoint(checkpoint: Checkpoint) -> Iterator[Finding]:
     if checkpoint.newer_siblings:
-        yield Finding(
-            "ran-on",
-            Severity.BLOCKER,
-            None,
-            f"the job ran on after this checkpoint: chk-{checkpoint.newer_siblings[-1]} is "
-            "complete beside it, so what Flink emitted since would be emitted again",
-        )
+        yield _ran_on(checkpoint.checkpoint_id, checkpoint.newer_siblings[-1])
     elif not is_last_output(checkpoint):
         what = {
             CheckpointKind.CHECKPOINT: "a checkpoint",
@@ -43,6 +37,15 @@ def about_the_checkpoint(checkpoint: Checkpoint) -> Iterator[Finding]:
             f"this is {what}: if the job ran on after it, what Flink emitted since will be "
             "emitted again; only a stop-with-savepoint is a job's last output",
         )
+    if checkpoint.earlier_run:
+        yield Finding(
+            "numbering-began-anew",
+            Severity.WARNING,
+            None,
+            f"chk-{checkpoint.earlier_run[-1]} beside it has a higher number, and was written "
+            "before it: an earlier run of the job left it there, unless these are copies without "
+            "their times; then the job ran on after this checkpoint",
+        )
     finished = [operator for operator in checkpoint.operators if operator.finished]
     if finished:
         names = ", ".join(operator.name or operator.operator_id for operator in finished)
@@ -54,6 +57,25 @@ def about_the_checkpoint(checkpoint: Checkpoint) -> Iterator[Finding]:
             "one of them a bounded Kafka source, its positions are not in this checkpoint",
         )
     yield _written_by(checkpoint)
+
+
+def _ran_on(number: int, newest: int) -> Finding:
+    if newest > number:
+        told = f"chk-{newest} is complete beside it, so"
+    else:
+        # A job's directory stands for its highest number, whichever run it is of.
+        told = (
+            f"chk-{newest} beside it was written after this chk-{number}, though its number is "
+            "lower (the job began to count anew, or these are copies without their times: name "
+            "the one you mean), so"
+        )
+    return Finding(
+        "ran-on",
+        Severity.BLOCKER,
+        None,
+        f"the job ran on after this checkpoint: {told} what Flink emitted since would be emitted "
+        "again",
+    )
 
 
 def _written_by(checkpoint: Checkpoint) -> Finding:

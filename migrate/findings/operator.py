@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from decoder.kafka.legacy import LEGACY_CONSUMER_STATE
 from decoder.kafka.operator import Sink
 from decoder.kafka.reader_state import SOURCE_READER_STATE
-from decoder.kafka.sink import WRITER_STATE, SinkState, UnknownSink
+from decoder.kafka.sink import WRITER_STATE, FileSinkState, SinkState, UnknownSink
 from decoder.kafka.source import UnknownSource
-from decoder.metadata.model import Operator
+from decoder.metadata.model import NamedState, Operator
 from migrate.findings.model import Finding, Severity
 from migrate.sources import KafkaState
 from migrate.wording import counted
@@ -19,12 +19,22 @@ _LEGACY_PRODUCER_STATES = frozenset({"next-transactional-id-hint", "next-transac
 # List state of StreamingFileSink and of SQL's filesystem connector: StreamingFileSinkHelper @ Flink
 # 1.20.3.
 _FILE_SINK_STATE = "bucket-states"
+# List state of AsyncWaitOperator @ Flink 1.10.3 to 2.3.0: its queue, of records whose requests have
+# not been answered, and watermarks behind them. endInput waits for the answers, and only a drain
+# calls it (StreamOperatorWrapper.finish @ 1.20.3). TableKeyedAsyncWaitOperator @ 2.2.0 has such a
+# queue in keyed state, of which nothing is told but its size.
+_ASYNC_QUEUE = "_async_wait_operator_state_"
+# List states without records: of SinkWriterOperator @ Flink 2.0.0, whether its input had ended.
+_WITHOUT_RECORDS = frozenset({"end_of_input_state"})
 # FileWriterBucket.prepareCommit @ Flink 1.20.3 closes a file where its rolling policy says so, or
 # at the end of input, which a stop with a savepoint is not unless it drains the job.
+_IS_HIDDEN = (
+    "stays hidden (.inprogress), even at a stop with a savepoint: records before these positions "
+    "are in it, and Flink alone, restored from here, would finish it; before the move, stop the "
+    "job with --drain, or have the sink roll its files at each checkpoint"
+)
 _GOES_ON_WRITING = (
-    "a file that it goes on writing over checkpoints (row formats do, by default) stays hidden "
-    "(.inprogress), even at a stop with a savepoint: records before these positions are in it, and "
-    "Flink alone, restored from here, would finish it"
+    f"a file that it goes on writing over checkpoints (row formats do, by default) {_IS_HIDDEN}"
 )
 
 
@@ -41,12 +51,29 @@ def about_an_operator(
             "and not yet processed (an unaligned checkpoint): moving from here loses them; take "
             "an aligned checkpoint, or stop the job with a savepoint",
         )
+    waiting = sum(len(held.byte_offsets) for held in _list_states(operator, _ASYNC_QUEUE))
+    if waiting:
+        yield Finding(
+            "in-flight-records",
+            Severity.BLOCKER,
+            operator.operator_id,
+            f"up to {counted(waiting, 'record')} wait in it for the answers to requests (async "
+            "I/O), past the source and not yet processed, even at a stop with a savepoint: moving "
+            "from here loses them; stop the job, restored from here if it has ended, with --drain, "
+            "which waits for the answers",
+        )
+        return
     if isinstance(state, UnknownSource):
         yield _about_an_unknown_source(operator, state)
+    if isinstance(sink, FileSinkState):
+        yield _about_a_file_sink(operator, sink)
+        return
     if sink is not None or not _LEGACY_PRODUCER_STATES.isdisjoint(operator.state_names):
         yield _about_a_sink(operator, sink, stopped)
-        return
-    if _FILE_SINK_STATE in operator.state_names:
+        # Writers of other sinks may buffer records: AsyncSinkWriter.snapshotState @ Flink 2.2.0.
+        if not (isinstance(sink, UnknownSink) and WRITER_STATE in operator.state_names):
+            return
+    elif _FILE_SINK_STATE in operator.state_names:
         yield Finding(
             "files-in-progress",
             Severity.WARNING,
@@ -54,22 +81,41 @@ def about_an_operator(
             f"a file sink: {_GOES_ON_WRITING}",
         )
         return
-    held = [
-        f"{size} bytes of {what}"
-        for size, what in (
-            (operator.keyed_state_bytes, "keyed state"),
-            (operator.operator_state_bytes, "operator state"),
-        )
-        if size
-    ]
+    held = [f"{size} bytes of {what}" for size, what in _held(operator)]
     if held and state is None and SOURCE_READER_STATE not in operator.state_names:
         yield Finding(
             "state-not-moved",
-            Severity.NOTE,
+            Severity.WARNING,
             operator.operator_id,
             f"it holds {' and '.join(held)}: records consumed but not yet emitted may be among "
             "them (windows, joins, buffers), and state does not move",
         )
+
+
+def state_bytes(operator: Operator) -> int:
+    """How much state an operator holds in which records may be, in bytes."""
+    return sum(size for size, _ in _held(operator))
+
+
+def _held(operator: Operator) -> list[tuple[int, str]]:
+    """Its keyed and its operator state, in bytes, but for lists in which nothing is."""
+    lists = any(
+        held.byte_offsets and held.name not in _WITHOUT_RECORDS for held in _list_states(operator)
+    )
+    sizes = (
+        (operator.keyed_state_bytes, "keyed state"),
+        (operator.operator_state_bytes if lists else 0, "operator state"),
+    )
+    return [(size, what) for size, what in sizes if size]
+
+
+def _list_states(operator: Operator, name: str | None = None) -> Iterator[NamedState]:
+    """Its operator states, managed and raw, of each subtask; of one name, or all."""
+    for subtask in operator.subtasks:
+        for handle in (subtask.managed_operator_state, subtask.raw_operator_state):
+            for held in handle.states if handle is not None else ():
+                if name is None or held.name == name:
+                    yield held
 
 
 def _about_an_unknown_source(operator: Operator, state: UnknownSource) -> Finding:
@@ -97,7 +143,27 @@ def _about_an_unknown_source(operator: Operator, state: UnknownSource) -> Findin
     )
 
 
-def _about_a_sink(operator: Operator, sink: Sink | None, stopped: bool) -> Finding:
+def _about_a_file_sink(operator: Operator, sink: FileSinkState) -> Finding:
+    paths = [bucket.path for bucket in sink.buckets if bucket.in_progress]
+    if not paths:
+        return Finding(
+            "sink-state",
+            Severity.NOTE,
+            operator.operator_id,
+            "it is a FileSink's writer, and no file is open",
+        )
+    return Finding(
+        "files-in-progress",
+        Severity.WARNING,
+        operator.operator_id,
+        f"a FileSink goes on writing {counted(len(paths), 'file')} (the first is in "
+        f"{paths[0]!r}); such a file {_IS_HIDDEN}",
+    )
+
+
+def _about_a_sink(
+    operator: Operator, sink: SinkState | UnknownSink | None, stopped: bool
+) -> Finding:
     """A stop-with-savepoint commits what is pending before the job ends."""
     if isinstance(sink, SinkState) and not sink.pending:
         return Finding("sink-state", Severity.NOTE, operator.operator_id, _nothing_pending(sink))

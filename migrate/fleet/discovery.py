@@ -15,9 +15,8 @@ from enum import Enum, auto
 from pathlib import Path
 from typing import NamedTuple
 
-from decoder.checkpoint import METADATA_FILE
 from decoder.errors import ErrorKind
-from decoder.storage import StorageUnavailable, checkpoint_number, join, normal
+from decoder.storage import METADATA_FILE, StorageUnavailable, checkpoint_number, join, normal
 from migrate.fleet.candidates import Candidate, Failure, job_id_of
 from migrate.fleet.globs import is_glob, matches
 from migrate.fleet.inventory import mark_newest

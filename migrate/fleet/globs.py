@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from fnmatch import fnmatchcase
 
-from decoder.checkpoint import METADATA_FILE
-from decoder.storage import join
+from decoder.storage import METADATA_FILE, join
 from migrate.storage import Files
 
 _MAGIC = re.compile(r"[*?[]")

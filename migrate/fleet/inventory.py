@@ -9,7 +9,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
 
+from decoder.errors import ErrorKind
 from migrate.fleet.candidates import Candidate
+
+# How a root ends that is not there, and a directory that cannot be listed.
+_NOWHERE = {
+    kind.value for kind in (ErrorKind.NOT_FOUND, ErrorKind.UNREADABLE, ErrorKind.UNAVAILABLE)
+}
 
 
 class TableFormat(str, Enum):
@@ -78,12 +84,14 @@ class Totals:
 
     Attributes:
         jobs, savepoints: how many of both; what is said of jobs below is of both.
+        nowhere: how many roots are not there, and directories could not be looked into.
         obstacles: how many jobs each stands in the way of, the most frequent first.
         errors: how many jobs cannot be read for what kind of reason, likewise.
     """
 
     jobs: int
     savepoints: int
+    nowhere: int
     movable: int
     positions: int
     lag: int | None
@@ -96,22 +104,31 @@ class Totals:
 
     @property
     def blocked(self) -> int:
-        return self.jobs + self.savepoints - self.movable - self.unreadable
+        return self.jobs + self.savepoints + self.nowhere - self.movable - self.unreadable
 
 
 def totals(jobs: Sequence[ScannedJob]) -> Totals:
     """What the jobs come to together."""
     known = [job.lag for job in jobs if job.lag is not None]
-    savepoints = sum(job.job_directory is None for job in jobs)
+    alone = [job for job in jobs if job.job_directory is None]
+    nowhere = sum(map(_is_nowhere, alone))
     return Totals(
-        len(jobs) - savepoints,
-        savepoints,
+        len(jobs) - len(alone),
+        len(alone) - nowhere,
+        nowhere,
         sum(job.movable for job in jobs),
         sum(job.positions or 0 for job in jobs),
         sum(known) if known else None,
         _most_frequent(code for job in jobs for code in job.obstacles),
         _most_frequent(job.error_kind for job in jobs if job.error_kind is not None),
     )
+
+
+def _is_nowhere(job: ScannedJob) -> bool:
+    """Of what lies in no job's directory, whether there is nothing that could be a savepoint; one
+    whose files are gone still has its name."""
+    named = posixpath.basename(job.pointer).startswith("savepoint-")
+    return job.error_kind in _NOWHERE and not named
 
 
 def _most_frequent(codes: Iterable[str]) -> dict[str, int]:

@@ -6,7 +6,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from migrate.extract import Extraction, Source
-from migrate.planning.messages import group_ran_on, nowhere, refuse, warnings
+from migrate.planning.clusters import other_brokers
+from migrate.planning.messages import (
+    group_ran_on,
+    nowhere,
+    only_some_partitions,
+    other_logs,
+    refuse,
+    warnings,
+)
 from migrate.planning.model import Plan, PlannedPartition
 from migrate.planning.obstacles import (
     blocked_by_findings,
@@ -30,6 +38,7 @@ def make_plan(
     policies: Policies = REFUSED_BY_DEFAULT,
     *,
     named: bool = False,
+    bootstrap_servers: str | None = None,
 ) -> Plan:
     """Plan the move of the chosen sources.
 
@@ -40,6 +49,7 @@ def make_plan(
         policies: what the user allows.
         named: whether the user chose them by name: then a source that is not read is left out
             knowingly.
+        bootstrap_servers: the brokers that were asked, as they were named.
     """
     findings = concerning(extraction, chosen, named)
     refusals = list(blocked_by_findings(findings, policies))
@@ -61,7 +71,12 @@ def make_plan(
     return Plan(
         tuple(partitions),
         tuple(refusals),
-        tuple(warnings(findings, snapshot, partitions, policies)),
+        (
+            *warnings(findings, snapshot, partitions, policies),
+            *other_logs(moved, policies),
+            *other_brokers(extraction, moved, bootstrap_servers),
+            *only_some_partitions(chosen, snapshot, policies),
+        ),
     )
 
 

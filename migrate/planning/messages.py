@@ -96,6 +96,15 @@ def _about_costs(partitions: Sequence[PlannedPartition]) -> Iterator[str]:
             "first record since the checkpoint lies below its position): "
             "what lies at their positions may be other records"
         )
+    older = [(planned, by) for planned in partitions if (by := _not_discovered(planned))]
+    if older:
+        first, held = older[0]
+        yield (
+            f"{counted(len(older), 'new partition')} held records before the checkpoint, which "
+            f"does not know of them (the first is {_name(first)}: up to {held}, by their "
+            "timestamps): was the job told which partitions to read? then name those with "
+            "--partitions"
+        )
     beyond = [planned for planned in partitions if planned.ran_on]
     if beyond:
         yield (
@@ -117,6 +126,18 @@ def _about_costs(partitions: Sequence[PlannedPartition]) -> Iterator[str]:
             f"{_name(partly[0])}) not every source that reads its topic knows: one that was to "
             "read it too has not, and loses what lies below its next offset"
         )
+
+
+def _not_discovered(planned: PlannedPartition) -> int:
+    """How many offsets of a new partition are older than the checkpoint, as far as that is known.
+
+    A KafkaSource looks for partitions as it starts and, of today's connectors, every five minutes:
+    KafkaSourceOptions @ 3.4.0-1.20, 5.0.0-2.2. One that was given its partitions finds no others.
+    """
+    log = planned.log
+    if planned.verdict is not Verdict.NEW_PARTITION or log is None or log.first_since is None:
+        return 0
+    return log.first_since - log.start
 
 
 def group_ran_on(partitions: Iterable[PlannedPartition]) -> Iterator[Refusal]:
@@ -171,6 +192,56 @@ def nowhere(
                 f"{more}",
                 "name those there are",
             )
+
+
+def other_logs(moved: Iterable[Source], policies: Policies) -> Iterator[str]:
+    """Offsets of one topic that are taken for another's.
+
+    Args:
+        moved: the sources with what moves of them, under the target's names.
+    """
+    if not policies.topic_map:
+        return
+    topics = {topic for source in moved for topic in source.topics}
+    for old, new in sorted(policies.topic_map.items()):
+        if new in topics and new != old:
+            yield (
+                f"--topic-map {old}={new}: a topic of another name is another log, where an offset "
+                "is another record unless it was copied offset for offset, which MirrorMaker does "
+                "not do: compare the records at these offsets first"
+            )
+
+
+def only_some_partitions(
+    chosen: Sequence[Source], snapshot: ClusterSnapshot | None, policies: Policies
+) -> Iterator[str]:
+    """Topics of which Spark is not to read every partition; a group simply has no offset there.
+
+    Args:
+        chosen: the sources with all their positions, under the checkpoint's names.
+    """
+    if policies.partitions is None:
+        return
+    if snapshot is not None and snapshot.target_group is not None:
+        return
+    known: dict[str, set[int]] = {topic: set() for topic in policies.partitions}
+    for source in chosen:
+        for position in source.positions:
+            if position.topic in known:
+                known[position.topic].add(position.partition)
+    narrowed = []
+    for old, there in known.items():
+        new, kept = policies.topic_map.get(old, old), policies.partitions[old]
+        if snapshot is not None:
+            there |= snapshot.topics.get(new, {}).keys()
+        if there - kept:
+            narrowed.append(new)
+    if narrowed:
+        yield (
+            f"--partitions leaves out partitions of {counted(len(narrowed), 'topic')} (the first "
+            f"is {min(narrowed)}): the query must assign exactly those that move, as the code of "
+            "--format python does; one that subscribes to the topic fails, or reads the others too"
+        )
 
 
 def _how_it_ran_on(beyond: Sequence[PlannedPartition]) -> str:

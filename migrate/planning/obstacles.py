@@ -5,13 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from migrate.extract import Extraction, Finding, Severity, Source
+from migrate.findings import UNREAD_SOURCES, state_bytes
 from migrate.planning.model import Refusal
 from migrate.policies import Policies
 from migrate.positions import Marker, PositionState
 from migrate.snapshot import ClusterSnapshot
+from migrate.wording import counted
 
 # Findings about the job as a whole: they stand in the way whichever source is chosen.
 _JOB_WIDE_BLOCKERS = frozenset({"in-flight-records", "ran-on"})
+# Findings about sources that are not among those which can be chosen.
+_OF_OTHER_SOURCES = UNREAD_SOURCES | {"another-source-kind"}
+# Told of each operator, and of a move in one line.
+_STATE = "state-not-moved"
 # Findings told again, partition by partition, by the plan itself.
 _TOLD_BY_PARTITION = frozenset({"unresolved-positions", "latest-marker", "committed-marker"})
 
@@ -19,21 +25,44 @@ _TOLD_BY_PARTITION = frozenset({"unresolved-positions", "latest-marker", "commit
 def concerning(extraction: Extraction, chosen: Sequence[Source], named: bool) -> list[Finding]:
     """The findings that bear on moving the chosen sources, but for those told by partition.
 
-    What is about another operator bears on it too, unless the user chose these by name and it is
-    not about the job as a whole.
+    So do those about sinks and state; those about other sources do too, unless the user chose
+    these by name or it is about the job as a whole.
     """
-    ids = {source.operator_id for source in chosen}
-    return [
+    others = {source.operator_id for source in extraction.sources}
+    others -= {source.operator_id for source in chosen}
+    told = [
         finding
         for finding in extraction.findings
         if finding.code not in _TOLD_BY_PARTITION
         and (
             not named
-            or finding.operator_id is None
-            or finding.operator_id in ids
             or finding.code in _JOB_WIDE_BLOCKERS
+            or not (finding.operator_id in others or finding.code in _OF_OTHER_SOURCES)
         )
     ]
+    return [
+        *(finding for finding in told if finding.code != _STATE),
+        *_left_behind(extraction, told),
+    ]
+
+
+def _left_behind(extraction: Extraction, told: Iterable[Finding]) -> Iterator[Finding]:
+    """What is said of each operator that keeps state, in one."""
+    ids = {finding.operator_id for finding in told if finding.code == _STATE}
+    held = [
+        state_bytes(operator)
+        for operator in extraction.checkpoint.operators
+        if operator.operator_id in ids
+    ]
+    if held:
+        yield Finding(
+            _STATE,
+            Severity.WARNING,
+            None,
+            f"{counted(len(held), 'operator')} hold{'s' if len(held) == 1 else ''} {sum(held)} "
+            "bytes of state that does not move: records consumed but not yet emitted may be among "
+            "it (windows, joins, buffers)",
+        )
 
 
 def blocked_by_findings(findings: Iterable[Finding], policies: Policies) -> Iterator[Refusal]:

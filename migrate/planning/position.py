@@ -5,12 +5,14 @@ What would lose or repeat records is a problem, never clipped, unless a policy a
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from migrate.planning.model import PlannedPartition, Verdict
 from migrate.policies import Gone, NewPartitions, OnBeyondEnd, OnExpired, Policies, Unresolved
 from migrate.positions import Marker, Position, PositionState
 from migrate.snapshot import ClusterSnapshot, LogRange
+from migrate.wording import did_you_mean
 
 # A recreated topic that has grown past a position holds other records there. It is suspected where
 # the first record since the checkpoint's time lies below the position by at least this part of the
@@ -25,7 +27,8 @@ def plan_position(
     if snapshot is None:
         return _plan_without_broker(position)
     if position.topic not in snapshot.topics:
-        return _gone(position, Verdict.TOPIC_GONE, policies)
+        similar = snapshot.alike.get(position.topic, ())
+        return _gone(position, Verdict.TOPIC_GONE, policies, similar)
     log = snapshot.topics[position.topic].get(position.partition)
     if log is None:
         return _gone(position, Verdict.PARTITION_GONE, policies)
@@ -91,10 +94,10 @@ def _unresolved(
     if chosen is None:
         return _problem(position, Verdict.UNRESOLVED, problem, log, lost=None, repeated=None)
     planned = _in_range(position, chosen, Verdict.UNRESOLVED, log, policies)
-    if planned.problem:
-        return planned
-    # Where it really stood is not known: anywhere in the log.
-    return replace(planned, lost=chosen - log.start, repeated=log.end - chosen)
+    # Where it really stood is not known: anywhere in the log, or in the gap below it.
+    gap = max(0, log.start - chosen)
+    goes_on = min(max(chosen, log.start), log.end)
+    return replace(planned, lost=gap + goes_on - log.start, repeated=log.end - goes_on)
 
 
 def _chosen(
@@ -193,11 +196,14 @@ def new_partition(
             return refused(Verdict.NEW_PARTITION, "it is not in the checkpoint")
 
 
-def _gone(position: Position, verdict: Verdict, policies: Policies) -> PlannedPartition:
+def _gone(
+    position: Position, verdict: Verdict, policies: Policies, similar: Sequence[str] = ()
+) -> PlannedPartition:
     if policies.gone is Gone.SKIP:
         return _planned(position, verdict, None, None, lost=None)
     what = "topic" if verdict is Verdict.TOPIC_GONE else "partition"
-    return _problem(position, verdict, f"the broker has no such {what}", None, lost=None)
+    problem = f"the broker has no such {what}{did_you_mean(similar)}"
+    return _problem(position, verdict, problem, None, lost=None)
 
 
 def _problem(

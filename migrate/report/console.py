@@ -31,7 +31,12 @@ def print_whole(console: Console, table: Table) -> None:
     if narrow >= _UNBOUNDED:
         console.print(table)
         return
-    unbounded = console.options.update(max_width=_UNBOUNDED)
-    console.width = max(narrow, Measurement.get(console, unbounded, table).maximum)
+    console.width = max(narrow, width_of(console, table))
     console.print(table)
     console.width = narrow
+
+
+def width_of(console: Console, table: Table) -> int:
+    """How wide a table is with nothing cut and nothing wrapped."""
+    unbounded = console.options.update(max_width=_UNBOUNDED)
+    return Measurement.get(console, unbounded, table).maximum

@@ -6,15 +6,17 @@ characters are made visible and rich's markup is never parsed.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
 from typing import TextIO
 
-from rich.console import Group
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from decoder.metadata.model import CheckpointKind, Operator, StopKind
 from migrate.extract import Extraction, Severity, Source
-from migrate.report.console import console_for, print_whole
+from migrate.report.console import console_for, print_whole, width_of
 from migrate.report.text import number_text
 from migrate.wording import counted, visible
 
@@ -23,6 +25,10 @@ _STOPPED = {
     StopKind.SUSPEND: ", job stopped",
     StopKind.TERMINATE: ", job drained and stopped",
 }
+
+_OPERATORS = Text("\noperators", style="bold")
+# In letters: what names and states have of a line between them, if they are to be read.
+_ROOM_FOR_NAMES = 20
 
 
 def inspection_table(extraction: Extraction, out: TextIO) -> str:
@@ -43,7 +49,7 @@ def inspection_table(extraction: Extraction, out: TextIO) -> str:
         print_whole(console, _positions(source))
     if not extraction.sources:
         console.print(Text("no Kafka source in this checkpoint"))
-    console.print(_operators(checkpoint.operators))
+    console.print(_operators(checkpoint.operators, console))
     for finding in extraction.findings:
         line = Text()
         line.append(finding.severity.value, style=_STYLES[finding.severity])
@@ -83,27 +89,72 @@ def _positions(source: Source) -> Table:
     return table
 
 
-def _operators(operators: tuple[Operator, ...]) -> Group:
+def _operators(operators: tuple[Operator, ...], console: Console) -> Group:
+    """A table; where a terminal is too narrow for it the headers are broken, names and states
+    wrapped, and where these would have no room beside the numbers, put below them."""
+    numbers = _numbers(operators)
+    table = _operator_table(operators, numbers, names=True)
+    if width_of(console, table) > console.width:
+        numbers = {header.replace(" ", "\n"): number for header, number in numbers.items()}
+        alone = _operator_table(operators, numbers, names=False)
+        if console.width - width_of(console, alone) < _ROOM_FOR_NAMES:
+            return Group(_OPERATORS, *_entries(operators), Text(""))
+        table = _operator_table(operators, numbers, names=True)
+    return Group(_OPERATORS, table, Text(""))
+
+
+def _numbers(operators: tuple[Operator, ...]) -> dict[str, Callable[[Operator], int | None]]:
+    """What is told of an operator in numbers, by the header of their column."""
     raw = any(operator.raw_state_bytes for operator in operators)
+    return {
+        "parallelism": lambda operator: operator.parallelism,
+        "keyed bytes": lambda operator: operator.keyed_state_bytes,
+        "operator bytes": lambda operator: operator.operator_state_bytes,
+        **({"of them raw": lambda operator: operator.raw_state_bytes} if raw else {}),
+        "in flight": lambda operator: operator.in_flight_bytes,
+    }
+
+
+def _operator_table(
+    operators: tuple[Operator, ...],
+    numbers: Mapping[str, Callable[[Operator], int | None]],
+    *,
+    names: bool,
+) -> Table:
     table = Table(box=None)
     table.add_column("operator", no_wrap=True)
-    table.add_column("name", overflow="fold")
-    columns = ["parallelism", "keyed bytes", "operator bytes", *(["of them raw"] if raw else [])]
-    for column in (*columns, "in flight"):
-        table.add_column(column, justify="right", no_wrap=True)
-    table.add_column("state", overflow="fold")
+    if names:
+        table.add_column("name", overflow="fold")
+    for header in numbers:
+        table.add_column(header, justify="right", no_wrap=True)
+    if names:
+        table.add_column("state", overflow="fold")
     for operator in operators:
+        told = [number_text(number(operator)) for number in numbers.values()]
         table.add_row(
             operator.operator_id[:8],
-            Text(visible(operator.name or operator.uid or "")),
-            str(operator.parallelism),
-            number_text(operator.keyed_state_bytes),
-            number_text(operator.operator_state_bytes),
-            *([str(operator.raw_state_bytes)] if raw else []),
-            number_text(operator.in_flight_bytes),
-            Text(visible(", ".join(_states(operator)))),
+            *([_name(operator)] if names else []),
+            *told,
+            *([Text(", ".join(_states(operator)))] if names else []),
         )
-    return Group(Text("\noperators", style="bold"), table, Text(""))
+    return table
+
+
+def _entries(operators: tuple[Operator, ...]) -> Iterator[RenderableType]:
+    """An entry of some lines for each operator."""
+    numbers = _numbers(operators)
+    for operator in operators:
+        yield Text(f" {operator.operator_id[:8]} ").append(_name(operator))
+        told = (
+            f"{header} {number_text(number(operator), '?')}" for header, number in numbers.items()
+        )
+        for line in (", ".join(told), ", ".join(_states(operator))):
+            if line:
+                yield Padding(Text(line, overflow="fold"), (0, 0, 0, 3))
+
+
+def _name(operator: Operator) -> Text:
+    return Text(visible(operator.name or operator.uid or ""), overflow="fold")
 
 
 def _states(operator: Operator) -> list[str]:
@@ -111,4 +162,4 @@ def _states(operator: Operator) -> list[str]:
         return ["finished"]
     finished = len(operator.finished_subtasks)
     some = [f"{counted(finished, 'subtask')} finished"] if finished else []
-    return [*some, *operator.state_names]
+    return [*some, *map(visible, operator.state_names)]

@@ -12,7 +12,7 @@ from migrate.plan_file import SavedPartition
 from migrate.positions import Marker
 from migrate.report.console import console_for, print_whole
 from migrate.report.text import difference_text, number_text
-from migrate.wording import visible
+from migrate.wording import counted, visible
 
 if TYPE_CHECKING:
     from migrate.restoration import Restored
@@ -86,8 +86,9 @@ def outcome_lines(outcome: Outcome) -> Iterator[str]:
     if outcome.applied is Applied.NOTHING_TO_DO:
         yield f"nothing to do: group {outcome.group} holds these offsets"
         return
-    done = sum(one.result is Result.COMMITTED for one in outcome.partitions)
-    yield f"group {outcome.group}: {outcome.applied.value}; {done} offsets written and read back"
+    done = [one.wanted for one in outcome.partitions if one.result is Result.COMMITTED]
+    removed = done.count(None)
+    yield f"group {outcome.group}: {outcome.applied.value}; {_done(len(done) - removed, removed)}"
     for one in outcome.partitions:
         if one.result in (Result.COMMITTED, Result.UNCHANGED):
             continue
@@ -95,6 +96,13 @@ def outcome_lines(outcome: Outcome) -> Iterator[str]:
         why = f": {failure.code}, {failure.reason}" if failure is not None else ""
         held = "" if one.now is None else f"; it holds {one.now.next_offset}"
         yield f"{visible(one.topic)}-{one.partition} {one.result.value}{why}{held}"
+
+
+def _done(written: int, removed: int) -> str:
+    if removed and not written:
+        return f"{counted(removed, 'offset')} removed"
+    also = f", {removed} removed" if removed else ""
+    return f"{counted(written, 'offset')} written and read back{also}"
 
 
 def _render(table: Table, out: TextIO) -> str:

@@ -63,11 +63,12 @@ def _lag(job: ScannedJob) -> str:
 def summary_lines(inventory: Inventory) -> Iterator[str]:
     """What the jobs come to, in a few lines."""
     totals = inventory.totals
-    unread = f", {inventory.unreadable} of them unreadable" if inventory.unreadable else ""
+    unreadable = inventory.unreadable - totals.nowhere
+    unread = f", {unreadable} of them unreadable" if unreadable else ""
     savepoints = f" and {counted(totals.savepoints, 'savepoint')}" if totals.savepoints else ""
     yield (
         f"{counted(totals.jobs, 'job')}{savepoints}, {counted(totals.positions, 'position')}; "
-        f"{counted(inventory.checkpoints, 'checkpoint')} read{unread}"
+        f"{counted(inventory.checkpoints - totals.nowhere, 'checkpoint')} read{unread}"
     )
     if totals.lag is not None:
         yield f"lag: up to {counted(totals.lag, 'record')}"

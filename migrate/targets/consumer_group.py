@@ -23,6 +23,7 @@ from migrate.kafka_config import KafkaConfig
 from migrate.positions import TopicPartition
 from migrate.rollback_file import Offsets
 from migrate.snapshot import BrokerError, Committed, GroupView
+from migrate.wording import counted
 
 # How long to go on, in seconds, where a commit fails for what may go away by itself: a broker that
 # restarts, or a group whose coordinator moves, is back within. No new attempt starts later; one
@@ -181,9 +182,9 @@ def not_writable(group: GroupView) -> list[str]:
     if group.members:
         who = ", ".join(f"{member.client_id} on {member.host}" for member in group.members[:5])
         more = f" and {len(group.members) - 5} more" if len(group.members) > 5 else ""
-        return [
-            f"group {group.name} has {len(group.members)} members ({who}{more}); stop them first"
-        ]
+        count = counted(len(group.members), "member")
+        them = "it" if len(group.members) == 1 else "them"
+        return [f"group {group.name} has {count} ({who}{more}); stop {them} first"]
     if group.exists and group.type == "unknown":
         return [f"group {group.name} is no consumer group (a share group?); name another"]
     return []

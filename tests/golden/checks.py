@@ -69,6 +69,25 @@ def in_flight(dump: Dump) -> None:
     require(sum(operator["in_flight_bytes"] for operator in dump["operators"]) > 0, "in-flight")
 
 
+def waiting(dump: Dump) -> None:
+    require(held_by(dump, "async", "waiting"), "records wait for their requests")
+    buckets = held_by(dump, "file", "buckets")
+    require(any(bucket["in_progress"] for bucket in buckets), f"an open file: {buckets}")
+
+
+def drained(dump: Dump) -> None:
+    require(not held_by(dump, "async", "waiting"), "no record waits for its request")
+    buckets = held_by(dump, "file", "buckets")
+    require(not any(bucket["in_progress"] for bucket in buckets), f"no open file: {buckets}")
+
+
+def held_by(dump: Dump, kind: str, what: str) -> list[Any]:
+    """What the operators of a kind hold, as its oracle tells it."""
+    return [
+        held for operator in dump["operators"] if kind in operator for held in operator[kind][what]
+    ]
+
+
 def numeric_starts(dump: Dump) -> None:
     found = starts(dump)
     require(20 < found["timed", 0] <= 40, f"timed-0 is read from 20 on: {found}")

@@ -121,6 +121,19 @@ STATE = (
         checks.in_flight,
     ),
     Scenario(
+        "async-io",
+        "stop-with-savepoint of a job with async I/O and a FileSink of rows: records wait for "
+        "requests, and files are open",
+        checks.waiting,
+        versions=("1.20", "2.2"),
+    ),
+    Scenario(
+        "async-io-drain",
+        "the same as async-io, drained: nothing waits and no file is open",
+        checks.drained,
+        versions=("1.20", "2.2"),
+    ),
+    Scenario(
         "max-parallelism",
         "max parallelism 32768 (without keyed state, which would be long lists of key groups)",
         checks.widest,

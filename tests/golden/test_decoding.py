@@ -16,7 +16,7 @@ import pytest
 from decoder import Checkpoint, read_checkpoint
 from decoder.kafka.enumerator import EnumeratorState
 from decoder.kafka.legacy import LegacyConsumer
-from decoder.kafka.sink import SinkState, UnknownSink
+from decoder.kafka.sink import WRITER_STATE, FileSinkState, SinkState, UnknownSink
 from decoder.kafka.source import (
     DynamicKafkaSource,
     HybridSource,
@@ -57,7 +57,16 @@ def golden(name: str) -> Path:
 
 
 # What the oracle tells of operators of one kind only.
-_KINDS_OWN = ("reader_splits", "enumerator", "dynamic", "hybrid", "legacy", "sink")
+_KINDS_OWN = (
+    "reader_splits",
+    "enumerator",
+    "dynamic",
+    "hybrid",
+    "legacy",
+    "sink",
+    "async",
+    "file",
+)
 
 LONG_MIN = -(1 << 63)
 _MARKERS = {
@@ -260,7 +269,7 @@ def test_transactions_are_those_that_the_sinks_serializers_read(
     expected = {o["operator_id"]: o["sink"] for o in entry["expected"]["operators"] if "sink" in o}
     for operator_id, sink in checkpoint.sinks.items():
         if operator_id not in expected:  # a FileSink
-            assert isinstance(sink, UnknownSink)
+            assert isinstance(sink, FileSinkState | UnknownSink)
             continue
         told = expected.pop(operator_id)
         assert isinstance(sink, SinkState)
@@ -271,6 +280,32 @@ def test_transactions_are_those_that_the_sinks_serializers_read(
             (t["transactional_id"], t["producer_id"], t["epoch"]) for t in told["transactions"]
         ]
     assert not any(told["writers"] or told["transactions"] for told in expected.values())
+
+
+def test_the_writers_of_file_sinks_are_told_from_others(checkpoint: Checkpoint) -> None:
+    """Every job here that has a sink with writers has a KafkaSink or a FileSink."""
+    for operator in checkpoint.operators:
+        sink = checkpoint.sinks.get(operator.operator_id)
+        if sink is not None and WRITER_STATE in operator.state_names:
+            assert isinstance(sink, FileSinkState | SinkState)
+
+
+@pytest.mark.parametrize("held", _of_kind("async_operators"), ids=lambda e: e["name"])
+def test_what_waits_and_what_is_open_is_what_flinks_serializers_read(held: dict[str, Any]) -> None:
+    checkpoint = read_checkpoint(GOLDEN / held["path"])
+    findings = extract(checkpoint).findings
+    waiting = 0
+    for operator in held["expected"]["operators"]:
+        if "file" in operator:
+            sink = checkpoint.sinks[operator["operator_id"]]
+            assert isinstance(sink, FileSinkState)
+            assert [bucket._asdict() for bucket in sink.buckets] == operator["file"]["buckets"]
+        waiting += len(operator.get("async", {}).get("waiting", ()))
+    told = [finding.message for finding in findings if finding.code == "in-flight-records"]
+    assert [message.partition(" wait in it")[0] for message in told] == (
+        [f"up to {waiting} records"] if waiting else []
+    )
+    assert bool(waiting) == (held["expected"]["checkpoint_type"]["name"] == "Suspend Savepoint")
 
 
 def _check_readers(held: Sequence[ReaderSplit], expected: list[dict[str, Any]]) -> None:

@@ -200,7 +200,7 @@ def test_a_group_with_members_is_refused(
     broker.commit(group, {(topic, n): 4 for n in range(3)})
     with (
         member(broker, group, topic, protocol),
-        pytest.raises(GroupRefused, match=r"1 members \(a-member on 127\.0\.0\.1\)"),
+        pytest.raises(GroupRefused, match=r"1 member \(a-member on 127\.0\.0\.1\)"),
     ):
         _commit(broker, group, _wanted(topic, 5, 5, 5), tmp_path / "r.json")
     assert list(tmp_path.iterdir()) == []
@@ -465,7 +465,7 @@ def test_a_group_with_members_is_not_restored(
     tmp_path: Path, broker: Broker, topic: str, group: str, protocol: str
 ) -> None:
     _commit(broker, group, _wanted(topic, 5, 6, 7), tmp_path / "r.json")
-    with member(broker, group, topic, protocol), pytest.raises(GroupRefused, match="1 members"):
+    with member(broker, group, topic, protocol), pytest.raises(GroupRefused, match="1 member "):
         _restore(broker, tmp_path / "r.json", tmp_path / "back.json", force=True)
     assert set(broker.committed(group).values()) == {5, 6, 7}
 

@@ -227,7 +227,7 @@ def test_in_sql(session: SparkSession) -> None:
             "SELECT code, count(*) AS n FROM blocked LATERAL VIEW explode(obstacles) AS code "
             "WHERE NOT movable GROUP BY code"
         )
-        assert {row["code"]: row["n"] for row in told.collect()}["in-flight-records"] == 1
+        assert {row["code"]: row["n"] for row in told.collect()}["in-flight-records"] == 2
     finally:
         session.catalog.dropTempView("blocked")
 

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from migrate.broker import ConsumerGroups
-from migrate.flink_rest import FlinkRestError, unfinished_jobs
+from migrate.errors import UsageError
+from migrate.flink_rest import FlinkRestError, known_jobs
 from tests.support.checkpoints import splits, write_source
 from tests.support.command import Result, migrate
 from tests.support.kafka import Broker
@@ -32,9 +33,11 @@ def test_a_running_job_is_told_though_its_group_has_no_members(
     broker.produce(topic, 0, map(str, range(10)))
     groups = ConsumerGroups({"bootstrap.servers": broker.bootstrap_servers})
     with running_job(broker.bootstrap_servers, group, topic, tmp_path) as (address, job_id):
-        (job,) = unfinished_jobs(address)
+        (job,) = (job for job in known_jobs(address) if not job.ended)
+        (before,) = (job for job in known_jobs(address) if job.ended)
+        assert before.state == "FINISHED"
         assert (job.job_id, job.name, job.state) == (job_id, "the job that moves", "RUNNING")
-        assert unfinished_jobs(f"{address}/") == (job,)
+        assert job in known_jobs(f"{address}/")
         deadline = time.monotonic() + _SOON
         while not (view := groups.view(group)).committed:
             assert time.monotonic() < deadline
@@ -46,7 +49,7 @@ def test_a_running_job_is_told_though_its_group_has_no_members(
             assert f"Flink still has job {job_id} (the job that moves), RUNNING" in refused.stderr
             assert [topic, "0", "7"] in [line.split()[:3] for line in refused.stderr.splitlines()]
     with pytest.raises(FlinkRestError, match="no answer"):
-        unfinished_jobs(address)
+        known_jobs(address)
 
 
 def _commit_group(folder: Path, broker: Broker, topic: str, flink_rest: str, *mode: str) -> Result:
@@ -72,8 +75,7 @@ def test_where_flink_does_not_answer_nothing_is_committed(tmp_path: Path, broker
     with _another_service(200, b'{"jobs": []}') as address:
         idle = _commit_group(tmp_path, broker, topic, address)
     assert idle.code == 0, idle.stderr
-    assert "Flink has no job that has not ended" in idle.stderr
-    assert "not proven stopped" not in idle.stderr
+    assert "not proven stopped: Flink has no job there that has not ended, but" in idle.stderr
     for mode in ((), ("--execute", "--yes")):
         gone = _commit_group(tmp_path, broker, topic, address, *mode)
         assert (gone.code, gone.stdout) == (6, "")
@@ -113,7 +115,7 @@ def test_another_service_is_no_jobmanager(status: int, body: bytes, message: str
         _another_service(status, body) as address,
         pytest.raises(FlinkRestError, match=message),
     ):
-        unfinished_jobs(address)
+        known_jobs(address)
 
 
 @pytest.mark.parametrize(
@@ -121,7 +123,7 @@ def test_another_service_is_no_jobmanager(status: int, body: bytes, message: str
     ["", "host:8081", "file:///etc/passwd", "http://", "http://alice:hunter2@127.0.0.1:1"],
 )
 def test_what_is_no_address_is_refused_without_showing_it(address: str) -> None:
-    with pytest.raises(FlinkRestError) as refused:
-        unfinished_jobs(address)
+    with pytest.raises(UsageError) as refused:
+        known_jobs(address)
     assert "hunter2" not in str(refused.value)
     assert "http://host:port" in str(refused.value)

@@ -99,8 +99,8 @@ def test_a_group_with_members(broker: Broker, topic: str, group: str, tmp_path: 
     with member(broker, group, topic):
         looked_at = library.commit_group(chk, group=group, bootstrap_servers=servers)
         assert len(looked_at.refusals) == 1
-        assert "has 1 members" in looked_at.refusals[0]
-        with pytest.raises(library.Refused, match="has 1 members"):
+        assert "has 1 member " in looked_at.refusals[0]
+        with pytest.raises(library.Refused, match="has 1 member "):
             looked_at.execute()
     assert broker.committed(group) == {}
     assert list(tmp_path.glob("rollback-*")) == []

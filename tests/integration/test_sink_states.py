@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from decoder.kafka.sink import read_committer_state, read_writer_state
+from decoder.kafka.sink import KafkaWriterState, read_committer_state, read_writer_state
 from tests.support.encoder import (
     COMMITTED_REQUEST,
     FAILED,
@@ -66,4 +66,5 @@ def test_a_sinks_state_is_what_flink_reads(
         )
     for element, state in zip(writers, told[len(committers) :], strict=True):
         read = read_writer_state(element, "w")
+        assert isinstance(read, KafkaWriterState)
         assert (read.prefix, list(read.under_way)) == (state["prefix"], state["under_way"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
 import uuid
 from collections.abc import Iterator
 from importlib.util import find_spec
@@ -13,7 +14,13 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.support import stores
-from tests.support.checkpoints import splits, write_source
+from tests.support.checkpoints import (
+    SourceState,
+    source_operator,
+    splits,
+    write_checkpoint,
+    write_source,
+)
 from tests.support.command import migrate
 from tests.support.encoder import RelativeFileHandle
 from tests.support.kafka import Broker
@@ -229,6 +236,23 @@ def test_a_directory_of_more_than_a_page_is_listed_whole(s3: S3, tmp_path: Path)
     assert json.loads(shown.stdout)["checkpoint"]["pointer"] == "s3://checkpoints/many/chk-5"
     # Of the checkpoints the newest ones are asked for alone.
     assert not [line for line in s3.requests() if "chk-4" in line["path"]]
+
+
+def test_a_store_tells_which_run_was_written_last(
+    s3: S3, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("decoder.siblings._APART", 500)
+    for number in (8, 9, 3, 4):
+        source = source_operator(SourceState({0: splits("t", [number])}))
+        chk = write_checkpoint(tmp_path / f"chk-{number}", source, checkpoint_id=number)
+        s3.store.put(chk, f"renumbered/chk-{number}")
+        time.sleep(1.1)  # S3 tells whole seconds
+    s3.forget()
+    refused = migrate("to-spark", "s3://checkpoints/renumbered")
+    assert refused.code == 4
+    assert "chk-4 beside it was written after this chk-9" in refused.stderr
+    moved = migrate("to-spark", "s3://checkpoints/renumbered/chk-4")
+    assert (moved.code, moved.stdout) == (0, '{"t":{"0":4}}\n')
 
 
 def test_no_such_bucket_is_exit_3(s3: S3) -> None:

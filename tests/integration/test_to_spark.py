@@ -7,6 +7,7 @@ jobs are in test_mission.py.
 from __future__ import annotations
 
 import json
+import os
 import time
 import uuid
 from collections.abc import Sequence
@@ -130,6 +131,14 @@ def test_a_topic_that_is_gone_is_refused(tmp_path: Path, broker: Broker) -> None
     assert f"{name}-0 is topic gone" in result.stderr
 
 
+def test_a_topic_misspelt_is_told_with_the_one_that_is_there(
+    tmp_path: Path, broker: Broker, topic: str
+) -> None:
+    result = _to_spark(tmp_path, broker, f"{topic}z", [5])
+    assert result.code == 4
+    assert f"the broker has no such topic (did you mean '{topic}'" in result.stderr
+
+
 def test_partitions_added_later_start_where_flink_would(
     tmp_path: Path, broker: Broker, topic: str
 ) -> None:
@@ -139,6 +148,26 @@ def test_partitions_added_later_start_where_flink_would(
     result = _to_spark(tmp_path, broker, topic, [1, 2, 3])
     assert _offsets(result, topic) == {0: 1, 1: 2, 2: 3, 3: 0, 4: 2}
     assert f"{topic}-4: new partition, from 2" in result.stderr
+
+
+def test_a_new_partition_that_is_older_than_the_checkpoint_is_warned_of(
+    tmp_path: Path, broker: Broker, topic: str
+) -> None:
+    """As in a job that was told to read partition 0 alone."""
+    time.sleep(0.05)  # timestamps are in milliseconds
+    result = _to_spark(tmp_path / "all", broker, topic, [4])
+    assert _offsets(result, topic) == {0: 4, 1: 0, 2: 0}
+    assert "2 new partitions held records before the checkpoint" in result.stderr
+    assert f"the first is {topic}-1: up to 10, by their timestamps" in result.stderr
+    named = _to_spark(tmp_path / "named", broker, topic, [4], "--partitions", f"{topic}:0")
+    assert _offsets(named, topic) == {0: 4}
+    assert "new partition" not in named.stderr
+    assert "the query must assign exactly those that move" in named.stderr
+    broker.add_partitions(topic, 4)
+    broker.produce(topic, 3, ["since"])
+    os.utime(tmp_path / "named/chk-7/_metadata", (1_600_000_000,) * 2)  # before them all
+    chk = tmp_path / "named/chk-7"
+    assert "held records" not in migrate("to-spark", chk, "-b", broker.bootstrap_servers).stderr
 
 
 @pytest.mark.parametrize(("version", "finished"), [(1, True), (2, False), (3, False)])

@@ -114,7 +114,7 @@ def _check_source(checkpoint: Checkpoint, facts: KafkaSourceFacts) -> None:
         assert (source.source_index, source.other_splits) == (facts.hybrid_index, 0)
         source = source.current
     else:
-        assert facts.hybrid_index is None or source is None
+        assert facts.hybrid_index is None or source is None or isinstance(source, UnknownSource)
     if not facts.reader_splits and not facts.enumerator_splits:
         # Nothing in its state says what kind of source it is.
         assert source is None or isinstance(source, UnknownSource)

@@ -107,7 +107,15 @@ _PARTS = {
 }
 
 # What StateDump tells apart, and is told: a checkpoint itself does not say.
-KINDS = ("kafka_sources", "dynamic_sources", "hybrid_sources", "legacy_sources", "sink_operators")
+KINDS = (
+    "kafka_sources",
+    "dynamic_sources",
+    "hybrid_sources",
+    "legacy_sources",
+    "sink_operators",
+    "async_operators",
+    "file_operators",
+)
 
 # What more fits a set of jars beside the usual one.
 _PARTS_OF_EXTRA: Mapping[str | None, tuple[str, ...]] = {"table": ("table",)}

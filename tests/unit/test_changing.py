@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from migrate.cli.changing import carry_out
-from migrate.targets.consumer_group import Outcome
+from migrate.report.plan import outcome_lines
+from migrate.snapshot import Committed, GroupView, Member
+from migrate.targets.consumer_group import Outcome, PartitionOutcome, Result, not_writable
 
 
 def test_an_interrupt_within_kafkas_client_is_an_interrupt(
@@ -34,3 +36,33 @@ def test_another_system_error_is_not(tmp_path: Path) -> None:
 
     with pytest.raises(SystemError):
         carry_out(change, "orders", tmp_path / "rollback.json")
+
+
+@pytest.mark.parametrize(
+    ("written", "removed", "told"),
+    [
+        (1, 0, "1 offset written and read back"),
+        (3, 0, "3 offsets written and read back"),
+        (3, 2, "3 offsets written and read back, 2 removed"),
+        (0, 1, "1 offset removed"),  # with its group, say
+    ],
+)
+def test_what_was_removed_was_not_written(written: int, removed: int, told: str) -> None:
+    held = [Committed(5)] * written + [None] * removed
+    outcome = Outcome(
+        "g",
+        tuple(
+            PartitionOutcome("t", number, Result.COMMITTED, one, one)
+            for number, one in enumerate(held)
+        ),
+        Path("back.json"),
+    )
+    assert list(outcome_lines(outcome)) == [f"group g: applied; {told}"]
+
+
+def test_a_group_of_one_has_one_member() -> None:
+    group = GroupView("g", True, "Stable", "classic", (Member("app", "host"),))
+    assert not_writable(group) == ["group g has 1 member (app on host); stop it first"]
+    two = GroupView("g", True, "Stable", "classic", (Member("app", "host"),) * 2)
+    assert not_writable(two)[0].startswith("group g has 2 members")
+    assert not_writable(two)[0].endswith("; stop them first")

@@ -56,3 +56,10 @@ def test_paths_and_lists_are_left_to_typer(tmp_path: Path) -> None:
     plan = tmp_path / "plan.json"
     assert migrate("to-spark", chk, "--plan-out", plan, "--partitions", "t:1").code == 0
     assert migrate("to-spark", "--plan", plan).stdout == '{"t":{"1":2}}\n'
+
+
+def test_what_is_wrong_is_told_in_no_librarys_words(tmp_path: Path) -> None:
+    result = migrate("inspect", tmp_path, "--format", "CSV")
+    assert (result.code, result.stdout) == (2, "")
+    assert "'CSV' is not one of" in result.stderr
+    assert "Value error" not in result.stderr

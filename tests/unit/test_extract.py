@@ -17,6 +17,7 @@ from tests.support.checkpoints import (
     SourceState,
     in_flight_operator,
     operator_with_elements,
+    operator_with_states,
     source_operator,
     splits,
     write_checkpoint,
@@ -29,6 +30,7 @@ from tests.support.encoder import (
     MIGRATED,
     NO_STOPPING_OFFSET,
     UNASSIGNED,
+    DistributionMode,
     EnumeratorSplit,
     KafkaSplit,
     encode_coordinator,
@@ -242,6 +244,44 @@ def test_records_in_flight_are_a_blocker_that_says_how_many_bytes_and_where(
     assert finding.severity is Severity.BLOCKER
     assert "4321 bytes" in finding.message
     assert finding.operator_id == bytes(reversed(range(16))).hex()
+
+
+@pytest.mark.parametrize("version", [2, 3, 4])
+def test_what_does_not_tell_that_the_job_stopped_is_a_warning(tmp_path: Path, version: int) -> None:
+    """Metadata 2 and 3, of Flink up to 1.15, do not tell what kind of snapshot it is."""
+    operator = operator_with_states({"buffer": [b"record"]})
+    chk = write_checkpoint(tmp_path / "chk-7", operator, version=version)
+    (finding,) = [f for f in extract(read_checkpoint(chk)).findings if f.code == "not-a-stop"]
+    assert finding.severity is Severity.WARNING
+    assert ("of a kind its metadata does not tell" in finding.message) == (version < 4)
+
+
+@pytest.mark.parametrize("mode", [DistributionMode.UNION, DistributionMode.BROADCAST])
+def test_a_readers_state_that_is_spread_as_no_source_spreads_it_is_no_kafka_source(
+    tmp_path: Path, mode: DistributionMode
+) -> None:
+    split = encode_reader_element(encode_split("orders", 0, 5, NO_STOPPING_OFFSET))
+    operator = operator_with_states({"SourceReaderState": [split]}, mode)
+    extraction = extract(read_checkpoint(write_checkpoint(tmp_path / "chk-7", operator)))
+    assert extraction.sources == ()
+    assert _codes(extraction)["another-source-kind"] is Severity.WARNING
+    as_a_source = operator_with_states({"SourceReaderState": [split]})
+    kafka = extract(read_checkpoint(write_checkpoint(tmp_path / "chk-8", as_a_source)))
+    assert [source.topics for source in kafka.sources] == [{"orders"}]
+
+
+def test_a_source_of_which_only_an_unknown_enumerator_is_left_is_told_of(tmp_path: Path) -> None:
+    operator = operator_with_elements({}, encode_coordinator(1, 9, b"\0" * 20))
+    extraction = extract(read_checkpoint(write_checkpoint(tmp_path / "chk-7", operator)))
+    assert extraction.sources == ()
+    assert _codes(extraction)["another-source-kind"] is Severity.WARNING
+
+
+@pytest.mark.parametrize("state", [b"", b"\xac\xed\0\5sr", b"\0\0\0\1\0\0\0\1\0\0\0\7x"])
+def test_a_coordinator_of_another_kind_makes_no_source(tmp_path: Path, state: bytes) -> None:
+    operator = operator_with_elements({}, state)
+    extraction = extract(read_checkpoint(write_checkpoint(tmp_path / "chk-7", operator)))
+    assert {finding.code for finding in extraction.findings} == {"not-a-stop", "written-by"}
 
 
 def test_a_newer_complete_sibling_proves_that_the_job_ran_on(tmp_path: Path) -> None:

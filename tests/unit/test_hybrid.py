@@ -14,7 +14,9 @@ from decoder import DecodeError, read_checkpoint
 from decoder.kafka.reader_state import read_reader_element
 from decoder.kafka.source import HybridSource, KafkaSource, UnknownSource, recognise
 from migrate.extract import Extraction, Severity, SourceKind, extract
+from migrate.planning import make_plan
 from migrate.positions import PositionState
+from migrate.snapshot import ClusterSnapshot
 from tests.golden.test_decoding import golden
 from tests.support.checkpoints import operator_with_elements, splits, write_checkpoint
 from tests.support.command import migrate
@@ -23,6 +25,7 @@ from tests.support.encoder import (
     EARLIEST,
     EnumeratorSplit,
     KafkaSplit,
+    StreamCluster,
     encode_coordinator,
     encode_dynamic_enumerator,
     encode_dynamic_split,
@@ -119,12 +122,16 @@ def test_an_empty_one_inside_is_not_taken_for_an_enumerator_of_kafkas(
 def test_a_dynamic_source_inside_keeps_its_clusters(tmp_path: Path) -> None:
     inner = encode_dynamic_split("east", KafkaSplit("orders", 0, 7))
     element = encode_reader_element(encode_hybrid_split(1, "east-orders-0", inner, 1))
-    enumerator = encode_dynamic_enumerator(1, {}, 3, {"east": _KAFKA})
-    (source,) = _extract(tmp_path, {0: [element]}, _coordinator(1, 1, enumerator)).sources
+    streams = {"stream": {"east": StreamCluster(["orders"], "east:9092")}}
+    enumerator = encode_dynamic_enumerator(1, streams, 3, {"east": _KAFKA})
+    extraction = _extract(tmp_path, {0: [element]}, _coordinator(1, 1, enumerator))
+    (source,) = extraction.sources
     assert [(p.cluster, p.partition, p.next_offset) for p in source.positions] == [
         ("east", 0, 7),
         ("east", 1, None),
     ]
+    elsewhere = make_plan(extraction, [source], ClusterSnapshot({}), bootstrap_servers="b:1")
+    assert any("'east' by east:9092" in warning for warning in elsewhere.warnings)
 
 
 @pytest.mark.parametrize("elements", [{0: [_file_split(0)]}, {0: []}])
@@ -245,4 +252,5 @@ def test_an_unrelated_coordinator_makes_no_hybrid_source(tmp_path: Path) -> None
     """Other operators have coordinators too: without a reader's state only Kafka's tell."""
     operator = operator_with_elements({}, _coordinator(0, 1, b"whatever"))
     checkpoint = read_checkpoint(write_checkpoint(tmp_path / "chk-7", operator))
-    assert checkpoint.sources == {}
+    (source,) = checkpoint.sources.values()
+    assert isinstance(source, UnknownSource)

@@ -196,6 +196,16 @@ def test_a_source_is_found_by_id_and_by_topic(tmp_path: Path) -> None:
         choose_sources(replace(extraction, sources=()), None)
 
 
+def test_two_topics_do_not_become_one(tmp_path: Path) -> None:
+    extraction = _extraction(tmp_path, SourceState({0: [*splits("a", [1]), *splits("b", [2])]}))
+    renamed = Policies(topic_map={"a": "b"})
+    (refusal,) = make_plan(extraction, extraction.sources, None, renamed).refusals
+    assert str(refusal).startswith("--topic-map a=b: b is a topic of the checkpoint itself; ")
+    swapped = Policies(topic_map={"a": "b", "b": "a"})
+    plan = make_plan(extraction, extraction.sources, None, swapped)
+    assert (plan.refusals, plan.next_offsets) == ((), {("a", 0): 2, ("b", 0): 1})
+
+
 def test_partitions_are_sorted_as_numbers_in_the_json(tmp_path: Path) -> None:
     readers = {0: [KafkaSplit("t", n, n) for n in (10, 9, 2)]}
     extraction = _extraction(tmp_path, SourceState(readers))

@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
-from migrate.plan_file import PlanFileError, read_plan
+from migrate import plan as make_plan
+from migrate.plan_file import PlanFileError, moved_meanwhile, read_plan
+from migrate.snapshot import ClusterSnapshot, LogRange
 from tests.support.checkpoints import splits, write_source
 from tests.support.command import migrate
 
@@ -93,3 +95,30 @@ def test_a_warning_in_a_plan_moves_no_cursor(plan: Path) -> None:
     result = migrate("to-spark", "--plan", plan)
     assert result.code == 0, result.stderr
     assert "warning: a\\x1b[31m\\nrefused: b\n" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("log", "moved"),
+    [
+        ((0, 10), ()),
+        ((0, 30), ()),  # records were produced
+        ((3, 10), ()),  # and others deleted, of which it needs none
+        ((4, 10), ("t-0 now holds 4 to 10: its next offset 3 is no longer in the log",)),
+        ((0, 9), ("t-0 ended at 10 and now ends at 9: it has lost records, or was recreated",)),
+    ],
+)
+def test_a_log_that_is_no_longer_what_was_planned_for(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    log: tuple[int, int],
+    moved: tuple[str, ...],
+) -> None:
+    """The cluster gives no topic ids, as before Kafka 2.8."""
+    there = ClusterSnapshot({"t": {0: LogRange(0, 10)}}, "cluster")
+    monkeypatch.setattr("migrate.broker.take_snapshot", lambda *_: there)
+    chk = write_source(tmp_path / "chk-7", {0: splits("t", [3])})
+    saved = make_plan(chk, bootstrap_servers="127.0.0.1:1").saved
+    now = ClusterSnapshot({"t": {0: LogRange(*log)}}, "cluster")
+    told = list(moved_meanwhile(saved, now))
+    assert len(told) == len(moved)
+    assert all(line.startswith(says) for line, says in zip(told, moved, strict=True))

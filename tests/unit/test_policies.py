@@ -111,6 +111,32 @@ def test_new_partitions_may_be_refused_even_where_flink_would_start_them(tmp_pat
     assert "t-1 is new partition" in refusal.what
 
 
+@pytest.mark.parametrize(
+    ("log", "since", "older"),
+    [
+        ((0, 1000), 990, 990),
+        ((400, 1000), 1000, 600),
+        ((400, 1000), 400, 0),  # all of it came since
+        ((7, 7), 7, 0),  # nothing is left of it
+        ((0, 1000), None, 0),  # nobody asked
+    ],
+)
+def test_a_new_partition_with_records_from_before_the_checkpoint_is_warned_of(
+    tmp_path: Path, log: tuple[int, int], since: int | None, older: int
+) -> None:
+    """Perhaps the job was told which partitions to read (``setPartitions``)."""
+    state = SourceState({0: splits("t", [1])})
+    extraction = extract(read_checkpoint(write_checkpoint(tmp_path / "c", source_operator(state))))
+    logs = {0: LogRange(0, 5, 5), 1: LogRange(*log, since)}
+    plan = make_plan(extraction, extraction.sources, ClusterSnapshot({"t": logs}))
+    assert not plan.refusals
+    warned = [warning for warning in plan.warnings if "new partition" in warning]
+    assert len(warned) == bool(older)
+    for warning in warned:
+        assert f"the first is t-1: up to {older}" in warning
+        assert "--partitions" in warning
+
+
 def test_what_is_gone_may_be_left_out(tmp_path: Path) -> None:
     plan = _plan(tmp_path, [1, 2], [(0, 5)], Policies(gone=Gone.SKIP))
     assert not plan.refusals
@@ -142,6 +168,38 @@ def test_an_unresolved_position_may_be_chosen_and_its_cost_is_told(
     )
     assert planned.verdict is Verdict.UNRESOLVED
     assert (planned.next_offset, planned.lost, planned.repeated) == (next_offset, lost, repeated)
+
+
+@pytest.mark.parametrize(
+    ("committed", "log", "expected"),
+    [
+        # From its end on: all of it may have been unread, and none of it is read again.
+        (900, (0, 100), (100, 100, 0)),
+        # From its start on: all of it is read again, and the gap below it is gone.
+        (5, (20, 100), (20, 15, 80)),
+        (30, (20, 100), (30, 10, 70)),
+    ],
+)
+def test_what_a_choice_beside_the_log_costs_is_counted_from_where_it_goes_on(
+    tmp_path: Path, committed: int, log: tuple[int, int], expected: tuple[int, int, int]
+) -> None:
+    policies = Policies(
+        unresolved=Unresolved.COMMITTED,
+        on_expired=OnExpired.EARLIEST,
+        on_beyond_end=OnBeyondEnd.LATEST,
+    )
+    plan = _plan(tmp_path, [LATEST], [log], policies, committed={("t", 0): committed})
+    assert not plan.refusals
+    assert _costs(plan) == [expected]
+    refused = _plan(
+        tmp_path / "refused",
+        [LATEST],
+        [log],
+        Policies(unresolved=Unresolved.COMMITTED),
+        committed={("t", 0): committed},
+    )
+    assert bool(refused.refusals) is (committed != 30)
+    assert [(p.lost, p.repeated) for p in refused.partitions] == [expected[1:]]
 
 
 def test_committed_without_a_commit_stays_refused(tmp_path: Path) -> None:
@@ -193,6 +251,50 @@ def test_topics_are_renamed_and_partitions_restricted(tmp_path: Path) -> None:
     plan = make_plan(extraction, extraction.sources, snapshot, policies)
     assert not plan.refusals
     assert plan.next_offsets == {("new", 0): 1, ("new", 2): 3}
+
+
+def test_a_topic_of_another_name_is_another_log(tmp_path: Path) -> None:
+    state = SourceState({0: [*splits("a", [1, 2]), *splits("b", [3]), *splits("c", [4])]})
+    extraction = extract(read_checkpoint(write_checkpoint(tmp_path / "c", source_operator(state))))
+    renamed = Policies(topic_map={"a": "west.a", "b": "west.b", "c": "c"})
+    warned = [
+        warning
+        for warning in make_plan(extraction, extraction.sources, None, renamed).warnings
+        if "--topic-map" in warning
+    ]
+    assert len(warned) == 2
+    assert warned[0].startswith("--topic-map a=west.a: ")
+    assert "MirrorMaker" in warned[0]
+    as_it_is = make_plan(extraction, extraction.sources, None)
+    assert not any("--topic-map" in warning for warning in as_it_is.warnings)
+
+
+@pytest.mark.parametrize(
+    ("kept", "on_broker", "for_group", "narrowed"),
+    [
+        ({0}, None, False, True),  # the checkpoint has 0 and 1
+        ({0, 1}, None, False, False),
+        ({0, 1}, 2, False, False),
+        ({0, 1}, 3, False, True),  # the broker has one more
+        ({0}, 2, True, False),  # a group has offsets of these alone, and that is all
+    ],
+)
+def test_spark_is_to_be_told_of_partitions_that_it_must_not_read(
+    tmp_path: Path, kept: set[int], on_broker: int | None, for_group: bool, narrowed: bool
+) -> None:
+    state = SourceState({0: [*splits("old", [1, 2]), *splits("other", [4, 5])]})
+    extraction = extract(read_checkpoint(write_checkpoint(tmp_path / "c", source_operator(state))))
+    policies = Policies(topic_map={"old": "new"}, partitions={"old": frozenset(kept)})
+    snapshot = None
+    if on_broker is not None:
+        logs = {n: LogRange(0, 9) for n in range(on_broker)}
+        target = GroupView("g", True, "Empty", "classic") if for_group else None
+        snapshot = ClusterSnapshot({"new": logs}, target_group=target)
+    plan = make_plan(extraction, extraction.sources, snapshot, policies)
+    assert not plan.refusals
+    warned = [warning for warning in plan.warnings if "assign" in warning]
+    assert len(warned) == narrowed
+    assert all("1 topic (the first is new)" in warning for warning in warned)
 
 
 def test_a_partition_that_is_nowhere_is_not_left_out_in_silence(tmp_path: Path) -> None:

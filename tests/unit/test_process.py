@@ -73,3 +73,65 @@ def test_neither_spark_nor_kafkas_client_is_imported_without_need(
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
     assert done.returncode == 0, done.stderr
     assert done.stderr.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        ("--help", 0),
+        ("inspect --help", 0),
+        ("--show-completion bash", 0),
+        ("inspect", 2),
+        ("inspect --no-such-option", 2),
+        ("inspect /no/such/checkpoint", 3),
+    ],
+)
+def test_nobody_reading_any_more_changes_no_exit_code(arguments: str, code: int) -> None:
+    """1 is what ``diff --exit-code`` says, and nothing else."""
+    command = f"{sys.executable} -m migrate.cli {arguments} 2>&1 | true; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, cwd=ROOT)
+    assert (done.returncode, done.stdout, done.stderr) == (code, "", "")
+
+
+@pytest.mark.parametrize("module", ["migrate.cli.main", "typer", "migrate.cli.inspect"])
+def test_ctrl_c_while_it_starts_is_no_traceback(tmp_path: Path, module: str) -> None:
+    """Half a second of imports, in which a user may think better of it."""
+    code = (
+        "import sys; sys.argv = ['migrate', 'inspect', 'chk-7']\n"
+        "class Interrupted:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        f"        if name == {module!r}: raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Interrupted())\n"
+        "from migrate.cli import main\n"
+        "main()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
+def test_what_other_libraries_log_is_not_shown() -> None:
+    """Seen: gcsfs printed two tracebacks, Azure's credentials their whole chain five times."""
+    code = (
+        "import sys; sys.argv = ['migrate', *sys.argv[1:]]\n"
+        "import logging\n"
+        "from migrate.api import inspecting\n"
+        "def inspect(chk, **_):\n"
+        "    for _ in range(5):\n"
+        "        try:\n"
+        "            raise OSError('no route')\n"
+        "        except OSError:\n"
+        "            logging.getLogger('gcsfs').exception('failed\\nfor key=hidden')\n"
+        "    raise KeyboardInterrupt\n"
+        "inspecting.inspect = inspect\n"
+        "from migrate.cli import main\n"
+        "main()"
+    )
+    for loudness, told in (
+        ([], []),
+        (["-q"], []),
+        (["-v"], ["gcsfs: failed", "gcsfs: for key=…"]),
+    ):
+        command = [sys.executable, "-c", code, *loudness, "inspect", "chk-7"]
+        done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
+        assert (done.returncode, done.stdout) == (130, "")
+        assert done.stderr.splitlines() == told

@@ -186,6 +186,12 @@ def test_the_fate_of_a_rollback_that_deletes(now: Offsets, fate: Fate) -> None:
     assert rollback_file.fate(file, _view(now)) is fate
 
 
+def test_a_commit_taken_back_is_not_told_as_one_that_never_was() -> None:
+    """Seen: a second rollback said that the commit "ended before it changed anything"."""
+    taken_back = rollback_file.fate(_file(_at(a0=1), _at(a0=5)), _view(_at(a0=1)))
+    assert taken_back.value == "an earlier run changed nothing, or was taken back since"
+
+
 def test_metadata_counts_as_part_of_an_offset() -> None:
     file = _file(_at(a0=5), {A0: Committed(5, "ours")})
     assert file.touched == {A0}

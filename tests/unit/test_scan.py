@@ -73,6 +73,20 @@ def test_totals() -> None:
     assert totals([_UNALIGNED]).lag is None
 
 
+@pytest.mark.parametrize("kind", ["not found", "unreadable", "unavailable"])
+def test_a_root_that_is_not_there_is_no_savepoint(kind: str) -> None:
+    missing = _job("/e/nope", error_kind=kind, error="/e/nope: no such directory")
+    told = totals([_MOVES, missing])
+    assert (told.jobs, told.savepoints, told.nowhere) == (1, 0, 1)
+    assert (told.movable, told.blocked, told.unreadable) == (1, 0, 1)
+    assert list(summary_lines(Inventory((_MOVES, missing), 2, 1))) == [
+        "1 job, 2 positions; 1 checkpoint read",
+        "lag: up to 16 records",
+        "can move: 1",
+        f"unreadable: 1 ({kind} 1)",
+    ]
+
+
 def test_the_table_and_its_summary() -> None:
     inventory = Inventory((_MOVES, _UNALIGNED, _UNREADABLE), 12, 1)
     assert "".join(inventory_table(inventory)) == (

@@ -33,6 +33,7 @@ from tests.support.encoder import (
     StateOffsets,
     Subtask,
     encode_committer_element,
+    encode_file_writer_element,
     encode_writer_element,
 )
 
@@ -78,6 +79,7 @@ def test_a_writers_state_is_read(version: int, under_way: dict[str, int]) -> Non
     [
         *((read_committer_state, encode_committer_element(flink, _TWO)) for flink in _FLINKS),
         (read_writer_state, encode_writer_element("p", 2, {"x": 1})),
+        (read_writer_state, encode_file_writer_element("a", "s3://b/a", b"resume")),
     ],
 )
 def test_whatever_is_cut_or_left_over_is_refused(

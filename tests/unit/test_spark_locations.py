@@ -76,6 +76,14 @@ def test_what_is_written_in_place_is_a_seed(in_place: Location) -> None:
     assert is_whole(content(in_place))
 
 
+def test_each_seed_is_of_a_query_of_its_own(tmp_path: Path, memory: str) -> None:
+    """A Delta table skips the batches that it has of an id."""
+    places = [location(str(tmp_path / "a")), location(str(tmp_path / "b")), location(memory)]
+    for place in places:
+        write_checkpoint(SOURCES, place)
+    assert len({place.read("metadata") for place in places}) == len(places)
+
+
 class Watched:
     """A place whose nth change fails, before or after it was made; notes each state it is in."""
 

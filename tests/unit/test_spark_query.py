@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from migrate.extract import Severity
 from migrate.positions import Position, PositionState
 from migrate.spark_query import query_extraction
 from tests.golden.spark.jobs import GOLDEN
@@ -31,7 +32,8 @@ def test_a_query_is_one_source_at_its_newest_committed_batch() -> None:
         for partition, start in enumerate((14, 14, 18))
     )
     assert len(source.operator_id) == 32
-    assert (extraction.checkpoint.checkpoint_id, extraction.findings) == (1, ())
+    assert extraction.checkpoint.checkpoint_id == 1
+    assert [finding.code for finding in extraction.findings] == ["uncommitted-batch"]
     # A saved plan is applied from any folder.
     assert extraction.checkpoint.pointer == f"spark://{directory}"
     assert query_extraction(extraction.checkpoint.pointer) == extraction
@@ -69,6 +71,15 @@ def test_a_directory_that_tells_nothing_is_refused(
 def test_what_is_flinks_does_not_go_with_a_query(tmp_path: Path, options: tuple[str, ...]) -> None:
     directory = spark_directory(tmp_path / "query", RUN)
     assert commit(f"spark:{directory}", *options).code == 2
+
+
+def test_a_batch_that_is_begun_and_not_committed_is_warned_of(tmp_path: Path) -> None:
+    begun = {**RUN, "offsets/1": batch('{"t":{"0":95}}')}
+    (finding,) = query_extraction(f"spark:{spark_directory(tmp_path / 'begun', begun)}").findings
+    assert (finding.code, finding.severity) == ("uncommitted-batch", Severity.WARNING)
+    assert "batch 1 " in finding.message
+    done = {**begun, "commits/1": COMMIT}
+    assert query_extraction(f"spark:{spark_directory(tmp_path / 'done', done)}").findings == ()
 
 
 def test_a_query_is_not_moved_to_spark(tmp_path: Path) -> None:

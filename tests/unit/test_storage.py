@@ -383,6 +383,17 @@ def test_a_pipe_is_no_file_to_wait_for(tmp_path: Path) -> None:
         read_checkpoint(chk)
 
 
+@pytest.mark.parametrize("command", ["inspect", "to-spark"])
+def test_what_is_neither_a_file_nor_a_directory_is_told_so(tmp_path: Path, command: str) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for path in ("/dev/null", tmp_path / "pipe"):
+        result = migrate(command, path)
+        assert (result.code, result.stdout) == (3, "")
+        assert result.stderr == (
+            f"migrate: {path}: cannot be read: neither a file nor a directory\n"
+        )
+
+
 def test_links_in_a_ring_are_a_missing_file(tmp_path: Path) -> None:
     chk = write_in_files(tmp_path / "c")
     (chk / "state-0").unlink()

@@ -22,6 +22,7 @@ from migrate.report.verification import verification_table
 from migrate.restoration import Restored
 from migrate.snapshot import Committed, LogRange
 from migrate.verification import verify_query
+from tests.golden.test_decoding import golden
 from tests.support.checkpoints import splits, write_source
 from tests.support.command import migrate
 
@@ -84,6 +85,29 @@ def test_a_narrow_terminal_cuts_no_number_of_an_inspection(
     assert _TOPIC in shown
     assert str(_OFFSET) in shown
     assert "…" not in shown
+
+
+@pytest.mark.parametrize("columns", [40, 60, 80, 100, 200])
+def test_a_narrow_terminal_loses_nothing_of_an_operator(
+    monkeypatch: pytest.MonkeyPatch, columns: int
+) -> None:
+    """Seen: at 60 columns its name and its states were gone, and ids cut to ``02f203…``."""
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setenv("NO_COLOR", "1")
+    found = read_checkpoint(golden("2.2/two-sources"))
+    shown = re.sub(r"\x1b\[[0-9;]*m", "", inspection_table(extract(found), _Terminal()))
+    operators = shown.partition("\noperators\n")[2].partition("\n\n")[0]
+    assert max(map(len, operators.splitlines())) <= columns
+    assert "…" not in operators
+    letters = "".join(operators.split())
+    for operator in found.operators:
+        assert operator.operator_id[:8] in operators
+        for name in (operator.name or "", *operator.state_names):
+            folded = iter(letters)  # over lines, between which other columns stand
+            assert all(letter in folded for letter in "".join(name.split()))
+        if columns < 80:  # where each has lines of its own
+            assert "".join((operator.name or "").split()) in letters
+            assert "".join(", ".join(operator.state_names).split()) in letters
 
 
 def test_no_color(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -82,6 +82,7 @@ from tests.support.encoder.sink import (
     WRITER_STATE,
     Committable,
     encode_committer_element,
+    encode_file_writer_element,
     encode_writer_element,
 )
 
@@ -142,6 +143,7 @@ __all__ = [
     "encode_dynamic_reader_element",
     "encode_dynamic_split",
     "encode_enumerator",
+    "encode_file_writer_element",
     "encode_hybrid_enumerator",
     "encode_hybrid_split",
     "encode_legacy_element",

@@ -1,8 +1,9 @@
-"""What a KafkaSink keeps: its writers' state and its committers'.
+"""What a KafkaSink keeps, its writers' state and its committers', and what a FileSink's writers do.
 
 The layouts are those of the connector's `KafkaWriterStateSerializer` and
 `KafkaCommittableSerializer` (1.15.4, 3.4.0-1.20, 5.0.0-2.2), and of Flink's
-`CommittableCollectorSerializer` (1.15.4, 1.20.3, 2.2.0) and `SimpleVersionedSerialization`.
+`CommittableCollectorSerializer`, `FileWriterBucketStateSerializer` (1.15.4, 1.20.3, 2.2.0) and
+`SimpleVersionedSerialization`.
 """
 
 from __future__ import annotations
@@ -43,6 +44,26 @@ def encode_writer_element(prefix: str, version: int, under_way: Mapping[str, int
         for transactional_id, checkpoint in under_way.items():
             state.utf(transactional_id)
             state.i64(checkpoint)
+    return _versioned(version, state.to_bytes())
+
+
+def encode_file_writer_element(
+    bucket: str, bucket_path: str, in_progress: bytes | None, version: int = 3
+) -> bytes:
+    """One element of a FileSink's writers: a bucket, and what it takes to go on with its file."""
+    state = DataOutput()
+    state.i32(0x1E764B79)
+    identifier = bucket.encode()
+    state.i32(1)
+    state.i32(4 + len(identifier))
+    state.raw(len(identifier).to_bytes(4, "little") + identifier)
+    state.utf(bucket_path)
+    state.i64(1_700_000_000_000)
+    state.boolean(in_progress is not None)
+    if in_progress is not None:
+        state.i32(1)
+        state.i32(len(in_progress))
+        state.raw(in_progress)
     return _versioned(version, state.to_bytes())
 
 

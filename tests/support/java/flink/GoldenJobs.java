@@ -30,6 +30,7 @@ public final class GoldenJobs {
                     "KafkaScenarios",
                     "StateScenarios",
                     "OtherScenarios",
+                    "AsyncScenarios",
                     "DynamicScenarios",
                     "LegacyScenarios",
                     "TableScenarios");
@@ -44,8 +45,9 @@ public final class GoldenJobs {
                             "Legacy Kafka ", "legacy_sources"));
 
     /** What the writer and the committer of a sink keep. */
-    private static final Set<String> SINK_STATES =
-            Set.of("writer_raw_states", "streaming_committer_raw_states");
+    private static final String[] SINK_STATES = {
+        "writer_raw_states", "streaming_committer_raw_states"
+    };
 
     private final Place place;
 
@@ -74,8 +76,11 @@ public final class GoldenJobs {
         Map<String, List<String>> operators = operators(environment(scenario, directory));
         Path checkpoint = run(name, scenario, directory);
         if (name.equals("kafka-sink")) {
-            operators.put(
-                    "sink_operators", List.copyOf(StateDump.holdersOf(checkpoint, SINK_STATES)));
+            operators.put("sink_operators", holdersOf(checkpoint, SINK_STATES));
+        }
+        if (name.startsWith("async-io")) {
+            operators.put("async_operators", holdersOf(checkpoint, AsyncDump.QUEUE));
+            operators.put("file_operators", holdersOf(checkpoint, FileDump.WRITER));
         }
         Map<String, String> kinds = new HashMap<>();
         operators.forEach((kind, ids) -> ids.forEach(id -> kinds.put(id, kind)));
@@ -124,6 +129,10 @@ public final class GoldenJobs {
                     });
         }
         return ids;
+    }
+
+    private static List<String> holdersOf(Path checkpoint, String... states) throws Exception {
+        return List.copyOf(StateDump.holdersOf(checkpoint, Set.of(states)));
     }
 
     private Scenario scenario(String name) throws ReflectiveOperationException {

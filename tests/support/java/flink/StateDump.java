@@ -52,7 +52,9 @@ public final class StateDump {
                     "dynamic_sources", "DynamicDump",
                     "hybrid_sources", "HybridDump",
                     "legacy_sources", "LegacyDump",
-                    "sink_operators", "SinkDump");
+                    "sink_operators", "SinkDump",
+                    "async_operators", "AsyncDump",
+                    "file_operators", "FileDump");
 
     private static final ListStateDescriptor<byte[]> READER_STATE =
             new ListStateDescriptor<>("SourceReaderState", BytePrimitiveArraySerializer.INSTANCE);

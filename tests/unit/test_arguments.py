@@ -1,0 +1,208 @@
+"""How often an argument may be given, what goes together, and how a path may be written."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from enum import Enum
+from pathlib import Path
+
+import pytest
+
+from migrate.cli.main import COMMANDS, load_command
+from migrate.errors import UsageError
+from migrate.flink_rest import known_jobs
+from migrate.spark_query import query_extraction
+from tests.support.checkpoints import splits, write_source
+from tests.support.command import migrate
+from tests.support.spark_files import COMMIT, SEED, batch, spark_directory
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def chk(tmp_path: Path) -> Path:
+    return write_source(tmp_path / "chk-7", {0: splits("t", [3])})
+
+
+# -- twice --------------------------------------------------------------------------------------
+
+
+def _in_one_line(box: str) -> str:
+    return " ".join(box.replace("│", " ").split())
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_an_option_that_takes_one_value_is_not_taken_twice(name: str) -> None:
+    """The last one won, silently: another source moved than the one that was named first."""
+    for option in load_command(name).params:
+        if option.param_type_name != "option" or option.multiple or option.is_flag:
+            continue
+        kind = option.type_descriptor.annotation
+        value = next(iter(kind)).value if issubclass(kind, Enum) else "1"
+        first, last = option.opts[0], option.opts[-1]
+        required = () if name != "commit-group" or first == "--group" else ("--group", "g")
+        target = ("2",) if name in ("diff", "verify") else ()
+        result = migrate(name, "1", *target, *required, first, value, last, value)
+        assert (result.code, result.stdout) == (2, "")
+        assert f"{first} takes one value, and is given 2" in _in_one_line(result.stderr)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        ("--source", "topic:t", "--source", "topic:u"),
+        ("--source", "topic:t", "--source=topic:t"),
+        ("--source", "topic:t", "--format", "json", "--source", "topic:t"),
+    ],
+)
+def test_what_is_given_twice_is_named(chk: Path, given: tuple[str, ...]) -> None:
+    result = migrate("to-spark", chk, *given)
+    assert (result.code, result.stdout) == (2, "")
+    assert "--source takes one value, and is given 2" in _in_one_line(result.stderr)
+
+
+def test_what_may_be_given_more_than_once(chk: Path) -> None:
+    flags = ("--allow-ran-on", "--allow-ran-on", "-v", "-v")
+    lists = ("--partitions", "t:0", "--partitions", "t:0")
+    assert migrate("-v", "to-spark", chk, *flags, *lists).stdout == '{"t":{"0":3}}\n'
+
+
+def test_help_is_shown_whatever_is_given_twice(chk: Path) -> None:
+    assert migrate("to-spark", chk, "--source", "a", "--source", "b", "--help").code == 0
+
+
+@pytest.mark.parametrize(
+    "arguments", [("-q", "-v", "inspect"), ("-v", "inspect", "-q"), ("inspect", "-v", "-q")]
+)
+def test_quiet_and_verbose_contradict_each_other(chk: Path, arguments: tuple[str, ...]) -> None:
+    result = migrate(*arguments, chk)
+    assert (result.code, result.stdout) == (2, "")
+    assert result.stderr == "migrate: --quiet and --verbose: one of them\n"
+
+
+# -- together -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("option", ["--source", "--cluster"])
+def test_a_plan_has_its_source_already(chk: Path, tmp_path: Path, option: str) -> None:
+    plan = tmp_path / "plan.json"
+    assert migrate("to-spark", chk, "--plan-out", plan).code == 0
+    query = spark_directory(tmp_path / "query", {"metadata": _ID, "sources/0/0": SEED})
+    assert migrate("verify", f"plan:{plan}", f"spark:{query}").code == 0
+    result = migrate("verify", f"plan:{plan}", f"spark:{query}", option, "x")
+    assert (result.code, result.stdout) == (2, "")
+    assert f"{option} chooses of a checkpoint: not with plan:FILE" in result.stderr
+
+
+def test_no_address_of_a_jobmanager_is_wrong_usage() -> None:
+    for address in ("bogus", "ftp://host:8081", "http://user:secret@host:8081"):
+        with pytest.raises(UsageError) as wrong:
+            known_jobs(address)
+        assert "secret" not in str(wrong.value)
+
+
+# -- files --------------------------------------------------------------------------------------
+
+_ID = '{"id":"00000000-0000-0000-0000-000000000000"}'
+_FILE_URIS = ("file:{}", "file://{}", "file://localhost{}")
+
+
+@pytest.mark.parametrize("uri", _FILE_URIS)
+def test_a_local_file_may_be_named_by_its_uri(chk: Path, tmp_path: Path, uri: str) -> None:
+    plan, offsets, rows = (uri.format(tmp_path / name) for name in ("p.json", "o.json", "o.csv"))
+    assert migrate("to-spark", chk, "--plan-out", plan).code == 0
+    applied = migrate("to-spark", "--plan", plan)
+    assert (applied.code, applied.stdout) == (0, '{"t":{"0":3}}\n')
+    (tmp_path / "o.json").write_text(applied.stdout)
+    (tmp_path / "o.csv").write_text("t,0,3\n")
+    for side in (f"json:{offsets}", f"csv:{rows}"):
+        result = migrate("diff", chk, side, "--exit-code")
+        assert result.code == 0, result.stderr
+    files = {"metadata": _ID, "sources/0/0": SEED}
+    query = uri.format(spark_directory(tmp_path / "query", files))
+    result = migrate("diff", chk, f"spark:{query}", "--exit-code")
+    assert result.code == 0, result.stderr
+    for moved in (str(chk), f"plan:{plan}"):
+        result = migrate("verify", moved, f"spark:{query}")
+        assert result.code == 0, result.stderr
+
+
+@pytest.mark.parametrize("uri", ["file:{}", "file://{}"])
+def test_a_rollback_file_may_be_named_by_its_uri(tmp_path: Path, uri: str) -> None:
+    missing = migrate("rollback", uri.format(tmp_path / "none.json"))
+    assert missing.code == 3
+    assert missing.stderr.startswith(f"migrate: {tmp_path}/none.json: cannot be read")
+
+
+@pytest.mark.parametrize("uri", _FILE_URIS)
+def test_a_query_to_commit_for_may_be_named_by_its_uri(tmp_path: Path, uri: str) -> None:
+    files = {"metadata": _ID, "offsets/0": batch('{"t":{"0":9}}'), "commits/0": COMMIT}
+    query = spark_directory(tmp_path / "query", files)
+    found = query_extraction(f"spark:{uri.format(query)}")
+    assert found.checkpoint.pointer == f"spark://{query}"
+    # As a saved plan names it.
+    assert query_extraction(found.checkpoint.pointer).checkpoint == found.checkpoint
+
+
+@pytest.mark.parametrize("uri", ["s3://bucket/p.json", "nosuch://x/p.json", "file://host/p.json"])
+def test_a_uri_of_another_kind_is_no_local_file(chk: Path, uri: str) -> None:
+    says = f"{uri}: a local file is taken here, by its path or a file: URI"
+    for arguments in (
+        ("to-spark", "--plan", uri),
+        ("to-spark", chk, "--plan-out", uri),
+        ("diff", chk, f"json:{uri}"),
+        ("diff", chk, f"csv:{uri}"),
+    ):
+        result = migrate(*arguments)
+        assert (result.code, result.stdout) == (2, "")
+        assert says in _in_one_line(result.stderr)
+
+
+@pytest.mark.parametrize("uri", ["nosuch://x/query", "s3://user:secret@bucket/query"])
+def test_a_query_is_not_read_from_a_uri_that_is_not_known(chk: Path, uri: str) -> None:
+    for command in (("diff", chk), ("verify", chk)):
+        result = migrate(*command, f"spark:{uri}")
+        assert (result.code, result.stdout) == (3, "")
+        assert "not read from a URI of this kind" in result.stderr
+        assert "secret" not in result.stderr
+
+
+def _without_root(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    """``migrate`` as somebody whom file modes hold back: also where the tests run as root."""
+    drop = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"]
+    command = [sys.executable, "-m", "migrate.cli", *map(str, arguments)]
+    if subprocess.run([*drop, "true"], capture_output=True).returncode == 0:
+        command = [*drop, *command]
+    return subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
+
+
+@pytest.mark.slow  # a process each
+def test_a_file_that_may_not_be_read_is_exit_3(chk: Path, tmp_path: Path) -> None:
+    locked = tmp_path / "locked.json"
+    locked.write_text("{}")
+    for path in (locked, chk / "_metadata"):
+        path.chmod(0)
+    for arguments in (
+        ("inspect", chk),
+        ("to-spark", "--plan", locked),
+        ("rollback", locked),
+        ("diff", f"json:{locked}", f"csv:{locked}"),
+    ):
+        done = _without_root(*arguments)
+        assert (done.returncode, done.stdout) == (3, "")
+        assert "Permission denied" in done.stderr
+        assert len(done.stderr.splitlines()) == 1
+
+
+def test_an_input_that_is_missing_says_what_to_name(chk: Path, tmp_path: Path) -> None:
+    for arguments, says in (
+        (("verify", tmp_path / "none", f"spark:{tmp_path}"), "name a chk-<n>"),
+        (("verify", chk, f"spark:{tmp_path / 'none'}"), "name the checkpointLocation of a query"),
+        (("verify", f"plan:{tmp_path}/none", "spark:x"), "--plan-out writes one"),
+        (("to-spark", "--plan", tmp_path / "none"), "--plan-out writes one"),
+        (("rollback", tmp_path / "none"), "commit-group --execute names the one it writes"),
+    ):
+        result = migrate(*arguments)
+        assert (result.code, result.stdout) == (3, "")
+        assert says in result.stderr

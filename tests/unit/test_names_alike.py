@@ -1,0 +1,55 @@
+"""What a broker does not have, and the names that may have been meant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from decoder import read_checkpoint
+from migrate.api import comparing
+from migrate.extract import extract
+from migrate.planning import make_plan
+from migrate.policies import Policies
+from migrate.sides import load_sides, parse_side
+from migrate.snapshot import ClusterSnapshot, GroupView, LogRange
+from tests.support.checkpoints import splits, write_source
+from tests.support.command import migrate
+
+_NOT_THERE = GroupView("g44", False, "Dead", "unknown", alike=("g4",))
+_SAYS = "group:g44: there is no such group (did you mean 'g4'?)"
+
+
+def _ask(topics: Iterable[str], group: str | None) -> ClusterSnapshot:
+    source_group = _NOT_THERE if group is not None else None
+    return ClusterSnapshot({"t": {0: LogRange(0, 9)}}, source_group=source_group)
+
+
+def test_a_group_that_is_not_there_is_told_whatever_the_format(tmp_path: Path) -> None:
+    chk = write_source(tmp_path / "chk-7", {0: splits("t", [1])})
+    sides = load_sides(parse_side(str(chk)), parse_side("group:g44"), _ask)
+    assert sides.warnings == (_SAYS,)
+
+
+def test_verify_tells_that_the_group_is_not_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seen: it said "5 missing" and no more."""
+    chk = write_source(tmp_path / "chk-7", {0: splits("t", [1])})
+    monkeypatch.setattr(comparing, "_asker", lambda kafka: _ask)
+    result = migrate("verify", chk, "group:g44", "-b", "127.0.0.1:1")
+    assert result.code == 5
+    assert f"warning: {_SAYS}\n" in result.stderr
+
+
+@pytest.mark.parametrize("mapped", [{}, {"t": "paymentz"}])
+def test_a_topic_that_the_broker_lacks_may_be_another(
+    tmp_path: Path, mapped: dict[str, str]
+) -> None:
+    extraction = extract(read_checkpoint(write_source(tmp_path / "chk-7", {0: splits("t", [1])})))
+    name = mapped.get("t", "t")
+    snapshot = ClusterSnapshot({}, alike={name: ("payments",)})
+    plan = make_plan(extraction, extraction.sources, snapshot, Policies(topic_map=mapped))
+    (refused,) = [one for one in plan.refusals if "topic gone" in one.what]
+    assert refused.what.endswith("the broker has no such topic (did you mean 'payments'?)")

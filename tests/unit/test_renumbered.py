@@ -1,0 +1,226 @@
+"""Checkpoint numbers that begin anew: a job started without its state, in the directory of before.
+
+The highest number is of an earlier run then. Only the times tell, and not those of a copy.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from decoder import DecodeError, read_checkpoint
+from decoder.storage import LocalFiles
+from migrate.extract import Extraction, Severity, extract
+from migrate.fleet import discover, read_candidate
+from migrate.fleet.obstacles import obstacles
+from migrate.plan_file import PlanFile, ran_on_since
+from migrate.stopped import Beside, look_beside
+from migrate.storage import Files
+from tests.support.checkpoints import SourceState, source_operator, splits, write_checkpoint
+from tests.support.command import migrate
+
+_DAY = 86_400.0
+_NOW = 1_790_000_000.0
+
+
+def _job(directory: Path, ages: Mapping[int, float]) -> Path:
+    """A job's directory with checkpoints, each completed so many seconds ago; its offset is its
+    number."""
+    for number, age in ages.items():
+        _complete(directory, number, age)
+    return directory
+
+
+def _complete(job: Path, number: int, age: float) -> None:
+    operator = source_operator(SourceState({0: splits("t", [number])}))
+    chk = write_checkpoint(job / f"chk-{number}", operator, checkpoint_id=number)
+    os.utime(chk / "_metadata", (_NOW - age, _NOW - age))
+
+
+def _findings(chk: Path) -> dict[str, tuple[Severity, str]]:
+    found = extract(read_checkpoint(chk)).findings
+    return {finding.code: (finding.severity, finding.message) for finding in found}
+
+
+_RENUMBERED = {119: 10 * _DAY + 2, 120: 10 * _DAY, 3: 22, 4: 12, 5: 2}
+
+
+def test_a_directory_whose_highest_number_was_not_written_last_is_refused(tmp_path: Path) -> None:
+    job = _job(tmp_path / "job", _RENUMBERED)
+    refused = migrate("to-spark", job)
+    assert (refused.code, refused.stdout) == (4, "")
+    assert "chk-5 beside it was written after this chk-120, though its number is lower" in (
+        refused.stderr
+    )
+    shown = migrate("inspect", job)
+    assert shown.code == 0
+    assert "blocker ran-on" in shown.stdout and "chk-5" in shown.stdout
+    allowed = migrate("to-spark", job, "--allow-ran-on")
+    assert (allowed.code, allowed.stdout) == (0, '{"t":{"0":120}}\n')
+    assert "chk-5 beside it was written after" in allowed.stderr
+
+
+def test_the_last_one_written_moves_by_its_name(tmp_path: Path) -> None:
+    job = _job(tmp_path / "job", _RENUMBERED)
+    moved = migrate("to-spark", job / "chk-5")
+    assert (moved.code, moved.stdout) == (0, '{"t":{"0":5}}\n')
+    assert "warning: chk-120 beside it has a higher number, and was written before" in moved.stderr
+    assert read_checkpoint(job / "chk-5").earlier_run == (119, 120)
+
+
+@pytest.mark.parametrize("number", [3, 119, 120])
+def test_one_that_is_not_the_last_is_refused_for_the_one_that_is(
+    tmp_path: Path, number: int
+) -> None:
+    job = _job(tmp_path / "job", _RENUMBERED)
+    severity, message = _findings(job / f"chk-{number}")["ran-on"]
+    assert severity is Severity.BLOCKER
+    assert "chk-5" in message
+    assert "chk-120 is complete" not in message
+
+
+@pytest.mark.parametrize(
+    ("ages", "newer"),
+    [
+        # Of several runs each lower one may be the last; it may have one that is pending.
+        ({3: 9_000, 4: 8_990, 60: 20, 61: 10, 120: 5_000}, (60, 61)),
+        ({3: 90, 4: 80, 60: 20, 61: 10, 120: 5_000}, (3, 4, 60, 61)),
+        ({3: 20, 4: 10, 60: 90, 61: 80, 120: 5_000}, (60, 61, 3, 4)),
+        # One run whose failed checkpoints left gaps.
+        ({3: 50, 5: 30, 9: 20, 120: 10}, ()),
+    ],
+)
+def test_the_last_run_is_told_by_its_times(
+    tmp_path: Path, ages: dict[int, float], newer: tuple[int, ...]
+) -> None:
+    job = _job(tmp_path / "job", ages)
+    (job / "chk-5").mkdir(exist_ok=True)
+    (job / "chk-62").mkdir()
+    assert read_checkpoint(job).newer_siblings == newer
+    assert read_checkpoint(job).checkpoint_id == 120
+
+
+@pytest.mark.parametrize(
+    "ages",
+    [
+        {8: 20, 9: 10, 10: 30},  # numbers without a gap, written an hour apart or a second
+        {8: 7_200, 9: 10, 10: 30},
+        {7: 24, 9: 23, 12: 25, 14: 30},  # one after another, in any order
+        {7: 30, 9: 30, 12: 30},
+    ],
+)
+def test_a_tree_copied_without_its_times_moves(tmp_path: Path, ages: dict[int, float]) -> None:
+    job = _job(tmp_path / "job", ages)
+    newest, *others = sorted(ages, reverse=True)
+    for path in (job, job / f"chk-{newest}"):
+        assert read_checkpoint(path).newer_siblings == ()
+        moved = migrate("to-spark", path)
+        assert (moved.code, moved.stdout) == (0, f'{{"t":{{"0":{newest}}}}}\n')
+    for number in others:  # what the numbers tell, they tell still
+        chk = read_checkpoint(job / f"chk-{number}")
+        assert newest in chk.newer_siblings
+        assert chk.earlier_run == ()
+
+
+class _Timeless(LocalFiles):
+    """A store that keeps no times."""
+
+    def modified_at(self, path: str) -> int | None:
+        super().modified_at(path)
+        return None
+
+
+def test_without_times_the_numbers_tell(tmp_path: Path) -> None:
+    job = _job(tmp_path / "job", _RENUMBERED)
+    assert read_checkpoint(job, _Timeless()).newer_siblings == ()
+    assert read_checkpoint(job / "chk-5", _Timeless()).newer_siblings == (119, 120)
+
+
+class _Counting(LocalFiles):
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def modified_at(self, path: str) -> int | None:
+        self.asked.append(path)
+        return super().modified_at(path)
+
+
+def test_times_are_asked_for_only_across_gaps_and_of_few(tmp_path: Path) -> None:
+    whole = _job(tmp_path / "whole", {number: 500 - number for number in range(100, 120)})
+    files = _Counting()
+    for path in (whole, whole / "chk-110"):
+        read_checkpoint(path, files)
+    assert len(files.asked) == 2  # its own
+    gaps = _job(tmp_path / "gaps", {number: 500 - number for number in range(2, 120, 2)})
+    files = _Counting()
+    read_checkpoint(gaps, files)
+    assert len(files.asked) == 1 + 16
+
+
+def test_a_new_run_that_goes_on_is_seen_beside_the_earlier_one(tmp_path: Path) -> None:
+    job = _job(tmp_path / "job", _RENUMBERED)
+    assert look_beside(str(job / "chk-5"), 5) == Beside((), 10.0)
+    assert look_beside(str(job / "chk-4"), 4) == Beside((5,), 10.0)
+    assert look_beside(str(job / "chk-120"), 120) == Beside((3, 4, 5), 2.0)
+    _complete(job, 6, 0)
+    assert look_beside(str(job / "chk-5"), 5) == Beside((6,), 10.0)
+
+
+def test_a_scan_says_that_such_a_job_cannot_move(tmp_path: Path) -> None:
+    job = _job(tmp_path / "job", _RENUMBERED)
+    (candidate,) = discover([str(job)], Files(), latest_only=True)
+    outcome = read_candidate(candidate, Files())
+    assert isinstance(outcome, Extraction)
+    (obstacle,) = obstacles(outcome)
+    assert obstacle.code == "ran-on"
+    assert "chk-5 beside it was written after this chk-120" in obstacle.message
+
+
+def _plan(path: Path, chk: Path, *flags: str) -> PlanFile:
+    made = migrate("to-spark", chk, "--plan-out", path, *flags)
+    assert made.code == 0, made.stderr
+    return PlanFile.model_validate_json(path.read_bytes())
+
+
+def test_a_plan_knows_which_checkpoints_came_after_it(tmp_path: Path) -> None:
+    job = _job(tmp_path / "job", _RENUMBERED)
+    last = _plan(tmp_path / "last.json", job / "chk-5")
+    allowed = _plan(tmp_path / "allowed.json", job, "--allow-ran-on")
+    assert (last.checkpoint.newest, allowed.checkpoint.newest) == (5, 5)
+
+    def since(plan: PlanFile) -> list[str]:
+        beside = look_beside(plan.checkpoint.pointer, plan.checkpoint.id)
+        assert beside is not None
+        return list(ran_on_since(plan, None, beside.newer))
+
+    assert since(last) == since(allowed) == []
+    _complete(job, 6, 0)
+    assert since(last) == since(allowed) == ["it has completed chk-6"]
+    shutil.rmtree(job / "chk-6")
+    shutil.rmtree(job / "chk-4")
+    assert since(last) == since(allowed) == []
+    _complete(job, 6, 0)
+    shutil.rmtree(job / "chk-5")
+    assert since(allowed) == ["it has completed chk-6"]
+    assert since(last) != []
+
+
+class _Subsuming(LocalFiles):
+    """Of a running job, which deletes a checkpoint when its metadata has been found."""
+
+    def __init__(self, gone: Path) -> None:
+        self._gone = gone
+
+    def read_range(self, path: str, start: int, size: int) -> bytes:
+        shutil.rmtree(self._gone, ignore_errors=True)
+        return super().read_range(path, start, size)
+
+
+def test_what_subsumed_a_checkpoint_is_of_its_own_run(tmp_path: Path) -> None:
+    job = _job(tmp_path / "job", {**_RENUMBERED, 6: 0})
+    with pytest.raises(DecodeError, match=r"newest complete checkpoint is .*/chk-6$"):
+        read_checkpoint(job / "chk-5", _Subsuming(job / "chk-5"))
