@@ -237,16 +237,19 @@ class Files:
 
 
 def path_of(name: str, files: ByteSource) -> str:
-    """What ``files`` calls what a user names: a path, or a URI of a kind that is read.
+    """A path for a ``file:`` URI; a store's URI, or a path, as the user names it.
 
     Raises:
-        InputError: a URI of another kind, or one with a password in it.
+        InputError: a URI of a kind that ``files`` does not read, or one with a password in it.
     """
-    uri = _URI.match(name)
-    path = files.from_uri(name) if uri is not None else name
-    if path is None:
+    if not _URI.match(name):
+        return name
+    local = LocalFiles().from_uri(name)
+    if local is not None:
+        return local
+    if files.from_uri(name) is None:
         raise InputError(f"{_without_password(name)}: not read from a URI of this kind")
-    return path
+    return name
 
 
 def local_path(name: str) -> Path:

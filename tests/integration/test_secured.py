@@ -512,7 +512,7 @@ def test_a_commit_names_the_permission_that_it_lacks(permitted: Permitted) -> No
     assert permitted.broker.committed(group) == {}
     permitted.allow(AclOperation.READ, topics=1)
     said = permitted.commit("5", 5)
-    assert "applied in part; 1 offsets" in said
+    assert "applied in part; 1 offset written" in said
     assert f"{second}-0 failed: TOPIC_AUTHORIZATION_FAILED" in said
     permitted.allow(AclOperation.READ, topics=2)
     permitted.commit("6", 0)
