@@ -48,6 +48,7 @@ def plan_streams(
     chosen = choose(request, extraction)
     assignment = _assign(extraction, chosen, names)
     snapshot = look(request, extraction, _whole(chosen, assignment))
+    asked = request.kafka.asked  # reads the configuration file
     plans = {
         number: make_plan(
             extraction,
@@ -55,7 +56,7 @@ def plan_streams(
             snapshot,
             request.policies,
             named=True,
-            bootstrap_servers=request.kafka.asked,
+            bootstrap_servers=asked,
         )
         for number, sources in assignment.items()
     }

@@ -18,12 +18,20 @@ from migrate.sides import Ask, Sides, ask_group, ask_logs, load_sides, parse_sid
 from migrate.snapshot import ClusterSnapshot, LogRange
 from migrate.spark_progress import committed_positions, starting_positions
 from migrate.verification import Outcome, verify_group, verify_query
-from tests.support.checkpoints import splits, write_source
+from tests.support.checkpoints import (
+    SourceState,
+    source_operator,
+    splits,
+    write_checkpoint,
+    write_source,
+)
+from tests.support.command import migrate
 from tests.support.encoder import EARLIEST
 from tests.support.jars import classpath
 from tests.support.jdk import run_java
 from tests.support.kafka import Broker
 from tests.support.spark import Spark
+from tests.support.spark_files import spark_directory
 
 pytestmark = pytest.mark.integration
 
@@ -42,6 +50,28 @@ def sides(broker: Broker, left: str, right: str) -> Sides:
 def compared(loaded: Sides) -> list[tuple[int, Relation, int | None]]:
     rows = diff(loaded.left, loaded.right, loaded.logs).rows
     return [(row.partition, row.relation, row.difference) for row in rows]
+
+
+# -- verify, where Flink would start a new partition ---------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("discovery_finished", "code", "says"), [(True, 0, "2 ok"), (False, 5, "1 cannot tell")]
+)
+def test_a_new_partition_is_to_start_where_flink_would_start_it(
+    tmp_path: Path, broker: Broker, discovery_finished: bool, code: int, says: str
+) -> None:
+    topic = f"t-{uuid.uuid4().hex[:8]}"
+    broker.create_topic(topic, 2)
+    for partition in range(2):
+        broker.produce(topic, partition, map(str, range(9)))
+    state = SourceState({0: splits(topic, [3])}, initial_discovery_finished=discovery_finished)
+    chk = write_checkpoint(tmp_path / "chk-7", source_operator(state))
+    offsets = json.dumps({topic: {"0": 3, "1": 0}}, separators=(",", ":"))
+    seed = spark_directory(tmp_path / "seed", {"sources/0/0": f"\0v1\n{offsets}"})
+    result = migrate("verify", chk, f"spark:{seed}", "-b", broker.bootstrap_servers)
+    assert result.code == code, result.stderr
+    assert says in result.stdout
 
 
 # -- sides, from a broker ------------------------------------------------------------------------

@@ -48,7 +48,7 @@ def topic(broker: Broker, other: Broker) -> str:
 
 
 @pytest.fixture
-def chk(tmp_path: Path, topic: str) -> Path:
+def chk(tmp_path: Path, broker: Broker, other: Broker, topic: str) -> Path:
     """A job that reads the topic on A and B, and another on B alone."""
     held = {
         "A": splits(topic, [EARLIEST, 6]),
@@ -56,7 +56,8 @@ def chk(tmp_path: Path, topic: str) -> Path:
     }
     elements = [encode_dynamic_reader_element(c, split) for c in held for split in held[c]]
     enumerators = {c: encode_enumerator(3, list(map(EnumeratorSplit, held[c]))) for c in held}
-    clusters = {c: StreamCluster([topic], f"{c}:9092") for c in held}
+    servers = {"A": broker.bootstrap_servers, "B": other.bootstrap_servers}
+    clusters = {c: StreamCluster([topic], servers[c]) for c in held}
     state = encode_dynamic_enumerator(2, {topic: clusters}, 3, enumerators)
     operator = operator_with_elements({0: elements}, encode_coordinator(1, 2, state))
     return write_checkpoint(tmp_path / "chk-7", operator)
@@ -77,6 +78,22 @@ def test_earliest_is_resolved_for_the_positions_of_one_cluster(
     other.produce("of-B-alone", 0, map(str, range(9)))
     there = migrate("to-spark", chk, "--cluster", "B", "-b", other.bootstrap_servers)
     assert _offsets(there) == {topic: {"0": 7}, "of-B-alone": {"0": 9}}
+
+
+@pytest.mark.parametrize("per_stream", [False, True])
+def test_the_brokers_asked_are_those_that_the_job_knows(
+    broker: Broker, other: Broker, topic: str, chk: Path, per_stream: bool
+) -> None:
+    options = ("--spark-source", f"0=topic:{topic}") if per_stream else ()
+
+    def told(*more: str) -> tuple[int, bool]:
+        result = migrate("to-spark", chk, *options, *more)
+        return result.code, "the job knows cluster" in result.stderr
+
+    here, there = broker.bootstrap_servers, other.bootstrap_servers
+    assert told("--cluster", "A", "-b", here) == (0, False)
+    assert told("--cluster", "A", "-b", there) == (4, True)  # where it has one partition alone
+    assert told("-b", here) == (4, False)  # of two clusters
 
 
 def test_two_clusters_are_refused_and_nothing_is_written(

@@ -434,26 +434,6 @@ def test_a_topic_that_the_query_does_not_read_is_started_nowhere(expected: Start
     }
 
 
-@pytest.mark.parametrize(
-    ("discovery_finished", "code", "says"), [(True, 0, "2 ok"), (False, 5, "1 cannot tell")]
-)
-def test_a_new_partition_is_to_start_where_flink_would_start_it(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    discovery_finished: bool,
-    code: int,
-    says: str,
-) -> None:
-    state = SourceState({0: splits("t", [3])}, initial_discovery_finished=discovery_finished)
-    chk = write_checkpoint(tmp_path / "chk-7", source_operator(state))
-    seed = spark_directory(tmp_path / "seed", {"sources/0/0": '\0v1\n{"t":{"0":3,"1":0}}'})
-    there = ClusterSnapshot({"t": {0: LogRange(0, 9), 1: LogRange(0, 9)}})
-    monkeypatch.setattr("migrate.broker.take_snapshot", lambda *_: there)
-    result = migrate("verify", chk, f"spark:{seed}", "-b", "127.0.0.1:1")
-    assert result.code == code, result.stderr
-    assert says in result.stdout
-
-
 def test_other_topics_of_a_target_are_its_own_affair() -> None:
     checked = verify_query(
         side({0: 5}), PositionSet("x", {("t", 0): 5, ("u", 0): 7}), {}, new_at_earliest=True

@@ -640,26 +640,6 @@ def test_brokers_that_the_job_knew_another_cluster_by_are_warned_of(
         assert "east:9092" in warning and str(asked) in warning
 
 
-@pytest.mark.parametrize("arguments", [(), ("--spark-source", "0=topic:t")])
-def test_the_brokers_asked_are_those_that_are_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...]
-) -> None:
-    topics = {"east": ["t"], "west": ["t"]}
-    dynamic = _Dynamic({"east": _held("t", 5), "west": _held("t", 7)}, topics=topics)
-    chk = write_checkpoint(tmp_path / "chk-7", dynamic.operator())
-    there = ClusterSnapshot({"t": {0: LogRange(0, 9)}})
-    monkeypatch.setattr("migrate.broker.take_snapshot", lambda *_: there)
-
-    def told(*options: str) -> tuple[int, bool]:
-        result = migrate("to-spark", chk, *arguments, *options)
-        return result.code, "the job knows cluster" in result.stderr
-
-    assert told("--cluster", "east", "-b", "west:9092") == (0, True)
-    assert told("--cluster", "west", "-b", "west:9092") == (0, False)
-    assert told("--cluster", "east") == (0, False)
-    assert told("-b", "other:9092") == (4, False)  # of two clusters
-
-
 def test_a_cluster_whose_brokers_the_state_does_not_name_is_not_compared(tmp_path: Path) -> None:
     extraction = _extract(tmp_path, _Dynamic({"east": _held("t", 5)}).operator())
     snapshot = ClusterSnapshot({"t": {0: LogRange(0, 9)}})

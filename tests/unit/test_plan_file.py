@@ -113,7 +113,7 @@ def test_a_log_that_is_no_longer_what_was_planned_for(
     log: tuple[int, int],
     moved: tuple[str, ...],
 ) -> None:
-    """The cluster gives no topic ids, as before Kafka 2.8."""
+    """The cluster gives no topic ids, as Kafka's do before 2.8, of which none is run here."""
     there = ClusterSnapshot({"t": {0: LogRange(0, 10)}}, "cluster")
     monkeypatch.setattr("migrate.broker.take_snapshot", lambda *_: there)
     chk = write_source(tmp_path / "chk-7", {0: splits("t", [3])})

@@ -1,25 +1,30 @@
 """The same move again: what its consumers have read since is not read again without a word.
 
-Of consumers that really have is tests/integration/test_group_commands.py.
+Of consumers that read is test_group_commands.py; here a commit stands for them.
 """
 
 from __future__ import annotations
 
+import uuid
 from pathlib import Path
 from typing import Literal
 
 import pytest
 
 from migrate import commit_group, rollback_file
+from migrate.broker import take_snapshot
 from migrate.json_models import write_file
-from migrate.snapshot import ClusterSnapshot, Committed, GroupView, LogRange
+from migrate.snapshot import Committed, GroupView
 from tests.support.checkpoints import splits, write_source
+from tests.support.kafka import Broker
+
+pytestmark = pytest.mark.integration
 
 
-def _group(*held: int) -> GroupView:
-    """Of topic t, partitions 0, 1, …"""
-    committed = {("t", partition): Committed(at) for partition, at in enumerate(held)}
-    return GroupView("g", bool(held), "Empty", "classic", committed=committed)
+def _group(name: str, topic: str, *held: int) -> GroupView:
+    """Of partitions 0, 1, …"""
+    committed = {(topic, partition): Committed(at) for partition, at in enumerate(held)}
+    return GroupView(name, bool(held), "Empty", "classic", committed=committed)
 
 
 @pytest.mark.parametrize(
@@ -54,23 +59,28 @@ def _group(*held: int) -> GroupView:
 def test_a_group_that_has_moved_on_since_is_not_taken_back(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
+    broker: Broker,
     change: Literal["commit", "rollback"] | None,
     set_to: tuple[int, ...],
     now: tuple[int, int],
     refusals: tuple[str, ...],
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    chk = write_source(tmp_path / "chk-7", {0: splits("t", [3, 4])})
-    there = ClusterSnapshot(
-        {"t": {0: LogRange(0, 20), 1: LogRange(0, 20)}}, "cluster", target_group=_group(*now)
-    )
-    monkeypatch.setattr("migrate.broker.take_snapshot", lambda *_: there)
+    topic = f"t-{uuid.uuid4().hex[:8]}"
+    group, servers = f"g-{topic}", broker.bootstrap_servers
+    broker.create_topic(topic, 2)
+    for partition in range(2):
+        broker.produce(topic, partition, map(str, range(20)))
+    broker.commit(group, {(topic, partition): at for partition, at in enumerate(now)})
+    chk = write_source(tmp_path / "chk-7", {0: splits(topic, [3, 4])})
     if change is not None:
-        after = _group(*set_to).committed
-        run = rollback_file.rollback_file(change, "cluster", "b:1", _group(1, 1), after, {})
+        cluster_id = take_snapshot({"bootstrap.servers": servers}, [topic]).cluster_id
+        before, after = _group(group, topic, 1, 1), _group(group, topic, *set_to).committed
+        run = rollback_file.rollback_file(change, cluster_id, servers, before, after, {})
         write_file(run, tmp_path / "earlier.json")
-    found = commit_group(chk, group="g", bootstrap_servers="b:1")
+    found = commit_group(chk, group=group, bootstrap_servers=servers)
     assert len(found.refusals) == len(refusals)
     for refusal, says in zip(found.refusals, refusals, strict=True):
         assert says in refusal
-    assert not commit_group(chk, group="g", bootstrap_servers="b:1", allow_moved_on=True).refusals
+    allowed = commit_group(chk, group=group, bootstrap_servers=servers, allow_moved_on=True)
+    assert not allowed.refusals
