@@ -11,19 +11,58 @@ Source: org.apache.flink.streaming.api.graph.StreamGraphHasherV2.generateUserSpe
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-
-import mmh3
+from dataclasses import dataclass
 
 from migrate.errors import UsageError
 from migrate.extract import UNREAD_SOURCES, Extraction, Source
+from migrate.options import option
 from migrate.wording import alike, did_you_mean
 
 # What a name begins with that is a topic's.
 TOPIC_PREFIX = "topic:"
 
 
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How a checkpoint is read."""
+
+    allow_external_files: bool = option(
+        False,
+        help="Open files that the checkpoint names outside of its own directories: for one you "
+        "trust, whose state was left elsewhere.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Choice(Reading):
+    """Which source of a checkpoint is meant."""
+
+    source: str | None = option(
+        None,
+        metavar="S",
+        help="The Kafka source to move: its operator id, name, uid, or topic:NAME.",
+    )
+    cluster: str | None = option(
+        None,
+        metavar="ID",
+        help="The Kafka cluster to move, by the id that a DynamicKafkaSource knows it by.",
+    )
+
+
+ANY_SOURCE = Choice()
+
+
 class NoSuchSource(UsageError):
     """No Kafka source of the checkpoint answers to the name."""
+
+
+def choose(extraction: Extraction, choice: Choice) -> list[Source]:
+    """The sources that are meant, as if they read the chosen cluster alone.
+
+    Raises:
+        NoSuchSource: there is none.
+    """
+    return choose_cluster(choose_sources(extraction, choice.source), choice.cluster)
 
 
 def choose_sources(extraction: Extraction, name: str | None) -> list[Source]:
@@ -78,6 +117,8 @@ def choose_cluster(sources: Sequence[Source], cluster: str | None) -> list[Sourc
 
 def operator_id_of(uid: str) -> str:
     """The operator id that Flink derives from a uid: 32 hex digits."""
+    import mmh3  # here, as few commands need it
+
     return mmh3.hash_bytes(uid.encode("utf-8", "surrogateescape"), 0).hex()
 
 

@@ -18,7 +18,7 @@ from typing import TypeAlias
 
 from decoder import Checkpoint, read_checkpoint
 from decoder.metadata.model import CheckpointKind
-from migrate.choose import choose_cluster, choose_sources
+from migrate.choose import ANY_SOURCE, Choice, choose
 from migrate.errors import UsageError
 from migrate.extract import Extraction, Severity, extract
 from migrate.position_files import read_group_csv, read_starting_offsets
@@ -110,10 +110,7 @@ def load_sides(
     left: Side,
     right: Side,
     ask: Ask | None,
-    source: str | None = None,
-    cluster: str | None = None,
-    *,
-    allow_external_files: bool = False,
+    choice: Choice = ANY_SOURCE,
 ) -> Sides:
     """Read both sides.
 
@@ -121,9 +118,7 @@ def load_sides(
         left: one side.
         right: the other.
         ask: asks the broker, or None without one.
-        source: which source of a checkpoint is meant, as for ``choose_sources``.
-        cluster: which cluster of a DynamicKafkaSource, as for ``choose_cluster``.
-        allow_external_files: as for ``read_checkpoint``.
+        choice: which source of a checkpoint is meant.
 
     Raises:
         BadSide: a side needs a broker and there is none, or both sides are ``broker:`` ones.
@@ -138,10 +133,7 @@ def load_sides(
         if ask is None and side.kind in (SideKind.GROUP, SideKind.BROKER):
             raise _needs_a_broker(side.label)
     warnings: list[str] = []
-    loaded = {
-        side: _load(side, ask, source, cluster, allow_external_files, warnings)
-        for side in (left, right)
-    }
+    loaded = {side: _load(side, ask, choice, warnings) for side in (left, right)}
     logs = ask_logs(ask, loaded[left].topics | loaded[right].topics)
 
     def positions(side: Side) -> PositionSet:
@@ -181,18 +173,16 @@ def _needs_a_broker(label: str) -> BadSide:
 def _load(
     side: Side,
     ask: Ask | None,
-    source: str | None,
-    cluster: str | None,
-    allow_external_files: bool,
+    choice: Choice,
     warnings: list[str],
 ) -> PositionSet:
     match side.kind:
         case SideKind.CHECKPOINT:
-            extraction = extract(
-                read_checkpoint(side.what, Files(), allow_external_files=allow_external_files)
-            )
+            allowed = choice.allow_external_files
+            checkpoint = read_checkpoint(side.what, Files(), allow_external_files=allowed)
+            extraction = extract(checkpoint)
             warnings += _blockers(side.label, extraction)
-            chosen = choose_cluster(choose_sources(extraction, source), cluster)
+            chosen = choose(extraction, choice)
             return source_positions(side.label, chosen, _kind_and_id(extraction.checkpoint))
         case SideKind.GROUP:
             positions = group_positions(side.label, ask_group(ask, side))

@@ -12,18 +12,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from decoder import DecodeError
 from migrate.api.arguments import move_request
-from migrate.api.planning import choose, plan_extraction
+from migrate.api.planning import plan_extraction
 from migrate.api.reading import look, read_input
+from migrate.choose import choose
 from migrate.errors import MigrateError, Refused, UsageError
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from migrate.api.arguments import KafkaArguments, Request
+    from migrate.api.arguments import KafkaArguments, MoveArguments, Request
     from migrate.fleet.inventory import ScannedJob
 
 INDEX = "index.csv"
@@ -102,6 +103,7 @@ def plan_each(
     except OSError as error:
         raise UsageError(f"--plans {directory}: {error.strerror}") from error
 
+    move = cast("MoveArguments", arguments)  # which it is: none of its keys is required
     labels = Counter(job.label for job in jobs if job.movable)
 
     def made(job: ScannedJob) -> BulkPlan:
@@ -115,7 +117,7 @@ def plan_each(
             )
             return BulkPlan(target, None, reasons=(reason,))
         try:
-            return _planned(move_request(job.pointer, target, **arguments), directory, job)
+            return _planned(move_request(job.pointer, target, move), directory, job)
         except DecodeError as error:  # it was there when it was scanned
             return BulkPlan(target, None, reasons=(str(error),))
         except Exception as error:  # one job's, a bug of ours too, must not cost the others
@@ -133,7 +135,7 @@ def _planned(request: Request, directory: Path, job: ScannedJob) -> BulkPlan:
     from migrate.json_models import write_file
 
     extraction = read_input(request)
-    chosen = choose(request, extraction)
+    chosen = choose(extraction, request)
     move, _ = plan_extraction(request, extraction, chosen, look(request, extraction, chosen))
     if move.refusals:
         return BulkPlan(request.target_group, None, reasons=move.refusals)

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from migrate import comparison
-from migrate.api.arguments import Kafka, kafka
+from migrate.api.arguments import Kafka, SideArguments, choice, kafka
 from migrate.api.inspecting import inspect
 from migrate.api.reading import Question, ask_broker
 from migrate.api.telling import log, timed
-from migrate.choose import choose_cluster, choose_sources
+from migrate.choose import Choice, choose
 from migrate.comparison import Diff
 from migrate.errors import UsageError
 from migrate.position_set import PositionSet, group_positions, source_positions
@@ -24,7 +24,7 @@ from migrate.verification import Verification, verify_group, verify_query
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from migrate.api.arguments import AnyPath, KafkaArguments
+    from migrate.api.arguments import AnyPath
 
 _PLAN = "plan:"
 
@@ -32,11 +32,7 @@ _PLAN = "plan:"
 def diff(
     left: AnyPath,
     right: AnyPath,
-    *,
-    source: str | None = None,
-    cluster: str | None = None,
-    allow_external_files: bool = False,
-    **arguments: Unpack[KafkaArguments],
+    **arguments: Unpack[SideArguments],
 ) -> Diff:
     """Lay two sets of positions side by side.
 
@@ -44,8 +40,7 @@ def diff(
         left: a checkpoint, ``group:NAME``, ``spark:DIR``, ``json:FILE``, ``csv:FILE``,
             ``broker:earliest`` or ``broker:latest``.
         right: the same.
-        source: which source of a checkpoint, as for ``plan``; and so the rest.
-        arguments: see ``KafkaArguments``.
+        arguments: see ``ChoiceArguments`` and ``KafkaArguments``.
 
     Raises:
         Refused: a side holds a partition twice (``AmbiguousPositions``).
@@ -54,9 +49,9 @@ def diff(
         BrokerError: the broker did not answer, or denied what was asked.
     """
     parsed = parse_side(os.fspath(left)), parse_side(os.fspath(right))
-    ask = _asker(kafka(**arguments))
+    ask = _asker(kafka(arguments, SideArguments))
     with timed(f"read {parsed[0].label} and {parsed[1].label}"):
-        sides = load_sides(*parsed, ask, source, cluster, allow_external_files=allow_external_files)
+        sides = load_sides(*parsed, ask, choice(arguments))
     for warning in sides.warnings:
         log.warning(warning)
     return comparison.diff(sides.left, sides.right, sides.logs, sides.warnings)
@@ -66,22 +61,18 @@ def verify(
     moved: AnyPath,
     target: str,
     *,
-    source: str | None = None,
-    cluster: str | None = None,
-    allow_external_files: bool = False,
     run: bool = False,
     spark_conf: Mapping[str, str] | None = None,
-    **arguments: Unpack[KafkaArguments],
+    **arguments: Unpack[SideArguments],
 ) -> Verification:
     """After the move: did the target start where the checkpoint ended?
 
     Args:
         moved: the checkpoint, as for ``plan``, or ``plan:FILE``.
         target: ``spark:DIR`` or ``group:NAME``.
-        source: which source of the checkpoint, as for ``plan``; and so the rest.
         run: for ``spark:DIR``, start Spark on a copy of the seed, and see where it begins.
         spark_conf: with ``run``, Spark's settings.
-        arguments: see ``KafkaArguments``.
+        arguments: see ``ChoiceArguments`` and ``KafkaArguments``.
 
     Returns:
         Each partition's outcome; ``verified`` where all started where they should. What
@@ -100,9 +91,9 @@ def verify(
         from migrate.spark.resume_check import check_there_is_pyspark
 
         check_there_is_pyspark()
-    asked = kafka(**arguments)
+    asked = kafka(arguments, SideArguments)
     ask = _asker(asked)
-    expected, new_at_earliest = _expected(os.fspath(moved), source, cluster, allow_external_files)
+    expected, new_at_earliest = _expected(os.fspath(moved), choice(arguments))
     side = parse_side(target)
     match side.kind:
         case SideKind.SPARK:
@@ -120,20 +111,18 @@ def verify(
             raise UsageError(f"{target!r}: spark:DIR or group:NAME")
 
 
-def _expected(
-    moved: str, source: str | None, cluster: str | None, allow_external_files: bool
-) -> tuple[PositionSet, bool]:
+def _expected(moved: str, choice: Choice) -> tuple[PositionSet, bool]:
     """Where the target should have started; whether what is new since is to start at earliest."""
     if moved.startswith(_PLAN):
         from migrate.plan_file import read_plan
 
-        for option, value in (("--source", source), ("--cluster", cluster)):
+        for option, value in (("--source", choice.source), ("--cluster", choice.cluster)):
             if value is not None:
                 raise UsageError(f"{option} chooses of a checkpoint: not with plan:FILE")
         plan = read_plan(local_path(moved.removeprefix(_PLAN)))
         return PositionSet(moved, plan.next_offsets), False
-    extraction = inspect(moved, allow_external_files=allow_external_files)
-    chosen = choose_cluster(choose_sources(extraction, source), cluster)
+    extraction = inspect(moved, allow_external_files=choice.allow_external_files)
+    chosen = choose(extraction, choice)
     at_earliest = all(source.absent_start_at_earliest for source in chosen)
     return source_positions(moved, chosen), at_earliest
 

@@ -111,7 +111,7 @@ def rollback(
 
     file = Path(file)
     change = rollback_files.read(file)
-    config = _asked_or_named(change.bootstrap_servers, **arguments).config()
+    config = _asked_or_named(change.bootstrap_servers, arguments).config()
     seen = look(config, file)
     log.info(f"group {change.group}, {change.change} of {change.created_at}: {seen.fate.value}")
     for warning in seen.warnings:
@@ -130,11 +130,7 @@ def rollback(
     return replace(found, outcome=found.execute()) if execute else found
 
 
-def _asked_or_named(named: str, **arguments: Unpack[KafkaArguments]) -> Kafka:
+def _asked_or_named(named: str, arguments: KafkaArguments) -> Kafka:
     """The brokers that are asked for or, where none are, those that the rollback file names."""
-    from migrate.kafka_config import names_brokers
-
-    asked = kafka(**arguments)
-    if asked.bootstrap_servers is not None or names_brokers(asked.file, asked.properties):
-        return asked
-    return replace(asked, bootstrap_servers=named)
+    asked = kafka(arguments)
+    return asked if asked.names_brokers else replace(asked, bootstrap_servers=named)

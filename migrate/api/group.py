@@ -133,7 +133,7 @@ def commit_group(
         DecodeError, UnreadableInput: the checkpoint, or the plan, cannot be read.
         BrokerError, FlinkRestError: one did not answer, or denied what was asked.
     """
-    request = move_request(chk, group, **arguments)
+    request = move_request(chk, group, arguments)
     move = planned(request, plan)
     path = Path(rollback_file) if rollback_file is not None else None
     change = _looked_at(request, move, path, flink_rest, allow_moved_on)

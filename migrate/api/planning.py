@@ -15,7 +15,7 @@ from decoder.storage import METADATA_FILE, join
 from migrate.api.arguments import Request, move_request
 from migrate.api.reading import Question, ask_broker, look, read_input
 from migrate.api.telling import log
-from migrate.choose import choose_cluster, choose_sources
+from migrate.choose import choose
 from migrate.errors import Refused, UsageError
 from migrate.extract import Extraction, Source, is_last_output
 from migrate.planning import Plan, make_plan, plan_lines
@@ -111,13 +111,13 @@ def plan(
         DecodeError, UnreadableInput: the checkpoint cannot be read.
         BrokerError: the broker did not answer, or denied what was asked.
     """
-    return plan_move(move_request(chk, group, **arguments))
+    return plan_move(move_request(chk, group, arguments))
 
 
 def plan_move(request: Request) -> PlannedMove:
     """``plan``, of what was asked for."""
     extraction = read_input(request)
-    chosen = choose(request, extraction)
+    chosen = choose(extraction, request)
     snapshot = look(request, extraction, chosen)
     move, made = plan_extraction(request, extraction, chosen, snapshot)
     tell_which(extraction, request)
@@ -126,15 +126,6 @@ def plan_move(request: Request) -> PlannedMove:
     for warning in made.warnings:
         log.warning(warning)
     return move
-
-
-def choose(request: Request, extraction: Extraction) -> list[Source]:
-    """The sources that are to move.
-
-    Raises:
-        NoSuchSource: the request names one that is not there.
-    """
-    return choose_cluster(choose_sources(extraction, request.source), request.cluster)
 
 
 def plan_extraction(
@@ -146,7 +137,7 @@ def plan_extraction(
     """The plan for what has been read, and looked at; nothing is asked, and nothing told.
 
     Args:
-        chosen: what ``choose`` said.
+        chosen: what ``choose.choose`` said.
         snapshot: what a broker said to ``reading.question``, or None without one.
     """
     policies, group = request.policies, request.target_group

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from migrate.api.arguments import kafka, one_of
+from migrate.api.arguments import kafka
 from migrate.api.bulk import INDEX, BulkPlan, check_plans, index, plan_each
 from migrate.api.reading import Question, ask_broker
 from migrate.api.telling import log, timed
@@ -17,6 +17,7 @@ from migrate.errors import InputError, Refused, UsageError
 from migrate.fleet import Candidate, discover
 from migrate.fleet.inventory import ScannedJob, TableFormat, Totals, mark_newest, totals
 from migrate.new_file import write_new
+from migrate.options import one_of
 from migrate.spark.session import check_installed, session
 from migrate.storage import Files
 
@@ -93,7 +94,7 @@ def scan(
         BrokerError: the broker did not answer, or denied what was asked.
         SparkFailed: Spark failed as a whole.
     """
-    broker = kafka(**arguments)
+    broker = kafka(arguments)
     table_format = one_of(TableFormat, "--format", format)
     if plans is not None:
         check_plans(Path(plans), group, broker=broker.given)

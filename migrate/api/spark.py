@@ -7,12 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from migrate.api.arguments import move_request, one_of
+from migrate.api.arguments import move_request
 from migrate.api.planning import PlannedMove, planned
 from migrate.api.sink import check_sink
 from migrate.api.streams import plan_streams
 from migrate.api.telling import log
 from migrate.errors import UsageError
+from migrate.options import one_of
 from migrate.targets.spark_checkpoint import check_free, write_checkpoint
 from migrate.targets.spark_code import ReadStream, option_lines, python_code, scala_code
 from migrate.targets.spark_locations import BadLocation, Location, location
@@ -116,7 +117,7 @@ def to_spark(
     level = None
     if isolation_level is not None:
         level = one_of(IsolationLevel, "--isolation-level", isolation_level)
-    request = move_request(chk, None, **arguments)
+    request = move_request(chk, None, arguments)
     target, warnings = check_directories(checkpoint_dir, sink)
     sources: Sequence[SparkSource]
     if spark_source:

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from migrate.api.arguments import Request
-from migrate.api.planning import choose, refusals_of, tell_which
+from migrate.api.planning import refusals_of, tell_which
 from migrate.api.reading import look, read_input
 from migrate.api.telling import log
-from migrate.choose import TOPIC_PREFIX, choose_sources
+from migrate.choose import TOPIC_PREFIX, choose, choose_sources
 from migrate.errors import Refused, UsageError
 from migrate.extract import Extraction, Source
 from migrate.planning import Plan, make_plan, plan_lines
@@ -45,7 +45,7 @@ def plan_streams(
         if not 0 <= number <= _LAST or not of_it or isinstance(of_it, str):
             raise UsageError(f"--spark-source {number}: {of_it!r}: not a source number and names")
     extraction = read_input(request)
-    chosen = choose(request, extraction)
+    chosen = choose(extraction, request)
     assignment = _assign(extraction, chosen, names)
     snapshot = look(request, extraction, _whole(chosen, assignment))
     asked = request.kafka.asked  # reads the configuration file

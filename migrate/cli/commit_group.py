@@ -8,12 +8,11 @@ from typing import Annotated
 import typer
 
 from migrate.api import group as api
+from migrate.api.arguments import MoveArguments
 from migrate.cli import options
 from migrate.cli.asking import ask, check_can_ask
 from migrate.cli.changing import Execute, RollbackFile, Yes, carry_out
-from migrate.cli.groups import with_groups
-from migrate.cli.kafka_options import KafkaOptions
-from migrate.cli.move_options import PolicyOptions, SelectionOptions, move_arguments
+from migrate.cli.environment import with_environment
 from migrate.cli.saving import save_plan, show_move
 from migrate.cli.streams import emit
 from migrate.cli.telling import tell
@@ -21,19 +20,17 @@ from migrate.errors import Refused, UsageError
 from migrate.wording import counted
 
 
-@with_groups
+@options.with_options
 def commit_group(
     chk: options.CheckpointOrPlan = None,
     *,
     group: Annotated[
         str, typer.Option("--group", metavar="G", help="The consumer group to commit for.")
     ],
-    kafka: KafkaOptions,
     execute: Execute = False,
     yes: Yes = False,
     rollback_file: RollbackFile = None,
-    source: options.SourceName = None,
-    selection: SelectionOptions,
+    arguments: MoveArguments,
     flink_rest: Annotated[
         str | None,
         typer.Option(
@@ -42,7 +39,6 @@ def commit_group(
             show_default=False,
         ),
     ] = None,
-    policies: PolicyOptions,
     allow_moved_on: Annotated[
         bool,
         typer.Option(
@@ -50,7 +46,6 @@ def commit_group(
             help="Go back although the group has moved on since an earlier commit-group.",
         ),
     ] = False,
-    allow_external_files: options.AllowExternalFiles = False,
     plan: options.PlanFileToApply = None,
     plan_out: options.PlanFileToWrite = None,
 ) -> None:
@@ -67,7 +62,7 @@ def commit_group(
         raise UsageError("--plan-out saves the plan and --execute applies one: one at a time")
     if execute:
         check_can_ask(yes)
-    arguments = move_arguments(source, selection, policies, allow_external_files, kafka)
+    arguments = with_environment(arguments)
     if plan_out is not None:
         save_plan(plan_out, chk, plan, group, arguments)
         return

@@ -11,10 +11,10 @@ from typing import Annotated
 import typer
 
 from migrate.api import comparing
-from migrate.cli import options
+from migrate.api.arguments import SideArguments
+from migrate.cli.environment import with_environment
 from migrate.cli.errors import Exit
-from migrate.cli.groups import with_groups
-from migrate.cli.kafka_options import KafkaOptions
+from migrate.cli.options import with_options
 from migrate.cli.streams import emit, say
 from migrate.cli.telling import tell
 from migrate.errors import UsageError
@@ -35,7 +35,7 @@ _SIDE = (
 )
 
 
-@with_groups
+@with_options
 def diff(
     left: Annotated[str, typer.Argument(metavar="LEFT", help=_SIDE)],
     right: Annotated[str, typer.Argument(metavar="RIGHT", help="The same.")],
@@ -53,10 +53,7 @@ def diff(
     exit_code: Annotated[
         bool, typer.Option("--exit-code", help="Exit with 1 when the sides differ.")
     ] = False,
-    source: options.SourceName = None,
-    cluster: options.Cluster = None,
-    allow_external_files: options.AllowExternalFiles = False,
-    kafka: KafkaOptions,
+    arguments: SideArguments,
 ) -> None:
     """Show two sets of positions side by side."""
     from migrate.report.diff import diff_csv, diff_json, diff_table, group_csv_of_right
@@ -64,10 +61,7 @@ def diff(
     found = comparing.diff(
         left,
         right,
-        source=source,
-        cluster=cluster,
-        allow_external_files=allow_external_files,
-        **kafka.arguments(),
+        **with_environment(arguments),
     )
     match format:
         case Format.TABLE:
@@ -86,7 +80,7 @@ def diff(
         raise typer.Exit(Exit.DIFFERENT)
 
 
-@with_groups
+@with_options
 def verify(
     moved: Annotated[
         str,
@@ -98,9 +92,7 @@ def verify(
     ],
     target: Annotated[str, typer.Argument(metavar="TARGET", help="spark:DIR or group:NAME.")],
     *,
-    source: options.SourceName = None,
-    cluster: options.Cluster = None,
-    allow_external_files: options.AllowExternalFiles = False,
+    arguments: SideArguments,
     allow_moved_on: Annotated[
         bool,
         typer.Option(
@@ -127,7 +119,6 @@ def verify(
             show_default=False,
         ),
     ] = None,
-    kafka: KafkaOptions,
 ) -> None:
     """After the move: did the target start where the checkpoint ended?
 
@@ -142,12 +133,9 @@ def verify(
         verification = comparing.verify(
             moved,
             target,
-            source=source,
-            cluster=cluster,
-            allow_external_files=allow_external_files,
+            **with_environment(arguments),
             run=run,
             spark_conf=spark_settings(spark_conf),
-            **kafka.arguments(),
         )
     except QueryFailed as error:
         say(f"not verified: Spark's first batch failed: {visible(str(error))}")

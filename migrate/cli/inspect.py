@@ -14,7 +14,8 @@ import typer
 
 from decoder import list_checkpoints
 from migrate.api import inspecting
-from migrate.cli.options import AllowExternalFiles, Checkpoint
+from migrate.api.arguments import ReadArguments
+from migrate.cli.options import Checkpoint, with_options
 from migrate.cli.streams import emit, emit_pieces
 from migrate.cli.telling import tell
 from migrate.storage import Files
@@ -26,6 +27,7 @@ class Format(str, Enum):
     CSV = "csv"
 
 
+@with_options
 def inspect(
     chk: Checkpoint,
     format: Annotated[
@@ -37,14 +39,15 @@ def inspect(
             "--list", help="List the complete checkpoints of a job's checkpoint directory instead."
         ),
     ] = False,
-    allow_external_files: AllowExternalFiles = False,
+    *,
+    reading: ReadArguments,
 ) -> None:
     """Show what a checkpoint holds: positions per source, state per operator, findings."""
     if list_:
         _list(chk, format)
         return
     with _nothing_collected():
-        extraction = inspecting.inspect(chk, allow_external_files=allow_external_files)
+        extraction = inspecting.inspect(chk, **reading)
         match format:
             case Format.JSON:
                 from migrate.report.inspection import inspection_json

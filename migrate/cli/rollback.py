@@ -3,46 +3,35 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from migrate.api import arguments as of_calls
 from migrate.api import going_back
+from migrate.api.arguments import KafkaArguments
 from migrate.cli.asking import ask, check_can_ask
 from migrate.cli.changing import Execute, RollbackFile, Yes, carry_out
-from migrate.cli.groups import with_groups
-from migrate.cli.kafka_options import KafkaOptions, kafka_option
+from migrate.cli.environment import with_environment
+from migrate.cli.options import with_options
 from migrate.cli.streams import emit, show
 from migrate.cli.telling import tell
 from migrate.errors import Refused
-from migrate.kafka_config import names_brokers
 from migrate.rollback_file import read
 from migrate.storage import local_path
 from migrate.wording import counted
 
 
-@dataclass(frozen=True, slots=True)
-class _GroupsKafka(KafkaOptions):
-    """How to reach Kafka: the brokers are known."""
-
-    bootstrap_servers: Annotated[
-        str | None,
-        kafka_option(
-            "--bootstrap-servers",
-            "-b",
-            metavar="HOST:PORT,…",
-            help="The group's Kafka cluster. [default: the brokers that FILE names]",
-        ),
-    ] = None
-
-
-@with_groups
+@partial(
+    with_options,
+    told={"bootstrap_servers": "The group's Kafka cluster. [default: the brokers that FILE names]"},
+)
 def rollback(
     file: Annotated[Path, typer.Argument(metavar="FILE", readable=False, help="A rollback file.")],
     *,
-    kafka: _GroupsKafka,
+    kafka: KafkaArguments,
     execute: Execute = False,
     yes: Yes = False,
     force: Annotated[
@@ -67,15 +56,14 @@ def rollback(
     file = local_path(str(file))  # here, as a parser would change the type that --help shows
     if execute:
         check_can_ask(yes)
-    named = kafka.bootstrap_servers is not None
-    if not named and not names_brokers(kafka.kafka_config, kafka.kafka_property or ()):
+    if not of_calls.kafka(kafka).names_brokers:
         # Before those of the environment, which may be of another day.
-        kafka = replace(kafka, bootstrap_servers=read(file).bootstrap_servers)
+        kafka["bootstrap_servers"] = read(file).bootstrap_servers
     change = going_back.rollback(
         file,
         force=force,
         rollback_file=rollback_file,
-        **kafka.arguments(),
+        **with_environment(kafka),
     )
     group = change.seen.file.group
     if not (change.refusals or change.partitions):

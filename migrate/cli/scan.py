@@ -11,18 +11,19 @@ from typing import Annotated
 import typer
 
 from migrate.api import scanning
+from migrate.api.arguments import KafkaArguments
 from migrate.api.scanning import Progress
 from migrate.cli import streams
+from migrate.cli.environment import with_environment
 from migrate.cli.errors import exit_of
-from migrate.cli.groups import with_groups
-from migrate.cli.kafka_options import KafkaOptions
+from migrate.cli.options import with_options
 from migrate.cli.streams import emit_pieces
 from migrate.cli.telling import tell
 from migrate.fleet.inventory import TableFormat
 from migrate.storage import local_path
 
 
-@with_groups
+@with_options
 def scan(
     roots: Annotated[
         list[str],
@@ -81,7 +82,7 @@ def scan(
             show_default=False,
         ),
     ] = None,
-    kafka: KafkaOptions,
+    kafka: KafkaArguments,
 ) -> None:
     """Show every job of an estate: its newest checkpoint, its lag, and whether it can move today.
 
@@ -99,7 +100,7 @@ def scan(
             group=group,
             master=master,
             progress=progress,
-            **kafka.arguments(),
+            **with_environment(kafka),
         )
     if inventory.jobs:
         emit_pieces(inventory_table(inventory))

@@ -10,11 +10,10 @@ from typing import Annotated
 import typer
 
 from migrate.api import spark
+from migrate.api.arguments import MoveArguments
 from migrate.api.spark import check_directories
 from migrate.cli import options
-from migrate.cli.groups import with_groups
-from migrate.cli.kafka_options import KafkaOptions
-from migrate.cli.move_options import PolicyOptions, SelectionOptions, move_arguments
+from migrate.cli.environment import with_environment
 from migrate.cli.saving import save_plan
 from migrate.cli.streams import emit
 from migrate.errors import UsageError
@@ -28,11 +27,10 @@ class Format(str, Enum):
     SCALA = "scala"
 
 
-@with_groups
+@options.with_options
 def to_spark(
     chk: options.CheckpointOrPlan = None,
     *,
-    kafka: KafkaOptions,
     checkpoint_dir: Annotated[
         str | None,
         typer.Option(
@@ -51,7 +49,7 @@ def to_spark(
             show_default=False,
         ),
     ] = None,
-    source: options.SourceName = None,
+    arguments: MoveArguments,
     spark_source: Annotated[
         list[str] | None,
         typer.Option(
@@ -63,7 +61,6 @@ def to_spark(
             show_default=False,
         ),
     ] = None,
-    selection: SelectionOptions,
     format: Annotated[
         Format,
         typer.Option(
@@ -79,8 +76,6 @@ def to_spark(
             show_default=False,
         ),
     ] = None,
-    policies: PolicyOptions,
-    allow_external_files: options.AllowExternalFiles = False,
     plan: options.PlanFileToApply = None,
     plan_out: options.PlanFileToWrite = None,
 ) -> None:
@@ -90,7 +85,7 @@ def to_spark(
     """
     if isolation_level is not None and format is Format.JSON:
         raise UsageError("--isolation-level goes with --format options, python or scala")
-    arguments = move_arguments(source, selection, policies, allow_external_files, kafka)
+    arguments = with_environment(arguments)
     if plan_out is not None:
         if spark_source:
             raise UsageError("--spark-source goes with a checkpoint (CHK), not with a saved plan")

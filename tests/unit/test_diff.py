@@ -12,6 +12,7 @@ import jsonschema
 import pytest
 
 from decoder import read_checkpoint
+from migrate.choose import Choice
 from migrate.comparison import Diff, Relation, diff
 from migrate.extract import extract
 from migrate.position_files import group_csv, read_group_csv, read_starting_offsets
@@ -228,7 +229,7 @@ def test_sources_that_disagree_are_not_one_side(
     if ambiguous:
         with pytest.raises(AmbiguousPositions, match="--source"):
             load_sides(chk, chk, None)
-        chosen = load_sides(chk, chk, None, OPERATOR_ID.hex())
+        chosen = load_sides(chk, chk, None, Choice(source=OPERATOR_ID.hex()))
         assert chosen.left.starts == {("t", 0): 1}
     else:
         loaded = load_sides(chk, chk, None).left

@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 
 import migrate as library
-from migrate.api.arguments import KafkaArguments, MoveArguments
+from migrate.api.arguments import DECLARED_BY
 from migrate.cli.main import COMMANDS, load_command
+from migrate.options import options_of
 from migrate.plan_file import read_plan
 from migrate.policies import OnExpired
 from migrate.report.diff import diff_json
@@ -44,8 +45,6 @@ _OF_THE_COMMAND_LINE = {
 }
 # What a call takes of a program, and the command line draws.
 _OF_THE_LIBRARY = {"scan": {"progress"}}
-# -X has no name of its own.
-_NAMES = {"kafka_property": "kafka_properties"}
 
 
 def _arguments(call: Callable[..., Any]) -> set[str]:
@@ -55,7 +54,7 @@ def _arguments(call: Callable[..., Any]) -> set[str]:
         return names
     (told,) = [
         shared
-        for shared in (KafkaArguments, MoveArguments)
+        for shared in DECLARED_BY
         if call.__annotations__["arguments"] == f"Unpack[{shared.__name__}]"
     ]
     return (names - {"arguments"}) | set(told.__annotations__)
@@ -65,12 +64,18 @@ def _arguments(call: Callable[..., Any]) -> set[str]:
 def test_a_call_takes_what_its_command_takes(command: str) -> None:
     call = getattr(library, command.replace("-", "_"))
     options = {
-        _NAMES.get(parameter.name, parameter.name)
+        parameter.name
         for parameter in load_command(command).params
         if parameter.name not in ("help", "verbose", "quiet")
     }
     taken = _arguments(call) - _OF_THE_LIBRARY.get(command, set())
     assert taken == options - _OF_THE_COMMAND_LINE[command]
+
+
+@pytest.mark.parametrize("arguments", DECLARED_BY)
+def test_every_argument_that_calls_share_is_a_declared_option(arguments: type) -> None:
+    declared = [name for one in DECLARED_BY[arguments] for name in options_of(one)]
+    assert sorted(declared) == sorted(arguments.__annotations__)
 
 
 def test_every_command_is_a_call() -> None:

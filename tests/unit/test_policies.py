@@ -8,8 +8,6 @@ from typing import Any
 import pytest
 
 from decoder import read_checkpoint
-from migrate.api.arguments import move_request
-from migrate.cli import move_options
 from migrate.errors import UsageError
 from migrate.extract import extract
 from migrate.planning import Plan, PlannedPartition, Verdict, make_plan, topics_to_ask
@@ -21,6 +19,9 @@ from migrate.policies import (
     OnExpired,
     Policies,
     Unresolved,
+    partitions_of,
+    policies_of,
+    topic_map_of,
 )
 from migrate.snapshot import ClusterSnapshot, Committed, GroupView, LogRange
 from tests.support.checkpoints import (
@@ -319,13 +320,13 @@ def _policies(
     partitions: list[str] | None = None,
 ) -> Policies:
     """What the flags mean, read as the command line reads them."""
-    return move_request(
-        None,
-        None,
-        unresolved=unresolved,
-        topic_map=move_options.topic_map(topic_map),
-        partitions=move_options.partitions(partitions),
-    ).policies
+    return policies_of(
+        {
+            "unresolved": unresolved,
+            "topic_map": topic_map_of(topic_map or ()),
+            "partitions": partitions_of(partitions) if partitions is not None else None,
+        }
+    )
 
 
 def test_flags_are_read() -> None:

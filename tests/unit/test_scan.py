@@ -186,7 +186,7 @@ def test_a_plan_that_fails_costs_no_other_job_its_own(
     )
     (tmp_path / "plans" / file_name(on_a_directory)).mkdir(parents=True)
 
-    def choose(request: Request, extraction: Extraction) -> list[Source]:
+    def choose(extraction: Extraction, request: Request) -> list[Source]:
         """What no checkpoint is known to bring about: a bug of ours."""
         if extraction.sources[0].topics == {"c"}:
             raise KeyError("c")
