@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from migrate.errors import UsageError
-from migrate.extract import UNREAD_SOURCES, Extraction, Source
+from migrate.extract import Extraction, Source
 from migrate.options import option
 from migrate.wording import alike, did_you_mean
 
@@ -75,7 +75,7 @@ def choose_sources(extraction: Extraction, name: str | None) -> list[Source]:
         NoSuchSource: there is none.
     """
     sources = extraction.sources
-    in_the_way = any(finding.code in UNREAD_SOURCES for finding in extraction.findings)
+    in_the_way = any(finding.code.bearing.unread for finding in extraction.findings)
     if not sources and not in_the_way:
         raise NoSuchSource(
             "this checkpoint holds no Kafka source; 'migrate inspect' shows what it holds"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from decoder import Checkpoint
 from decoder.kafka.source import UnknownSource
 from migrate.findings import (
-    UNREAD_SOURCES,
+    Code,
     Finding,
     Severity,
     about_a_source,
@@ -18,7 +18,7 @@ from migrate.findings import (
 from migrate.sources import Source, SourceKind, source_of
 
 __all__ = [
-    "UNREAD_SOURCES",
+    "Code",
     "Extraction",
     "Finding",
     "Severity",

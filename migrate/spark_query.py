@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from decoder import Checkpoint
 from decoder.metadata.model import CheckpointKind, CheckpointType, StopKind
 from migrate.errors import Refused
-from migrate.extract import Extraction, Finding, Severity
+from migrate.extract import Code, Extraction, Finding, Severity
 from migrate.position_set import PositionSet, UnreadableInput
 from migrate.positions import Position, PositionState
 from migrate.sources import Source, SourceKind
@@ -88,7 +88,7 @@ def query_extraction(pointer: str) -> Extraction:
 def _about_its_progress(begun: int | None) -> Iterator[Finding]:
     if begun is not None:
         yield Finding(
-            "uncommitted-batch",
+            Code.UNCOMMITTED_BATCH,
             Severity.WARNING,
             None,
             f"batch {begun} of the query is begun and not committed: what it has written already "

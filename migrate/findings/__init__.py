@@ -1,15 +1,15 @@
-"""Findings: what whoever moves from a checkpoint must know, beside the positions.
+"""Findings: what a user must know of a checkpoint before moving from it, beside the positions.
 
 A module each for what is said of the checkpoint as a whole, of a Kafka source, of any operator.
 """
 
 from migrate.findings.checkpoint import about_the_checkpoint, is_last_output
-from migrate.findings.model import UNREAD_SOURCES, Finding, Severity
+from migrate.findings.model import Code, Finding, Severity
 from migrate.findings.operator import about_an_operator, state_bytes
 from migrate.findings.source import about_a_source
 
 __all__ = [
-    "UNREAD_SOURCES",
+    "Code",
     "Finding",
     "Severity",
     "about_a_source",

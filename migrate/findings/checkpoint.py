@@ -11,7 +11,7 @@ from decoder.kafka.legacy import LegacyConsumer
 from decoder.kafka.source import DynamicKafkaSource, HybridSource, KafkaSource, UnknownSource
 from decoder.metadata.layout import LAYOUTS
 from decoder.metadata.model import CheckpointKind, StopKind
-from migrate.findings.model import Finding, Severity
+from migrate.findings.model import Code, Finding, Severity
 from migrate.sources import KafkaState
 from migrate.wording import counted
 
@@ -31,7 +31,7 @@ def about_the_checkpoint(checkpoint: Checkpoint) -> Iterator[Finding]:
             CheckpointKind.UNKNOWN: "of a kind its metadata does not tell",
         }[checkpoint.type.kind]
         yield Finding(
-            "not-a-stop",
+            Code.NOT_A_STOP,
             Severity.WARNING,
             None,
             f"this is {what}: if the job ran on after it, what Flink emitted since will be "
@@ -39,7 +39,7 @@ def about_the_checkpoint(checkpoint: Checkpoint) -> Iterator[Finding]:
         )
     if checkpoint.earlier_run:
         yield Finding(
-            "numbering-began-anew",
+            Code.NUMBERING_BEGAN_ANEW,
             Severity.WARNING,
             None,
             f"chk-{checkpoint.earlier_run[-1]} beside it has a higher number, and was written "
@@ -50,7 +50,7 @@ def about_the_checkpoint(checkpoint: Checkpoint) -> Iterator[Finding]:
     if finished:
         names = ", ".join(operator.name or operator.operator_id for operator in finished)
         yield Finding(
-            "finished-operators",
+            Code.FINISHED_OPERATORS,
             Severity.WARNING,
             None,
             f"{counted(len(finished), 'operator')} had finished and kept no state ({names}): were "
@@ -70,7 +70,7 @@ def _ran_on(number: int, newest: int) -> Finding:
             "the one you mean), so"
         )
     return Finding(
-        "ran-on",
+        Code.RAN_ON,
         Severity.BLOCKER,
         None,
         f"the job ran on after this checkpoint: {told} what Flink emitted since would be emitted "
@@ -87,7 +87,7 @@ def _written_by(checkpoint: Checkpoint) -> Finding:
     }
     told += sorted(connectors)
     return Finding(
-        "written-by",
+        Code.WRITTEN_BY,
         Severity.NOTE,
         None,
         f"written by {', and by '.join(told)}: the state itself names no release",

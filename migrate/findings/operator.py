@@ -10,7 +10,7 @@ from decoder.kafka.reader_state import SOURCE_READER_STATE
 from decoder.kafka.sink import WRITER_STATE, FileSinkState, SinkState, UnknownSink
 from decoder.kafka.source import UnknownSource
 from decoder.metadata.model import NamedState, Operator
-from migrate.findings.model import Finding, Severity
+from migrate.findings.model import Code, Finding, Severity
 from migrate.sources import KafkaState
 from migrate.wording import counted
 
@@ -44,7 +44,7 @@ def about_an_operator(
     """``stopped``: whether the checkpoint is the job's last output."""
     if operator.in_flight_bytes:
         yield Finding(
-            "in-flight-records",
+            Code.IN_FLIGHT_RECORDS,
             Severity.BLOCKER,
             operator.operator_id,
             f"{operator.in_flight_bytes} bytes of records lie in its channels, past the source "
@@ -54,7 +54,7 @@ def about_an_operator(
     waiting = sum(len(held.byte_offsets) for held in _list_states(operator, _ASYNC_QUEUE))
     if waiting:
         yield Finding(
-            "in-flight-records",
+            Code.IN_FLIGHT_RECORDS,
             Severity.BLOCKER,
             operator.operator_id,
             f"up to {counted(waiting, 'record')} wait in it for the answers to requests (async "
@@ -75,7 +75,7 @@ def about_an_operator(
             return
     elif _FILE_SINK_STATE in operator.state_names:
         yield Finding(
-            "files-in-progress",
+            Code.FILES_IN_PROGRESS,
             Severity.WARNING,
             operator.operator_id,
             f"a file sink: {_GOES_ON_WRITING}",
@@ -84,7 +84,7 @@ def about_an_operator(
     held = [f"{size} bytes of {what}" for size, what in _held(operator)]
     if held and state is None and SOURCE_READER_STATE not in operator.state_names:
         yield Finding(
-            "state-not-moved",
+            Code.STATE_NOT_MOVED,
             Severity.WARNING,
             operator.operator_id,
             f"it holds {' and '.join(held)}: records consumed but not yet emitted may be among "
@@ -121,7 +121,7 @@ def _list_states(operator: Operator, name: str | None = None) -> Iterator[NamedS
 def _about_an_unknown_source(operator: Operator, state: UnknownSource) -> Finding:
     if state.partly_kafka:
         return Finding(
-            "damaged-source",
+            Code.DAMAGED_SOURCE,
             Severity.BLOCKER,
             operator.operator_id,
             "some of its state is a Kafka source's and some of it does not decode: a damaged "
@@ -129,14 +129,14 @@ def _about_an_unknown_source(operator: Operator, state: UnknownSource) -> Findin
         )
     if LEGACY_CONSUMER_STATE in operator.state_names:
         return Finding(
-            "legacy-consumer",
+            Code.LEGACY_CONSUMER,
             Severity.BLOCKER,
             operator.operator_id,
             "its state is named as that of a FlinkKafkaConsumer, the source before KafkaSource, "
             f"and holds no position that can be read ({state.reason})",
         )
     return Finding(
-        "another-source-kind",
+        Code.ANOTHER_SOURCE_KIND,
         Severity.WARNING,
         operator.operator_id,
         f"its source state is not a KafkaSource's; it is not moved ({state.reason})",
@@ -147,13 +147,13 @@ def _about_a_file_sink(operator: Operator, sink: FileSinkState) -> Finding:
     paths = [bucket.path for bucket in sink.buckets if bucket.in_progress]
     if not paths:
         return Finding(
-            "sink-state",
+            Code.SINK_STATE,
             Severity.NOTE,
             operator.operator_id,
             "it is a FileSink's writer, and no file is open",
         )
     return Finding(
-        "files-in-progress",
+        Code.FILES_IN_PROGRESS,
         Severity.WARNING,
         operator.operator_id,
         f"a FileSink goes on writing {counted(len(paths), 'file')} (the first is in "
@@ -166,7 +166,7 @@ def _about_a_sink(
 ) -> Finding:
     """A stop-with-savepoint commits what is pending before the job ends."""
     if isinstance(sink, SinkState) and not sink.pending:
-        return Finding("sink-state", Severity.NOTE, operator.operator_id, _nothing_pending(sink))
+        return Finding(Code.SINK_STATE, Severity.NOTE, operator.operator_id, _nothing_pending(sink))
     match sink:
         case SinkState():
             prefixes = ", ".join(repr(p) for p in sorted({t.prefix for t in sink.pending}))
@@ -185,7 +185,7 @@ def _about_a_sink(
                 "has yet to commit in this state, which is not read here"
             )
     return Finding(
-        "pending-transactions",
+        Code.PENDING_TRANSACTIONS,
         Severity.NOTE if stopped else Severity.WARNING,
         operator.operator_id,
         f"{kept}: "

@@ -8,7 +8,7 @@ from decoder import Checkpoint
 from decoder.kafka.legacy import LegacyConsumer
 from decoder.kafka.source import DynamicKafkaSource, HybridSource, UnknownSource
 from decoder.metadata.model import StopKind
-from migrate.findings.model import Finding, Severity
+from migrate.findings.model import Code, Finding, Severity
 from migrate.positions import Marker, PositionState
 from migrate.sources import KafkaState, Source
 from migrate.wording import counted
@@ -29,14 +29,14 @@ def about_a_source(source: Source, state: KafkaState, checkpoint: Checkpoint) ->
         return
     if state.enumerator is None:
         yield Finding(
-            "no-enumerator",
+            Code.NO_ENUMERATOR,
             Severity.WARNING,
             source.operator_id,
             "no enumerator state is stored: a bounded partition that finished would not show",
         )
     elif not source.initial_discovery_finished:
         yield Finding(
-            "initial-discovery",
+            Code.INITIAL_DISCOVERY,
             Severity.NOTE,
             source.operator_id,
             "the state does not say that the first discovery of partitions had finished: where a "
@@ -53,7 +53,7 @@ def _about_its_positions(source: Source) -> Iterator[Finding]:
     if unresolved:
         first = unresolved[0]
         yield Finding(
-            "unresolved-positions",
+            Code.UNRESOLVED_POSITIONS,
             Severity.BLOCKER,
             source.operator_id,
             f"{len(unresolved)} of {len(source.positions)} positions cannot be told from the "
@@ -61,8 +61,12 @@ def _about_its_positions(source: Source) -> Iterator[Finding]:
             f"{_on_cluster(first.cluster)}: {first.reason}",
         )
     for marker, code, says in (
-        (Marker.LATEST, "latest-marker", "today's log end would skip what came since then"),
-        (Marker.COMMITTED, "committed-marker", "only Flink's own consumer group knows their start"),
+        (Marker.LATEST, Code.LATEST_MARKER, "today's log end would skip what came since then"),
+        (
+            Marker.COMMITTED,
+            Code.COMMITTED_MARKER,
+            "only Flink's own consumer group knows their start",
+        ),
     ):
         marked = [p for p in without_offset if p.start is marker]
         if marked:
@@ -88,7 +92,7 @@ def _about_a_stopped_consumer(source: Source, checkpoint: Checkpoint) -> Iterato
         return
     known = stop is not StopKind.UNKNOWN
     yield Finding(
-        "stale-positions",
+        Code.STALE_POSITIONS,
         Severity.BLOCKER if known else Severity.WARNING,
         source.operator_id,
         ("" if known else "if Flink 1.15 stopped the job with this savepoint, or 1.14 drained it, ")
@@ -105,7 +109,7 @@ def _about_a_hybrid_source(source: Source, state: HybridSource) -> Iterator[Find
             f": some of it is a Kafka source's and some does not decode ({state.current.reason})"
         )
         yield Finding(
-            "hybrid-source-elsewhere",
+            Code.HYBRID_SOURCE_ELSEWHERE,
             Severity.BLOCKER,
             source.operator_id,
             f"it is a HybridSource at {place}, "
@@ -118,7 +122,7 @@ def _about_a_hybrid_source(source: Source, state: HybridSource) -> Iterator[Find
         )
     else:
         yield Finding(
-            "hybrid-source",
+            Code.HYBRID_SOURCE,
             Severity.NOTE,
             source.operator_id,
             f"it is a HybridSource at {place}, which reads Kafka; what comes after that one, if "
@@ -126,7 +130,7 @@ def _about_a_hybrid_source(source: Source, state: HybridSource) -> Iterator[Find
         )
     if state.other_splits:
         yield Finding(
-            "hybrid-source-elsewhere",
+            Code.HYBRID_SOURCE_ELSEWHERE,
             Severity.BLOCKER,
             source.operator_id,
             f"its readers still hold {counted(state.other_splits, 'split')} of other sources of "
@@ -146,7 +150,7 @@ def _about_a_dynamic_source(source: Source, state: DynamicKafkaSource) -> Iterat
     if missing:
         cluster, topic = missing[0]
         yield Finding(
-            "undiscovered-topics",
+            Code.UNDISCOVERED_TOPICS,
             Severity.WARNING,
             source.operator_id,
             f"{counted(len(missing), 'topic')} of its streams without a partition in the state "
@@ -155,7 +159,7 @@ def _about_a_dynamic_source(source: Source, state: DynamicKafkaSource) -> Iterat
     if state.retained:
         names = ", ".join(map(repr, sorted(state.retained)))
         yield Finding(
-            "retained-clusters",
+            Code.RETAINED_CLUSTERS,
             Severity.NOTE,
             source.operator_id,
             f"the job no longer read cluster{'s' if len(state.retained) > 1 else ''} {names}, "

@@ -12,11 +12,6 @@ from dataclasses import dataclass
 from migrate.extract import Extraction, Severity
 from migrate.planning.obstacles import clusters_mixed_up, disagreements, where
 
-# Findings that are no blockers of their own: what they tell of needs a decision first.
-_UNDECIDED = frozenset({"latest-marker", "committed-marker"})
-# With a warning they are lost; with a note the job has committed them.
-_PENDING = "pending-transactions"
-
 
 @dataclass(frozen=True, slots=True)
 class Obstacle:
@@ -29,11 +24,9 @@ class Obstacle:
 def obstacles(extraction: Extraction) -> tuple[Obstacle, ...]:
     """Why a checkpoint, all its Kafka sources together, cannot be moved today; empty: it can."""
     found = [
-        Obstacle(finding.code, where(finding) + finding.message)
+        Obstacle(finding.code.value, where(finding) + finding.message)
         for finding in extraction.findings
-        if finding.severity is Severity.BLOCKER
-        or finding.code in _UNDECIDED
-        or (finding.code == _PENDING and finding.severity is Severity.WARNING)
+        if finding.severity is Severity.BLOCKER or finding.is_undecided
     ]
     if not any(source.positions for source in extraction.sources):
         found.append(Obstacle("no-positions", "it holds no position of a Kafka source"))

@@ -145,7 +145,7 @@ def _findings(
     candidate: Candidate, extraction: Extraction, sources: list[Source], selection: Selection
 ) -> Iterator[Row]:
     for finding in extraction.findings:
-        yield (finding.code, finding.severity.value, finding.operator_id, finding.message)
+        yield (finding.code.value, finding.severity.value, finding.operator_id, finding.message)
 
 
 def _long(size: int) -> int:

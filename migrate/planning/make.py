@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from migrate.extract import Extraction, Source
+from migrate.extract import Code, Extraction, Source
 from migrate.planning.clusters import other_brokers
 from migrate.planning.messages import (
     group_ran_on,
@@ -62,7 +62,7 @@ def make_plan(
     refusals += names_collide(chosen, policies)
     partitions: list[PlannedPartition] = []
     if not refusals:
-        newer = any(finding.code == "ran-on" for finding in findings)
+        newer = any(finding.code is Code.RAN_ON for finding in findings)
         partitions = plan_partitions(moved, snapshot, policies, newer_checkpoint=newer)
         refusals += [refuse(planned) for planned in partitions if planned.problem]
         refusals += nowhere(chosen, partitions, policies)

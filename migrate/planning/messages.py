@@ -64,10 +64,7 @@ def warnings(
 ) -> Iterator[str]:
     """What is not refused, and must be known."""
     for finding in findings:
-        allowed = (finding.code == "in-flight-records" and policies.allow_in_flight) or (
-            finding.code in ("ran-on", "stale-positions") and policies.allow_ran_on
-        )
-        if finding.severity is Severity.WARNING or allowed:
+        if finding.severity is Severity.WARNING or finding.code.bearing.allowed(policies):
             yield where(finding) + finding.message
     yield from _about_costs(partitions)
     if snapshot is not None and snapshot.target_group is not None:

@@ -4,22 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from migrate.extract import Extraction, Finding, Severity, Source
-from migrate.findings import UNREAD_SOURCES, state_bytes
+from migrate.extract import Code, Extraction, Finding, Severity, Source
+from migrate.findings import state_bytes
 from migrate.planning.model import Refusal
 from migrate.policies import Policies
 from migrate.positions import Marker, PositionState
 from migrate.snapshot import ClusterSnapshot
 from migrate.wording import counted
-
-# Findings about the job as a whole: they stand in the way whichever source is chosen.
-_JOB_WIDE_BLOCKERS = frozenset({"in-flight-records", "ran-on"})
-# Findings about sources that are not among those which can be chosen.
-_OF_OTHER_SOURCES = UNREAD_SOURCES | {"another-source-kind"}
-# Told of each operator, and of a move in one line.
-_STATE = "state-not-moved"
-# Findings told again, partition by partition, by the plan itself.
-_TOLD_BY_PARTITION = frozenset({"unresolved-positions", "latest-marker", "committed-marker"})
 
 
 def concerning(extraction: Extraction, chosen: Sequence[Source], named: bool) -> list[Finding]:
@@ -33,22 +24,22 @@ def concerning(extraction: Extraction, chosen: Sequence[Source], named: bool) ->
     told = [
         finding
         for finding in extraction.findings
-        if finding.code not in _TOLD_BY_PARTITION
+        if not finding.code.bearing.by_partition
         and (
             not named
-            or finding.code in _JOB_WIDE_BLOCKERS
-            or not (finding.operator_id in others or finding.code in _OF_OTHER_SOURCES)
+            or finding.code.bearing.job_wide
+            or not (finding.operator_id in others or finding.code.bearing.another_source)
         )
     ]
     return [
-        *(finding for finding in told if finding.code != _STATE),
+        *(finding for finding in told if finding.code is not Code.STATE_NOT_MOVED),
         *_left_behind(extraction, told),
     ]
 
 
 def _left_behind(extraction: Extraction, told: Iterable[Finding]) -> Iterator[Finding]:
     """What is said of each operator that keeps state, in one."""
-    ids = {finding.operator_id for finding in told if finding.code == _STATE}
+    ids = {finding.operator_id for finding in told if finding.code is Code.STATE_NOT_MOVED}
     held = [
         state_bytes(operator)
         for operator in extraction.checkpoint.operators
@@ -56,7 +47,7 @@ def _left_behind(extraction: Extraction, told: Iterable[Finding]) -> Iterator[Fi
     ]
     if held:
         yield Finding(
-            _STATE,
+            Code.STATE_NOT_MOVED,
             Severity.WARNING,
             None,
             f"{counted(len(held), 'operator')} hold{'s' if len(held) == 1 else ''} {sum(held)} "
@@ -67,24 +58,9 @@ def _left_behind(extraction: Extraction, told: Iterable[Finding]) -> Iterator[Fi
 
 def blocked_by_findings(findings: Iterable[Finding], policies: Policies) -> Iterator[Refusal]:
     for finding in findings:
-        if finding.severity is not Severity.BLOCKER:
-            continue
-        match finding.code:
-            case "ran-on":
-                if policies.allow_ran_on:
-                    continue
-                way_out = "move from the newest one, or add --allow-ran-on to repeat them"
-            case "stale-positions":
-                if policies.allow_ran_on:
-                    continue
-                way_out = "move from one of those, or add --allow-ran-on to repeat them"
-            case "in-flight-records":
-                if policies.allow_in_flight:
-                    continue
-                way_out = "or add --allow-in-flight to lose them"
-            case _:
-                way_out = "if it is not to be moved, choose the others with --source"
-        yield Refusal(where(finding) + finding.message, way_out)
+        bearing = finding.code.bearing
+        if finding.severity is Severity.BLOCKER and not bearing.allowed(policies):
+            yield Refusal(where(finding) + finding.message, bearing.way_out)
 
 
 def where(finding: Finding) -> str:
