@@ -152,6 +152,20 @@ def test_a_count_of_operators_that_cannot_be(version: int, count: int) -> None:
         parse_metadata(header, "_metadata")
 
 
+@pytest.mark.parametrize(
+    ("count", "fits"), [(2, True), (3, False), (LARGEST_COUNT, False), (0, True)]
+)
+def test_a_count_is_held_against_the_bytes_behind_it(count: int, fits: bool) -> None:
+    """Not against those of the whole file, of which some lie before it."""
+    cursor = Cursor(bytes(100) + pack(">i", count) + bytes(17), "file", start=100)
+    if fits:
+        assert cursor.count("items", 8) == count
+        return
+    with pytest.raises(DecodeError, match="cannot fit into the 17 bytes left") as refused:
+        cursor.count("items", 8)
+    assert (refused.value.kind, refused.value.byte_offset) == (ErrorKind.TRUNCATED, 100)
+
+
 def test_a_parallelism_that_flink_does_not_have() -> None:
     with pytest.raises(DecodeError, match="more than Flink's 32768"):
         parse_metadata(metadata([operator([], max_parallelism=32769)]), "_metadata")
@@ -160,6 +174,24 @@ def test_a_parallelism_that_flink_does_not_have() -> None:
 def test_a_count_of_subtasks_beyond_the_parallelism() -> None:
     with pytest.raises(DecodeError, match=f"{LARGEST_COUNT} subtasks of a parallelism of 1"):
         parse_metadata(metadata([operator([], count=LARGEST_COUNT)]), "_metadata")
+
+
+@pytest.mark.parametrize("kind", [4, 17])
+def test_operator_state_without_a_stream_to_read_it_from(kind: int) -> None:
+    """A null handle where the stream's would be: Flink writes none."""
+    merged = utf("owned") + utf("shared") + b"\0" if kind == 17 else b""
+    managed = pack(">ibi", 1, kind, 0) + merged + b"\0"
+    with pytest.raises(DecodeError, match="operator state without a stream") as refused:
+        parse_metadata(metadata([operator([subtask(managed=managed)])]), "_metadata")
+    assert refused.value.kind is ErrorKind.CORRUPT
+
+
+@pytest.mark.parametrize("tag", [0x74, 0x7D, 0])  # of a string, of a proxy's class, of nothing
+def test_an_object_whose_class_is_none_that_is_read(tag: int) -> None:
+    data = b"\xac\xed\0\x05\x73" + bytes([tag]) + bytes(20)
+    with pytest.raises(DecodeError, match=f"unexpected class descriptor 0x{tag:02x}") as refused:
+        read_object_stream(Cursor(data, "properties"))
+    assert (refused.value.kind, refused.value.byte_offset) == (ErrorKind.UNSUPPORTED, 5)
 
 
 @pytest.mark.parametrize("version", [0, 1, 2, 3])

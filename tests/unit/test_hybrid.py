@@ -97,6 +97,8 @@ def test_positions_are_those_of_the_kafka_source_inside(tmp_path: Path) -> None:
     codes = _severities(extraction)
     assert codes["hybrid-source"] is Severity.NOTE
     assert Severity.BLOCKER not in codes.values()
+    (written_by,) = [f.message for f in extraction.findings if f.code == "written-by"]
+    assert "and by a Kafka connector 5.0 or later (enumerator version 3)" in written_by
 
 
 @pytest.mark.parametrize("version", [0, 1, 2, 3])

@@ -235,6 +235,7 @@ def test_pem_files(tmp_path: Path) -> None:
     text = f"""
         ssl.truststore.type=PEM
         ssl.truststore.location={store}
+        ssl.truststore.password=no-use-of-it-in-librdkafka
         ssl.keystore.type=PEM
         ssl.keystore.location={store}
         ssl.key.password=p

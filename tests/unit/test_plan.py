@@ -255,6 +255,20 @@ def test_one_group_does_not_stand_for_two_sources(tmp_path: Path) -> None:
     assert make_plan(extraction, [first], snapshot, named=True).next_offsets == {("a", 0): 3}
 
 
+def test_one_group_does_not_stand_for_two_sources_that_are_each_partly_at_committed(
+    tmp_path: Path,
+) -> None:
+    extraction = _extraction(
+        tmp_path,
+        SourceState({0: splits("a", [COMMITTED, 1])}),
+        SourceState({0: splits("b", [1, COMMITTED])}, operator_id=_OTHER),
+    )
+    logs = {"a": [(0, 9), (0, 9)], "b": [(0, 9), (0, 9)]}
+    snapshot = _snapshot(logs, {("a", 0): 3, ("b", 1): 4})
+    (refusal,) = make_plan(extraction, extraction.sources, snapshot).refusals
+    assert "2 sources are still at the 'committed' marker" in refusal.what
+
+
 def test_a_group_that_committed_nothing_shows_nothing(tmp_path: Path) -> None:
     extraction = _extraction(tmp_path, SourceState({0: splits("t", [1])}))
     plan = make_plan(extraction, extraction.sources, _snapshot({"t": [(0, 9)]}, {}))

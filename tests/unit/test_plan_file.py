@@ -122,3 +122,24 @@ def test_a_log_that_is_no_longer_what_was_planned_for(
     told = list(moved_meanwhile(saved, now))
     assert len(told) == len(moved)
     assert all(line.startswith(says) for line, says in zip(told, moved, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("now", "moved"),
+    [
+        ({"t": {0: LogRange(0, 10), 1: LogRange(0, 10)}}, []),
+        ({"t": {0: LogRange(0, 10)}}, ["t-1 is gone since the plan was made"]),
+        ({}, ["t-0 is gone since the plan was made", "t-1 is gone since the plan was made"]),
+    ],
+)
+def test_a_partition_or_a_topic_that_is_gone_since(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    now: dict[str, dict[int, LogRange]],
+    moved: list[str],
+) -> None:
+    there = ClusterSnapshot({"t": {0: LogRange(0, 10), 1: LogRange(0, 10)}}, "cluster")
+    monkeypatch.setattr("migrate.broker.take_snapshot", lambda *_: there)
+    chk = write_source(tmp_path / "chk-7", {0: splits("t", [3, 4])})
+    saved = make_plan(chk, bootstrap_servers="127.0.0.1:1").saved
+    assert list(moved_meanwhile(saved, ClusterSnapshot(now, "cluster"))) == moved

@@ -456,6 +456,34 @@ def test_what_a_job_that_ran_on_will_repeat_is_counted_and_warned_of(tmp_path: P
     assert "13 records beyond 3 partitions" in warning
 
 
+@pytest.mark.parametrize(
+    ("new_partitions", "committed", "expected"),
+    [
+        # All of a partition that may have been read counts, not what is seen to have been.
+        (NewPartitions.EARLIEST, {("t", 1): 10}, [(5, 0, 0), (4, 0, 16)]),
+        (NewPartitions.LATEST, {("t", 1): 10}, [(5, 0, 0), (20, 16, 0)]),
+        # Beyond the log's end there is nothing to read again.
+        (NewPartitions.LATEST, {("t", 0): 30}, [(5, 0, 15), (20, 16, 0)]),
+    ],
+)
+def test_what_a_job_that_ran_on_will_repeat_is_bounded_by_the_log(
+    tmp_path: Path,
+    new_partitions: NewPartitions,
+    committed: dict[tuple[str, int], int],
+    expected: list[tuple[int, int, int]],
+) -> None:
+    plan = _plan(
+        tmp_path,
+        [5],
+        [(0, 20), (4, 20)],
+        Policies(allow_ran_on=True, new_partitions=new_partitions),
+        committed=committed,
+        discovery_finished=False,
+    )
+    assert not plan.refusals
+    assert _costs(plan) == expected
+
+
 def test_a_refusal_of_a_job_that_ran_on_says_how_much_it_would_repeat(tmp_path: Path) -> None:
     plan = _plan(tmp_path, [5], [(0, 20)], Policies(), committed={("t", 0): 9})
     (refusal,) = plan.refusals

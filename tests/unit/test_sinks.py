@@ -90,6 +90,19 @@ def test_whatever_is_cut_or_left_over_is_refused(
             read(damaged, "c")
 
 
+@pytest.mark.parametrize(("ownership", "known"), [(-1, False), (0, True), (1, True), (2, False)])
+def test_who_owns_a_writers_transactions_is_one_of_two(ownership: int, known: bool) -> None:
+    """TransactionOwnership @ connector 4.0.1-2.0, by its ordinal."""
+    element = encode_writer_element("p", 2, {})
+    assert element[-8:-4] == bytes(4)  # what the encoder has: the first; then a count
+    changed = element[:-8] + ownership.to_bytes(4, "big", signed=True) + element[-4:]
+    if known:
+        assert read_writer_state(changed, "w") == KafkaWriterState("p", ())
+        return
+    with pytest.raises(DecodeError, match=f"unknown ownership: {ownership}"):
+        read_writer_state(changed, "w")
+
+
 def test_a_prefix_may_hold_dashes() -> None:
     assert PendingTransaction("my-sink-eu-1-12", 1, 0).prefix == "my-sink-eu"
 
@@ -158,3 +171,19 @@ def test_files_that_a_sink_goes_on_writing_are_told_of(tmp_path: Path) -> None:
     assert findings.keys() == {"files-in-progress"}
     assert findings["files-in-progress"].severity is Severity.WARNING
     assert ".inprogress" in findings["files-in-progress"].message
+
+
+@pytest.mark.parametrize(
+    ("states", "may_be"),
+    [
+        ({COMMITTER_STATE: [encode_committer_element("2.2", _TWO)]}, False),  # a KafkaSink's
+        ({COMMITTER_STATE: [b"\0\0\0\2\0\0\0\3abc"]}, False),
+        ({WRITER_STATE: [b"\0\0\0\2\0\0\0\3abc"]}, True),
+        ({"next-transactional-id-hint": []}, False),
+    ],
+)
+def test_only_a_writer_that_is_not_known_may_be_one_of_files(
+    tmp_path: Path, states: Mapping[str, Sequence[bytes]], may_be: bool
+) -> None:
+    finding = _findings(tmp_path, states)["pending-transactions"]
+    assert ("; of a file sink, a file that it goes on writing" in finding.message) == may_be

@@ -65,6 +65,15 @@ def test_options_are_lines(plan: Path, secured: Path) -> None:
     ]
 
 
+def test_without_a_broker_the_code_says_where_its_address_goes(plan: Path) -> None:
+    options = migrate("to-spark", "--plan", plan, "--format", "options").stdout.splitlines()
+    assert options[0] == "kafka.bootstrap.servers=HOST:PORT"
+    assert not any(line.startswith("kafka.s") for line in options)  # no protocol, no log-in
+    code = migrate("to-spark", "--plan", plan, "--format", "python").stdout.splitlines()
+    place = code.index('    .option("kafka.bootstrap.servers", "HOST:PORT")')
+    assert code[place - 1] == "    # Put your brokers here."
+
+
 def test_options_of_several_streams_are_blocks(tmp_path: Path) -> None:
     chk = write_source(tmp_path / "chk-7", {0: [*splits("a", [3]), *splits("b", [4])]})
     result = migrate(

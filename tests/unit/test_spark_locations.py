@@ -128,7 +128,7 @@ def test_no_part_of_a_seed_is_ever_there_for_spark_to_start_from(
         assert state == {} or state["metadata"] == UNFINISHED or is_whole(dict(state))
 
 
-@pytest.mark.parametrize("name", ["metadata", "offsets/0", "anything"])
+@pytest.mark.parametrize("name", ["metadata", "offsets/0", "commits/0", "sources/0/0", "anything"])
 def test_a_place_that_holds_something_is_never_written_into(in_place: Location, name: str) -> None:
     in_place.write(name, b"theirs")
     with pytest.raises(TargetInUse, match="a query already" if name != "anything" else "not empty"):

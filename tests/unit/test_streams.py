@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from decoder import DecodeError, read_checkpoint
+from decoder import DecodeError, ErrorKind, read_checkpoint
 from decoder.kafka.reader_state import read_reader_element
 from decoder.kafka.source import UnknownSource
 from decoder.metadata.model import FileState, RelativeFileState
@@ -28,6 +28,7 @@ from tests.support.encoder import (
     encode_reader_element,
     encode_split,
 )
+from tests.support.hostile import chunk
 from tests.support.memory_files import MemoryFiles
 
 _JOB = "0123456789abcdef0123456789abcdef"
@@ -62,6 +63,21 @@ def test_elements_that_lie_over_one_another_are_refused_in_bounded_memory(compre
         assert tracemalloc.get_traced_memory()[1] < 4_000_000
     finally:
         tracemalloc.stop()
+
+
+def test_an_elements_length_may_lie_over_chunks() -> None:
+    """Where a chunk ends is the writer's buffer's business: here after each byte."""
+    stream, (place,) = _stream([b"abc"], True)
+    chunked = stream[:place] + b"".join(chunk(bytes([byte])) for byte in b"\0\0\0\3abc")
+    assert list(_elements(chunked, (place,))) == [b"abc"]
+
+
+@pytest.mark.parametrize("size", [-1, -(1 << 31)])
+def test_a_compressed_element_of_a_negative_length(size: int) -> None:
+    stream, (place,) = _stream([b""], True)
+    with pytest.raises(DecodeError, match="a length cannot be negative") as refused:
+        list(_elements(stream[:place] + chunk(size.to_bytes(4, "big", signed=True)), (place,)))
+    assert refused.value.kind is ErrorKind.CORRUPT
 
 
 def test_a_damaged_chunk_fails_its_checksum() -> None:
@@ -134,6 +150,22 @@ def test_a_file_of_another_size_than_its_handle_says_is_refused() -> None:
     assert StateFiles("/c", files).read(RelativeFileState("file", None), "it") == b"four"
     with pytest.raises(DecodeError, match="ends early"):
         StateFiles("/c", files).read(RelativeFileState("file", 5), "it")
+
+
+def test_of_places_that_deny_access_the_first_is_told() -> None:
+    """A store may deny what is not there: only when no place has the file, one of them is told."""
+
+    class Denied(MemoryFiles):
+        def read_range(self, path: str, start: int, size: int) -> bytes:
+            if path not in self.files:
+                raise PermissionError(13, "Permission denied", path)
+            return super().read_range(path, start, size)
+
+    stream = RelativeFileState("a/file", 5)
+    with pytest.raises(PermissionError) as refused:
+        StateFiles("/c", Denied({})).read(stream, "it")
+    assert refused.value.filename == "/c/a/file"
+    assert StateFiles("/c", Denied({"/c/file": b"state"})).read(stream, "it") == b"state"
 
 
 def test_a_missing_file_names_the_places_tried() -> None:
