@@ -1,7 +1,8 @@
 """What taking a change to a consumer group back would do, and what stands in its way.
 
 Time has passed since the rollback file was written: the group may have moved on, and an offset
-whose records are gone by now, or whose topic is another one, is brought back only by force.
+whose records are gone by now, or whose topic is another one, is brought back only by force. All of
+it is told from the file, the group and the cluster as they were read: ``undo`` reads, and writes.
 """
 
 from __future__ import annotations
@@ -14,17 +15,12 @@ from pathlib import Path
 from typing_extensions import assert_never
 
 from migrate import rollback_file
-from migrate.broker import ConsumerGroups
 from migrate.positions import TopicPartition
-from migrate.rollback_file import Fate, Offsets, RollbackFile
-from migrate.snapshot import Committed, GroupView, LogRange
-from migrate.targets.consumer_group import not_writable
+from migrate.rollback_file import EarlierRun, Fate, Offsets, RollbackFile
+from migrate.snapshot import ClusterSnapshot, Committed, GroupView, LogRange
+from migrate.targets.consumer_group import changed, not_writable
 
 FORCE = "--force"
-
-# Where rollback files are looked for beside the folder of the one that is named: where
-# commit-group writes them by default.
-HERE = Path()
 
 
 class Doubt(str, Enum):
@@ -62,6 +58,17 @@ class Origin:
 
 
 @dataclass(frozen=True, slots=True)
+class Aim:
+    """Every offset the group is to hold, and where those come from that the group has lost.
+
+    Partitions that the change was not about keep what they hold now.
+    """
+
+    target: Offsets
+    last_known: Origin | None
+
+
+@dataclass(frozen=True, slots=True)
 class Restoration:
     """What restoring would do, and what stands in its way.
 
@@ -69,8 +76,7 @@ class Restoration:
         file: the change that is taken back.
         fate: how far that change came.
         now: the group as it is.
-        target: every offset the group is to hold; partitions that the change was not about keep
-            what they hold now.
+        target: as in ``Aim``.
         partitions: what changes, in order.
         refusals: why it must not be done.
         unless_forced: why it must not be done unless forced: it would undo what somebody else did,
@@ -98,44 +104,33 @@ def _deletes(now: GroupView, target: Offsets) -> bool:
     return not now.committed.keys() <= target.keys()
 
 
-def look(groups: ConsumerGroups, path: Path) -> Restoration:
-    """What restoring a rollback file would do now; nothing is changed.
+def aim(path: Path, file: RollbackFile, now: GroupView, run: EarlierRun | None) -> Aim:
+    """What the group is to hold.
 
     Args:
-        path: the rollback file; those that came later are looked for beside it, and here.
-
-    Raises:
-        RollbackFileError: it is no rollback file of this version.
-        BrokerError: no broker answered in time, or access was denied.
+        path: where ``file`` is.
+        run: the last change to this group that a rollback file tells of, ``file`` itself included.
     """
-    file = rollback_file.read(path)
-    now = groups.view(file.group)
-    cluster_id = groups.cluster_id()
-    refusals = not_writable(now)
-    if cluster_id != file.cluster_id:
-        refusals.append(f"this is cluster {cluster_id}; the file is of cluster {file.cluster_id}")
-    known = _last_known(path, file, now)
-    target = _target(file, now, known)
-    partitions = _partitions(groups, file, now, target, known)
-    return Restoration(
-        file,
-        rollback_file.fate(file, now),
-        now,
-        target,
-        partitions,
-        tuple(refusals),
-        (*_moved_on(file, now), *_doubts(partitions)),
-        (*_about_the_deletion(now, target), *_about_the_last_known(partitions, file, known)),
-    )
+    known = _last_known(path, file, now, run)
+    before = file.before.committed
+    last_known = known.committed if known is not None else {}
+    others = {
+        place: committed
+        for place, committed in {**last_known, **now.committed}.items()
+        if place not in file.touched
+    }
+    again = {place: before[place] for place in file.touched if place in before}
+    return Aim({**others, **again}, known)
 
 
-def _last_known(path: Path, file: RollbackFile, now: GroupView) -> Origin | None:
+def _last_known(
+    path: Path, file: RollbackFile, now: GroupView, run: EarlierRun | None
+) -> Origin | None:
     """What the group held where it has lost what this change was not about.
 
     A rollback that ended between deletion and commit knows it best. Otherwise, unless the whole
     group is gone, what is missing was taken by somebody else, or with its topic, and stays so.
     """
-    run = rollback_file.earlier_run((path.parent, HERE), file.cluster_id, now)
     interrupted = (Fate.IN_PART, Fate.MOVED_ON)  # moved on: a consumer has committed since
     if run is not None and run.file.change == "rollback" and run.fate in interrupted:
         after = run.file.after.committed
@@ -145,31 +140,51 @@ def _last_known(path: Path, file: RollbackFile, now: GroupView) -> Origin | None
     return Origin(path, file.created_at, file.topic_ids, file.before.committed)
 
 
-def _target(
-    file: RollbackFile, now: GroupView, known: Origin | None
-) -> dict[TopicPartition, Committed]:
-    before = file.before.committed
-    last_known = known.committed if known is not None else {}
-    others = {
-        place: committed
-        for place, committed in {**last_known, **now.committed}.items()
-        if place not in file.touched
-    }
-    return {**others, **{place: before[place] for place in file.touched if place in before}}
+def topics_to_ask(file: RollbackFile, now: GroupView, wanted: Aim) -> set[str]:
+    """The topics whose logs tell whether the offsets are still theirs.
+
+    Kafka leaves out the offsets of a topic that this user may not DESCRIBE: they would pass for
+    none. Asked for the topic itself, it says so.
+    """
+    places = rollback_file.differing(now.committed, wanted.target)
+    return {topic for topic, _ in {*places, *file.touched}}
+
+
+def restoration(
+    file: RollbackFile, now: GroupView, wanted: Aim, cluster: ClusterSnapshot
+) -> Restoration:
+    """What restoring would do now.
+
+    Args:
+        now: the group as it is.
+        wanted: what it is to hold: see ``aim``.
+        cluster: the topics of ``topics_to_ask``.
+    """
+    refusals = not_writable(now)
+    if cluster.cluster_id != file.cluster_id:
+        refusals.append(
+            f"this is cluster {cluster.cluster_id}; the file is of cluster {file.cluster_id}"
+        )
+    partitions = _partitions(file, now, wanted, cluster)
+    return Restoration(
+        file,
+        rollback_file.fate(file, now),
+        now,
+        wanted.target,
+        partitions,
+        tuple(refusals),
+        (*_moved_on(file, now), *_doubts(partitions)),
+        (
+            *_about_the_deletion(now, wanted.target),
+            *_about_the_last_known(partitions, file, wanted.last_known),
+        ),
+    )
 
 
 def _partitions(
-    groups: ConsumerGroups,
-    file: RollbackFile,
-    now: GroupView,
-    target: Offsets,
-    known: Origin | None,
+    file: RollbackFile, now: GroupView, wanted: Aim, cluster: ClusterSnapshot
 ) -> tuple[Restored, ...]:
-    held = now.committed
-    places = rollback_file.differing(held, target)
-    # Kafka leaves out the offsets of a topic that this user may not DESCRIBE: they would pass for
-    # none. Asked for the topic itself, it says so.
-    cluster = groups.snapshot({topic for topic, _ in {*places, *file.touched}})
+    held, target, known = now.committed, wanted.target, wanted.last_known
 
     def restored(place: TopicPartition) -> Restored:
         topic, partition = place
@@ -181,7 +196,46 @@ def _partitions(
         doubt = _doubt(then, log, ids.get(topic), cluster.topic_ids.get(topic))
         return Restored(topic, partition, held.get(place), then, log, doubt)
 
-    return tuple(map(restored, places))
+    return tuple(map(restored, rollback_file.differing(held, target)))
+
+
+@dataclass(frozen=True, slots=True)
+class WayBack:
+    """What is written to restore a group, or why nothing is.
+
+    Attributes:
+        refusals: why it must not be done; the group may have changed since it was agreed to.
+        target: every offset the group is to hold; what belongs to no partition is left out.
+        places: the partitions that are written; where the group is deleted, all that it is to
+            hold.
+        deletes: see ``Restoration``.
+    """
+
+    refusals: tuple[str, ...]
+    target: Offsets
+    places: frozenset[TopicPartition]
+    deletes: bool
+
+
+def way_back(seen: Restoration, found: Restoration, *, force: bool) -> WayBack:
+    """How to restore the group.
+
+    Args:
+        seen: what was agreed to.
+        found: what is found just before it is done.
+        force: see ``Restoration.unless_forced``.
+    """
+    refusals = (
+        *found.refusals,
+        *changed(seen.now, found.now),
+        *(() if force else found.unless_forced),
+    )
+    gone = {(one.topic, one.partition) for one in found.partitions if one.doubt is Doubt.GONE}
+    target = {place: held for place, held in found.target.items() if place not in gone}
+    places = {(one.topic, one.partition) for one in found.partitions} - gone
+    if found.deletes:
+        places |= target.keys()
+    return WayBack(refusals, target, frozenset(places), found.deletes)
 
 
 def _doubt(

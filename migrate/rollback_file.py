@@ -120,6 +120,11 @@ def differing(before: Offsets, after: Offsets) -> list[TopicPartition]:
     )
 
 
+def topics(before: Offsets, after: Offsets) -> set[str]:
+    """The topics that a change is recorded with: of all that the group held, and is to hold."""
+    return {topic for topic, _ in before.keys() | after.keys()}
+
+
 def default_path(group: str, folder: Path, now: datetime | None = None) -> Path:
     """``rollback-<group>-<time>.json``, the group's name in letters that every disk takes."""
     safe = re.sub(r"[^A-Za-z0-9._-]", "_", group)[:100]

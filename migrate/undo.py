@@ -12,10 +12,10 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from migrate import restoration
+from migrate import restoration, rollback_file
 from migrate.broker import ConsumerGroups, Failure
 from migrate.kafka_config import KafkaConfig
-from migrate.restoration import Doubt, Restoration
+from migrate.restoration import Restoration
 from migrate.rollback_file import Offsets
 from migrate.snapshot import GroupView
 from migrate.targets.consumer_group import (
@@ -32,10 +32,32 @@ from migrate.targets.consumer_group import (
     write,
 )
 
+# Where rollback files are looked for beside the folder of the one that is named: where
+# commit-group writes them by default.
+_HERE = Path()
+
 
 def look(config: KafkaConfig, path: Path) -> Restoration:
-    """What restoring a rollback file would do now: see ``restoration.look``."""
-    return restoration.look(ConsumerGroups(config), path)
+    """What restoring a rollback file would do now; nothing is changed.
+
+    Args:
+        config: librdkafka properties, ``bootstrap.servers`` among them.
+        path: the rollback file; those that came later are looked for beside it, and here.
+
+    Raises:
+        RollbackFileError: it is no rollback file of this version.
+        BrokerError: no broker answered in time, or access was denied.
+    """
+    return _look(ConsumerGroups(config), path)
+
+
+def _look(groups: ConsumerGroups, path: Path) -> Restoration:
+    file = rollback_file.read(path)
+    now = groups.view(file.group)
+    run = rollback_file.earlier_run((path.parent, _HERE), file.cluster_id, now)
+    wanted = restoration.aim(path, file, now, run)
+    cluster = groups.snapshot(restoration.topics_to_ask(file, now, wanted))
+    return restoration.restoration(file, now, wanted, cluster)
 
 
 def restore(
@@ -62,47 +84,47 @@ def restore(
         OSError: the new rollback file could not be written; nothing was changed.
     """
     groups = ConsumerGroups(config)
-    found = restoration.look(groups, path)
-    refusals = [*found.refusals, *changed(seen.now, found.now)]
-    if not force:
-        refusals += found.unless_forced
-    if refusals:
-        raise GroupRefused(refusals)
-    gone = {(one.topic, one.partition) for one in found.partitions if one.doubt is Doubt.GONE}
+    found = _look(groups, path)
+    way = restoration.way_back(seen, found, force=force)
+    if way.refusals:
+        raise GroupRefused(way.refusals)
     now = found.now
-    target = {place: held for place, held in found.target.items() if place not in gone}
-    places = {(one.topic, one.partition) for one in found.partitions} - gone
-    if not places:
+    if not way.places:
         return Outcome(now.name, (), None)
-    keep_for_rollback("rollback", groups, now, target, rollback_path)
-    if found.deletes:
-        places |= target.keys()
-        written = _delete_and_commit(groups, now, target)
+    keep_for_rollback("rollback", groups, now, way.target, rollback_path)
+    if way.deletes:
+        written = _delete_and_commit(groups, now, way.target)
     else:
-        written = write(groups, now.name, {p: target[p] for p in places}, now.committed)
+        todo = {place: way.target[place] for place in way.places}
+        written = write(groups, now.name, todo, now.committed)
     outcomes = (
-        partition_outcome(place, target.get(place), now.committed.get(place), written)
-        for place in places
+        partition_outcome(place, way.target.get(place), now.committed.get(place), written)
+        for place in way.places
     )
     return Outcome(now.name, in_order(outcomes), rollback_path)
 
 
 def _delete_and_commit(groups: ConsumerGroups, before: GroupView, target: Offsets) -> Written:
-    def nothing(failure: Failure | None, held: GroupView | None) -> Written:
-        everything = before.committed.keys() | target.keys()
-        return Written(dict.fromkeys(everything, failure) if failure is not None else {}, held)
-
     # What must be committed anew is committed as it is first: a permission that lacks would
     # otherwise show when the group is gone.
     kept = {place: before.committed[place] for place in target if place in before.committed}
     if kept:
         tried = write(groups, before.name, kept, before.committed)
         if tried.held is None or tried.failures:
-            return nothing(next(iter(tried.failures.values()), None), tried.held)
+            failure = next(iter(tried.failures.values()), None)
+            return _nothing_written(before, target, failure, tried.held)
     failure, held = _delete(groups, before)
     if held is None or held.committed:
-        return nothing(failure, held)
+        return _nothing_written(before, target, failure, held)
     return write(groups, before.name, target, before={})
+
+
+def _nothing_written(
+    before: GroupView, target: Offsets, failure: Failure | None, held: GroupView | None
+) -> Written:
+    """What failed first stands for every partition that was held, or was to be."""
+    everything = before.committed.keys() | target.keys()
+    return Written(dict.fromkeys(everything, failure) if failure is not None else {}, held)
 
 
 def _delete(groups: ConsumerGroups, before: GroupView) -> tuple[Failure | None, GroupView | None]:

@@ -133,28 +133,49 @@ def commit(
     """
     groups = ConsumerGroups(config)
     now = groups.view(group)
+    change = to_commit(wanted, before, now)
+    if not change.todo:
+        return Outcome(group, in_order(change.unchanged), None)
+    if change.refusals:
+        raise GroupRefused(change.refusals)
+    keep_for_rollback("commit", groups, now, {**now.committed, **change.todo}, rollback_path)
+    written = write(groups, group, change.todo, now.committed)
+    outcomes = [
+        partition_outcome(place, committed, now.committed.get(place), written)
+        for place, committed in change.todo.items()
+    ]
+    return Outcome(group, in_order([*change.unchanged, *outcomes]), rollback_path)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What of the wanted offsets is to be committed, what is there already, and why it must not
+    be."""
+
+    todo: Offsets
+    unchanged: tuple[PartitionOutcome, ...]
+    refusals: tuple[str, ...]
+
+
+def to_commit(wanted: Offsets, before: GroupView, now: GroupView) -> Change:
+    """What is to be committed for a group: where something is, it must have no members.
+
+    Args:
+        before: the group as it was when this was decided on.
+        now: the group as it is.
+    """
     todo = {
         place: committed
         for place, committed in wanted.items()
         if now.next_offset(*place) != committed.next_offset
     }
-    unchanged = [
+    unchanged = (
         PartitionOutcome(*place, Result.UNCHANGED, committed, now.committed[place])
         for place, committed in wanted.items()
         if place not in todo
-    ]
-    if not todo:
-        return Outcome(group, in_order(unchanged), None)
-    refusals = [*not_writable(now), *changed(before, now)]
-    if refusals:
-        raise GroupRefused(refusals)
-    keep_for_rollback("commit", groups, now, {**now.committed, **todo}, rollback_path)
-    written = write(groups, group, todo, now.committed)
-    outcomes = [
-        partition_outcome(place, committed, now.committed.get(place), written)
-        for place, committed in todo.items()
-    ]
-    return Outcome(group, in_order([*unchanged, *outcomes]), rollback_path)
+    )
+    refusals = (*not_writable(now), *changed(before, now)) if todo else ()
+    return Change(todo, tuple(unchanged), refusals)
 
 
 def keep_for_rollback(
@@ -165,14 +186,13 @@ def keep_for_rollback(
     path: Path,
 ) -> None:
     """Write the rollback file of a change; raises as ``commit`` does."""
-    topics = {topic for topic, _ in now.committed.keys() | after.keys()}
     file = rollback_file.rollback_file(
         change,
         groups.cluster_id(),
         groups.bootstrap_servers,
         now,
         after,
-        groups.topic_ids(topics),
+        groups.topic_ids(rollback_file.topics(now.committed, after)),
     )
     write_file(file, path)
 
@@ -232,14 +252,24 @@ def write(groups: ConsumerGroups, group: str, wanted: Offsets, before: Offsets) 
         held = read_again(groups, group, deadline)
         if held is None:
             break
-        todo = {
-            place: wanted[place]
-            for place, failure in failures.items()
-            if failure.transient and held.committed.get(place) == before.get(place)
-        }
+        todo = _worth_another_attempt(wanted, failures, before, held.committed)
         if not todo:
             break
     return Written(failures, held)
+
+
+def _worth_another_attempt(
+    wanted: Offsets,
+    failures: Mapping[TopicPartition, Failure],
+    before: Offsets,
+    held: Offsets,
+) -> dict[TopicPartition, Committed]:
+    """What failed for what may go away by itself, and holds what it held before."""
+    return {
+        place: wanted[place]
+        for place, failure in failures.items()
+        if failure.transient and held.get(place) == before.get(place)
+    }
 
 
 def read_again(groups: ConsumerGroups, group: str, deadline: float) -> GroupView | None:

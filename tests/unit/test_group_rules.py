@@ -1,0 +1,297 @@
+"""What decides over a consumer group's offsets, as values: what is committed, what is refused, when
+it is tried again, and what is said of it. Real groups are in tests/integration/test_commit_group.py
+and test_commit_faults.py."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from pathlib import Path
+
+import pytest
+
+from migrate import rollback_file
+from migrate.broker import Failure
+from migrate.snapshot import Committed, GroupView, Member
+from migrate.targets import consumer_group
+from migrate.targets.consumer_group import (
+    Applied,
+    Outcome,
+    PartitionOutcome,
+    Result,
+    Written,
+    attempts,
+    changed,
+    commit_metadata,
+    in_order,
+    not_writable,
+    partition_outcome,
+    to_commit,
+)
+
+Offsets = dict[tuple[str, int], Committed]
+
+A0, A1, B0 = ("a", 0), ("a", 1), ("b", 0)
+MEMBER = Member("app", "host")
+NOTHING: Offsets = {}
+
+
+def _at(**offsets: int) -> Offsets:
+    """``a0=5``: partition 0 of topic a at 5."""
+    return {(name[0], int(name[1])): Committed(offset) for name, offset in offsets.items()}
+
+
+def _group(
+    offsets: Offsets, *members: Member, kind: str = "classic", exists: bool = True
+) -> GroupView:
+    return GroupView("g", exists, "Stable" if members else "Empty", kind, members, offsets)
+
+
+# -- what is committed, and what is refused ------------------------------------------------------
+
+
+def test_what_holds_its_offset_already_is_left_alone() -> None:
+    theirs = {**_at(a1=7, b0=9), A0: Committed(5, "theirs", 3)}
+    change = to_commit(_at(a0=5, a1=8), _group(theirs), _group(theirs))
+    assert change.todo == _at(a1=8)
+    # Whatever is written beside it: it is the offset that counts.
+    assert change.unchanged == (
+        PartitionOutcome("a", 0, Result.UNCHANGED, Committed(5), Committed(5, "theirs", 3)),
+    )
+    assert change.refusals == ()
+
+
+def test_what_a_group_does_not_hold_yet_is_committed() -> None:
+    nobody = _group(NOTHING, exists=False)
+    change = to_commit(_at(a0=0, b0=5), nobody, nobody)
+    assert (change.todo, change.unchanged, change.refusals) == (_at(a0=0, b0=5), (), ())
+
+
+def test_a_group_with_members_is_refused() -> None:
+    before, now = _group(_at(a0=1)), _group(_at(a0=1), MEMBER)
+    assert to_commit(_at(a0=5), before, now).refusals == (
+        "group g has 1 member (app on host); stop it first",
+    )
+    # Nothing is written where it holds everything: nothing speaks against that.
+    assert to_commit(_at(a0=1), before, now).refusals == ()
+
+
+def test_a_group_that_changed_since_it_was_looked_at_is_refused() -> None:
+    (refusal,) = to_commit(_at(a0=5), _group(_at(a0=1)), _group(_at(a0=2))).refusals
+    assert "the first is a-0: 1 then, 2 now" in refusal
+
+
+def test_members_and_a_change_are_both_told() -> None:
+    change = to_commit(_at(a0=5), _group(_at(a0=1)), _group(_at(a0=2), MEMBER))
+    assert len(change.refusals) == 2
+
+
+@pytest.mark.parametrize(
+    ("group", "told"),
+    [
+        (_group(NOTHING), []),
+        (_group(NOTHING, kind="consumer"), []),
+        (_group(NOTHING, kind="unknown", exists=False), []),
+        (
+            _group(NOTHING, kind="unknown"),
+            ["group g is no consumer group (a share group?); name another"],
+        ),
+        (
+            _group(NOTHING, *(Member(f"c{n}", "h") for n in range(5))),
+            [
+                "group g has 5 members (c0 on h, c1 on h, c2 on h, c3 on h, c4 on h); stop them "
+                "first"
+            ],
+        ),
+        (
+            _group(NOTHING, *(Member(f"c{n}", "h") for n in range(7))),
+            [
+                "group g has 7 members (c0 on h, c1 on h, c2 on h, c3 on h, c4 on h and 2 more); "
+                "stop them first"
+            ],
+        ),
+    ],
+)
+def test_which_groups_can_be_written(group: GroupView, told: list[str]) -> None:
+    assert not_writable(group) == told
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "told"),
+    [
+        (_at(a0=1), _at(a0=1), None),
+        (NOTHING, NOTHING, None),
+        (_at(a0=1, b0=2), _at(a0=1, b0=3), "1 of its offsets (the first is b-0: 2 then, 3 now)"),
+        (_at(a0=1), NOTHING, "1 of its offsets (the first is a-0: 1 then, none now)"),
+        (NOTHING, _at(a1=1, a0=0), "2 of its offsets (the first is a-0: none then, 0 now)"),
+        # The same offset by another committer.
+        (_at(a0=1), {A0: Committed(1, "theirs")}, "(the first is a-0: 1 then, 1 now)"),
+    ],
+)
+def test_what_has_changed_since(before: Offsets, now: Offsets, told: str | None) -> None:
+    found = changed(_group(before), _group(now))
+    if told is None:
+        assert found == []
+        return
+    (refusal,) = found
+    assert refusal.startswith("group g has changed since it was looked at: ")
+    assert told in refusal
+
+
+def test_the_rollback_file_has_the_ids_of_the_topics_of_both_sides() -> None:
+    assert rollback_file.topics(_at(a0=1, a1=1), _at(b0=1)) == {"a", "b"}
+    assert rollback_file.topics(_at(a0=1), NOTHING) == {"a"}
+    assert rollback_file.topics(NOTHING, _at(b0=1)) == {"b"}
+
+
+# -- when it is tried again ----------------------------------------------------------------------
+
+AWAY = Failure("_TRANSPORT", "gone", transient=True)
+DENIED = Failure("GROUP_AUTHORIZATION_FAILED", "denied", transient=False)
+
+
+@pytest.mark.parametrize(
+    ("failures", "held", "again"),
+    [
+        ({}, _at(a0=5, a1=6), NOTHING),
+        ({A0: AWAY, A1: AWAY}, _at(a0=1), _at(a0=5, a1=6)),
+        ({A0: AWAY, A1: DENIED}, _at(a0=1), _at(a0=5)),
+        ({A0: AWAY, A1: AWAY}, _at(a0=5), _at(a1=6)),  # the answer alone was lost
+        ({A0: AWAY, A1: AWAY}, _at(a0=1, a1=9), _at(a0=5)),  # somebody else has written
+        ({A0: AWAY}, NOTHING, NOTHING),  # and has deleted the group
+        ({A0: DENIED}, _at(a0=1), NOTHING),
+    ],
+)
+def test_what_is_worth_another_attempt(
+    failures: dict[tuple[str, int], Failure], held: Offsets, again: Offsets
+) -> None:
+    wanted, before = _at(a0=5, a1=6), _at(a0=1)
+    assert consumer_group._worth_another_attempt(wanted, failures, before, held) == again
+
+
+@pytest.mark.parametrize(
+    ("patience", "pauses"),
+    [
+        (-1.0, []),
+        (0.1, []),
+        (0.2, [0.2]),
+        (0.5, [0.2]),
+        (0.7, [0.2, 0.4]),
+        (20.0, [0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0]),
+    ],
+)
+def test_pauses_grow_and_none_ends_past_the_deadline(
+    monkeypatch: pytest.MonkeyPatch, patience: float, pauses: list[float]
+) -> None:
+    clock = [100.0]
+    paused: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        paused.append(round(seconds, 6))
+        clock[0] += seconds
+
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(time, "sleep", sleep)
+    # A little more: sums of such fractions are not exact.
+    made = sum(1 for _ in attempts(100.0 + patience + 1e-9))
+    assert paused == pauses
+    assert made == len(pauses) + 1
+
+
+# -- what is said of it --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("wanted", "before", "held", "failure", "result"),
+    [
+        (5, 1, 5, None, Result.COMMITTED),
+        (5, None, 5, None, Result.COMMITTED),
+        (None, 5, None, None, Result.COMMITTED),
+        (5, 1, 5, AWAY, Result.COMMITTED),  # the answer alone was lost
+        (5, 5, 5, None, Result.UNCHANGED),
+        (5, 1, 1, DENIED, Result.FAILED),
+        (5, None, None, DENIED, Result.FAILED),
+        (5, 1, 1, None, Result.DIFFERS),  # it was said to be written
+        (5, 1, 7, None, Result.DIFFERS),
+        (5, 1, 7, AWAY, Result.DIFFERS),
+        (5, 1, None, None, Result.DIFFERS),
+    ],
+)
+def test_what_became_of_a_partition(
+    wanted: int | None,
+    before: int | None,
+    held: int | None,
+    failure: Failure | None,
+    result: Result,
+) -> None:
+    def offset(number: int | None) -> Committed | None:
+        return Committed(number) if number is not None else None
+
+    view = _group({A0: Committed(held)} if held is not None else {})
+    written = Written({A0: failure} if failure is not None else {}, view)
+    outcome = partition_outcome(A0, offset(wanted), offset(before), written)
+    assert outcome.result is result
+    assert (outcome.topic, outcome.partition) == A0
+    assert (outcome.wanted, outcome.now) == (offset(wanted), offset(held))
+    told = failure if result in (Result.FAILED, Result.DIFFERS) else None
+    assert outcome.failure is told
+
+
+@pytest.mark.parametrize("failure", [None, AWAY])
+def test_a_group_that_could_not_be_read_is_not_known(failure: Failure | None) -> None:
+    written = Written({A0: failure} if failure is not None else {}, None)
+    outcome = partition_outcome(A0, Committed(5), Committed(1), written)
+    expected = PartitionOutcome("a", 0, Result.UNKNOWN, Committed(5), None, failure)
+    assert outcome == expected
+
+
+_RESULTS = {
+    Applied.ALL: ["committed", "committed unchanged", "unchanged", ""],
+    Applied.NOTHING: ["failed", "failed unchanged"],
+    Applied.PARTLY: [
+        "committed failed",
+        "differs",
+        "committed differs",
+        "failed differs",
+        "committed unchanged failed",
+    ],
+    Applied.UNVERIFIED: ["unknown", "unknown committed", "unknown failed differs"],
+}
+
+
+@pytest.mark.parametrize(
+    ("results", "applied"),
+    [(results, applied) for applied, of_it in _RESULTS.items() for results in of_it],
+)
+def test_what_became_of_a_change_as_a_whole(results: str, applied: Applied) -> None:
+    partitions = tuple(
+        PartitionOutcome("a", n, Result(result), None, None)
+        for n, result in enumerate(results.split())
+    )
+    assert Outcome("g", partitions, Path("r.json")).applied is applied
+
+
+@pytest.mark.parametrize("results", [[], [Result.UNCHANGED]])
+def test_without_a_rollback_file_there_was_nothing_to_do(results: list[Result]) -> None:
+    partitions = tuple(PartitionOutcome("a", 0, result, None, None) for result in results)
+    assert Outcome("g", partitions, None).applied is Applied.NOTHING_TO_DO
+
+
+def test_outcomes_are_in_order_of_topics_and_of_partitions_as_numbers() -> None:
+    places = [("a", 2), ("a", 10), ("b", 0)]
+    for order in itertools.permutations(places):
+        found = in_order(PartitionOutcome(*place, Result.FAILED, None, None) for place in order)
+        assert [(one.topic, one.partition) for one in found] == places
+
+
+@pytest.mark.parametrize(
+    ("origin", "metadata"),
+    [
+        ("chk-42 cbc357cc", "flink-offset-migrate chk-42 cbc357cc"),
+        ("a\nb\x1b", "flink-offset-migrate a?b?"),
+        ("x" * 300, "flink-offset-migrate " + "x" * 179),  # 200 bytes
+        ("ü" * 300, "flink-offset-migrate " + "ü" * 89),  # of two bytes each: none is cut
+    ],
+)
+def test_what_is_written_beside_an_offset(origin: str, metadata: str) -> None:
+    assert commit_metadata(origin) == metadata

@@ -1,0 +1,347 @@
+"""What taking a change back would do, told from values; real groups and logs are in
+tests/integration/test_commit_group.py, test_commit_faults.py and test_rollback_ranges.py."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+import pytest
+
+from migrate import rollback_file, undo
+from migrate.broker import Failure
+from migrate.restoration import (
+    Aim,
+    Doubt,
+    Restoration,
+    Restored,
+    aim,
+    restoration,
+    topics_to_ask,
+    way_back,
+)
+from migrate.rollback_file import EarlierRun, Fate, RollbackFile
+from migrate.snapshot import ClusterSnapshot, Committed, GroupView, LogRange, Member
+from migrate.targets.consumer_group import Written
+
+Offsets = dict[tuple[str, int], Committed]
+
+A0, A1, B0, C0 = ("a", 0), ("a", 1), ("b", 0), ("c", 0)
+NOTHING: Offsets = {}
+IDS = {"a": "id of a", "b": "id of b", "c": "id of c"}
+HERE = Path("folder/r.json")
+
+
+def _at(**offsets: int) -> Offsets:
+    """``a0=5``: partition 0 of topic a at 5."""
+    return {(name[0], int(name[1])): Committed(offset) for name, offset in offsets.items()}
+
+
+def _group(offsets: Offsets, *members: Member) -> GroupView:
+    return GroupView("g", bool(offsets), "Empty", "classic", members, offsets)
+
+
+def _file(
+    before: Offsets,
+    after: Offsets,
+    change: Literal["commit", "rollback"] = "commit",
+    ids: dict[str, str] = IDS,
+) -> RollbackFile:
+    return rollback_file.rollback_file(
+        change, "cluster", "localhost:9092", _group(before), after, ids
+    )
+
+
+def _cluster(
+    logs: dict[tuple[str, int], tuple[int, int]] | None = None,
+    ids: dict[str, str] = IDS,
+    cluster_id: str = "cluster",
+) -> ClusterSnapshot:
+    """A cluster of a, b and c, one partition each, and two of a; each holds 0 to 100."""
+    topics: dict[str, dict[int, LogRange]] = {}
+    for (topic, partition), bounds in (
+        logs if logs is not None else dict.fromkeys((A0, A1, B0, C0), (0, 100))
+    ).items():
+        topics.setdefault(topic, {})[partition] = LogRange(*bounds)
+    return ClusterSnapshot(topics, cluster_id, ids)
+
+
+def _restoration(
+    file: RollbackFile,
+    now: GroupView,
+    cluster: ClusterSnapshot | None = None,
+    run: EarlierRun | None = None,
+) -> Restoration:
+    return restoration(file, now, aim(HERE, file, now, run), cluster or _cluster())
+
+
+def _changes(found: Restoration) -> dict[tuple[str, int], tuple[int | None, int | None]]:
+    """What each partition that changes holds, and is to hold."""
+    return {
+        (one.topic, one.partition): (
+            one.now.next_offset if one.now is not None else None,
+            one.then.next_offset if one.then is not None else None,
+        )
+        for one in found.partitions
+    }
+
+
+# -- what the group is to hold -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "now", "target"),
+    [
+        (_at(a0=1), _at(a0=5), _at(a0=5), _at(a0=1)),
+        (NOTHING, _at(a0=5), _at(a0=5), NOTHING),
+        (_at(a0=1), _at(a0=1, b0=5), _at(a0=1, b0=5), _at(a0=1)),
+        # What the change was not about keeps what it holds now, and what has come since.
+        (_at(a0=1, b0=2), _at(a0=5, b0=2), _at(a0=5, b0=9, c0=3), _at(a0=1, b0=9, c0=3)),
+        # What others have taken since stays away,
+        (_at(a0=1, b0=2), _at(a0=5, b0=2), _at(a0=5), _at(a0=1)),
+        # unless the whole group is gone: then what it held comes back.
+        (_at(a0=1, b0=2), _at(a0=5, b0=2), NOTHING, _at(a0=1, b0=2)),
+    ],
+)
+def test_what_the_group_is_to_hold(
+    before: Offsets, after: Offsets, now: Offsets, target: Offsets
+) -> None:
+    assert aim(HERE, _file(before, after), _group(now), None).target == target
+
+
+def test_where_what_a_group_has_lost_comes_from() -> None:
+    file = _file(_at(a0=1, b0=2), _at(a0=5, b0=2))
+    assert aim(HERE, file, _group(_at(a0=5)), None).last_known is None
+    lost = aim(HERE, file, _group(NOTHING), None).last_known
+    assert lost is not None
+    assert (lost.path, lost.created_at) == (HERE, file.created_at)
+    assert (lost.topic_ids, lost.committed) == (IDS, file.before.committed)
+
+
+@pytest.mark.parametrize("fate", list(Fate))
+@pytest.mark.parametrize("change", ["commit", "rollback"])
+def test_a_rollback_that_was_cut_short_knows_best_what_the_group_held(
+    fate: Fate, change: Literal["commit", "rollback"]
+) -> None:
+    """It deleted the group, and b was to be committed anew, at what it held by then."""
+    file = _file(_at(a0=1, b0=2), _at(a0=5, b0=2))
+    second = _file(_at(a0=5, b0=9), _at(a0=1, b0=9), change, {"b": "id of b then"})
+    run = EarlierRun(Path("second.json"), second, fate)
+    cut_short = change == "rollback" and fate in (Fate.IN_PART, Fate.MOVED_ON)
+    # A consumer has committed for a since; of nothing else.
+    wanted = aim(HERE, file, _group(_at(a0=7)), run)
+    assert wanted.target == (_at(a0=1, b0=9) if cut_short else _at(a0=1))
+    if cut_short:
+        assert wanted.last_known is not None
+        assert wanted.last_known.path == Path("second.json")
+        assert wanted.last_known.topic_ids == {"b": "id of b then"}
+
+
+def test_the_topics_that_are_asked_for() -> None:
+    """Of what the change was about too where nothing is to change: it may be out of sight."""
+    file = _file(_at(a0=1, b0=2), _at(a0=5, b0=2))
+    for now, topics in (
+        (_at(a0=5, b0=2), {"a"}),
+        (_at(a0=1, b0=2), {"a"}),
+        (NOTHING, {"a", "b"}),
+    ):
+        group = _group(now)
+        assert topics_to_ask(file, group, aim(HERE, file, group, None)) == topics
+
+
+# -- what stands in the way ----------------------------------------------------------------------
+
+
+def test_nothing_does_where_all_is_as_the_change_left_it() -> None:
+    found = _restoration(_file(_at(a0=1), _at(a0=5)), _group(_at(a0=5)))
+    assert found.fate is Fate.APPLIED
+    assert found.partitions == (
+        Restored("a", 0, Committed(5), Committed(1), LogRange(0, 100), None),
+    )
+    assert (found.refusals, found.unless_forced, found.warnings) == ((), (), ())
+    assert not found.deletes
+
+
+def test_members_and_another_cluster_are_refused() -> None:
+    file = _file(_at(a0=1), _at(a0=5))
+    group = _group(_at(a0=5), Member("app", "host"))
+    found = _restoration(file, group, _cluster(cluster_id="elsewhere"))
+    assert found.refusals == (
+        "group g has 1 member (app on host); stop it first",
+        "this is cluster elsewhere; the file is of cluster cluster",
+    )
+    assert found.unless_forced == ()
+
+
+def test_a_group_that_has_moved_on_is_brought_back_only_by_force() -> None:
+    file = _file(_at(a0=1, a1=1), _at(a0=5, a1=5))
+    found = _restoration(file, _group(_at(a0=5, a1=9)))
+    assert found.fate is Fate.MOVED_ON
+    assert found.unless_forced == (
+        "group g has moved on since: 1 of its offsets are neither what it held before nor what was "
+        "written (the first is a-1: 9); add --force to go back all the same",
+    )
+    # It has moved in what the change was not about.
+    other = _restoration(_file(_at(a0=1, b0=1), _at(a0=5, b0=1)), _group(_at(a0=5, b0=9)))
+    assert (other.unless_forced, _changes(other)) == ((), {A0: (5, 1)})
+
+
+@pytest.mark.parametrize(
+    ("log", "ids", "doubt", "told"),
+    [
+        ((0, 100), IDS, None, ""),
+        ((10, 100), IDS, None, ""),  # it is the first there is
+        ((0, 10), IDS, None, ""),  # and the last: the next that is written
+        (None, IDS, Doubt.GONE, "it held 10, and the partition is gone; add --force to leave it"),
+        (
+            (11, 100),
+            IDS,
+            Doubt.EXPIRED,
+            "it held 10, whose records are gone: the log now holds 11 to 100; add --force to bring",
+        ),
+        (
+            (0, 9),
+            IDS,
+            Doubt.BEYOND_END,
+            "it held 10, which is beyond the end: the log now holds 0 to 9; add --force to bring",
+        ),
+        (
+            (0, 100),
+            {"a": "another"},
+            Doubt.RECREATED,
+            "it held 10 of a topic that was deleted and created again since; the log now holds 0 "
+            "to 100; add --force to bring it back all the same",
+        ),
+        ((11, 100), {"a": "another"}, Doubt.RECREATED, "deleted and created again"),
+        ((0, 100), {}, None, ""),  # brokers that give no ids tell of none
+    ],
+)
+def test_an_offset_that_is_none_of_todays_log_is_brought_back_only_by_force(
+    log: tuple[int, int] | None, ids: dict[str, str], doubt: Doubt | None, told: str
+) -> None:
+    cluster = _cluster({A1: (0, 100), **({A0: log} if log is not None else {})}, ids)
+    found = _restoration(_file(_at(a0=10), _at(a0=20)), _group(_at(a0=20)), cluster)
+    (one,) = found.partitions
+    assert one.doubt is doubt
+    assert one.log == (LogRange(*log) if log is not None else None)
+    if doubt is None:
+        assert found.unless_forced == ()
+        return
+    (line,) = found.unless_forced
+    assert line.startswith("a-0: ") and told in line
+
+
+def test_topics_without_an_id_in_the_file_are_not_compared() -> None:
+    file = _file(_at(a0=10), _at(a0=20), ids={})
+    assert _restoration(file, _group(_at(a0=20))).unless_forced == ()
+
+
+def test_the_ids_of_what_the_group_has_lost_are_those_of_the_file_it_comes_from() -> None:
+    file = _file(_at(a0=1, b0=2), _at(a0=5, b0=2), ids={"a": "id of a", "b": "an older id"})
+    second = _file(_at(a0=5, b0=9), _at(a0=1, b0=9), "rollback", {"a": "no matter", "b": "id of b"})
+    run = EarlierRun(Path("second.json"), second, Fate.IN_PART)
+    found = _restoration(file, _group(NOTHING), run=run)
+    assert [one.doubt for one in found.partitions] == [None, None]
+    assert _restoration(file, _group(NOTHING)).partitions[1].doubt is Doubt.RECREATED
+
+
+def test_a_partition_that_is_to_hold_nothing_is_in_no_doubt() -> None:
+    found = _restoration(_file(NOTHING, _at(a0=500)), _group(_at(a0=500)), _cluster({}))
+    assert found.partitions == (Restored("a", 0, Committed(500), None, None, None),)
+    assert found.unless_forced == ()
+
+
+# -- what is warned of ---------------------------------------------------------------------------
+
+
+def test_a_group_is_deleted_where_an_offset_must_go() -> None:
+    file = _file(NOTHING, _at(a0=5))
+    alone = _restoration(file, _group(_at(a0=5)))
+    assert (alone.deletes, alone.target) == (True, {})
+    assert alone.warnings == (
+        "group g will be deleted. Offsets it holds of topics that this user may not DESCRIBE "
+        "cannot be seen, and will be lost",
+    )
+    beside = _restoration(file, _group(_at(a0=5, b0=2)))
+    assert (beside.deletes, beside.target) == (True, _at(b0=2))
+    assert beside.warnings[0].startswith(
+        "group g will be deleted and its 1 offsets committed anew: no consumer may start meanwhile."
+    )
+
+
+def test_offsets_that_come_from_a_file_are_warned_of() -> None:
+    file = _file(_at(a0=1, b0=2, c0=3), _at(a0=5, b0=2, c0=3))
+    found = _restoration(file, _group(NOTHING))
+    assert _changes(found) == {A0: (None, 1), B0: (None, 2), C0: (None, 3)}
+    assert found.warnings == (
+        "the group has lost 2 offsets that this change was not about (the first is b-0); they come "
+        f"from {HERE}, of {file.created_at}: what was committed after that is not known",
+    )
+    only_its_own = _restoration(_file(_at(a0=1), _at(a0=5)), _group(NOTHING))
+    assert only_its_own.warnings == ()
+
+
+# -- how it is done ------------------------------------------------------------------------------
+
+
+def test_what_is_as_it_was_seen_is_done() -> None:
+    found = _restoration(_file(_at(a0=1), _at(a0=5)), _group(_at(a0=5, b0=2)))
+    way = way_back(found, found, force=False)
+    assert (way.refusals, way.deletes) == ((), False)
+    assert way.places == {A0}
+    assert way.target == _at(a0=1, b0=2)
+
+
+def test_a_group_that_changed_since_it_was_seen_is_not_touched_even_by_force() -> None:
+    file = _file(_at(a0=1), _at(a0=5))
+    seen, found = (_restoration(file, _group(_at(a0=5, b0=b))) for b in (2, 3))
+    for force in (False, True):
+        (refusal,) = way_back(seen, found, force=force).refusals
+        assert "the first is b-0: 2 then, 3 now" in refusal
+
+
+def test_force_overrules_doubts_and_no_more() -> None:
+    file = _file(_at(a0=1, a1=1), _at(a0=5, a1=5))
+    moved_on = _restoration(file, _group(_at(a0=9, a1=5)))
+    assert way_back(moved_on, moved_on, force=False).refusals == moved_on.unless_forced
+    assert way_back(moved_on, moved_on, force=True).refusals == ()
+    member = _restoration(file, _group(_at(a0=5, a1=5), Member("app", "host")))
+    assert way_back(member, member, force=True).refusals == member.refusals != ()
+
+
+def test_what_belongs_to_no_partition_is_left_out() -> None:
+    file = _file(_at(a0=1, a1=1), _at(a0=5, a1=5))
+    found = _restoration(file, _group(_at(a0=5, a1=5)), _cluster({A0: (0, 100)}))
+    way = way_back(found, found, force=True)
+    assert way.places == {A0}
+    assert way.target == _at(a0=1)
+    expired = _restoration(file, _group(_at(a0=5, a1=5)), _cluster({A0: (0, 100), A1: (50, 100)}))
+    assert way_back(expired, expired, force=True).places == {A0, A1}
+    all_gone = _restoration(file, _group(_at(a0=5, a1=5)), _cluster({}))
+    assert way_back(all_gone, all_gone, force=True).places == frozenset()
+
+
+def test_where_the_group_is_deleted_all_it_is_to_hold_is_written() -> None:
+    file = _file(_at(b0=2), _at(a0=5, b0=2))
+    found = _restoration(file, _group(_at(a0=5, b0=2, c0=3)))
+    way = way_back(found, found, force=False)
+    assert way.deletes
+    assert way.places == {A0, B0, C0}
+    assert way.target == _at(b0=2, c0=3)
+
+
+def test_a_failure_before_anything_was_written_is_told_of_every_partition() -> None:
+    held, failure = _group(_at(a0=5)), Failure("NOT_COORDINATOR", "away", transient=True)
+    assert undo._nothing_written(held, _at(b0=2), failure, held) == Written(
+        {A0: failure, B0: failure}, held
+    )
+    assert undo._nothing_written(held, _at(b0=2), None, None) == Written({}, None)
+
+
+def test_an_aim_is_what_is_written_whole() -> None:
+    """Metadata and leader epochs come back as they were."""
+    theirs = {A0: Committed(1, "theirs", 7)}
+    found = _restoration(_file(theirs, _at(a0=1)), _group(_at(a0=1)))
+    assert found.target == theirs
+    assert found.partitions[0].then == Committed(1, "theirs", 7)
+    assert aim(HERE, found.file, found.now, None) == Aim(theirs, None)
