@@ -177,6 +177,22 @@ def read_plan(path: Path) -> PlanFile:
     return read_file(PlanFile, path, "plan of version 1", PlanFileError, whence=whence)
 
 
+def other_cluster(plan: PlanFile, snapshot: ClusterSnapshot) -> str:
+    """That it was made for another cluster than this one; empty where it was not."""
+    if plan.cluster_id == snapshot.cluster_id:
+        return ""
+    return f"this is cluster {snapshot.cluster_id}; the plan is for {plan.cluster_id}"
+
+
+def recreated_topics(plan: PlanFile, snapshot: ClusterSnapshot) -> list[str]:
+    """Those that were deleted and created again since it was made, by Kafka's own ids of them."""
+    return sorted(
+        topic
+        for topic, topic_id in plan.topic_ids.items()
+        if snapshot.topic_ids.get(topic, topic_id) != topic_id
+    )
+
+
 def moved_meanwhile(plan: PlanFile, snapshot: ClusterSnapshot) -> Iterator[str]:
     """What is no longer as it was when the plan was made, in lines; nothing where all is.
 
@@ -184,14 +200,10 @@ def moved_meanwhile(plan: PlanFile, snapshot: ClusterSnapshot) -> Iterator[str]:
     changes what the plan does. Nor is a topic looked at again for being ``suspect``: one that was
     when the plan was made is so in the plan, and one created again since has another id.
     """
-    if plan.cluster_id != snapshot.cluster_id:
-        yield f"this is cluster {snapshot.cluster_id}; the plan is for {plan.cluster_id}"
+    if other := other_cluster(plan, snapshot):
+        yield other
         return
-    recreated = sorted(
-        topic
-        for topic, topic_id in plan.topic_ids.items()
-        if snapshot.topic_ids.get(topic, topic_id) != topic_id
-    )
+    recreated = recreated_topics(plan, snapshot)
     for topic in recreated:
         yield f"topic {topic} was deleted and created again since the plan was made"
     if recreated:

@@ -131,7 +131,7 @@ def load_sides(
         raise BadSide("both sides are the broker: one of them must name the topics")
     for side in (left, right):
         if ask is None and side.kind in (SideKind.GROUP, SideKind.BROKER):
-            raise _needs_a_broker(side.label)
+            raise needs_a_broker(side.label)
     warnings: list[str] = []
     loaded = {side: _load(side, ask, choice, warnings) for side in (left, right)}
     logs = ask_logs(ask, loaded[left].topics | loaded[right].topics)
@@ -146,9 +146,13 @@ def load_sides(
 
 def ask_logs(ask: Ask | None, topics: Iterable[str]) -> Logs:
     """The log ranges of those topics that the broker has; none without a broker."""
-    # Asked for a name that no topic can have, a broker refuses the whole request.
-    possible = {topic for topic in topics if _TOPIC.fullmatch(topic)}
+    possible = possible_topics(topics)
     return ask(possible, None).topics if ask is not None and possible else {}
+
+
+def possible_topics(topics: Iterable[str]) -> set[str]:
+    """Without names that no topic can have: asked for one, a broker refuses the whole request."""
+    return {topic for topic in topics if _TOPIC.fullmatch(topic)}
 
 
 def ask_group(ask: Ask | None, side: Side) -> GroupView:
@@ -159,14 +163,15 @@ def ask_group(ask: Ask | None, side: Side) -> GroupView:
         BrokerError: the broker did not answer, or denied what was asked.
     """
     if ask is None:
-        raise _needs_a_broker(side.label)
+        raise needs_a_broker(side.label)
     group = ask((), side.what).source_group
     if group is None:
         raise BrokerError(f"the broker did not tell of group {side.what}")
     return group
 
 
-def _needs_a_broker(label: str) -> BadSide:
+def needs_a_broker(label: str) -> BadSide:
+    """That a side cannot be had without one."""
     return BadSide(f"{label} needs a broker: add --bootstrap-servers HOST:PORT")
 
 

@@ -176,6 +176,26 @@ def batch_begun(directory: str, files: ByteSource, committed: int) -> int | None
     return planned[-1] if planned and planned[-1] > committed else None
 
 
+def has_run(directory: str, files: ByteSource) -> bool:
+    """Whether a query has begun a batch there."""
+    return bool(_numbers(files, join(directory, "offsets")))
+
+
+def began_continuous(directory: str, files: ByteSource) -> bool:
+    """Whether the oldest entry of the offset log is an epoch of the continuous trigger, which has
+    no metadata: its line is empty (ContinuousExecution.commit, OffsetSeqLog.serialize @ Spark 3.5.1
+    and 4.0.0). Older entries are deleted as the query goes on.
+
+    Raises:
+        UnreadableInput: the entry is damaged or of a version not known.
+    """
+    logged = _numbers(files, join(directory, "offsets"))
+    if not logged:
+        return False
+    lines = _entry(files, join(directory, "offsets", str(logged[0])))
+    return not lines[1]
+
+
 def commit_path(directory: str, batch: int) -> str:
     """The file that says that a batch is done."""
     return join(directory, "commits", str(batch))
@@ -186,14 +206,20 @@ def commit_path(directory: str, batch: int) -> str:
 
 def _read_offsets(files: ByteSource, path: str) -> list[_Offsets]:
     """The offsets of the Kafka sources in an entry of the offset log."""
-    # Not splitlines(): within JSON there may be what Unicode calls a line end and Spark doesn't.
-    lines = [line.strip() for line in _text(files, path).split("\n")]
-    version = _check_version(path, lines[0], _OFFSET_LOGS)
-    if len(lines) < 2:
-        raise UnreadableInput(f"{path}: cut short: it ends before its metadata")
-    offsets = lines[2:] if version == "v1" else [_after_name(path, line) for line in lines[2:]]
+    version, _, *lines = _entry(files, path)
+    offsets = lines if version == "v1" else [_after_name(path, line) for line in lines]
     found = [_kafka_offsets(path, line) for line in offsets if line != _NO_OFFSET]
     return [offsets for offsets in found if offsets is not None]
+
+
+def _entry(files: ByteSource, path: str) -> list[str]:
+    """The lines of an entry of the offset log: its version, its metadata, and the offsets."""
+    # Not splitlines(): within JSON there may be what Unicode calls a line end and Spark doesn't.
+    lines = [line.strip() for line in _text(files, path).split("\n")]
+    _check_version(path, lines[0], _OFFSET_LOGS)
+    if len(lines) < 2:
+        raise UnreadableInput(f"{path}: cut short: it ends before its metadata")
+    return lines
 
 
 def _after_name(path: str, line: str) -> str:

@@ -19,13 +19,17 @@ A consumer group starts at what it has committed, which its consumers overwrite.
 A partition still at ``earliest`` in the checkpoint had no record read: its start is right up to
 today's log start, as all below has gone without anyone having to read it. So it is with a partition
 that the checkpoint does not know, where Flink would start that at the log start.
+
+A right start is of no use where the log has moved away from it. So where a broker was asked, the
+offset that the target goes on from must still be one of its log: what has run on may leave its
+start to retention, what has not yet run may not.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Container, Iterator, Mapping
+from dataclasses import dataclass
 from enum import Enum
 
 from migrate.position_set import Logs, NamedState, PositionSet, Start, log_of
@@ -40,6 +44,10 @@ class Outcome(str, Enum):
     LOST = "lost"  # it started above the position
     REPEATED = "repeated"  # it started below the position
     MISSING = "missing"  # it has no start
+    EXPIRED = "expired"  # it goes on below the log start: those records are gone
+    BEYOND_END = "beyond end"  # it goes on beyond the log end: another log, or another cluster
+    RECREATED = "topic recreated"  # since the plan was made: the offsets are of another log
+    GONE = "gone"  # the broker has no such topic or partition
     MOVED_ON = "moved on"  # a group that others have committed for since, above the position
     UNKNOWN = "cannot tell"  # the checkpoint has no offset for it, or only a broker knows it
 
@@ -48,8 +56,9 @@ class Outcome(str, Enum):
 class Verified:
     """One topic-partition.
 
-    ``records`` is how many are lost or repeated, or by how many it has moved on, at most:
-    transaction markers and compaction leave gaps. It is 0 for every other outcome.
+    ``started`` is where the target started or, where it has not run yet, will start.
+    ``records`` is how many are lost or repeated, have expired, or by how many it has moved on, at
+    most: transaction markers and compaction leave gaps. It is 0 for every other outcome.
     """
 
     topic: str
@@ -61,16 +70,41 @@ class Verified:
 
 
 @dataclass(frozen=True, slots=True)
+class QueryStart:
+    """Where a Spark query started, as far as its checkpoint location tells.
+
+    Attributes:
+        started: its seeds.
+        goes_on: where it goes on when it is started next; None where that need not be looked at.
+        has_run: whether a query has begun a batch there.
+        continuous: whether the first of them was an epoch of the continuous trigger, which does not
+            heed a seed, and leaves no word of where it started.
+    """
+
+    started: PositionSet
+    goes_on: PositionSet | None = None
+    has_run: bool = False
+    continuous: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Verification:
     """What became of a move, sorted by topic and partition number.
 
-    ``like_flinks`` is how many of those that have moved on were committed as Flink's Kafka sources
-    do it: with neither metadata nor a leader epoch (KafkaSourceReader and KafkaFetcher @ connectors
-    1.15.4 to 5.0.0). Consumers that commit by themselves give an epoch; programs may leave it out.
+    Attributes:
+        target: as it was named.
+        has_run: whether a query has run there; a group's consumers do not show.
+        continuous: as for ``QueryStart``: then no start can be told.
+        like_flinks: how many of those that have moved on were committed as Flink's Kafka sources do
+            it: with neither metadata nor a leader epoch (KafkaSourceReader and KafkaFetcher @
+            connectors 1.15.4 to 5.0.0). Consumers that commit by themselves give an epoch; programs
+            may leave it out.
     """
 
     target: str
     partitions: tuple[Verified, ...]
+    has_run: bool = False
+    continuous: bool = False
     like_flinks: int = 0
 
     @property
@@ -96,34 +130,48 @@ class Verification:
 
 
 def verify_query(
-    expected: PositionSet, started: PositionSet, logs: Logs, *, new_at_earliest: bool
+    expected: PositionSet,
+    query: QueryStart,
+    logs: Logs | None,
+    *,
+    new_at_earliest: bool,
+    recreated: Container[str] = (),
 ) -> Verification:
-    """Check where a Spark query started.
+    """Check where a Spark query started, or will.
 
     Args:
         expected: where the checkpoint ended, or what a plan made of it.
-        started: where the query started.
-        logs: the log ranges of what the broker has, or nothing without a broker.
+        query: where the query started.
+        logs: the log ranges of what the broker has; None without a broker.
         new_at_earliest: whether a partition that ``expected`` does not know, of a topic that it
             does, is to start at the log start.
+        recreated: the topics that were deleted and created again since the plan was made.
     """
-    starts = {
-        (topic, partition): 0
-        for topic in expected.topics & started.topics
-        for partition, log in logs.get(topic, {}).items()
-        if log.start == 0
-    }
-    starts |= {place: start for place, start in started.starts.items() if isinstance(start, int)}
-    return _verification(started.label, expected, starts, logs, new_at_earliest)
+    starts: dict[TopicPartition, int] = {}
+    goes_on: dict[TopicPartition, int] = {}
+    if not query.continuous:
+        starts = {
+            (topic, partition): 0
+            for topic in expected.topics & query.started.topics
+            for partition, log in (logs or {}).get(topic, {}).items()
+            if log.start == 0
+        }
+        starts |= _offsets(query.started)
+    if query.goes_on is not None:
+        goes_on = _offsets(query.goes_on)
+    target = _Target(starts, goes_on, unknown=query.continuous)
+    partitions = _verified(expected, target, logs, new_at_earliest, recreated)
+    return Verification(query.started.label, partitions, query.has_run, query.continuous)
 
 
 def verify_group(
     expected: PositionSet,
     group: GroupView,
-    logs: Logs,
+    logs: Logs | None,
     *,
     new_at_earliest: bool,
     metadata_prefix: str,
+    recreated: Container[str] = (),
 ) -> Verification:
     """Check what a consumer group goes on from.
 
@@ -133,45 +181,60 @@ def verify_group(
         metadata_prefix: how the metadata of our own commits begins.
     """
     starts = {place: committed.next_offset for place, committed in group.committed.items()}
-    whole = _verification(f"group:{group.name}", expected, starts, logs, new_at_earliest)
-    partitions = tuple(_moved_on(found, group, metadata_prefix) for found in whole.partitions)
+    others = {
+        place
+        for place, committed in group.committed.items()
+        if not committed.metadata.startswith(metadata_prefix)
+    }
+    target = _Target(starts, starts, moved_on_by=others)
+    partitions = _verified(expected, target, logs, new_at_earliest, recreated)
     moved_on = [
         group.committed[found.topic, found.partition]
         for found in partitions
         if found.outcome is Outcome.MOVED_ON
     ]
     like_flinks = sum(held.leader_epoch is None and not held.metadata for held in moved_on)
-    return Verification(whole.target, partitions, like_flinks)
+    return Verification(f"group:{group.name}", partitions, like_flinks=like_flinks)
 
 
-def _moved_on(found: Verified, group: GroupView, metadata_prefix: str) -> Verified:
-    if found.outcome is not Outcome.LOST:
-        return found
-    committed = group.committed[found.topic, found.partition]
-    if committed.metadata.startswith(metadata_prefix):
-        return found
-    return replace(found, outcome=Outcome.MOVED_ON)
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """What is known of a target.
+
+    Attributes:
+        starts: where it started, or will.
+        goes_on: where it reads next, as far as that is to be looked at.
+        unknown: whether nothing tells where it started.
+        moved_on_by: the partitions that others than us have committed last.
+    """
+
+    starts: Mapping[TopicPartition, int]
+    goes_on: Mapping[TopicPartition, int]
+    unknown: bool = False
+    moved_on_by: Container[TopicPartition] = ()
 
 
-def _verification(
-    target: str,
+def _offsets(positions: PositionSet) -> dict[TopicPartition, int]:
+    return {place: start for place, start in positions.starts.items() if isinstance(start, int)}
+
+
+def _verified(
     expected: PositionSet,
-    starts: Mapping[TopicPartition, int],
-    logs: Logs,
+    target: _Target,
+    logs: Logs | None,
     new_at_earliest: bool,
-) -> Verification:
+    recreated: Container[str],
+) -> tuple[Verified, ...]:
     new = NamedState.EARLIEST if new_at_earliest else NamedState.UNRESOLVED
     everything = {
-        **dict.fromkeys(_partitions_of(expected.topics, starts, logs), new),
+        **dict.fromkeys(_partitions_of(expected.topics, target.starts, logs or {}), new),
         **expected.starts,
     }
-    return Verification(
-        target,
-        tuple(
-            _verify(topic, partition, start, starts.get((topic, partition)), logs)
-            for (topic, partition), start in sorted(everything.items(), key=lambda item: item[0])
-        ),
-    )
+    found = []
+    for place, start in sorted(everything.items(), key=lambda item: item[0]):
+        outcome, records = _outcome(place, start, target, logs, recreated)
+        found.append(Verified(*place, start, target.starts.get(place), outcome, records))
+    return tuple(found)
 
 
 def _partitions_of(
@@ -183,11 +246,33 @@ def _partitions_of(
         yield from ((topic, partition) for partition in logs.get(topic, ()))
 
 
-def _verify(
-    topic: str, partition: int, expected: Start, started: int | None, logs: Logs
-) -> Verified:
-    outcome, records = _compare(expected, started, log_of(logs, topic, partition))
-    return Verified(topic, partition, expected, started, outcome, records)
+def _outcome(
+    place: TopicPartition,
+    expected: Start,
+    target: _Target,
+    logs: Logs | None,
+    recreated: Container[str],
+) -> tuple[Outcome, int]:
+    """What the log says goes before what the start says, unless records are lost already."""
+    if place[0] in recreated:
+        return Outcome.RECREATED, 0
+    if target.unknown:
+        return Outcome.UNKNOWN, 0
+    log = log_of(logs or {}, *place)
+    started = target.starts.get(place)
+    outcome, records = _compare(expected, started, log)
+    if outcome is Outcome.MISSING:
+        return outcome, records
+    if logs is not None and log is None:
+        return Outcome.GONE, 0
+    moved_on = outcome is Outcome.LOST and place in target.moved_on_by
+    if outcome is Outcome.LOST and not moved_on:
+        return outcome, records
+    goes_on = target.goes_on.get(place)
+    if log is not None and goes_on is not None and not log.start <= goes_on <= log.end:
+        below = log.start - goes_on
+        return (Outcome.EXPIRED, below) if below > 0 else (Outcome.BEYOND_END, 0)
+    return (Outcome.MOVED_ON if moved_on else outcome), records
 
 
 def _compare(expected: Start, started: int | None, log: LogRange | None) -> tuple[Outcome, int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from migrate import comparison
@@ -13,18 +13,33 @@ from migrate.api.reading import Question, ask_broker
 from migrate.api.telling import log, timed
 from migrate.choose import Choice, choose
 from migrate.comparison import Diff
-from migrate.errors import UsageError
-from migrate.position_set import PositionSet, group_positions, source_positions
-from migrate.sides import Ask, Side, SideKind, ask_group, ask_logs, load_sides, parse_side
-from migrate.snapshot import ClusterSnapshot
-from migrate.spark_progress import starting_positions
-from migrate.storage import local_path
-from migrate.verification import Verification, verify_group, verify_query
+from migrate.errors import Refused, UsageError
+from migrate.position_set import Logs, PositionSet, group_positions, source_positions
+from migrate.sides import (
+    Ask,
+    Side,
+    SideKind,
+    load_sides,
+    needs_a_broker,
+    parse_side,
+    possible_topics,
+)
+from migrate.snapshot import BrokerError, ClusterSnapshot, GroupView
+from migrate.spark_progress import (
+    began_continuous,
+    committed_positions,
+    has_run,
+    starting_positions,
+)
+from migrate.storage import Files, local_path
+from migrate.targets.our_commits import METADATA_PREFIX
+from migrate.verification import QueryStart, Verification, verify_group, verify_query
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from migrate.api.arguments import AnyPath
+    from migrate.plan_file import PlanFile
 
 _PLAN = "plan:"
 
@@ -93,26 +108,45 @@ def verify(
         check_there_is_pyspark()
     asked = kafka(arguments, SideArguments)
     ask = _asker(asked)
-    expected, new_at_earliest = _expected(os.fspath(moved), choice(arguments))
+    expected, new_at_earliest, plan = _expected(os.fspath(moved), choice(arguments))
     side = parse_side(target)
     match side.kind:
         case SideKind.SPARK:
-            logs = ask_logs(ask, expected.topics)
-            if run:
-                started = _starts_of_a_run(side, asked, spark_conf or {})
-            else:
-                started = starting_positions(side.label, side.what)
-            return verify_query(expected, started, logs, new_at_earliest=new_at_earliest)
+            logs, recreated, _ = _look(ask, expected, plan, None)
+            query = _query(side, asked, run, spark_conf or {})
+            if ask is None:
+                log.warning(
+                    "no broker was asked (--bootstrap-servers): that these offsets are still in "
+                    "their logs is not checked"
+                )
+            return verify_query(
+                expected, query, logs, new_at_earliest=new_at_earliest, recreated=recreated
+            )
         case SideKind.GROUP:
             if run:
                 raise UsageError("--run starts a Spark query: it goes with spark:DIR")
-            return _verify_group(side, expected, ask, new_at_earliest)
+            if ask is None:
+                raise needs_a_broker(side.label)
+            logs, recreated, group = _look(ask, expected, plan, side.what)
+            if group is None:
+                raise BrokerError(f"the broker did not tell of group {side.what}")
+            if note := group_positions(side.label, group).note:
+                log.warning(f"{side.label}: {note}")
+            return verify_group(
+                expected,
+                group,
+                logs,
+                new_at_earliest=new_at_earliest,
+                metadata_prefix=METADATA_PREFIX,
+                recreated=recreated,
+            )
         case _:
             raise UsageError(f"{target!r}: spark:DIR or group:NAME")
 
 
-def _expected(moved: str, choice: Choice) -> tuple[PositionSet, bool]:
-    """Where the target should have started; whether what is new since is to start at earliest."""
+def _expected(moved: str, choice: Choice) -> tuple[PositionSet, bool, PlanFile | None]:
+    """Where the target should have started; whether what is new since is to start at earliest; the
+    plan, where it is one."""
     if moved.startswith(_PLAN):
         from migrate.plan_file import read_plan
 
@@ -120,15 +154,46 @@ def _expected(moved: str, choice: Choice) -> tuple[PositionSet, bool]:
             if value is not None:
                 raise UsageError(f"{option} chooses of a checkpoint: not with plan:FILE")
         plan = read_plan(local_path(moved.removeprefix(_PLAN)))
-        return PositionSet(moved, plan.next_offsets), False
+        return PositionSet(moved, plan.next_offsets), False, plan
     extraction = inspect(moved, allow_external_files=choice.allow_external_files)
     chosen = choose(extraction, choice)
     at_earliest = all(source.absent_start_at_earliest for source in chosen)
-    return source_positions(moved, chosen), at_earliest
+    return source_positions(moved, chosen), at_earliest, None
+
+
+def _look(
+    ask: Ask | None, expected: PositionSet, plan: PlanFile | None, group: str | None
+) -> tuple[Logs | None, Sequence[str], GroupView | None]:
+    """The logs of the topics, which of these were created again since the plan was made, and the
+    group; nothing without a broker.
+
+    Raises:
+        Refused: the plan is of another cluster.
+    """
+    if ask is None:
+        return None, (), None
+    found = ask(possible_topics(expected.topics), group)
+    if plan is None or plan.cluster_id is None:
+        return found.topics, (), found.source_group
+    from migrate.plan_file import other_cluster, recreated_topics
+
+    if other := other_cluster(plan, found):
+        raise Refused([other])
+    return found.topics, recreated_topics(plan, found), found.source_group
+
+
+def _query(side: Side, kafka: Kafka, run: bool, settings: Mapping[str, str]) -> QueryStart:
+    """Where a query started; with ``run``, where Spark begins on a copy of the seed."""
+    files = Files()
+    has_begun, continuous = has_run(side.what, files), began_continuous(side.what, files)
+    if run:
+        return QueryStart(_starts_of_a_run(side, kafka, settings), None, has_begun, continuous)
+    started = starting_positions(side.label, side.what)
+    goes_on = committed_positions(side.label, side.what) if has_begun else started
+    return QueryStart(started, goes_on, has_begun, continuous)
 
 
 def _starts_of_a_run(side: Side, kafka: Kafka, settings: Mapping[str, str]) -> PositionSet:
-    """Where Spark begins when it is started on a copy of the seed."""
     from migrate.spark.resume_check import run_first_batch
 
     if not kafka.given:
@@ -137,23 +202,6 @@ def _starts_of_a_run(side: Side, kafka: Kafka, settings: Mapping[str, str]) -> P
     resume = run_first_batch(side.label, side.what, kafka.config(), settings)
     log.info(f"Spark {resume.spark} planned its first batch, and read {resume.records} records")
     return resume.started
-
-
-def _verify_group(
-    side: Side, expected: PositionSet, ask: Ask | None, new_at_earliest: bool
-) -> Verification:
-    from migrate.targets.consumer_group import METADATA_PREFIX
-
-    group = ask_group(ask, side)
-    if note := group_positions(side.label, group).note:
-        log.warning(f"{side.label}: {note}")
-    return verify_group(
-        expected,
-        group,
-        ask_logs(ask, expected.topics),
-        new_at_earliest=new_at_earliest,
-        metadata_prefix=METADATA_PREFIX,
-    )
 
 
 def _asker(kafka: Kafka) -> Ask | None:

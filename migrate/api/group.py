@@ -18,6 +18,7 @@ from migrate.positions import TopicPartition
 from migrate.rollback_file import EarlierRun, Fate
 from migrate.snapshot import Committed, GroupView
 from migrate.spark_query import is_query
+from migrate.targets.our_commits import commit_metadata, goes_back
 from migrate.wording import counted, did_you_mean
 
 if TYPE_CHECKING:
@@ -52,8 +53,6 @@ class GroupChange:
     @property
     def wanted(self) -> dict[TopicPartition, Committed]:
         """What is to be committed: with each offset the checkpoint and operator it came from."""
-        from migrate.targets.consumer_group import commit_metadata
-
         checkpoint = self.plan.saved.checkpoint
         origin = f"{'batch' if is_query(checkpoint.pointer) else 'chk'}-{checkpoint.id}"
         return {
@@ -123,7 +122,7 @@ def commit_group(
         rollback_file: where what the group holds is written before it is changed; by default
             ``rollback-<group>-<time>.json`` in the current folder.
         flink_rest: the address of Flink's JobManager: ask it whether a job still runs.
-        allow_moved_on: go back although the group has moved on since an earlier commit.
+        allow_moved_on: go back although others have committed for the group since.
         arguments: see ``MoveArguments``; a broker is needed.
 
     Raises:
@@ -160,7 +159,7 @@ def _looked_at(
         interval = interval_of(move.saved)
         refusals = (*not_writable(before), *tell_what_runs(move.saved, interval, flink_rest))
         if not allow_moved_on:
-            refusals = (*refusals, *_goes_back(move, earlier))
+            refusals = (*refusals, *_goes_back(before, move, earlier))
     return GroupChange(
         before,
         move,
@@ -194,10 +193,11 @@ def _tell_of_the_group(group: GroupView, run: EarlierRun | None) -> None:
         log.info(f"{run.path}: {run.fate.value}")
 
 
-def _goes_back(move: PlannedMove, run: EarlierRun | None) -> Iterator[str]:
+def _goes_back(group: GroupView, move: PlannedMove, run: EarlierRun | None) -> Iterator[str]:
     """The same move again, after consumers have gone on from it, repeats what they have read."""
-    if run is None or run.file.change != "commit" or run.fate is not Fate.MOVED_ON:
-        return
+    ours = run if run is not None and run.file.change == "commit" else None
+    if ours is not None and ours.fate is Fate.APPLIED:
+        return  # nobody has committed since
     back = [
         saved.current - saved.next_offset
         for saved in move.partitions
@@ -205,9 +205,11 @@ def _goes_back(move: PlannedMove, run: EarlierRun | None) -> Iterator[str]:
         and saved.next_offset is not None
         and saved.next_offset < saved.current
     ]
-    if back:
+    if ours is None or ours.fate is not Fate.MOVED_ON:
+        yield from goes_back(group, move.next_offsets)
+    elif back:
         yield (
-            f"the group has moved on since {run.path} was written: {len(back)} of its offsets "
+            f"the group has moved on since {ours.path} was written: {len(back)} of its offsets "
             f"would go back, and up to {sum(back)} records be read again; add --allow-moved-on to "
             "go back all the same"
         )

@@ -43,7 +43,8 @@ def commit_group(
         bool,
         typer.Option(
             "--allow-moved-on",
-            help="Go back although the group has moved on since an earlier commit-group.",
+            help="Go back although the group has moved on: its consumers have committed since an "
+            "earlier commit-group, or stand beyond these offsets.",
         ),
     ] = False,
     plan: options.PlanFileToApply = None,

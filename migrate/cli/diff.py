@@ -120,13 +120,14 @@ def verify(
         ),
     ] = None,
 ) -> None:
-    """After the move: did the target start where the checkpoint ended?
+    """After the move: did the target start where the checkpoint ended, or will it?
 
-    Exit 5 where records were lost or repeated, or where a start is missing or cannot be told.
+    Exit 5 where records were lost or repeated, where a start is missing or cannot be told, and
+    where the log no longer holds it (with --bootstrap-servers).
     A group is verified before its consumers start: whoever commits overwrites where they started,
     and so does a Flink job that still runs. Such a partition has "moved on".
     """
-    from migrate.report.verification import moved_on_lines, verification_table
+    from migrate.report.verification import outcome_lines, verification_table
     from migrate.spark.resume_check import QueryFailed
 
     try:
@@ -141,7 +142,7 @@ def verify(
         say(f"not verified: Spark's first batch failed: {visible(str(error))}")
         raise typer.Exit(Exit.NOT_VERIFIED) from error
     emit(verification_table(verification, sys.stdout), end="")
-    for line in moved_on_lines(verification):
+    for line in outcome_lines(verification):
         tell(line)
     if not (verification.verified or (allow_moved_on and verification.verified_or_moved_on)):
         raise typer.Exit(Exit.NOT_VERIFIED)

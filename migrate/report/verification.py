@@ -18,7 +18,8 @@ def verification_table(verification: Verification, out: TextIO) -> str:
     """How the target started, partition by partition, and a total."""
     console, text = console_for(out)
     table = Table("topic", box=None)
-    for column in ("partition", "checkpoint", "started"):
+    start = "started" if verification.has_run else "will start at"
+    for column in ("partition", "checkpoint", start):
         table.add_column(column, justify="right")
     table.add_column("outcome")
     table.add_column("records", justify="right")
@@ -38,7 +39,39 @@ def verification_table(verification: Verification, out: TextIO) -> str:
     return text.getvalue()
 
 
-def moved_on_lines(verification: Verification) -> Iterator[str]:
+_MEANINGS = {
+    Outcome.EXPIRED: (
+        "the target goes on below the log start: its next records are gone, and a query fails "
+        "there; move again from a newer checkpoint, or go on after the gap with --on-expired "
+        "earliest"
+    ),
+    Outcome.BEYOND_END: (
+        "the target goes on beyond the log end: the topic was created again, or this is another "
+        "cluster than the job's"
+    ),
+    Outcome.RECREATED: (
+        "the topic was deleted and created again since the plan was made: the offsets are of "
+        "another log; make a new plan"
+    ),
+    Outcome.GONE: "the broker has no such topic or partition; are these the brokers of the move?",
+}
+
+
+def outcome_lines(verification: Verification) -> Iterator[str]:
+    """What outcomes mean that a word does not say."""
+    if verification.continuous:
+        yield (
+            "the query began with the continuous trigger, which does not heed a seed and leaves "
+            "no word of where it started: compare what it has written with the checkpoint"
+        )
+    counts = verification.counts
+    for outcome, meaning in _MEANINGS.items():
+        if outcome in counts:
+            yield f"{outcome.value} ({counts[outcome]}): {meaning}"
+    yield from _about_moving_on(verification)
+
+
+def _about_moving_on(verification: Verification) -> Iterator[str]:
     """What it means that a group has moved on, and what may have moved it."""
     moved_on = verification.counts.get(Outcome.MOVED_ON)
     if moved_on is None:

@@ -34,12 +34,6 @@ PATIENCE = 60.0
 _FIRST_PAUSE = 0.2
 _LONGEST_PAUSE = 5.0
 
-# Kafka's own limit is offset.metadata.max.bytes, 4096 by default; it may be set lower.
-_METADATA_BYTES = 200
-
-# What is written beside each of our offsets begins so.
-METADATA_PREFIX = "flink-offset-migrate "
-
 
 class GroupRefused(Refused):
     """The group cannot be changed safely as it is; nothing was written."""
@@ -103,13 +97,6 @@ class Outcome:
         if results <= {Result.FAILED, Result.UNCHANGED}:
             return Applied.NOTHING
         return Applied.PARTLY
-
-
-def commit_metadata(origin: str) -> str:
-    """What is written beside an offset: where it came from, ``chk-42 cbc357cc`` say."""
-    text = METADATA_PREFIX + origin
-    printable = "".join(character if character.isprintable() else "?" for character in text)
-    return printable.encode()[:_METADATA_BYTES].decode(errors="ignore")
 
 
 def commit(

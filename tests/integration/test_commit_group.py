@@ -18,6 +18,7 @@ from migrate.rollback_file import Fate
 from migrate.snapshot import BrokerError, Committed, GroupView, Member
 from migrate.targets import consumer_group
 from migrate.targets.consumer_group import Applied, GroupRefused, Outcome, Result
+from migrate.targets.our_commits import commit_metadata
 from tests.support.groups import PROTOCOLS, member
 from tests.support.jars import classpath
 from tests.support.jdk import compile_java, run_java
@@ -26,7 +27,7 @@ from tests.support.secured import SecuredBroker
 
 pytestmark = pytest.mark.integration
 
-METADATA = consumer_group.commit_metadata("chk-42 cbc357cc")
+METADATA = commit_metadata("chk-42 cbc357cc")
 
 
 def _name(prefix: str) -> str:

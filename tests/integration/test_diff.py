@@ -17,7 +17,7 @@ from migrate.position_set import NamedState, PositionSet, Start
 from migrate.sides import Ask, Sides, ask_group, ask_logs, load_sides, parse_side
 from migrate.snapshot import ClusterSnapshot, LogRange
 from migrate.spark_progress import committed_positions, starting_positions
-from migrate.verification import Outcome, verify_group, verify_query
+from migrate.verification import Outcome, QueryStart, verify_group, verify_query
 from tests.support.checkpoints import (
     SourceState,
     source_operator,
@@ -235,7 +235,9 @@ def test_a_query_is_read_where_it_started_and_where_it_goes_on(
     assert starting_positions("spark:query", tmp_path / "query") == started
 
     logs = ask_logs(asks(broker), topics)
-    checked = verify_query(PositionSet("chk", starts), started, logs, new_at_earliest=True)
+    checked = verify_query(
+        PositionSet("chk", starts), QueryStart(started), logs, new_at_earliest=True
+    )
     assert not checked.verified
     assert [(p.partition, p.outcome, p.records) for p in checked.partitions if p.records] == [
         (1, Outcome.LOST, 400)

@@ -52,8 +52,10 @@ def _group(name: str, topic: str, *held: int) -> GroupView:
         ("commit", (3, 4), (1, 1), ()),  # or found it
         ("commit", (3, 4), (2, 2), ()),  # it goes ahead, wherever it has been meanwhile
         ("commit", (9, 9), (9, 9), ()),  # nobody has read on from where it was set
-        ("rollback", (3, 4), (9, 9), ()),  # to go back was what it was for
-        (None, (), (9, 9), ()),  # no run is known: to be moved is what a group is for
+        # No commit of ours is known, and it is behind these offsets nowhere: it may be theirs.
+        ("rollback", (3, 4), (9, 9), ("2 partitions", "up to 11 records be read again")),
+        (None, (), (9, 9), ("2 partitions", "up to 11 records be read again")),
+        (None, (), (9, 1), ()),  # it was somewhere else: to be moved is what a group is for
     ],
 )
 def test_a_group_that_has_moved_on_since_is_not_taken_back(
@@ -79,8 +81,8 @@ def test_a_group_that_has_moved_on_since_is_not_taken_back(
         run = rollback_file.rollback_file(change, cluster_id, servers, before, after, {})
         write_file(run, tmp_path / "earlier.json")
     found = commit_group(chk, group=group, bootstrap_servers=servers)
-    assert len(found.refusals) == len(refusals)
-    for refusal, says in zip(found.refusals, refusals, strict=True):
-        assert says in refusal
+    assert len(found.refusals) == bool(refusals)
+    for says in refusals:
+        assert says in found.refusals[0]
     allowed = commit_group(chk, group=group, bootstrap_servers=servers, allow_moved_on=True)
     assert not allowed.refusals

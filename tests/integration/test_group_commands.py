@@ -10,12 +10,12 @@ import uuid
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer
+from confluent_kafka import Consumer, TopicPartition
 
 from tests.support.checkpoints import splits, write_source
 from tests.support.command import migrate
 from tests.support.encoder import LATEST
-from tests.support.groups import read_on
+from tests.support.groups import member, read_on
 from tests.support.kafka import Broker
 from tests.support.terminal import on_terminal
 
@@ -301,6 +301,33 @@ def test_verify_cannot_tell_once_the_group_has_moved_on(
     assert migrate("verify", chk, f"group:{group}", *base, "--allow-moved-on").code == 5
 
 
+@pytest.mark.parametrize("partitions", [3, 1], ids=["everywhere", "in one partition"])
+def test_a_group_that_moved_on_is_known_without_its_rollback_file(
+    tmp_path: Path, broker: Broker, topic: str, group: str, chk: Path, partitions: int
+) -> None:
+    """On another machine, say."""
+    command = ("commit-group", chk, "--group", group, "-b", broker.bootstrap_servers)
+    gone = tmp_path / "elsewhere" / "back.json"
+    gone.parent.mkdir()
+    assert migrate(*command, "--execute", "--yes", "--rollback-file", gone).code == 0
+    moved = broker.committed(group)
+    with member(broker, group, topic) as consumer:
+        consumer.commit(
+            offsets=[TopicPartition(topic, n, 9) for n in range(partitions)], asynchronous=False
+        )
+    there = broker.committed(group)
+    back = sum(there[place] - next_offset for place, next_offset in moved.items())
+    again = (*command, "--rollback-file", tmp_path / "again.json")
+    for refused in (migrate(*again), migrate(*again, "--execute", "--yes")):
+        assert (refused.code, refused.stdout) == (4, "")
+        assert f"group {group} has moved on" in refused.stderr
+        assert ("still has that of chk-7" in refused.stderr) is (partitions == 1)
+        assert f"up to {back} records be read again; add --allow-moved-on" in refused.stderr
+    assert broker.committed(group) == there
+    assert migrate(*again, "--execute", "--yes", "--allow-moved-on").code == 0
+    assert broker.committed(group) == moved
+
+
 def test_the_same_move_again_does_not_take_back_what_consumers_have_read(
     tmp_path: Path, broker: Broker, topic: str, group: str, chk: Path
 ) -> None:
@@ -320,6 +347,64 @@ def test_the_same_move_again_does_not_take_back_what_consumers_have_read(
     assert broker.committed(group) == there
     assert migrate(*again, "--execute", "--yes", "--allow-moved-on").code == 0
     assert broker.committed(group) == moved
+
+
+def test_verify_says_when_the_log_has_moved_away_from_a_right_start(
+    tmp_path: Path, broker: Broker, topic: str, group: str, chk: Path
+) -> None:
+    """Checkpoint, seed and group say 3, 4, 5; the log of partition 0 then begins at 4."""
+    base = ("-b", broker.bootstrap_servers)
+    seed, back = tmp_path / "seed", tmp_path / "back.json"
+    assert migrate("to-spark", chk, *base, "--checkpoint-dir", seed).code == 0
+    move = ("commit-group", chk, "--group", group, *base, "--execute", "--yes")
+    assert migrate(*move, "--rollback-file", back).code == 0
+    targets = (f"spark:{seed}", f"group:{group}")
+    for target in targets:
+        right = migrate("verify", chk, target, *base)
+        assert (right.code, right.stderr) == (0, ""), right.stdout
+        assert "will start at" in right.stdout and "started" not in right.stdout
+    broker.delete_records(topic, 0, 4)
+    for target in targets:
+        found = migrate("verify", chk, target, *base, "--allow-moved-on")
+        assert found.code == 5
+        assert [topic, "0", "3", "3", "expired", "1"] in [
+            line.split() for line in found.stdout.splitlines()
+        ]
+        assert "2 ok, 1 expired" in found.stdout
+        assert "its next records are gone" in found.stderr
+    broker.delete_topic(topic)
+    for found in (migrate("verify", chk, target, *base) for target in targets[:1]):
+        assert found.code == 5
+        assert "3 gone" in found.stdout
+
+
+@pytest.mark.parametrize("records", [2, 30], ids=["smaller", "larger"])
+def test_verify_knows_a_topic_created_again_by_its_id(
+    tmp_path: Path, broker: Broker, topic: str, chk: Path, records: int
+) -> None:
+    base, plan, seed = ("-b", broker.bootstrap_servers), tmp_path / "plan.json", tmp_path / "seed"
+    assert migrate("to-spark", chk, *base, "--plan-out", plan).code == 0
+    assert migrate("to-spark", "--plan", plan, *base, "--checkpoint-dir", seed).code == 0
+    assert migrate("verify", f"plan:{plan}", f"spark:{seed}", *base).code == 0
+    broker.delete_topic(topic)
+    broker.create_topic(topic, 3)
+    for partition in range(3):
+        broker.produce(topic, partition, map(str, range(records)))
+    found = migrate("verify", f"plan:{plan}", f"spark:{seed}", *base)
+    assert found.code == 5
+    assert "3 topic recreated" in found.stdout
+    by_the_checkpoint = migrate("verify", chk, f"spark:{seed}", *base)
+    assert by_the_checkpoint.code == (5 if records == 2 else 0)  # it holds no id
+
+
+def test_verify_of_a_plan_is_of_its_own_cluster(tmp_path: Path, broker: Broker, chk: Path) -> None:
+    base, plan, seed = ("-b", broker.bootstrap_servers), tmp_path / "plan.json", tmp_path / "seed"
+    assert migrate("to-spark", chk, *base, "--plan-out", plan).code == 0
+    assert migrate("to-spark", "--plan", plan, *base, "--checkpoint-dir", seed).code == 0
+    plan.write_text(json.dumps({**json.loads(plan.read_text()), "cluster_id": "elsewhere"}))
+    found = migrate("verify", f"plan:{plan}", f"spark:{seed}", *base)
+    assert (found.code, found.stdout) == (4, "")
+    assert "the plan is for elsewhere" in found.stderr
 
 
 def test_verify_reads_where_a_seeded_query_starts(tmp_path: Path, chk: Path) -> None:

@@ -19,6 +19,8 @@ from py4j.protocol import Py4JJavaError
 from migrate.targets.spark_checkpoint import UNFINISHED, write_checkpoint
 from migrate.targets.spark_locations import LocalDirectory
 from migrate.targets.spark_options import SparkSource
+from tests.support.checkpoints import splits, write_source
+from tests.support.command import migrate
 from tests.support.kafka import Broker, Record
 from tests.support.seeds import write_seed
 from tests.support.spark import Spark, SparkQueryError
@@ -88,7 +90,7 @@ def test_a_query_starts_exactly_at_its_seed(
 
 @STATELESS_AND_STATEFUL
 def test_a_seeded_query_goes_on_from_its_own_progress(
-    broker: Broker, spark: Spark, checkpoint_dir: Path, stateful: bool
+    tmp_path: Path, broker: Broker, spark: Spark, checkpoint_dir: Path, stateful: bool
 ) -> None:
     topic = f"spark-seed-restart-{'stateful' if stateful else 'stateless'}"
     broker.create_topic(topic, 1)
@@ -102,9 +104,19 @@ def test_a_seeded_query_goes_on_from_its_own_progress(
         )
         return [offset for _, _, offset, _ in records]
 
+    def verified() -> tuple[int, str]:
+        result = migrate("verify", chk, f"spark:{checkpoint_dir}", "-b", broker.bootstrap_servers)
+        return result.code, result.stdout
+
+    chk = write_source(tmp_path / "chk-7", {0: splits(topic, [5])})
+    code, table = verified()
+    assert code == 0 and "will start at" in table
     assert run() == list(range(5, 20))
     broker.produce(topic, 0, _values(range(20, 30)))
     assert run() == list(range(5, 30))
+    broker.delete_records(topic, 0, before=25)  # what it has read is no longer needed
+    code, table = verified()
+    assert code == 0 and "started" in table
 
 
 @pytest.mark.parametrize(
@@ -194,6 +206,7 @@ def sink(broker: Broker) -> str:
 def test_the_continuous_trigger(
     broker: Broker,
     spark: Spark,
+    tmp_path: Path,
     checkpoint_dir: Path,
     sink: str,
     options: Mapping[str, str],
@@ -222,6 +235,12 @@ def test_the_continuous_trigger(
     finally:
         query.stop()
     assert [int(value) for *_, value in written] == list(range(first, 60))
+    # The seed says 20, as the checkpoint does, and is not where it started.
+    chk = write_source(tmp_path / "chk-7", {0: splits(topic, [20])})
+    verified = migrate("verify", chk, f"spark:{checkpoint_dir}", "-b", broker.bootstrap_servers)
+    assert verified.code == 5, verified.stdout
+    assert "1 cannot tell" in verified.stdout
+    assert "began with the continuous trigger" in verified.stderr
 
 
 def test_without_its_metadata_a_seed_is_whole(

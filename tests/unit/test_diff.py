@@ -27,7 +27,7 @@ from migrate.position_set import (
 from migrate.report.diff import diff_csv, diff_json, diff_table, json_schema
 from migrate.sides import BadSide, load_sides, parse_side
 from migrate.snapshot import ClusterSnapshot, Committed, GroupView, LogRange
-from migrate.verification import Outcome, verify_group, verify_query
+from migrate.verification import Outcome, QueryStart, verify_group, verify_query
 from tests.golden.test_decoding import golden
 from tests.support.checkpoints import (
     OPERATOR_ID,
@@ -370,9 +370,13 @@ def outcomes(
     started: Mapping[int, Start],
     ranges: Mapping[int, tuple[int, int]] | None = None,
     new_at_earliest: bool = True,
+    query: QueryStart | None = None,
 ) -> dict[int, tuple[Outcome, int]]:
     checked = verify_query(
-        side(expected), side(started), logs(ranges or {}), new_at_earliest=new_at_earliest
+        side(expected),
+        query or QueryStart(side(started), has_run=True),
+        logs(ranges) if ranges is not None else None,
+        new_at_earliest=new_at_earliest,
     )
     assert checked.verified is all(p.outcome is Outcome.OK for p in checked.partitions)
     return {p.partition: (p.outcome, p.records) for p in checked.partitions}
@@ -394,8 +398,9 @@ def test_earliest_may_have_started_below_todays_log_start() -> None:
         0: (Outcome.OK, 0),
         1: (Outcome.OK, 0),
         2: (Outcome.LOST, 1),
-        3: (Outcome.UNKNOWN, 0),
+        3: (Outcome.GONE, 0),
     }
+    assert outcomes({3: NamedState.EARLIEST}, {3: 6}) == {3: (Outcome.UNKNOWN, 0)}
     assert outcomes({0: NamedState.EARLIEST}, {0: 0}) == {0: (Outcome.OK, 0)}
 
 
@@ -413,7 +418,8 @@ def test_partitions_the_checkpoint_does_not_know() -> None:
         2: (Outcome.OK, 0),
         3: (Outcome.MISSING, 0),
     }
-    assert outcomes({0: 5}, {0: 5, 1: 9}, {1: (9, 9)}, new_at_earliest=False) == {
+    both = {0: (0, 9), 1: (9, 9)}
+    assert outcomes({0: 5}, {0: 5, 1: 9}, both, new_at_earliest=False) == {
         0: (Outcome.OK, 0),
         1: (Outcome.UNKNOWN, 0),
     }
@@ -436,14 +442,60 @@ def test_a_topic_that_the_query_does_not_read_is_started_nowhere(expected: Start
 
 
 def test_other_topics_of_a_target_are_its_own_affair() -> None:
-    checked = verify_query(
-        side({0: 5}), PositionSet("x", {("t", 0): 5, ("u", 0): 7}), {}, new_at_earliest=True
-    )
+    query = QueryStart(PositionSet("x", {("t", 0): 5, ("u", 0): 7}))
+    checked = verify_query(side({0: 5}), query, None, new_at_earliest=True)
     assert [partition.topic for partition in checked.partitions] == ["t"]
 
 
 def test_nothing_moved_is_nothing_verified() -> None:
-    assert not verify_query(side({}), side({0: 5}), {}, new_at_earliest=True).verified
+    query = QueryStart(side({0: 5}))
+    assert not verify_query(side({}), query, None, new_at_earliest=True).verified
+
+
+def test_what_a_target_goes_on_from_must_still_be_in_its_log() -> None:
+    starts: dict[int, Start] = {0: 5, 1: 5, 2: 5, 3: 5, 4: 9, 5: NamedState.EARLIEST, 6: 5}
+    ranges = {0: (5, 5), 1: (8, 9), 2: (0, 4), 4: (8, 9), 5: (3, 9), 6: (8, 9)}
+    started = {0: 5, 1: 5, 2: 5, 3: 5, 4: 7, 5: 0, 6: 6}
+    not_run = QueryStart(side(started), side(started))
+    assert outcomes(starts, {}, ranges, query=not_run) == {
+        0: (Outcome.OK, 0),
+        1: (Outcome.EXPIRED, 3),
+        2: (Outcome.BEYOND_END, 0),
+        3: (Outcome.GONE, 0),
+        4: (Outcome.EXPIRED, 1),  # what it was to repeat is gone as well
+        5: (Outcome.EXPIRED, 3),
+        6: (Outcome.LOST, 1),
+    }
+    # One that has run on may leave its start to retention.
+    has_run = QueryStart(side({1: 5}), side({1: 8}), has_run=True)
+    assert outcomes({1: 5}, {}, {1: (8, 9)}, query=has_run) == {1: (Outcome.OK, 0)}
+
+
+def test_where_a_continuous_query_started_cannot_be_told() -> None:
+    query = QueryStart(side({0: 5}), side({0: 5}), has_run=True, continuous=True)
+    assert outcomes({0: 5}, {}, {0: (0, 9)}, query=query) == {0: (Outcome.UNKNOWN, 0)}
+
+
+def test_offsets_of_a_topic_created_again_are_of_another_log() -> None:
+    for checked in (
+        verify_query(
+            side({0: 5}),
+            QueryStart(side({0: 5})),
+            logs({0: (0, 9)}),
+            new_at_earliest=False,
+            recreated=["t"],
+        ),
+        verify_group(
+            side({0: 5}),
+            group({0: (5, "")}),
+            logs({0: (0, 9)}),
+            new_at_earliest=False,
+            metadata_prefix=OURS,
+            recreated=["t"],
+        ),
+    ):
+        assert [p.outcome for p in checked.partitions] == [Outcome.RECREATED]
+        assert not checked.verified_or_moved_on
 
 
 OURS = "flink-offset-migrate"
@@ -511,11 +563,11 @@ def test_a_group_that_moved_on_proves_nothing(
 def test_only_moving_on_is_as_good_as_verified() -> None:
     for committed, as_good in (({0: (5, ""), 1: (9, "")}, True), ({0: (4, ""), 1: (9, "")}, False)):
         checked = verify_group(
-            side({0: 5, 1: 5}), group(committed), {}, new_at_earliest=True, metadata_prefix=OURS
+            side({0: 5, 1: 5}), group(committed), None, new_at_earliest=True, metadata_prefix=OURS
         )
         assert checked.verified_or_moved_on is as_good
     assert not verify_group(
-        side({}), group({}), {}, new_at_earliest=True, metadata_prefix=OURS
+        side({}), group({}), None, new_at_earliest=True, metadata_prefix=OURS
     ).verified_or_moved_on
 
 

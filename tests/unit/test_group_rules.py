@@ -22,12 +22,12 @@ from migrate.targets.consumer_group import (
     Written,
     attempts,
     changed,
-    commit_metadata,
     in_order,
     not_writable,
     partition_outcome,
     to_commit,
 )
+from migrate.targets.our_commits import commit_metadata
 
 Offsets = dict[tuple[str, int], Committed]
 

@@ -15,7 +15,7 @@ from migrate import restoration, rollback_file
 from migrate.json_models import write_file
 from migrate.rollback_file import Fate, RollbackFile, RollbackFileError
 from migrate.snapshot import Committed, GroupView
-from migrate.targets.consumer_group import commit_metadata
+from migrate.targets.our_commits import commit_metadata
 
 Offsets = dict[tuple[str, int], Committed]
 

@@ -21,7 +21,7 @@ from migrate.report.plan import plan_table, restoration_table
 from migrate.report.verification import verification_table
 from migrate.restoration import Restored
 from migrate.snapshot import Committed, LogRange
-from migrate.verification import verify_query
+from migrate.verification import QueryStart, verify_query
 from tests.golden.test_decoding import golden
 from tests.support.checkpoints import splits, write_source
 from tests.support.command import migrate
@@ -55,7 +55,7 @@ def _diff(out: TextIO, folder: Path) -> str:
 
 def _verification(out: TextIO, folder: Path) -> str:
     side = PositionSet("side", {(_TOPIC, 0): _OFFSET})
-    return verification_table(verify_query(side, side, {}, new_at_earliest=True), out)
+    return verification_table(verify_query(side, QueryStart(side), None, new_at_earliest=True), out)
 
 
 @pytest.mark.parametrize("table", [_plan, _restoration, _diff, _verification])
