@@ -12,7 +12,7 @@ STAMP := $(VENV)/.complete
 TWO_WORKERS := --numprocesses 2 --dist loadscope --no-loadscope-reorder
 WITH_JDK = cd $(ROOT) && JAVA_HOME="$$(scripts/find-jdk)" PATH="$(BIN):$$PATH"
 
-.PHONY: help setup jdk demo test unit check docs doc-output bench fuzz golden spark-matrix \
+.PHONY: help setup jdk demo test unit check docs doc-output bench fuzz mutants golden spark-matrix \
 	dist ranges audit lock clean
 
 help:  ## this list
@@ -55,6 +55,9 @@ bench: setup  ## measure docs/performance.md against Flink's own readers (ten mi
 fuzz: $(STAMP)  ## ten million executions of the decoder on mutated bytes (RUNS, SEED, SUMMARY)
 	cd $(ROOT) && $(BIN)/python -m tests.fuzz --runs $(or $(RUNS),10000000) \
 		$(if $(SEED),--seed $(SEED)) $(if $(SUMMARY),--summary $(SUMMARY))
+
+mutants: $(STAMP)  ## faults put into a copy of the code, which the fast tests should see (NUMBER, SEED)
+	cd $(ROOT) && $(BIN)/python -m tests.mutants --number $(or $(NUMBER),150) --seed $(or $(SEED),1)
 
 golden: setup  ## write the golden checkpoints anew, with real Flink jobs
 	@$(WITH_JDK) python -m tests.golden.generate

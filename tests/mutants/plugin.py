@@ -1,0 +1,52 @@
+"""pytest's part: which test runs which lines, and running some tests in a certain order.
+
+With ``MUTANTS_RECORD=FILE``, under coverage, each line is noted with the test that ran it, and the
+tests that passed are written to the file with their times. With ``MUTANTS_TESTS=FILE`` the tests
+named there run, in that order, and no others.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+_RECORD = os.environ.get("MUTANTS_RECORD")
+_TESTS = os.environ.get("MUTANTS_TESTS")
+_seconds: dict[str, float] = {}
+_not_passed: set[str] = set()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    if _RECORD is not None:
+        from coverage import Coverage
+
+        measured = Coverage.current()
+        assert measured is not None
+        measured.switch_context(item.nodeid)
+    return (yield)
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    _seconds[report.nodeid] = _seconds.get(report.nodeid, 0.0) + report.duration
+    if not report.passed:
+        _not_passed.add(report.nodeid)
+
+
+def pytest_sessionfinish() -> None:
+    if _RECORD is not None:
+        passed = {test: _seconds[test] for test in _seconds.keys() - _not_passed}
+        Path(_RECORD).write_text(json.dumps(passed))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    if _TESTS is not None:
+        order = {test: n for n, test in enumerate(json.loads(Path(_TESTS).read_text()))}
+        items[:] = sorted(
+            (item for item in items if item.nodeid in order), key=lambda item: order[item.nodeid]
+        )

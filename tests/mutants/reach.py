@@ -1,0 +1,162 @@
+"""Which of the fast tests run which lines: measured, and kept for the next time.
+
+What is kept is of each test module as it was, and of the code as it was. A module that has changed
+is measured again; of a file of code that has changed since, all is taken to be run by every test
+that ran any of it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+import sys
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from coverage import CoverageData
+
+from tests.mutants.mutations import Mutant
+from tests.mutants.trees import FAST, PYTEST, Tree
+
+
+@dataclass(slots=True)
+class Reach:
+    """What the tests run.
+
+    Attributes:
+        lines: by file of code and line, the tests that run it.
+        seconds: of each test that passed as the code is.
+        measured: a test module's digest, and each file of code's, as they were.
+        changed: the files of code that are no longer as they were measured.
+    """
+
+    lines: dict[str, dict[int, set[str]]] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
+    measured: dict[str, str] = field(default_factory=dict)
+    changed: set[str] = field(default_factory=set)
+
+    def choose(self, mutant: Mutant) -> list[str]:
+        """The tests that may see a fault: those that run its statement, the short ones first.
+
+        Then those beside them, which may share a fixture that ran it. What runs on import is
+        anybody's: those that run something of its file first, then all.
+        """
+        first, last = mutant.lines
+        exact = mutant.in_function and mutant.path not in self.changed
+        ran = {
+            test
+            for line, tests in self.lines.get(mutant.path, {}).items()
+            if not exact or first <= line <= last
+            for test in tests
+        } & self.seconds.keys()
+        modules = {_module(test) for test in ran}
+        beside = {
+            test
+            for test in self.seconds.keys() - ran
+            if not mutant.in_function or _module(test) in modules
+        }
+        return [*self._short_first(ran), *self._short_first(beside)]
+
+    def _short_first(self, tests: Iterable[str]) -> list[str]:
+        return sorted(tests, key=lambda test: (self.seconds[test], test))
+
+    def forget(self, modules: set[str]) -> None:
+        """What was measured of these test modules."""
+        self.measured = {file: of for file, of in self.measured.items() if file not in modules}
+        self.seconds = {t: s for t, s in self.seconds.items() if _module(t) not in modules}
+        for lines in self.lines.values():
+            for tests in lines.values():
+                tests.difference_update({test for test in tests if _module(test) in modules})
+
+    def write(self, path: Path) -> None:
+        numbers = {test: number for number, test in enumerate(self.seconds)}
+        lines = {
+            file: {line: [numbers[t] for t in tests if t in numbers] for line, tests in of.items()}
+            for file, of in self.lines.items()
+        }
+        kept = {"measured": self.measured, "seconds": self.seconds, "lines": lines}
+        path.write_text(json.dumps(kept))
+
+    @classmethod
+    def read(cls, path: Path) -> Reach:
+        if not path.exists():
+            return cls()
+        kept = json.loads(path.read_text())
+        names = list(kept["seconds"])
+        lines = {
+            file: {int(line): {names[n] for n in tests} for line, tests in of.items()}
+            for file, of in kept["lines"].items()
+        }
+        return cls(lines, kept["seconds"], kept["measured"])
+
+
+def _module(test: str) -> str:
+    return test.partition("::")[0]
+
+
+def measure(trees: list[Tree], kept: Path) -> Reach:
+    """Run the fast tests under coverage that ``kept`` knows nothing of, a part in each tree."""
+    reach = Reach.read(kept)
+    root = trees[0].root
+    modules = trees[0].fast_test_modules()
+    stale = {m for m in modules if reach.measured.get(m) != _digest(root / m)}
+    reach.forget(stale | {m for m in reach.measured if m.startswith("tests/")} - set(modules))
+    code = [file for room in ("decoder", "migrate") for file in sorted((root / room).rglob("*.py"))]
+    now = {file.relative_to(root).as_posix(): _digest(file) for file in code}
+    if not reach.seconds:
+        reach.measured = dict(now)
+    # In order of size, so that each tree has as much to do as the others.
+    todo = sorted(stale, key=lambda module: (root / module).stat().st_size)
+    with ThreadPoolExecutor(len(trees)) as pool:
+        parts = [todo[n :: len(trees)] for n in range(len(trees))]
+        for measured, passed in pool.map(_measured, trees, parts):
+            reach.seconds |= passed
+            for file, lines in measured.items():
+                of_file = reach.lines.setdefault(file, {})
+                for line, tests in lines.items():
+                    of_file.setdefault(line, set()).update(tests)
+    reach.measured |= {module: _digest(root / module) for module in stale}
+    reach.changed = {file for file, digest in now.items() if reach.measured.get(file) != digest}
+    reach.write(kept)
+    return reach
+
+
+def _digest(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()
+
+
+def _measured(
+    tree: Tree, modules: list[str]
+) -> tuple[dict[str, dict[int, set[str]]], dict[str, float]]:
+    if not modules:
+        return {}, {}
+    record, coverage_file = tree.beside("seconds.json"), tree.beside("coverage")
+    # Python's newer way of measuring tells lines, not who ran them.
+    environment = {
+        "COVERAGE_CORE": "ctrace",
+        "COVERAGE_FILE": str(coverage_file),
+        "MUTANTS_RECORD": str(record),
+    }
+    measuring = [sys.executable, "-m", "coverage", "run", "--source=decoder,migrate"]
+    ran = subprocess.run(
+        [*measuring, "-m", *PYTEST, *FAST, *modules],
+        cwd=tree.root,
+        env={**tree.environment, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if not record.exists():
+        raise SystemExit(f"the tests did not run:\n{ran.stdout[-4000:]}{ran.stderr[-4000:]}")
+    data = CoverageData(str(coverage_file))
+    data.read()
+    lines: dict[str, dict[int, set[str]]] = {}
+    for file in data.measured_files():
+        path = Path(file).relative_to(tree.root).as_posix()
+        lines[path] = {
+            line: set(filter(None, tests)) for line, tests in data.contexts_by_lineno(file).items()
+        }
+    return lines, json.loads(record.read_text())
