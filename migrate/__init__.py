@@ -18,12 +18,13 @@ if TYPE_CHECKING:
     from migrate.api.going_back import GroupRollback, rollback
     from migrate.api.group import GroupChange, commit_group
     from migrate.api.inspecting import inspect
-    from migrate.api.planning import PlannedMove, plan
+    from migrate.api.planning import plan
     from migrate.api.scanning import Inventory, scan
     from migrate.api.spark import SparkStart, SparkStream, to_spark
     from migrate.comparison import Diff
     from migrate.errors import InputError, MigrateError, Refused, ServiceError, UsageError
     from migrate.extract import Extraction
+    from migrate.planning import Plan
     from migrate.verification import Verification
 
 __all__ = [
@@ -35,7 +36,7 @@ __all__ = [
     "InputError",
     "Inventory",
     "MigrateError",
-    "PlannedMove",
+    "Plan",
     "Refused",
     "ServiceError",
     "SparkStart",
@@ -58,12 +59,13 @@ _ROOMS = {
     "migrate.api.going_back": ("GroupRollback", "rollback"),
     "migrate.api.group": ("GroupChange", "commit_group"),
     "migrate.api.inspecting": ("inspect",),
-    "migrate.api.planning": ("PlannedMove", "plan"),
+    "migrate.api.planning": ("plan",),
     "migrate.api.scanning": ("Inventory", "scan"),
     "migrate.api.spark": ("SparkStart", "SparkStream", "to_spark"),
     "migrate.comparison": ("Diff",),
     "migrate.errors": ("InputError", "MigrateError", "Refused", "ServiceError", "UsageError"),
     "migrate.extract": ("Extraction",),
+    "migrate.planning": ("Plan",),
     "migrate.verification": ("Verification",),
 }
 _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from migrate.errors import UsageError
-from migrate.extract import Extraction, Source
+from migrate.extract import PlanInput, Source
 from migrate.options import option
 from migrate.wording import alike, did_you_mean
 
@@ -56,7 +56,7 @@ class NoSuchSource(UsageError):
     """No Kafka source of the checkpoint answers to the name."""
 
 
-def choose(extraction: Extraction, choice: Choice) -> list[Source]:
+def choose(extraction: PlanInput, choice: Choice) -> list[Source]:
     """The sources that are meant, as if they read the chosen cluster alone.
 
     Raises:
@@ -65,7 +65,7 @@ def choose(extraction: Extraction, choice: Choice) -> list[Source]:
     return choose_cluster(choose_sources(extraction, choice.source), choice.cluster)
 
 
-def choose_sources(extraction: Extraction, name: str | None) -> list[Source]:
+def choose_sources(extraction: PlanInput, name: str | None) -> list[Source]:
     """The sources meant by ``name``, or all of them where it is None.
 
     None at all are chosen where the checkpoint holds nothing but sources that stand in the way

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 from decoder import Checkpoint
 from decoder.kafka.source import UnknownSource
@@ -14,19 +16,39 @@ from migrate.findings import (
     about_an_operator,
     about_the_checkpoint,
     is_last_output,
+    state_bytes,
 )
+from migrate.positions import Origin
 from migrate.sources import Source, SourceKind, source_of
 
 __all__ = [
     "Code",
     "Extraction",
     "Finding",
+    "PlanInput",
     "Severity",
     "Source",
     "SourceKind",
     "extract",
     "is_last_output",
 ]
+
+
+class PlanInput(Protocol):
+    """What a plan is made from: what was read of a checkpoint, or of a Spark query."""
+
+    @property
+    def origin(self) -> Origin: ...
+
+    @property
+    def sources(self) -> tuple[Source, ...]: ...
+
+    @property
+    def findings(self) -> tuple[Finding, ...]: ...
+
+    @property
+    def state_bytes(self) -> Mapping[str, int]:
+        """How much state each operator keeps, by operator id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +58,22 @@ class Extraction:
     checkpoint: Checkpoint
     sources: tuple[Source, ...]
     findings: tuple[Finding, ...]
+
+    @property
+    def origin(self) -> Origin:
+        checkpoint = self.checkpoint
+        return Origin(
+            "checkpoint",
+            checkpoint.pointer,
+            checkpoint.checkpoint_id,
+            checkpoint.newer_siblings,
+            is_last_output(checkpoint),
+            checkpoint.written_at,
+        )
+
+    @property
+    def state_bytes(self) -> Mapping[str, int]:
+        return {one.operator_id: state_bytes(one) for one in self.checkpoint.operators}
 
 
 def extract(checkpoint: Checkpoint) -> Extraction:

@@ -1,4 +1,5 @@
-"""Position: where one topic-partition goes on, or why that is not known.
+"""Position: where one topic-partition goes on, or why that is not known; Origin and Target: where
+positions are from, and where they go to.
 
 Flink's markers (-1, -2, -3, Long.MIN_VALUE) end at ``extract``: past it a start is a next offset
 (the offset of the next record to read, >= 0), a named ``Marker``, or unknown.
@@ -6,10 +7,54 @@ Flink's markers (-1, -2, -3, Long.MIN_VALUE) end at ``extract``: past it a start
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import Enum
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 TopicPartition = tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What positions are moved to: a Spark query, or the consumer group of this name."""
+
+    kind: Literal["spark", "group"]
+    name: str | None = None
+
+
+SPARK = Target("spark")
+
+
+def target_of(group: str | None) -> Target:
+    """The consumer group of this name, or Spark where none is named."""
+    return SPARK if group is None else Target("group", group)
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """What positions are from: a checkpoint, or a batch of a Spark query.
+
+    Attributes:
+        kind: ``batch`` or ``checkpoint``, which may be a savepoint.
+        pointer: its directory; of a query ``spark:`` before it.
+        number: the checkpoint's or the batch's.
+        newer: the numbers of complete checkpoints beside it that are newer, the last written at the
+            end.
+        stopped: whether the job ended with it, so that it is the job's last output.
+        written_at: milliseconds of the epoch; None where that is not known.
+    """
+
+    kind: Literal["checkpoint", "batch"]
+    pointer: str
+    number: int
+    newer: tuple[int, ...] = ()
+    stopped: bool = False
+    written_at: int | None = None
+
+    @property
+    def title(self) -> str:
+        """How it is called: ``checkpoint 42``, ``batch 7``."""
+        return f"{self.kind} {self.number}"
 
 
 class PositionState(str, Enum):

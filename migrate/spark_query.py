@@ -5,14 +5,13 @@ Named ``spark:DIR`` like a side, and in a saved plan by the whole path, ``spark:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
-from decoder import Checkpoint
-from decoder.metadata.model import CheckpointKind, CheckpointType, StopKind
 from migrate.errors import Refused
-from migrate.extract import Code, Extraction, Finding, Severity
+from migrate.extract import Code, Finding, Severity
 from migrate.position_set import PositionSet, UnreadableInput
-from migrate.positions import Position, PositionState
+from migrate.positions import Origin, Position, PositionState
 from migrate.sources import Source, SourceKind
 from migrate.spark_progress import (
     batch_begun,
@@ -26,6 +25,16 @@ from migrate.storage import Files, path_of
 _PREFIX = "spark:"
 
 
+@dataclass(frozen=True, slots=True)
+class QueryPositions:
+    """What ``query_positions`` makes of a query: a ``PlanInput``."""
+
+    origin: Origin
+    sources: tuple[Source, ...]
+    findings: tuple[Finding, ...]
+    state_bytes: Mapping[str, int] = field(default_factory=dict)
+
+
 class NothingCommitted(Refused):
     """A query that has not committed a batch yet."""
 
@@ -35,16 +44,11 @@ def is_query(pointer: str) -> bool:
     return pointer.startswith(_PREFIX)
 
 
-def title(pointer: str, number: int) -> str:
-    """How a checkpoint or a batch is called: ``checkpoint 42``, ``batch 7``."""
-    return f"{'batch' if is_query(pointer) else 'checkpoint'} {number}"
-
-
-def query_extraction(pointer: str) -> Extraction:
+def query_positions(pointer: str) -> QueryPositions:
     """What a query has committed, in the form in which a plan takes a checkpoint's positions.
 
-    The batch's number stands for the checkpoint's, the query's id (its 32 hex digits) for the
-    operator's. A partition that the query has not met yet it would start at 0, its log's start.
+    The query's id (its 32 hex digits) stands for the operator's. A partition that the query has not
+    met yet it would start at 0, its log's start.
 
     Raises:
         InputError: a URI of a kind that is not read.
@@ -67,19 +71,10 @@ def query_extraction(pointer: str) -> Extraction:
     own_id = query_id(directory, files)
     if own_id is None:
         raise UnreadableInput(f"{directory}: there is no metadata in it")
-    checkpoint = Checkpoint(
-        pointer=_PREFIX + (directory if "://" in directory else f"//{directory}"),
-        checkpoint_id=batch,
-        metadata_version=0,
-        type=CheckpointType(CheckpointKind.UNKNOWN, StopKind.UNKNOWN),
-        operators=(),
-        sources={},
-        sinks={},
-        newer_siblings=(),
-        written_at=files.modified_at(commit_path(directory, batch)),
-    )
-    return Extraction(
-        checkpoint,
+    whole = directory if "://" in directory else f"//{directory}"
+    written_at = files.modified_at(commit_path(directory, batch))
+    return QueryPositions(
+        Origin("batch", _PREFIX + whole, batch, written_at=written_at),
         (_source(own_id, committed),),
         tuple(_about_its_progress(batch_begun(directory, files, batch))),
     )

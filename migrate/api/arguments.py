@@ -20,6 +20,7 @@ from migrate.policies import (
     Policies,
     policies_of,
 )
+from migrate.positions import SPARK, Target
 
 if TYPE_CHECKING:
     from typing import TypeAlias
@@ -206,7 +207,7 @@ def choice(arguments: ChoiceArguments) -> Choice:
 
 @dataclass(frozen=True, slots=True)
 class Request(Choice):
-    """What is to move, and where to; ``target_group`` is None for Spark."""
+    """What is to move, and where to."""
 
     source_group: str | None = option(
         None,
@@ -215,7 +216,7 @@ class Request(Choice):
         "whether the job ran on.",
     )
     chk: str | None = None
-    target_group: str | None = None
+    target: Target = SPARK
     kafka: Kafka = Kafka()
     policies: Policies = Policies()
 
@@ -229,21 +230,21 @@ DECLARED_BY: Mapping[type, Sequence[type]] = {
 }
 
 
-def move_request(chk: AnyPath | None, group: str | None, arguments: MoveArguments) -> Request:
+def move_request(chk: AnyPath | None, target: Target, arguments: MoveArguments) -> Request:
     """What ``MoveArguments`` mean.
 
     Raises:
         UsageError: one of them is not of its form.
     """
     asked = kafka(arguments, MoveArguments)
-    if group == "":
+    if target.name == "":
         raise UsageError("--group: no name (an unset variable?)")
-    if group is not None and not asked.given:
+    if target.kind == "group" and not asked.given:
         raise UsageError("commit-group needs a broker: add --bootstrap-servers HOST:PORT")
     return Request(
         **accept(Request, arguments),
         chk=os.fspath(chk) if chk is not None else None,
-        target_group=group,
+        target=target,
         kafka=asked,
         policies=policies_of(arguments),
     )

@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, cast
 
 from decoder import DecodeError
 from migrate.api.arguments import move_request
-from migrate.api.planning import plan_extraction
+from migrate.api.planning import plan_found
 from migrate.api.reading import look, read_input
 from migrate.choose import choose
 from migrate.errors import MigrateError, Refused, UsageError
+from migrate.positions import target_of
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -117,7 +118,7 @@ def plan_each(
             )
             return BulkPlan(target, None, reasons=(reason,))
         try:
-            return _planned(move_request(job.pointer, target, move), directory, job)
+            return _planned(move_request(job.pointer, target_of(target), move), directory, job)
         except DecodeError as error:  # it was there when it was scanned
             return BulkPlan(target, None, reasons=(str(error),))
         except Exception as error:  # one job's, a bug of ours too, must not cost the others
@@ -133,15 +134,16 @@ def plan_each(
 
 def _planned(request: Request, directory: Path, job: ScannedJob) -> BulkPlan:
     from migrate.json_models import write_file
+    from migrate.planning.plan_file import plan_file
 
-    extraction = read_input(request)
-    chosen = choose(extraction, request)
-    move, _ = plan_extraction(request, extraction, chosen, look(request, extraction, chosen))
-    if move.refusals:
-        return BulkPlan(request.target_group, None, reasons=move.refusals)
+    found, group = read_input(request), request.target.name
+    chosen = choose(found, request)
+    plan = plan_found(request, found, chosen, look(request, found, chosen))
+    if plan.refusals:
+        return BulkPlan(group, None, reasons=tuple(map(str, plan.refusals)))
     name = file_name(job)
-    write_file(move.saved, directory / name)
-    return BulkPlan(request.target_group, name, warnings=move.warnings)
+    write_file(plan_file(plan), directory / name)
+    return BulkPlan(group, name, warnings=plan.warnings)
 
 
 def _in_words(error: Exception) -> str:

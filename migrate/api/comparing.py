@@ -14,6 +14,8 @@ from migrate.api.telling import log, timed
 from migrate.choose import Choice, choose
 from migrate.comparison import Diff
 from migrate.errors import Refused, UsageError
+from migrate.planning import Plan
+from migrate.planning.recheck import other_cluster, recreated_topics
 from migrate.position_set import Logs, PositionSet, group_positions, source_positions
 from migrate.sides import (
     Ask,
@@ -39,7 +41,6 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from migrate.api.arguments import AnyPath
-    from migrate.plan_file import PlanFile
 
 _PLAN = "plan:"
 
@@ -144,11 +145,11 @@ def verify(
             raise UsageError(f"{target!r}: spark:DIR or group:NAME")
 
 
-def _expected(moved: str, choice: Choice) -> tuple[PositionSet, bool, PlanFile | None]:
+def _expected(moved: str, choice: Choice) -> tuple[PositionSet, bool, Plan | None]:
     """Where the target should have started; whether what is new since is to start at earliest; the
     plan, where it is one."""
     if moved.startswith(_PLAN):
-        from migrate.plan_file import read_plan
+        from migrate.planning.plan_file import read_plan
 
         for option, value in (("--source", choice.source), ("--cluster", choice.cluster)):
             if value is not None:
@@ -162,7 +163,7 @@ def _expected(moved: str, choice: Choice) -> tuple[PositionSet, bool, PlanFile |
 
 
 def _look(
-    ask: Ask | None, expected: PositionSet, plan: PlanFile | None, group: str | None
+    ask: Ask | None, expected: PositionSet, plan: Plan | None, group: str | None
 ) -> tuple[Logs | None, Sequence[str], GroupView | None]:
     """The logs of the topics, which of these were created again since the plan was made, and the
     group; nothing without a broker.
@@ -175,8 +176,6 @@ def _look(
     found = ask(possible_topics(expected.topics), group)
     if plan is None or plan.cluster_id is None:
         return found.topics, (), found.source_group
-    from migrate.plan_file import other_cluster, recreated_topics
-
     if other := other_cluster(plan, found):
         raise Refused([other])
     return found.topics, recreated_topics(plan, found), found.source_group

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 from migrate import rollback_file as rollback_files
 from migrate.api.arguments import Request, move_request
 from migrate.api.keeping import check_rollback_path, keeping
-from migrate.api.planning import PlannedMove, check_unmoved, planned
+from migrate.api.planning import check_unmoved, planned
 from migrate.api.running import interval_of, look_twice, tell_what_runs
 from migrate.api.telling import log
 from migrate.errors import Refused, UsageError
-from migrate.positions import TopicPartition
+from migrate.planning import Plan
+from migrate.positions import Target, TopicPartition
 from migrate.rollback_file import EarlierRun, Fate
 from migrate.snapshot import Committed, GroupView
-from migrate.spark_query import is_query
 from migrate.targets.our_commits import commit_metadata, goes_back
 from migrate.wording import counted, did_you_mean
 
@@ -42,7 +42,7 @@ class GroupChange:
     """
 
     group: GroupView
-    plan: PlannedMove
+    plan: Plan
     earlier: EarlierRun | None
     refusals: tuple[str, ...]
     rollback_path: Path
@@ -53,15 +53,15 @@ class GroupChange:
     @property
     def wanted(self) -> dict[TopicPartition, Committed]:
         """What is to be committed: with each offset the checkpoint and operator it came from."""
-        checkpoint = self.plan.saved.checkpoint
-        origin = f"{'batch' if is_query(checkpoint.pointer) else 'chk'}-{checkpoint.id}"
+        origin = self.plan.origin
+        name = f"{'batch' if origin.kind == 'batch' else 'chk'}-{origin.number}"
         return {
-            (saved.topic, saved.partition): Committed(
-                saved.next_offset,
-                commit_metadata(f"{origin} {(saved.operator_id or saved.verdict.value)[:16]}"),
+            (planned.topic, planned.partition): Committed(
+                planned.next_offset,
+                commit_metadata(f"{name} {(planned.operator_id or planned.verdict.value)[:16]}"),
             )
-            for saved in self.plan.partitions
-            if saved.next_offset is not None
+            for planned in self.plan.partitions
+            if planned.next_offset is not None
         }
 
     def execute(self, confirm: Callable[[], None] | None = None) -> Outcome:
@@ -89,10 +89,10 @@ class GroupChange:
         ):
             return Outcome(self.group.name, (), None)
         check_rollback_path(self.rollback_path)
-        look_twice(self._request, self.plan.saved, self._interval)
+        look_twice(self._request, self.plan, self._interval)
         if confirm is not None:
             confirm()
-        check_unmoved(self._request, self.plan.saved)  # it may have waited for the answer
+        check_unmoved(self._request, self.plan)  # it may have waited for the answer
         config = self._request.kafka.config()
         with keeping(self.rollback_path):
             return commit(config, self.group.name, wanted, self.group, self.rollback_path)
@@ -102,7 +102,7 @@ def commit_group(
     chk: AnyPath | None = None,
     *,
     group: str,
-    plan: AnyPath | PlannedMove | None = None,
+    plan: AnyPath | Plan | None = None,
     execute: bool = False,
     rollback_file: AnyPath | None = None,
     flink_rest: str | None = None,
@@ -132,7 +132,7 @@ def commit_group(
         DecodeError, UnreadableInput: the checkpoint, or the plan, cannot be read.
         BrokerError, FlinkRestError: one did not answer, or denied what was asked.
     """
-    request = move_request(chk, group, arguments)
+    request = move_request(chk, Target("group", group), arguments)
     move = planned(request, plan)
     path = Path(rollback_file) if rollback_file is not None else None
     change = _looked_at(request, move, path, flink_rest, allow_moved_on)
@@ -141,7 +141,7 @@ def commit_group(
 
 def _looked_at(
     request: Request,
-    move: PlannedMove,
+    move: Plan,
     path: Path | None,
     flink_rest: str | None,
     allow_moved_on: bool,
@@ -152,12 +152,13 @@ def _looked_at(
     if before is None:
         raise UsageError("this plan was made without a broker: make a new one for the group")
     path = path or rollback_files.default_path(before.name, Path())
-    earlier, interval, refusals = None, None, move.refusals
+    earlier, interval = None, None
+    refusals = tuple(map(str, move.refusals))
     if not refusals:
-        earlier = rollback_files.earlier_run((path.parent, Path()), move.saved.cluster_id, before)
+        earlier = rollback_files.earlier_run((path.parent, Path()), move.cluster_id, before)
         _tell_of_the_group(before, earlier)
-        interval = interval_of(move.saved)
-        refusals = (*not_writable(before), *tell_what_runs(move.saved, interval, flink_rest))
+        interval = interval_of(move)
+        refusals = (*not_writable(before), *tell_what_runs(move, interval, flink_rest))
         if not allow_moved_on:
             refusals = (*refusals, *_goes_back(before, move, earlier))
     return GroupChange(
@@ -193,7 +194,7 @@ def _tell_of_the_group(group: GroupView, run: EarlierRun | None) -> None:
         log.info(f"{run.path}: {run.fate.value}")
 
 
-def _goes_back(group: GroupView, move: PlannedMove, run: EarlierRun | None) -> Iterator[str]:
+def _goes_back(group: GroupView, move: Plan, run: EarlierRun | None) -> Iterator[str]:
     """The same move again, after consumers have gone on from it, repeats what they have read."""
     ours = run if run is not None and run.file.change == "commit" else None
     if ours is not None and ours.fate is Fate.APPLIED:

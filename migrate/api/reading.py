@@ -9,15 +9,16 @@ from migrate.api.arguments import Kafka, Request
 from migrate.api.inspecting import inspect
 from migrate.api.telling import timed
 from migrate.errors import UsageError
-from migrate.extract import Extraction, Source
+from migrate.extract import PlanInput, Source
 from migrate.planning import topics_to_ask
 from migrate.policies import Policies
+from migrate.positions import SPARK
 from migrate.snapshot import ClusterSnapshot
-from migrate.spark_query import is_query, query_extraction
+from migrate.spark_query import is_query, query_positions
 from migrate.wording import alike, counted, did_you_mean
 
 
-def read_input(request: Request) -> Extraction:
+def read_input(request: Request) -> PlanInput:
     """What is to be moved: a Flink checkpoint, or a Spark query where that can be.
 
     Raises:
@@ -30,11 +31,11 @@ def read_input(request: Request) -> Extraction:
         raise UsageError("name a checkpoint (CHK), or a saved plan with --plan")
     if not is_query(chk):
         return inspect(chk, allow_external_files=request.allow_external_files)
-    if request.target_group is None:
+    if request.target == SPARK:
         raise UsageError(f"{chk}: it is a Spark query already; commit-group takes one")
     if (request.source, request.cluster, request.source_group) != (None, None, None):
         raise UsageError("--source, --cluster and --source-group are Flink's: not with spark:DIR")
-    return query_extraction(chk)
+    return query_positions(chk)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,7 @@ class Question:
         return ", ".join(asked)
 
 
-def question(request: Request, extraction: Extraction, chosen: Sequence[Source]) -> Question:
+def question(request: Request, found: PlanInput, chosen: Sequence[Source]) -> Question:
     """What to ask of the topics of these sources.
 
     Raises:
@@ -63,22 +64,20 @@ def question(request: Request, extraction: Extraction, chosen: Sequence[Source])
     return Question(
         frozenset(topics_to_ask(chosen, request.policies)),
         request.source_group,
-        request.target_group,
-        extraction.checkpoint.written_at,
+        request.target.name,
+        found.origin.written_at,
         request.policies.unresolved_since,
     )
 
 
-def look(
-    request: Request, extraction: Extraction, chosen: Sequence[Source]
-) -> ClusterSnapshot | None:
+def look(request: Request, found: PlanInput, chosen: Sequence[Source]) -> ClusterSnapshot | None:
     """What the broker says of the topics of these sources; None where none is to be asked.
 
     Raises:
         UsageError: options that do not go together, or name what no source reads.
         BrokerError: it did not answer, or denied what was asked.
     """
-    asked = question(request, extraction, chosen)
+    asked = question(request, found, chosen)
     if request.kafka.given:
         return ask_broker(request.kafka, asked)
     if request.source_group is not None:

@@ -17,13 +17,12 @@ from migrate.api.arguments import Request
 from migrate.api.planning import LAST_OUTPUT, check_unmoved
 from migrate.api.telling import log
 from migrate.fleet.candidates import job_id_of
-from migrate.spark_query import is_query
+from migrate.planning import Plan
 from migrate.stopped import look_beside
 from migrate.storage import Files, MissingExtra
 
 if TYPE_CHECKING:
     from migrate.flink_rest import FlinkJob
-    from migrate.plan_file import PlanFile
 
 # How far two reads lie apart, in checkpoint intervals: no checkpoint comes exactly on time.
 _INTERVALS = 2.0
@@ -38,21 +37,19 @@ _FIXED_JOB_ID = "0" * 32
 _WAYS_TO_PROVE = "--flink-rest URL asks Flink, and a stop-with-savepoint is proof in itself"
 
 
-def interval_of(saved: PlanFile) -> float | None:
+def interval_of(plan: Plan) -> float | None:
     """How often the job takes a checkpoint, in seconds; None where that does not show or matter."""
-    checkpoint = saved.checkpoint
-    if is_query(checkpoint.pointer) or checkpoint.stopped:
+    origin = plan.origin
+    if origin.kind == "batch" or origin.stopped:
         return None
     try:
-        beside = look_beside(checkpoint.pointer, checkpoint.id, Files())
+        beside = look_beside(origin.pointer, origin.number, Files())
     except (DecodeError, MissingExtra):
         return None
     return beside.interval if beside is not None else None
 
 
-def tell_what_runs(
-    saved: PlanFile, interval: float | None, flink_rest: str | None
-) -> tuple[str, ...]:
+def tell_what_runs(plan: Plan, interval: float | None, flink_rest: str | None) -> tuple[str, ...]:
     """Tell what is known without waiting; the jobs that Flink still has, in lines, to refuse for.
 
     Args:
@@ -66,9 +63,9 @@ def tell_what_runs(
     running = tuple(_still_there(job) for job in jobs or () if not job.ended)
     if running:
         return running
-    if is_query(saved.checkpoint.pointer):
+    if plan.origin.kind == "batch":
         log.info("Spark commits to no group: these offsets stand still until this is run again")
-    elif saved.checkpoint.stopped:
+    elif plan.origin.stopped:
         log.info(LAST_OUTPUT)
     elif jobs is None:
         log.warning(
@@ -77,7 +74,7 @@ def tell_what_runs(
             f"{_watch(interval)}; {_WAYS_TO_PROVE}"
         )
     else:
-        _tell_of_its_job(saved.checkpoint.pointer, jobs, interval)
+        _tell_of_its_job(plan.origin.pointer, jobs, interval)
     return ()
 
 
@@ -109,7 +106,7 @@ def _watch(interval: float | None) -> str:
     return f"--execute looks twice, {_apart(interval):.0f} s apart"
 
 
-def look_twice(request: Request, saved: PlanFile, interval: float | None) -> None:
+def look_twice(request: Request, plan: Plan, interval: float | None) -> None:
     """Just before asking: did anything move in longer than the job takes to its next checkpoint?
 
     Also where Flink has said that nothing runs: it may have been another job's Flink.
@@ -122,17 +119,16 @@ def look_twice(request: Request, saved: PlanFile, interval: float | None) -> Non
     """
     if interval is None or _apart(interval) > _LONGEST:
         return
-    planned_at = datetime.fromisoformat(saved.created_at)
     # A plan may be of another machine, whose clock is ahead of this one's.
-    passed = max(0.0, (datetime.now(timezone.utc) - planned_at).total_seconds())
+    passed = max(0.0, (datetime.now(timezone.utc) - plan.made_at).total_seconds())
     wait = _apart(interval) - passed
     if wait > 0:
         log.info(f"waiting {wait:.0f} s for a checkpoint that a running job would take")
         time.sleep(wait)
-    if not check_unmoved(request, saved):
+    if not check_unmoved(request, plan):
         return
-    apart = (datetime.now(timezone.utc) - planned_at).total_seconds()
-    group = saved.source_group
+    apart = (datetime.now(timezone.utc) - plan.made_at).total_seconds()
+    group = plan.source_group
     watched = f"group {group} has not moved, and " if group is not None else ""
     log.info(
         f"{watched}no checkpoint was completed in {apart:.0f} s; they came about every "

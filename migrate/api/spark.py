@@ -8,12 +8,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from migrate.api.arguments import move_request
-from migrate.api.planning import PlannedMove, planned
+from migrate.api.planning import planned
 from migrate.api.sink import check_sink
 from migrate.api.streams import plan_streams
 from migrate.api.telling import log
 from migrate.errors import UsageError
 from migrate.options import one_of
+from migrate.planning import Plan
+from migrate.positions import SPARK
 from migrate.targets.spark_checkpoint import check_free, write_checkpoint
 from migrate.targets.spark_code import ReadStream, option_lines, python_code, scala_code
 from migrate.targets.spark_locations import BadLocation, Location, location
@@ -87,7 +89,7 @@ class SparkStart:
 def to_spark(
     chk: AnyPath | None = None,
     *,
-    plan: AnyPath | PlannedMove | None = None,
+    plan: AnyPath | Plan | None = None,
     checkpoint_dir: AnyPath | None = None,
     sink: AnyPath | None = None,
     spark_source: Mapping[int, Sequence[str]] | None = None,
@@ -117,7 +119,7 @@ def to_spark(
     level = None
     if isolation_level is not None:
         level = one_of(IsolationLevel, "--isolation-level", isolation_level)
-    request = move_request(chk, None, arguments)
+    request = move_request(chk, SPARK, arguments)
     target, warnings = check_directories(checkpoint_dir, sink)
     sources: Sequence[SparkSource]
     if spark_source:

@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from migrate.api.arguments import Request
-from migrate.api.planning import refusals_of, tell_which
+from migrate.api.planning import plan_found, tell_which
 from migrate.api.reading import look, read_input
 from migrate.api.telling import log
 from migrate.choose import TOPIC_PREFIX, choose, choose_sources
 from migrate.errors import Refused, UsageError
-from migrate.extract import Extraction, Source
-from migrate.planning import Plan, make_plan, plan_lines
+from migrate.extract import PlanInput, Source
+from migrate.planning import Plan, plan_lines
 from migrate.policies import Policies
 from migrate.targets.spark_options import SparkSource
 
@@ -44,32 +44,24 @@ def plan_streams(
     for number, of_it in names.items():
         if not 0 <= number <= _LAST or not of_it or isinstance(of_it, str):
             raise UsageError(f"--spark-source {number}: {of_it!r}: not a source number and names")
-    extraction = read_input(request)
-    chosen = choose(extraction, request)
-    assignment = _assign(extraction, chosen, names)
-    snapshot = look(request, extraction, _whole(chosen, assignment))
-    asked = request.kafka.asked  # reads the configuration file
+    found = read_input(request)
+    chosen = choose(found, request)
+    assignment = _assign(found, chosen, names)
+    snapshot = look(request, found, _whole(chosen, assignment))
     plans = {
-        number: make_plan(
-            extraction,
-            sources,
-            snapshot,
-            request.policies,
-            named=True,
-            bootstrap_servers=asked,
-        )
+        number: plan_found(request, found, sources, snapshot, named=True)
         for number, sources in assignment.items()
     }
     # Most are about the job, and so alike for each.
     warnings = tuple(dict.fromkeys(text for plan in plans.values() for text in plan.warnings))
-    tell_which(extraction, request)
+    tell_which(found.origin, request)
     _tell(plans, warnings, chosen, assignment)
     refusals = [
         *_forgotten(chosen, assignment, request.policies),
         *(
             f"Spark source {number}: {reason}"
             for number, plan in plans.items()
-            for reason in refusals_of(plan)
+            for reason in plan.refusals
         ),
     ]
     if refusals:
@@ -80,7 +72,7 @@ def plan_streams(
 
 
 def _assign(
-    extraction: Extraction, chosen: Sequence[Source], names: Mapping[int, Sequence[str]]
+    found: PlanInput, chosen: Sequence[Source], names: Mapping[int, Sequence[str]]
 ) -> Assignment:
     """What each Spark source takes; of a topic that is named, its positions alone."""
     by_id = {source.operator_id: source for source in chosen}
@@ -88,8 +80,8 @@ def _assign(
     for number in sorted(names):
         taken: dict[str, set[str]] = {}
         for name in names[number]:
-            found = choose_sources(extraction, name)
-            for source in (by_id[s.operator_id] for s in found if s.operator_id in by_id):
+            meant = choose_sources(found, name)
+            for source in (by_id[s.operator_id] for s in meant if s.operator_id in by_id):
                 topics = {name.removeprefix(TOPIC_PREFIX)} if _is_topic(name) else source.topics
                 taken.setdefault(source.operator_id, set()).update(topics & source.topics)
         if not any(taken.values()):

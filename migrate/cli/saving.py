@@ -6,9 +6,11 @@ import sys
 from pathlib import Path
 
 from migrate.api.arguments import MoveArguments
-from migrate.api.planning import PlannedMove, plan
+from migrate.api.planning import plan
+from migrate.api.telling import log
 from migrate.cli.streams import show
 from migrate.errors import UsageError
+from migrate.planning import Plan
 
 
 def save_plan(
@@ -30,9 +32,10 @@ def save_plan(
     if group is not None and move.refusals:
         show_move(move, needed=True)
     move.save(path)
+    log.info(f"wrote {path}: apply it with --plan")
 
 
-def show_move(move: PlannedMove, *, needed: bool) -> None:
+def show_move(move: Plan, *, needed: bool) -> None:
     """A change partition by partition where it is no data: refused, or about to be made."""
     from migrate.report.plan import plan_table
 

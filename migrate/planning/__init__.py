@@ -6,7 +6,8 @@ one, the flag that allows it.
 
 The rooms: ``model`` (what a plan is), ``obstacles`` (what stands in the way of the whole),
 ``position`` (one position against one log), ``partitions`` (all of them), ``messages`` (refusals of
-partitions, and warnings), joined by ``make``; ``telling`` says the whole in lines.
+partitions, and warnings), joined by ``make``; ``telling`` says the whole in lines; ``plan_file``
+saves it, and ``recheck`` says what has moved since.
 """
 
 from migrate.planning.make import make_plan, topics_to_ask

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
-from decoder.kafka.source import DynamicKafkaSource, HybridSource
-from migrate.extract import Extraction, Source
+from migrate.extract import Source
 
 # What a client takes where an address names no port.
 _PORT = "9092"
@@ -13,9 +12,7 @@ _PORT = "9092"
 _SHOWN = 3
 
 
-def other_brokers(
-    extraction: Extraction, chosen: Sequence[Source], asked: str | None
-) -> Iterator[str]:
+def other_brokers(chosen: Sequence[Source], asked: str | None) -> Iterator[str]:
     """A cluster that a DynamicKafkaSource knows by other brokers than those that were asked.
 
     No proof that it is another one: one broker may be reached by several names.
@@ -30,7 +27,8 @@ def other_brokers(
     if len(clusters) != 1:
         return
     (cluster,) = clusters
-    known = set(_known_by(extraction, chosen, cluster))
+    named = {servers for source in chosen for servers in source.brokers.get(cluster, ())}
+    known = {address for servers in named for address in _addresses(servers)}
     if known and known.isdisjoint(_addresses(asked)):
         shown = ", ".join(sorted(known)[:_SHOWN]) + (", …" if len(known) > _SHOWN else "")
         yield (
@@ -38,17 +36,6 @@ def other_brokers(
             "another address of it, the offsets are of other logs; name its own brokers with "
             "--bootstrap-servers"
         )
-
-
-def _known_by(extraction: Extraction, chosen: Iterable[Source], cluster: str) -> Iterator[str]:
-    for source in chosen:
-        state = extraction.checkpoint.sources.get(source.operator_id)
-        if isinstance(state, HybridSource):
-            state = state.current
-        if isinstance(state, DynamicKafkaSource) and state.enumerator is not None:
-            for clusters in state.enumerator.streams.values():
-                if cluster in clusters:
-                    yield from _addresses(clusters[cluster].bootstrap_servers)
 
 
 def _addresses(servers: str) -> Iterator[str]:

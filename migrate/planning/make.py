@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from migrate.extract import Code, Extraction, Source
+from migrate.extract import Code, PlanInput, Source
 from migrate.planning.clusters import other_brokers
 from migrate.planning.messages import (
     group_ran_on,
@@ -15,7 +15,7 @@ from migrate.planning.messages import (
     refuse,
     warnings,
 )
-from migrate.planning.model import Plan, PlannedPartition
+from migrate.planning.model import Plan, PlannedPartition, Refusal
 from migrate.planning.obstacles import (
     blocked_by_findings,
     clusters_mixed_up,
@@ -26,32 +26,34 @@ from migrate.planning.obstacles import (
 )
 from migrate.planning.partitions import plan_partitions
 from migrate.policies import MergeSources, Policies
+from migrate.positions import SPARK, Target
 from migrate.snapshot import ClusterSnapshot
 
 REFUSED_BY_DEFAULT: Policies = Policies()
 
 
 def make_plan(
-    extraction: Extraction,
+    found: PlanInput,
     chosen: Sequence[Source],
     snapshot: ClusterSnapshot | None,
     policies: Policies = REFUSED_BY_DEFAULT,
     *,
+    target: Target = SPARK,
     named: bool = False,
     bootstrap_servers: str | None = None,
 ) -> Plan:
     """Plan the move of the chosen sources.
 
     Args:
-        extraction: the whole checkpoint: what is in flight anywhere stands in the way.
-        chosen: the sources to move, some or all of the extraction's.
+        found: the whole checkpoint: what is in flight anywhere stands in the way.
+        chosen: the sources to move, some or all of them.
         snapshot: what the broker said of their topics (``topics_to_ask``), or None without one.
         policies: what the user allows.
         named: whether the user chose them by name: then a source that is not read is left out
             knowingly.
         bootstrap_servers: the brokers that were asked, as they were named.
     """
-    findings = concerning(extraction, chosen, named)
+    findings = concerning(found, chosen, named)
     refusals = list(blocked_by_findings(findings, policies))
     moved = [_as_the_target_names_it(source, policies) for source in chosen]
     mixed_up = list(clusters_mixed_up(moved))
@@ -68,15 +70,27 @@ def make_plan(
         refusals += nowhere(chosen, partitions, policies)
         if not policies.allow_ran_on:
             refusals += group_ran_on(partitions)
+    if not refusals and all(planned.next_offset is None for planned in partitions):
+        what = "there is nothing to move: no partition is left that has an offset"
+        refusals.append(Refusal(what))
+    source_group = snapshot.source_group if snapshot is not None else None
     return Plan(
+        found.origin,
+        target,
         tuple(partitions),
         tuple(refusals),
         (
             *warnings(findings, snapshot, partitions, policies),
             *other_logs(moved, policies),
-            *other_brokers(extraction, moved, bootstrap_servers),
+            *other_brokers(moved, bootstrap_servers),
             *only_some_partitions(chosen, snapshot, policies),
         ),
+        cluster_id=snapshot.cluster_id if snapshot is not None else None,
+        topic_ids=snapshot.topic_ids if snapshot is not None else {},
+        source_group=source_group.name if source_group is not None else None,
+        allow_ran_on=policies.allow_ran_on,
+        only_some_partitions=policies.partitions is not None,
+        snapshot=snapshot,
     )
 
 

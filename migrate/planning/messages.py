@@ -37,11 +37,11 @@ def _way_out(planned: PlannedPartition) -> str:
             return "choose with --new-partitions earliest or latest"
         case _:
             pass
-    if planned.position is None:
+    if planned.operator_id is None:
         return "choose with --new-partitions earliest or latest"
     choose = "choose with --unresolved earliest|latest|committed|timestamp:T"
-    asked = planned.log is not None
-    match planned.position.start:
+    asked = planned.log_end is not None
+    match planned.position:
         case Marker.EARLIEST:
             return "add --bootstrap-servers HOST:PORT"
         case Marker.COMMITTED:
@@ -93,9 +93,9 @@ def _about_costs(partitions: Sequence[PlannedPartition]) -> Iterator[str]:
             "first record since the checkpoint lies below its position): "
             "what lies at their positions may be other records"
         )
-    older = [(planned, by) for planned in partitions if (by := _not_discovered(planned))]
+    older = [planned for planned in partitions if planned.undiscovered]
     if older:
-        first, held = older[0]
+        first, held = older[0], older[0].undiscovered
         yield (
             f"{counted(len(older), 'new partition')} held records before the checkpoint, which "
             f"does not know of them (the first is {_name(first)}: up to {held}, by their "
@@ -123,18 +123,6 @@ def _about_costs(partitions: Sequence[PlannedPartition]) -> Iterator[str]:
             f"{_name(partly[0])}) not every source that reads its topic knows: one that was to "
             "read it too has not, and loses what lies below its next offset"
         )
-
-
-def _not_discovered(planned: PlannedPartition) -> int:
-    """How many offsets of a new partition are older than the checkpoint, as far as that is known.
-
-    A KafkaSource looks for partitions as it starts and, of today's connectors, every five minutes:
-    KafkaSourceOptions @ 3.4.0-1.20, 5.0.0-2.2. One that was given its partitions finds no others.
-    """
-    log = planned.log
-    if planned.verdict is not Verdict.NEW_PARTITION or log is None or log.first_since is None:
-        return 0
-    return log.first_since - log.start
 
 
 def group_ran_on(partitions: Iterable[PlannedPartition]) -> Iterator[Refusal]:

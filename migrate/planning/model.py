@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
 from enum import Enum
+from pathlib import Path
 
-from migrate.positions import Position, TopicPartition
-from migrate.snapshot import LogRange
+from migrate.errors import Refused
+from migrate.positions import Marker, Origin, Target, TopicPartition
+from migrate.snapshot import ClusterSnapshot
 
 
 class Verdict(str, Enum):
@@ -30,36 +35,42 @@ class PlannedPartition:
 
     Attributes:
         next_offset: what is to be written; None where there is a problem, or it is skipped.
-        position: what the checkpoint says; None for a partition it does not know.
-        operator_id: the source the position is of.
-        log: the broker's log range; None without a broker and for what it does not have.
+        position: what the checkpoint says, a marker included; None where it does not tell.
+        operator_id: the source the position is of; None for a partition that no source knows.
+        subtask: the subtask whose reader holds it; None where none does.
+        log_start, log_end: the broker's log range; None without a broker and for what it lacks.
         current: the next offset the target holds now, where it holds one.
-        reached: the next offset that the job had come to with this checkpoint, the source furthest
-            on where several read it; None where that is not known.
-        unknown_to_some: whether a source that reads its topic does not know it, and so may not have
-            read any of it.
         flink_committed: the next offset that Flink's own group holds now, where it is named and
             holds one.
         lost, repeated: upper bounds of the records that going on from ``next_offset`` (or, where
             there is a problem, from where the refused way would have gone on) skips or reads again;
             None where nobody can tell. What a job that runs on has emitted since its last commit
             is not among them.
-        problem: why it is refused; empty where it is not.
+        reached: the next offset that the job had come to with this checkpoint, the source furthest
+            on where several read it; None where that is not known. Not saved.
+        unknown_to_some: whether a source that reads its topic does not know it, and so may not have
+            read any of it. Not saved.
+        undiscovered: of a partition that no source knows, how many offsets are older than the
+            checkpoint, as far as that is known. Not saved.
+        problem: why it is refused; empty where it is not. Not saved, as no such plan is.
     """
 
     topic: str
     partition: int
     verdict: Verdict
     next_offset: int | None
-    position: Position | None
-    log: LogRange | None
+    position: int | Marker | None = None
     operator_id: str | None = None
+    subtask: int | None = None
+    log_start: int | None = None
+    log_end: int | None = None
     current: int | None = None
-    reached: int | None = None
-    unknown_to_some: bool = False
     flink_committed: int | None = None
     lost: int | None = 0
     repeated: int | None = 0
+    reached: int | None = None
+    unknown_to_some: bool = False
+    undiscovered: int = 0
     problem: str = ""
 
     @property
@@ -87,9 +98,9 @@ class PlannedPartition:
     @property
     def records_left(self) -> int | None:
         """An upper bound: transaction markers and compaction leave gaps between offsets."""
-        if self.next_offset is None or self.log is None:
+        if self.next_offset is None or self.log_end is None:
             return None
-        return max(0, self.log.end - self.next_offset)
+        return max(0, self.log_end - self.next_offset)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,19 +108,38 @@ class Refusal:
     """Why a plan must not be carried out: what, where, and the way out."""
 
     what: str
-    way_out: str
+    way_out: str = ""
 
     def __str__(self) -> str:
-        return f"{self.what}; {self.way_out}"
+        return f"{self.what}; {self.way_out}" if self.way_out else self.what
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a target is to start from. Only a plan without refusals may be applied."""
+    """What a target is to start from. Only a plan without refusals is carried out.
 
+    Attributes:
+        refusals: why it must not be carried out, each with the way out.
+        warnings: what is not refused, and must be known.
+        cluster_id, topic_ids: Kafka's own ids, None and empty where no broker was asked.
+        source_group: Flink's own consumer group, where it is named.
+        allow_ran_on: whether the job may have run on.
+        only_some_partitions: whether its topics have partitions that are not to move.
+        snapshot: what the broker said; None without one. Not saved.
+    """
+
+    origin: Origin
+    target: Target
     partitions: tuple[PlannedPartition, ...]
-    refusals: tuple[Refusal, ...]
-    warnings: tuple[str, ...]
+    refusals: tuple[Refusal, ...] = ()
+    warnings: tuple[str, ...] = ()
+    cluster_id: str | None = None
+    topic_ids: Mapping[str, str] = field(default_factory=dict)
+    source_group: str | None = None
+    allow_ran_on: bool = False
+    only_some_partitions: bool = False
+    made_at: datetime = field(default_factory=lambda: datetime.now(timezone.utc))
+    snapshot: ClusterSnapshot | None = field(default=None, repr=False, compare=False)
 
     @property
     def next_offsets(self) -> dict[TopicPartition, int]:
@@ -119,3 +149,23 @@ class Plan:
             for planned in self.partitions
             if planned.next_offset is not None
         }
+
+    @property
+    def topics(self) -> set[str]:
+        return {planned.topic for planned in self.partitions}
+
+    def check(self) -> None:
+        """Raise ``Refused`` where it must not be carried out."""
+        if self.refusals:
+            raise Refused([str(refusal) for refusal in self.refusals])
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write it as JSON, to be applied later: ``--plan-out``.
+
+        Raises:
+            Refused: it must not be carried out, or there is a file of this name.
+            UsageError: it cannot be written there.
+        """
+        from migrate.planning.plan_file import save_plan
+
+        save_plan(self, Path(path))

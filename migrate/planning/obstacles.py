@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from migrate.extract import Code, Extraction, Finding, Severity, Source
-from migrate.findings import state_bytes
+from migrate.extract import Code, Finding, PlanInput, Severity, Source
 from migrate.planning.model import Refusal
 from migrate.policies import Policies
 from migrate.positions import Marker, PositionState
@@ -13,17 +12,17 @@ from migrate.snapshot import ClusterSnapshot
 from migrate.wording import counted
 
 
-def concerning(extraction: Extraction, chosen: Sequence[Source], named: bool) -> list[Finding]:
+def concerning(found: PlanInput, chosen: Sequence[Source], named: bool) -> list[Finding]:
     """The findings that bear on moving the chosen sources, but for those told by partition.
 
     So do those about sinks and state; those about other sources do too, unless the user chose
     these by name or it is about the job as a whole.
     """
-    others = {source.operator_id for source in extraction.sources}
+    others = {source.operator_id for source in found.sources}
     others -= {source.operator_id for source in chosen}
     told = [
         finding
-        for finding in extraction.findings
+        for finding in found.findings
         if not finding.code.bearing.by_partition
         and (
             not named
@@ -33,18 +32,14 @@ def concerning(extraction: Extraction, chosen: Sequence[Source], named: bool) ->
     ]
     return [
         *(finding for finding in told if finding.code is not Code.STATE_NOT_MOVED),
-        *_left_behind(extraction, told),
+        *_left_behind(found, told),
     ]
 
 
-def _left_behind(extraction: Extraction, told: Iterable[Finding]) -> Iterator[Finding]:
+def _left_behind(found: PlanInput, told: Iterable[Finding]) -> Iterator[Finding]:
     """What is said of each operator that keeps state, in one."""
     ids = {finding.operator_id for finding in told if finding.code is Code.STATE_NOT_MOVED}
-    held = [
-        state_bytes(operator)
-        for operator in extraction.checkpoint.operators
-        if operator.operator_id in ids
-    ]
+    held = [size for operator_id, size in found.state_bytes.items() if operator_id in ids]
     if held:
         yield Finding(
             Code.STATE_NOT_MOVED,

@@ -75,7 +75,7 @@ def _merged(views: Sequence[PlannedPartition], *, unknown_to_some: bool) -> Plan
     reached = [view.reached for view in views if view.reached is not None]
     lost: int | None = max(max(0, (v.lost or 0) - far) for v, far in zip(views, ahead, strict=True))
     if unknown_to_some:
-        lost = start - lowest.log.start if lowest.log is not None else None
+        lost = start - lowest.log_start if lowest.log_start is not None else None
     return replace(
         lowest,
         # Where one is not known, Flink's group may be the group of that one.
@@ -131,6 +131,6 @@ def _with_groups(planned: PlannedPartition, snapshot: ClusterSnapshot) -> Planne
         return planned
     # None of these is None where Flink's group lies beyond a position that goes on.
     assert planned.flink_committed is not None and planned.next_offset is not None
-    assert planned.log is not None
-    emitted = min(planned.flink_committed, planned.log.end) - planned.next_offset
+    assert planned.log_end is not None
+    emitted = min(planned.flink_committed, planned.log_end) - planned.next_offset
     return replace(planned, repeated=max(planned.repeated or 0, emitted))

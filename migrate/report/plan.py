@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TextIO
 from rich.table import Table
 from rich.text import Text
 
-from migrate.plan_file import SavedPartition
+from migrate.planning import PlannedPartition
 from migrate.positions import Marker
 from migrate.report.console import console_for, print_whole
 from migrate.report.text import difference_text, number_text
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from migrate.targets.consumer_group import Outcome
 
 
-def plan_table(partitions: Sequence[SavedPartition], out: TextIO) -> str:
+def plan_table(partitions: Sequence[PlannedPartition], out: TextIO) -> str:
     """The change, partition by partition."""
     table = Table("topic", box=None)
     for column in (
@@ -30,33 +30,33 @@ def plan_table(partitions: Sequence[SavedPartition], out: TextIO) -> str:
     table.add_column("verdict")
     for column in ("lost", "repeated"):
         table.add_column(column, justify="right")
-    for saved in partitions:
+    for planned in partitions:
         table.add_row(
-            Text(visible(saved.topic)),
-            str(saved.partition),
-            saved.position.value
-            if isinstance(saved.position, Marker)
-            else number_text(saved.position),
-            _origin(saved),
-            number_text(saved.current),
-            number_text(saved.next_offset),
-            difference_text(saved.difference),
-            number_text(saved.records_left),
-            number_text(saved.log_start),
-            number_text(saved.log_end),
-            saved.verdict.value,
-            number_text(saved.lost, "?") if saved.lost != 0 else "",
-            number_text(saved.repeated, "?") if saved.repeated != 0 else "",
+            Text(visible(planned.topic)),
+            str(planned.partition),
+            planned.position.value
+            if isinstance(planned.position, Marker)
+            else number_text(planned.position),
+            _origin(planned),
+            number_text(planned.current),
+            number_text(planned.next_offset),
+            difference_text(planned.difference),
+            number_text(planned.records_left),
+            number_text(planned.log_start),
+            number_text(planned.log_end),
+            planned.verdict.value,
+            number_text(planned.lost, "?") if planned.lost != 0 else "",
+            number_text(planned.repeated, "?") if planned.repeated != 0 else "",
         )
     return _render(table, out)
 
 
-def _origin(saved: SavedPartition) -> str:
+def _origin(planned: PlannedPartition) -> str:
     """The operator and, where a reader held it, the subtask."""
-    if saved.operator_id is None:
+    if planned.operator_id is None:
         return ""
-    subtask = "" if saved.subtask is None else f"/{saved.subtask}"
-    return saved.operator_id[:8] + subtask
+    subtask = "" if planned.subtask is None else f"/{planned.subtask}"
+    return planned.operator_id[:8] + subtask
 
 
 def restoration_table(partitions: Iterable[Restored], out: TextIO) -> str:

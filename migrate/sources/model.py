@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from decoder.kafka.legacy import LegacyConsumer
@@ -27,6 +27,8 @@ class Source:
     Attributes:
         discovery_finished: by cluster (None: one that the state does not name), whether the first
             discovery of its partitions had finished; None where the state does not tell.
+        brokers: by the cluster that a DynamicKafkaSource names, ``host:port`` of some of its
+            brokers, with commas between.
     """
 
     operator_id: str
@@ -37,6 +39,7 @@ class Source:
     max_parallelism: int
     discovery_finished: Mapping[str | None, bool | None]
     positions: tuple[Position, ...]
+    brokers: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     @property
     def topics(self) -> frozenset[str]:

@@ -44,6 +44,7 @@ def source_of(operator: Operator, state: KafkaState) -> Source:
         }
         or {None: None},
         positions,
+        _brokers(state),
     )
 
 
@@ -60,3 +61,16 @@ def _clusters(state: KafkaState) -> tuple[SourceKind, Mapping[str | None, KafkaS
             return SourceKind.HYBRID_SOURCE, _clusters(state.current)[1]
         case LegacyConsumer():
             return SourceKind.FLINK_KAFKA_CONSUMER, {}
+
+
+def _brokers(state: KafkaState) -> dict[str, frozenset[str]]:
+    """By the cluster's id, as the enumerator of a DynamicKafkaSource names them."""
+    if isinstance(state, HybridSource) and not isinstance(state.current, UnknownSource):
+        state = state.current
+    if not isinstance(state, DynamicKafkaSource) or state.enumerator is None:
+        return {}
+    known: dict[str, set[str]] = {}
+    for clusters in state.enumerator.streams.values():
+        for cluster, named in clusters.items():
+            known.setdefault(cluster, set()).add(named.bootstrap_servers)
+    return {cluster: frozenset(servers) for cluster, servers in known.items()}

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from migrate.plan_file import read_plan
+from migrate.planning.plan_file import read_plan
 from tests.support.checkpoints import splits, write_source
 from tests.support.command import Result, migrate
 from tests.support.kafka import Broker

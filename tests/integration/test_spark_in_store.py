@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from migrate.spark_query import query_extraction
+from migrate.spark_query import query_positions
 from tests.golden.spark.jobs import GOLDEN
 from tests.support.command import migrate
 from tests.support.stores import S3
@@ -21,11 +21,11 @@ def test_a_query_in_s3_is_read_as_the_same_one_here(s3: S3, scheme: str) -> None
     assert result.code == 0, result.stderr
     assert "4 partitions: 4 same" in result.stdout
 
-    there, here = query_extraction(f"spark:{url}"), query_extraction(f"spark:{QUERY}")
+    there, here = query_positions(f"spark:{url}"), query_positions(f"spark:{QUERY}")
     assert there.sources == here.sources
-    assert there.checkpoint.pointer == f"spark:{url}"
-    assert query_extraction(there.checkpoint.pointer).sources == here.sources
-    assert there.checkpoint.written_at is not None
+    assert there.origin.pointer == f"spark:{url}"
+    assert query_positions(there.origin.pointer).sources == here.sources
+    assert there.origin.written_at is not None
 
 
 def test_what_is_not_there_is_exit_3(s3: S3) -> None:

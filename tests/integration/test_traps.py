@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from migrate.plan_file import read_plan
+from migrate.planning.plan_file import read_plan
 from tests.support.checkpoints import (
     SourceState,
     source_operator,

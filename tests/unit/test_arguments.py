@@ -12,7 +12,7 @@ import pytest
 from migrate.cli.main import COMMANDS, load_command
 from migrate.errors import UsageError
 from migrate.flink_rest import known_jobs
-from migrate.spark_query import query_extraction
+from migrate.spark_query import query_positions
 from tests.support.checkpoints import splits, write_source
 from tests.support.command import migrate
 from tests.support.spark_files import COMMIT, SEED, batch, spark_directory
@@ -139,10 +139,10 @@ def test_a_rollback_file_may_be_named_by_its_uri(tmp_path: Path, uri: str) -> No
 def test_a_query_to_commit_for_may_be_named_by_its_uri(tmp_path: Path, uri: str) -> None:
     files = {"metadata": _ID, "offsets/0": batch('{"t":{"0":9}}'), "commits/0": COMMIT}
     query = spark_directory(tmp_path / "query", files)
-    found = query_extraction(f"spark:{uri.format(query)}")
-    assert found.checkpoint.pointer == f"spark://{query}"
+    found = query_positions(f"spark:{uri.format(query)}")
+    assert found.origin.pointer == f"spark://{query}"
     # As a saved plan names it.
-    assert query_extraction(found.checkpoint.pointer).checkpoint == found.checkpoint
+    assert query_positions(found.origin.pointer).origin == found.origin
 
 
 @pytest.mark.parametrize("uri", ["s3://bucket/p.json", "nosuch://x/p.json", "file://host/p.json"])

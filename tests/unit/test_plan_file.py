@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from migrate import plan as make_plan
-from migrate.plan_file import PlanFileError, moved_meanwhile, read_plan
+from migrate.planning.plan_file import PlanFileError, read_plan
+from migrate.planning.recheck import moved_meanwhile
 from migrate.snapshot import ClusterSnapshot, LogRange
 from tests.support.checkpoints import splits, write_source
 from tests.support.command import migrate
@@ -117,7 +118,7 @@ def test_a_log_that_is_no_longer_what_was_planned_for(
     there = ClusterSnapshot({"t": {0: LogRange(0, 10)}}, "cluster")
     monkeypatch.setattr("migrate.broker.take_snapshot", lambda *_: there)
     chk = write_source(tmp_path / "chk-7", {0: splits("t", [3])})
-    saved = make_plan(chk, bootstrap_servers="127.0.0.1:1").saved
+    saved = make_plan(chk, bootstrap_servers="127.0.0.1:1")
     now = ClusterSnapshot({"t": {0: LogRange(*log)}}, "cluster")
     told = list(moved_meanwhile(saved, now))
     assert len(told) == len(moved)
@@ -141,5 +142,5 @@ def test_a_partition_or_a_topic_that_is_gone_since(
     there = ClusterSnapshot({"t": {0: LogRange(0, 10), 1: LogRange(0, 10)}}, "cluster")
     monkeypatch.setattr("migrate.broker.take_snapshot", lambda *_: there)
     chk = write_source(tmp_path / "chk-7", {0: splits("t", [3, 4])})
-    saved = make_plan(chk, bootstrap_servers="127.0.0.1:1").saved
+    saved = make_plan(chk, bootstrap_servers="127.0.0.1:1")
     assert list(moved_meanwhile(saved, ClusterSnapshot(now, "cluster"))) == moved

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
-from datetime import datetime, timezone
 from pathlib import Path
 
 import pytest
@@ -16,9 +15,8 @@ from migrate.api.planning import LAST_OUTPUT
 from migrate.api.running import tell_what_runs
 from migrate.extract import extract
 from migrate.flink_rest import FlinkJob
-from migrate.plan_file import PlanFile, plan_file
-from migrate.planning import make_plan
-from migrate.policies import Policies
+from migrate.planning import Plan, make_plan
+from migrate.positions import Target
 from tests.support.checkpoints import splits, write_source
 from tests.support.command import Result, migrate
 from tests.support.golden_topics import GOLDEN
@@ -27,10 +25,9 @@ _JOB = "0a97a9c6086be373357fa722571e7df8"
 _URL = "http://jobmanager:8081"
 
 
-def _planned(directory: Path) -> PlanFile:
+def _planned(directory: Path) -> Plan:
     extraction = extract(read_checkpoint(write_source(directory / "chk-7", {0: splits("t", [3])})))
-    plan = make_plan(extraction, extraction.sources, None)
-    return plan_file(plan, extraction, None, Policies(), "g", datetime.now(timezone.utc))
+    return make_plan(extraction, extraction.sources, None, target=Target("group", "g"))
 
 
 @pytest.fixture

@@ -17,7 +17,9 @@ from decoder.storage import LocalFiles
 from migrate.extract import Extraction, Severity, extract
 from migrate.fleet import discover, read_candidate
 from migrate.fleet.obstacles import obstacles
-from migrate.plan_file import PlanFile, ran_on_since
+from migrate.planning import Plan
+from migrate.planning.plan_file import read_plan
+from migrate.planning.recheck import ran_on_since
 from migrate.stopped import Beside, look_beside
 from migrate.storage import Files
 from tests.support.checkpoints import SourceState, source_operator, splits, write_checkpoint
@@ -180,20 +182,20 @@ def test_a_scan_says_that_such_a_job_cannot_move(tmp_path: Path) -> None:
     assert "chk-5 beside it was written after this chk-120" in obstacle.message
 
 
-def _plan(path: Path, chk: Path, *flags: str) -> PlanFile:
+def _plan(path: Path, chk: Path, *flags: str) -> Plan:
     made = migrate("to-spark", chk, "--plan-out", path, *flags)
     assert made.code == 0, made.stderr
-    return PlanFile.model_validate_json(path.read_bytes())
+    return read_plan(path)
 
 
 def test_a_plan_knows_which_checkpoints_came_after_it(tmp_path: Path) -> None:
     job = _job(tmp_path / "job", _RENUMBERED)
     last = _plan(tmp_path / "last.json", job / "chk-5")
     allowed = _plan(tmp_path / "allowed.json", job, "--allow-ran-on")
-    assert (last.checkpoint.newest, allowed.checkpoint.newest) == (5, 5)
+    assert (last.origin.number, allowed.origin.newer) == (5, (5,))
 
-    def since(plan: PlanFile) -> list[str]:
-        beside = look_beside(plan.checkpoint.pointer, plan.checkpoint.id)
+    def since(plan: Plan) -> list[str]:
+        beside = look_beside(plan.origin.pointer, plan.origin.number)
         assert beside is not None
         return list(ran_on_since(plan, None, beside.newer))
 

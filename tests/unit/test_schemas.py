@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from migrate import plan_file, rollback_file
+from migrate import rollback_file
+from migrate.planning import plan_file
 from migrate.report import diff, inspection_schema
 
 SCHEMAS = Path(__file__).parents[2] / "docs/schemas"

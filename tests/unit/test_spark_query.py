@@ -9,7 +9,7 @@ import pytest
 
 from migrate.extract import Severity
 from migrate.positions import Position, PositionState
-from migrate.spark_query import query_extraction
+from migrate.spark_query import query_positions
 from tests.golden.spark.jobs import GOLDEN
 from tests.support.command import Result, migrate
 from tests.support.spark_files import COMMIT, SEED, batch, spark_directory
@@ -25,18 +25,18 @@ def commit(target: str | Path, *options: str) -> Result:
 
 def test_a_query_is_one_source_at_its_newest_committed_batch() -> None:
     directory = GOLDEN / "4.0" / "failed-batch"
-    extraction = query_extraction(f"spark:{directory}")
+    extraction = query_positions(f"spark:{directory}")
     (source,) = extraction.sources
     assert source.positions == tuple(
         Position("failed-batch-orders", partition, PositionState.NEXT, start)
         for partition, start in enumerate((14, 14, 18))
     )
     assert len(source.operator_id) == 32
-    assert extraction.checkpoint.checkpoint_id == 1
+    assert extraction.origin.number == 1
     assert [finding.code for finding in extraction.findings] == ["uncommitted-batch"]
     # A saved plan is applied from any folder.
-    assert extraction.checkpoint.pointer == f"spark://{directory}"
-    assert query_extraction(extraction.checkpoint.pointer) == extraction
+    assert extraction.origin.pointer == f"spark://{directory}"
+    assert query_positions(extraction.origin.pointer) == extraction
 
 
 @pytest.mark.parametrize(
@@ -75,11 +75,11 @@ def test_what_is_flinks_does_not_go_with_a_query(tmp_path: Path, options: tuple[
 
 def test_a_batch_that_is_begun_and_not_committed_is_warned_of(tmp_path: Path) -> None:
     begun = {**RUN, "offsets/1": batch('{"t":{"0":95}}')}
-    (finding,) = query_extraction(f"spark:{spark_directory(tmp_path / 'begun', begun)}").findings
+    (finding,) = query_positions(f"spark:{spark_directory(tmp_path / 'begun', begun)}").findings
     assert (finding.code, finding.severity) == ("uncommitted-batch", Severity.WARNING)
     assert "batch 1 " in finding.message
     done = {**begun, "commits/1": COMMIT}
-    assert query_extraction(f"spark:{spark_directory(tmp_path / 'done', done)}").findings == ()
+    assert query_positions(f"spark:{spark_directory(tmp_path / 'done', done)}").findings == ()
 
 
 def test_a_query_is_not_moved_to_spark(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 from decoder import read_checkpoint
 from migrate.comparison import diff
 from migrate.extract import extract
-from migrate.plan_file import read_plan
+from migrate.planning.plan_file import read_plan
 from migrate.position_set import PositionSet
 from migrate.report.diff import diff_table
 from migrate.report.inspection_table import inspection_table

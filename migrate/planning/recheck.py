@@ -1,0 +1,122 @@
+"""Is what a plan was made from still what is there? Pure: what is there now is handed in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from migrate.planning.model import Plan, PlannedPartition
+from migrate.positions import Origin
+from migrate.snapshot import ClusterSnapshot, LogRange
+from migrate.wording import counted
+
+
+def other_cluster(plan: Plan, snapshot: ClusterSnapshot) -> str:
+    """That it was made for another cluster than this one; empty where it was not."""
+    if plan.cluster_id == snapshot.cluster_id:
+        return ""
+    return f"this is cluster {snapshot.cluster_id}; the plan is for {plan.cluster_id}"
+
+
+def recreated_topics(plan: Plan, snapshot: ClusterSnapshot) -> list[str]:
+    """Those that were deleted and created again since it was made, by Kafka's own ids of them."""
+    return sorted(
+        topic
+        for topic, topic_id in plan.topic_ids.items()
+        if snapshot.topic_ids.get(topic, topic_id) != topic_id
+    )
+
+
+def moved_meanwhile(plan: Plan, snapshot: ClusterSnapshot) -> Iterator[str]:
+    """What is no longer as it was when the plan was made, in lines; nothing where all is.
+
+    Records may have been produced, and records below every planned offset deleted: neither
+    changes what the plan does. Nor is a topic looked at again for being ``suspect``: one that was
+    when the plan was made is so in the plan, and one created again since has another id.
+    """
+    if other := other_cluster(plan, snapshot):
+        yield other
+        return
+    recreated = recreated_topics(plan, snapshot)
+    for topic in recreated:
+        yield f"topic {topic} was deleted and created again since the plan was made"
+    if recreated:
+        return
+    known = {(planned.topic, planned.partition): planned for planned in plan.partitions}
+    there = {(topic, n): log for topic, logs in snapshot.topics.items() for n, log in logs.items()}
+    if not plan.only_some_partitions:
+        for topic, partition in sorted(there.keys() - known.keys()):
+            yield f"{topic}-{partition} is new since the plan was made"
+    for place, planned in known.items():
+        log = there.get(place)
+        yield from _log_moved(planned, log)
+        if log is not None and snapshot.target_group is not None:
+            current = snapshot.target_group.next_offset(*place)
+            if current != planned.current:
+                yield (
+                    f"the group held {_held(planned.current)} for "
+                    f"{planned.topic}-{planned.partition} and now holds {_held(current)}"
+                )
+
+
+def _log_moved(planned: PlannedPartition, log: LogRange | None) -> Iterator[str]:
+    name = f"{planned.topic}-{planned.partition}"
+    if log is None:
+        if planned.log_end is not None:
+            yield f"{name} is gone since the plan was made"
+        return
+    if planned.log_end is None:
+        yield f"{name} was not there when the plan was made, and is now"
+    if planned.next_offset is not None and not log.start <= planned.next_offset <= log.end:
+        yield (
+            f"{name} now holds {log.start} to {log.end}: its next offset {planned.next_offset} "
+            "is no longer in the log"
+        )
+    if planned.log_end is not None and log.end < planned.log_end:
+        yield (
+            f"{name} ended at {planned.log_end} and now ends at {log.end}: it has lost records, "
+            "or was recreated (before Kafka 2.8 topics have no id to tell by)"
+        )
+
+
+def _held(next_offset: int | None) -> str:
+    return "no offset" if next_offset is None else str(next_offset)
+
+
+def ran_on_since(
+    plan: Plan, snapshot: ClusterSnapshot | None, newer_checkpoints: Sequence[int]
+) -> Iterator[str]:
+    """What shows that the job has run on since the plan was made, in lines about it.
+
+    Args:
+        snapshot: with the plan's ``source_group``, where it has one.
+        newer_checkpoints: the job's complete checkpoints that are newer than the plan's, the last
+            written at the end.
+    """
+    since = _since(plan.origin, newer_checkpoints)
+    if since:
+        yield f"it has completed chk-{since[-1]}"
+    group = snapshot.source_group if snapshot is not None else None
+    if group is None:
+        return
+    moved = [
+        (planned, now)
+        for planned in plan.partitions
+        if (now := group.next_offset(planned.topic, planned.partition)) != planned.flink_committed
+    ]
+    if moved:
+        first, now = moved[0]
+        yield (
+            f"its group {group.name!r} has moved in {counted(len(moved), 'partition')} (the "
+            f"first is {first.topic}-{first.partition}: it held {_held(first.flink_committed)} and "
+            f"now holds {_held(now)})"
+        )
+
+
+def _since(origin: Origin, newer: Sequence[int]) -> Sequence[int]:
+    """Those newer checkpoints that were not there when the plan was made."""
+    if not origin.newer:
+        return newer
+    known = origin.newer[-1]
+    if known in newer:
+        return newer[newer.index(known) + 1 :]
+    return [number for number in newer if number > known]
