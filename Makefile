@@ -62,6 +62,7 @@ mutants: $(STAMP)  ## faults put into a copy of the code, which the fast tests s
 golden: setup  ## write the golden checkpoints anew, with real Flink jobs
 	@$(WITH_JDK) python -m tests.golden.generate
 	@$(WITH_JDK) python -m tests.golden.synthetic.generate
+	@$(WITH_JDK) python -m tests.golden.state.generate
 	@$(WITH_JDK) python -m tests.golden.support_matrix
 
 spark-matrix: setup  ## measure docs/spark-matrix.md with each Spark

@@ -106,6 +106,12 @@ _PARTS = {
     "2.3": ("metadata_5", "sink_2", "enumerator_3", "datagen", "dynamic", "dynamic_2"),
 }
 
+
+def metadata_part(version: str) -> str:
+    """The folder of java/flink that fits the metadata of a Flink version."""
+    return next(part for part in _PARTS[version] if part.startswith("metadata_"))
+
+
 # What StateDump tells apart, and is told: a checkpoint itself does not say.
 KINDS = (
     "kafka_sources",

@@ -42,12 +42,6 @@ final class KafkaLines implements KafkaRecordDeserializationSchema<String> {
         return builder;
     }
 
-    /** The key by which {@link Progress} counts a line: {@code topic:partition}. */
-    static String partitionOf(String line) {
-        String[] fields = line.split(",", 3);
-        return fields[0] + ":" + fields[1];
-    }
-
     static String line(ConsumerRecord<byte[], byte[]> record) {
         return String.join(
                 ",",

@@ -67,9 +67,15 @@ final class LocalFlink {
 
     static Path savepoint(JobClient job, Path directory, SavepointFormatType format)
             throws Exception {
-        String uri = patiently(job, job.triggerSavepoint(directory.toUri().toString(), format));
+        Path savepoint = savepointOfRunning(job, directory, format);
         cancel(job);
-        return pathOf(uri);
+        return savepoint;
+    }
+
+    /** The job runs on. */
+    static Path savepointOfRunning(JobClient job, Path directory, SavepointFormatType format)
+            throws Exception {
+        return pathOf(patiently(job, job.triggerSavepoint(directory.toUri().toString(), format)));
     }
 
     /** Stop with a canonical savepoint; {@code drain} also ends the stream (MAX_WATERMARK). */
@@ -85,7 +91,7 @@ final class LocalFlink {
         return pathOf(uri);
     }
 
-    private static void cancel(JobClient job) throws Exception {
+    static void cancel(JobClient job) throws Exception {
         job.cancel().get(PATIENCE.toSeconds(), TimeUnit.SECONDS);
         try {
             job.getJobExecutionResult().get(PATIENCE.toSeconds(), TimeUnit.SECONDS);
@@ -102,7 +108,7 @@ final class LocalFlink {
                 () -> future.isDone() ? Optional.of(future.get()) : Optional.empty());
     }
 
-    private static <T> T await(JobClient job, String what, Callable<Optional<T>> question)
+    static <T> T await(JobClient job, String what, Callable<Optional<T>> question)
             throws Exception {
         long deadline = System.nanoTime() + PATIENCE.toNanos();
         while (true) {

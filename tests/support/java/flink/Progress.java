@@ -33,6 +33,12 @@ final class Progress {
         return "required " + new TreeMap<>(required) + ", processed " + new TreeMap<>(COUNTS);
     }
 
+    /** The key by which {@link Progress} counts a line: {@code topic:partition}. */
+    static String partitionOf(String line) {
+        String[] fields = line.split(",", 3);
+        return fields[0] + ":" + fields[1];
+    }
+
     private static int count(String key) {
         AtomicInteger counted = COUNTS.get(key);
         return counted == null ? 0 : counted.get();
@@ -63,7 +69,7 @@ final class Progress {
 
         @Override
         public String map(String element) throws InterruptedException {
-            String key = byPartition ? prefix + KafkaLines.partitionOf(element) : prefix;
+            String key = byPartition ? prefix + partitionOf(element) : prefix;
             COUNTS.computeIfAbsent(key, ignored -> new AtomicInteger()).incrementAndGet();
             Thread.sleep(reached() ? SLOW_MILLIS : millis);
             return element;

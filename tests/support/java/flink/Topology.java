@@ -48,7 +48,7 @@ final class Topology {
     }
 
     static void keyedCount(DataStream<String> lines) {
-        lines.map(line -> Tuple2.of(KafkaLines.partitionOf(line), 1L))
+        lines.map(line -> Tuple2.of(Progress.partitionOf(line), 1L))
                 .returns(Types.TUPLE(Types.STRING, Types.LONG))
                 .keyBy(pair -> pair.f0)
                 .sum(1);

@@ -1,0 +1,61 @@
+"""The golden snapshots with keyed state are the manifest's, and Flink still says the same."""
+
+from __future__ import annotations
+
+import json
+from hashlib import sha256
+from typing import Any
+
+import pytest
+
+from tests.golden.state.generate import MANIFEST, STATE
+from tests.golden.state.jobs import JOBS
+from tests.support.flink import RUN_BY_TESTS
+from tests.support.keyed_jobs import dump_keyed_state
+
+ENTRIES: list[dict[str, Any]] = json.loads(MANIFEST.read_text())["snapshots"]
+
+# What a clone of the repository is to bear.
+_MOST_BYTES = 5_000_000
+
+
+def test_every_job_is_there_for_each_of_its_flink_versions() -> None:
+    wanted = {f"{version}/{job.name}/expected.json" for job in JOBS for version in job.versions}
+    assert {entry["expected"] for entry in ENTRIES} == wanted
+
+
+def test_files_are_those_of_the_manifest() -> None:
+    listed = {name: digest for entry in ENTRIES for name, digest in entry["files"].items()}
+    present = {
+        str(path.relative_to(STATE)): path for path in STATE.glob("[0-9]*/**/*") if path.is_file()
+    }
+    digests = {name: sha256(path.read_bytes()).hexdigest() for name, path in present.items()}
+    assert digests == listed
+    assert sum(path.stat().st_size for path in present.values()) < _MOST_BYTES
+
+
+def by_operator(operators: list[dict[str, Any]]) -> list[Any]:
+    """Operators, their states with their entries in one order."""
+    return [
+        operator
+        | {
+            "states": [
+                state | {"entries": sorted(json.dumps(entry, sort_keys=True) for entry in entries)}
+                if (entries := state.get("entries")) is not None
+                else state
+                for state in operator["states"]
+            ]
+        }
+        for operator in operators
+    ]
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("version", RUN_BY_TESTS)
+def test_flink_restores_from_them_what_the_manifest_says(version: str) -> None:
+    entries = [entry for entry in ENTRIES if entry["name"].startswith(f"{version}/")]
+    assert entries
+    told = dump_keyed_state(version, (STATE / entry["path"] for entry in entries))
+    for entry, operators in zip(entries, told, strict=True):
+        expected = json.loads((STATE / entry["expected"]).read_text())
+        assert by_operator(operators) == by_operator(expected), entry["name"]

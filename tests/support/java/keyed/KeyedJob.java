@@ -1,0 +1,48 @@
+package testjobs;
+
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.function.Consumer;
+import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
+
+/**
+ * A job with keyed state, and the snapshots that are taken of it once it has read all of its input.
+ *
+ * @param before another job, from whose first snapshot this one goes on; null without one
+ */
+record KeyedJob(
+        int parallelism,
+        int maxParallelism,
+        Map<String, String> options,
+        Consumer<StreamExecutionEnvironment> topology,
+        List<Form> forms,
+        KeyedJob before) {
+
+    /** Snapshots of the same job at rest: all of them hold the same. The last one ends the job. */
+    enum Form {
+        CANONICAL,
+        NATIVE,
+        RETAINED
+    }
+
+    static KeyedJob of(Consumer<StreamExecutionEnvironment> topology, Form... forms) {
+        return new KeyedJob(1, 128, Map.of(), topology, List.of(forms), null);
+    }
+
+    KeyedJob in(int parallelism, int maxParallelism) {
+        return new KeyedJob(parallelism, maxParallelism, options, topology, forms, before);
+    }
+
+    KeyedJob after(KeyedJob first) {
+        return new KeyedJob(parallelism, maxParallelism, options, topology, forms, first);
+    }
+
+    KeyedJob with(String... pairs) {
+        Map<String, String> more = new LinkedHashMap<>(options);
+        for (int i = 0; i < pairs.length; i += 2) {
+            more.put(pairs[i], pairs[i + 1]);
+        }
+        return new KeyedJob(parallelism, maxParallelism, more, topology, forms, before);
+    }
+}

@@ -1,0 +1,81 @@
+package testjobs;
+
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.core.JsonProcessingException;
+import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.ObjectMapper;
+
+/**
+ * What the functions of a job say that they put into its state.
+ *
+ * <p>The tasks of a local mini-cluster share this JVM with the main program, hence the statics.
+ */
+final class Notes {
+    /** Operator id, state, then what tells one entry from the other, and its value. */
+    private static final Map<String, Map<String, Map<String, String>>> PUT = new TreeMap<>();
+
+    private Notes() {}
+
+    static synchronized void forget() {
+        PUT.clear();
+    }
+
+    /** An entry, in place of the one before at its key and, in a map, its map key. */
+    static synchronized void put(
+            String operatorId, String state, Object key, Object mapKey, Object value)
+            throws Exception {
+        Map<String, Object> place = new LinkedHashMap<>();
+        try {
+            place.put("key", Told.of(key, null));
+            place.put("map_key", mapKey == null ? null : Told.of(mapKey, null));
+            PUT.computeIfAbsent(operatorId, id -> new TreeMap<>())
+                    .computeIfAbsent(state, name -> new TreeMap<>())
+                    .put(json(place), json(Told.of(value, null)));
+        } catch (Told.Unreadable unreadable) {
+            // The state will be told as unreadable.
+        }
+    }
+
+    /** Fails where Flink restored anything else than what was put in. */
+    static synchronized void compareWith(List<Map<String, Object>> operators) throws Exception {
+        Map<String, Map<String, Map<String, String>>> told = new TreeMap<>();
+        for (Map<String, Object> operator : operators) {
+            String id = (String) operator.get("operator_id");
+            for (Object each : (List<?>) operator.get("states")) {
+                Map<?, ?> state = (Map<?, ?>) each;
+                if (PUT.containsKey(id) && PUT.get(id).containsKey(state.get("state"))) {
+                    if (state.containsKey("unreadable")) {
+                        PUT.get(id).remove(state.get("state"));
+                    } else {
+                        told.computeIfAbsent(id, it -> new TreeMap<>())
+                                .put((String) state.get("state"), entries(state));
+                    }
+                }
+            }
+        }
+        PUT.values().removeIf(Map::isEmpty);
+        if (!json(told).equals(json(PUT))) {
+            throw new IllegalStateException(
+                    "put in: " + json(PUT) + "\nrestored: " + json(told));
+        }
+    }
+
+    private static Map<String, String> entries(Map<?, ?> state) throws JsonProcessingException {
+        boolean timers = "timers".equals(state.get("kind"));
+        Map<String, String> entries = new TreeMap<>();
+        for (Object each : (List<?>) state.get("entries")) {
+            Map<?, ?> entry = (Map<?, ?>) each;
+            Map<String, Object> place = new LinkedHashMap<>();
+            place.put("key", entry.get("key"));
+            place.put("map_key", timers ? entry.get("value") : entry.get("map_key"));
+            entries.put(json(place), json(entry.get("value")));
+        }
+        return entries;
+    }
+
+    private static String json(Object value) throws JsonProcessingException {
+        return new ObjectMapper().writeValueAsString(value);
+    }
+}

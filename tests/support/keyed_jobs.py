@@ -1,0 +1,69 @@
+"""Runs our Flink jobs with keyed state, and asks Flink what their snapshots hold.
+
+The jobs are in `java/keyed`; the same sources compile against every Flink version, but for the
+folders in it.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import tempfile
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from tests.support.flink import metadata_part
+from tests.support.jars import classpath
+from tests.support.jdk import JavaError, compile_java, java_command, run_java, tail
+
+_JAVA = Path(__file__).parent / "java"
+_SHARED = ("LocalFlink.java", "Parts.java", "Progress.java")
+_HEAP = "1g"
+
+
+def keyed_classpath(version: str) -> list[Path]:
+    """The compiled jobs, and the jars of a Flink version."""
+    jars = classpath(f"flink-{version}-state")
+    span = "time" if version.startswith("1.") else "duration"
+    sources = [
+        *(_JAVA / "flink" / name for name in _SHARED),
+        _JAVA / "flink" / metadata_part(version) / "MetadataView.java",
+        *(_JAVA / "keyed").glob("*.java"),
+        *(_JAVA / "keyed" / span).glob("*.java"),
+    ]
+    return [compile_java(sources, jars), *jars]
+
+
+def keyed_jobs(version: str, root: Path, names: Iterable[str]) -> Iterator[dict[str, Any]]:
+    """Run jobs of KeyedJobs in one JVM; what it told of each, as soon as it is done.
+
+    Keys: `job`, `snapshots` (form -> its directory) and `operators`, in the words of
+    `tests.golden.state`.
+    """
+    command = java_command(
+        "testjobs.KeyedJobs", keyed_classpath(version), [str(root), *names], _HEAP
+    )
+    with tempfile.TemporaryFile("w+") as log:
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
+        assert process.stdout is not None
+        try:
+            for line in process.stdout:
+                yield json.loads(line)
+            if process.wait():
+                log.seek(0)
+                raise JavaError(f"KeyedJobs: exit code {process.returncode}\n{tail(log.read())}")
+        finally:
+            process.kill()
+            process.wait()
+
+
+def dump_keyed_state(version: str, checkpoints: Iterable[Path]) -> list[list[dict[str, Any]]]:
+    """What Flink's heap backend restores of checkpoints, in the words of `tests.golden.state`.
+
+    Of canonical savepoints, and of what that backend itself wrote.
+    """
+    paths = [str(checkpoint.absolute()) for checkpoint in checkpoints]
+    printed = run_java("testjobs.KeyedDump", keyed_classpath(version), paths, _HEAP)
+    told: list[list[dict[str, Any]]] = json.loads(printed)
+    return told
