@@ -29,6 +29,7 @@ from decoder.storage import (
     checkpoint_number,
     join,
 )
+from decoder.urls import CREDENTIALS_REFUSED, shown_url
 
 # Metadata is held in memory whole. Flink's own, a few KB to some MB, grows with every small state
 # that it holds inline, but Flink's JobManager has to hold it too.
@@ -39,8 +40,6 @@ _HEAD_BYTES = 64 * 1024
 # returned, and tells by its newer siblings that the job runs.
 _MOST_OVERTAKEN = 3
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
-# A user and a password, which may hold a slash; what follows a name in a signed URL.
-_SECRET = re.compile(r"(?<=//)[^/@:]*:[^@]*(?=@)|(?<=//)[^/@]*(?=@)|(?<=\?).*")
 # A job may retain hundreds of checkpoints, and a remote store is asked for each.
 _PROBES_AT_ONCE = 16
 
@@ -136,7 +135,9 @@ def readable(path: str) -> Iterator[None]:
 def _path(pointer: str, files: ByteSource) -> str:
     """What a source calls the pointer, which may be a URI."""
     if not pointer or "\0" in pointer:
-        raise DecodeError(ErrorKind.NOT_FOUND, f"not a path: {pointer!r}")
+        raise DecodeError(ErrorKind.NOT_FOUND, f"not a path: {shown_url(pointer)!r}")
+    if shown_url(pointer) != pointer:
+        raise DecodeError(ErrorKind.UNSUPPORTED, CREDENTIALS_REFUSED, file=shown_url(pointer))
     if not _URI.match(pointer):
         return pointer
     path = files.from_uri(pointer)
@@ -144,7 +145,7 @@ def _path(pointer: str, files: ByteSource) -> str:
         raise DecodeError(
             ErrorKind.UNSUPPORTED,
             "checkpoints are not read from a URI of this kind",
-            file=_SECRET.sub("…", pointer),
+            file=pointer,
         )
     return path
 

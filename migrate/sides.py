@@ -19,7 +19,7 @@ from typing import TypeAlias
 from decoder import Checkpoint, read_checkpoint
 from decoder.metadata.model import CheckpointKind
 from migrate.choose import ANY_SOURCE, Choice, choose
-from migrate.errors import UsageError
+from migrate.errors import InputError, UsageError
 from migrate.extract import Extraction, Severity, extract
 from migrate.position_files import read_group_csv, read_starting_offsets
 from migrate.position_set import (
@@ -32,7 +32,7 @@ from migrate.position_set import (
 )
 from migrate.snapshot import BrokerError, ClusterSnapshot, GroupView
 from migrate.spark_progress import committed_positions
-from migrate.storage import Files, local_path, path_of
+from migrate.storage import Files, check_no_credentials, local_path, path_of
 
 # What a broker may be asked about; a file may hold any name.
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
@@ -91,9 +91,11 @@ def parse_side(name: str) -> Side:
 
     Raises:
         BadSide: nothing follows the kind, or ``broker:`` has no such end.
-        InputError: a Spark query by a URI of a kind that is not read.
+        InputError: a Spark query by a URI of a kind that is not read, or credentials in one.
     """
     prefix, _, what = name.partition(":")
+    if prefix != SideKind.GROUP.value:
+        check_no_credentials(name, InputError)
     if prefix not in _PREFIXES:
         return Side(SideKind.CHECKPOINT, name, name)
     if not what:

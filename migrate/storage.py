@@ -22,7 +22,8 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 from decoder.storage import ByteSource, LocalFiles, StorageUnavailable, normal
-from migrate.errors import InputError, UsageError
+from decoder.urls import CREDENTIALS_REFUSED, shown_in, shown_url
+from migrate.errors import InputError, MigrateError, UsageError
 
 if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
@@ -62,11 +63,11 @@ _STORES = {
     "webhdfs": _Store("webhdfs", "hdfs", range_options={"block_size": 1}),
 }
 
-_BUCKETS = frozenset({"s3", "gs", "abfs"})
 _NOT_THERE = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
-# What a service repeats of a signed request, a connection string or a signed URL.
+# What a service repeats of a signed request or a connection string; in a path, `/key=` is a name.
 _SECRET = re.compile(
-    r"(?i)(\b(?:sig|signature|token|secret|password|credential|delegation)|key)=[^&;\s\"']+"
+    r"(?i)(?<![/\w.-])([\w.-]*(?:sig|signature|token|secret|pass(?:word|wd|phrase)?|pwd|credential"
+    r"|delegation|key))=(\"[^\"]*\"|'[^']*'|[^&;\s\"']+)"
 )
 
 
@@ -207,12 +208,9 @@ class Files:
         store = _STORES.get(url[1].lower()) if url else None
         if url is None or store is None:
             return self._local.from_uri(uri)
-        rest = uri[url.start(2) :]
-        # A password may hold a slash; but HDFS has a port, and then any path.
-        user = (rest if store.protocol in _BUCKETS else url[2]).rpartition("@")[0]
-        if ":" in user.partition("/")[0] or _SECRET.search(rest.partition("?")[2]):
+        if shown_url(uri) != uri:
             return None
-        return normal(f"{store.protocol}://{rest}")
+        return normal(f"{store.protocol}://{uri[url.start(2) :]}")
 
     @contextmanager
     def _asking(self, path: str) -> Iterator[tuple[AbstractFileSystem, str]]:
@@ -240,15 +238,16 @@ def path_of(name: str, files: ByteSource) -> str:
     """A path for a ``file:`` URI; a store's URI, or a path, as the user names it.
 
     Raises:
-        InputError: a URI of a kind that ``files`` does not read, or one with a password in it.
+        InputError: a URI of a kind that ``files`` does not read, or one with credentials in it.
     """
+    check_no_credentials(name, InputError)
     if not _URI.match(name):
         return name
     local = LocalFiles().from_uri(name)
     if local is not None:
         return local
     if files.from_uri(name) is None:
-        raise InputError(f"{_without_password(name)}: not read from a URI of this kind")
+        raise InputError(f"{name}: not read from a URI of this kind")
     return name
 
 
@@ -256,18 +255,26 @@ def local_path(name: str) -> Path:
     """The local file that a user names, by its path or its ``file:`` URI.
 
     Raises:
-        UsageError: a URI of another kind.
+        UsageError: a URI of another kind, or one with credentials in it.
     """
+    check_no_credentials(name, UsageError)
     path = LocalFiles().from_uri(name) if _URI.match(name) else name
     if path is None:
-        shown = _without_password(name)
-        raise UsageError(f"{shown}: a local file is taken here, by its path or a file: URI")
+        raise UsageError(f"{name}: a local file is taken here, by its path or a file: URI")
     return Path(path)
 
 
-def _without_password(uri: str) -> str:
-    """What a user may see again; where there may be one, the kind of URI alone."""
-    return f"{uri.partition(':')[0]}://…" if "@" in uri or "?" in uri else uri
+def check_no_credentials(name: str, error: type[MigrateError], option: str = "") -> None:
+    """Refuse a URL that holds a user's password, a key or a signature; what fails shows none.
+
+    Args:
+        name: what may be a URL, or hold one.
+        error: what is raised.
+        option: the one that it was given to, where that is not plain.
+    """
+    shown = shown_url(name)
+    if shown != name:
+        raise error(f"{option} {shown}: {CREDENTIALS_REFUSED}".lstrip())
 
 
 def _entry(listed: os.DirEntry[str]) -> Entry:
@@ -297,8 +304,8 @@ def _connect(path: str, store: _Store) -> AbstractFileSystem:
 
 
 def without_secrets(text: str) -> str:
-    """What a service says, without what was signed with."""
-    return _SECRET.sub(r"\1=…", text)
+    """What a service says, without what was signed or logged in with."""
+    return _SECRET.sub(r"\1=…", shown_in(text))
 
 
 def _reason(error: Exception) -> str:

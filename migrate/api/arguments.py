@@ -21,6 +21,7 @@ from migrate.policies import (
     policies_of,
 )
 from migrate.positions import SPARK, Target
+from migrate.storage import local_path
 
 if TYPE_CHECKING:
     from typing import TypeAlias
@@ -126,7 +127,7 @@ class Kafka:
         help="Properties of librdkafka, or of a Java client, in Java's syntax: a backslash is "
         "written twice. [env: MIGRATE_KAFKA_CONFIG]",
         panel="Kafka",
-        check=lambda file: Path(file) if file is not None else None,
+        check=lambda file: local_path(os.fspath(file)) if file is not None else None,
     )
     kafka_properties: Sequence[str] = option(
         (),

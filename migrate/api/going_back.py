@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -12,6 +13,7 @@ from migrate.api.arguments import Kafka, kafka
 from migrate.api.keeping import check_rollback_path, keeping
 from migrate.api.telling import log
 from migrate.errors import Refused
+from migrate.storage import local_path
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -109,7 +111,7 @@ def rollback(
     """
     from migrate.undo import look
 
-    file = Path(file)
+    file = local_path(os.fspath(file))
     change = rollback_files.read(file)
     config = _asked_or_named(change.bootstrap_servers, arguments).config()
     seen = look(config, file)
@@ -120,7 +122,7 @@ def rollback(
         seen,
         (*seen.refusals, *(() if force else seen.unless_forced)),
         # Beside the file that it follows: a later run looks for both there.
-        Path(rollback_file)
+        local_path(os.fspath(rollback_file))
         if rollback_file is not None
         else rollback_files.default_path(change.group, file.parent),
         _file=file,

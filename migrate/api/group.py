@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -18,6 +19,7 @@ from migrate.planning import Plan
 from migrate.positions import Target, TopicPartition
 from migrate.rollback_file import EarlierRun, Fate
 from migrate.snapshot import Committed, GroupView
+from migrate.storage import local_path
 from migrate.targets.our_commits import commit_metadata, goes_back
 from migrate.wording import counted, did_you_mean
 
@@ -134,7 +136,7 @@ def commit_group(
     """
     request = move_request(chk, Target("group", group), arguments)
     move = planned(request, plan)
-    path = Path(rollback_file) if rollback_file is not None else None
+    path = local_path(os.fspath(rollback_file)) if rollback_file is not None else None
     change = _looked_at(request, move, path, flink_rest, allow_moved_on)
     return replace(change, outcome=change.execute()) if execute else change
 

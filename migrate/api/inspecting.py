@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from decoder import read_checkpoint
+from decoder.urls import shown_url
 from migrate.api.telling import timed
 from migrate.extract import Extraction, extract
 from migrate.storage import Files
@@ -27,5 +28,5 @@ def inspect(chk: AnyPath, *, allow_external_files: bool = False) -> Extraction:
         UsageError: the extra that reads such a URL is not installed (``MissingExtra``).
     """
     pointer = os.fspath(chk)
-    with timed(f"read {pointer}"):
+    with timed(f"read {shown_url(pointer)}"):
         return extract(read_checkpoint(pointer, Files(), allow_external_files=allow_external_files))

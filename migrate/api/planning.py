@@ -6,7 +6,6 @@ import os
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from decoder import DecodeError
@@ -23,7 +22,7 @@ from migrate.policies import Policies
 from migrate.positions import SPARK, Origin, Target, target_of
 from migrate.snapshot import ClusterSnapshot
 from migrate.stopped import look_beside
-from migrate.storage import Files, MissingExtra
+from migrate.storage import Files, MissingExtra, local_path
 from migrate.wording import counted
 
 if TYPE_CHECKING:
@@ -139,7 +138,7 @@ def planned(request: Request, given: AnyPath | Plan | None) -> Plan:
         return _taken_up(request, given, "this")
     from migrate.planning.plan_file import read_plan
 
-    return _taken_up(request, read_plan(Path(given)), str(given))
+    return _taken_up(request, read_plan(local_path(os.fspath(given))), str(given))
 
 
 def _taken_up(request: Request, plan: Plan, name: str) -> Plan:

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from migrate.api.arguments import Kafka, Request
 from migrate.api.inspecting import inspect
 from migrate.api.telling import timed
-from migrate.errors import UsageError
+from migrate.errors import InputError, UsageError
 from migrate.extract import PlanInput, Source
 from migrate.planning import topics_to_ask
 from migrate.policies import Policies
 from migrate.positions import SPARK
 from migrate.snapshot import ClusterSnapshot
 from migrate.spark_query import is_query, query_positions
+from migrate.storage import check_no_credentials
 from migrate.wording import alike, counted, did_you_mean
 
 
@@ -24,11 +25,13 @@ def read_input(request: Request) -> PlanInput:
     Raises:
         Refused: the query has not committed anything yet.
         UsageError: options that do not go together, or name neither.
+        InputError: credentials in a URL.
         DecodeError, UnreadableInput: it cannot be read.
     """
     chk = request.chk
     if chk is None:
         raise UsageError("name a checkpoint (CHK), or a saved plan with --plan")
+    check_no_credentials(chk, InputError)
     if not is_query(chk):
         return inspect(chk, allow_external_files=request.allow_external_files)
     if request.target == SPARK:

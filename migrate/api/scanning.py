@@ -19,7 +19,7 @@ from migrate.fleet.inventory import ScannedJob, TableFormat, Totals, mark_newest
 from migrate.new_file import write_new
 from migrate.options import one_of
 from migrate.spark.session import check_installed, session
-from migrate.storage import Files
+from migrate.storage import Files, check_no_credentials, local_path
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -97,11 +97,13 @@ def scan(
     broker = kafka(arguments)
     table_format = one_of(TableFormat, "--format", format)
     if plans is not None:
-        check_plans(Path(plans), group, broker=broker.given)
+        check_plans(local_path(os.fspath(plans)), group, broker=broker.given)
     elif group is not None:
         raise UsageError("--group says for which groups --plans DIR is to plan: add that")
     if not roots:
         raise UsageError("name a directory to scan")
+    if master is not None:
+        check_no_credentials(master, UsageError, "--master")
     check_installed()
     target = _target(os.fspath(output)) if output is not None else None
     with timed("looked for checkpoints"):
@@ -127,12 +129,13 @@ def scan(
                 log.info(f"wrote {target}")
     made = None
     if plans is not None:
-        made = _plan(jobs, Path(plans), group, progress, **arguments)
+        made = _plan(jobs, local_path(os.fspath(plans)), group, progress, **arguments)
     return Inventory(tuple(jobs), checkpoints, unreadable, made)
 
 
 def _target(output: str) -> str:
     """Where Spark is to write, whatever directory it runs in; refused where something is."""
+    check_no_credentials(output, UsageError, "--output")
     directory = output if _URI.match(output) else os.path.abspath(output)  # noqa: PTH100  # links stay
     files = Files()
     # What our storage does not know, Spark itself refuses to write over, at the end.

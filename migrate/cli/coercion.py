@@ -9,12 +9,19 @@ Typer has nothing of this, and is left alone.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import Enum
 from functools import partial
 from typing import Any
 
 from typer import BadParameter
 from typer.core import TyperCommand, TyperGroup
+
+from decoder.urls import shown_in
+
+# Typer's UsageError, which it gives no public name.
+_USAGE_ERROR: Any = BadParameter.__mro__[1]
 
 # Any, in this module: Typer names the types of contexts and parameters nowhere in public.
 
@@ -27,7 +34,8 @@ class Command(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> Any:
         given = list(args)  # the parser uses up its own
-        rest = super().parse_args(ctx, args)
+        with _untold():
+            rest = super().parse_args(ctx, args)
         if not ctx.resilient_parsing:
             self._check_once(ctx, given)
         return rest
@@ -46,6 +54,24 @@ class Group(TyperGroup):
 
     def get_params(self, ctx: Any) -> Any:
         return list(map(_without_pydantic, super().get_params(ctx)))
+
+    def parse_args(self, ctx: Any, args: list[str]) -> Any:
+        with _untold():
+            return super().parse_args(ctx, args)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        with _untold():
+            return super().resolve_command(ctx, args)
+
+
+@contextmanager
+def _untold() -> Iterator[None]:
+    """What is wrong with an argument is told without the credentials of a URL in it."""
+    try:
+        yield
+    except _USAGE_ERROR as error:
+        error.message = shown_in(error.message)
+        raise
 
 
 def _without_pydantic(parameter: Any) -> Any:

@@ -158,6 +158,6 @@ def spark_settings(arguments: Iterable[str] | None) -> dict[str, str]:
     for argument in arguments or ():
         key, equals, value = argument.partition("=")
         if not equals or not key.startswith("spark."):
-            raise UsageError(f"--spark-conf {argument}: not spark.KEY=VALUE")
+            raise UsageError(f"--spark-conf {key if equals else ''}: not spark.KEY=VALUE")
         settings[key] = value
     return settings

@@ -162,7 +162,7 @@ def _end(error: Exception) -> NoReturn:
         _fail(code, str(error))
     if is_interrupt(error):
         sys.exit(Exit.INTERRUPTED)
-    traceback.print_exc()
+    say("".join(traceback.format_exception(error)).rstrip("\n"))
     _fail(code, "this is a bug of ours; please report the lines above")
 
 

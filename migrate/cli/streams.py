@@ -7,6 +7,8 @@ import os
 import sys
 from collections.abc import Iterable
 
+from decoder.urls import shown_in
+
 # How much is told: talk of this level and above, as the module ``logging`` has its levels.
 VERBOSE, NORMAL, QUIET = 10, 20, 30
 loudness = NORMAL
@@ -46,7 +48,8 @@ def show(text: str, *, needed: bool) -> None:
 
 
 def say(line: str) -> None:
-    """Talk, to stderr, where there is one: it is no reason to fail."""
+    """Talk, to stderr, where there is one: it is no reason to fail. A line may hold what others
+    say, so no credentials of a URL in it are told."""
     if sys.stderr is not None:  # print would turn to stdout
         with contextlib.suppress(OSError):
-            print(line, file=sys.stderr, flush=True)
+            print(shown_in(line), file=sys.stderr, flush=True)

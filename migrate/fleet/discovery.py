@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from decoder.errors import ErrorKind
 from decoder.storage import METADATA_FILE, StorageUnavailable, checkpoint_number, join, normal
+from decoder.urls import CREDENTIALS_REFUSED, shown_url
 from migrate.fleet.candidates import Candidate, Failure, job_id_of
 from migrate.fleet.globs import is_glob, matches
 from migrate.fleet.inventory import mark_newest
@@ -103,6 +104,10 @@ class _Walk:
 
     def begin(self, root: str) -> _Found:
         """What a root stands for."""
+        if shown_url(root) != root:
+            shown = shown_url(root)
+            message = f"{shown}: {CREDENTIALS_REFUSED}"
+            return [_not_one(shown, ErrorKind.UNSUPPORTED, message)], ()
         path = self._path(root)
         if path is None:
             message = f"{root}: checkpoints are not read from a URI of this kind"

@@ -5,7 +5,7 @@ translated (`java`, with `jaas` for log-ins, `stores` for certificates and `msk`
 bears on nothing here is left out by name, and every other property is librdkafka's to judge.
 """
 
-from migrate.kafka_config.config import kafka_config, names_brokers
+from migrate.kafka_config.config import check_servers, kafka_config, names_brokers
 from migrate.kafka_config.errors import ConfigError
 from migrate.kafka_config.model import KafkaConfig, TokenCallback
 from migrate.kafka_config.secrets import without_secrets, without_values
@@ -14,6 +14,7 @@ __all__ = [
     "ConfigError",
     "KafkaConfig",
     "TokenCallback",
+    "check_servers",
     "kafka_config",
     "names_brokers",
     "without_secrets",

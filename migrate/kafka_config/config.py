@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
+from decoder.urls import shown_url
 from migrate.kafka_config.errors import ConfigError
 from migrate.kafka_config.java import Translation, translate
 from migrate.kafka_config.model import KafkaConfig, TokenCallback
 from migrate.kafka_config.msk import AWS_MSK_IAM, token_callback
 from migrate.kafka_config.read import read_arguments, read_file
+
+# Both are librdkafka's names for the brokers' addresses.
+_SERVERS = ("bootstrap.servers", "metadata.broker.list")
 
 
 def kafka_config(
@@ -36,6 +40,8 @@ def kafka_config(
         texts["bootstrap.servers"] = bootstrap_servers
     if not texts.get("bootstrap.servers"):
         raise ConfigError("no Kafka address: add --bootstrap-servers HOST:PORT")
+    for name in _SERVERS:
+        check_servers(name, texts.get(name, ""))
     config: dict[str, str | TokenCallback] = {**texts}
     if texts.get("sasl.mechanisms") == AWS_MSK_IAM:
         login = argument_layer.aws_login or file_layer.aws_login
@@ -51,5 +57,17 @@ def names_brokers(file: Path | None, properties: Iterable[str]) -> bool:
         ConfigError: as ``kafka_config`` does.
     """
     given = {**(read_file(file) if file is not None else {}), **read_arguments(properties)}
-    # Both are librdkafka's names for them.
-    return any(given.get(name) for name in ("bootstrap.servers", "metadata.broker.list"))
+    return any(given.get(name) for name in _SERVERS)
+
+
+def check_servers(name: str, servers: str) -> None:
+    """Refuse addresses with credentials in them, which every message about the brokers would show.
+
+    Raises:
+        ConfigError: ``servers``, the value of ``name``, holds some.
+    """
+    if "@" in servers or shown_url(servers) != servers:
+        raise ConfigError(
+            f"{name}: credentials in an address are refused: name HOST:PORT alone; a user and a "
+            "password are the properties sasl.username and sasl.password"
+        )

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import re
 
+from decoder.urls import shown_in
 from migrate.kafka_config.model import KafkaConfig
 
-_SECRET_NAME = re.compile(r"passw|passphrase|secret|token|key\.pem|\.config$|kinit\.cmd")
+_SECRET_NAME = re.compile(
+    r"passw|passphrase|secret|token|account\.key|key\.pem|\.config$|kinit\.cmd"
+)
 # A part of a property's name, as `ssl` is, or of a number: only where it stands by itself.
 _PLAIN_WORD = re.compile(r"[a-z]+|[0-9]+")
 _HIDDEN = "…"
 
 
 def without_secrets(text: str, config: KafkaConfig) -> str:
-    """The text without passwords and the like."""
+    """The text without passwords and the like, nor the credentials of a URL."""
+    text = shown_in(text)
     for value in _values(config, secret=True):
         text = text.replace(value, _HIDDEN)
     return text

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from enum import Enum
-from pathlib import Path
 
 from migrate.errors import Refused
 from migrate.positions import Marker, Origin, Target, TopicPartition
 from migrate.snapshot import ClusterSnapshot
+from migrate.storage import local_path
 
 
 class Verdict(str, Enum):
@@ -168,4 +168,4 @@ class Plan:
         """
         from migrate.planning.plan_file import save_plan
 
-        save_plan(self, Path(path))
+        save_plan(self, local_path(os.fspath(path)))

@@ -98,7 +98,8 @@ def run_first_batch(
             # The seed is what must count: were it not heeded, nothing would be read.
             asked = {**options, "subscribe": topics, "startingOffsets": "latest"}
             queries.append({"checkpoint": str(copy), "options": asked})
-        answer = _run({"conf": dict(spark_conf), "queries": queries}, kafka)
+        known = {**kafka, **spark_conf}
+        answer = _run({"conf": dict(spark_conf), "queries": queries}, known)
     starts: dict[TopicPartition, int] = {}
     for batch in answer["batches"]:
         for (topic, partition), start in topic_offsets(batch["start"]).items():
@@ -116,8 +117,9 @@ def _write_seed(seed: bytes, checkpoint: Path) -> None:
     (checkpoint / "metadata").write_text(metadata, encoding="ascii")
 
 
-def _run(request: Mapping[str, Any], kafka: KafkaConfig) -> dict[str, Any]:
-    """Ask a process with a Spark of its own; its talk is kept for when it fails without a word."""
+def _run(request: Mapping[str, Any], known: KafkaConfig) -> dict[str, Any]:
+    """Ask a process with a Spark of its own; its talk is kept for when it fails without a word, and
+    told without the secrets that are ``known``."""
     done = subprocess.run(
         [sys.executable, "-m", "migrate.spark.first_batch"],
         input=json.dumps(request),
@@ -128,16 +130,16 @@ def _run(request: Mapping[str, Any], kafka: KafkaConfig) -> dict[str, Any]:
     try:
         answer: dict[str, Any] = json.loads(done.stdout)
     except ValueError as error:
-        raise SparkNotThere(f"Spark did not start: {_last(done.stderr, kafka)}") from error
+        raise SparkNotThere(f"Spark did not start: {_last(done.stderr, known)}") from error
     match answer.get("failed"):
         case None:
             return answer
         case "start":
-            talk = _last(done.stderr, kafka)
-            message = f"{_reason(answer['message'], kafka)} ({talk})"
+            talk = _last(done.stderr, known)
+            message = f"{_reason(answer['message'], known)} ({talk})"
             raise SparkNotThere(f"Spark did not start: {message}")
         case _:
-            message = _reason(answer["message"], kafka)
+            message = _reason(answer["message"], known)
             if "Failed to find data source: kafka" in message:
                 raise SparkNotThere(
                     f"{message} Name its connector: --spark-conf spark.jars.packages=…"
@@ -145,15 +147,15 @@ def _run(request: Mapping[str, Any], kafka: KafkaConfig) -> dict[str, Any]:
             raise QueryFailed(message)
 
 
-def _reason(message: str, kafka: KafkaConfig) -> str:
+def _reason(message: str, known: KafkaConfig) -> str:
     """What failed, and why in the end: between the two lie Java's stack traces."""
-    lines = [line.strip() for line in without_secrets(message, kafka).splitlines() if line.strip()]
+    lines = [line.strip() for line in without_secrets(message, known).splitlines() if line.strip()]
     causes = [line for line in lines[1:] if line.startswith(_CAUSE)]
     return "; ".join([*lines[:1], *causes[-1:]]) or "no reason given"
 
 
-def _last(talk: str, kafka: KafkaConfig) -> str:
+def _last(talk: str, known: KafkaConfig) -> str:
     """The end of what it said, without Java's stack traces."""
-    lines = [line.strip() for line in without_secrets(talk, kafka).splitlines()]
+    lines = [line.strip() for line in without_secrets(talk, known).splitlines()]
     told = [line for line in lines if line and not line.startswith("at ")]
     return "; ".join(told[-_LAST_LINES:]) or "no reason given"

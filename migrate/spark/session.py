@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from migrate.errors import ServiceError, UsageError
+from migrate.storage import without_secrets
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaGateway
@@ -154,11 +155,11 @@ def _last(log: Path) -> str:
     lines = [line.strip() for line in log.read_text(errors="replace").splitlines()]
     noise = ("at ", "WARNING:", "Using Spark's default log4j")
     told = [line for line in lines if line and " WARN " not in line and not line.startswith(noise)]
-    return "; ".join(told[-_LAST_LINES:]) or "its JVM ended without a word"
+    return without_secrets("; ".join(told[-_LAST_LINES:])) or "its JVM ended without a word"
 
 
 def failure_of(error: Exception) -> str:
     """What Spark says, and what it says of a Python worker; between the two lie stack traces."""
     lines = [_JAVAS_OWN.sub("", line) for line in str(error).splitlines() if line.strip()]
     causes = [line for line in lines[1:] if _CAUSE.match(line)]
-    return "; ".join([*lines[:1], *causes[-1:]])
+    return without_secrets("; ".join([*lines[:1], *causes[-1:]]))

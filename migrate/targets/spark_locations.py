@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from decoder.urls import CREDENTIALS_REFUSED, shown_url
 from migrate.storage import Files
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?=/)")
@@ -123,7 +124,9 @@ def location(text: str) -> LocalDirectory | RemoteDirectory:
     """
     if not text or any(unicodedata.category(character) == "Cc" for character in text):
         # Printed in the options it would read as several.
-        raise BadLocation(f"{text!r}: no name of a directory")
+        raise BadLocation(f"{shown_url(text)!r}: no name of a directory")
+    if shown_url(text) != text:
+        raise BadLocation(f"{shown_url(text)}: {CREDENTIALS_REFUSED}")
     scheme = _SCHEME.match(text)
     if scheme is None:
         return _local(text, text)

@@ -189,6 +189,26 @@ def _csv(file: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(lines))
 
 
+@pytest.mark.parametrize("table_format", ["parquet", "csv"])
+def test_a_root_with_credentials_is_a_line_without_them(
+    spark: Spark, estate: Estate, tmp_path: Path, table_format: str
+) -> None:
+    roots = ["s3://AKIA:hush@bucket/flink", "abfss://c@a.dfs.core.windows.net/flink?sv=1&sig=hush"]
+    out = ("--output", tmp_path / "out", "--format", table_format)
+    done = migrate("scan", estate.newest, *roots, *out, "--plans", tmp_path / "plans", "-v")
+    lines = _lines(done)
+    assert lines["s3://…@bucket/flink"][0] == "unreadable"
+    assert str(estate.newest) in lines
+    assert "hush" not in done.stdout + done.stderr
+    for file in filter(Path.is_file, tmp_path.rglob("*")):
+        assert b"hush" not in file.read_bytes()
+    tables = spark.session.read.option("header", True).format(table_format)
+    for view in _VIEWS:
+        rows = tables.load(str(tmp_path / "out" / view)).collect()
+        assert "hush" not in str(rows)
+        assert "credentials in a URL are refused" in str(rows)
+
+
 def test_positions_are_written_with_their_lag(spark: Spark, estate: Estate, tmp_path: Path) -> None:
     directory = tmp_path / "out"
     done = estate.scan("--output", directory, *estate.broker)

@@ -339,7 +339,10 @@ def _in_no_such_storage(directory: Path) -> str:
         (_newer, "metadata version 7"),
         (_trailing, "left over"),
         (_state_file_gone, "is missing; tried"),
-        (_in_no_such_storage, "ftp://…@host/flink/checkpoints/chk-1: checkpoints are not read"),
+        (
+            _in_no_such_storage,
+            "ftp://…@host/flink/checkpoints/chk-1: credentials in",
+        ),
     ],
 )
 def test_unreadable_input_is_one_clear_line_and_exit_3(

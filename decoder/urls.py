@@ -1,0 +1,75 @@
+"""How a URL is shown: without the credentials that somebody may have written into it.
+
+A user, a password, a key or a signature in a URL would end in messages, plans, tables and shell
+histories, so such a URL is never used: it is refused, and shown as this module leaves it. What
+others say of URLs (the errors of a library, a service's answer) is shown through it too.
+
+``s3://KEY:SECRET@bucket/x`` is shown as ``s3://…@bucket/x``, ``…/x?sv=1&sig=SECRET`` as
+``…/x?sv=…&sig=…``: which parameters are secret is not guessed.
+"""
+
+from __future__ import annotations
+
+import re
+
+CREDENTIALS_REFUSED = (
+    "credentials in a URL are refused: they would be shown, and saved; leave them out, and give "
+    "them as the store's own library finds them (AWS_PROFILE, AZURE_STORAGE_…, Hadoop's "
+    "configuration)"
+)
+
+# Where a URL begins; of one inside another (k8s://https://host) the inner one. One letter and a
+# colon are a drive.
+_BEGINNING = r"[A-Za-z][A-Za-z0-9+.-]+"
+_URL = re.compile(rf"({_BEGINNING}):(/+)(?!{_BEGINNING}://)")
+# Within a text a URL ends at a space, a quote, or where another one begins.
+_URL_IN_TEXT = re.compile(
+    rf"({_BEGINNING}):(/+)(?!{_BEGINNING}://)((?:(?!{_BEGINNING}://)[^\s\"'`<>])*)"
+)
+# A name before a colon: a user, or else a host before its port.
+_NAME = re.compile(r"[^/@:\[]*:")
+_PORT = re.compile(r"\d*(?:[/?#]|$)")
+# A `?` alone may be one of a glob.
+_QUERY = re.compile(r"\?[\w.%-]+=")
+# Not what ends a sentence.
+_VALUE = re.compile(r"=[^&;]*?(?=[:.,)\]]*(?:[&;]|$))")
+
+# Where a host and a port may stand; elsewhere, in a bucket's place say, a colon ends a user's name.
+_WITH_PORTS = frozenset({"http", "https", "hdfs", "webhdfs", "spark"})
+# Whose path may begin after one slash, or three, and hold a colon and an @.
+_PATHS = frozenset({"file", "dbfs"})
+# What stands before an @ is Azure's container, or the name of HDFS's user.
+_NO_SECRET_BEFORE_AT = frozenset({"abfs", "abfss", "wasb", "wasbs", "hdfs", "webhdfs"})
+
+
+def shown_url(url: str) -> str:
+    """A URL without credentials, itself where it holds none; any other text is as it was."""
+    begun = _URL.search(url)
+    if begun is None:
+        return url
+    return shown_in(url[: begun.end()] + _bare(begun[1].lower(), begun[2], url[begun.end() :]))
+
+
+def shown_in(text: str) -> str:
+    """The same of every URL in a text. Of one with a space in its password it knows nothing."""
+    if ":/" not in text:
+        return text
+    return _URL_IN_TEXT.sub(
+        lambda url: f"{url[1]}:{url[2]}{_bare(url[1].lower(), url[2], url[3])}", text
+    )
+
+
+def _bare(scheme: str, slashes: str, rest: str) -> str:
+    """What follows the slashes of a URL, without credentials."""
+    if len(slashes) == 2 or scheme not in _PATHS:
+        name = _NAME.match(rest)
+        port = scheme in _WITH_PORTS and name is not None and _PORT.match(rest, name.end())
+        user, at, _ = rest.partition("/")[0].rpartition("@")
+        if name is not None and "@" in rest and not port:
+            rest = f"…@{rest.rpartition('@')[2]}"  # a password may hold a slash, and an @
+        elif at and (":" in user or scheme not in _NO_SECRET_BEFORE_AT):
+            rest = f"…@{rest[len(user) + 1 :]}"
+    query = _QUERY.search(rest) if scheme != "file" else None
+    if query is None:
+        return rest
+    return rest[: query.start()] + _VALUE.sub("=…", rest[query.start() :])
