@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from enum import Enum
 from itertools import groupby
 
-from migrate.position_set import Logs, NamedState, PositionSet, Start, log_of, resolve
+from migrate.position_set import Logs, PositionSet, log_of, resolve
+from migrate.positions import Marker, Start, Unknown
 from migrate.snapshot import LogRange
 
 
@@ -163,11 +164,11 @@ def _row(topic: str, partition: int, left: Start, right: Start, log: LogRange | 
 def _relation(
     left: Start, right: Start, left_offset: int | None, right_offset: int | None
 ) -> Relation:
-    if left is NamedState.ABSENT:
+    if left is Unknown.ABSENT:
         return Relation.ONLY_RIGHT
-    if right is NamedState.ABSENT:
+    if right is Unknown.ABSENT:
         return Relation.ONLY_LEFT
-    if left is right is NamedState.EARLIEST:
+    if left is right is Marker.EARLIEST:
         return Relation.SAME
     if left_offset is None or right_offset is None:
         return Relation.UNRESOLVED

@@ -20,11 +20,11 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
-from migrate.position_set import NamedState, PositionSet, Start, UnreadableInput
-from migrate.positions import TopicPartition
+from migrate.position_set import PositionSet, UnreadableInput
+from migrate.positions import Marker, Start, TopicPartition
 
 # KafkaOffsetRangeLimit.{EARLIEST, LATEST}
-_SPARK_MARKERS = {-2: NamedState.EARLIEST, -1: NamedState.LATEST}
+_SPARK_MARKERS = {-2: Marker.EARLIEST, -1: Marker.LATEST}
 
 _DECIMAL = re.compile(r"0|[1-9][0-9]{0,18}")
 _LARGEST_PARTITION = 2**31 - 1

@@ -8,32 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from enum import Enum
 from typing import TypeAlias
 
 from typing_extensions import assert_never
 
 from migrate.errors import InputError, Refused
 from migrate.extract import Source
-from migrate.positions import Position, TopicPartition
+from migrate.positions import Marker, Position, Start, TopicPartition, Unknown
 from migrate.snapshot import GroupView, LogRange
 from migrate.wording import did_you_mean
 
 Logs: TypeAlias = Mapping[str, Mapping[int, LogRange]]
-
-
-class NamedState(str, Enum):
-    """What stands in the place of a next offset where a side has none: any ``Marker``, or why."""
-
-    EARLIEST = "earliest"
-    LATEST = "latest"
-    COMMITTED = "committed"
-    UNRESOLVED = "unresolved"
-    ABSENT = "absent"  # the side does not know the partition
-
-
-# The next offset to read, or why there is none.
-Start: TypeAlias = int | NamedState
 
 
 class AmbiguousPositions(Refused):
@@ -62,7 +47,7 @@ class PositionSet:
     note: str = ""
 
     def at(self, topic: str, partition: int) -> Start:
-        return self.starts.get((topic, partition), NamedState.ABSENT)
+        return self.starts.get((topic, partition), Unknown.ABSENT)
 
     @property
     def topics(self) -> frozenset[str]:
@@ -78,9 +63,9 @@ def resolve(start: Start, log: LogRange | None) -> int | None:
     match start:
         case int():
             return start
-        case NamedState.EARLIEST:
+        case Marker.EARLIEST:
             return log.start if log is not None else None
-        case NamedState.LATEST | NamedState.COMMITTED | NamedState.UNRESOLVED | NamedState.ABSENT:
+        case Marker.LATEST | Marker.COMMITTED | Unknown():
             return None
         case _:
             assert_never(start)
@@ -122,13 +107,7 @@ def source_positions(label: str, sources: Iterable[Source], note: str = "") -> P
 
 
 def _start(position: Position) -> Start:
-    match position.start:
-        case int(next_offset):
-            return next_offset
-        case None:
-            return NamedState.UNRESOLVED
-        case marker:
-            return NamedState(marker.value)
+    return position.start if position.start is not None else Unknown.UNRESOLVED
 
 
 def group_positions(label: str, group: GroupView) -> PositionSet:
@@ -158,4 +137,4 @@ def _each(logs: Logs) -> list[tuple[TopicPartition, LogRange]]:
 
 def shown(start: Start) -> str:
     """A start in words."""
-    return start.value if isinstance(start, NamedState) else str(start)
+    return start.value if not isinstance(start, int) else str(start)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 
 TopicPartition = tuple[str, int]
 
@@ -69,12 +69,23 @@ class PositionState(str, Enum):
     UNRESOLVED = "unresolved"  # not in the state
 
 
-class Marker(Enum):
+class Marker(str, Enum):
     """A start that only a broker can turn into an offset."""
 
     EARLIEST = "earliest"
     LATEST = "latest"
     COMMITTED = "committed"
+
+
+class Unknown(str, Enum):
+    """Why there is neither a next offset nor a marker."""
+
+    UNRESOLVED = "unresolved"
+    ABSENT = "absent"  # the partition is not known there at all
+
+
+# Where one side stands at a partition: at the next offset to read, at a marker, or nobody knows.
+Start: TypeAlias = int | Marker | Unknown
 
 
 class Position(NamedTuple):

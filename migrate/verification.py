@@ -32,8 +32,8 @@ from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from migrate.position_set import Logs, NamedState, PositionSet, Start, log_of
-from migrate.positions import TopicPartition
+from migrate.position_set import Logs, PositionSet, log_of
+from migrate.positions import Marker, Start, TopicPartition, Unknown
 from migrate.snapshot import GroupView, LogRange
 
 
@@ -225,7 +225,7 @@ def _verified(
     new_at_earliest: bool,
     recreated: Container[str],
 ) -> tuple[Verified, ...]:
-    new = NamedState.EARLIEST if new_at_earliest else NamedState.UNRESOLVED
+    new = Marker.EARLIEST if new_at_earliest else Unknown.UNRESOLVED
     everything = {
         **dict.fromkeys(_partitions_of(expected.topics, target.starts, logs or {}), new),
         **expected.starts,
@@ -284,7 +284,7 @@ def _compare(expected: Start, started: int | None, log: LogRange | None) -> tupl
         if started < expected:
             return Outcome.REPEATED, expected - started
         return Outcome.OK, 0
-    if expected is NamedState.EARLIEST:
+    if expected is Marker.EARLIEST:
         if started == 0:
             return Outcome.OK, 0
         if log is not None:

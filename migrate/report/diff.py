@@ -17,8 +17,8 @@ from migrate.comparison import Diff, Relation, Row, Totals
 from migrate.errors import Refused
 from migrate.json_models import Model, schema_of
 from migrate.position_files import group_csv
-from migrate.position_set import NamedState, PositionSet, Start, shown
-from migrate.positions import TopicPartition
+from migrate.position_set import PositionSet, shown
+from migrate.positions import Marker, Start, TopicPartition, Unknown
 from migrate.report.console import console_for, print_whole
 from migrate.report.text import csv_text, difference_text, number_text
 from migrate.wording import counted, visible
@@ -136,7 +136,7 @@ def _row(row: Row) -> RowReport:
 
 
 def _state(start: Start) -> _State:
-    return start.value if isinstance(start, NamedState) else "next"
+    return start.value if not isinstance(start, int) else "next"
 
 
 def diff_json(diff: Diff) -> str:
@@ -182,7 +182,7 @@ def group_csv_of_right(diff: Diff) -> str:
     """
     next_offsets: dict[TopicPartition, int] = {}
     for row in diff.rows:
-        if row.right is NamedState.ABSENT:
+        if row.right is Unknown.ABSENT:
             continue
         if row.right_offset is None:
             what = f"{diff.right.label}: {row.topic}-{row.partition} is {shown(row.right)}"
@@ -268,9 +268,9 @@ def _topics(diff: Diff) -> Table:
 def start_text(start: Start, next_offset: int | None) -> str:
     """The offset, or the state in words with the offset it amounts to."""
     match start:
-        case NamedState.ABSENT:
+        case Unknown.ABSENT:
             return "-"
-        case NamedState():
+        case Marker() | Unknown():
             return start.value if next_offset is None else f"{start.value} = {next_offset}"
         case _:
             return str(start)

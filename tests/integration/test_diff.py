@@ -13,7 +13,8 @@ import pytest
 from migrate.broker import take_snapshot
 from migrate.comparison import Relation, diff
 from migrate.position_files import group_csv, read_group_csv
-from migrate.position_set import NamedState, PositionSet, Start
+from migrate.position_set import PositionSet
+from migrate.positions import Marker, Start
 from migrate.sides import Ask, Sides, ask_group, ask_logs, load_sides, parse_side
 from migrate.snapshot import ClusterSnapshot, LogRange
 from migrate.spark_progress import committed_positions, starting_positions
@@ -131,7 +132,7 @@ def test_names_that_no_topic_can_have_do_not_fail_the_request(
 def test_a_commit_is_verified_until_the_group_moves_on(broker: Broker, topic: str) -> None:
     ask = asks(broker)
     side = parse_side(f"group:v-{topic}")
-    expected = PositionSet("chk", {(topic, 0): 3, (topic, 1): 4, (topic, 2): NamedState.EARLIEST})
+    expected = PositionSet("chk", {(topic, 0): 3, (topic, 1): 4, (topic, 2): Marker.EARLIEST})
 
     def outcomes() -> list[Outcome]:
         checked = verify_group(

@@ -7,7 +7,8 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from migrate.comparison import Diff, diff
-from migrate.position_set import NamedState, PositionSet, Start
+from migrate.position_set import PositionSet
+from migrate.positions import Marker, Start, Unknown
 from migrate.report.html import diff_page
 from migrate.snapshot import LogRange
 from tests.support.chromium import screenshot
@@ -20,16 +21,16 @@ _MADE = datetime(2025, 11, 21, 3, 12, 40, tzinfo=timezone.utc)
 _ROWS: tuple[tuple[str, int, Start, Start, int, int], ...] = (
     ("orders", 0, 184_201, 184_201, 120_000, 196_040),
     ("orders", 1, 190_554, 191_870, 186_400, 195_730),
-    ("orders", 2, NamedState.EARLIEST, 1_200, 1_200, 60_000),
+    ("orders", 2, Marker.EARLIEST, 1_200, 1_200, 60_000),
     ("orders", 3, 201_877, 201_877, 119_000, 201_877),
     ("orders", 4, 90_112, 81_400, 70_000, 93_010),
     ("orders", 10, 77_000, 77_001, 0, 80_000),
     ("payments", 0, 5_120, 5_120, 0, 5_633),
     ("payments", 1, 4_988, 4_988, 0, 5_210),
-    ("payments", 2, NamedState.LATEST, 5_001, 0, 5_300),
-    ("payments", 3, NamedState.ABSENT, 0, 0, 40),
+    ("payments", 2, Marker.LATEST, 5_001, 0, 5_300),
+    ("payments", 3, Unknown.ABSENT, 0, 0, 40),
     ("returns.eu", 0, 312, 312, 100, 330),
-    ("returns.eu", 1, 298, NamedState.ABSENT, 340, 352),
+    ("returns.eu", 1, 298, Unknown.ABSENT, 340, 352),
 )
 
 
@@ -41,7 +42,7 @@ def example() -> Diff:
     for topic, partition, on_left, on_right, start, end in _ROWS:
         logs.setdefault(topic, {})[partition] = LogRange(start, end)
         for held, where in ((on_left, left), (on_right, right)):
-            if held is not NamedState.ABSENT:
+            if held is not Unknown.ABSENT:
                 where[topic, partition] = held
     return diff(
         PositionSet("checkpoints/5f1c20/chk-42", left, "checkpoint 42"),

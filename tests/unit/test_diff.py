@@ -16,14 +16,8 @@ from migrate.choose import Choice
 from migrate.comparison import Diff, Relation, diff
 from migrate.extract import extract
 from migrate.position_files import group_csv, read_group_csv, read_starting_offsets
-from migrate.position_set import (
-    AmbiguousPositions,
-    NamedState,
-    PositionSet,
-    Start,
-    UnreadableInput,
-    source_positions,
-)
+from migrate.position_set import AmbiguousPositions, PositionSet, UnreadableInput, source_positions
+from migrate.positions import Marker, Start, Unknown
 from migrate.report.diff import diff_csv, diff_json, diff_table, json_schema
 from migrate.sides import BadSide, load_sides, parse_side
 from migrate.snapshot import ClusterSnapshot, Committed, GroupView, LogRange
@@ -83,27 +77,29 @@ def test_rows_are_in_the_order_of_partition_numbers() -> None:
 
 
 def test_earliest_is_the_log_start_where_that_is_known() -> None:
-    earliest = side({0: NamedState.EARLIEST, 1: NamedState.EARLIEST, 2: NamedState.EARLIEST})
+    earliest = side({0: Marker.EARLIEST, 1: Marker.EARLIEST, 2: Marker.EARLIEST})
     compared = diff(earliest, side({0: 3, 1: 9, 2: 3}), logs({0: (3, 10), 1: (3, 10)}))
     assert relations(compared) == [Relation.SAME, Relation.AHEAD, Relation.UNRESOLVED]
     assert compared.rows[1].difference == 6
 
 
 def test_latest_is_not_todays_log_end() -> None:
-    compared = diff(side({0: NamedState.LATEST}), side({0: 10}), logs({0: (0, 10)}))
+    compared = diff(side({0: Marker.LATEST}), side({0: 10}), logs({0: (0, 10)}))
     assert relations(compared) == [Relation.UNRESOLVED]
 
 
 @pytest.mark.parametrize(
     ("state", "differs"),
     [
-        (NamedState.EARLIEST, False),
-        (NamedState.LATEST, True),
-        (NamedState.COMMITTED, True),
-        (NamedState.UNRESOLVED, True),
+        (Marker.EARLIEST, False),
+        (Marker.LATEST, True),
+        (Marker.COMMITTED, True),
+        (Unknown.UNRESOLVED, True),
     ],
 )
-def test_only_what_is_proven_the_same_does_not_differ(state: NamedState, differs: bool) -> None:
+def test_only_what_is_proven_the_same_does_not_differ(
+    state: Marker | Unknown, differs: bool
+) -> None:
     assert diff(side({0: state}), side({0: state}), {}).differs is differs
 
 
@@ -136,7 +132,7 @@ def test_totals_by_topic_are_of_that_topic() -> None:
 
 
 def _every_relation() -> Diff:
-    left = side({0: 5, 1: 5, 2: 9, 3: 5, 5: NamedState.LATEST, 6: NamedState.EARLIEST})
+    left = side({0: 5, 1: 5, 2: 9, 3: 5, 5: Marker.LATEST, 6: Marker.EARLIEST})
     right = side({0: 5, 1: 8, 2: 1, 4: 5, 5: 7, 6: 2**63 - 1})
     return diff(left, right, logs({0: (0, 10), 6: (2, 2**63 - 1)}))
 
@@ -211,9 +207,9 @@ def test_markers_of_a_checkpoint_are_named(tmp_path: Path) -> None:
     extraction = extract(read_checkpoint(str(chk)))
     assert source_positions("chk", extraction.sources).starts == {
         ("t", 0): 3,
-        ("t", 1): NamedState.EARLIEST,
-        ("t", 2): NamedState.LATEST,
-        ("t", 3): NamedState.COMMITTED,
+        ("t", 1): Marker.EARLIEST,
+        ("t", 2): Marker.LATEST,
+        ("t", 3): Marker.COMMITTED,
     }
 
 
@@ -244,8 +240,8 @@ def test_starting_offsets_with_markers(tmp_path: Path) -> None:
     path.write_text('\ufeff{"t":{"0":7,"10":-2,"2":-1},"<u>":{"0":9223372036854775807}}\n')
     assert read_starting_offsets("json:x", path).starts == {
         ("t", 0): 7,
-        ("t", 10): NamedState.EARLIEST,
-        ("t", 2): NamedState.LATEST,
+        ("t", 10): Marker.EARLIEST,
+        ("t", 2): Marker.LATEST,
         ("<u>", 0): 2**63 - 1,
     }
 
@@ -392,7 +388,7 @@ def test_a_query_that_started_elsewhere_lost_or_repeated_records() -> None:
 
 
 def test_earliest_may_have_started_below_todays_log_start() -> None:
-    earliest = dict.fromkeys(range(4), NamedState.EARLIEST)
+    earliest = dict.fromkeys(range(4), Marker.EARLIEST)
     ranges = {0: (6, 9), 1: (6, 9), 2: (6, 9)}
     assert outcomes(earliest, {0: 6, 1: 2, 2: 7, 3: 6}, ranges) == {
         0: (Outcome.OK, 0),
@@ -400,12 +396,12 @@ def test_earliest_may_have_started_below_todays_log_start() -> None:
         2: (Outcome.LOST, 1),
         3: (Outcome.GONE, 0),
     }
-    assert outcomes({3: NamedState.EARLIEST}, {3: 6}) == {3: (Outcome.UNKNOWN, 0)}
-    assert outcomes({0: NamedState.EARLIEST}, {0: 0}) == {0: (Outcome.OK, 0)}
+    assert outcomes({3: Marker.EARLIEST}, {3: 6}) == {3: (Outcome.UNKNOWN, 0)}
+    assert outcomes({0: Marker.EARLIEST}, {0: 0}) == {0: (Outcome.OK, 0)}
 
 
-@pytest.mark.parametrize("state", [NamedState.LATEST, NamedState.COMMITTED, NamedState.UNRESOLVED])
-def test_what_the_checkpoint_does_not_tell_is_not_verified(state: NamedState) -> None:
+@pytest.mark.parametrize("state", [Marker.LATEST, Marker.COMMITTED, Unknown.UNRESOLVED])
+def test_what_the_checkpoint_does_not_tell_is_not_verified(state: Marker | Unknown) -> None:
     assert outcomes({0: state}, {0: 0}, {0: (0, 9)}) == {0: (Outcome.UNKNOWN, 0)}
 
 
@@ -432,7 +428,7 @@ def test_a_partition_that_the_seed_lacks_was_started_at_0() -> None:
     assert outcomes({0: 5, 1: 5}, {0: 5}, {**both, 1: (1, 9)})[1] == (Outcome.MISSING, 0)
 
 
-@pytest.mark.parametrize("expected", [5, 0, NamedState.EARLIEST])
+@pytest.mark.parametrize("expected", [5, 0, Marker.EARLIEST])
 def test_a_topic_that_the_query_does_not_read_is_started_nowhere(expected: Start) -> None:
     """A log that starts at 0 is not read because of it."""
     assert outcomes({0: expected}, {}, {0: (0, 9), 1: (0, 9)}) == {
@@ -453,7 +449,7 @@ def test_nothing_moved_is_nothing_verified() -> None:
 
 
 def test_what_a_target_goes_on_from_must_still_be_in_its_log() -> None:
-    starts: dict[int, Start] = {0: 5, 1: 5, 2: 5, 3: 5, 4: 9, 5: NamedState.EARLIEST, 6: 5}
+    starts: dict[int, Start] = {0: 5, 1: 5, 2: 5, 3: 5, 4: 9, 5: Marker.EARLIEST, 6: 5}
     ranges = {0: (5, 5), 1: (8, 9), 2: (0, 4), 4: (8, 9), 5: (3, 9), 6: (8, 9)}
     started = {0: 5, 1: 5, 2: 5, 3: 5, 4: 7, 5: 0, 6: 6}
     not_run = QueryStart(side(started), side(started))
@@ -548,7 +544,7 @@ def test_a_group_that_moved_on_proves_nothing(
     committed: tuple[str, int | None], like_flinks: int
 ) -> None:
     checked = verify_group(
-        side({0: 5, 1: NamedState.EARLIEST}),
+        side({0: 5, 1: Marker.EARLIEST}),
         group({0: (9, *committed), 1: (3, *committed)}),
         logs({0: (0, 20), 1: (1, 20)}),
         new_at_earliest=True,
