@@ -105,8 +105,7 @@ def read_writer_state(element: bytes, what: str) -> KafkaWriterState | FileBucke
     Raises:
         DecodeError: neither, read strictly.
     """
-    version, cursor = _open(element, what)
-    _check_version(cursor, version, (1, 2, _BUCKET_VERSION), "writer state")
+    version, cursor = _open(element, what, (1, 2, _BUCKET_VERSION), "writer state")
     held = (
         _read_bucket(cursor) if version == _BUCKET_VERSION else _read_kafka_writer(cursor, version)
     )
@@ -153,8 +152,7 @@ def read_committer_state(element: bytes, what: str) -> tuple[PendingTransaction,
     Raises:
         DecodeError: not a KafkaSink's, read strictly.
     """
-    version, cursor = _open(element, what)
-    _check_version(cursor, version, (1, 2), "committer state")
+    version, cursor = _open(element, what, (1, 2), "committer state")
     if cursor.i32("magic number") != _MAGIC:
         cursor.fail("committer state without its magic number", "magic number", back=4)
     if version == 1:
@@ -208,9 +206,10 @@ def _read_committable(cursor: Cursor, _version: int) -> PendingTransaction:
     return PendingTransaction(transactional_id, producer_id, epoch)
 
 
-def _open(element: bytes, what: str) -> tuple[int, Cursor]:
+def _open(element: bytes, what: str, known: tuple[int, ...], state: str) -> tuple[int, Cursor]:
     cursor = Cursor(element, what)
     version = cursor.i32("version")
+    _check_version(cursor, version, known, state)
     body = cursor.frame(cursor.i32("length"), "state")
     cursor.finish("element")
     return version, body

@@ -1,0 +1,481 @@
+"""An error says which field is wrong, and at which byte it begins: what an engineer looks at next.
+
+Each case takes what its reader takes, puts one value that Flink never writes in a field's place,
+and knows the place from where the healthy value stood.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from struct import pack
+from typing import NamedTuple
+
+import pytest
+
+from decoder import DecodeError, ErrorKind
+from decoder.cursor import Cursor
+from decoder.kafka.dynamic import read_dynamic_split
+from decoder.kafka.enumerator import open_coordinator_state, read_enumerator
+from decoder.kafka.hybrid import read_hybrid_enumerator, read_hybrid_split
+from decoder.kafka.kryo import read_ascii_string, read_varint
+from decoder.kafka.legacy import read_legacy_element
+from decoder.kafka.sink import read_committer_state, read_writer_state
+from decoder.kafka.split import NOT_SET, read_split
+from decoder.metadata.java_stream import read_object_stream
+from decoder.metadata.layout import MASTER_STATE_MAGIC
+from decoder.metadata.parse import parse_metadata
+from decoder.operator_state.snappy import next_chunk
+from decoder.operator_state.stream import ByteArrays, Excerpt
+from tests.support.encoder import (
+    LEGACY_NOT_SET,
+    Committable,
+    EnumeratorSplit,
+    KafkaSplit,
+    encode_committer_element,
+    encode_coordinator,
+    encode_dynamic_split,
+    encode_enumerator,
+    encode_file_writer_element,
+    encode_hybrid_enumerator,
+    encode_hybrid_split,
+    encode_legacy_element,
+    encode_split,
+    encode_writer_element,
+)
+from tests.support.hostile import (
+    chunk,
+    inline,
+    java_class,
+    java_object,
+    metadata,
+    operator,
+    reader_state,
+    subtask,
+    utf,
+)
+
+Read = Callable[[bytes], object]
+
+
+class Case(NamedTuple):
+    """``healthy``, in which ``old`` stands once and is read; with ``new`` in its place it is not.
+
+    ``at``: where the field begins, in bytes from where ``old`` does; ``kind`` of the error.
+    """
+
+    read: Read
+    healthy: bytes
+    old: bytes
+    new: bytes
+    told: str
+    at: int = 0
+    kind: ErrorKind = ErrorKind.CORRUPT
+
+
+UNSUPPORTED, TRUNCATED = ErrorKind.UNSUPPORTED, ErrorKind.TRUNCATED
+
+
+def _with_cursor(read: Callable[[Cursor], object]) -> Read:
+    return lambda data: read(Cursor(data, "bytes"))
+
+
+def _committer(data: bytes) -> object:
+    return read_committer_state(data, "bytes")
+
+
+def _writer(data: bytes) -> object:
+    return read_writer_state(data, "bytes")
+
+
+_split = _with_cursor(lambda cursor: read_split(cursor, 0))
+_dynamic_split = _with_cursor(lambda cursor: read_dynamic_split(cursor, 2))
+_hybrid_split = _with_cursor(read_hybrid_split)
+_hybrid_enumerator = _with_cursor(lambda cursor: read_hybrid_enumerator(cursor, 0))
+_legacy = _with_cursor(lambda cursor: read_legacy_element(cursor, 0))
+_text = _with_cursor(lambda cursor: read_ascii_string(cursor, "text"))
+_java = _with_cursor(read_object_stream)
+_chunk = _with_cursor(next_chunk)
+
+
+def _enumerator(version: int) -> Read:
+    return _with_cursor(lambda cursor: read_enumerator(cursor, version))
+
+
+def _coordinator(data: bytes) -> object:
+    return open_coordinator_state(data, "bytes")
+
+
+def _metadata(data: bytes) -> object:
+    return parse_metadata(data, "bytes")
+
+
+def _elements(data: bytes) -> object:
+    return list(ByteArrays(Excerpt(data, data), (5,), len(data), "bytes"))
+
+
+# -- sinks ---------------------------------------------------------------------------------------
+
+_PRODUCER = pack(">hq", 3, 77)
+_COMMITTER = encode_committer_element("2.2", {5: {0: [Committable("pay-0-5", 77, 3)]}})
+_DONE = utf("pay-0-5") + pack(">ii", 0, 0)  # its retries, and the request's state
+_WRITER = encode_writer_element("prefix", 2, {"a-0-1": 9})
+_FILES = encode_file_writer_element("b", "s3://b/path", None)
+
+_SINKS = [
+    Case(_committer, _COMMITTER, _PRODUCER, pack(">hq", -1, 77), "not a producer: 77, epoch -1"),
+    Case(_committer, _COMMITTER, _PRODUCER, pack(">hq", 3, -1), "not a producer: -1, epoch 3"),
+    *(
+        Case(
+            _committer,
+            _COMMITTER,
+            _DONE,
+            utf("pay-0-5") + pack(">ii", 0, state),
+            f"unknown state of a request: {state}",
+            len(_DONE) - 4,
+        )
+        for state in (-1, 4)
+    ),
+    Case(
+        _committer, _COMMITTER, b"\xb9\x1f\x25\x2c", bytes(4), "committer state without its magic"
+    ),
+    Case(
+        _committer,
+        _COMMITTER,
+        _COMMITTER[:4],
+        pack(">i", 3),
+        "version 3 of the committer state is not known (known: 1, 2)",
+        0,
+        UNSUPPORTED,
+    ),
+    Case(
+        _writer,
+        _WRITER,
+        pack(">iii", 0, 1, 0),
+        pack(">iii", 0, 1, 2),
+        "unknown ownership: 2",
+        8,
+    ),
+    Case(_writer, _FILES, b"\x1e\x76\x4b\x79", bytes(4), "bucket state without its magic"),
+]
+
+# -- splits --------------------------------------------------------------------------------------
+
+_SPLIT = encode_split("orders", 3, 40, 90)
+_DYNAMIC = encode_dynamic_split("east", KafkaSplit("orders", 3, 40), 2)
+_HYBRID = encode_hybrid_split(1, "orders-3", _SPLIT)
+_LEGACY = encode_legacy_element("orders", 1, 999)
+
+_SPLITS = [
+    Case(_split, _SPLIT, pack(">i", 3), pack(">i", -1), "a partition cannot be negative: -1"),
+    *(
+        Case(_split, _SPLIT, pack(">q", 40), pack(">q", start), f"nor a marker: {start}")
+        for start in (-4, NOT_SET + 1)
+    ),
+    *(
+        Case(_split, _SPLIT, pack(">q", 90), pack(">q", stop), f"nor a marker: {stop}")
+        for stop in (-2, -4, NOT_SET + 1)
+    ),
+    Case(_dynamic_split, _DYNAMIC, utf("east"), utf(""), "a cluster's id cannot be empty"),
+    Case(_dynamic_split, _DYNAMIC, b"east\0", b"east\2", "a boolean is 0 or 1, not 2", 4),
+    Case(_hybrid_split, _HYBRID, pack(">i", 1), pack(">i", -1), "index cannot be negative: -1"),
+    Case(_hybrid_split, _HYBRID, utf("orders-3"), utf(""), "a split's id cannot be empty"),
+    Case(
+        _hybrid_enumerator,
+        encode_hybrid_enumerator(1, 3, b"xyz"),
+        pack(">i", 1),
+        pack(">i", -7),
+        "index cannot be negative: -7",
+    ),
+    Case(_legacy, _LEGACY, _LEGACY[:2], b"\1\1", "not a registered class: 1"),
+    Case(_legacy, _LEGACY, _LEGACY[:2], _LEGACY[:1] + b"\2", "a reference (2)", 1),
+    *(
+        Case(_legacy, _LEGACY, pack(">q", 999), pack(">q", offset), f"nor a marker: {offset}")
+        for offset in (-2, 2**63 - 1, LEGACY_NOT_SET - 1, LEGACY_NOT_SET + 4)
+    ),
+    Case(_text, b"\x81", b"\x81", b"\x80", "a string is null"),
+    Case(_text, b"\x84abc", b"\x84abc", b"\x84a\xc3c", "a string is not ASCII", 1),
+]
+
+# -- enumerators ---------------------------------------------------------------------------------
+
+_ENTRIES = [EnumeratorSplit(KafkaSplit("orders", 3, 40), 0)]
+_V2 = encode_enumerator(2, _ENTRIES)
+_V3 = encode_enumerator(3, _ENTRIES)
+_COORDINATOR = encode_coordinator(1, 3, _V3)
+
+_ENUMERATORS = [
+    *(
+        Case(
+            _enumerator(version),
+            state,
+            state[-5:],  # the status, and whether the first discovery has finished
+            pack(">ib", status, 1),
+            f"unknown assignment status: {status}",
+        )
+        for version, state in ((2, _V2), (3, _V3))
+        for status in (-1, 2)
+    ),
+    Case(_enumerator(3), _V3, _V3[-5:], pack(">ib", 0, 2), "a boolean is 0 or 1, not 2", 4),
+    Case(
+        _enumerator(3),
+        _V3,
+        _V3[:8],
+        pack(">ii", 1, 1),
+        "version 1 of the splits is not KafkaPartitionSplit's (known: 0)",
+        4,
+        UNSUPPORTED,
+    ),
+    Case(_enumerator(2), _V2, pack(">i", 3), pack(">i", -1), "a partition cannot be negative"),
+    *(
+        Case(
+            _coordinator,
+            _COORDINATOR,
+            _COORDINATOR[:8],
+            pack(">ii", version, 3),
+            f"coordinator version {version} is not read here (known: 0, 1)",
+            0,
+            UNSUPPORTED,
+        )
+        for version in (-1, 2)
+    ),
+]
+
+# -- metadata ------------------------------------------------------------------------------------
+
+_EMPTY = metadata([])
+_HOOK = pack(">i", 0) + utf("hook") + pack(">i", 2) + b"xy"
+_MASTER = _EMPTY[:16] + pack(">iii", 1, MASTER_STATE_MAGIC, len(_HOOK)) + _HOOK + _EMPTY[20:]
+_ID = bytes(15) + b"\7"
+_OPERATOR = metadata([operator([subtask()], number=7, max_parallelism=128)])
+_AFTER_ID = _ID + pack(">ii", 1, 128)
+_STATE = metadata([operator([subtask(managed=reader_state([5], inline(b"held")))], number=7)])
+_LIST = b"SourceReaderState"
+_FILE = metadata(
+    [operator([subtask(managed=reader_state([5], b"\2" + pack(">q", 99) + utf("f")))], number=7)]
+)
+_SEGMENT = b"\x0f" + pack(">qqi", 11, 22, 1) + utf("uri") + utf("id")
+_MERGED = metadata([operator([subtask(managed=reader_state([5], _SEGMENT))], number=7)])
+_VERSION_2 = (
+    pack(">iiqii", 0x4960672D, 2, 1, 0, 1)
+    + _ID
+    + pack(">iii", 1, 128, 1)  # parallelisms, the length of a chain
+    + pack(">i", 1)
+    + pack(">iqi", 0, 88, 0)  # a subtask: its index, a duration, legacy states
+    + pack(">iibb", 0, 0, 0, 0)
+)
+
+_METADATA = [
+    Case(_metadata, _EMPTY, _EMPTY[:4], b"PK\3\4", "not a Flink checkpoint: its magic number is"),
+    *(
+        Case(
+            _metadata,
+            _EMPTY,
+            _EMPTY[:8],
+            _EMPTY[:4] + pack(">i", version),
+            f"metadata version {version} is not read here (known: 2, 3, 4, 5, 6); {advice}",
+            4,
+            UNSUPPORTED,
+        )
+        for version, advice in (
+            (7, "a newer Flink wrote it: look for a newer release of this tool"),
+            (1, "restore it in Flink 1.3 to 1.10 and take a new savepoint"),
+        )
+    ),
+    Case(_metadata, _EMPTY, pack(">iq", 3, 1), pack(">iq", 3, -1), "id cannot be negative: -1", 4),
+    Case(_metadata, _MASTER, pack(">i", MASTER_STATE_MAGIC), bytes(4), "a master state without"),
+    *(
+        Case(
+            _metadata,
+            _OPERATOR,
+            _AFTER_ID,
+            _ID + pack(">ii", *parallelisms),
+            f"parallelism {parallelisms[0]} does not lie between 1 and the max parallelism",
+            16,
+        )
+        for parallelisms in ((0, 128), (129, 128), (1, 32769))
+    ),
+    Case(
+        _metadata,
+        _OPERATOR,
+        _AFTER_ID + b"\0" + pack(">i", 1),
+        _AFTER_ID + b"\0" + pack(">i", 2),
+        "2 subtasks of a parallelism of 1",
+        25,
+    ),
+    Case(
+        _metadata,
+        metadata([operator([], inline(b"c"), number=7, count=0, max_parallelism=128)]),
+        b"c" + pack(">i", 0),
+        b"c" + pack(">i", -1),
+        "a fully finished operator has no coordinator state",
+        1,
+    ),
+    Case(
+        _metadata, _VERSION_2, pack(">iq", 0, 88), pack(">iq", -1, 88), "index cannot be negative"
+    ),
+    Case(
+        _metadata,
+        _VERSION_2,
+        pack(">qi", 88, 0),
+        pack(">qi", 88, 1),
+        "state of Flink 1.1 and older",
+        8,
+        UNSUPPORTED,
+    ),
+    Case(
+        _metadata,
+        _STATE,
+        pack(">ibi", 1, 4, 1),
+        pack(">ibi", 2, 4, 1),
+        "0 or 1 says whether a state is present, not 2",
+    ),
+    Case(
+        _metadata,
+        _STATE,
+        pack(">ibi", 1, 4, 1),
+        pack(">ibi", 1, 18, 1),
+        "unknown kind of operator state handle: 18",
+        4,
+        UNSUPPORTED,
+    ),
+    Case(_metadata, _STATE, _LIST + b"\0", _LIST + b"\3", "distribution mode: 3", len(_LIST)),
+    Case(
+        _metadata,
+        _STATE,
+        inline(b"held"),
+        b"\x07" + inline(b"held")[1:],
+        "unknown kind of stream state handle: 7",
+        0,
+        UNSUPPORTED,
+    ),
+    Case(_metadata, _FILE, pack(">q", 99), pack(">q", -2), "a size cannot be negative: -2"),
+    *(
+        Case(
+            _metadata,
+            _MERGED,
+            pack(">qqi", 11, 22, 1),
+            pack(">qqi", 11, 22, scope),
+            f"unknown scope of a merged file: {scope}",
+            16,
+        )
+        for scope in (-1, 2)
+    ),
+    Case(
+        _metadata,
+        _MERGED,
+        pack(">qqi", 11, 22, 1),
+        pack(">qqi", 11, -22, 1),
+        "a size cannot be negative: -22",
+        8,
+    ),
+]
+
+# -- Java objects --------------------------------------------------------------------------------
+
+_STRING = b"\x74" + utf("text")
+_OBJECT = java_object(_STRING)
+_ENUM = java_object(b"\x7e" + java_class("E") + b"\x74" + utf("NAME"))
+_OF_NO_FIELDS = utf("A") + pack(">qBH", 1, 3, 0)
+
+_JAVA = [
+    Case(_java, _OBJECT, b"\xac\xed\0\5", b"\xac\xed\0\4", "not a Java object stream"),
+    Case(
+        _java,
+        _OBJECT,
+        _STRING,
+        b"\x75" + utf("text"),
+        "unexpected element 0x75 of an object stream",
+        0,
+        UNSUPPORTED,
+    ),
+    *(
+        Case(
+            _java,
+            _OBJECT,
+            _STRING,
+            b"\x71" + pack(">i", 0x7E0000 + handle),
+            "a reference to nothing",
+            1,
+        )
+        for handle in (-1, 2)
+    ),
+    Case(
+        _java,
+        _OBJECT,
+        _STRING,
+        b"\x71" + pack(">i", 0x7E0000),
+        "a reference to a class where an object belongs",
+        1,
+    ),
+    Case(
+        _java,
+        _ENUM,
+        b"\x7e" + java_class("E"),
+        b"\x7e\x71" + pack(">i", 0x7E0001),
+        "a reference to an object where a class belongs",
+        2,
+    ),
+    Case(
+        _java,
+        _OBJECT,
+        _OF_NO_FIELDS,
+        utf("A") + pack(">qBh", 1, 3, -1),
+        "a count cannot be negative: -1",
+        len(_OF_NO_FIELDS) - 2,
+    ),
+]
+
+# -- operator state ------------------------------------------------------------------------------
+
+_STREAM = pack(">ib", 6, 0) + pack(">i", 3) + b"abc"
+
+_STREAMS = [
+    *(
+        Case(
+            _elements,
+            _STREAM,
+            _STREAM[:5],
+            pack(">ib", version, 0),
+            f"operator state version {version} is not read here (known: 1 to 6)",
+            0,
+            UNSUPPORTED,
+        )
+        for version in (0, 7)
+    ),
+    Case(_elements, _STREAM, _STREAM[:5], pack(">ib", 6, 2), "a boolean is 0 or 1, not 2", 4),
+    Case(_chunk, chunk(b"abc"), chunk(b"abc")[:1], b"\x02", "unknown type of snappy chunk: 2"),
+    Case(_chunk, chunk(b"abc"), chunk(b"abc")[:1], b"\x7f", "unknown type of snappy chunk: 127"),
+]
+
+_CASES = [*_SINKS, *_SPLITS, *_ENUMERATORS, *_METADATA, *_JAVA, *_STREAMS]
+
+
+@pytest.mark.parametrize("case", _CASES, ids=lambda case: case.told[:50])
+def test_what_is_wrong_is_named_with_its_place(case: Case) -> None:
+    case.read(case.healthy)
+    place = case.healthy.index(case.old)
+    damaged = case.healthy[:place] + case.new + case.healthy[place + len(case.old) :]
+    with pytest.raises(DecodeError) as refused:
+        case.read(damaged)
+    assert case.told in refused.value.problem
+    assert refused.value.byte_offset == place + case.at
+    assert refused.value.kind is case.kind
+
+
+@pytest.mark.parametrize(
+    ("epoch", "producer", "state", "pending"),
+    [(0, 0, 0, True), (0, 0, 1, True), (0, 0, 2, False), (0, 0, 3, False)],
+)
+def test_the_least_that_a_producer_may_be(
+    epoch: int, producer: int, state: int, pending: bool
+) -> None:
+    held = [Committable("pay-0-5", producer, epoch, state)]
+    found = read_committer_state(encode_committer_element("2.2", {5: {0: held}}), "c")
+    assert bool(found) == pending
+
+
+def test_a_varint_ends_after_32_bits() -> None:
+    assert read_varint(Cursor(b"\xff\xff\xff\xff\x0f", "bytes"), "number") == 2**32 - 1
+    for endless in (b"\xff\xff\xff\xff\x1f", b"\x80\x80\x80\x80\x80\x01"):
+        with pytest.raises(DecodeError, match="a varint is longer than 32 bits"):
+            read_varint(Cursor(endless, "bytes"), "number")
