@@ -89,15 +89,18 @@ def _survivors(chosen: list[Mutant], tests: list[str] | None, folder: Path) -> I
         free.put(tree)
 
     def tried(mutant: Mutant) -> Verdict:
-        if tests is not None:
-            run = Run(tuple(tests), _INTEGRATION_SECONDS)
-        elif not (seen_by := reach.choose(mutant)):
+        seen_by = reach.choose(mutant) if tests is None else []
+        if tests is None and not seen_by:
             return Verdict(None, 0.0)
-        else:
-            run = run_of(seen_by)
         tree = free.get()
         try:
-            return tree.try_out(mutant, run)
+            if tests is not None:
+                return tree.try_out(mutant, Run(tuple(tests), _INTEGRATION_SECONDS))
+            verdict = tree.try_in_fork(mutant, seen_by) if mutant.in_function else None
+            if verdict is not None and verdict.killed_by is not None:
+                return verdict
+            # Processes that tests start see nothing of what is in a fork.
+            return tree.try_out(mutant, run_of(seen_by))
         finally:
             free.put(tree)
 

@@ -2,7 +2,8 @@
 
 With ``MUTANTS_RECORD=FILE``, under coverage, each line is noted with the test that ran it, and the
 tests that passed are written to the file with their times. With ``MUTANTS_TESTS=FILE`` the tests
-named there run, in that order, and no others.
+named there run, in that order, and no others. With ``MUTANTS_SERVE=READ,WRITE``, two descriptors,
+the tests are collected, and what is asked over these is answered.
 """
 
 from __future__ import annotations
@@ -14,8 +15,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.mutants.forks import serve
+
 _RECORD = os.environ.get("MUTANTS_RECORD")
 _TESTS = os.environ.get("MUTANTS_TESTS")
+_SERVE = os.environ.pop("MUTANTS_SERVE", None)
 _seconds: dict[str, float] = {}
 _not_passed: set[str] = set()
 
@@ -50,3 +54,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         items[:] = sorted(
             (item for item in items if item.nodeid in order), key=lambda item: order[item.nodeid]
         )
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop(session: pytest.Session) -> bool | None:
+    if _SERVE is None:
+        return None
+    asked, answered = map(int, _SERVE.split(","))
+    serve({item.nodeid: item for item in session.items}, asked, answered)
+    return True
