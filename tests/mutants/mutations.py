@@ -121,6 +121,8 @@ class _Walk:
                 return
             case ast.Expr(value=ast.Constant()):
                 return  # a docstring
+            case ast.Expr(value=ast.Call(func=ast.Name(id="assert_never"))):
+                return  # mypy has proved that nothing comes there
             case ast.If(test=test) if _for_other_readers(test):
                 return
             case ast.AnnAssign(value=None):

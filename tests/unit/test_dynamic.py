@@ -650,6 +650,7 @@ def test_brokers_that_the_job_knew_another_cluster_by_are_warned_of(
     [
         ("c:1,a:1,b:1", "by a:1, b:1, c:1, and"),
         ("d:1,c:1,a:1,b:1", "by a:1, b:1, c:1, …, and"),
+        ("b:1,,a:1, ", "by a:1, b:1, and"),
     ],
 )
 def test_of_many_brokers_some_are_shown(tmp_path: Path, servers: str, shown: str) -> None:
@@ -666,3 +667,12 @@ def test_a_cluster_whose_brokers_the_state_does_not_name_is_not_compared(tmp_pat
     snapshot = ClusterSnapshot({"t": {0: LogRange(0, 9)}})
     plan = make_plan(extraction, extraction.sources, snapshot, bootstrap_servers="b:1")
     assert not any("'east'" in warning for warning in plan.warnings)
+
+
+def test_a_source_of_no_named_cluster_beside_it_changes_nothing(tmp_path: Path) -> None:
+    dynamic = _Dynamic({"east": _held("t", 5)}, topics={"east": ["t"]})
+    beside = source_operator(SourceState({0: splits("other", [1])}))
+    extraction = _extract(tmp_path, dynamic.operator(), beside)
+    snapshot = ClusterSnapshot({"t": {0: LogRange(0, 9)}, "other": {0: LogRange(0, 9)}})
+    plan = make_plan(extraction, extraction.sources, snapshot, bootstrap_servers="b:1")
+    assert len([warning for warning in plan.warnings if "by east:9092" in warning]) == 1

@@ -124,6 +124,44 @@ def test_the_file_and_its_name_are_on_the_disk(
     assert folder == str(tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("code", "told"), [(errno.EIO, True), (errno.ENOSPC, True), (errno.EINVAL, False)]
+)
+def test_a_folder_that_does_not_reach_the_disk_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int, told: bool
+) -> None:
+    """EINVAL: a disk that knows of no such thing."""
+    fsync = os.fsync
+
+    def failing(descriptor: int) -> None:
+        if Path(f"/proc/self/fd/{descriptor}").is_dir():
+            raise OSError(code, os.strerror(code))
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", failing)
+    if told:
+        with pytest.raises(OSError, match=os.strerror(code)):
+            write_new(tmp_path / "f.json", "ours")
+    else:
+        write_new(tmp_path / "f.json", "ours")
+    assert (tmp_path / "f.json").read_text() == "ours"
+
+
+def test_a_folder_that_may_be_written_and_not_read_will_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = os.open
+
+    def denied(path: object, flags: int, *more: int) -> int:
+        if path == tmp_path:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        return opened(path, flags, *more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(os, "open", denied)
+    write_new(tmp_path / "f.json", "ours")
+    assert (tmp_path / "f.json").read_text() == "ours"
+
+
 def test_where_nothing_can_be_written_is_told_before(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     for path in (

@@ -61,6 +61,14 @@ def test_what_is_written_is_read_again(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [tmp_path / "r.json"]
 
 
+def test_the_file_is_for_people_too(tmp_path: Path) -> None:
+    """One field a line, what is there as it is written."""
+    write_file(_file(_at(a0=1), _at(a0=5)), tmp_path / "r.json")
+    lines = (tmp_path / "r.json").read_text(encoding="utf-8").splitlines()
+    assert lines[:3] == ["{", '  "kind": "flink-offset-migrate rollback",', '  "version": 1,']
+    assert lines[-1] == "}"
+
+
 def test_an_existing_file_is_not_overwritten(tmp_path: Path) -> None:
     path = tmp_path / "r.json"
     path.write_text("mine")
