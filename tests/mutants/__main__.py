@@ -97,10 +97,13 @@ def _survivors(chosen: list[Mutant], tests: list[str] | None, folder: Path) -> I
             if tests is not None:
                 return tree.try_out(mutant, Run(tuple(tests), _INTEGRATION_SECONDS))
             verdict = tree.try_in_fork(mutant, seen_by) if mutant.in_function else None
-            if verdict is not None and verdict.killed_by is not None:
-                return verdict
+            if verdict is None:
+                return tree.try_out(mutant, run_of(seen_by))
             # Processes that tests start see nothing of what is in a fork.
-            return tree.try_out(mutant, run_of(seen_by))
+            again = [test for test in seen_by if test in reach.starting]
+            if verdict.killed_by is None and again:
+                return tree.try_out(mutant, run_of(again))
+            return verdict
         finally:
             free.put(tree)
 

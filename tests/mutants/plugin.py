@@ -1,7 +1,7 @@
 """pytest's part: which test runs which lines, and running some tests in a certain order.
 
 With ``MUTANTS_RECORD=FILE``, under coverage, each line is noted with the test that ran it, and the
-tests that passed are written to the file with their times. With ``MUTANTS_TESTS=FILE`` the tests
+tests that passed are written to the file: see ``Record``. With ``MUTANTS_TESTS=FILE`` the tests
 named there run, in that order, and no others. With ``MUTANTS_SERVE=READ,WRITE``, two descriptors,
 the tests are collected, and what is asked over these is answered.
 """
@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TypedDict
 
 import pytest
 
@@ -22,6 +24,18 @@ _TESTS = os.environ.get("MUTANTS_TESTS")
 _SERVE = os.environ.pop("MUTANTS_SERVE", None)
 _seconds: dict[str, float] = {}
 _not_passed: set[str] = set()
+_sharing: list[str] = []
+_starting: set[str] = set()
+_running: list[str] = []
+
+
+class Record(TypedDict):
+    """The tests that passed, with the seconds each took; of these, those that share a fixture with
+    others, and those that start processes."""
+
+    seconds: dict[str, float]
+    sharing: list[str]
+    starting: list[str]
 
 
 @pytest.hookimpl(wrapper=True)
@@ -32,7 +46,28 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
         measured = Coverage.current()
         assert measured is not None
         measured.switch_context(item.nodeid)
+        _running[:] = [item.nodeid]
+        if _shares(item):
+            _sharing.append(item.nodeid)
     return (yield)
+
+
+def _shares(item: pytest.Item) -> bool:
+    """Whether a fixture of ours that it needs may have been made for another test."""
+    assert isinstance(item, pytest.Function)
+    needed = (made[-1] for made in item._fixtureinfo.name2fixturedefs.values())
+    return any(
+        made.scope != "function" and made.func.__module__.startswith("tests.") for made in needed
+    )
+
+
+def _watch(event: str, _: object) -> None:
+    if event == "subprocess.Popen":
+        _starting.update(_running)
+
+
+if _RECORD is not None:
+    sys.addaudithook(_watch)
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
@@ -43,8 +78,13 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 
 def pytest_sessionfinish() -> None:
     if _RECORD is not None:
-        passed = {test: _seconds[test] for test in _seconds.keys() - _not_passed}
-        Path(_RECORD).write_text(json.dumps(passed))
+        passed = {test: _seconds[test] for test in sorted(_seconds.keys() - _not_passed)}
+        record = Record(
+            seconds=passed,
+            sharing=[test for test in _sharing if test in passed],
+            starting=[test for test in passed if test in _starting],
+        )
+        Path(_RECORD).write_text(json.dumps(record))
 
 
 @pytest.hookimpl(trylast=True)

@@ -19,6 +19,7 @@ from pathlib import Path
 from coverage import CoverageData
 
 from tests.mutants.mutations import Mutant
+from tests.mutants.plugin import Record
 from tests.mutants.trees import FAST, PYTEST, Tree
 
 
@@ -29,20 +30,25 @@ class Reach:
     Attributes:
         lines: by file of code and line, the tests that run it.
         seconds: of each test that passed as the code is.
+        sharing: the tests that share a fixture with others.
+        starting: the tests that start processes, whose lines are not known.
         measured: a test module's digest, and each file of code's, as they were.
         changed: the files of code that are no longer as they were measured.
     """
 
     lines: dict[str, dict[int, set[str]]] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
+    sharing: set[str] = field(default_factory=set)
+    starting: set[str] = field(default_factory=set)
     measured: dict[str, str] = field(default_factory=dict)
     changed: set[str] = field(default_factory=set)
 
     def choose(self, mutant: Mutant) -> list[str]:
         """The tests that may see a fault: those that run its statement, the short ones first.
 
-        Then those beside them, which may share a fixture that ran it. What runs on import is
-        anybody's: those that run something of its file first, then all.
+        Then those of the same modules that may only look at what was run for another one, or by
+        another process. What runs on import is anybody's: those that run something of its file
+        first, then all.
         """
         first, last = mutant.lines
         exact = mutant.in_function and mutant.path not in self.changed
@@ -52,12 +58,11 @@ class Reach:
             if not exact or first <= line <= last
             for test in tests
         } & self.seconds.keys()
-        modules = {_module(test) for test in ran}
-        beside = {
-            test
-            for test in self.seconds.keys() - ran
-            if not mutant.in_function or _module(test) in modules
-        }
+        if not mutant.in_function:
+            beside = self.seconds.keys() - ran
+        else:
+            modules = {_module(test) for test in ran}
+            beside = {t for t in (self.sharing | self.starting) - ran if _module(t) in modules}
         return [*self._short_first(ran), *self._short_first(beside)]
 
     def _short_first(self, tests: Iterable[str]) -> list[str]:
@@ -67,6 +72,8 @@ class Reach:
         """What was measured of these test modules."""
         self.measured = {file: of for file, of in self.measured.items() if file not in modules}
         self.seconds = {t: s for t, s in self.seconds.items() if _module(t) not in modules}
+        self.sharing = {test for test in self.sharing if test in self.seconds}
+        self.starting = {test for test in self.starting if test in self.seconds}
         for lines in self.lines.values():
             for tests in lines.values():
                 tests.difference_update({test for test in tests if _module(test) in modules})
@@ -77,7 +84,13 @@ class Reach:
             file: {line: [numbers[t] for t in tests if t in numbers] for line, tests in of.items()}
             for file, of in self.lines.items()
         }
-        kept = {"measured": self.measured, "seconds": self.seconds, "lines": lines}
+        kept = {
+            "measured": self.measured,
+            "seconds": self.seconds,
+            "sharing": sorted(self.sharing),
+            "starting": sorted(self.starting),
+            "lines": lines,
+        }
         path.write_text(json.dumps(kept))
 
     @classmethod
@@ -90,7 +103,8 @@ class Reach:
             file: {int(line): {names[n] for n in tests} for line, tests in of.items()}
             for file, of in kept["lines"].items()
         }
-        return cls(lines, kept["seconds"], kept["measured"])
+        sharing, starting = set(kept["sharing"]), set(kept["starting"])
+        return cls(lines, kept["seconds"], sharing, starting, kept["measured"])
 
 
 def _module(test: str) -> str:
@@ -113,7 +127,9 @@ def measure(trees: list[Tree], kept: Path) -> Reach:
     with ThreadPoolExecutor(len(trees)) as pool:
         parts = [todo[n :: len(trees)] for n in range(len(trees))]
         for measured, passed in pool.map(_measured, trees, parts):
-            reach.seconds |= passed
+            reach.seconds |= passed["seconds"]
+            reach.sharing.update(passed["sharing"])
+            reach.starting.update(passed["starting"])
             for file, lines in measured.items():
                 of_file = reach.lines.setdefault(file, {})
                 for line, tests in lines.items():
@@ -128,11 +144,9 @@ def _digest(file: Path) -> str:
     return hashlib.sha256(file.read_bytes()).hexdigest()
 
 
-def _measured(
-    tree: Tree, modules: list[str]
-) -> tuple[dict[str, dict[int, set[str]]], dict[str, float]]:
+def _measured(tree: Tree, modules: list[str]) -> tuple[dict[str, dict[int, set[str]]], Record]:
     if not modules:
-        return {}, {}
+        return {}, Record(seconds={}, sharing=[], starting=[])
     record, coverage_file = tree.beside("seconds.json"), tree.beside("coverage")
     # Python's newer way of measuring tells lines, not who ran them.
     environment = {

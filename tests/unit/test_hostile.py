@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 import tracemalloc
+from collections.abc import Callable
 from pathlib import Path
 from struct import pack
 
@@ -226,40 +227,46 @@ def test_a_place_in_a_file_that_no_file_has(
 _DEEP = 5000
 
 
-def _nested_changelogs() -> bytes:
+def _nested_changelogs(deep: int) -> bytes:
     open_, close = pack(">biiqi", 8, 0, 1, 0, 1), pack(">iq", 0, 0) + utf("id")
-    return metadata([operator([subtask(keyed=open_ * _DEEP + b"\0" + close * _DEEP)])])
+    return metadata([operator([subtask(keyed=open_ * deep + b"\0" + close * deep)])])
 
 
-def _nested_key_groups() -> bytes:
-    handles = pack(">bii", 3, 0, 0) * _DEEP + b"\x10"
+def _nested_key_groups(deep: int) -> bytes:
+    handles = pack(">bii", 3, 0, 0) * deep + b"\x10"
     return metadata([operator([subtask(managed=reader_state([], handles))])])
 
 
-def _nested_objects() -> bytes:
+def _nested_objects(deep: int) -> bytes:
     """SerialDOS: sets of sets, over which Java takes twice as long for each level."""
-    return metadata([], 4, java_object((b"\x73" + java_class("java.util.HashSet", 3)) * _DEEP))
+    sets = (b"\x73" + java_class("java.util.HashSet", 3)) * deep + b"\x78" * deep
+    return metadata([], 4, java_object(sets))
 
 
-def _nested_classes() -> bytes:
+def _nested_classes(deep: int) -> bytes:
     described = b"\x72" + utf("A") + pack(">qBH", 1, 2, 0) + b"\x78"
-    return metadata([], 4, b"\xac\xed\0\x05\x73" + described * _DEEP + b"\x70")
+    return metadata([], 4, b"\xac\xed\0\x05\x73" + described * deep + b"\x70")
 
 
 @pytest.mark.parametrize(
-    ("data", "refusal"),
+    ("nested", "deepest", "refusal"),
     [
-        (_nested_changelogs(), "handles nested more than 8 deep"),
-        (_nested_key_groups(), "handles nested more than 8 deep"),
-        (_nested_objects(), "(objects|classes) nested more than 16 deep"),
-        (_nested_classes(), "classes nested more than 16 deep"),
+        (_nested_changelogs, 8, "handles nested more than 8 deep"),
+        (_nested_key_groups, 8, "handles nested more than 8 deep"),
+        # Beside the sets: the object that holds them, their class, and that it has no parent.
+        (_nested_objects, 14, "(objects|classes) nested more than 16 deep"),
+        (_nested_classes, 15, "classes nested more than 16 deep"),
     ],
     ids=["changelogs", "key groups", "objects", "classes"],
 )
-def test_what_is_nested_thousands_deep(data: bytes, refusal: str) -> None:
-    with pytest.raises(DecodeError, match=refusal) as refused:
-        parse_metadata(data, "_metadata")
-    assert refused.value.kind is ErrorKind.CORRUPT
+def test_what_is_nested_too_deep(
+    nested: Callable[[int], bytes], deepest: int, refusal: str
+) -> None:
+    parse_metadata(nested(deepest), "_metadata")
+    for deeper in (deepest + 1, _DEEP):
+        with pytest.raises(DecodeError, match=refusal) as refused:
+            parse_metadata(nested(deeper), "_metadata")
+        assert refused.value.kind is ErrorKind.CORRUPT
 
 
 # -- text ----------------------------------------------------------------------------------------
