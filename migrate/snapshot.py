@@ -6,12 +6,21 @@ Taken by ``migrate.broker``, read by ``migrate.planning``; it holds no connectio
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import Enum
 
 from migrate.errors import ServiceError
 
 
 class BrokerError(ServiceError):
     """Kafka did not answer, or denied what was asked."""
+
+
+class Place(Enum):
+    """Where a next offset lies beside a log."""
+
+    INSIDE = "inside"  # the log end too: the next record will have it
+    BELOW_START = "below start"  # records are already gone
+    BEYOND_END = "beyond end"  # no offset of this log
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +36,12 @@ class LogRange:
     end: int
     first_since: int | None = None
     first_at: int | None = None
+
+    def place(self, next_offset: int) -> Place:
+        """Where a next offset lies beside what the partition holds."""
+        if next_offset < self.start:
+            return Place.BELOW_START
+        return Place.BEYOND_END if next_offset > self.end else Place.INSIDE
 
 
 @dataclass(frozen=True, slots=True)
