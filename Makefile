@@ -63,6 +63,7 @@ golden: setup  ## write the golden checkpoints anew, with real Flink jobs
 	@$(WITH_JDK) python -m tests.golden.generate
 	@$(WITH_JDK) python -m tests.golden.synthetic.generate
 	@$(WITH_JDK) python -m tests.golden.state.generate
+	@$(WITH_JDK) python -m tests.golden.sinks.generate
 	@$(WITH_JDK) python -m tests.golden.support_matrix
 
 spark-matrix: setup  ## measure docs/spark-matrix.md with each Spark

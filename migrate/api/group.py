@@ -13,8 +13,10 @@ from migrate.api.arguments import Request, move_request
 from migrate.api.keeping import check_rollback_path, keeping
 from migrate.api.planning import check_unmoved, planned
 from migrate.api.running import interval_of, look_twice, tell_what_runs
+from migrate.api.sink import check_sink_of_a_job
 from migrate.api.telling import log
 from migrate.errors import Refused, UsageError
+from migrate.findings import SINKS_THAT_REMEMBER
 from migrate.planning import Plan
 from migrate.positions import Target, TopicPartition
 from migrate.rollback_file import EarlierRun, Fate
@@ -108,6 +110,7 @@ def commit_group(
     execute: bool = False,
     rollback_file: AnyPath | None = None,
     flink_rest: str | None = None,
+    sink: AnyPath | None = None,
     allow_moved_on: bool = False,
     **arguments: Unpack[MoveArguments],
 ) -> GroupChange:
@@ -124,6 +127,8 @@ def commit_group(
         rollback_file: where what the group holds is written before it is changed; by default
             ``rollback-<group>-<time>.json`` in the current folder.
         flink_rest: the address of Flink's JobManager: ask it whether a job still runs.
+        sink: the directory of the table that a Flink job will write to which goes on from this
+            group without state: does it remember a job's checkpoints?
         allow_moved_on: go back although others have committed for the group since.
         arguments: see ``MoveArguments``; a broker is needed.
 
@@ -135,7 +140,10 @@ def commit_group(
         BrokerError, FlinkRestError: one did not answer, or denied what was asked.
     """
     request = move_request(chk, Target("group", group), arguments)
+    check_sink_of_a_job(sink)
     move = planned(request, plan)
+    if sink is None and move.origin.kind == "batch":
+        log.warning(SINKS_THAT_REMEMBER)
     path = local_path(os.fspath(rollback_file)) if rollback_file is not None else None
     change = _looked_at(request, move, path, flink_rest, allow_moved_on)
     return replace(change, outcome=change.execute()) if execute else change

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from migrate.api.arguments import move_request
 from migrate.api.planning import planned
-from migrate.api.sink import check_sink
+from migrate.api.sink import check_sink_of_a_query, named_location
 from migrate.api.streams import plan_streams
 from migrate.api.telling import log
 from migrate.errors import UsageError
@@ -18,7 +17,7 @@ from migrate.planning import Plan
 from migrate.positions import SPARK
 from migrate.targets.spark_checkpoint import check_free, write_checkpoint
 from migrate.targets.spark_code import ReadStream, option_lines, python_code, scala_code
-from migrate.targets.spark_locations import BadLocation, Location, location
+from migrate.targets.spark_locations import Location
 from migrate.targets.spark_options import (
     IsolationLevel,
     NextOffsets,
@@ -92,6 +91,7 @@ def to_spark(
     plan: AnyPath | Plan | None = None,
     checkpoint_dir: AnyPath | None = None,
     sink: AnyPath | None = None,
+    sink_writer: str | None = None,
     spark_source: Mapping[int, Sequence[str]] | None = None,
     isolation_level: IsolationLevel | Literal["read_committed", "read_uncommitted"] | None = None,
     **arguments: Unpack[MoveArguments],
@@ -102,7 +102,9 @@ def to_spark(
         chk: the checkpoint, as for ``plan``.
         plan: instead of it a plan, or the file of one, unless something has moved meanwhile.
         checkpoint_dir: a new or empty directory, or URL, to seed.
-        sink: the query's file sink or Delta table, to be looked at.
+        sink: the directory that the query writes to, or its table's: what does it remember?
+        sink_writer: the name that the query writes under there: Hudi's checkpoint identifier, or
+            Delta's ``txnAppId``.
         spark_source: the Flink sources that each Kafka source of the query goes on from, by its
             number: ``{0: ["topic:orders"], 1: ["topic:payments"]}``.
         isolation_level: what the options say of transactions; None leaves Kafka's default.
@@ -120,7 +122,7 @@ def to_spark(
     if isolation_level is not None:
         level = one_of(IsolationLevel, "--isolation-level", isolation_level)
     request = move_request(chk, SPARK, arguments)
-    target, warnings = check_directories(checkpoint_dir, sink)
+    target, warnings = check_directories(checkpoint_dir, sink, sink_writer)
     sources: Sequence[SparkSource]
     if spark_source:
         if chk is None or plan is not None:
@@ -151,7 +153,7 @@ def to_spark(
 
 
 def check_directories(
-    checkpoint_dir: AnyPath | None, sink: AnyPath | None
+    checkpoint_dir: AnyPath | None, sink: AnyPath | None, sink_writer: str | None
 ) -> tuple[Location | None, tuple[str, ...]]:
     """Before any work: can the one be seeded, and does the other skip nothing?
 
@@ -164,13 +166,6 @@ def check_directories(
     """
     target = None
     if checkpoint_dir is not None:
-        target = _location("--checkpoint-dir", checkpoint_dir)
+        target = named_location("--checkpoint-dir", checkpoint_dir)
         check_free(target)
-    return target, () if sink is None else check_sink(_location("--sink", sink))
-
-
-def _location(option: str, path: AnyPath) -> Location:
-    try:
-        return location(os.fspath(path))
-    except BadLocation as error:
-        raise UsageError(f"{option} {error}") from error
+    return target, check_sink_of_a_query(sink, sink_writer)

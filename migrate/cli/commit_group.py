@@ -9,6 +9,7 @@ import typer
 
 from migrate.api import group as api
 from migrate.api.arguments import MoveArguments
+from migrate.api.sink import check_sink_of_a_job
 from migrate.cli import options
 from migrate.cli.asking import ask, check_can_ask
 from migrate.cli.changing import Execute, RollbackFile, Yes, carry_out
@@ -39,6 +40,15 @@ def commit_group(
             show_default=False,
         ),
     ] = None,
+    sink: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DIR",
+            help="Where a Flink job will write that goes on from this group without state: warns "
+            "where that table remembers the checkpoints of a job, and would drop new ones.",
+            show_default=False,
+        ),
+    ] = None,
     allow_moved_on: Annotated[
         bool,
         typer.Option(
@@ -65,6 +75,7 @@ def commit_group(
         check_can_ask(yes)
     arguments = with_environment(arguments)
     if plan_out is not None:
+        check_sink_of_a_job(sink)
         save_plan(plan_out, chk, plan, group, arguments)
         return
     change = api.commit_group(
@@ -73,6 +84,7 @@ def commit_group(
         plan=plan,
         rollback_file=rollback_file,
         flink_rest=flink_rest,
+        sink=sink,
         allow_moved_on=allow_moved_on,
         **arguments,
     )

@@ -44,8 +44,17 @@ def to_spark(
         str | None,
         typer.Option(
             metavar="DIR",
-            help="The query's file sink or Delta table: refused where it would skip what the query "
-            "writes, because another one has written there.",
+            help="Where the query writes: files, or a table of Delta, Hudi, Iceberg or Paimon. "
+            "Refused where it remembers an older query, and would skip what the new one writes.",
+            show_default=False,
+        ),
+    ] = None,
+    sink_writer: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="The name that the query writes under there: Hudi's checkpoint identifier, or "
+            "Delta's txnAppId.",
             show_default=False,
         ),
     ] = None,
@@ -89,7 +98,7 @@ def to_spark(
     if plan_out is not None:
         if spark_source:
             raise UsageError("--spark-source goes with a checkpoint (CHK), not with a saved plan")
-        check_directories(checkpoint_dir, sink)
+        check_directories(checkpoint_dir, sink, sink_writer)
         save_plan(plan_out, chk, plan, None, arguments)
         return
     start = spark.to_spark(
@@ -97,6 +106,7 @@ def to_spark(
         plan=plan,
         checkpoint_dir=checkpoint_dir,
         sink=sink,
+        sink_writer=sink_writer,
         spark_source=parse_spark_sources(spark_source or ()),
         isolation_level=isolation_level,
         **arguments,

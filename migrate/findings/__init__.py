@@ -3,12 +3,17 @@
 A module each for what is said of the checkpoint as a whole, of a Kafka source, of any operator.
 """
 
-from migrate.findings.checkpoint import about_the_checkpoint, is_last_output
+from migrate.findings.checkpoint import (
+    SINKS_THAT_REMEMBER,
+    about_the_checkpoint,
+    is_last_output,
+)
 from migrate.findings.model import Code, Finding, Severity
 from migrate.findings.operator import about_an_operator, state_bytes
 from migrate.findings.source import about_a_source
 
 __all__ = [
+    "SINKS_THAT_REMEMBER",
     "Code",
     "Finding",
     "Severity",

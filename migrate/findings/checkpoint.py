@@ -8,12 +8,21 @@ from decoder import Checkpoint
 from decoder.kafka.dynamic import DYNAMIC_ENUMERATOR_WRITTEN_BY
 from decoder.kafka.enumerator import ENUMERATOR_WRITTEN_BY
 from decoder.kafka.legacy import LegacyConsumer
+from decoder.kafka.sink import COMMITTER_STATE, FileSinkState, UnknownSink
 from decoder.kafka.source import DynamicKafkaSource, HybridSource, KafkaSource, UnknownSource
 from decoder.metadata.layout import LAYOUTS
 from decoder.metadata.model import CheckpointKind, StopKind
 from migrate.findings.model import Code, Finding, Severity
 from migrate.sources import KafkaState
 from migrate.wording import counted
+
+# Which sinks do, and how: migrate.sinks.
+SINKS_THAT_REMEMBER = (
+    "if a Flink job goes on from a group's offsets without state, mind sinks that remember "
+    "checkpoint ids (Iceberg's IcebergSink, Delta's): under the same job id it commits nothing to "
+    "them until its checkpoints pass the last one remembered, and these records are lost without a "
+    "word; start it under a new job id, or give its sink a new uid; --sink TABLE asks the table"
+)
 
 
 def is_last_output(checkpoint: Checkpoint) -> bool:
@@ -56,7 +65,29 @@ def about_the_checkpoint(checkpoint: Checkpoint) -> Iterator[Finding]:
             f"{counted(len(finished), 'operator')} had finished and kept no state ({names}): were "
             "one of them a bounded Kafka source, its positions are not in this checkpoint",
         )
+    yield from _about_its_sinks(checkpoint)
     yield _written_by(checkpoint)
+
+
+def _about_its_sinks(checkpoint: Checkpoint) -> Iterator[Finding]:
+    """Sinks that may remember checkpoints: committers of a kind that is not known, but for those of
+    FileSinks, whose writers are known."""
+    sinks = checkpoint.sinks.values()
+    files = sum(isinstance(sink, FileSinkState) for sink in sinks)
+    committers = [
+        operator.name or operator.operator_id
+        for operator in checkpoint.operators
+        if COMMITTER_STATE in operator.state_names
+        and isinstance(checkpoint.sinks.get(operator.operator_id), UnknownSink)
+    ]
+    if len(committers) > files:
+        yield Finding(
+            Code.SINK_MEMORY,
+            Severity.NOTE,
+            None,
+            f"what the job writes through {', '.join(committers)} is not known: "
+            + SINKS_THAT_REMEMBER,
+        )
 
 
 def _ran_on(number: int, newest: int) -> Finding:

@@ -27,6 +27,7 @@ class Bearing:
         unread: ... which is Kafka's, and is not read: it must not go unnoticed beside others.
         by_partition: the plan tells it again, partition by partition.
         undecided: a warning that needs a choice of the user before the job can move.
+        of_a_group: told where the target is a consumer group, whatever its severity.
         allowed: whether the user's policies allow the move in spite of it.
         way_out: what can be done where it is a blocker.
     """
@@ -36,6 +37,7 @@ class Bearing:
     unread: bool = False
     by_partition: bool = False
     undecided: bool = False
+    of_a_group: bool = False
     allowed: Callable[[Policies], bool] = lambda policies: False
     way_out: str = "if it is not to be moved, choose the others with --source"
 
@@ -75,6 +77,7 @@ class Code(str, Enum):
         ),
     )
     RETAINED_CLUSTERS = "retained-clusters", Bearing()
+    SINK_MEMORY = "sink-memory", Bearing(of_a_group=True)
     SINK_STATE = "sink-state", Bearing()
     STALE_POSITIONS = (
         "stale-positions",

@@ -63,8 +63,11 @@ def warnings(
     policies: Policies,
 ) -> Iterator[str]:
     """What is not refused, and must be known."""
+    to_a_group = snapshot is not None and snapshot.target_group is not None
     for finding in findings:
-        if finding.severity is Severity.WARNING or finding.code.bearing.allowed(policies):
+        bearing = finding.code.bearing
+        told = bearing.allowed(policies) or (bearing.of_a_group and to_a_group)
+        if finding.severity is Severity.WARNING or told:
             yield where(finding) + finding.message
     yield from _about_costs(partitions)
     if snapshot is not None and snapshot.target_group is not None:

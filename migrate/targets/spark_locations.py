@@ -42,9 +42,6 @@ class Location(Protocol):
     def names(self, path: str = "") -> set[str] | None:
         """The names in a directory, none where there is none; None where it is a file or a link."""
 
-    def read(self, path: str) -> bytes:
-        """A whole file."""
-
     def write(self, path: str, content: bytes) -> None:
         """Write a file; one that is there is replaced whole."""
 
@@ -71,8 +68,10 @@ class LocalDirectory:
             return None
         return {entry.name for entry in directory.iterdir()} if directory.exists() else set()
 
-    def read(self, path: str) -> bytes:
-        return (self.path / path).read_bytes()
+    @property
+    def to_read(self) -> tuple[str, Files]:
+        """Its path, and what reads it."""
+        return str(self.path), Files()
 
     def write(self, path: str, content: bytes) -> None:
         file = self.path / path
@@ -102,8 +101,9 @@ class RemoteDirectory:
         # A key may have others below it; where it is a file of HDFS, writing below it fails.
         return set(self.files.list_directory(self._full(path)) or ())
 
-    def read(self, path: str) -> bytes:
-        return self.files.read(self._full(path))
+    @property
+    def to_read(self) -> tuple[str, Files]:
+        return self.url, self.files
 
     def write(self, path: str, content: bytes) -> None:
         self.files.write(self._full(path), content)

@@ -31,6 +31,7 @@ UNRUN = {
         "as root installs one",
     ): "is how this test came to run",
     ("CONTRIBUTING.md", "python -m tests.support.jars lock"): _HOURS,
+    ("CONTRIBUTING.md", "python -m tests.golden.sinks.generate hudi-6"): _HOURS,
     ("CONTRIBUTING.md", "python -m tests.golden.generate --only 'X.Y/*'"): _HOURS,
     ("CONTRIBUTING.md", "python -m tests.golden.support_matrix"): _HOURS,
     ("CONTRIBUTING.md", "python -m tests.support.spark_matrix X.Y"): _HOURS,
@@ -48,6 +49,11 @@ UNRUN = {
         "migrate commit-group spark:$DIR --group orders -b broker:9092 --execute   "
         "# what the query has finished",
     ): "needs a Flink job of the reader's; `make demo` and its test go there and back",
+    (
+        "docs/how-to/going-back.md",
+        "migrate commit-group spark:$DIR --group orders -b broker:9092 --sink s3://warehouse/orders"
+        "   # names job ids and numbers",
+    ): "needs a table of the reader's; tests/integration/test_spark_group.py asks one",
     (
         "docs/how-to/spark-checkpoint.md",
         "flink stop --savepointPath file:///home/me/migration/savepoints $JOB_ID",

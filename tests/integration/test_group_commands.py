@@ -12,9 +12,16 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
-from tests.support.checkpoints import splits, write_source
+from tests.support.checkpoints import (
+    SourceState,
+    operator_with_states,
+    source_operator,
+    splits,
+    write_checkpoint,
+    write_source,
+)
 from tests.support.command import migrate
-from tests.support.encoder import LATEST
+from tests.support.encoder import COMMITTER_STATE, LATEST
 from tests.support.groups import member, read_on
 from tests.support.kafka import Broker
 from tests.support.terminal import on_terminal
@@ -54,6 +61,36 @@ def test_a_dry_run_shows_all_and_changes_nothing(
     assert "not proven stopped" in result.stderr
     assert "dry run" in result.stderr
     assert broker.committed(group) == {(topic, 0): 1, (topic, 1): 9}
+
+
+def test_the_table_that_a_job_will_write_to_is_asked(
+    broker: Broker, group: str, chk: Path, tmp_path: Path
+) -> None:
+    move = ("commit-group", chk, "--group", group, "-b", broker.bootstrap_servers)
+    assert "remember" not in migrate(*move).stderr
+    sink = ROOT / "tests/golden/sinks/iceberg-flink"
+    for options in ((), ("--plan-out", tmp_path / "plan.json")):
+        result = migrate(*move, "--sink", sink, *options)
+        assert result.code == 0, result.stderr
+        assert "start it under a new job id, or give its sink a new uid" in result.stderr
+    (tmp_path / "sink").write_text("")
+    refused = migrate(*move, "--sink", tmp_path / "sink")
+    assert (refused.code, refused.stdout) == (4, "")
+
+
+def test_a_move_to_a_group_warns_of_sinks_that_may_remember(
+    broker: Broker, topic: str, group: str, tmp_path: Path
+) -> None:
+    """Not one to Spark, which none of it is about."""
+    committer = operator_with_states(
+        {COMMITTER_STATE: [b"\0\0\0\2\0\0\0\3abc"]}, operator_id=bytes(16)
+    )
+    source = source_operator(SourceState({0: splits(topic, [3, 4, 5])}))
+    chk = write_checkpoint(tmp_path / "chk-7", source, committer)
+    servers = ("-b", broker.bootstrap_servers)
+    told = "warning: what the job writes through"
+    assert told in migrate("commit-group", chk, "--group", group, *servers).stderr
+    assert told not in migrate("to-spark", chk, *servers).stderr
 
 
 def test_an_empty_name_is_no_group(broker: Broker, chk: Path) -> None:

@@ -8,6 +8,7 @@ does not.
 from __future__ import annotations
 
 import json
+import shutil
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -84,7 +85,7 @@ def test_a_new_sink_gets_every_record_once(
     spark: Spark, servers: str, chk: Path, tmp_path: Path, kind: str
 ) -> None:
     sink = tmp_path / "sink"
-    assert "no query has written there" in looked_at(chk, sink).stderr
+    assert "there is nothing in it that could be remembered" in looked_at(chk, sink).stderr
     run(records(spark, servers, per_batch=30), seeded(chk, servers), kind, path=str(sink))
     assert offsets(spark, kind, sink) == EXPECTED
 
@@ -117,6 +118,12 @@ def test_a_file_sink_skips_the_batches_of_a_new_query(
     assert refused.code == 4
     assert "batches 0 to 4 would be skipped" in refused.stderr
 
+    # Nor does Spark see there what another writer adds, such as a Flink job that goes on.
+    before = offsets(spark, "parquet", sink)
+    (added,) = sorted(sink.glob("part-*.parquet"))[:1]
+    shutil.copyfile(added, sink / "part-of-flink.parquet")
+    assert offsets(spark, "parquet", sink) == before
+
 
 def test_a_file_sinks_compacted_log_counts_too(
     spark: Spark, servers: str, chk: Path, tmp_path: Path
@@ -141,8 +148,8 @@ def test_a_delta_table_skips_nothing_of_a_new_query(
 
     result = looked_at(chk, sink)
     assert result.code == 0
-    assert "a Delta table with batches of 2 writers" in result.stderr
-    assert "txnAppId" not in result.stderr
+    assert "it remembers queries by their ids (2): a new query is none of them" in result.stderr
+    assert "warning: " + str(sink) not in result.stderr
 
 
 @pytest.fixture
@@ -155,13 +162,15 @@ def often_checkpointed(spark: Spark) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("often_checkpointed")
+@pytest.mark.parametrize("name", ["orders-job", "5d1a1b9e-8c1f-4b7e-9f0a-2d3c4b5a6978"])
 def test_a_delta_table_skips_what_is_written_under_a_name_again(
-    spark: Spark, servers: str, chk: Path, tmp_path: Path
+    spark: Spark, servers: str, chk: Path, tmp_path: Path, name: str
 ) -> None:
+    """A name that is a UUID too, and so looks like a query's id."""
     sink = tmp_path / "sink"
 
     def write(batch: DataFrame, batch_id: int) -> None:
-        options = {"txnAppId": "orders-job", "txnVersion": str(batch_id)}
+        options = {"txnAppId": name, "txnVersion": str(batch_id)}
         batch.write.format("delta").mode("append").options(**options).save(str(sink))
 
     def run_query(per_batch: int) -> None:
@@ -178,7 +187,7 @@ def test_a_delta_table_skips_what_is_written_under_a_name_again(
     run_query(per_batch=20)
     assert offsets(spark, "delta", sink) == sorted([*EXPECTED, *EXPECTED[40:]])
 
-    told = "txnAppId 'orders-job' up to 2"
+    told = f"txnAppId {name!r} up to 2"
     assert told in looked_at(chk, sink).stderr
     # Delta removes old commits: what is left is a checkpoint, in Parquet, and what came since.
     log = sink / "_delta_log"

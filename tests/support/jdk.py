@@ -22,7 +22,7 @@ OLDEST = 17
 # Flink and Kafka reach into these packages by reflection.
 _OPENS = tuple(
     argument
-    for package in ("util", "lang", "time")
+    for package in ("util", "lang", "time", "nio")
     for argument in ("--add-opens", f"java.base/java.{package}=ALL-UNNAMED")
 )
 # Flink 1.10 calls into this one, which later JDKs keep to themselves.

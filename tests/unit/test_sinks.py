@@ -18,6 +18,7 @@ from decoder.kafka.sink import (
     read_writer_state,
 )
 from migrate.extract import Finding, Severity, extract
+from migrate.findings import Code
 from tests.support.checkpoints import operator_with_states, write_checkpoint
 from tests.support.encoder import (
     COMMITTED_REQUEST,
@@ -187,3 +188,15 @@ def test_only_a_writer_that_is_not_known_may_be_one_of_files(
 ) -> None:
     finding = _findings(tmp_path, states)["pending-transactions"]
     assert ("; of a file sink, a file that it goes on writing" in finding.message) == may_be
+
+
+def test_a_committer_of_another_kind_may_remember_checkpoints(tmp_path: Path) -> None:
+    """But a FileSink's, whose writer is known, does not."""
+    committer = operator_with_states({COMMITTER_STATE: [b"\0\0\0\2\0\0\0\3abc"]})
+    element = encode_file_writer_element("a", "s3://b/a", b"resume")
+    writer = operator_with_states({WRITER_STATE: [element]}, operator_id=bytes(16))
+    for operators, told in (([committer], 1), ([committer, writer], 0), ([writer], 0)):
+        path = write_checkpoint(tmp_path / f"{len(operators)}-{told}/chk-7", *operators)
+        found = extract(read_checkpoint(path)).findings
+        codes = [finding.code for finding in found]
+        assert codes.count(Code.SINK_MEMORY) == told

@@ -65,6 +65,15 @@ final class LocalFlink {
         return newestCheckpoint(jobDirectory).orElseThrow();
     }
 
+    /** Wait until a checkpoint of this number, or a later one, is complete. */
+    static void awaitCheckpoint(JobClient job, Path checkpointRoot, long number) throws Exception {
+        Path jobDirectory = checkpointRoot.resolve(job.getJobID().toHexString());
+        await(
+                job,
+                "checkpoint " + number,
+                () -> newestCheckpoint(jobDirectory).filter(chk -> number(chk) >= number));
+    }
+
     static Path savepoint(JobClient job, Path directory, SavepointFormatType format)
             throws Exception {
         Path savepoint = savepointOfRunning(job, directory, format);

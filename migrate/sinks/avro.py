@@ -1,0 +1,176 @@
+"""One map of texts out of an Avro file, and nothing else of it.
+
+An object container file: ``Obj\\x01``, a map of metadata with the schema as JSON in
+``avro.schema`` and a codec, 16 bytes of a marker; then blocks: ``long`` objects, ``long`` bytes,
+these, the marker. A ``long`` is a zigzag varint; texts and bytes have their length before them; an
+array or a map comes in runs of ``long`` items, where a negative count is followed by a size in
+bytes, and ends with a run of 0; a union has the place of its branch before it.
+
+The schema is the file's own, and not trusted: what it leads through is bounded by the bytes there
+are.
+
+Source: the Avro specification 1.12.0, object container files, binary encoding.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from migrate.sinks.directory import UnreadableSink, parse
+
+_MAGIC = b"Obj\x01"
+_MARKER = 16
+_LONGEST_VARINT = 10
+# How deep a schema may lead.
+_DEEPEST = 32
+_FIXED_SIZE = {"null": 0, "boolean": 1, "float": 4, "double": 8}
+_TEXTS: dict[str, object] = {"type": "map", "values": "bytes"}
+
+
+class _Damaged(Exception):
+    """Bytes that are not as the schema says, or a schema that is none."""
+
+
+def is_avro(content: bytes) -> bool:
+    return content.startswith(_MAGIC)
+
+
+def read_map(content: bytes, field: str, what: str) -> dict[str, str]:
+    """A field of the records in a file, a map of texts or null: that of the last record.
+
+    Raises:
+        UnreadableSink: the file is damaged, compressed, or not of such records.
+    """
+    try:
+        return _Reader(content, len(_MAGIC)).file(field, what)
+    except (_Damaged, UnicodeDecodeError) as error:
+        raise UnreadableSink(f"{what}: {error}") from error
+
+
+class _Reader:
+    """A place in the bytes, and the types that the schema has named."""
+
+    def __init__(self, content: bytes, at: int) -> None:
+        self._content = content
+        self._at = at
+        self._named: dict[str, dict[str, Any]] = {}
+
+    def file(self, field: str, what: str) -> dict[str, str]:
+        metadata = self._value(_TEXTS, 0, keep=True)
+        if metadata.get("avro.codec", b"null") != b"null":
+            raise _Damaged("a compressed file is not read here")
+        schema = parse(metadata.get("avro.schema", b""), what)
+        if not isinstance(schema, dict) or schema.get("type") != "record":
+            raise _Damaged("no file of records")
+        self._take(_MARKER)
+        found: dict[str, str] = {}
+        while self._at < len(self._content):
+            records, _ = self._long(), self._long()
+            self._check_count(records)
+            for _ in range(records):
+                found = self._field(schema, field)
+            self._take(_MARKER)
+        return found
+
+    def _field(self, schema: dict[str, Any], name: str) -> dict[str, str]:
+        found: dict[str, str] = {}
+        for field in _list(schema.get("fields")):
+            value = self._value(_of(field, "type"), 0, keep=_of(field, "name") == name)
+            if value is not None:
+                found = {key: text.decode() for key, text in value.items()}
+        return found
+
+    def _value(self, schema: Any, depth: int, keep: bool = False) -> Any:
+        """Pass over a value; of a map that is to be kept, its keys and texts; else None."""
+        if depth > _DEEPEST:
+            raise _Damaged("a schema nested too deeply")
+        if isinstance(schema, list):
+            branch = self._long()
+            if not 0 <= branch < len(schema):
+                raise _Damaged("no such branch of a union")
+            return self._value(schema[branch], depth + 1, keep)
+        if isinstance(schema, str):
+            if schema in self._named:
+                return self._value(self._named[schema], depth + 1, keep)
+            schema = {"type": schema}
+        kind = _of(schema, "type")
+        if isinstance(kind, list | dict):
+            return self._value(kind, depth + 1, keep)
+        if kind in ("record", "enum", "fixed"):
+            self._name(schema)
+        if kind in ("int", "long", "enum"):
+            self._long()
+        elif kind in ("bytes", "string"):
+            content = self._take(self._long())
+            return content if keep else None
+        elif kind == "fixed":
+            self._take(_of(schema, "size"))
+        elif kind == "record":
+            for field in _list(schema.get("fields")):
+                self._value(_of(field, "type"), depth + 1)
+        elif kind == "array":
+            for _ in self._runs():
+                self._value(_of(schema, "items"), depth + 1)
+        elif kind == "map":
+            return self._map(_of(schema, "values"), depth, keep)
+        elif kind in _FIXED_SIZE:
+            self._take(_FIXED_SIZE[kind])
+        else:
+            raise _Damaged("a type that is not known")
+        return None
+
+    def _map(self, values: Any, depth: int, keep: bool) -> dict[str, bytes] | None:
+        found: dict[str, bytes] = {}
+        for _ in self._runs():
+            key = self._take(self._long())
+            value = self._value(values, depth + 1, keep)
+            if isinstance(value, bytes):
+                found[key.decode()] = value
+        return found if keep else None
+
+    def _runs(self) -> Any:
+        while count := self._long():
+            if count < 0:
+                count = -count
+                self._long()
+            self._check_count(count)
+            yield from range(count)
+
+    def _check_count(self, count: int) -> None:
+        # Items of no bytes at all would be passed over without an end.
+        if not 0 <= count <= len(self._content) - self._at:
+            raise _Damaged("more items than there are bytes")
+
+    def _name(self, schema: dict[str, Any]) -> None:
+        name = str(schema.get("name", ""))
+        self._named[name] = schema
+        if namespace := schema.get("namespace"):
+            self._named[f"{namespace}.{name}"] = schema
+
+    def _long(self) -> int:
+        value = 0
+        for place in range(_LONGEST_VARINT):
+            (byte,) = self._take(1)
+            value |= (byte & 0x7F) << 7 * place
+            if byte < 0x80:
+                return (value >> 1) ^ -(value & 1)
+        raise _Damaged("a number without an end")
+
+    def _take(self, size: Any) -> bytes:
+        if type(size) is not int or not 0 <= size <= len(self._content) - self._at:
+            raise _Damaged(f"it ends too early, at byte {self._at}")
+        taken = self._content[self._at : self._at + size]
+        self._at += size
+        return taken
+
+
+def _of(schema: Any, name: str) -> Any:
+    if not isinstance(schema, dict) or name not in schema:
+        raise _Damaged(f"a schema without {name}")
+    return schema[name]
+
+
+def _list(value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        raise _Damaged("a record without fields")
+    return value

@@ -1,0 +1,117 @@
+"""Iceberg: each snapshot says who committed it; a sink looks back for its own last commit.
+
+``metadata/<n>-<uuid>.metadata.json``, or ``v<n>.metadata.json``, is the table; the highest number
+counts. Its ``snapshots`` have a parent and a ``summary``:
+
+- Spark's streaming sink writes ``spark.sql.streaming.queryId`` and ``…epochId``, the batch, and
+  skips batches up to that of the newest snapshot with its query's id.
+- Flink's writes ``flink.job-id``, ``flink.operator-id`` and ``flink.max-committed-checkpoint-id``.
+  IcebergSink (and the dynamic one) drops what comes with a checkpoint's id up to that of the newest
+  snapshot with its job and operator, whether or not the job was restored (apache/iceberg#18098,
+  #10892). FlinkSink, the older one, looks only where the job was restored.
+
+Each looks along the parents from the head of its branch.
+
+Source: SparkWrite.BaseStreamingWrite, SinkUtil.getMaxCommittedCheckpointId, IcebergCommitter,
+IcebergFilesCommitter @ Iceberg 1.10.0; the table specification, table metadata.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from migrate.sinks.directory import LARGEST, Directory, UnreadableSink, items, number, parse, table
+from migrate.sinks.memory import Found, Kind, Remembered
+
+LOG = "metadata"
+
+_METADATA = re.compile(r"v?(\d{1,19})(?:-.+)?(?:\.gz)?\.metadata\.json(?:\.gz)?")
+_GZIP = b"\x1f\x8b"
+
+_Writer = tuple[Kind, str]
+
+
+def look(directory: Directory) -> Found | None:
+    """None where there is no table's metadata."""
+    found = [(int(m[1]), name) for name in directory.names(LOG) if (m := _METADATA.fullmatch(name))]
+    if not found:
+        return None
+    newest = max(version for version, _ in found)
+    last: dict[_Writer, int] = {}
+    # A commit that lost a race may have left another file of the same number.
+    for name in sorted(name for version, name in found if version == newest):
+        what = f"{LOG}/{name}: not a table of Iceberg's"
+        for writer, at in _of_a_table(_read(directory, name), what).items():
+            last[writer] = max(at, last.get(writer, at))
+    remembered = (Remembered(*writer, at) for writer, at in sorted(last.items(), key=_by_name))
+    return Found("an Iceberg table", tuple(remembered))
+
+
+def _by_name(item: tuple[_Writer, int]) -> tuple[str, str]:
+    (kind, name), _ = item
+    return kind.value, name
+
+
+def _read(directory: Directory, name: str) -> bytes:
+    content = directory.read(f"{LOG}/{name}")
+    if not content.startswith(_GZIP):
+        return content
+    try:
+        plain = zlib.decompressobj(wbits=31).decompress(content, LARGEST + 1)
+    except zlib.error as error:
+        raise UnreadableSink(f"{LOG}/{name}: {error}") from error
+    if len(plain) > LARGEST:
+        raise UnreadableSink(f"{LOG}/{name}: larger than {LARGEST >> 20} MiB, and not read")
+    return plain
+
+
+def _of_a_table(content: bytes, what: str) -> dict[_Writer, int]:
+    metadata = table(parse(content, what), what)
+    snapshots = {
+        number(table(snapshot, what).get("snapshot-id"), what): snapshot
+        for snapshot in items(metadata.get("snapshots") or [], what)
+    }
+    refs = table(metadata.get("refs") or {}, what)
+    heads = {
+        name: table(ref, what).get("snapshot-id")
+        for name, ref in refs.items()
+        if table(ref, what).get("type", "branch") == "branch"
+    }
+    heads.setdefault("main", metadata.get("current-snapshot-id"))
+    last: dict[_Writer, int] = {}
+    for branch, head in heads.items():
+        summaries = _back_from(head, snapshots, what)
+        for writer, at in _newest_of_each(summaries, branch, what).items():
+            last[writer] = max(at, last.get(writer, at))
+    return last
+
+
+def _back_from(
+    head: object, snapshots: Mapping[int, dict[str, Any]], what: str
+) -> Iterable[dict[str, Any]]:
+    """The summaries from a snapshot back to the first; each once, in a ring of parents too."""
+    passed: set[object] = set()
+    while isinstance(head, int) and head in snapshots and head not in passed:
+        passed.add(head)
+        yield table(snapshots[head].get("summary") or {}, what)
+        head = snapshots[head].get("parent-snapshot-id")
+
+
+def _newest_of_each(
+    summaries: Iterable[dict[str, Any]], branch: str, what: str
+) -> dict[_Writer, int]:
+    last: dict[_Writer, int] = {}
+    on = "" if branch == "main" else f", branch {branch}"
+    for summary in summaries:
+        query, batch = summary.get("spark.sql.streaming.queryId"), "spark.sql.streaming.epochId"
+        if query is not None:
+            last.setdefault((Kind.QUERY, str(query)), number(summary.get(batch), what))
+        job, checkpoint = summary.get("flink.job-id"), "flink.max-committed-checkpoint-id"
+        if job is not None and checkpoint in summary:
+            operator = summary.get("flink.operator-id", "any")
+            name = f"job {job}, operator {operator}{on}"
+            last.setdefault((Kind.FLINK_JOB, name), number(summary[checkpoint], what))
+    return last

@@ -1,0 +1,147 @@
+"""Tables that real writers left: what is read of them is what the writers say, and what they lose.
+
+Each was written to twice. Where the second writer's records are not in the table, `--sink` has to
+have said so of what the first one left.
+"""
+
+from __future__ import annotations
+
+import logging
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from migrate.api.sink import check_sink_of_a_job, check_sink_of_a_query
+from migrate.errors import Refused
+from migrate.sinks import Kind, sink_memory
+from migrate.storage import Files
+from tests.golden.sinks.tables import GOLDEN, read_manifest
+
+TABLES = {entry["table"]: entry for entry in read_manifest()}
+KINDS = {
+    "files": Kind.FILES,
+    "delta-stream": Kind.QUERY,
+    "delta-name": Kind.TXN_APP,
+    "delta-uuid": Kind.TXN_APP,
+    "delta-json": Kind.TXN_APP,
+    "hudi-default": Kind.HUDI,
+    "hudi-6": Kind.HUDI,
+    "hudi-named": Kind.HUDI,
+    "iceberg-spark": Kind.QUERY,
+    "iceberg-flink": Kind.FLINK_JOB,
+    "paimon-flink": Kind.COMMIT_USER,
+}
+BY_SPARK = sorted(name for name, entry in TABLES.items() if "second_query" in entry)
+# What writes under no name of its own choosing.
+REFUSED = {"files", "hudi-default", "hudi-6"}
+
+
+def test_the_tables_are_those_of_the_manifest() -> None:
+    assert TABLES.keys() == KINDS.keys()
+    for name, entry in TABLES.items():
+        there = {
+            path.relative_to(GOLDEN / name).as_posix(): sha256(path.read_bytes()).hexdigest()
+            for path in (GOLDEN / name).rglob("*")
+            if path.is_file()
+        }
+        assert there == entry["files"]
+
+
+@pytest.mark.parametrize("name", sorted(KINDS))
+def test_what_is_remembered_is_what_the_writer_says(name: str) -> None:
+    memory = sink_memory(str(GOLDEN / name), Files())
+    assert memory.of(KINDS[name]) == TABLES[name]["memory"]
+    assert {one.kind for one in memory.remembered} == {KINDS[name]}
+    assert (len(memory.formats), memory.unread, memory.empty) == (1, (), False)
+
+
+@pytest.mark.parametrize("name", BY_SPARK)
+def test_a_loss_was_said_before(name: str) -> None:
+    entry = TABLES[name]
+    second = entry["second_query"]
+    warnings, refused = _asked(GOLDEN / name, None)
+    if second["gained"] == second["sent"]:
+        assert (warnings, refused) == ((), None)
+        return
+    ((writer, last),) = entry["memory"].items()
+    # All batches of the second query have numbers that the table remembers.
+    assert (second["gained"], last) == (0, second["batches"] - 1)
+    if name in REFUSED:
+        assert refused is not None and f" 0 to {last} " in refused
+    else:
+        assert any(f"{writer!r} up to {last}" in warning for warning in warnings)
+
+
+@pytest.mark.parametrize("name", sorted(set(BY_SPARK) - {"files"}))
+def test_a_name_that_is_given_is_decided_on(name: str) -> None:
+    assert _asked(GOLDEN / name, "another-name") == ((), None)
+    if KINDS[name] in (Kind.HUDI, Kind.TXN_APP):
+        (writer,) = TABLES[name]["memory"]
+        _, refused = _asked(GOLDEN / name, writer)
+        assert refused is not None and repr(writer) in refused and " 0 to 2 " in refused
+
+
+def _asked(sink: Path, writer: str | None) -> tuple[tuple[str, ...], str | None]:
+    """Warnings, or why it is refused."""
+    try:
+        return check_sink_of_a_query(sink, writer), None
+    except Refused as refused:
+        return (), str(refused)
+
+
+def test_jobs_under_a_job_id_that_iceberg_remembers_are_warned_of() -> None:
+    """Flink's jobs, one after another without state: which ones lost what they had written."""
+    entry = TABLES["iceberg-flink"]
+    lost = [job["job"] for job in entry["jobs"] if job["gained"] == 0]
+    one, two, three = (f"{number:032x}" for number in (1, 2, 3))
+    # Not the first, not one with a new uid or a new id, and none of the older FlinkSink.
+    assert lost == [f"IcebergSink,{one},orders,3"]
+    for job in entry["jobs"]:
+        assert job["gained"] in (0, job["sent"])
+
+    (warning,) = check_sink_of_a_job(GOLDEN / "iceberg-flink")
+    for job_id in (one, two, three):
+        assert f"'job {job_id}, operator " in warning
+    for writer, last in entry["memory"].items():
+        assert f"{writer!r} up to {last}" in warning
+    assert "a new job id, or give its sink a new uid" in warning
+
+
+def test_a_new_job_has_nothing_dropped_by_paimon() -> None:
+    entry: dict[str, Any] = TABLES["paimon-flink"]
+    assert [job["gained"] for job in entry["jobs"]] == [job["sent"] for job in entry["jobs"]]
+    assert len(entry["memory"]) == 2  # users, of one job id
+    assert check_sink_of_a_job(GOLDEN / "paimon-flink") == ()
+
+
+@pytest.mark.parametrize("name", ["delta-stream", "iceberg-spark", "iceberg-flink", "paimon-flink"])
+def test_what_no_new_query_is_named_as_is_said(name: str, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "migrate")
+    assert _asked(GOLDEN / name, None) == ((), None)
+    count = len(TABLES[name]["memory"])
+    assert f"({count}): a new query is none of them" in caplog.text
+
+
+def test_a_file_sinks_directory_hides_what_flink_adds() -> None:
+    (warning,) = check_sink_of_a_job(GOLDEN / "files")
+    assert "Spark reads there only what that query wrote" in warning
+
+
+def test_the_page_has_the_numbers_of_these_tables() -> None:
+    page = (GOLDEN.parents[2] / "docs/explanation/sinks.md").read_text()
+    told = [line.strip("| ").split(" | ") for line in page.splitlines() if " of " in line[-12:]]
+    by_spark = {cells[0].strip("`"): cells[-1] for cells in told if len(cells) == 3}
+    assert by_spark == {name: _share(TABLES[name]["second_query"]) for name in BY_SPARK}
+
+    by_flink = [cells for cells in told if len(cells) == 4]
+    jobs = [("", job) for job in TABLES["iceberg-flink"]["jobs"]]
+    jobs += [("Paimon,", job) for job in TABLES["paimon-flink"]["jobs"]]
+    for (sink, job), cells in zip(jobs, by_flink, strict=True):
+        name, job_id, uid, _ = (sink + job["job"]).split(",")
+        assert [cell.strip("`") for cell in cells] == [name, f"…{job_id[-1]}", uid, _share(job)]
+
+
+def _share(second: dict[str, int]) -> str:
+    return f"{second['gained']} of {second['sent']}"

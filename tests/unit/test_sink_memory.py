@@ -1,0 +1,640 @@
+"""What is read of sinks' logs, written by hand: what no writer leaves, or none is to be had for.
+
+What real writers leave is in tests/golden/test_sinks.py; that they skip, in test_spark_sinks.py.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import json
+import os
+import sys
+import uuid
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from migrate.api.sink import check_sink_of_a_job, check_sink_of_a_query
+from migrate.errors import Refused, UsageError
+from migrate.sinks import Kind, SinkMemory, UnreadableSink, delta, directory, hudi, sink_memory
+from migrate.storage import Files
+from tests.golden.sinks.tables import GOLDEN
+from tests.support.checkpoints import splits, write_source
+from tests.support.command import migrate
+
+QUERY = str(uuid.uuid4())
+CONSTANT = str(uuid.uuid4())
+
+
+def look(sink: Path) -> SinkMemory:
+    return sink_memory(str(sink), Files())
+
+
+def write(path: Path, text: str | bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+
+
+# -- any sink --------------------------------------------------------------------------------------
+
+
+def test_nothing_is_remembered_where_nothing_is(tmp_path: Path) -> None:
+    nothing = SinkMemory((), (), (), empty=True)
+    assert look(tmp_path) == nothing
+    assert look(tmp_path / "new") == nothing
+    assert check_sink_of_a_query(tmp_path, None) == ()
+    assert check_sink_of_a_job(tmp_path) == ()
+
+
+@pytest.mark.parametrize("name", ["part-0.parquet", "metadata/other.json", "snapshot/LATEST"])
+def test_a_kind_that_is_not_known_is_said_to_be_not_known(tmp_path: Path, name: str) -> None:
+    write(tmp_path / name, "x")
+    assert look(tmp_path) == SinkMemory((), (), (), empty=False)
+    for (warning,) in (check_sink_of_a_query(tmp_path, None), check_sink_of_a_job(tmp_path)):
+        assert "of a kind that is not known" in warning
+
+
+def test_a_file_is_no_sink(tmp_path: Path) -> None:
+    write(tmp_path / "file", "")
+    with pytest.raises(UnreadableSink, match="no directory"):
+        look(tmp_path / "file")
+    with pytest.raises(Refused, match="no directory"):
+        check_sink_of_a_query(tmp_path / "file", None)
+
+
+@pytest.mark.parametrize("name", ["_spark_metadata", "_delta_log", ".hoodie"])
+def test_a_log_that_is_a_file_is_not_taken_for_none(tmp_path: Path, name: str) -> None:
+    write(tmp_path / name, "")
+    with pytest.raises(UnreadableSink, match=f"{name} in it is no directory"):
+        look(tmp_path)
+
+
+def test_what_blocks_its_reader_is_not_opened(tmp_path: Path) -> None:
+    (tmp_path / "_delta_log").mkdir()
+    os.mkfifo(tmp_path / "_delta_log" / f"{0:020}.json")
+    with pytest.raises(OSError, match="No such file"):
+        look(tmp_path)
+
+
+def test_a_directory_may_be_a_table_of_several_formats(tmp_path: Path) -> None:
+    commit(tmp_path, 0, {"job": 1})
+    write(tmp_path / "_spark_metadata/3", "v1\n")
+    memory = look(tmp_path)
+    assert memory.formats == ("a file sink's directory", "a Delta table")
+    assert (memory.of(Kind.FILES), memory.of(Kind.TXN_APP)) == ({"": 3}, {"job": 1})
+
+
+def test_a_name_goes_with_a_sink() -> None:
+    with pytest.raises(UsageError, match="--sink-writer goes with --sink"):
+        check_sink_of_a_query(None, "orders")
+
+
+@pytest.mark.parametrize("options", [(), ("--plan-out", "plan.json")])
+def test_the_command_asks_for_the_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    commit(tmp_path / "sink", 0, {"orders": 4})
+    chk = write_source(tmp_path / "chk-7", {0: splits("a", [1])})
+    asked: tuple[str | Path, ...] = ("to-spark", chk, "--sink", tmp_path / "sink", *options)
+    assert "'orders' up to 4" in migrate(*asked).stderr
+    (tmp_path / "plan.json").unlink(missing_ok=True)
+    refused = migrate(*asked, "--sink-writer", "orders")
+    assert (refused.code, refused.stdout) == (4, "")
+    assert "versions 0 to 4 of a new query would be skipped" in refused.stderr
+    assert migrate(*asked, "--sink-writer", "other").code == 0
+
+
+def test_many_writers_are_not_all_listed(tmp_path: Path) -> None:
+    commit(tmp_path, 0, {f"job-{number}": number for number in range(25)})
+    (warning,) = check_sink_of_a_query(tmp_path, None)
+    assert warning.count(" up to ") - warning.count("up to that") == 20
+    assert " and 5 more" in warning
+
+
+# -- files -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("names", "last"),
+    [
+        ([], None),
+        (["0"], 0),
+        (["8", "9.compact", "10", ".10.crc", ".11.abc.tmp", "_x"], 10),
+        (["9.compact"], 9),
+    ],
+)
+def test_the_last_batch_of_a_file_sink(tmp_path: Path, names: list[str], last: int | None) -> None:
+    (tmp_path / "_spark_metadata").mkdir()
+    for name in names:
+        write(tmp_path / "_spark_metadata" / name, "v1\n")
+    assert look(tmp_path).of(Kind.FILES) == ({} if last is None else {"": last})
+
+
+# -- Delta -----------------------------------------------------------------------------------------
+
+
+def commit(table: Path, version: int, last_batches: Mapping[str, int], query: str = "") -> None:
+    info: dict[str, object] = {"operation": "WRITE"}
+    if query:
+        info = {"operation": "STREAMING UPDATE", "operationParameters": {"queryId": query}}
+    actions: list[dict[str, object]] = [{"commitInfo": info}]
+    actions += [{"txn": {"appId": name, "version": v}} for name, v in last_batches.items()]
+    text = "\n".join(map(json.dumps, actions)) + "\n"
+    write(table / "_delta_log" / f"{version:020}.json", text)
+
+
+def checkpoint(
+    table: Path, version: int, rows: list[Mapping[str, object] | None], part: str = ""
+) -> None:
+    import pyarrow
+    import pyarrow.parquet
+
+    kind = pyarrow.struct([("appId", pyarrow.string()), ("version", pyarrow.int64())])
+    columns = pyarrow.table({"txn": pyarrow.array(rows, kind), "add": pyarrow.nulls(len(rows))})
+    pyarrow.parquet.write_table(
+        columns, table / "_delta_log" / f"{version:020}.checkpoint{part}.parquet"
+    )
+
+
+def txn(app: str | None, version: int | None) -> Mapping[str, object]:
+    return {"appId": app, "version": version}
+
+
+def test_a_delta_log_is_its_newest_checkpoint_and_what_came_since(tmp_path: Path) -> None:
+    commit(tmp_path, 0, {"job": 0, "gone": 9})  # superseded by the checkpoint
+    checkpoint(tmp_path, 0, [None, txn("job", 0)])
+    checkpoint(tmp_path, 1, [txn("job", 1), None], ".0000000001.0000000002")
+    checkpoint(tmp_path, 1, [txn(CONSTANT, 5)], ".0000000002.0000000002")
+    commit(tmp_path, 2, {"job": 2})
+    assert look(tmp_path).of(Kind.TXN_APP) == {"job": 2, CONSTANT: 5}
+
+
+def test_a_checkpoint_that_lacks_a_part_does_not_count(tmp_path: Path) -> None:
+    commit(tmp_path, 1, {"job": 1})
+    checkpoint(tmp_path, 1, [None], ".0000000001.0000000002")
+    assert look(tmp_path).of(Kind.TXN_APP) == {"job": 1}
+
+
+def test_a_txn_whose_fields_are_empty_is_none(tmp_path: Path) -> None:
+    commit(tmp_path, 0, {})
+    checkpoint(tmp_path, 0, [txn(None, None), txn("job", 3), None])
+    assert look(tmp_path).of(Kind.TXN_APP) == {"job": 3}
+
+
+def test_a_checkpoint_in_json_counts(tmp_path: Path) -> None:
+    """As the golden delta-json has it, whose commits Delta would remove in time."""
+    for file in (GOLDEN / "delta-json/_delta_log").glob("*.checkpoint.*.json"):
+        write(tmp_path / "_delta_log" / file.name, file.read_bytes())
+    assert look(tmp_path).of(Kind.TXN_APP) == {"orders-job": 2}
+
+
+def test_a_checkpoint_without_any_txn(tmp_path: Path) -> None:
+    import pyarrow
+    import pyarrow.parquet
+
+    (tmp_path / "_delta_log").mkdir()
+    pyarrow.parquet.write_table(
+        pyarrow.table({"add": [1]}), tmp_path / "_delta_log" / f"{0:020}.checkpoint.parquet"
+    )
+    assert look(tmp_path).remembered == ()
+
+
+def test_a_query_and_a_constant_uuid_are_told_apart(tmp_path: Path) -> None:
+    """By the commits; a checkpoint has nothing to tell them apart, but keeps older commits."""
+    commit(tmp_path, 0, {QUERY: 5}, QUERY)
+    commit(tmp_path, 1, {CONSTANT: 7})
+    memory = look(tmp_path)
+    assert (memory.of(Kind.QUERY), memory.of(Kind.TXN_APP)) == ({QUERY: 5}, {CONSTANT: 7})
+
+    checkpoint(tmp_path, 1, [txn(QUERY, 5), txn(CONSTANT, 7)])
+    assert look(tmp_path) == memory
+    (tmp_path / "_delta_log" / f"{0:020}.json").write_text("damaged, and of no account")
+    memory = look(tmp_path)
+    assert (memory.of(Kind.QUERY), memory.of(Kind.TXN_APP)) == ({}, {QUERY: 5, CONSTANT: 7})
+
+
+def test_flinks_sink_for_delta_remembers_checkpoints_of_a_job(tmp_path: Path) -> None:
+    """As DeltaCommitter writes it, by its source: no artifact of it is to be had."""
+    commit(tmp_path, 0, {f"{'0' * 31}1-0": 8})
+    memory = look(tmp_path)
+    assert memory.of(Kind.FLINK_JOB) == {f"job {'0' * 31}1, subtask 0": 8}
+    (warning,) = check_sink_of_a_job(tmp_path)
+    assert f"'job {'0' * 31}1, subtask 0' up to 8" in warning
+    assert check_sink_of_a_query(tmp_path, None) == ()
+
+
+def test_commits_that_a_catalog_keeps_are_said_to_be_not_read(tmp_path: Path) -> None:
+    commit(tmp_path, 0, {})
+    (tmp_path / "_delta_log/_staged_commits").mkdir()
+    assert look(tmp_path).unread == ()  # Delta 4.0.0 leaves the empty folder in every table
+    write(tmp_path / "_delta_log/_staged_commits" / f"{1:020}.{QUERY}.json", "{}")
+    assert "_staged_commits" in look(tmp_path).unread[0]
+    assert "not all of it was looked at" in check_sink_of_a_query(tmp_path, None)[0]
+
+
+def test_a_checkpoint_that_cannot_be_read_here_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit(tmp_path, 2, {"job": 2})
+    checkpoint(tmp_path, 1, [txn("job", 1)])
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    memory = look(tmp_path)
+    assert memory.of(Kind.TXN_APP) == {"job": 2}
+    assert "pyarrow" in memory.unread[0]
+
+
+def test_a_log_of_any_length_is_read_to_its_bound(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(delta, "MOST_FILES", 2)
+    for version in range(3):
+        commit(tmp_path, version, {f"job-{version}": version})
+    memory = look(tmp_path)
+    assert memory.of(Kind.TXN_APP) == {"job-1": 1, "job-2": 2}
+    assert memory.unread == ("the oldest 1 commits of _delta_log",)
+
+
+def test_a_checkpoint_of_too_many_actions_is_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit(tmp_path, 0, {})
+    checkpoint(tmp_path, 0, [txn("job", 3), None])
+    monkeypatch.setattr(delta, "_MOST_ROWS", 1)
+    memory = look(tmp_path)
+    assert memory.remembered == ()
+    assert "of more than 1 actions" in memory.unread[0]
+
+
+def test_a_file_of_any_size_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path / "_delta_log" / f"{0:020}.json", " " * (1 << 20))
+    assert look(tmp_path).remembered == ()
+    monkeypatch.setattr(directory.Directory.read, "__defaults__", (1 << 19,))
+    with pytest.raises(UnreadableSink, match="larger than 0 MiB"):
+        look(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{",
+        "[]",
+        '"x"',
+        '{"txn":3}',
+        '{"txn":{"appId":"x"}}',
+        '{"txn":{"version":1}}',
+        '{"txn":{"appId":"x","version":1.5}}',
+        '{"txn":{"appId":"x","version":1e999}}',
+        '{"txn":{"appId":"x","version":true}}',
+        '{"txn":{"appId":"x","version":"-1"}}',
+        "[" * 200_000,
+        '{"txn":{"appId":"x","version":' + "1" * 5000 + "}}",
+    ],
+)
+def test_a_damaged_delta_log_is_told(tmp_path: Path, text: str) -> None:
+    write(tmp_path / "_delta_log" / f"{0:020}.json", text)
+    with pytest.raises(UnreadableSink, match="not a commit of Delta's"):
+        look(tmp_path)
+
+
+def test_a_damaged_checkpoint_is_told(tmp_path: Path) -> None:
+    write(tmp_path / "_delta_log" / f"{3:020}.checkpoint.parquet", b"PAR1 no more")
+    with pytest.raises(UnreadableSink, match=r"checkpoint\.parquet: not a checkpoint of Delta's"):
+        look(tmp_path)
+
+
+# -- Hudi ------------------------------------------------------------------------------------------
+
+
+def hudi_commit(path: Path, **batches: int) -> None:
+    checkpoints = json.dumps({name: str(batch) for name, batch in batches.items()})
+    write(path, json.dumps({"extraMetadata": {"_hudi_streaming_sink_checkpoint": checkpoints}}))
+
+
+def test_the_newest_commit_of_an_identifier_counts(tmp_path: Path) -> None:
+    log = tmp_path / ".hoodie"
+    hudi_commit(log / "20260102000000000.commit", a=7)
+    hudi_commit(log / "20260103000000000.deltacommit", b=1)
+    hudi_commit(log / "20260104000000000.replacecommit", a=2)
+    hudi_commit(log / "20260105000000000.commit.requested", a=9)
+    hudi_commit(log / "20260105000000000.inflight", a=9)
+    write(log / "20260106000000000.commit", "")
+    write(log / "20260107000000000.commit", '{"extraMetadata": null}')
+    assert look(tmp_path).of(Kind.HUDI) == {"a": 2, "b": 1}
+
+
+def test_a_timeline_may_lie_elsewhere(tmp_path: Path) -> None:
+    log = tmp_path / ".hoodie"
+    hudi_commit(log / "timeline/20260102000000000_20260102000000001.commit", a=7)
+    assert look(tmp_path).of(Kind.HUDI) == {"a": 7}
+    write(log / "hoodie.properties", "hoodie.table.name=t\nhoodie.timeline.path = other\n")
+    assert look(tmp_path).of(Kind.HUDI) == {}
+    hudi_commit(log / "other/20260102000000000_20260102000000001.commit", a=8)
+    assert look(tmp_path).of(Kind.HUDI) == {"a": 8}
+    write(log / "hoodie.properties", "hoodie.timeline.path=../../elsewhere\n")
+    assert look(tmp_path).of(Kind.HUDI) == {"a": 7}
+
+
+def test_a_timeline_of_any_length_is_read_to_its_bound(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hudi, "MOST_FILES", 1)
+    hudi_commit(tmp_path / ".hoodie/20260102000000000.commit", a=7)
+    hudi_commit(tmp_path / ".hoodie/20260103000000000.commit", b=7)
+    memory = look(tmp_path)
+    assert memory.of(Kind.HUDI) == {"b": 7}
+    assert memory.unread == ("the oldest 1 commits of .hoodie",)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{",
+        "[]",
+        '{"extraMetadata": 3}',
+        '{"extraMetadata": {"_hudi_streaming_sink_checkpoint": 3}}',
+        '{"extraMetadata": {"_hudi_streaming_sink_checkpoint": "{"}}',
+        '{"extraMetadata": {"_hudi_streaming_sink_checkpoint": "[3]"}}',
+        '{"extraMetadata": {"_hudi_streaming_sink_checkpoint": "{\\"a\\": \\"x\\"}"}}',
+    ],
+)
+def test_a_damaged_commit_of_hudi_is_told(tmp_path: Path, text: str) -> None:
+    write(tmp_path / ".hoodie/20260102000000000.commit", text)
+    with pytest.raises(UnreadableSink, match="not a commit of Hudi's"):
+        look(tmp_path)
+
+
+def avro_commit() -> bytes:
+    (newest,) = list((GOLDEN / "hudi-default/.hoodie/timeline").glob("*_*.commit"))[-1:]
+    return newest.read_bytes()
+
+
+def test_an_avro_commit_that_is_cut_short_is_told(tmp_path: Path) -> None:
+    content = avro_commit()
+    path = tmp_path / ".hoodie/timeline/20260102000000000_20260102000000001.commit"
+    # Up to the first block of records it is a whole file, of none.
+    begin = content.index(content[-16:]) + 16
+    for size in (*range(4, len(content), 97), *range(begin - 20, begin + 40), len(content) - 1):
+        write(path, content[:size])
+        if size == begin:
+            assert look(tmp_path).of(Kind.HUDI) == {}
+            continue
+        with pytest.raises(UnreadableSink, match="not a commit of Hudi's"):
+            look(tmp_path)
+
+
+@pytest.mark.parametrize("step", [1, 0x80, 0xFF])
+def test_whatever_bytes_a_log_holds_it_is_told(tmp_path: Path, step: int) -> None:
+    """A file of each format with one byte changed: read, or refused by name."""
+    files = {
+        ".hoodie/timeline/20260102000000000_20260102000000001.commit": avro_commit(),
+        f"_delta_log/{0:020}.checkpoint.parquet": next(
+            (GOLDEN / "delta-name/_delta_log").glob("*.checkpoint.parquet")
+        ).read_bytes(),
+        f"_delta_log/{0:020}.json": (GOLDEN / f"delta-name/_delta_log/{0:020}.json").read_bytes(),
+    }
+    for number, (name, content) in enumerate(files.items()):
+        path = tmp_path / str(number) / name
+        for at in range(0, len(content), 1 + len(content) // 200):
+            changed = bytearray(content)
+            changed[at] ^= step
+            write(path, bytes(changed))
+            with contextlib.suppress(UnreadableSink):
+                look(tmp_path / str(number))
+
+
+def avro(schema: str, records: bytes, codec: bytes | None = None) -> bytes:
+    """A container file of one block with one record."""
+
+    def text(value: bytes) -> bytes:
+        return long(len(value)) + value
+
+    entries = {b"avro.schema": schema.encode()} | ({b"avro.codec": codec} if codec else {})
+    metadata = b"".join(text(name) + text(value) for name, value in entries.items())
+    marker = bytes(16)
+    header = b"Obj\x01" + long(len(entries)) + metadata + long(0) + marker
+    return header + long(1) + text(records) + marker
+
+
+def long(value: int) -> bytes:
+    value = value * 2 if value >= 0 else -value * 2 - 1
+    encoded = b""
+    while value > 0x7F:
+        encoded += bytes([value & 0x7F | 0x80])
+        value >>= 7
+    return encoded + bytes([value])
+
+
+EXTRA = '{"name":"extraMetadata","type":["null",{"type":"map","values":"string"}]}'
+EXTRA_VALUE = (
+    long(1)
+    + long(1)
+    + long(31)
+    + b"_hudi_streaming_sink_checkpoint"
+    + long(9)
+    + b'{"a":"4"}'
+    + b"\0"
+)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ('{"type":"record","name":"r","fields":[{"name":"x","type":"long"}]}', long(-9)),
+        ('{"type":"array","items":"int"}', long(2) + long(1) + long(300) + long(0)),
+        ('{"type":"array","items":"int"}', long(-1) + long(1) + long(5) + long(0)),
+        ('{"type":"fixed","name":"f","size":3}', b"abc"),
+        ('{"type":"enum","name":"e","symbols":["A"]}', long(0)),
+        ('["null","double"]', long(1) + bytes(8)),
+        ('"boolean"', b"\1"),
+        ('{"type":{"type":"bytes"}}', long(2) + b"xx"),
+    ],
+)
+def test_what_lies_before_a_map_is_passed_over(tmp_path: Path, field: str, value: bytes) -> None:
+    fields = f'{{"name":"before","type":{field}}},{EXTRA},{{"name":"after","type":{field}}}'
+    if '"name"' in field:  # a name is declared once, and then used
+        name = json.loads(field)["name"]
+        fields = f'{{"name":"before","type":{field}}},{EXTRA},{{"name":"after","type":"{name}"}}'
+    schema = f'{{"type":"record","name":"c","namespace":"n","fields":[{fields}]}}'
+    path = tmp_path / ".hoodie/timeline/20260102000000000_20260102000000001.commit"
+    write(path, avro(schema, value + EXTRA_VALUE + value))
+    assert look(tmp_path).of(Kind.HUDI) == {"a": 4}
+    # The null of the union.
+    write(path, avro(schema, value + long(0) + value))
+    assert look(tmp_path).of(Kind.HUDI) == {}
+
+
+@pytest.mark.parametrize(
+    ("schema", "records"),
+    [
+        ("{", b""),
+        ('"string"', b""),
+        ("{}", b""),
+        ('{"type":"record","name":"r"}', b""),
+        ('{"type":"record","name":"r","fields":[3]}', b""),
+        ('{"type":"record","name":"r","fields":[{"name":"x","type":"nothing"}]}', b""),
+        ('{"type":"record","name":"r","fields":[{"name":"x","type":["null"]}]}', long(1)),
+        # Without an end, but for the bounds: a record in itself, items of no bytes.
+        ('{"type":"record","name":"r","fields":[{"name":"x","type":"r"}]}', b""),
+        (
+            '{"type":"record","name":"r","fields":[{"name":"x","type":'
+            '{"type":"record","name":"s","fields":[{"name":"y","type":"s"}]}}]}',
+            b"",
+        ),
+        (
+            '{"type":"record","name":"r","fields":[{"name":"x","type":'
+            '{"type":"array","items":"null"}}]}',
+            long(1 << 60),
+        ),
+        ('{"type":"record","name":"r","fields":[{"name":"x","type":"long"}]}', b"\xff" * 20),
+        ('{"type":"record","name":"r","fields":[{"name":"x","type":"bytes"}]}', long(-5)),
+        (
+            '{"type":"record","name":"r","fields":[{"name":"x","type":'
+            '{"type":"fixed","name":"f","size":-1}}]}',
+            b"",
+        ),
+    ],
+)
+def test_a_schema_is_not_trusted(tmp_path: Path, schema: str, records: bytes) -> None:
+    path = tmp_path / ".hoodie/timeline/20260102000000000_20260102000000001.commit"
+    write(path, avro(schema, records))
+    with pytest.raises(UnreadableSink, match="not a commit of Hudi's"):
+        look(tmp_path)
+
+
+def test_a_compressed_commit_is_told(tmp_path: Path) -> None:
+    path = tmp_path / ".hoodie/timeline/20260102000000000_20260102000000001.commit"
+    schema = f'{{"type":"record","name":"c","fields":[{EXTRA}]}}'
+    write(path, avro(schema, EXTRA_VALUE, b"null"))
+    assert look(tmp_path).of(Kind.HUDI) == {"a": 4}
+    write(path, avro(schema, EXTRA_VALUE, b"deflate"))
+    with pytest.raises(UnreadableSink, match="compressed"):
+        look(tmp_path)
+
+
+# -- Iceberg ---------------------------------------------------------------------------------------
+
+
+def flink_snapshot(
+    number: int, parent: int | None, job: str, last: int, operator: str | None = "o"
+) -> dict[str, object]:
+    summary = {"flink.job-id": job, "flink.max-committed-checkpoint-id": str(last)}
+    if operator is not None:
+        summary["flink.operator-id"] = operator
+    return {"snapshot-id": number, "parent-snapshot-id": parent, "summary": summary}
+
+
+def iceberg(table: Path, name: str, snapshots: Sequence[object], **rest: object) -> None:
+    write(table / "metadata" / name, json.dumps({"snapshots": snapshots, **rest}))
+
+
+def test_the_newest_snapshot_of_a_job_counts_back_from_the_head(tmp_path: Path) -> None:
+    snapshots = [
+        flink_snapshot(1, None, "a", 9),
+        flink_snapshot(2, 1, "a", 3),
+        flink_snapshot(3, 2, "b", 5, None),
+        {"snapshot-id": 4, "parent-snapshot-id": 3, "summary": {"flink.job-id": "a"}},
+        flink_snapshot(5, 1, "a", 50),  # rolled back: no parent of the head
+    ]
+    iceberg(tmp_path, "v2.metadata.json", snapshots, **{"current-snapshot-id": 4})
+    iceberg(tmp_path, "v1.metadata.json", [flink_snapshot(1, None, "old", 1)])
+    last = {"job a, operator o": 3, "job b, operator any": 5}
+    assert look(tmp_path).of(Kind.FLINK_JOB) == last
+
+
+def test_each_branch_is_followed(tmp_path: Path) -> None:
+    snapshots = [flink_snapshot(1, None, "a", 1), flink_snapshot(2, 1, "a", 2)]
+    refs = {
+        "main": {"snapshot-id": 1, "type": "branch"},
+        "audit": {"snapshot-id": 2, "type": "branch"},
+        "tag": {"snapshot-id": 2, "type": "tag"},
+    }
+    name = f"00004-{uuid.uuid4()}.metadata.json"
+    iceberg(tmp_path, name, snapshots, refs=refs, **{"current-snapshot-id": 1})
+    assert look(tmp_path).of(Kind.FLINK_JOB) == {
+        "job a, operator o": 1,
+        "job a, operator o, branch audit": 2,
+    }
+
+
+def test_a_table_of_one_number_in_two_files_is_both(tmp_path: Path) -> None:
+    for last in (1, 2):
+        name = f"00004-{uuid.uuid4()}.metadata.json"
+        head = {"current-snapshot-id": 1}
+        iceberg(tmp_path, name, [flink_snapshot(1, None, "a", last)], **head)
+    assert look(tmp_path).of(Kind.FLINK_JOB) == {"job a, operator o": 2}
+
+
+@pytest.mark.parametrize("name", ["v3.gz.metadata.json", "v3.metadata.json.gz"])
+def test_a_compressed_table_is_read_to_its_bound(
+    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from migrate.sinks import iceberg as module
+
+    snapshots = [flink_snapshot(1, None, "a", 7)]
+    text = json.dumps({"snapshots": snapshots, "current-snapshot-id": 1}) + " " * 5000
+    write(tmp_path / "metadata" / name, gzip.compress(text.encode()))
+    assert look(tmp_path).of(Kind.FLINK_JOB) == {"job a, operator o": 7}
+    monkeypatch.setattr(module, "LARGEST", 4000)
+    with pytest.raises(UnreadableSink, match="larger than"):
+        look(tmp_path)
+    write(tmp_path / "metadata" / name, b"\x1f\x8b and no more")
+    with pytest.raises(UnreadableSink, match="metadata/"):
+        look(tmp_path)
+
+
+def test_parents_in_a_ring_come_to_an_end(tmp_path: Path) -> None:
+    snapshots = [flink_snapshot(1, 2, "a", 1), flink_snapshot(2, 1, "a", 2)]
+    iceberg(tmp_path, "v1.metadata.json", snapshots, **{"current-snapshot-id": 1})
+    assert look(tmp_path).of(Kind.FLINK_JOB) == {"job a, operator o": 1}
+
+
+def test_a_job_that_came_to_its_end_is_remembered_for_good(tmp_path: Path) -> None:
+    snapshots = [flink_snapshot(1, None, "a", 2**63 - 1)]
+    iceberg(tmp_path, "v1.metadata.json", snapshots, **{"current-snapshot-id": 1})
+    (warning,) = check_sink_of_a_job(tmp_path)
+    assert f"up to {2**63 - 1} (for good)" in warning
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{",
+        "[]",
+        '{"snapshots": [3]}',
+        '{"refs": 3}',
+        '{"refs": {"main": 3}}',
+        '{"current-snapshot-id": 1, "snapshots": [{"snapshot-id": 1, "summary": 3}]}',
+        '{"current-snapshot-id": 1, "snapshots": [{"snapshot-id": 1, "summary": '
+        '{"flink.job-id": "a", "flink.max-committed-checkpoint-id": "x"}}]}',
+        '{"current-snapshot-id": 1, "snapshots": [{"snapshot-id": 1, "summary": '
+        '{"spark.sql.streaming.queryId": "a"}}]}',
+        '{"snapshots": 3}',
+        '{"snapshots": [{"snapshot-id": [1]}]}',
+    ],
+)
+def test_a_damaged_table_of_iceberg_is_told(tmp_path: Path, text: str) -> None:
+    write(tmp_path / "metadata/v1.metadata.json", text)
+    with pytest.raises(UnreadableSink, match="not a table of Iceberg's"):
+        look(tmp_path)
+
+
+# -- Paimon ----------------------------------------------------------------------------------------
+
+
+def test_the_newest_snapshot_of_each_user_counts(tmp_path: Path) -> None:
+    for number, user, identifier in ((9, "a", 1), (10, "a", 2), (11, "b", 2**63 - 1)):
+        snapshot = {"commitUser": user, "commitIdentifier": identifier}
+        write(tmp_path / f"snapshot/snapshot-{number}", json.dumps(snapshot))
+    assert look(tmp_path).of(Kind.COMMIT_USER) == {"a": 2, "b": 2**63 - 1}
+    assert check_sink_of_a_job(tmp_path) == ()
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "{}", '{"commitUser": "a"}'])
+def test_a_damaged_snapshot_of_paimon_is_told(tmp_path: Path, text: str) -> None:
+    write(tmp_path / "snapshot/snapshot-1", text)
+    with pytest.raises(UnreadableSink, match="not a snapshot of Paimon's"):
+        look(tmp_path)
