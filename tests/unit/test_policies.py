@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -526,3 +527,20 @@ def _snapshot_with_group(committed: dict[tuple[str, int], int]) -> ClusterSnapsh
     held = {place: Committed(offset) for place, offset in committed.items()}
     group = GroupView("flink", True, "Empty", "classic", committed=held)
     return ClusterSnapshot({"t": {0: LogRange(0, 20)}}, source_group=group)
+
+
+@pytest.mark.parametrize(
+    ("choices", "words"),
+    [
+        (OnExpired, ["fail", "earliest"]),
+        (OnBeyondEnd, ["fail", "latest"]),
+        (NewPartitions, ["as-flink", "fail", "earliest", "latest"]),
+        (Gone, ["fail", "skip"]),
+        (Unresolved, ["fail", "earliest", "latest", "committed", "timestamp"]),
+        (MergeSources, ["fail", "min"]),
+    ],
+)
+def test_the_words_of_the_flags_are_those_that_scripts_use(
+    choices: type[Enum], words: list[str]
+) -> None:
+    assert [choice.value for choice in choices] == words

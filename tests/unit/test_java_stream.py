@@ -1,0 +1,176 @@
+"""Java's object streams: the grammar of section 6.4 of its specification, case by case.
+
+Those that Flink writes are in tests/golden; what stands in them by chance does not decide.
+"""
+
+from __future__ import annotations
+
+from struct import pack
+
+import pytest
+
+from decoder import DecodeError, ErrorKind
+from decoder.cursor import Cursor
+from decoder.metadata.java_stream import (
+    JavaEnum,
+    JavaObject,
+    JavaValue,
+    read_object_stream,
+)
+from tests.support.hostile import java_class, java_object, utf
+
+_HEAD = b"\xac\xed\0\5"
+_SERIALIZABLE, _WITH_ANNOTATION, _EXTERNALIZABLE, _BLOCK_EXTERNALIZABLE = 2, 3, 4, 12
+
+
+def _text(value: str) -> bytes:
+    return b"\x74" + utf(value)
+
+
+def _field(code: str, name: str) -> bytes:
+    return code.encode() + utf(name) + (_text("Lany;") if code in "L[" else b"")
+
+
+def _object(data: bytes, *fields: bytes, flags: int = _SERIALIZABLE, parent: bytes = b"") -> bytes:
+    return b"\x73" + java_class("A", flags, fields, parent) + data
+
+
+def _read(data: bytes) -> JavaValue:
+    cursor = Cursor(_HEAD + data, "stream")
+    value = read_object_stream(cursor)
+    cursor.finish("stream")
+    return value
+
+
+def _fields(data: bytes) -> dict[str, JavaValue]:
+    found = _read(data)
+    assert isinstance(found, JavaObject)
+    return found.fields
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (b"\x70", None),
+        (_text("é"), "é"),
+        (b"\x7c" + pack(">q", 3) + b"abc", ""),  # a long string: stepped over
+        (b"\x7e" + java_class("E", 0x12) + _text("ONE"), JavaEnum("E", "ONE")),
+        (_object(b""), JavaObject("A")),
+    ],
+)
+def test_values(value: bytes, expected: JavaValue) -> None:
+    assert _read(value) == expected
+    assert _fields(_object(value, _field("L", "held"))) == {"held": expected}
+
+
+@pytest.mark.parametrize(
+    ("code", "size"),
+    [("B", 1), ("C", 2), ("D", 8), ("F", 4), ("I", 4), ("J", 8), ("S", 2), ("Z", 1)],
+)
+def test_primitive_fields_are_stepped_over(code: str, size: int) -> None:
+    data = b"\x70" * size + _text("behind")
+    assert _fields(_object(data, _field(code, "a"), _field("L", "b"))) == {"b": "behind"}
+
+
+@pytest.mark.parametrize("code", ["L", "["])
+def test_fields_of_objects_and_of_arrays_are_values(code: str) -> None:
+    assert _fields(_object(b"\x70", _field(code, "a"))) == {"a": None}
+
+
+def test_the_furthest_ancestors_fields_come_first() -> None:
+    grandparent = java_class("C", 2, [_field("L", "c")])
+    parent = java_class("B", 2, [_field("L", "b")], grandparent)
+    data = _text("of C") + _text("of B") + _text("of A")
+    fields = _fields(_object(data, _field("L", "a"), parent=parent))
+    assert fields == {"c": "of C", "b": "of B", "a": "of A"}
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        b"",
+        b"\x77\x03abc",  # a block: its length in a byte
+        b"\x77\xff" + bytes(255),
+        b"\x7a" + pack(">i", 300) + bytes(300),  # and in four
+        b"\x77\x01x" + _text("text") + b"\x7a" + pack(">i", 0) + b"\x70",
+    ],
+)
+def test_what_a_class_wrote_itself_is_stepped_over(written: bytes) -> None:
+    data = _text("held") + written + b"\x78"
+    assert _fields(_object(data, _field("L", "a"), flags=_WITH_ANNOTATION)) == {"a": "held"}
+
+
+def test_references_count_everything_that_may_be_referred_to() -> None:
+    """Classes, objects, strings, long strings and enums, in the order in which they begin."""
+    values = [
+        (_text("one"), "one"),
+        (b"\x7c" + pack(">q", 2) + b"xy", ""),
+        (b"\x7e" + java_class("E", 0x12) + _text("ONE"), JavaEnum("E", "ONE")),
+        (_object(b""), JavaObject("A")),
+    ]
+    names = [f"f{n}" for n in range(len(values))]
+    fields = [_field("L", name) for name in names]
+    # The class, its fields' types, the object; then the values: an enum has a class and a name.
+    first = 1 + len(fields) + 1
+    handles = [first, first + 1, first + 3, first + 6]
+    for handle, (_, expected) in zip(handles, values, strict=True):
+        data = b"".join(encoded for encoded, _ in values)
+        again = b"\x71" + pack(">i", 0x7E0000 + handle + 1)
+        whole = _object(data + again, *fields, _field("L", "again"))
+        assert _fields(whole)["again"] == expected
+
+
+def test_a_class_may_be_referred_to() -> None:
+    inner = b"\x73\x71" + pack(">i", 0x7E0000)  # of the class that holds it
+    assert _fields(_object(_text("x"), _field("L", "a"))) == {"a": "x"}
+    nested = _fields(_object(inner + b"\x70", _field("L", "a")))
+    assert nested == {"a": JavaObject("A", {"a": None})}
+
+
+def test_an_object_may_hold_itself() -> None:
+    fields = _fields(_object(b"\x71" + pack(">i", 0x7E0002), _field("L", "me")))
+    assert fields["me"] is not None
+    assert isinstance(fields["me"], JavaObject)
+    assert fields["me"].fields["me"] is fields["me"]
+
+
+@pytest.mark.parametrize(
+    ("data", "told", "kind"),
+    [
+        (_object(b"", flags=_EXTERNALIZABLE), "A is not plainly serializable", "UNSUPPORTED"),
+        (_object(b"", flags=_BLOCK_EXTERNALIZABLE), "not plainly", "UNSUPPORTED"),
+        (_object(b"", flags=_SERIALIZABLE | _EXTERNALIZABLE), "not plainly", "UNSUPPORTED"),
+        (_object(b"", flags=0), "A is not plainly serializable", "UNSUPPORTED"),
+        (_object(b"", flags=1), "A is not plainly serializable", "UNSUPPORTED"),
+        (b"\x73\x70", "an object without a class", "CORRUPT"),
+        (b"\x7e\x70" + _text("ONE"), "an enum without a class or a name", "CORRUPT"),
+        (b"\x7e" + java_class("E") + b"\x70", "an enum without a class or a name", "CORRUPT"),
+        (_object(b"", b"Q" + utf("a")), "unknown type code 'Q' of a field", "CORRUPT"),
+        (b"\x7c" + pack(">q", -1), "a length cannot be negative: -1", "CORRUPT"),
+    ],
+)
+def test_what_is_refused(data: bytes, told: str, kind: str) -> None:
+    with pytest.raises(DecodeError, match=told) as refused:
+        _read(data)
+    assert refused.value.kind is ErrorKind[kind]
+
+
+@pytest.mark.parametrize(("ancestors", "fits"), [(16, True), (17, False)])
+def test_how_many_ancestors_a_class_may_have(ancestors: int, fits: bool) -> None:
+    """By references: each class is the parent of the next object's."""
+    # Each object adds a class and itself to what may be referred to; the first class has an
+    # annotation, which each of them ends.
+    held = b"".join(
+        b"\x73" + java_class(f"C{n}", 2, (), b"\x71" + pack(">i", 0x7E0000 + 2 * (n - 1))) + b"\x78"
+        for n in range(1, ancestors + 1)
+    )
+    stream = _HEAD + b"\x73" + java_class("C0", 3) + held + b"\x78"
+    if fits:
+        assert read_object_stream(Cursor(stream, "stream")) == JavaObject("C0")
+        return
+    with pytest.raises(DecodeError, match="a class with more than 16 ancestors"):
+        read_object_stream(Cursor(stream, "stream"))
+
+
+def test_the_stream_that_other_tests_take_apart() -> None:
+    assert read_object_stream(Cursor(java_object(_text("x")), "stream")) == JavaObject("A")
