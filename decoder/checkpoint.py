@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import compress
+from typing import NamedTuple
 
 from decoder.cursor import Cursor
 from decoder.errors import DecodeError, ErrorKind
@@ -150,10 +151,40 @@ def _path(pointer: str, files: ByteSource) -> str:
     return path
 
 
+class MetadataFile(NamedTuple):
+    """A ``_metadata`` file: what is in it, its bytes, and where it and its checkpoint are."""
+
+    metadata: Metadata
+    data: bytes
+    path: str
+    directory: str
+    source: ByteSource
+
+
+def read_metadata(
+    pointer: str | os.PathLike[str], source: ByteSource | None = None
+) -> MetadataFile:
+    """The ``_metadata`` that a pointer stands for, and nothing else of the checkpoint.
+
+    Args:
+        pointer, source: as for ``read_checkpoint``.
+
+    Raises:
+        DecodeError: nothing there, or what is there cannot be read whole.
+    """
+    files = source if source is not None else LocalFiles()
+    path = _path(os.fspath(pointer), files)
+    with readable(path):
+        metadata_path = _find_metadata(path, files)
+        metadata, data = _read_metadata(metadata_path, files)
+        directory = posixpath.dirname(files.absolute(metadata_path))
+    return MetadataFile(metadata, data, metadata_path, directory, files)
+
+
 def _read_checkpoint(
     metadata_path: str, files: ByteSource, allow_external_files: bool
 ) -> Checkpoint:
-    metadata = _read_metadata(metadata_path, files)
+    metadata, _ = _read_metadata(metadata_path, files)
     written_at = files.modified_at(metadata_path)
     directory = posixpath.dirname(files.absolute(metadata_path))
     state_files = StateFiles(directory, files, allow_external_files)
@@ -182,8 +213,9 @@ def _read_checkpoint(
     )
 
 
-def _read_metadata(path: str, files: ByteSource) -> Metadata:
-    """``_metadata``; a file that is another thing is told by its beginning, and not read whole."""
+def _read_metadata(path: str, files: ByteSource) -> tuple[Metadata, bytes]:
+    """``_metadata`` and its bytes; what is another thing is told by its beginning, and not read
+    whole."""
     data = files.read_range(path, 0, _HEAD_BYTES)
     if len(data) == _HEAD_BYTES:
         read_header(Cursor(data, path))
@@ -194,7 +226,7 @@ def _read_metadata(path: str, files: ByteSource) -> Metadata:
                 f"larger than {MAX_METADATA_BYTES} bytes, the most that is read of such a file",
                 file=path,
             )
-    return parse_metadata(data, path)
+    return parse_metadata(data, path), data
 
 
 def _after_subsumption(

@@ -1,7 +1,8 @@
 """The grammar of a Java object stream, walked without instantiating anything.
 
-Objects, enums, strings, references and null are read into names and values; arrays, proxies,
-classes and externalizable objects, which Flink's CheckpointProperties never holds, are refused.
+Objects, enums, strings, arrays, classes, references and null are read into names and values; what
+a class wrote itself is kept as far as it is objects. Proxies, and what is written by a protocol of
+its own, are refused: neither CheckpointProperties nor a type of SQL's ever holds them.
 
 Source: the Java Object Serialization Specification, version 6.0, section 6.4 (grammar).
 """
@@ -28,6 +29,8 @@ class _Tag:
     CLASS_DESCRIPTOR = 0x72
     OBJECT = 0x73
     STRING = 0x74
+    ARRAY = 0x75
+    CLASS = 0x76
     BLOCK_DATA = 0x77
     END_BLOCK_DATA = 0x78
     LONG_BLOCK_DATA = 0x7A
@@ -35,19 +38,21 @@ class _Tag:
     ENUM = 0x7E
 
 
-_WRITE_METHOD, _SERIALIZABLE, _EXTERNALIZABLE = 0x01, 0x02, 0x04
+_WRITE_METHOD, _SERIALIZABLE, _EXTERNALIZABLE, _BLOCK_DATA = 0x01, 0x02, 0x04, 0x08
 
 # Bytes of a primitive field, by its type code.
 _PRIMITIVES = {"B": 1, "C": 2, "D": 8, "F": 4, "I": 4, "J": 8, "S": 2, "Z": 1}
+# Those that are read; the others are stepped over.
+_INTEGERS = "BIJSZ"
 
-# How deep objects may nest: CheckpointProperties reaches three (properties, type, enum). The bound
-# keeps hostile bytes off Python's stack.
-_MAX_DEPTH = 16
+# How deep objects may nest: CheckpointProperties reaches three (properties, type, enum), a type of
+# SQL's six for each row in a row. The bound keeps hostile bytes off Python's stack.
+_MAX_DEPTH = 64
 # How many ancestors a class may have. Flink's have one; a long line of them, referred to by many
 # objects, would cost the product of both.
 _MAX_ANCESTORS = 16
 
-_FIELD = "checkpoint properties"
+_FIELD = "Java object"
 
 
 class JavaEnum(NamedTuple):
@@ -57,12 +62,30 @@ class JavaEnum(NamedTuple):
     constant: str
 
 
+class JavaClass(NamedTuple):
+    """A class itself."""
+
+    name: str
+
+
 @dataclass(frozen=True, slots=True)
 class JavaObject:
-    """An object: its class and its fields of object type. Primitive fields are stepped over."""
+    """An object: its class, its fields and the objects that its class wrote beside them.
+
+    Fields of type float, double and char are stepped over; a boolean is 0 or 1. An object may hold
+    itself: whoever walks one bounds the walk.
+    """
 
     class_name: str
     fields: dict[str, JavaValue] = field(default_factory=dict)
+    written: list[JavaValue] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class JavaArray:
+    """An array of objects; one of primitives is stepped over and comes out empty."""
+
+    elements: list[JavaValue] = field(default_factory=list)
 
 
 class _ClassDescriptor(NamedTuple):
@@ -72,8 +95,8 @@ class _ClassDescriptor(NamedTuple):
     ancestors: tuple[_ClassDescriptor, ...]  # the furthest first
 
 
-JavaValue = JavaObject | JavaEnum | str | None
-_Handle = JavaObject | JavaEnum | str | _ClassDescriptor | None
+JavaValue = JavaObject | JavaArray | JavaEnum | JavaClass | str | int | None
+_Handle = JavaValue | _ClassDescriptor
 
 
 def read_object_stream(cursor: Cursor) -> JavaValue:
@@ -116,6 +139,10 @@ class _Walker:
                 return self._string("")
             case _Tag.ENUM:
                 return self._enum(depth)
+            case _Tag.ARRAY:
+                return self._array(depth)
+            case _Tag.CLASS:
+                return self._class(depth)
             case kind:
                 cursor.fail(
                     f"unexpected element 0x{kind:02x} of an object stream",
@@ -145,6 +172,29 @@ class _Walker:
         self._handles[place] = enum
         return enum
 
+    def _class(self, depth: int) -> JavaClass:
+        descriptor = self._class_descriptor(depth + 1)
+        if descriptor is None:
+            self._cursor.fail("a class without a name", _FIELD)
+        result = JavaClass(descriptor.name)
+        self._handles.append(result)
+        return result
+
+    def _array(self, depth: int) -> JavaArray:
+        """Class descriptor, ``i32 n``, n elements of the type that the class's name tells."""
+        descriptor = self._class_descriptor(depth + 1)
+        if descriptor is None or descriptor.name[:1] != "[":
+            self._cursor.fail("an array without a class", _FIELD)
+        result = JavaArray()
+        self._handles.append(result)
+        size = _PRIMITIVES.get(descriptor.name[1:2], 0)
+        count = self._cursor.count(_FIELD, size or 1)
+        if size:
+            self._cursor.skip(size * count, _FIELD)
+        else:
+            result.elements.extend(self.value(depth + 1) for _ in range(count))
+        return result
+
     def _object(self, depth: int) -> JavaObject:
         descriptor = self._class_descriptor(depth + 1)
         if descriptor is None:
@@ -156,20 +206,25 @@ class _Walker:
         return result
 
     def _class_data(self, level: _ClassDescriptor, result: JavaObject, depth: int) -> None:
+        cursor = self._cursor
+        if level.flags & _EXTERNALIZABLE and level.flags & _BLOCK_DATA:
+            self._annotation(depth, result.written)
+            return
         if level.flags & _EXTERNALIZABLE or not level.flags & _SERIALIZABLE:
-            self._cursor.fail(
-                f"{level.name} is not plainly serializable", _FIELD, ErrorKind.UNSUPPORTED
-            )
+            cursor.fail(f"{level.name} is not plainly serializable", _FIELD, ErrorKind.UNSUPPORTED)
         for type_code, name in level.fields:
-            if type_code in _PRIMITIVES:
-                self._cursor.skip(_PRIMITIVES[type_code], _FIELD)
+            if type_code in _INTEGERS:
+                value = cursor.raw(_PRIMITIVES[type_code], _FIELD)
+                result.fields[name] = int.from_bytes(value, "big", signed=True)
+            elif type_code in _PRIMITIVES:
+                cursor.skip(_PRIMITIVES[type_code], _FIELD)
             else:
                 result.fields[name] = self.value(depth + 1)
         if level.flags & _WRITE_METHOD:
-            self._annotation(depth)
+            self._annotation(depth, result.written)
 
-    def _annotation(self, depth: int) -> None:
-        """What a class's own writeObject added, to its end mark."""
+    def _annotation(self, depth: int, written: list[JavaValue]) -> None:
+        """What a class wrote beside its fields, to its end mark."""
         cursor = self._cursor
         while True:
             match cursor.peek(_FIELD):
@@ -183,7 +238,7 @@ class _Walker:
                     cursor.skip(1, _FIELD)
                     cursor.skip_blob(_FIELD)
                 case _:
-                    self.value(depth + 1)
+                    written.append(self.value(depth + 1))
 
     def _class_descriptor(self, depth: int) -> _ClassDescriptor | None:
         cursor = self._cursor
@@ -227,7 +282,7 @@ class _Walker:
                 self.value(depth + 1)  # the field's class name, a string or a reference to one
             elif type_code not in _PRIMITIVES:
                 cursor.fail(f"unknown type code {type_code!r} of a field", _FIELD)
-        self._annotation(depth)
+        self._annotation(depth, [])
         parent = self._class_descriptor(depth + 1)
         ancestors = (*parent.ancestors, parent) if parent is not None else ()
         if len(ancestors) > _MAX_ANCESTORS:

@@ -99,6 +99,8 @@ class Subtask:
     """OperatorSubtaskState: what one parallel instance of an operator holds.
 
     A finished subtask holds nothing. Sizes are bytes as Flink's ``getStateSize()`` counts them.
+    ``managed_keyed_state_at`` and ``raw_keyed_state_at`` tell where in ``_metadata`` the handles
+    stand, for ``keyed.read_keyed_handle``; None: there is none.
     """
 
     index: int
@@ -108,6 +110,8 @@ class Subtask:
     managed_keyed_state_bytes: int
     raw_keyed_state_bytes: int
     in_flight_bytes: int
+    managed_keyed_state_at: int | None = None
+    raw_keyed_state_at: int | None = None
 
     @property
     def keyed_state_bytes(self) -> int:

@@ -189,11 +189,14 @@ def _read_subtask(cursor: Cursor, layout: Layout, what: str, index_field: str) -
         if not cursor.skip_if(_ABSENT):
             raw = read_operator_state(cursor, f"{what} raw operator state")
     keyed = raw_keyed = in_flight = 0
+    keyed_at = raw_keyed_at = None
     if not cursor.skip_if(_NULL):
+        keyed_at = cursor.byte_offset
         keyed = skip_keyed_state(cursor, f"{what} managed keyed state")
     if layout.since_1_11 and cursor.skip_if(_NOTHING_MORE):
-        return Subtask(index, False, managed, raw, keyed, 0, 0)
+        return Subtask(index, False, managed, raw, keyed, 0, 0, keyed_at)
     if not cursor.skip_if(_NULL):
+        raw_keyed_at = cursor.byte_offset
         raw_keyed = skip_keyed_state(cursor, f"{what} raw keyed state")
     if layout.since_1_11:
         typed = layout.typed_channel_handles
@@ -202,7 +205,7 @@ def _read_subtask(cursor: Cursor, layout: Layout, what: str, index_field: str) -
         ) + skip_channel_states(
             cursor, f"{what} result subpartition state", typed, _RESULT_SUBPARTITION
         )
-    return Subtask(index, False, managed, raw, keyed, raw_keyed, in_flight)
+    return Subtask(index, False, managed, raw, keyed, raw_keyed, in_flight, keyed_at, raw_keyed_at)
 
 
 @lru_cache(MAX_PARALLELISM)

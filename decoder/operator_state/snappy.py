@@ -15,6 +15,7 @@ from decoder.errors import DecodeError, ErrorKind
 
 _STREAM_IDENTIFIER = b"\xff\x06\x00\x00sNaPpY"
 _COMPRESSED, _UNCOMPRESSED, _FIRST_SKIPPABLE = 0x00, 0x01, 0x80
+_CHECKSUM_BYTES = 4
 
 
 def next_chunk(cursor: Cursor) -> bytes:
@@ -44,3 +45,50 @@ def next_chunk(cursor: Cursor) -> bytes:
             field="snappy chunk",
             byte_offset=start,
         ) from error
+
+
+def decompress_stream(data: bytes, what: str, limit: int) -> bytes:
+    """Decompress whole streams, one behind another, which Flink closed: to the end of ``data``.
+
+    ``what`` names it in errors. How much comes out is added up before anything is decompressed.
+
+    Raises:
+        DecodeError: cut short, not such a stream, or of more than ``limit`` bytes.
+    """
+    cursor = Cursor(data, what)
+    total = 0
+    while cursor.remaining:
+        header = cursor.raw(4, "snappy chunk")
+        body = cursor.frame(int.from_bytes(header[1:], "little"), "snappy chunk")
+        if header[0] == _COMPRESSED:
+            body.skip(_CHECKSUM_BYTES, "snappy checksum")
+            total += _decompressed_size(body)
+        elif header[0] == _UNCOMPRESSED:
+            total += max(0, body.remaining - _CHECKSUM_BYTES)
+    if total > limit:
+        raise DecodeError(
+            ErrorKind.TOO_LARGE,
+            f"{total} bytes come out of it: at most {limit} are read at once",
+            file=what,
+        )
+    if not data:
+        return b""
+    import cramjam  # as above
+
+    try:
+        return bytes(cramjam.snappy.decompress(data))
+    except cramjam.DecompressionError as error:
+        raise DecodeError(
+            ErrorKind.CORRUPT, f"it does not decompress: {error}", file=what
+        ) from error
+
+
+def _decompressed_size(body: Cursor) -> int:
+    """The varint that a compressed chunk begins with; snappy itself holds the chunk to it."""
+    size = 0
+    for shift in range(0, 35, 7):
+        byte = body.u8("decompressed size")
+        size |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return size
+    body.fail("a size is longer than 35 bits", "decompressed size")

@@ -254,8 +254,8 @@ def _nested_classes(deep: int) -> bytes:
         (_nested_changelogs, 8, "handles nested more than 8 deep"),
         (_nested_key_groups, 8, "handles nested more than 8 deep"),
         # Beside the sets: the object that holds them, their class, and that it has no parent.
-        (_nested_objects, 14, "(objects|classes) nested more than 16 deep"),
-        (_nested_classes, 15, "classes nested more than 16 deep"),
+        (_nested_objects, 62, "(objects|classes) nested more than 64 deep"),
+        (_nested_classes, 17, "(classes nested more than 64 deep|more than 16 ancestors)"),
     ],
     ids=["changelogs", "key groups", "objects", "classes"],
 )

@@ -1,0 +1,281 @@
+"""Values of Avro as Flink writes them: not Avro's own binary form.
+
+int and enum ``i32``, long ``i64``, float, double, boolean as Java does; string and bytes ``i32
+n``, n bytes (text is UTF-8); fixed its bytes; union ``i32`` branch and its value; record its
+fields; array and map runs of unsigned varint n (7 bits a byte, the lowest first) and n items, to an
+n of 0; an item of a map is a text and its value.
+
+Source: org.apache.flink.formats.avro.utils.{DataOutputEncoder, DataInputDecoder} @ Flink 2.2.0;
+logical types: Apache Avro 1.11 specification.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from struct import Struct
+from typing import Any
+
+from decoder.errors import DecodeError, ErrorKind
+from decoder.keyed_state.java_values import Instant, LocalDate, LocalDateTime, LocalTime, Pairs
+from decoder.keyed_state.numbers import big_integer, scaled
+from decoder.keyed_state.types import (
+    AvroArray,
+    AvroEnum,
+    AvroFixed,
+    AvroKind,
+    AvroMap,
+    AvroRecord,
+    AvroReference,
+    AvroScalar,
+    AvroType,
+    AvroUnion,
+)
+from decoder.keyed_state.widths import least_avro_bytes
+
+_i32 = Struct(">i").unpack_from
+_i64 = Struct(">q").unpack_from
+_f32 = Struct(">f").unpack_from
+_f64 = Struct(">d").unpack_from
+
+# How deep a value may nest where its type refers to itself: the bound keeps hostile bytes off
+# Python's stack.
+_MAX_DEPTH = 64
+# How many items of no bytes (null, a record of nothing) a value may hold.
+_MOST_OF_NOTHING = 1 << 16
+_NANOS = {"millis": 1_000_000, "micros": 1_000, "nanos": 1}
+_NANOS_PER_SECOND = 1_000_000_000
+_NANOS_PER_DAY = 86_400 * _NANOS_PER_SECOND
+
+# (data, position, depth) -> the value, where it ends
+_Read = Callable[[bytes, int, int], tuple[Any, int]]
+
+
+def reader(schema: AvroType) -> Callable[[bytes, int], tuple[Any, int]]:
+    """A function from (data, position) to the value there and where it ends.
+
+    It raises DecodeError for what Flink never writes, and IndexError or struct.error for what goes
+    on after the end of ``data``.
+    """
+    read = _Compiler().read(schema)
+    return lambda data, position: read(data, position, 0)
+
+
+def _corrupt(problem: str) -> DecodeError:
+    return DecodeError(ErrorKind.CORRUPT, f"Avro: {problem}")
+
+
+class _Compiler:
+    def __init__(self) -> None:
+        self._named: dict[str, _Read] = {}
+
+    def read(self, type_: AvroType) -> _Read:
+        match type_:
+            case AvroScalar(kind, logical, scale):
+                return _logical(logical, scale) if logical else _SCALARS[kind]
+            case AvroFixed(name, size, scale):
+                return self._define(name, _fixed(size, scale))
+            case AvroEnum(name, symbols):
+                return self._define(name, _enum(symbols))
+            case AvroRecord():
+                return self._record(type_)
+            case AvroReference(name):
+                return self._reference(name)
+            case AvroUnion(branches):
+                return _union([self.read(branch) for branch in branches])
+            case AvroArray(element):
+                return _runs(self.read(element), least_avro_bytes(element), list)
+            case AvroMap(value):
+                item = _item(self.read(value))
+                return _runs(item, 4 + least_avro_bytes(value), Pairs)
+
+    def _define(self, name: str, read: _Read) -> _Read:
+        self._named[name] = read
+        return read
+
+    def _reference(self, name: str) -> _Read:
+        named = self._named
+
+        def read(data: bytes, position: int, depth: int) -> tuple[Any, int]:
+            if depth > _MAX_DEPTH:
+                raise _corrupt(f"records nested more than {_MAX_DEPTH} deep")
+            return named[name](data, position, depth + 1)
+
+        return read
+
+    def _record(self, type_: AvroRecord) -> _Read:
+        fields: list[tuple[str, _Read]] = []
+
+        def read(data: bytes, position: int, depth: int) -> tuple[Any, int]:
+            record = {}
+            for name, read_field in fields:
+                record[name], position = read_field(data, position, depth)
+            return record, position
+
+        self._define(type_.name, read)
+        fields += [(name, self.read(field)) for name, field in type_.fields]
+        return read
+
+
+def _fixed(size: int, scale: int | None) -> _Read:
+    def read(data: bytes, position: int, depth: int) -> tuple[Any, int]:
+        end = position + size
+        if end > len(data):
+            raise IndexError
+        value = data[position:end]
+        return (value if scale is None else scaled(big_integer(value), scale)), end
+
+    return read
+
+
+def _enum(symbols: tuple[str, ...]) -> _Read:
+    def read(data: bytes, position: int, depth: int) -> tuple[Any, int]:
+        place = _i32(data, position)[0]
+        if not 0 <= place < len(symbols):
+            raise _corrupt(f"symbol {place} of an enum of {len(symbols)}")
+        return symbols[place], position + 4
+
+    return read
+
+
+def _union(branches: list[_Read]) -> _Read:
+    def read(data: bytes, position: int, depth: int) -> tuple[Any, int]:
+        place: int = _i32(data, position)[0]
+        if not 0 <= place < len(branches):
+            raise _corrupt(f"branch {place} of a union of {len(branches)}")
+        return branches[place](data, position + 4, depth)
+
+    return read
+
+
+def _item(read_value: _Read) -> _Read:
+    def read(data: bytes, position: int, depth: int) -> tuple[Any, int]:
+        key, position = _text(data, position, depth)
+        value, position = read_value(data, position, depth)
+        return (key, value), position
+
+    return read
+
+
+def _runs(read_item: _Read, least: int, make: type[list[Any]]) -> _Read:
+    def read(data: bytes, position: int, depth: int) -> tuple[Any, int]:
+        items = make()
+        while True:
+            count, position = _count(data, position)
+            if count == 0:
+                return items, position
+            if least:
+                if count * least > len(data) - position:
+                    raise IndexError
+            elif len(items) + count > _MOST_OF_NOTHING:
+                raise _corrupt(f"more than {_MOST_OF_NOTHING} items of no bytes")
+            for _ in range(count):
+                value, position = read_item(data, position, depth)
+                items.append(value)
+
+    return read
+
+
+def _count(data: bytes, position: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        byte = data[position]
+        position += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, position
+        shift += 7
+        if shift > 62:
+            raise _corrupt("a count is longer than 63 bits")
+
+
+# -- primitives and logical types ----------------------------------------------------------------
+
+
+def _null(data: bytes, position: int, depth: int) -> tuple[Any, int]:
+    return None, position
+
+
+def _boolean(data: bytes, position: int, depth: int) -> tuple[Any, int]:
+    value = data[position]
+    if value > 1:
+        raise _corrupt(f"a boolean is 0 or 1, not {value}")
+    return value == 1, position + 1
+
+
+def _int(data: bytes, position: int, depth: int) -> tuple[int, int]:
+    return _i32(data, position)[0], position + 4
+
+
+def _long(data: bytes, position: int, depth: int) -> tuple[int, int]:
+    return _i64(data, position)[0], position + 8
+
+
+def _float(data: bytes, position: int, depth: int) -> tuple[Any, int]:
+    return _f32(data, position)[0], position + 4
+
+
+def _double(data: bytes, position: int, depth: int) -> tuple[Any, int]:
+    return _f64(data, position)[0], position + 8
+
+
+def _bytes(data: bytes, position: int, depth: int) -> tuple[bytes, int]:
+    size = _i32(data, position)[0]
+    position += 4
+    if not 0 <= size <= len(data) - position:
+        raise IndexError
+    return data[position : position + size], position + size
+
+
+def _text(data: bytes, position: int, depth: int) -> tuple[str, int]:
+    value, position = _bytes(data, position, depth)
+    return value.decode("utf-8", "replace"), position
+
+
+_SCALARS: dict[AvroKind, _Read] = {
+    AvroKind.NULL: _null,
+    AvroKind.BOOLEAN: _boolean,
+    AvroKind.INT: _int,
+    AvroKind.LONG: _long,
+    AvroKind.FLOAT: _float,
+    AvroKind.DOUBLE: _double,
+    AvroKind.BYTES: _bytes,
+    AvroKind.STRING: _text,
+}
+
+
+def _logical(logical: str, scale: int) -> _Read:
+    """Those that ``avro_schema`` lets through."""
+    if logical == "decimal":
+        return lambda data, position, depth: _converted(
+            _bytes(data, position, depth), lambda value: scaled(big_integer(value), scale)
+        )
+    if logical == "date":
+        return lambda data, position, depth: _converted(
+            _int(data, position, depth), LocalDate.of_epoch_day
+        )
+    name, _, unit = logical.rpartition("-")
+    read = _int if logical == "time-millis" else _long
+    convert = {"time": _time, "timestamp": _instant, "local-timestamp": _date_time}[name]
+    nanos = _NANOS[unit]
+    return lambda data, position, depth: _converted(
+        read(data, position, depth), lambda value: convert(value * nanos)
+    )
+
+
+def _converted(found: tuple[Any, int], convert: Callable[[Any], Any]) -> tuple[Any, int]:
+    value, position = found
+    return convert(value), position
+
+
+def _time(nanos: int) -> LocalTime:
+    if not 0 <= nanos < _NANOS_PER_DAY:
+        raise _corrupt(f"a time of day cannot be {nanos} ns")
+    return LocalTime.of_nano_of_day(nanos)
+
+
+def _instant(nanos: int) -> Instant:
+    return Instant(*divmod(nanos, _NANOS_PER_SECOND))
+
+
+def _date_time(nanos: int) -> LocalDateTime:
+    return LocalDateTime.of_epoch(*divmod(nanos, _NANOS_PER_SECOND))

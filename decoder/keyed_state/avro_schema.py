@@ -1,0 +1,151 @@
+"""An Avro schema, from its JSON to types.
+
+Named types (record, enum, fixed) may be referred to by name after they are defined, also by
+themselves. Logical types that Avro's specification does not have, or not for this primitive, are
+the primitive.
+
+Source: Apache Avro 1.11 specification; org.apache.avro.Schema @ 1.11.3.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, NoReturn
+
+from decoder.cursor import Cursor
+from decoder.keyed_state.types import (
+    AvroArray,
+    AvroEnum,
+    AvroFixed,
+    AvroKind,
+    AvroMap,
+    AvroRecord,
+    AvroReference,
+    AvroScalar,
+    AvroType,
+    AvroUnion,
+)
+
+# How deep a schema may nest: as deep as a data engineer's ever does, and short of Python's stack.
+_MAX_DEPTH = 32
+_PRIMITIVES = {kind.value: kind for kind in AvroKind}
+_LOGICAL = {
+    ("int", "date"),
+    ("int", "time-millis"),
+    ("long", "time-micros"),
+    ("long", "timestamp-millis"),
+    ("long", "timestamp-micros"),
+    ("long", "timestamp-nanos"),
+    ("long", "local-timestamp-millis"),
+    ("long", "local-timestamp-micros"),
+    ("long", "local-timestamp-nanos"),
+    ("bytes", "decimal"),
+}
+_MOST_SCALE = 1 << 16
+
+_FIELD = "Avro schema"
+
+
+def avro_schema(text: str, cursor: Cursor) -> AvroType:
+    """A schema from its JSON; ``cursor`` tells where it stood.
+
+    Raises:
+        DecodeError: not an Avro schema.
+    """
+    try:
+        parsed = json.loads(text)
+    except (ValueError, RecursionError):
+        cursor.fail("not an Avro schema: it is not JSON", _FIELD)
+    return _Parser(cursor).type(parsed, "", 0)
+
+
+class _Parser:
+    def __init__(self, cursor: Cursor) -> None:
+        self._cursor = cursor
+        self._named: set[str] = set()
+
+    def type(self, schema: Any, namespace: str, depth: int) -> AvroType:
+        if depth > _MAX_DEPTH:
+            self._fail(f"types nested more than {_MAX_DEPTH} deep")
+        if isinstance(schema, list):
+            if not schema:
+                self._fail("a union of nothing")
+            return AvroUnion(tuple(self.type(one, namespace, depth + 1) for one in schema))
+        if isinstance(schema, str):
+            return self._by_name(schema, namespace)
+        if not isinstance(schema, dict):
+            self._fail("a type is a name, an object or a list")
+        kind = schema.get("type")
+        match kind:
+            case "record" | "error":
+                return self._record(schema, namespace, depth)
+            case "enum":
+                name = self._define(schema, namespace)
+                return AvroEnum(name, self._texts(schema.get("symbols")))
+            case "fixed":
+                return self._fixed(schema, namespace)
+            case "array":
+                return AvroArray(self.type(schema.get("items"), namespace, depth + 1))
+            case "map":
+                return AvroMap(self.type(schema.get("values"), namespace, depth + 1))
+            case str() if kind in _PRIMITIVES:
+                return self._primitive(kind, schema)
+            case _:
+                return self.type(kind, namespace, depth + 1)
+
+    def _by_name(self, name: str, namespace: str) -> AvroType:
+        if name in _PRIMITIVES:
+            return AvroScalar(_PRIMITIVES[name])
+        full = name if "." in name or not namespace else f"{namespace}.{name}"
+        if full not in self._named:
+            self._fail(f"no type of the name {name!r}")
+        return AvroReference(full)
+
+    def _primitive(self, kind: str, schema: dict[str, Any]) -> AvroScalar:
+        logical = schema.get("logicalType")
+        if not isinstance(logical, str) or (kind, logical) not in _LOGICAL:
+            return AvroScalar(_PRIMITIVES[kind])
+        return AvroScalar(_PRIMITIVES[kind], logical, self._scale(schema))
+
+    def _record(self, schema: dict[str, Any], namespace: str, depth: int) -> AvroRecord:
+        name = self._define(schema, namespace)
+        inner = name.rpartition(".")[0]
+        fields = schema.get("fields")
+        if not isinstance(fields, list):
+            self._fail("a record without fields")
+        named = []
+        for field in fields:
+            if not isinstance(field, dict) or not isinstance(field.get("name"), str):
+                self._fail("a field without a name")
+            named.append((field["name"], self.type(field.get("type"), inner, depth + 1)))
+        return AvroRecord(name, tuple(named))
+
+    def _fixed(self, schema: dict[str, Any], namespace: str) -> AvroFixed:
+        name = self._define(schema, namespace)
+        size = schema.get("size")
+        if not isinstance(size, int) or size < 0:
+            self._fail("a fixed without a size")
+        decimal = schema.get("logicalType") == "decimal"
+        return AvroFixed(name, size, self._scale(schema) if decimal else None)
+
+    def _define(self, schema: dict[str, Any], namespace: str) -> str:
+        name, own = schema.get("name"), schema.get("namespace", namespace)
+        if not isinstance(name, str) or not isinstance(own, str):
+            self._fail("a type without a name")
+        full = name if "." in name or not own else f"{own}.{name}"
+        self._named.add(full)
+        return full
+
+    def _scale(self, schema: dict[str, Any]) -> int:
+        scale = schema.get("scale", 0)
+        if not isinstance(scale, int) or not 0 <= scale <= _MOST_SCALE:
+            self._fail("the scale of a decimal is not a small number")
+        return scale
+
+    def _texts(self, value: Any) -> tuple[str, ...]:
+        if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+            self._fail("the symbols of an enum are not names")
+        return tuple(value)
+
+    def _fail(self, problem: str) -> NoReturn:
+        self._cursor.fail(f"not an Avro schema: {problem}", _FIELD)

@@ -1,0 +1,299 @@
+"""SQL's binary rows, arrays and maps: BinaryRowData, BinaryArrayData, BinaryMapData.
+
+**Little-endian**, as the machines that Flink runs on are. A row: ``u8 RowKind``, null bits from bit
+8 on, the lowest first, up to whole 8 bytes; then a slot of 8 bytes a field. An array: ``i32 n``,
+null bits up to whole 4 bytes, n elements of 1, 2, 4 or 8 bytes. A map: ``i32`` bytes of the keys,
+an array of keys, an array of values.
+
+In a slot stands the value itself, or where it is: ``i32 length`` and, above it, ``i32 offset`` from
+the first byte of the row or array. Text and bytes of up to 7 bytes stand in the slot, whose highest
+byte is then 80 | length. A timestamp of more than milliseconds has its nanoseconds in place of the
+length.
+
+Parts of one row lie beside one another. Here they may lie anywhere in it, as long as they take no
+more than its bytes together: so no bytes are read more than once a level.
+
+Source: BinaryRowData, BinaryArrayData, BinaryMapData, BinarySegmentUtils @ Flink 1.15.4, 2.2.0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from struct import Struct
+from typing import Any
+
+from decoder.errors import DecodeError, ErrorKind
+from decoder.keyed_state.java_values import Instant, LocalDate, LocalDateTime, LocalTime, Pairs
+from decoder.keyed_state.numbers import big_integer, scaled
+from decoder.keyed_state.types import (
+    SqlArray,
+    SqlDecimal,
+    SqlKind,
+    SqlMap,
+    SqlRow,
+    SqlScalar,
+    SqlTimestamp,
+    SqlType,
+)
+from decoder.keyed_state.widths import MAX_COMPACT_DECIMAL, MAX_COMPACT_TIMESTAMP
+
+_HEADER_BITS = 8
+_IN_SLOT = 0x80
+_NANOS_PER_MILLI = 1_000_000
+_MILLIS_PER_DAY = 86_400_000
+
+_i32 = Struct("<i").unpack_from
+_i64 = Struct("<q").unpack_from
+_place = Struct("<ii").unpack_from  # length, offset
+
+# (bytes of the whole, where the value's slot is) -> the value, and how many bytes beside the slot
+# it takes
+_ReadSlot = Callable[[bytes, int], tuple[Any, int]]
+# (bytes of the whole) -> the value
+Read = Callable[[bytes], Any]
+
+
+def reader(type_: SqlRow | SqlArray | SqlMap) -> Read:
+    """A function from the bytes of such a value to it.
+
+    It raises DecodeError for what Flink never writes, and struct.error or IndexError for what goes
+    on after its end.
+    """
+    match type_:
+        case SqlRow():
+            return _row(type_)
+        case SqlArray():
+            return _array(type_)
+        case SqlMap():
+            return _map(type_)
+
+
+def _corrupt(problem: str) -> DecodeError:
+    return DecodeError(ErrorKind.CORRUPT, f"binary row: {problem}")
+
+
+# -- the whole -----------------------------------------------------------------------------------
+
+
+def _row(type_: SqlRow) -> Read:
+    arity = len(type_.fields)
+    width = (arity + _HEADER_BITS + 63) // 64 * 8
+    fixed = width + 8 * arity
+    slots = [
+        (name, *divmod(_HEADER_BITS + place, 8), width + 8 * place, _slot(inner))
+        for place, (name, inner) in enumerate(type_.fields)
+    ]
+
+    def read(data: bytes) -> dict[str, Any]:
+        if len(data) < fixed:
+            raise IndexError
+        taken = fixed
+        row: dict[str, Any] = {}
+        for name, byte, bit, position, slot in slots:
+            if data[byte] >> bit & 1:
+                row[name] = None
+            else:
+                row[name], size = slot(data, position)
+                taken += size
+        if taken > len(data):
+            raise _corrupt("its parts take more than its bytes")
+        return row
+
+    return read
+
+
+def _array(type_: SqlArray) -> Read:
+    size, slot = _element(type_.element)
+
+    def read(data: bytes) -> list[Any]:
+        count = _i32(data)[0]
+        start = 4 + (count + 31) // 32 * 4
+        taken = start + count * size
+        if not 0 <= count <= taken <= len(data):
+            raise _corrupt(f"{count} elements in an array of {len(data)} bytes")
+        elements: list[Any] = []
+        for place in range(count):
+            if data[4 + (place >> 3)] >> (place & 7) & 1:
+                elements.append(None)
+                continue
+            value, beside = slot(data, start + place * size)
+            taken += beside
+            elements.append(value)
+        if taken > len(data):
+            raise _corrupt("its parts take more than its bytes")
+        return elements
+
+    return read
+
+
+def _map(type_: SqlMap) -> Read:
+    read_keys, read_values = _array(SqlArray(type_.key)), _array(SqlArray(type_.value))
+
+    def read(data: bytes) -> Pairs:
+        size = _i32(data)[0]
+        if not 0 <= size <= len(data) - 4:
+            raise _corrupt(f"keys of {size} bytes in a map of {len(data)}")
+        keys, values = read_keys(data[4 : 4 + size]), read_values(data[4 + size :])
+        if len(keys) != len(values):
+            raise _corrupt(f"{len(keys)} keys and {len(values)} values in a map")
+        return Pairs(zip(keys, values, strict=True))
+
+    return read
+
+
+# -- slots ---------------------------------------------------------------------------------------
+
+
+def _element(type_: SqlType) -> tuple[int, _ReadSlot]:
+    """How many bytes an element takes in an array, and what reads it."""
+    if isinstance(type_, SqlScalar) and type_.kind in _ELEMENT_BYTES:
+        return _ELEMENT_BYTES[type_.kind], _slot(type_)
+    return 8, _slot(type_)
+
+
+_ELEMENT_BYTES = {
+    SqlKind.BOOLEAN: 1,
+    SqlKind.TINYINT: 1,
+    SqlKind.SMALLINT: 2,
+    SqlKind.INT: 4,
+    SqlKind.FLOAT: 4,
+    SqlKind.DATE: 4,
+    SqlKind.TIME: 4,
+    SqlKind.INTERVAL_MONTHS: 4,
+}
+
+
+def _slot(type_: SqlType) -> _ReadSlot:
+    match type_:
+        case SqlScalar(kind):
+            return _SCALARS[kind]
+        case SqlDecimal(precision, scale):
+            return _decimal(precision, scale)
+        case SqlTimestamp(precision, local_zone):
+            return _timestamp(precision, local_zone)
+        case SqlRow() | SqlArray() | SqlMap():
+            read = reader(type_)
+
+            def slot(data: bytes, position: int) -> tuple[Any, int]:
+                part = _part(data, position)
+                return read(part), len(part)
+
+            return slot
+
+
+def _part(data: bytes, position: int) -> bytes:
+    """What a slot points at."""
+    length, offset = _place(data, position)
+    end = offset + length
+    if not 0 <= offset <= end <= len(data):
+        raise _corrupt(f"a part of {length} bytes at byte {offset} of {len(data)}")
+    return data[offset:end]
+
+
+def _number(layout: str) -> _ReadSlot:
+    unpack = Struct(layout).unpack_from
+
+    def slot(data: bytes, position: int) -> tuple[Any, int]:
+        return unpack(data, position)[0], 0
+
+    return slot
+
+
+def _boolean(data: bytes, position: int) -> tuple[Any, int]:
+    return data[position] != 0, 0
+
+
+def _bytes(data: bytes, position: int) -> tuple[bytes, int]:
+    mark = data[position + 7]
+    if mark & _IN_SLOT:
+        length = mark & 0x7F
+        if length > 7:
+            raise _corrupt(f"{length} bytes in a slot of 7")
+        return data[position : position + length], 0
+    part = _part(data, position)
+    return part, len(part)
+
+
+def _text(data: bytes, position: int) -> tuple[str, int]:
+    part, size = _bytes(data, position)
+    return part.decode("utf-8", "replace"), size
+
+
+def _date(data: bytes, position: int) -> tuple[LocalDate, int]:
+    return LocalDate.of_epoch_day(_i32(data, position)[0]), 0
+
+
+def local_time(millis: int) -> LocalTime:
+    """A TIME, which is kept in milliseconds of the day."""
+    if not 0 <= millis < _MILLIS_PER_DAY:
+        raise DecodeError(ErrorKind.CORRUPT, f"a time of day cannot be {millis} ms")
+    return LocalTime.of_nano_of_day(millis * _NANOS_PER_MILLI)
+
+
+def _time(data: bytes, position: int) -> tuple[LocalTime, int]:
+    return local_time(_i32(data, position)[0]), 0
+
+
+def _null(data: bytes, position: int) -> tuple[None, int]:
+    return None, 0
+
+
+_SCALARS: dict[SqlKind, _ReadSlot] = {
+    SqlKind.BOOLEAN: _boolean,
+    SqlKind.TINYINT: _number("<b"),
+    SqlKind.SMALLINT: _number("<h"),
+    SqlKind.INT: _number("<i"),
+    SqlKind.BIGINT: _number("<q"),
+    SqlKind.FLOAT: _number("<f"),
+    SqlKind.DOUBLE: _number("<d"),
+    SqlKind.STRING: _text,
+    SqlKind.BYTES: _bytes,
+    SqlKind.DATE: _date,
+    SqlKind.TIME: _time,
+    SqlKind.INTERVAL_MONTHS: _number("<i"),
+    SqlKind.INTERVAL_MILLIS: _number("<q"),
+    SqlKind.RAW: _bytes,
+    SqlKind.NULL: _null,
+}
+
+
+def _decimal(precision: int, scale: int) -> _ReadSlot:
+    if precision <= MAX_COMPACT_DECIMAL:
+
+        def compact(data: bytes, position: int) -> tuple[Any, int]:
+            return scaled(_i64(data, position)[0], scale), 0
+
+        return compact
+
+    def slot(data: bytes, position: int) -> tuple[Any, int]:
+        part = _part(data, position)
+        return scaled(big_integer(part), scale), len(part)
+
+    return slot
+
+
+def timestamp(millis: int, nano_of_milli: int, local_zone: bool) -> Instant | LocalDateTime:
+    """A TIMESTAMP, or a TIMESTAMP_LTZ; both are kept as if the clock stood at UTC."""
+    if not 0 <= nano_of_milli < _NANOS_PER_MILLI:
+        raise DecodeError(
+            ErrorKind.CORRUPT, f"a millisecond does not have {nano_of_milli} nanoseconds"
+        )
+    instant = Instant.of_millis(millis, nano_of_milli)
+    return instant if local_zone else LocalDateTime.of_epoch(*instant)
+
+
+def _timestamp(precision: int, local_zone: bool) -> _ReadSlot:
+    if precision <= MAX_COMPACT_TIMESTAMP:
+
+        def compact(data: bytes, position: int) -> tuple[Any, int]:
+            return timestamp(_i64(data, position)[0], 0, local_zone), 0
+
+        return compact
+
+    def slot(data: bytes, position: int) -> tuple[Any, int]:
+        nanos, offset = _place(data, position)
+        if not 0 <= offset <= len(data) - 8:
+            raise _corrupt(f"a timestamp at byte {offset} of {len(data)}")
+        return timestamp(_i64(data, offset)[0], nanos, local_zone), 8
+
+    return slot

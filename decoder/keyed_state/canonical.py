@@ -1,0 +1,196 @@
+"""Key groups in canonical form: savepoints of any backend, and the rows of RocksDB.
+
+A key group is one stream (where it is compressed, one of Snappy): ``i16`` number of a state, then
+entries {``i32 n``, key; ``i32 n``, value}. Where the highest bit of a key's first byte is set, an
+``i16`` follows the entry: the number of the next entries' state, or FFFF: the end. States of no
+entries are left out.
+
+*Key*: the key group in 1 byte, or in 2 where the max parallelism is above 128; key; namespace; of a
+MAP its own key. Where neither the key's nor the namespace's serializer has a fixed length, each is
+followed by its length, the lowest byte first, as many bytes as it needs. *Value*: of a LIST the
+elements, joined by the byte ``,``; of a MAP ``bool valueIsNull`` and the value; of timers nothing:
+their key is key group and timer.
+
+Source: FullSnapshotAsyncWriter, FullSnapshotRestoreOperation, HeapKeyValueStateIterator,
+CompositeKeySerializationUtils, ListDelimitedSerializer @ Flink 2.2.0; RocksDBMapState @ 2.2.0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from struct import Struct
+from struct import error as struct_error
+from typing import Any
+
+from decoder.errors import DecodeError, ErrorKind
+from decoder.keyed_state.entries import Entry, Readers, elements, located, split_ttl, torn
+from decoder.keyed_state.head import StateKind
+from decoder.keyed_state.widths import flink_length
+
+_i32 = Struct(">i").unpack_from
+_u16 = Struct(">H").unpack_from
+
+_END = 0xFFFF
+_STATE_FOLLOWS = 0x80
+# CompositeKeySerializationUtils.computeRequiredBytesInKeyGroupPrefix
+_ONE_BYTE_KEY_GROUPS = 128
+# How many entries are handed on at once.
+_BATCH = 1024
+_TIMESTAMP_BYTES = 8
+
+
+def prefix_bytes(max_parallelism: int) -> int:
+    """How many bytes of a key tell its key group."""
+    return 1 if max_parallelism <= _ONE_BYTE_KEY_GROUPS else 2
+
+
+class CanonicalReader:
+    """Reads the entries of one state."""
+
+    def __init__(self, readers: Readers, number: int, max_parallelism: int) -> None:
+        info = readers.info
+        self._readers = readers
+        self._number = number
+        self._prefix = prefix_bytes(max_parallelism)
+        self._lengths = flink_length(info.key) < 0 and flink_length(info.namespace) < 0
+        self._kind = info.kind
+
+    def batches(self, data: bytes, key_group: int, what: str) -> Iterator[list[Entry]]:
+        """The state's entries in one key group's bytes, some at a time; ``what`` names the bytes
+        in errors.
+
+        Raises:
+            DecodeError: not what Flink writes, or a value that cannot be read.
+        """
+        batch: list[Entry] = []
+        for key_start, key_end, value_end in self._raw(data, what):
+            batch.append(self._entry(data, key_group, key_start, key_end, value_end, what))
+            if len(batch) == _BATCH:
+                yield batch
+                batch = []
+        if batch:
+            yield batch
+
+    def _raw(self, data: bytes, what: str) -> Iterator[tuple[int, int, int]]:
+        """(start of a key, its end, end of its value) of each entry of this state. Between the key
+        and the value stands the value's length."""
+        position = 0
+        try:
+            number = _u16(data)[0]
+            position = 2
+            while number != _END:
+                start = position + 4
+                key_end = start + _i32(data, position)[0]
+                value_end = key_end + 4 + _i32(data, key_end)[0]
+                if not start < key_end < key_end + 4 <= value_end <= len(data):
+                    raise IndexError
+                if number == self._number:
+                    yield start, key_end, value_end
+                position = value_end
+                if data[start] & _STATE_FOLLOWS:
+                    number = _u16(data, position)[0]
+                    position += 2
+        except (IndexError, struct_error):
+            torn(what, self._readers.info.name, position)
+        if position != len(data):
+            raise DecodeError(
+                ErrorKind.CORRUPT,
+                f"{len(data) - position} bytes are left over after the key group",
+                file=what,
+                byte_offset=position,
+            )
+
+    def _entry(
+        self, data: bytes, key_group: int, start: int, end: int, value_end: int, what: str
+    ) -> Entry:
+        try:
+            return self.entry(data, key_group, start, end, data, end + 4, value_end)
+        except (IndexError, struct_error):
+            torn(what, self._readers.info.name, start)
+        except DecodeError as error:
+            raise located(error, what, self._readers.info.name, start) from error
+
+    def entry(
+        self,
+        key_data: bytes,
+        key_group: int,
+        start: int,
+        end: int,
+        value_data: bytes,
+        value_start: int,
+        value_end: int,
+    ) -> Entry:
+        """One entry, from where its key and its value stand.
+
+        Raises:
+            DecodeError, IndexError, struct.error: it is not what Flink writes.
+        """
+        position = start + self._prefix
+        if self._prefix == 1:
+            own = key_data[start] & ~_STATE_FOLLOWS
+        else:
+            own = _u16(key_data, start)[0] & ~(_STATE_FOLLOWS << 8)
+        if own != key_group & (0x7F if self._prefix == 1 else 0x7FFF):
+            raise DecodeError(
+                ErrorKind.CORRUPT, f"a key of key group {own} lies in key group {key_group}"
+            )
+        if self._kind is StateKind.TIMERS:
+            return self._timer(key_data, key_group, position, end)
+        readers = self._readers
+        key_start = position
+        key, position = readers.key(key_data, position)
+        readers.check(key_group, key_data, key_start, key)
+        if self._lengths:
+            position = _skip_length(key_data, key_start, position)
+        namespace_start = position
+        namespace, position = readers.namespace(key_data, position)
+        if self._lengths:
+            position = _skip_length(key_data, namespace_start, position)
+        map_key = None
+        if self._kind is StateKind.MAP:
+            map_key, position = readers.map_key(key_data, position)
+        _used_up(position, end, "key")
+        value = self._value(value_data, value_start, value_end)
+        value, last_access = split_ttl(readers, value)
+        return Entry(key_group, key, namespace, map_key, value, last_access)
+
+    def _timer(self, data: bytes, key_group: int, position: int, end: int) -> Entry:
+        readers = self._readers
+        (timestamp, key, namespace), after = readers.whole_value(data, position)
+        _used_up(after, end, "timer")
+        readers.check(key_group, data, position + _TIMESTAMP_BYTES, key)
+        return Entry(key_group, key, namespace, None, timestamp, None)
+
+    def _value(self, data: bytes, position: int, end: int) -> Any:
+        readers = self._readers
+        if self._kind is StateKind.LIST:
+            return elements(readers.value, data, position, end)
+        if self._kind is StateKind.MAP:
+            null = data[position]
+            if null == 1:
+                return None  # heap backends write what their serializer makes of null behind it
+            if null:
+                raise DecodeError(ErrorKind.CORRUPT, f"a boolean is 0 or 1, not {null}")
+            position += 1
+        value, position = readers.value(data, position)
+        _used_up(position, end, "value")
+        return value
+
+
+def _skip_length(data: bytes, start: int, position: int) -> int:
+    """After what stands from ``start`` to ``position`` comes its length."""
+    length = position - start
+    while True:
+        if data[position] != length & 0xFF:
+            raise DecodeError(ErrorKind.CORRUPT, "the length after a part of a key is another one")
+        position += 1
+        length >>= 8
+        if not length:
+            return position
+
+
+def _used_up(position: int, end: int, what: str) -> None:
+    if position > end:
+        raise IndexError
+    if position < end:
+        raise DecodeError(ErrorKind.CORRUPT, f"{end - position} bytes are left over after a {what}")

@@ -1,0 +1,121 @@
+"""What one state holds, entry by entry, whatever the layout it came in."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, NoReturn
+
+from decoder.errors import DecodeError, ErrorKind
+from decoder.keyed_state.head import StateInfo, StateKind
+from decoder.keyed_state.key_groups import KeyGroupOf, key_group_of
+from decoder.keyed_state.types import List, Map, Timer, Ttl, Type
+from decoder.keyed_state.values import Read, reader
+
+_COMMA = 0x2C
+
+
+class Entry(NamedTuple):
+    """One entry: of a MAP one for each of its keys, of timers one for each timer.
+
+    Attributes:
+        key_group: of the key.
+        key: the key of the stream's record.
+        namespace: the window, or what else the state is kept under; None where there is none.
+        map_key: of a MAP, its key.
+        value: what is kept; of timers the timestamp in epoch milliseconds. Of which types, and in
+            what form, ``types`` tells.
+        last_access: with TTL, when it was last used, in epoch milliseconds; of a LIST one time for
+            each element. None without TTL.
+    """
+
+    key_group: int
+    key: Any
+    namespace: Any
+    map_key: Any
+    value: Any
+    last_access: Any
+
+
+class Readers:
+    """The functions that read one state's parts."""
+
+    def __init__(self, info: StateInfo, max_parallelism: int) -> None:
+        value = Ttl(info.value) if info.ttl else info.value
+        self.info = info
+        self.key = reader(info.key)
+        self.namespace = reader(info.namespace)
+        self.map_key: Read = reader(info.map_key) if info.map_key is not None else self.key
+        self.value = reader(value)
+        self.whole_value = reader(_whole(info, value))
+        self._group_of: KeyGroupOf | None = key_group_of(info.key, max_parallelism)
+
+    def check(self, key_group: int, data: bytes, start: int, key: Any) -> None:
+        """Refuse a key, which stands at ``start``, whose own key group is another one."""
+        if self._group_of is None:
+            return
+        own = self._group_of(data, start, key)
+        if own is not None and own != key_group:
+            raise DecodeError(
+                ErrorKind.CORRUPT,
+                f"a key of key group {own} lies in key group {key_group}: it is not read right, or "
+                "the operator's max parallelism is another one",
+                field=f"state {self.info.name!r}",
+            )
+
+
+def _whole(info: StateInfo, value: Type) -> Type:
+    """The type of what is kept under a key and namespace."""
+    match info.kind:
+        case StateKind.LIST:
+            return List(value)
+        case StateKind.MAP if info.map_key is not None:
+            return Map(info.map_key, value)
+        case StateKind.TIMERS:
+            return Timer(info.key, info.namespace)
+        case _:
+            return value
+
+
+def split_ttl(readers: Readers, value: Any) -> tuple[Any, Any]:
+    """(value, last access) of what a state's own serializer read."""
+    if not readers.info.ttl or value is None:
+        return value, None
+    if readers.info.kind is StateKind.LIST:
+        return [one[1] for one in value], [one[0] for one in value]
+    return value[1], value[0]
+
+
+def torn(what: str, state: str, byte_offset: int | None = None) -> NoReturn:
+    """Raise for bytes that end inside of a value."""
+    raise DecodeError(
+        ErrorKind.TRUNCATED,
+        "the bytes end inside of an entry",
+        file=what,
+        field=f"state {state!r}",
+        byte_offset=byte_offset,
+    )
+
+
+def located(error: DecodeError, what: str, state: str, byte_offset: int) -> DecodeError:
+    """The same error, told where."""
+    return DecodeError(
+        error.kind,
+        error.problem,
+        file=error.file or what,
+        field=error.field or f"state {state!r}",
+        byte_offset=byte_offset,
+    )
+
+
+def elements(read: Read, data: bytes, position: int, end: int) -> list[Any]:
+    """The elements of a LIST as they are joined in canonical form: ``,`` between them."""
+    found = []
+    while True:
+        element, position = read(data, position)
+        found.append(element)
+        if position >= end:
+            if position > end:
+                raise IndexError
+            return found
+        if data[position] != _COMMA:
+            raise DecodeError(ErrorKind.CORRUPT, "the elements of a list are not joined by a comma")
+        position += 1

@@ -1,0 +1,218 @@
+"""The head of a keyed state's stream: which states there are, and of what types.
+
+``i32 version`` (6), ``bool compressed``, the key serializer's *proxy*, ``i16 n`` x {``UTF name, i32
+kind`` (0 key-value, 1 operator, 2 broadcast, 3 priority queue), ``i32 n`` x {``UTF option, UTF
+value``}, ``i32 n`` x {``UTF role``, proxy}}. A proxy is ``i32 2`` and a snapshot. A state's number
+in the data is its place in this list.
+
+Source: KeyedBackendSerializationProxy (version 6), StateMetaInfoSnapshotReadersWriters (7),
+TypeSerializerSnapshotSerializationUtil (2) @ Flink 1.15.4, 1.20.3, 2.2.0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from decoder.cursor import Cursor
+from decoder.errors import DecodeError, ErrorKind
+from decoder.keyed_state.snapshots import read_snapshot
+from decoder.keyed_state.types import (
+    Kind,
+    List,
+    Map,
+    Scalar,
+    Timer,
+    Ttl,
+    Type,
+    Unreadable,
+    unreadable,
+)
+
+_VERSION = 6
+_PROXY_VERSION = 2
+# StateMetaInfoSnapshot.BackendStateType
+_KEY_VALUE, _PRIORITY_QUEUE = 0, 3
+# StateMetaInfoSnapshot.CommonOptionsKeys, CommonSerializerKeys
+_KIND_OPTION = "KEYED_STATE_TYPE"
+_NAMESPACE, _VALUE = "NAMESPACE_SERIALIZER", "VALUE_SERIALIZER"
+
+_NO_NAMESPACE = Scalar(Kind.VOID_NAMESPACE)
+
+
+class StateKind(Enum):
+    """StateDescriptor.Type, and a priority queue of timers."""
+
+    VALUE = "value"
+    LIST = "list"
+    MAP = "map"
+    REDUCING = "reducing"
+    AGGREGATING = "aggregating"  # its value is the accumulator
+    TIMERS = "timers"
+
+
+@dataclass(frozen=True, slots=True)
+class StateInfo:
+    """One state of a stream.
+
+    Attributes:
+        name: as the job, or Flink, named it.
+        kind: what it holds for each key and namespace.
+        key, namespace: their types; of timers, those of what the queue holds.
+        map_key: of a MAP, the type of its keys.
+        value: of a LIST, the type of its elements; of a MAP, of its values; of timers, the
+            timestamp; without what TTL adds.
+        ttl: whether each value (of a LIST each element, of a MAP each entry) is kept with the time
+            of its last access.
+        reason: why it cannot be read, where it cannot.
+    """
+
+    name: str
+    kind: StateKind
+    key: Type
+    namespace: Type
+    map_key: Type | None
+    value: Type
+    ttl: bool
+    reason: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """Attributes:
+    compressed: whether the data is.
+    states: by their number in the data.
+    unread: why nothing is known of the states behind these; None: these are all.
+    end: where the head ends in the stream, in bytes; None where ``unread``.
+    """
+
+    compressed: bool
+    states: tuple[StateInfo, ...]
+    unread: DecodeError | None
+    end: int | None
+
+
+def read_head(cursor: Cursor, kryo_version: int) -> Head:
+    """A head, as far as its serializers are known: what follows an unknown one cannot be told.
+
+    ``kryo_version``: see ``snapshots.read_snapshot``.
+
+    Raises:
+        DecodeError: cut short, corrupt, of a version that is not read here, or the key's serializer
+            is not known.
+    """
+    version = cursor.i32("keyed state version")
+    if version != _VERSION:
+        cursor.fail(
+            f"keyed state version {version} is not read here (known: {_VERSION}, Flink 1.8 and "
+            "later)",
+            "keyed state version",
+            ErrorKind.UNSUPPORTED,
+            back=4,
+        )
+    compressed = cursor.boolean("compressed")
+    key = _read_proxy(cursor, kryo_version)
+    count = cursor.i16("number of states")
+    if count < 0:
+        cursor.fail(f"a count cannot be negative: {count}", "number of states", back=2)
+    states: list[StateInfo] = []
+    for _ in range(count):
+        state, unread = _read_state(cursor, key, kryo_version)
+        states.append(state)
+        if unread is not None:
+            last = len(states) == count
+            return Head(compressed, tuple(states), None if last else unread, None)
+    if len({state.name for state in states}) != len(states):
+        cursor.fail("one state is named twice", "states")
+    return Head(compressed, tuple(states), None, cursor.byte_offset)
+
+
+def _read_proxy(cursor: Cursor, kryo_version: int) -> Type:
+    version = cursor.i32("version of a serializer's snapshot")
+    if version != _PROXY_VERSION:
+        cursor.fail(
+            f"version {version} of a serializer's snapshot is not read here (known: "
+            f"{_PROXY_VERSION})",
+            "version of a serializer's snapshot",
+            ErrorKind.UNSUPPORTED,
+            back=4,
+        )
+    return read_snapshot(cursor, kryo_version)
+
+
+def _read_state(
+    cursor: Cursor, key: Type, kryo_version: int
+) -> tuple[StateInfo, DecodeError | None]:
+    """A state, and what cannot be read of the head from there on."""
+    name = cursor.utf("state name")
+    backend_kind = cursor.i32(f"kind of state {name!r}")
+    if backend_kind not in (_KEY_VALUE, _PRIORITY_QUEUE):
+        cursor.fail(f"not a kind of keyed state: {backend_kind}", f"kind of state {name!r}", back=4)
+    field = f"options of state {name!r}"
+    options = {cursor.utf(field): cursor.utf(field) for _ in range(cursor.count(field, 4))}
+    serializers: dict[str, Type] = {}
+    field = f"serializers of state {name!r}"
+    unread = None
+    for _ in range(cursor.count(field, 2)):
+        role = cursor.utf(field)
+        try:
+            serializers[role] = _read_proxy(cursor, kryo_version)
+        except DecodeError as error:
+            if error.kind is not ErrorKind.UNSUPPORTED:
+                raise
+            unread = error
+            break
+    missing = Unreadable("", unread.problem if unread else "it has no serializer")
+    value = serializers.get(_VALUE, missing)
+    namespace = serializers.get(_NAMESPACE, missing)
+    if backend_kind == _PRIORITY_QUEUE:
+        return _queue(cursor, name, value), unread
+    return _key_value(cursor, name, options.get(_KIND_OPTION, ""), key, namespace, value), unread
+
+
+def _queue(cursor: Cursor, name: str, value: Type) -> StateInfo:
+    timestamp = Scalar(Kind.LONG)
+    if isinstance(value, Timer):
+        reason = _first_reason(value.key, value.namespace)
+        return StateInfo(
+            name, StateKind.TIMERS, value.key, value.namespace, None, timestamp, False, reason
+        )
+    reason = value.reason if isinstance(value, Unreadable) else "a queue of other than timers"
+    return StateInfo(name, StateKind.TIMERS, value, value, None, timestamp, False, reason)
+
+
+def _key_value(
+    cursor: Cursor, name: str, kind_name: str, key: Type, namespace: Type, value: Type
+) -> StateInfo:
+    if kind_name not in StateKind.__members__ or kind_name == StateKind.TIMERS.name:
+        return StateInfo(
+            name,
+            StateKind.VALUE,
+            key,
+            namespace,
+            None,
+            value,
+            False,
+            f"a state of the kind {kind_name!r} is not read here",
+        )
+    kind = StateKind[kind_name]
+    map_key: Type | None = None
+    if kind is StateKind.LIST and isinstance(value, List):
+        value = value.element
+    elif kind is StateKind.MAP and isinstance(value, Map):
+        map_key, value = value.key, value.value
+    elif kind in (StateKind.LIST, StateKind.MAP) and not isinstance(value, Unreadable):
+        cursor.fail(f"a {kind.value} state without its serializer", f"state {name!r}")
+    ttl = isinstance(value, Ttl)
+    if isinstance(value, Ttl):
+        value = value.type
+    reason = _first_reason(key, namespace, map_key, value)
+    return StateInfo(name, kind, key, namespace, map_key, value, ttl, reason)
+
+
+def _first_reason(*types: Type | None) -> str | None:
+    for type_ in types:
+        found = unreadable(type_) if type_ is not None else None
+        if found is not None:
+            return f"{found.class_name}: {found.reason}" if found.class_name else found.reason
+    return None

@@ -1,0 +1,149 @@
+"""Key groups as the heap backend's own snapshots have them: checkpoints, and native savepoints.
+
+``i32`` key group, never compressed; then for each state of the head, in any order, ``i16`` number
+of the state, ``i32 n`` x entry. Of key-value state an entry is namespace, key and value, by its own
+serializer (a LIST's, a MAP's, begins with ``i32 n``); of a queue a timer. Compressed, each state's
+part is a Snappy stream of its own.
+
+Nothing tells a length: a value that cannot be read ends the reading of every state behind it.
+
+Source: HeapSnapshotStrategy, CopyOnWriteStateMapSnapshot, HeapRestoreOperation @ Flink 2.2.0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from struct import Struct
+from struct import error as struct_error
+from typing import Any
+
+from decoder.errors import DecodeError, ErrorKind
+from decoder.keyed_state.entries import Entry, Readers, located, split_ttl, torn
+from decoder.keyed_state.head import StateInfo, StateKind
+from decoder.keyed_state.java_values import Pairs
+
+_i32 = Struct(">i").unpack_from
+_u16 = Struct(">H").unpack_from
+
+_KEY_GROUP_BYTES = 4
+_TIMESTAMP_BYTES = 8
+_BATCH = 1024
+
+
+class HeapReader:
+    """Reads the entries of one state, and steps over those of the others."""
+
+    def __init__(self, states: Sequence[Readers], number: int) -> None:
+        self._states = states
+        self._number = number
+
+    def batches(self, data: bytes, key_group: int, what: str) -> Iterator[list[Entry]]:
+        """The state's entries in one key group's bytes, decompressed and without its number, some
+        at a time; ``what`` names the bytes in errors.
+
+        Raises:
+            DecodeError: not what Flink writes, or a value that cannot be read: also one of a state
+                that lies before this one.
+        """
+        wanted = self._states[self._number].info
+        batch: list[Entry] = []
+        for number, entries in walk(self._states, data, key_group, what, wanted):
+            if number != self._number:
+                continue
+            batch += entries
+            if len(batch) >= _BATCH:
+                yield batch
+                batch = []
+        if batch:
+            yield batch
+
+
+def walk(
+    states: Sequence[Readers], data: bytes, key_group: int, what: str, wanted: StateInfo | None
+) -> Iterator[tuple[int, list[Entry]]]:
+    """(number of a state, what one of its entries comes to), and (number, []) before the first, to
+    the end of the key group; ``wanted``: the state that is looked for, for errors."""
+    position = 0
+    left = set(range(len(states)))
+    readers: Readers | None = None
+    start = 0
+    try:
+        while left:
+            start = position
+            number = _u16(data, position)[0]
+            readers = None
+            if number not in left:
+                raise DecodeError(ErrorKind.CORRUPT, f"state {number} of {len(states)}, or again")
+            left.remove(number)
+            readers = states[number]
+            count = _i32(data, position + 2)[0]
+            position += 6
+            if not 0 <= count <= len(data) - position:
+                raise IndexError
+            yield number, []
+            read = _timer if readers.info.kind is StateKind.TIMERS else _key_value
+            for _ in range(count):
+                start = position
+                entries, position = read(readers, data, position, key_group)
+                yield number, entries
+    except (IndexError, struct_error):
+        torn(what, readers.info.name if readers else "?", start)
+    except DecodeError as error:
+        name = readers.info.name if readers else "?"
+        if error.kind is ErrorKind.UNSUPPORTED and wanted is not None and wanted.name != name:
+            raise DecodeError(error.kind, behind(name, error.problem), file=what) from error
+        raise located(error, what, name, start) from error
+    if position != len(data):
+        raise DecodeError(
+            ErrorKind.CORRUPT,
+            f"{len(data) - position} bytes are left over after the key group",
+            file=what,
+            byte_offset=position,
+        )
+
+
+def behind(name: str, problem: str) -> str:
+    """Why a state cannot be read that lies behind the state ``name``."""
+    return (
+        f"it lies behind the state {name!r}, which cannot be read ({problem}), and nothing tells "
+        "where that ends: take a savepoint in canonical format"
+    )
+
+
+def _key_value(
+    readers: Readers, data: bytes, position: int, key_group: int
+) -> tuple[list[Entry], int]:
+    namespace, position = readers.namespace(data, position)
+    start = position
+    key, position = readers.key(data, position)
+    readers.check(key_group, data, start, key)
+    value, position = readers.whole_value(data, position)
+    kind = readers.info.kind
+    if kind is StateKind.MAP:
+        return _pairs(readers, key_group, key, namespace, value), position
+    if kind is StateKind.LIST and not value:
+        return [], position  # as nothing: canonical form does not write it either
+    value, last_access = split_ttl(readers, value)
+    return [Entry(key_group, key, namespace, None, value, last_access)], position
+
+
+def _pairs(readers: Readers, key_group: int, key: Any, namespace: Any, pairs: Pairs) -> list[Entry]:
+    return [
+        Entry(key_group, key, namespace, map_key, *split_ttl(readers, value))
+        for map_key, value in pairs
+    ]
+
+
+def _timer(readers: Readers, data: bytes, position: int, key_group: int) -> tuple[list[Entry], int]:
+    (timestamp, key, namespace), end = readers.whole_value(data, position)
+    readers.check(key_group, data, position + _TIMESTAMP_BYTES, key)
+    return [Entry(key_group, key, namespace, None, timestamp, None)], end
+
+
+def strip_key_group(data: bytes, key_group: int, what: str) -> bytes:
+    """What follows the key group's number."""
+    if len(data) < _KEY_GROUP_BYTES or _i32(data)[0] != key_group:
+        raise DecodeError(
+            ErrorKind.CORRUPT, f"key group {key_group} does not begin where it should", file=what
+        )
+    return data[_KEY_GROUP_BYTES:]

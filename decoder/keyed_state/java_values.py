@@ -1,0 +1,188 @@
+"""Java's values that Python's own types do not hold exactly: small, immutable, told as Java does.
+
+java.time counts nanoseconds and billions of years, Python's datetime microseconds and years 1 to
+9999. ``str`` of each is what its ``toString`` prints.
+
+Source: java.time.{Instant, LocalDate, LocalTime, LocalDateTime}, ISO_INSTANT @ JDK 17.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+_SECONDS_PER_DAY = 86_400
+_NANOS = 1_000_000_000
+# Days of the proleptic Gregorian calendar's cycle of 400 years, and from 0000-03-01 to 1970-01-01.
+_CYCLE_DAYS = 146_097
+_DAYS_TO_EPOCH = 719_468
+_DAYS_IN_MONTH = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+# LocalDate's least and greatest year; Instant's seconds are those of the same years.
+MAX_YEAR = 999_999_999
+_LAST_YEAR_OF_FOUR_DIGITS = 9999
+MIN_SECOND, MAX_SECOND = -31_557_014_167_219_200, 31_556_889_864_403_199
+
+
+class Pairs(list[tuple[Any, Any]]):
+    """A map: its keys and values in the order they were written. A key may be anything, also what
+    Python cannot hash."""
+
+    __slots__ = ()
+
+
+class LocalDate(NamedTuple):
+    year: int
+    month: int
+    day: int
+
+    @classmethod
+    def of_epoch_day(cls, days: int) -> LocalDate:
+        """The date so many days after 1970-01-01."""
+        # From 1 March of year 0 on, so that a leap day ends its year.
+        cycle, day = divmod(days + _DAYS_TO_EPOCH, _CYCLE_DAYS)
+        year = (day - day // 1460 + day // 36524 - day // 146096) // 365
+        day -= 365 * year + year // 4 - year // 100
+        month = (5 * day + 2) // 153
+        day -= (153 * month + 2) // 5
+        year += 400 * cycle
+        return cls(year + 1, month - 9, day + 1) if month >= 10 else cls(year, month + 3, day + 1)
+
+    @property
+    def epoch_day(self) -> int:
+        year, month = (
+            (self.year - 1, self.month + 9) if self.month < 3 else (self.year, self.month - 3)
+        )
+        cycle, year = divmod(year, 400)
+        return (
+            cycle * _CYCLE_DAYS
+            + 365 * year
+            + year // 4
+            - year // 100
+            + (153 * month + 2) // 5
+            + self.day
+            - 1
+            - _DAYS_TO_EPOCH
+        )
+
+    @property
+    def exists(self) -> bool:
+        """Whether there is such a day."""
+        if not (-MAX_YEAR <= self.year <= MAX_YEAR and 1 <= self.month <= 12 and self.day >= 1):
+            return False
+        if self.month == 2 and self.day == 29:
+            return self.year % 4 == 0 and (self.year % 100 != 0 or self.year % 400 == 0)
+        return self.day <= _DAYS_IN_MONTH[self.month - 1]
+
+    def __str__(self) -> str:
+        year = self.year
+        sign = "-" if year < 0 else "+" if year > _LAST_YEAR_OF_FOUR_DIGITS else ""
+        text = f"{sign}{abs(year):04d}"
+        return f"{text}-{self.month:02d}-{self.day:02d}"
+
+
+class LocalTime(NamedTuple):
+    hour: int
+    minute: int
+    second: int
+    nano: int
+
+    @classmethod
+    def of_nano_of_day(cls, nanos: int) -> LocalTime:
+        """The time so many nanoseconds after midnight, less than a day."""
+        seconds, nano = divmod(nanos, _NANOS)
+        minutes, second = divmod(seconds, 60)
+        hour, minute = divmod(minutes, 60)
+        return cls(hour, minute, second, nano)
+
+    @property
+    def nano_of_day(self) -> int:
+        return ((self.hour * 60 + self.minute) * 60 + self.second) * _NANOS + self.nano
+
+    @property
+    def exists(self) -> bool:
+        """Whether there is such a time."""
+        return (
+            0 <= self.hour < 24
+            and 0 <= self.minute < 60
+            and 0 <= self.second < 60
+            and 0 <= self.nano < _NANOS
+        )
+
+    def __str__(self) -> str:
+        text = f"{self.hour:02d}:{self.minute:02d}"
+        if self.second or self.nano:
+            text += f":{self.second:02d}{_fraction(self.nano)}"
+        return text
+
+
+class LocalDateTime(NamedTuple):
+    date: LocalDate
+    time: LocalTime
+
+    @classmethod
+    def of_epoch(cls, seconds: int, nano: int) -> LocalDateTime:
+        """As if the clock had stood at UTC."""
+        days, second = divmod(seconds, _SECONDS_PER_DAY)
+        return cls(LocalDate.of_epoch_day(days), LocalTime.of_nano_of_day(second * _NANOS + nano))
+
+    def __str__(self) -> str:
+        return f"{self.date}T{self.time}"
+
+
+class Instant(NamedTuple):
+    """A point in time: seconds since the epoch, and nanoseconds (0 to 999,999,999) after them."""
+
+    seconds: int
+    nano: int
+
+    @classmethod
+    def of_millis(cls, millis: int, nano_of_millisecond: int = 0) -> Self:
+        seconds, rest = divmod(millis, 1000)
+        return cls(seconds, rest * 1_000_000 + nano_of_millisecond)
+
+    @property
+    def exists(self) -> bool:
+        """Whether java.time.Instant holds it."""
+        return MIN_SECOND <= self.seconds <= MAX_SECOND and 0 <= self.nano < _NANOS
+
+    def __str__(self) -> str:
+        days, second = divmod(self.seconds, _SECONDS_PER_DAY)
+        minutes, second = divmod(second, 60)
+        hour, minute = divmod(minutes, 60)
+        date = LocalDate.of_epoch_day(days)
+        return f"{date}T{hour:02d}:{minute:02d}:{second:02d}{_fraction(self.nano)}Z"
+
+
+class SqlDate(Instant):
+    """A java.sql.Date: midnight in the time zone of the JVM that made it, which is not kept. Told
+    as the date where that was UTC, else as the point in time that it is."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        days, rest = divmod(self.seconds, _SECONDS_PER_DAY)
+        return str(LocalDate.of_epoch_day(days)) if rest == self.nano == 0 else super().__str__()
+
+
+class SqlTime(Instant):
+    """A java.sql.Time: that time of 1970-01-01, as of SqlDate. Told as the time where that was
+    UTC's day."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        if 0 <= self.seconds < _SECONDS_PER_DAY:
+            return str(LocalTime.of_nano_of_day(self.seconds * _NANOS + self.nano))
+        return super().__str__()
+
+
+def _fraction(nano: int) -> str:
+    """In groups of three digits, as many as are needed; nothing for 0."""
+    if nano == 0:
+        return ""
+    digits = f"{nano:09d}"
+    while digits.endswith("000"):
+        digits = digits[:-3]
+    return f".{digits}"

@@ -1,0 +1,215 @@
+"""The key group of a key, from the key itself: a check that a key was read for what it is.
+
+``murmur(key.hashCode()) mod maxParallelism``. Where Java specifies the hash, or Flink's class has
+one that its bytes tell, it is recomputed here; of an enum, a POJO, an Avro record or a row with
+names it is not known.
+
+Source: KeyGroupRangeAssignment, MathUtils.murmurHash, Tuple2, Either, BinaryRowData,
+MurmurHashUtils @ Flink 2.2.0; java.lang.*, java.math.*, java.time.* @ JDK 17.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from struct import Struct
+from typing import Any
+
+from decoder.keyed_state.types import Either, Kind, Scalar, Sql, SqlRow, Type
+from decoder.keyed_state.types import Struct as StructType
+
+_MASK = 0xFFFFFFFF
+_SEED = 42  # MurmurHashUtils.DEFAULT_SEED
+_TUPLE = "org.apache.flink.api.java.tuple.Tuple"
+_REPLACEMENT = "\ufffd"
+
+_i64_of = Struct(">d")
+_i32_of = Struct(">f")
+
+# A hash as an unsigned 32-bit number; None: it is not known of this one value.
+_Hash = Callable[[Any], "int | None"]
+# (data, where the key starts in it, key) -> the key group; None as above
+KeyGroupOf = Callable[[bytes, int, Any], "int | None"]
+
+
+def key_group_of(type_: Type, max_parallelism: int) -> KeyGroupOf | None:
+    """What tells the key group of a key of ``type_``, by its value and its bytes; None where its
+    hash is not known."""
+    if isinstance(type_, Sql):
+        if not isinstance(type_.type, SqlRow):
+            return None
+        return lambda data, start, key: _murmur(_row_hash(data, start)) % max_parallelism
+    hash_ = _hash_of(type_)
+    if hash_ is None:
+        return None
+
+    def group(data: bytes, start: int, key: Any) -> int | None:
+        code = hash_(key)
+        return None if code is None else _murmur(code) % max_parallelism
+
+    return group
+
+
+def _murmur(code: int) -> int:
+    code = code * 0xCC9E2D51 & _MASK
+    code = (code << 15 | code >> 17) * 0x1B873593 & _MASK
+    code = ((code << 13 | code >> 19) * 5 + 0xE6546B64) & _MASK
+    code = _mix(code ^ 4)
+    return code if code < 1 << 31 else -code & 0x7FFFFFFF
+
+
+def _mix(code: int) -> int:
+    code = (code ^ code >> 16) * 0x85EBCA6B & _MASK
+    code = (code ^ code >> 13) * 0xC2B2AE35 & _MASK
+    return code ^ code >> 16
+
+
+def _row_hash(data: bytes, start: int) -> int:
+    """BinaryRowData's, after its size: over its bytes, by little-endian words."""
+    size = int.from_bytes(data[start : start + 4], "big")
+    row = data[start + 4 : start + 4 + size]
+    code = _SEED
+    for position in range(0, size, 4):
+        word = int.from_bytes(row[position : position + 4], "little") * 0xCC9E2D51 & _MASK
+        code ^= (word << 15 | word >> 17) * 0x1B873593 & _MASK
+        code = ((code << 13 | code >> 19) & _MASK) * 5 + 0xE6546B64 & _MASK
+    return _mix(code ^ size)
+
+
+def _hash_of(type_: Type) -> _Hash | None:
+    match type_:
+        case Scalar(kind):
+            return _SCALARS.get(kind)
+        case StructType(name, fields) if name.startswith(_TUPLE):
+            hashes = [_hash_of(field.type) for field in fields]
+            known = [hash_ for hash_ in hashes if hash_ is not None]
+            return _tuple(known) if len(known) == len(fields) else None
+        case Either(left, right):
+            one, other = _hash_of(left), _hash_of(right)
+            if one is None or other is None:
+                return None
+            return _either(one, other)
+        case _:
+            return None
+
+
+def _tuple(hashes: list[_Hash]) -> _Hash:
+    def hash_(key: Any) -> int | None:
+        code = 0
+        for part, value in zip(hashes, key.values(), strict=True):
+            own = part(value) if value is not None else 0
+            if own is None:
+                return None
+            code = (31 * code + own) & _MASK
+        return code
+
+    return hash_
+
+
+def _either(left: _Hash, right: _Hash) -> _Hash:
+    def hash_(key: Any) -> int | None:
+        if key["left"] is not None:
+            return left(key["left"])
+        return right(key["right"]) if key["right"] is not None else None
+
+    return hash_
+
+
+def _long(value: int) -> int:
+    return (value ^ value >> 32) & _MASK
+
+
+def _string(value: str | None) -> int | None:
+    if value is None or _REPLACEMENT in value:
+        return None  # what stood there is not known
+    code = 0
+    if value.isascii():
+        for unit in value.encode("ascii"):
+            code = (31 * code + unit) & _MASK
+        return code
+    units = value.encode("utf-16-be")
+    for place in range(0, len(units), 2):
+        code = (31 * code + (units[place] << 8 | units[place + 1])) & _MASK
+    return code
+
+
+def _double(value: float) -> int:
+    bits = 0x7FF8 << 48 if value != value else int.from_bytes(_i64_of.pack(value), "big")
+    return (bits ^ bits >> 32) & _MASK
+
+
+def _float(value: float) -> int:
+    return 0x7FC0 << 16 if value != value else int.from_bytes(_i32_of.pack(value), "big")
+
+
+def _big_integer(value: Any) -> int | None:
+    return None if value is None else _magnitude_hash(int(value))
+
+
+def _magnitude_hash(value: int) -> int:
+    """BigInteger's: of its 32-bit words, the highest first."""
+    size = (abs(value).bit_length() + 31) // 32 * 4
+    magnitude = abs(value).to_bytes(size, "big")
+    code = 0
+    for place in range(0, size, 4):
+        code = (31 * code + int.from_bytes(magnitude[place : place + 4], "big")) & _MASK
+    return (code if value > 0 else -code) & _MASK
+
+
+def _big_decimal(value: Any) -> int | None:
+    if value is None:
+        return None
+    sign, digits, exponent = value.as_tuple()
+    unscaled = int("".join(map(str, digits)))
+    if unscaled < 1 << 63:  # kept as a long
+        code = 31 * (unscaled >> 32) + (unscaled & _MASK)
+        return int(31 * (-code if sign else code) - exponent) & _MASK
+    return (31 * _magnitude_hash(-unscaled if sign else unscaled) - int(exponent)) & _MASK
+
+
+def _millis(value: Any) -> int | None:
+    return None if value is None else _long(value.seconds * 1000 + value.nano // 1_000_000)
+
+
+def _instant(value: Any) -> int | None:
+    return None if value is None else int(_long(value.seconds) + 51 * value.nano) & _MASK
+
+
+def _date(value: Any) -> int | None:
+    if value is None:
+        return None
+    year, month, day = map(int, value)
+    return ((year & 0xFFFFF800) ^ ((year << 11) + (month << 6) + day)) & _MASK
+
+
+def _time(value: Any) -> int | None:
+    return None if value is None else _long(int(value.nano_of_day))
+
+
+def _date_time(value: Any) -> int | None:
+    if value is None:
+        return None
+    date, time = _date(value.date), _time(value.time)
+    return None if date is None or time is None else int(date) ^ int(time)
+
+
+_SCALARS: dict[Kind, _Hash] = {
+    Kind.BOOLEAN: lambda value: 1231 if value else 1237,
+    Kind.BYTE: lambda value: value & _MASK,
+    Kind.SHORT: lambda value: value & _MASK,
+    Kind.INT: lambda value: value & _MASK,
+    Kind.LONG: _long,
+    Kind.FLOAT: _float,
+    Kind.DOUBLE: _double,
+    Kind.CHAR: lambda value: None if value == _REPLACEMENT else ord(value),
+    Kind.STRING: _string,
+    Kind.BIG_INTEGER: _big_integer,
+    Kind.BIG_DECIMAL: _big_decimal,
+    Kind.DATE: _millis,
+    Kind.SQL_DATE: _millis,
+    Kind.SQL_TIME: _millis,
+    Kind.SQL_TIMESTAMP: _millis,
+    Kind.INSTANT: _instant,
+    Kind.LOCAL_DATE: _date,
+    Kind.LOCAL_TIME: _time,
+    Kind.LOCAL_DATE_TIME: _date_time,
+}

@@ -1,0 +1,533 @@
+"""What Kryo writes: objects of the few classes whose form is Kryo's own, or Java's.
+
+An object with its class: *varint* class id (0 null; 1 by name: varint name id and, the first time,
+its text; else a registered class, its id plus 2), then, but for the boxed primitives, varint
+reference (1: new; else the place of an object before it, plus 2), then the class's own content.
+Nothing tells a length: what is of another class ends the reading of the value.
+
+A varint is 7 bits a byte, the lowest first, the high bit set on all but the last; a signed one is
+zig-zag. Text is ASCII, the high bit set on its last byte; or the number of its UTF-16 units plus
+one (0 null) as a varint whose first byte holds 6 bits (80 is always set, 40 says that more follow)
+and each unit in 1 to 3 bytes of UTF-8.
+
+Flink 1.x is built with Kryo 2.24, 2.x with 5.6. They write different bytes, and nothing in a
+snapshot tells which: the version of ``_metadata`` does.
+
+Source: Kryo, DefaultClassResolver, Input, DefaultSerializers, CollectionSerializer, MapSerializer,
+FieldSerializer @ kryo 2.24.0; the same and TimeSerializers @ 5.6.2; FlinkChillPackageRegistrar,
+KryoSerializer @ Flink 1.20.3, 2.2.0.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from typing import Any, NoReturn
+
+from decoder.errors import DecodeError, ErrorKind
+from decoder.keyed_state.java_values import (
+    Instant,
+    LocalDate,
+    LocalDateTime,
+    LocalTime,
+    Pairs,
+    SqlDate,
+    SqlTime,
+)
+from decoder.keyed_state.numbers import big_integer, scaled
+from decoder.keyed_state.types import Kryo, Type, Unreadable
+
+KRYO_2, KRYO_5 = 2, 5
+
+_I64_BE, _F32_BE, _F64_BE = struct.Struct(">q"), struct.Struct(">f"), struct.Struct(">d")
+_F32_LE, _F64_LE = struct.Struct("<f"), struct.Struct("<d")
+
+# How deep objects may nest: the bound keeps hostile bytes off Python's stack.
+_MAX_DEPTH = 64
+# How many objects one value may come to. Each takes a byte at least but where one is referred to
+# again, or where all elements of a collection are null: a few bytes could stand for any number.
+_MAX_OBJECTS = 10_000_000
+_MAX_NULLS = 1 << 16
+
+_NULL, _BY_NAME = 0, 1
+_REFERENCE, _NEW = 2, 1
+# Flink's registrar begins its own classes at 73 and hands out 85 to the job's.
+_FIRST_OF_JOB = 85
+
+_PRIMITIVES = (
+    "java.lang.Integer",
+    "java.lang.String",
+    "java.lang.Float",
+    "java.lang.Boolean",
+    "java.lang.Byte",
+    "java.lang.Character",
+    "java.lang.Short",
+    "java.lang.Long",
+    "java.lang.Double",
+)
+_REGISTERED = {
+    **dict(enumerate(_PRIMITIVES)),
+    73: "java.util.Arrays$ArrayList",
+    77: "java.sql.Date",
+    78: "java.sql.Time",
+    79: "java.sql.Timestamp",
+    82: "java.util.UUID",
+}
+_WRAPPERS = frozenset(_PRIMITIVES) - {"java.lang.String"}
+# A value says its own class: of these there are none but through a class that has them.
+_ABSTRACT = frozenset(
+    {
+        "java.lang.Object",
+        "java.lang.Comparable",
+        "java.lang.CharSequence",
+        "java.lang.Number",
+        "java.lang.Iterable",
+        "java.io.Serializable",
+        "java.util.Collection",
+        "java.util.List",
+        "java.util.AbstractList",
+        "java.util.Set",
+        "java.util.SortedSet",
+        "java.util.NavigableSet",
+        "java.util.Queue",
+        "java.util.Deque",
+        "java.util.Map",
+        "java.util.SortedMap",
+        "java.util.NavigableMap",
+        "java.util.concurrent.ConcurrentMap",
+    }
+)
+
+
+def kryo_type(
+    name: str, registered: Sequence[tuple[str, bool]], defaults: Sequence[str], version: int
+) -> Type:
+    """The type of a state that Kryo writes: ``registered`` are (class, whether Kryo's own
+    serializer writes it), ``defaults`` the classes that the job has default serializers for."""
+    if defaults:
+        return Unreadable(name, f"Kryo writes it, with the job's own serializer of {defaults[0]}")
+    if name not in _ABSTRACT and name not in _CLASSES[version]:
+        return Unreadable(name, "Kryo writes it, and no snapshot tells its fields")
+    # One that has a serializer of its own is known by no name.
+    return Kryo(name, tuple(own if plain else "" for own, plain in registered), version)
+
+
+def read_kryo(type_: Kryo, data: bytes, position: int) -> tuple[Any, int]:
+    """The object at ``position``, and where it ends.
+
+    Raises:
+        DecodeError: an object of a class that is not read here, or not what Kryo writes.
+        IndexError, struct.error: it goes on after the end of ``data``.
+    """
+    reader = _Reader(type_, data, position)
+    value = reader.object(0)
+    return value, reader.position
+
+
+class _Reader:
+    """One value: the position, and what back-references may point at."""
+
+    def __init__(self, type_: Kryo, data: bytes, position: int) -> None:
+        self.data = data
+        self.position = position
+        self._type = type_
+        self._classes = _CLASSES[type_.version]
+        self._little = type_.version == KRYO_5
+        self._names: list[str] = []
+        # What may be referred to, and how many objects it comes to; 0 while it is being read.
+        self._objects: list[tuple[Any, int]] = []
+        self._count = 0
+
+    def object(self, depth: int) -> Any:
+        """An object with its class."""
+        name = self.class_name()
+        return None if name is None else self.referable(name, depth)
+
+    def referable(self, name: str, depth: int, nullable: bool = False) -> Any:
+        """An object of a class that is known; ``nullable``: where it may be null (0)."""
+        self._count += 1
+        if depth > _MAX_DEPTH or self._count > _MAX_OBJECTS:
+            self.fail(f"objects nested more than {_MAX_DEPTH} deep, or {_MAX_OBJECTS} of them")
+        read = self._classes.get(name)
+        if read is None:
+            self.fail(f"an object of {name}, which is not read here", ErrorKind.UNSUPPORTED)
+        if name in _WRAPPERS:
+            if nullable and self.varint() == _NULL:
+                return None
+            return read(self, depth)
+        reference = self.varint()
+        if reference == _NULL and nullable:
+            return None
+        if reference != _NEW:
+            return self._again(reference - _REFERENCE)
+        place, before = len(self._objects), self._count
+        self._objects.append((None, 0))
+        value = read(self, depth)
+        self._objects[place] = (value, self._count - before + 1)
+        return value
+
+    def _again(self, place: int) -> Any:
+        if not 0 <= place < len(self._objects):
+            self.fail("a reference to nothing")
+        value, count = self._objects[place]
+        if count == 0:
+            self.fail("an object that holds itself", ErrorKind.UNSUPPORTED)
+        self._count += count
+        if self._count > _MAX_OBJECTS:
+            self.fail(f"more than {_MAX_OBJECTS} objects in one value")
+        return value
+
+    def class_name(self) -> str | None:
+        """Of the object that follows; None: it is null."""
+        identifier = self.varint()
+        if identifier == _NULL:
+            return None
+        if identifier == _BY_NAME:
+            return self._name()
+        identifier -= 2
+        registered = self._type.registered
+        if 0 <= identifier - _FIRST_OF_JOB < len(registered):
+            name = registered[identifier - _FIRST_OF_JOB]
+        else:
+            name = _REGISTERED.get(identifier, "")
+        if not name:
+            self.fail(
+                f"an object of a class that is not read here (Kryo's id {identifier})",
+                ErrorKind.UNSUPPORTED,
+            )
+        return name
+
+    def _name(self) -> str:
+        place = self.varint()
+        if place < len(self._names):
+            return self._names[place]
+        name = self.text() if place == len(self._names) else None
+        if name is None:
+            self.fail("a class without a name")
+        self._names.append(name)
+        return name
+
+    # -- primitives ------------------------------------------------------------------------------
+
+    def fail(self, problem: str, kind: ErrorKind = ErrorKind.CORRUPT) -> NoReturn:
+        raise DecodeError(kind, f"Kryo: {problem}", byte_offset=self.position)
+
+    def raw(self, size: int) -> bytes:
+        end = self.position + size
+        if end > len(self.data):
+            raise IndexError
+        found = self.data[self.position : end]
+        self.position = end
+        return found
+
+    def u8(self) -> int:
+        value = self.data[self.position]
+        self.position += 1
+        return value
+
+    def i8(self) -> int:
+        value = self.u8()
+        return value - 256 if value > 127 else value
+
+    def varint(self, first: int = 0x7F) -> int:
+        """Unsigned, at most 32 bits; ``first``: the bits of the first byte that count."""
+        byte = self.u8()
+        value, more = byte & first, byte & (first + 1)
+        shift = first.bit_length()
+        while more:
+            byte = self.u8()
+            value |= (byte & 0x7F) << shift
+            more = byte & 0x80
+            shift += 7
+            if value >> 32 or shift > 41:
+                self.fail("a varint is longer than 32 bits")
+        return value
+
+    def signed(self) -> int:
+        value = self.varint()
+        return (value >> 1) ^ -(value & 1)
+
+    def varlong(self) -> int:
+        """Unsigned, 64 bits: eight bytes of 7 bits and one of 8."""
+        value = 0
+        for shift in range(0, 56, 7):
+            byte = self.u8()
+            value |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                return value
+        return value | self.u8() << 56
+
+    def signed_long(self) -> int:
+        value = self.varlong()
+        return (value >> 1) ^ -(value & 1)
+
+    def time(self) -> int:
+        """A long written as if it were not negative."""
+        value = self.varlong()
+        return value - (1 << 64) if value >> 63 else value
+
+    def fixed(self, size: int, signed: bool = True) -> int:
+        return int.from_bytes(self.raw(size), "little" if self._little else "big", signed=signed)
+
+    def real(self, big: struct.Struct, little: struct.Struct) -> float:
+        layout = little if self._little else big
+        (value,) = layout.unpack(self.raw(layout.size))
+        return float(value)
+
+    def count(self, least: int = 1) -> int:
+        """A varint of elements, each at least ``least`` bytes."""
+        value = self.varint()
+        self.check_count(value, least)
+        return value
+
+    def check_count(self, value: int, least: int = 1) -> None:
+        if value * least > len(self.data) - self.position:
+            raise IndexError
+
+    def text(self) -> str | None:
+        start = self.position
+        if not self.data[start] & 0x80:
+            while not self.u8() & 0x80:
+                pass
+            end = self.position
+            return (self.data[start : end - 1] + bytes((self.data[end - 1] & 0x7F,))).decode(
+                "ascii"
+            )
+        count = self.varint(0x3F)
+        if count == 0:
+            return None
+        self.check_count(count - 1)
+        return self._units(count - 1)
+
+    def _units(self, count: int) -> str:
+        text = self.data[self.position : self.position + count]
+        if text.isascii():
+            self.position += count
+            return text.decode("ascii")
+        units = bytearray()
+        for _ in range(count):
+            unit = self.u8()
+            if unit >> 4 in (12, 13):
+                unit = (unit & 0x1F) << 6 | self.u8() & 0x3F
+            elif unit >> 4 == 14:
+                unit = (unit & 0x0F) << 12 | (self.u8() & 0x3F) << 6 | self.u8() & 0x3F
+            elif unit > 0x7F:
+                self.fail("a character that Kryo never writes")
+            units += unit.to_bytes(2, "big")
+        return units.decode("utf-16-be", "replace")
+
+    def unscaled(self) -> int | None:
+        """varint of the bytes plus one (0 null), big-endian two's complement."""
+        size = self.varint()
+        return None if size == 0 else big_integer(self.raw(size - 1))
+
+    # -- collections -----------------------------------------------------------------------------
+
+    def elements(self, depth: int, sorted_: bool = False) -> list[Any]:
+        """2.24: a sorted one's comparator; varint n, n objects. 5.6: varint n + 1 whose first
+        byte's high bit says that all are of one class; a sorted one's comparator; then that class
+        (0: all are null), ``bool`` whether some are null, and the objects without their classes."""
+        if not self._little:
+            if sorted_:
+                self._no_comparator(depth)
+            return [self.object(depth + 1) for _ in range(self.count())]
+        one_class = self.data[self.position] & 0x80 != 0
+        count = self.varint(0x3F) - 1
+        if count < 0:
+            self.fail("a collection is null")
+        if sorted_:
+            self._no_comparator(depth)
+        if count == 0:
+            return []
+        if not one_class:
+            self.check_count(count)
+            return [self.object(depth + 1) for _ in range(count)]
+        name = self.class_name()
+        if name is None:
+            if count > _MAX_NULLS:
+                self.fail(f"more than {_MAX_NULLS} nulls in one collection", ErrorKind.UNSUPPORTED)
+            return [None] * count
+        nullable = self.boolean()
+        self.check_count(count)
+        return [self.referable(name, depth + 1, nullable) for _ in range(count)]
+
+    def pairs(self, depth: int, sorted_: bool = False) -> Pairs:
+        """2.24: a sorted one's comparator; varint n x {key, value}, each with its class. 5.6:
+        varint n + 1; a sorted one's comparator; the same."""
+        if not self._little and sorted_:
+            self._no_comparator(depth)
+        count = self.varint() - self._little
+        if count < 0:
+            self.fail("a map is null")
+        if self._little and sorted_:
+            self._no_comparator(depth)
+        self.check_count(count, 2)
+        return Pairs((self.object(depth + 1), self.object(depth + 1)) for _ in range(count))
+
+    def _no_comparator(self, depth: int) -> None:
+        name = self.class_name()
+        if name is not None:
+            self.fail(f"a comparator ({name}), which is not read here", ErrorKind.UNSUPPORTED)
+
+    def boolean(self) -> bool:
+        value = self.u8()
+        if value > 1:
+            self.fail(f"a boolean is 0 or 1, not {value}")
+        return value == 1
+
+    # -- java.time -------------------------------------------------------------------------------
+
+    def exists(self, value: Any) -> Any:
+        if not value.exists:
+            self.fail("there is no such date or time")
+        return value
+
+    def date(self, depth: int) -> LocalDate:
+        """2.24, by field: ``i16 day, i16 month``, signed varint year. 5.6: varint year, ``u8
+        month, u8 day``."""
+        if not self._little:
+            day, month = self.fixed(2), self.fixed(2)
+            found = LocalDate(self.signed(), month, day)
+        else:
+            year = self.varint()
+            found = LocalDate(year - (year >> 31 << 32), self.i8(), self.i8())
+        self.exists(found)
+        return found
+
+    def time_of_day(self, depth: int) -> LocalTime:
+        """2.24, by field: ``u8 hour, u8 minute``, signed varint nano, ``u8 second``. 5.6: hour,
+        minute, second, varint nano; the last that is not 0 is inverted, and ends it."""
+        if not self._little:
+            hour, minute, nano = self.i8(), self.i8(), self.signed()
+            found = LocalTime(hour, minute, self.i8(), nano)
+        else:
+            parts: list[int] = []
+            while len(parts) < 3:
+                part = self.i8()
+                parts.append(part if part >= 0 else ~part)
+                if part < 0:
+                    break
+            else:
+                parts.append(self.varint())
+            hour, minute, second, nano = (*parts, 0, 0, 0)[:4]
+            found = LocalTime(hour, minute, second, nano)
+        self.exists(found)
+        return found
+
+    def date_time(self, depth: int) -> LocalDateTime:
+        """2.24: each with its reference, as fields; 5.6: one after the other."""
+        if self._little:
+            return LocalDateTime(self.date(depth), self.time_of_day(depth))
+        date = self.referable("java.time.LocalDate", depth + 1)
+        time = self.referable("java.time.LocalTime", depth + 1)
+        return LocalDateTime(date, time)
+
+    def instant(self, depth: int) -> Instant:
+        """2.24, by field: signed varint nanos, signed varlong seconds. 5.6: varlong seconds, varint
+        nanos."""
+        if self._little:
+            found = Instant(self.time(), self.varint())
+        else:
+            nanos = self.signed()
+            found = Instant(self.signed_long(), nanos)
+        self.exists(found)
+        return found
+
+    def timestamp(self, depth: int) -> Instant:
+        """varlong milliseconds of whole seconds, varint nanoseconds."""
+        millis = self.time()
+        found = Instant(millis // 1000, self.varint())
+        self.exists(found)
+        return found
+
+    def integer(self, depth: int) -> Decimal | None:
+        value = self.unscaled()
+        return None if value is None else Decimal(value)
+
+    def decimal(self, depth: int) -> Decimal | None:
+        """The unscaled value; signed varint scale."""
+        unscaled = self.unscaled()
+        return None if unscaled is None else scaled(unscaled, self.signed())
+
+
+_Read = Callable[[_Reader, int], Any]
+
+
+def _list(reader: _Reader, depth: int) -> Any:
+    return reader.elements(depth)
+
+
+def _sorted_list(reader: _Reader, depth: int) -> Any:
+    return reader.elements(depth, sorted_=True)
+
+
+def _map(reader: _Reader, depth: int) -> Any:
+    return reader.pairs(depth)
+
+
+def _sorted_map(reader: _Reader, depth: int) -> Any:
+    return reader.pairs(depth, sorted_=True)
+
+
+_BOTH: dict[str, _Read] = {
+    "java.lang.Integer": lambda reader, _: reader.signed(),
+    "java.lang.String": lambda reader, _: reader.text(),
+    "java.lang.Float": lambda reader, _: reader.real(_F32_BE, _F32_LE),
+    "java.lang.Boolean": lambda reader, _: reader.boolean(),
+    "java.lang.Byte": lambda reader, _: reader.i8(),
+    "java.lang.Character": lambda reader, _: reader.raw(2).decode(
+        "utf-16-le" if reader._little else "utf-16-be", "replace"
+    ),
+    "java.lang.Short": lambda reader, _: reader.fixed(2),
+    "java.lang.Long": lambda reader, _: reader.signed_long(),
+    "java.lang.Double": lambda reader, _: reader.real(_F64_BE, _F64_LE),
+    "java.lang.StringBuilder": lambda reader, _: reader.text(),
+    "java.lang.StringBuffer": lambda reader, _: reader.text(),
+    "java.math.BigInteger": _Reader.integer,
+    "java.math.BigDecimal": _Reader.decimal,
+    "java.util.Date": lambda reader, _: Instant.of_millis(reader.time()),
+    "java.sql.Date": lambda reader, _: SqlDate.of_millis(reader.time()),
+    "java.sql.Time": lambda reader, _: SqlTime.of_millis(reader.time()),
+    "java.sql.Timestamp": _Reader.timestamp,
+    "java.time.LocalDate": _Reader.date,
+    "java.time.LocalTime": _Reader.time_of_day,
+    "java.time.LocalDateTime": _Reader.date_time,
+    "java.time.Instant": _Reader.instant,
+    **dict.fromkeys(
+        (
+            "java.util.ArrayList",
+            "java.util.LinkedList",
+            "java.util.Vector",
+            "java.util.Stack",
+            "java.util.ArrayDeque",
+            "java.util.HashSet",
+            "java.util.LinkedHashSet",
+            "java.util.concurrent.CopyOnWriteArrayList",
+        ),
+        _list,
+    ),
+    **dict.fromkeys(
+        (
+            "java.util.HashMap",
+            "java.util.LinkedHashMap",
+            "java.util.Hashtable",
+            "java.util.concurrent.ConcurrentHashMap",
+        ),
+        _map,
+    ),
+    "java.util.TreeSet": _sorted_list,
+    "java.util.TreeMap": _sorted_map,
+    "java.util.Collections$EmptyList": lambda _reader, _: [],
+    "java.util.Collections$EmptySet": lambda _reader, _: [],
+    "java.util.Collections$EmptyMap": lambda _reader, _: Pairs(),
+    "java.util.Collections$SingletonList": lambda reader, depth: [reader.object(depth + 1)],
+    "java.util.Collections$SingletonSet": lambda reader, depth: [reader.object(depth + 1)],
+    "java.util.Collections$SingletonMap": lambda reader, depth: Pairs(
+        [(reader.object(depth + 1), reader.object(depth + 1))]
+    ),
+}
+_CLASSES: dict[int, dict[str, _Read]] = {
+    KRYO_2: _BOTH,
+    KRYO_5: _BOTH | {"java.util.Arrays$ArrayList": _list},
+}

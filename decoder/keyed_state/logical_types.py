@@ -1,0 +1,157 @@
+"""SQL's logical types, as a serializer's snapshot holds them: Java objects, walked and not built.
+
+A LogicalType has ``isNullable`` and the enum ``typeRoot``; what else counts, by root, is in the
+functions below. A list of fields comes in one of Java's lists, which hold their elements as fields
+or write them.
+
+Source: org.apache.flink.table.types.logical.* @ Flink 2.2.0; java.util.{ArrayList, Arrays,
+Collections, CollSer} @ JDK 17.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NoReturn
+
+from decoder.cursor import Cursor
+from decoder.errors import ErrorKind
+from decoder.keyed_state.types import (
+    SqlArray,
+    SqlDecimal,
+    SqlKind,
+    SqlMap,
+    SqlRow,
+    SqlScalar,
+    SqlTimestamp,
+    SqlType,
+)
+from decoder.metadata.java_stream import JavaArray, JavaEnum, JavaObject, JavaValue
+
+# How deep types may nest, and how many there may be in one. Objects may be referred to from many
+# places, so that a few bytes could stand for a tree of any size.
+_MAX_DEPTH = 24
+_MAX_TYPES = 10_000
+
+# DecimalType, TimestampType @ 2.2.0
+_MAX_PRECISION = 38
+_MAX_TIME_PRECISION = 9
+
+_SCALARS = {
+    "CHAR": SqlKind.STRING,
+    "VARCHAR": SqlKind.STRING,
+    "BOOLEAN": SqlKind.BOOLEAN,
+    "BINARY": SqlKind.BYTES,
+    "VARBINARY": SqlKind.BYTES,
+    "TINYINT": SqlKind.TINYINT,
+    "SMALLINT": SqlKind.SMALLINT,
+    "INTEGER": SqlKind.INT,
+    "BIGINT": SqlKind.BIGINT,
+    "FLOAT": SqlKind.FLOAT,
+    "DOUBLE": SqlKind.DOUBLE,
+    "DATE": SqlKind.DATE,
+    "TIME_WITHOUT_TIME_ZONE": SqlKind.TIME,
+    "INTERVAL_YEAR_MONTH": SqlKind.INTERVAL_MONTHS,
+    "INTERVAL_DAY_TIME": SqlKind.INTERVAL_MILLIS,
+    "NULL": SqlKind.NULL,
+    "RAW": SqlKind.RAW,
+}
+_COUNT = SqlScalar(SqlKind.INT)  # of an element of a MULTISET
+
+_FIELD = "logical type"
+
+
+def logical_type(value: JavaValue, cursor: Cursor) -> SqlType:
+    """A LogicalType; ``cursor`` tells where it stood.
+
+    Raises:
+        DecodeError: not a logical type, or one that no state's bytes are known of.
+    """
+    return _Converter(cursor).type(value, 0)
+
+
+class _Converter:
+    def __init__(self, cursor: Cursor) -> None:
+        self._cursor = cursor
+        self._types = 0
+
+    def type(self, value: JavaValue, depth: int) -> SqlType:
+        self._types += 1
+        if depth > _MAX_DEPTH or self._types > _MAX_TYPES:
+            self._fail(f"more than {_MAX_DEPTH} types in one another, or {_MAX_TYPES} in all")
+        fields = value.fields if isinstance(value, JavaObject) else {}
+        root = fields.get("typeRoot")
+        if not isinstance(root, JavaEnum):
+            self._fail("not a logical type")
+        name = root.constant
+        if name in _SCALARS:
+            return SqlScalar(_SCALARS[name])
+        match name:
+            case "DECIMAL":
+                precision = self._number(fields, "precision", _MAX_PRECISION)
+                return SqlDecimal(precision, self._number(fields, "scale", precision))
+            case "TIMESTAMP_WITHOUT_TIME_ZONE" | "TIMESTAMP_WITH_LOCAL_TIME_ZONE":
+                precision = self._number(fields, "precision", _MAX_TIME_PRECISION)
+                return SqlTimestamp(precision, name == "TIMESTAMP_WITH_LOCAL_TIME_ZONE")
+            case "ARRAY":
+                return SqlArray(self.type(fields.get("elementType"), depth + 1))
+            case "MULTISET":
+                return SqlMap(self.type(fields.get("elementType"), depth + 1), _COUNT)
+            case "MAP":
+                return SqlMap(
+                    self.type(fields.get("keyType"), depth + 1),
+                    self.type(fields.get("valueType"), depth + 1),
+                )
+            case "ROW":
+                return self._row(self._elements(fields.get("fields")), depth)
+            case "STRUCTURED_TYPE":
+                return self._row(self._attributes(value, depth), depth)
+            case "DISTINCT_TYPE":
+                return self.type(fields.get("sourceType"), depth + 1)
+            case _:
+                self._fail(f"the logical type {name} is not read here", ErrorKind.UNSUPPORTED)
+
+    def _row(self, fields: Sequence[JavaValue], depth: int) -> SqlRow:
+        """RowField or StructuredAttribute: ``name``, ``type``."""
+        named = []
+        for field in fields:
+            parts = field.fields if isinstance(field, JavaObject) else {}
+            name = parts.get("name")
+            if not isinstance(name, str):
+                self._fail("a field of a row without a name")
+            named.append((name, self.type(parts.get("type"), depth + 1)))
+        return SqlRow(tuple(named))
+
+    def _attributes(self, value: JavaValue, depth: int) -> Sequence[JavaValue]:
+        """Those of the super types first: StructuredType.getChildren @ 2.2.0."""
+        found: list[JavaValue] = []
+        for _ in range(_MAX_DEPTH):
+            if not isinstance(value, JavaObject):
+                return found
+            found = [*self._elements(value.fields.get("attributes")), *found]
+            value = value.fields.get("superType")
+        self._fail(f"a structured type with more than {_MAX_DEPTH} ancestors")
+
+    def _elements(self, value: JavaValue) -> Sequence[JavaValue]:
+        """Of a Java list: what it wrote (ArrayList, CollSer), an array of it (Arrays.asList), or
+        another list in it (Collections.unmodifiableList)."""
+        for _ in range(_MAX_DEPTH):
+            if isinstance(value, JavaArray):
+                return value.elements
+            if not isinstance(value, JavaObject):
+                break
+            if value.written:
+                return value.written
+            inner = value.fields.get("list", value.fields.get("a"))
+            if inner is None:
+                return ()  # of an empty one, or of one that holds nothing known here
+            value = inner
+        self._fail("not a list of fields")
+
+    def _number(self, fields: dict[str, JavaValue], name: str, most: int) -> int:
+        value = fields.get(name)
+        if not isinstance(value, int) or not 0 <= value <= most:
+            self._fail(f"the {name} of a type is not between 0 and {most}: {value!r}")
+        return value
+
+    def _fail(self, problem: str, kind: ErrorKind = ErrorKind.CORRUPT) -> NoReturn:
+        self._cursor.fail(problem, _FIELD, kind)

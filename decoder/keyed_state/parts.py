@@ -1,0 +1,122 @@
+"""A state in one subtask's handle: from the handle to its entries, whatever the layout.
+
+Which layout a stream of key groups has: a savepoint's is canonical; a checkpoint's is the heap
+backend's, unless an older RocksDB wrote it (before 1.15 its full checkpoints were canonical): each
+key group of the heap backend begins with its number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+from decoder.errors import DecodeError, ErrorKind
+from decoder.keyed_state.canonical import CanonicalReader
+from decoder.keyed_state.entries import Entry, Readers
+from decoder.keyed_state.head import Head
+from decoder.keyed_state.heap import HeapReader, behind, strip_key_group, walk
+from decoder.keyed_state.streams import KeyGroupsStream
+from decoder.operator_state.snappy import decompress_stream
+
+# The most that one key group comes to, decompressed.
+_MOST_KEY_GROUP_BYTES = 256 * 1024 * 1024
+
+
+class Source(Protocol):
+    """The states of one handle."""
+
+    @property
+    def head(self) -> Head: ...
+
+    @property
+    def key_groups(self) -> range: ...
+
+    @property
+    def what(self) -> str:
+        """Names it in errors."""
+
+    def batches(self, number: int, key_group: int) -> Iterator[list[Entry]]:
+        """The entries of the state of that number in one key group, some at a time.
+
+        Raises:
+            DecodeError: a file is not there, or what is there cannot be read.
+        """
+
+    def blocked(self) -> dict[int, str]:
+        """By the number of a state, why it cannot be read though its own types can."""
+
+
+@dataclass(frozen=True)
+class KeyGroupsSource:
+    """States in a stream of key groups."""
+
+    stream: KeyGroupsStream
+    head: Head
+    max_parallelism: int
+    what: str
+
+    @property
+    def key_groups(self) -> range:
+        handle = self.stream.handle
+        return range(handle.first, handle.first + len(handle.byte_offsets))
+
+    @cached_property
+    def canonical(self) -> bool:
+        """Whether the stream is in canonical form."""
+        if self.stream.handle.savepoint:
+            return True
+        # Key group 0 of state 0 may begin alike in both.
+        for key_group in reversed(self.key_groups):
+            data = self.stream.key_group(key_group)
+            if data:
+                return data[:4] != key_group.to_bytes(4, "big")
+        return True
+
+    @cached_property
+    def _readers(self) -> Sequence[Readers]:
+        return [Readers(info, self.max_parallelism) for info in self.head.states]
+
+    def batches(self, number: int, key_group: int) -> Iterator[list[Entry]]:
+        data = self.stream.key_group(key_group)
+        if not data:
+            return iter(())
+        what = f"{self.what} key group {key_group}"
+        if self.canonical:
+            reader = CanonicalReader(self._readers[number], number, self.max_parallelism)
+            return reader.batches(self._plain(data, what), key_group, what)
+        data = self._plain(strip_key_group(data, key_group, what), what)
+        return HeapReader(self._readers, number).batches(data, key_group, what)
+
+    def _plain(self, data: bytes, what: str) -> bytes:
+        if not self.head.compressed:
+            return data
+        return decompress_stream(data, what, _MOST_KEY_GROUP_BYTES)
+
+    def blocked(self) -> dict[int, str]:
+        """In the heap backend's form, the states behind one that cannot be read and has entries:
+        found by walking the key groups up to it."""
+        if all(info.reason is None for info in self.head.states) or self.canonical:
+            return {}
+        found: dict[int, str] = {}
+        for key_group in self.key_groups:
+            what = f"{self.what} key group {key_group}"
+            data = self.stream.key_group(key_group)
+            plain = self._plain(strip_key_group(data, key_group, what), what)
+            seen: list[int] = []
+            try:
+                for number, _ in walk(self._readers, plain, key_group, what, None):
+                    if number not in seen:
+                        seen.append(number)
+            except DecodeError as error:
+                if error.kind is not ErrorKind.UNSUPPORTED:
+                    raise
+                name = self.head.states[seen[-1]].name
+                reason = behind(name, error.problem)
+                for number in range(len(self.head.states)):
+                    if number not in seen:
+                        found.setdefault(number, reason)
+                if all(self.head.states[number].reason is None for number in seen[:-1]):
+                    break
+        return found

@@ -1,0 +1,563 @@
+"""Serializer snapshots: which serializer wrote a state, and with what inside.
+
+A snapshot is ``UTF class, i32 version`` and the class's own content, whose length nothing tells: an
+unknown class ends the reading, unless it stands in a frame (a field of a POJO). Classes are told by
+the last part of their name, below Flink's own package.
+
+- *simple*: nothing, or in version 2 ``UTF``.
+- *composite*, version 3: ``i32 911108, i32 outerVersion``, the class's own content, *nested*.
+- *nested*: ``i32 1333245, i32 1, i32 n`` x snapshot.
+- *optional map*: ``i64 0x4F2C69A3D70, i32 n`` x {``UTF name``, twice (key, value) ``bool`` and,
+  where it is set, ``i32 length`` and a frame}.
+
+What each class has is in the functions below.
+
+Source: TypeSerializerSnapshot, SimpleTypeSerializerSnapshot, CompositeTypeSerializerSnapshot,
+NestedSerializersSnapshotDelegate, LinkedOptionalMapSerializer, and the snapshot classes named in
+the tables @ Flink 1.15.4, 1.20.3, 2.2.0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+
+from decoder.cursor import Cursor
+from decoder.errors import DecodeError, ErrorKind
+from decoder.keyed_state.avro_schema import avro_schema
+from decoder.keyed_state.kryo import kryo_type
+from decoder.keyed_state.logical_types import logical_type
+from decoder.keyed_state.strings import read_string
+from decoder.keyed_state.types import (
+    Avro,
+    Either,
+    Field,
+    JavaEnum,
+    Kind,
+    LinkedList,
+    List,
+    Map,
+    Nullable,
+    NullableList,
+    Pojo,
+    PrimitiveArray,
+    Row,
+    Scalar,
+    Sql,
+    SqlArray,
+    SqlDecimal,
+    SqlKind,
+    SqlMap,
+    SqlRow,
+    SqlScalar,
+    SqlTimestamp,
+    Struct,
+    TaggedUnion,
+    Timer,
+    Ttl,
+    Type,
+    Unreadable,
+)
+from decoder.metadata.java_stream import read_object_stream
+
+_FLINK = "org.apache.flink."
+_COMPOSITE_MAGIC = 911108
+_COMPOSITE_VERSION = 3
+_NESTED_MAGIC = 1333245
+_NESTED_VERSION = 1
+_OPTIONAL_MAP_MAGIC = 0x4F2C69A3D70
+
+# How deep serializers may nest: deeper than any job's types, and short of Python's stack.
+_MAX_DEPTH = 32
+# A class name and a version: the least that a snapshot takes.
+_SNAPSHOT_BYTES = 2 + 4
+# The most a null may be padded with: the length of its type, of which every part is a few bytes.
+_MAX_PADDING = 1 << 16
+# DecimalType, TimestampType @ 2.2.0
+_MAX_PRECISION = 38
+_MAX_TIME_PRECISION = 9
+
+_SIMPLE: dict[str, Type] = {
+    "BigDecSerializer$BigDecSerializerSnapshot": Scalar(Kind.BIG_DECIMAL),
+    "BigIntSerializer$BigIntSerializerSnapshot": Scalar(Kind.BIG_INTEGER),
+    "BooleanSerializer$BooleanSerializerSnapshot": Scalar(Kind.BOOLEAN),
+    "BooleanValueSerializer$BooleanValueSerializerSnapshot": Scalar(Kind.BOOLEAN),
+    "ByteSerializer$ByteSerializerSnapshot": Scalar(Kind.BYTE),
+    "ByteValueSerializer$ByteValueSerializerSnapshot": Scalar(Kind.BYTE),
+    "CharSerializer$CharSerializerSnapshot": Scalar(Kind.CHAR),
+    "CharValueSerializer$CharValueSerializerSnapshot": Scalar(Kind.CHAR),
+    "DateSerializer$DateSerializerSnapshot": Scalar(Kind.DATE),
+    "DoubleSerializer$DoubleSerializerSnapshot": Scalar(Kind.DOUBLE),
+    "DoubleValueSerializer$DoubleValueSerializerSnapshot": Scalar(Kind.DOUBLE),
+    "FloatSerializer$FloatSerializerSnapshot": Scalar(Kind.FLOAT),
+    "FloatValueSerializer$FloatValueSerializerSnapshot": Scalar(Kind.FLOAT),
+    "InstantSerializer$InstantSerializerSnapshot": Scalar(Kind.INSTANT),
+    "IntSerializer$IntSerializerSnapshot": Scalar(Kind.INT),
+    "IntValueSerializer$IntValueSerializerSnapshot": Scalar(Kind.INT),
+    "LocalDateSerializer$LocalDateSerializerSnapshot": Scalar(Kind.LOCAL_DATE),
+    "LocalDateTimeSerializer$LocalDateTimeSerializerSnapshot": Scalar(Kind.LOCAL_DATE_TIME),
+    "LocalTimeSerializer$LocalTimeSerializerSnapshot": Scalar(Kind.LOCAL_TIME),
+    "LongSerializer$LongSerializerSnapshot": Scalar(Kind.LONG),
+    "LongValueSerializer$LongValueSerializerSnapshot": Scalar(Kind.LONG),
+    "NullSerializer$NullSerializerSnapshot": Scalar(Kind.VOID),
+    "NullValueSerializer$NullValueSerializerSnapshot": Scalar(Kind.NULL_VALUE),
+    "ShortSerializer$ShortSerializerSnapshot": Scalar(Kind.SHORT),
+    "ShortValueSerializer$ShortValueSerializerSnapshot": Scalar(Kind.SHORT),
+    "SqlDateSerializer$SqlDateSerializerSnapshot": Scalar(Kind.SQL_DATE),
+    "SqlTimeSerializer$SqlTimeSerializerSnapshot": Scalar(Kind.SQL_TIME),
+    "SqlTimestampSerializer$SqlTimestampSerializerSnapshot": Scalar(Kind.SQL_TIMESTAMP),
+    "StringSerializer$StringSerializerSnapshot": Scalar(Kind.STRING),
+    "StringValueSerializer$StringValueSerializerSnapshot": Scalar(Kind.STRING),
+    "VoidSerializer$VoidSerializerSnapshot": Scalar(Kind.VOID),
+    "VoidNamespaceSerializer$VoidNamespaceSerializerSnapshot": Scalar(Kind.VOID_NAMESPACE),
+    "GlobalWindow$Serializer$GlobalWindowSerializerSnapshot": Scalar(Kind.GLOBAL_WINDOW),
+    "TimeWindow$Serializer$TimeWindowSerializerSnapshot": Scalar(Kind.TIME_WINDOW),
+    "CountWindow$Serializer$CountWindowSerializerSnapshot": Scalar(Kind.COUNT_WINDOW),
+    "StringDataSerializer$StringDataSerializerSnapshot": Sql(SqlScalar(SqlKind.STRING)),
+    "Tuple0SerializerSnapshot": Struct("org.apache.flink.api.java.tuple.Tuple0", ()),
+    "JavaSerializer$JavaSerializerSnapshot": Unreadable(
+        "a java.io.Serializable", "written by Java's own serialization"
+    ),
+    "VariantSerializer$VariantSerializerSnapshot": Unreadable(
+        "org.apache.flink.types.variant.Variant", "SQL's VARIANT is not read here"
+    ),
+    **{
+        f"{name}PrimitiveArraySerializer${name}PrimitiveArraySerializerSnapshot": PrimitiveArray(
+            kind
+        )
+        for name, kind in (
+            ("Boolean", Kind.BOOLEAN),
+            ("Byte", Kind.BYTE),
+            ("Char", Kind.CHAR),
+            ("Double", Kind.DOUBLE),
+            ("Float", Kind.FLOAT),
+            ("Int", Kind.INT),
+            ("Long", Kind.LONG),
+            ("Short", Kind.SHORT),
+        )
+    },
+    "StringArraySerializer$StringArraySerializerSnapshot": PrimitiveArray(Kind.STRING),
+}
+
+
+def read_snapshot(cursor: Cursor, kryo_version: int, depth: int = 0) -> Type:
+    """A snapshot, as the type of what its serializer writes.
+
+    ``kryo_version``: the major version of the Kryo that the job's Flink was built with, which no
+    snapshot tells.
+
+    Raises:
+        DecodeError: cut short, corrupt, or of a class or a version that is not known here.
+    """
+    if depth > _MAX_DEPTH:
+        cursor.fail(f"serializers nested more than {_MAX_DEPTH} deep", "serializer snapshot")
+    name = cursor.utf("serializer snapshot's class")
+    version = cursor.i32(f"version of {name}")
+    own = name[len(_FLINK) :].rpartition(".")[2] if name.startswith(_FLINK) else ""
+    reader = _Reader(cursor, kryo_version, name, version, depth)
+    if own in _SIMPLE:
+        reader.known_versions(2, 3)
+        if version == 2:
+            cursor.skip_utf("serializer's class")
+        return _SIMPLE[own]
+    if own in _COMPOSITES:
+        return reader.composite(_COMPOSITES[own])
+    if own in _OTHERS:
+        return _OTHERS[own](reader)
+    cursor.fail(
+        f"the serializer snapshot {name} is not known here: what follows it cannot be told",
+        "serializer snapshot's class",
+        ErrorKind.UNSUPPORTED,
+        back=4,
+    )
+
+
+class _Reader:
+    """One snapshot's content."""
+
+    def __init__(self, cursor: Cursor, kryo: int, name: str, version: int, depth: int) -> None:
+        self.cursor = cursor
+        self.kryo = kryo
+        self.name = name
+        self.version = version
+        self.depth = depth
+
+    def known_versions(self, *versions: int) -> None:
+        if self.version not in versions:
+            self.cursor.fail(
+                f"version {self.version} of {self.name} is not read here",
+                f"version of {self.name}",
+                ErrorKind.UNSUPPORTED,
+                back=4,
+            )
+
+    def snapshot(self) -> Type:
+        return read_snapshot(self.cursor, self.kryo, self.depth + 1)
+
+    def nested(self) -> tuple[Type, ...]:
+        cursor = self.cursor
+        field = f"serializers in {self.name}"
+        if cursor.i32(field) != _NESTED_MAGIC:
+            cursor.fail("their magic number is missing", field, back=4)
+        if cursor.i32(field) != _NESTED_VERSION:
+            cursor.fail("of an unknown version", field, ErrorKind.UNSUPPORTED, back=4)
+        return tuple(self.snapshot() for _ in range(cursor.count(field, _SNAPSHOT_BYTES)))
+
+    def composite(self, make: Callable[[_Reader, int], Type]) -> Type:
+        self.known_versions(_COMPOSITE_VERSION)
+        if self.cursor.i32(self.name) != _COMPOSITE_MAGIC:
+            self.cursor.fail("its magic number is missing", self.name, back=4)
+        return make(self, self.cursor.i32(f"outer version of {self.name}"))
+
+    def parts(self, count: int) -> tuple[Type, ...]:
+        found = self.nested()
+        if len(found) != count:
+            self.cursor.fail(f"{len(found)} serializers in it, not {count}", self.name)
+        return found
+
+    def part(self) -> Type:
+        return self.parts(1)[0]
+
+    def two(self) -> tuple[Type, Type]:
+        one, other = self.parts(2)
+        return one, other
+
+    def number(self, what: str, most: int) -> int:
+        value = self.cursor.i32(f"{what} of {self.name}")
+        if not 0 <= value <= most:
+            self.cursor.fail(f"not between 0 and {most}: {value}", f"{what} of {self.name}", back=4)
+        return value
+
+    def optional_map(self) -> Iterator[tuple[str, Cursor | None, Cursor | None]]:
+        cursor = self.cursor
+        field = f"map in {self.name}"
+        if cursor.i64(field) != _OPTIONAL_MAP_MAGIC:
+            cursor.fail("its magic number is missing", field, back=8)
+        for _ in range(cursor.count(field, 4)):
+            name = cursor.utf(f"name in the {field}")
+            frames = [
+                cursor.frame(cursor.i32(f"length in the {field}"), field)
+                if cursor.boolean(f"presence in the {field}")
+                else None
+                for _ in range(2)
+            ]
+            yield name, frames[0], frames[1]
+
+
+# -- composites: ``outer`` is the version of their own content ------------------------------------
+
+
+def _struct(class_name: str, names: tuple[str, ...], reader: _Reader, outer: int) -> Type:
+    return Struct(class_name, tuple(map(Field, names, reader.parts(len(names)))))
+
+
+def _tuple(reader: _Reader, outer: int) -> Type:
+    """``UTF class``; a serializer a field."""
+    class_name = reader.cursor.utf("class of a tuple")
+    return Struct(
+        class_name, tuple(Field(f"f{place}", type_) for place, type_ in enumerate(reader.nested()))
+    )
+
+
+def _row(reader: _Reader, outer: int) -> Type:
+    """From version 4 on ``bool supportsRowKind``, which 3 does and 2 does not."""
+    has_kind = reader.cursor.boolean("RowKind in a row") if outer >= 4 else outer == 3
+    return Row(reader.nested(), has_kind)
+
+
+def _list(reader: _Reader, outer: int) -> Type:
+    return List(reader.part())
+
+
+def _map(reader: _Reader, outer: int) -> Type:
+    return Map(*reader.two())
+
+
+def _null_aware_map(reader: _Reader, outer: int) -> Type:
+    return Map(*reader.two(), null_keys=True)
+
+
+def _same(reader: _Reader, outer: int) -> Type:
+    """One serializer that writes through another: ListView, MapView."""
+    return reader.part()
+
+
+def _array(reader: _Reader, outer: int) -> Type:
+    """``UTF componentClass``; the component."""
+    reader.cursor.skip_utf("class of an array's components")
+    return NullableList(reader.part(), null=0)
+
+
+def _set(reader: _Reader, outer: int) -> Type:
+    return NullableList(reader.part(), null=1)
+
+
+def _nullable(reader: _Reader, outer: int) -> Type:
+    """``i32 padding``; the type."""
+    padding = reader.number("padding", _MAX_PADDING)
+    return Nullable(reader.part(), padding)
+
+
+def _ttl(reader: _Reader, outer: int) -> Type:
+    """Long and value."""
+    return Ttl(reader.two()[1])
+
+
+def _linked_list(reader: _Reader, outer: int) -> Type:
+    """From version 3 on ``bool hasNullMask``, which 2 has and 1 has not."""
+    has_nulls = reader.cursor.boolean("nulls in a list") if outer >= 3 else outer == 2
+    return LinkedList(reader.part(), has_nulls)
+
+
+def _external(reader: _Reader, outer: int) -> Type:
+    """Java object of a DataType, ``bool isInternalInput``; the internal serializer."""
+    read_object_stream(reader.cursor)
+    reader.cursor.boolean("internal input")
+    return reader.part()
+
+
+def _raw_value(reader: _Reader, outer: int) -> Type:
+    reader.part()
+    return Sql(SqlScalar(SqlKind.RAW))
+
+
+def _either(reader: _Reader, outer: int) -> Type:
+    return Either(*reader.two())
+
+
+def _tagged_union(reader: _Reader, outer: int) -> Type:
+    return TaggedUnion(*reader.two())
+
+
+def _timer(reader: _Reader, outer: int) -> Type:
+    return Timer(*reader.two())
+
+
+def _buffer_entry(reader: _Reader, outer: int) -> Type:
+    """The element; the entry is ``bool hasBeenJoined`` and it."""
+    joined = Field("hasBeenJoined", Scalar(Kind.BOOLEAN))
+    return Struct("IntervalJoinOperator$BufferEntry", (joined, Field("element", reader.part())))
+
+
+def _window_key(reader: _Reader, outer: int) -> Type:
+    """The key; a window key is ``i64`` window and it."""
+    window = Field("window", Scalar(Kind.LONG))
+    return Struct("WindowKey", (window, Field("key", reader.part())))
+
+
+_COMPOSITES: dict[str, Callable[[_Reader, int], Type]] = {
+    "TupleSerializerSnapshot": _tuple,
+    "RowSerializer$RowSerializerSnapshot": _row,
+    "ListSerializerSnapshot": _list,
+    "ArrayListSerializerSnapshot": _list,
+    "MapSerializerSnapshot": _map,
+    "SetSerializerSnapshot": _set,
+    "JavaEitherSerializerSnapshot": _either,
+    "GenericArraySerializerSnapshot": _array,
+    "NullableSerializer$NullableSerializerSnapshot": _nullable,
+    "TtlStateFactory$TtlSerializerSnapshot": _ttl,
+    "TimerSerializerSnapshot": _timer,
+    "CoGroupedStreams$UnionSerializerSnapshot": _tagged_union,
+    "IntervalJoinOperator$BufferEntrySerializerSnapshot": _buffer_entry,
+    "ListViewSerializerSnapshot": _same,
+    "MapViewSerializerSnapshot": _same,
+    "NullAwareMapSerializerSnapshot": _null_aware_map,
+    "LinkedListSerializer$LinkedListSerializerSnapshot": _linked_list,
+    "ExternalSerializer$ExternalSerializerSnapshot": _external,
+    "RawValueDataSerializer$RawValueDataSerializerSnapshot": _raw_value,
+    "WindowKeySerializer$WindowKeySerializerSnapshot": _window_key,
+    "MetaSqnInfoSerializer$MetaSqnInfoSerializerSnapshot": partial(
+        _struct, "MetaSqnInfo", ("highSqn", "size")
+    ),
+    "RowSqnInfoSerializer$RowSqnInfoSerializerSnapshot": partial(
+        _struct, "RowSqnInfo", ("firstSqn", "lastSqn")
+    ),
+    "NodeSerializer$NodeSerializerSnapshot": partial(
+        _struct,
+        "Node",
+        ("row", "sqn", "prevSqn", "nextSqn", "nextSqnForRecord", "timestamp"),
+    ),
+}
+
+
+# -- the others -----------------------------------------------------------------------------------
+
+
+def _enum(reader: _Reader) -> Type:
+    """``UTF class, i32 n`` x ``UTF constant``."""
+    reader.known_versions(3)
+    cursor = reader.cursor
+    name = cursor.utf("class of an enum")
+    field = f"constants of {name}"
+    return JavaEnum(name, tuple(cursor.utf(field) for _ in range(cursor.count(field, 2))))
+
+
+def _pojo(reader: _Reader) -> Type:
+    """``UTF class``; optional maps of fields, of registered subclasses, of other subclasses; their
+    values are snapshots."""
+    reader.known_versions(2)
+    name = reader.cursor.utf("class of a POJO")
+    fields, registered, others = (
+        tuple(Field(own, _framed(reader, own, value)) for own, _, value in reader.optional_map())
+        for _ in range(3)
+    )
+    return Pojo(name, fields, registered, others)
+
+
+def _framed(reader: _Reader, name: str, frame: Cursor | None) -> Type:
+    """A snapshot in a frame; one that cannot be read costs only what it is of."""
+    if frame is None:
+        return Unreadable(name, "its serializer was not known to the job that wrote it")
+    try:
+        found = read_snapshot(frame, reader.kryo, reader.depth + 1)
+        frame.finish("serializer snapshot")
+    except DecodeError as error:
+        if error.kind is not ErrorKind.UNSUPPORTED:
+            raise
+        return Unreadable(name, error.problem)
+    return found
+
+
+def _kryo(reader: _Reader) -> Type:
+    """``UTF class``; optional maps of registrations, of default serializers, of their classes. A
+    registration is ``UTF class, i32 kind`` (0: no serializer of its own) and what the kind has."""
+    reader.known_versions(2)
+    name = reader.cursor.utf("class of Kryo's")
+    registered: list[tuple[str, bool]] = []
+    for own, _, value in reader.optional_map():
+        plain = False
+        if value is not None:
+            value.skip_utf("registered class")
+            plain = value.i32("kind of a registration") == 0
+        registered.append((own, plain))
+    defaults = [own for _ in range(2) for own, _, _ in reader.optional_map()]
+    return kryo_type(name, registered, defaults, reader.kryo)
+
+
+def _avro(reader: _Reader) -> Type:
+    """``FString class, FString schema``; version 2 ``UTF class, UTF schema``, version 1 ``UTF
+    schema``."""
+    reader.known_versions(1, 2, 3)
+    cursor = reader.cursor
+    name = ""
+    if reader.version == 3:
+        name, schema = _flink_string(cursor), _flink_string(cursor)
+    else:
+        if reader.version == 2:
+            name = cursor.utf("Avro class")
+        schema = cursor.utf("Avro schema")
+    return Avro(name, avro_schema(schema, cursor))
+
+
+def _flink_string(cursor: Cursor) -> str:
+    def read(data: bytes, start: int, end: int) -> tuple[int, str | None]:
+        text, position = read_string(data, start)
+        if position > end:
+            raise IndexError
+        return position, text
+
+    try:
+        text = cursor.attempt(read)
+    except IndexError:
+        cursor.fail("it ends inside of a text", "Avro schema", ErrorKind.TRUNCATED)
+    if text is None:
+        cursor.fail("a text is null", "Avro schema")
+    return text
+
+
+def _row_data(reader: _Reader) -> Type:
+    """``i32 n`` x Java object of a LogicalType; nested."""
+    reader.known_versions(3)
+    cursor = reader.cursor
+    types = [
+        logical_type(read_object_stream(cursor), cursor)
+        for _ in range(cursor.count("fields of a row", 5))
+    ]
+    reader.nested()
+    return Sql(SqlRow(tuple((f"f{place}", type_) for place, type_ in enumerate(types))))
+
+
+def _binary_row_data(reader: _Reader) -> Type:
+    """``i32`` arity: nothing tells the types."""
+    reader.known_versions(3)
+    reader.cursor.i32("fields of a row")
+    return Sql(SqlScalar(SqlKind.RAW))
+
+
+def _row_data_key(reader: _Reader) -> Type:
+    """Twice ``i32 n``, n bytes (generated code); the row's snapshot."""
+    reader.known_versions(0)
+    reader.cursor.skip_blob("equaliser of a row")
+    reader.cursor.skip_blob("hash function of a row")
+    return reader.snapshot()
+
+
+def _decimal_data(reader: _Reader) -> Type:
+    """``i32 precision, i32 scale``."""
+    reader.known_versions(3)
+    precision = reader.number("precision", _MAX_PRECISION)
+    return Sql(SqlDecimal(precision, reader.number("scale", precision)))
+
+
+def _timestamp_data(reader: _Reader) -> Type:
+    """``i32 precision``; whether of a local time zone is not told."""
+    reader.known_versions(1)
+    return Sql(SqlTimestamp(reader.number("precision", _MAX_TIME_PRECISION), local_zone=False))
+
+
+def _array_data(reader: _Reader) -> Type:
+    """Java objects of the element's LogicalType and of its serializer."""
+    reader.known_versions(3)
+    cursor = reader.cursor
+    element = logical_type(read_object_stream(cursor), cursor)
+    read_object_stream(cursor)
+    return Sql(SqlArray(element))
+
+
+def _map_data(reader: _Reader) -> Type:
+    """Java objects of the key's and the value's LogicalType, and of their serializers."""
+    reader.known_versions(3)
+    cursor = reader.cursor
+    key, value = (logical_type(read_object_stream(cursor), cursor) for _ in range(2))
+    for _ in range(2):
+        read_object_stream(cursor)
+    return Sql(SqlMap(key, value))
+
+
+def _sorted_map(reader: _Reader) -> Type:
+    """Java object of the comparator; key and value."""
+    reader.known_versions(3)
+    read_object_stream(reader.cursor)
+    return Map(*reader.two())
+
+
+def _ttl_aware(reader: _Reader) -> Type:
+    """``bool isTtlEnabled``, the snapshot of what it writes through."""
+    reader.known_versions(1)
+    reader.cursor.boolean("TTL")
+    return reader.snapshot()
+
+
+def _value(reader: _Reader) -> Type:
+    """``UTF class``: of a Value, which writes itself."""
+    name = reader.cursor.utf("class of a Value")
+    return Unreadable(name, "it writes itself (org.apache.flink.types.Value)")
+
+
+_OTHERS: dict[str, Callable[[_Reader], Type]] = {
+    "EnumSerializer$EnumSerializerSnapshot": _enum,
+    "PojoSerializerSnapshot": _pojo,
+    "KryoSerializerSnapshot": _kryo,
+    "AvroSerializerSnapshot": _avro,
+    "RowDataSerializer$RowDataSerializerSnapshot": _row_data,
+    "BinaryRowDataSerializer$BinaryRowDataSerializerSnapshot": _binary_row_data,
+    "RowDataKeySerializerSnapshot": _row_data_key,
+    "DecimalDataSerializer$DecimalSerializerSnapshot": _decimal_data,
+    "TimestampDataSerializer$TimestampDataSerializerSnapshot": _timestamp_data,
+    "ArrayDataSerializer$ArrayDataSerializerSnapshot": _array_data,
+    "MapDataSerializer$MapDataSerializerSnapshot": _map_data,
+    "SortedMapSerializerSnapshot": _sorted_map,
+    "TtlAwareSerializerSnapshot": _ttl_aware,
+    "ValueSerializer$ValueSerializerSnapshot": _value,
+    "CopyableValueSerializer$CopyableValueSerializerSnapshot": _value,
+}

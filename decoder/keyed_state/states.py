@@ -1,0 +1,231 @@
+"""The facade: the keyed states of a checkpoint, and what is in them.
+
+A state is told by its operator and its name. Each subtask holds a part of it: some key groups, in a
+stream or in files of its own.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from decoder.checkpoint import MetadataFile, read_metadata, readable
+from decoder.cursor import Cursor
+from decoder.errors import DecodeError, ErrorKind
+from decoder.keyed_state.entries import Entry
+from decoder.keyed_state.head import StateInfo, StateKind
+from decoder.keyed_state.kryo import KRYO_2, KRYO_5
+from decoder.keyed_state.parts import KeyGroupsSource, Source
+from decoder.keyed_state.streams import KeyGroupsStream, Stream
+from decoder.keyed_state.types import Type
+from decoder.metadata.keyed import KeyedHandle, KeyGroupsState, read_keyed_handle
+from decoder.metadata.model import Operator
+from decoder.operator_state.locate import StateFiles
+from decoder.storage import ByteSource
+
+# Metadata of Flink 1.x, which is built with Kryo 2.24.
+_LAST_VERSION_OF_1_X = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What one subtask holds of a state.
+
+    Attributes:
+        subtask: its index.
+        source: what it is read from.
+        number: the state's number there.
+        info: the state as that subtask's serializers have it.
+    """
+
+    subtask: int
+    source: Source
+    number: int
+    info: StateInfo
+
+    @property
+    def key_groups(self) -> range:
+        return self.source.key_groups
+
+    def batches(self, key_groups: Iterable[int] | None = None) -> Iterator[list[Entry]]:
+        """The entries of these key groups, or of all that the subtask has, in lists of a bounded
+        length: no more than one key group is held at a time.
+
+        Raises:
+            DecodeError: as for ``KeyedState.entries``.
+        """
+        for key_group in self.key_groups if key_groups is None else key_groups:
+            with readable(self.source.what):
+                yield from self.source.batches(self.number, key_group)
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedState:
+    """One keyed state of an operator.
+
+    Attributes:
+        operator_id, operator_name, uid: the operator, as in ``Operator``.
+        name: the state's.
+        kind: what it holds for each key and namespace.
+        key, namespace, map_key, value: the types, as in ``StateInfo``.
+        ttl: whether times of last access are kept.
+        reason: why it cannot be read; None: it can.
+        max_parallelism: of the operator: the number of key groups.
+        parts: what each subtask holds.
+    """
+
+    operator_id: str
+    operator_name: str | None
+    uid: str | None
+    name: str
+    kind: StateKind
+    key: Type
+    namespace: Type
+    map_key: Type | None
+    value: Type
+    ttl: bool
+    reason: str | None
+    max_parallelism: int
+    parts: tuple[Part, ...]
+
+    @property
+    def readable(self) -> bool:
+        return self.reason is None
+
+    def entries(self) -> Iterator[Entry]:
+        """Every entry, key group by key group.
+
+        Raises:
+            DecodeError: the state cannot be read; a file is not there, or not the checkpoint's; or
+                its bytes are not what Flink writes.
+        """
+        if self.reason is not None:
+            raise DecodeError(ErrorKind.UNSUPPORTED, self.reason, field=f"state {self.name!r}")
+        for part in self.parts:
+            for batch in part.batches():
+                yield from batch
+
+
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """Keyed state that nothing is known of: an operator's, or a part of it, and why."""
+
+    operator_id: str
+    operator_name: str | None
+    uid: str | None
+    error: DecodeError
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedStates:
+    """Attributes:
+    states: by operator as in the checkpoint, and by their place in its stream.
+    unread: what could not even be listed.
+    """
+
+    states: tuple[KeyedState, ...]
+    unread: tuple[Unread, ...]
+
+
+def read_keyed_states(
+    pointer: str | os.PathLike[str],
+    source: ByteSource | None = None,
+    *,
+    allow_external_files: bool = False,
+) -> KeyedStates:
+    """The keyed states of a checkpoint: which there are and of what types. Their entries are read
+    when they are asked for.
+
+    Args:
+        as for ``read_checkpoint``.
+
+    Raises:
+        DecodeError: nothing there, or its ``_metadata`` cannot be read. What cannot be read of one
+            operator's state stands in ``unread``.
+    """
+    file = read_metadata(pointer, source)
+    files = StateFiles(file.directory, file.source, allow_external_files)
+    states: list[KeyedState] = []
+    unread: list[Unread] = []
+    for operator in file.metadata.operators:
+        found, missing = _read_operator(operator, file, files)
+        states += found
+        unread += missing
+    return KeyedStates(tuple(states), tuple(unread))
+
+
+def _read_operator(
+    operator: Operator, file: MetadataFile, files: StateFiles
+) -> tuple[list[KeyedState], list[Unread]]:
+    by_name: dict[str, KeyedState] = {}
+    unread: dict[str, DecodeError] = {}
+    for subtask in operator.subtasks:
+        if subtask.managed_keyed_state_at is None:
+            continue
+        what = f"operator {operator.operator_id} subtask {subtask.index} keyed state"
+        cursor = Cursor(file.data, file.path, subtask.managed_keyed_state_at)
+        try:
+            with readable(what):
+                handle = read_keyed_handle(cursor, what)
+                if handle is None:
+                    continue
+                source = _source(handle, operator, file, files, what)
+                blocked = source.blocked()
+        except DecodeError as error:
+            unread.setdefault(error.problem, error)
+            continue
+        if source.head.unread is not None:
+            unread.setdefault(source.head.unread.problem, source.head.unread)
+        for number, info in enumerate(source.head.states):
+            part = Part(subtask.index, source, number, info)
+            _add(by_name, operator, part, info.reason or blocked.get(number))
+    return (
+        list(by_name.values()),
+        [
+            Unread(operator.operator_id, operator.name, operator.uid, error)
+            for error in unread.values()
+        ],
+    )
+
+
+def _source(
+    handle: KeyedHandle, operator: Operator, file: MetadataFile, files: StateFiles, what: str
+) -> Source:
+    """What reads a handle.
+
+    Raises:
+        DecodeError: a handle of a kind that is not read here, or no head that can be read.
+    """
+    kryo_version = KRYO_2 if file.metadata.version <= _LAST_VERSION_OF_1_X else KRYO_5
+    if isinstance(handle, KeyGroupsState):
+        stream = KeyGroupsStream(handle, Stream(handle.stream, files, what))
+        return KeyGroupsSource(stream, stream.head(kryo_version), operator.max_parallelism, what)
+    raise DecodeError(ErrorKind.UNSUPPORTED, f"a {type(handle).__name__} is not read here")
+
+
+def _add(
+    by_name: dict[str, KeyedState], operator: Operator, part: Part, reason: str | None
+) -> None:
+    info = part.info
+    known = by_name.get(info.name)
+    if known is not None:
+        by_name[info.name] = replace(
+            known, reason=known.reason or reason, parts=(*known.parts, part)
+        )
+        return
+    by_name[info.name] = KeyedState(
+        operator.operator_id,
+        operator.name,
+        operator.uid,
+        info.name,
+        info.kind,
+        info.key,
+        info.namespace,
+        info.map_key,
+        info.value,
+        info.ttl,
+        reason,
+        operator.max_parallelism,
+        (part,),
+    )

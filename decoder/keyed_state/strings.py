@@ -1,0 +1,77 @@
+"""Flink's own form of text: StringValue.
+
+A varint (7 bits a byte, the lowest first, the high bit set on all but the last) holds the number of
+UTF-16 units plus one, 0 is null; then each unit, as a varint of 1 to 3 bytes. It is not UTF-8.
+
+Source: org.apache.flink.types.StringValue @ Flink 2.2.0.
+"""
+
+from __future__ import annotations
+
+import re
+
+from decoder.errors import DecodeError, ErrorKind
+
+_MOST_LENGTH_BYTES = 5
+# A unit of more than seven bits: one or two bytes that go on, and one that does not.
+_UNIT = re.compile(rb"[\x80-\xff]{0,2}[\x00-\x7f]")
+
+
+def read_string(data: bytes, position: int) -> tuple[str | None, int]:
+    """The text at ``position``, and where it ends. An unpaired surrogate comes out as U+FFFD.
+
+    Raises:
+        DecodeError: a length or a unit that Flink never writes.
+        IndexError: it goes on after the end of ``data``.
+    """
+    count = data[position]
+    position += 1
+    if count == 0:
+        return None, position
+    if count >= 0x80:
+        count, position = _long_count(data, position, count & 0x7F)
+    end = position + count - 1
+    text = data[position:end]
+    if text.isascii():
+        if len(text) != count - 1:
+            raise IndexError
+        return text.decode("ascii"), end
+    return _units(data, position, count - 1)
+
+
+def _long_count(data: bytes, position: int, count: int) -> tuple[int, int]:
+    for shift in range(7, 7 * _MOST_LENGTH_BYTES, 7):
+        byte = data[position]
+        position += 1
+        count |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            if not 0 < count < 1 << 31 or (byte == 0):
+                break
+            return count, position
+    raise DecodeError(ErrorKind.CORRUPT, "the length of a text is not one that Flink writes")
+
+
+def _units(data: bytes, position: int, count: int) -> tuple[str, int]:
+    if count > len(data) - position:
+        raise IndexError
+    units = bytearray()
+    match = _UNIT.match
+    for _ in range(count):
+        found = match(data, position)
+        if found is None:
+            if len(data) - position < 3:
+                raise IndexError
+            raise DecodeError(ErrorKind.CORRUPT, "a character of a text takes more than 16 bits")
+        encoded = found[0]
+        position += len(encoded)
+        unit = encoded[0] & 0x7F
+        if len(encoded) > 1:
+            unit |= (encoded[1] & 0x7F) << 7
+            if len(encoded) > 2:
+                unit |= encoded[2] << 14
+        if unit > 0xFFFF or (len(encoded) > 1 and encoded[-1] == 0):
+            raise DecodeError(
+                ErrorKind.CORRUPT, "a character of a text is not one that Flink writes"
+            )
+        units += unit.to_bytes(2, "big")
+    return units.decode("utf-16-be", "replace"), position

@@ -1,0 +1,398 @@
+"""What a keyed state's bytes stand for: a small closed set of types, made from snapshots.
+
+A type tells both how a value is laid out and what it means. Each is a serializer of Flink's, or a
+few that write the same bytes; the classes are named in ``snapshots`` and ``logical_types``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import NamedTuple
+
+
+class Kind(Enum):
+    """A value without parts. The comments say what comes out of the decoder."""
+
+    BOOLEAN = "boolean"  # bool
+    BYTE = "byte"  # int, as the next three
+    SHORT = "short"
+    INT = "int"
+    LONG = "long"
+    FLOAT = "float"  # float
+    DOUBLE = "double"  # float
+    CHAR = "char"  # str of one UTF-16 unit
+    STRING = "string"  # str; an unpaired surrogate comes out as U+FFFD, here and in CHAR
+    BIG_INTEGER = "big integer"  # Decimal, of no digits behind the point
+    BIG_DECIMAL = "big decimal"  # Decimal
+    DATE = "date"  # Instant
+    SQL_DATE = "sql date"  # SqlDate, an Instant
+    SQL_TIME = "sql time"  # SqlTime, an Instant
+    SQL_TIMESTAMP = "sql timestamp"  # Instant
+    INSTANT = "instant"  # Instant
+    LOCAL_DATE = "local date"  # LocalDate
+    LOCAL_TIME = "local time"  # LocalTime
+    LOCAL_DATE_TIME = "local date-time"  # LocalDateTime
+    VOID = "void"  # None, as the next three
+    NULL_VALUE = "null"
+    VOID_NAMESPACE = "void namespace"
+    GLOBAL_WINDOW = "global window"
+    TIME_WINDOW = "time window"  # {"start", "end"}: int, epoch milliseconds
+    COUNT_WINDOW = "count window"  # {"id"}: int
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """A value without parts."""
+
+    kind: Kind
+
+
+@dataclass(frozen=True, slots=True)
+class PrimitiveArray:
+    """boolean[], int[], …, String[]: ``i32 n``, n elements. A list; ``bytes`` of byte[]."""
+
+    element: Kind
+
+
+@dataclass(frozen=True, slots=True)
+class JavaEnum:
+    """``i32`` ordinal into the constants of the snapshot. The constant's name."""
+
+    class_name: str
+    constants: tuple[str, ...]
+
+
+class Field(NamedTuple):
+    """A part of a struct."""
+
+    name: str
+    type: Type
+
+
+@dataclass(frozen=True, slots=True)
+class Struct:
+    """Fields one after another, none of them null unless its own type can tell: a tuple, and what
+    CompositeSerializer writes. A dict by name; a tuple's fields are f0, f1, …"""
+
+    class_name: str
+    fields: tuple[Field, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """org.apache.flink.types.Row. A dict of f0, f1, …: its snapshot keeps no names."""
+
+    fields: tuple[Type, ...]
+    has_kind: bool  # two bits of a RowKind before the null bits
+
+
+@dataclass(frozen=True, slots=True)
+class Either:
+    """{"left", "right"}, one of them None."""
+
+    left: Type
+    right: Type
+
+
+@dataclass(frozen=True, slots=True)
+class TaggedUnion:
+    """CoGroupedStreams' element: {"one", "two"}, one of them None."""
+
+    one: Type
+    two: Type
+
+
+@dataclass(frozen=True, slots=True)
+class List:
+    """``i32 n``, n elements. A list."""
+
+    element: Type
+
+
+@dataclass(frozen=True, slots=True)
+class NullableList:
+    """As List, each element after a byte that tells whether there is one: a Set (it is null: 1), a
+    T[] (it is null: 0). A list."""
+
+    element: Type
+    null: int
+
+
+@dataclass(frozen=True, slots=True)
+class LinkedList:
+    """``i32 n``, null bits, the elements that are not null. A list."""
+
+    element: Type
+    has_nulls: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Map:
+    """``i32 n`` x {key, ``bool valueIsNull``, value}. Pairs."""
+
+    key: Type
+    value: Type
+    null_keys: bool = False  # a ``bool keyIsNull`` before each key: SQL's NullAwareMapSerializer
+
+
+@dataclass(frozen=True, slots=True)
+class Nullable:
+    """``bool null``, then the value or its padding."""
+
+    type: Type
+    padding: int
+
+
+@dataclass(frozen=True, slots=True)
+class Pojo:
+    """A POJO or a Java record: flags, then the fields. A dict of the fields of its own class."""
+
+    class_name: str
+    fields: tuple[Field, ...]
+    registered: tuple[Field, ...] = ()  # subclasses by tag: class name, type
+    subclasses: tuple[Field, ...] = ()  # subclasses by class name
+
+
+@dataclass(frozen=True, slots=True)
+class Ttl:
+    """``i64 lastAccess`` in epoch milliseconds, value."""
+
+    type: Type
+
+
+@dataclass(frozen=True, slots=True)
+class Timer:
+    """``i64 timestamp`` with its sign bit flipped, key, namespace."""
+
+    key: Type
+    namespace: Type
+
+
+# -- Avro ----------------------------------------------------------------------------------------
+
+
+class AvroKind(Enum):
+    NULL = "null"
+    BOOLEAN = "boolean"
+    INT = "int"
+    LONG = "long"
+    FLOAT = "float"
+    DOUBLE = "double"
+    BYTES = "bytes"
+    STRING = "string"
+
+
+@dataclass(frozen=True, slots=True)
+class AvroScalar:
+    """A primitive, with its logical type where Avro's specification has it for this primitive:
+    decimal -> Decimal; date -> LocalDate; time-millis, time-micros -> LocalTime; timestamp-* ->
+    Instant; local-timestamp-* -> LocalDateTime."""
+
+    kind: AvroKind
+    logical: str | None = None
+    scale: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class AvroFixed:
+    """bytes; Decimal where it is one."""
+
+    name: str
+    size: int
+    scale: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AvroEnum:
+    name: str
+    symbols: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AvroRecord:
+    """A dict by field."""
+
+    name: str
+    fields: tuple[tuple[str, AvroType], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AvroReference:
+    """A record, enum or fixed that its own definition, or an earlier one, is named by."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class AvroUnion:
+    """The value of its branch."""
+
+    branches: tuple[AvroType, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AvroArray:
+    element: AvroType
+
+
+@dataclass(frozen=True, slots=True)
+class AvroMap:
+    """Pairs, keys are text."""
+
+    value: AvroType
+
+
+AvroType = (
+    AvroScalar | AvroFixed | AvroEnum | AvroRecord | AvroReference | AvroUnion | AvroArray | AvroMap
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Avro:
+    """What AvroSerializer writes with a schema: not Avro's own binary form."""
+
+    class_name: str
+    schema: AvroType
+
+
+# -- SQL -----------------------------------------------------------------------------------------
+
+
+class SqlKind(Enum):
+    """A logical type without parameters that change its bytes."""
+
+    BOOLEAN = "BOOLEAN"  # bool
+    TINYINT = "TINYINT"  # int
+    SMALLINT = "SMALLINT"
+    INT = "INT"
+    BIGINT = "BIGINT"
+    FLOAT = "FLOAT"  # float
+    DOUBLE = "DOUBLE"
+    STRING = "STRING"  # str
+    BYTES = "BYTES"  # bytes
+    DATE = "DATE"  # LocalDate
+    TIME = "TIME"  # LocalTime
+    INTERVAL_MONTHS = "INTERVAL YEAR TO MONTH"  # int, months
+    INTERVAL_MILLIS = "INTERVAL DAY TO SECOND"  # int, milliseconds
+    RAW = "RAW"  # bytes, as its own serializer wrote them
+    NULL = "NULL"  # None
+
+
+@dataclass(frozen=True, slots=True)
+class SqlScalar:
+    kind: SqlKind
+
+
+@dataclass(frozen=True, slots=True)
+class SqlDecimal:
+    """Decimal."""
+
+    precision: int
+    scale: int
+
+
+@dataclass(frozen=True, slots=True)
+class SqlTimestamp:
+    """LocalDateTime; Instant of TIMESTAMP_LTZ."""
+
+    precision: int
+    local_zone: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SqlArray:
+    element: SqlType
+
+
+@dataclass(frozen=True, slots=True)
+class SqlMap:
+    """MAP; MULTISET, whose values are counts. Pairs."""
+
+    key: SqlType
+    value: SqlType
+
+
+@dataclass(frozen=True, slots=True)
+class SqlRow:
+    """A dict by field; a state's own row has no names: f0, f1, …"""
+
+    fields: tuple[tuple[str, SqlType], ...]
+
+
+SqlType = SqlScalar | SqlDecimal | SqlTimestamp | SqlArray | SqlMap | SqlRow
+
+
+@dataclass(frozen=True, slots=True)
+class Sql:
+    """An internal value of SQL by itself: as InternalSerializers' serializer of its type writes."""
+
+    type: SqlType
+
+
+# -- what is not read, or not by its type alone --------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Kryo:
+    """What Kryo wrote: a class, and the names of those that were registered after Flink's own.
+
+    The class is one of those in ``kryo``; of another one the type is Unreadable.
+    """
+
+    class_name: str
+    registered: tuple[str, ...]
+    version: int  # 2: Kryo 2.24, Flink 1.x; 5: Kryo 5.6, Flink 2.x
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """A value whose layout its serializer alone knows."""
+
+    class_name: str
+    reason: str
+
+
+Type = (
+    Scalar
+    | PrimitiveArray
+    | JavaEnum
+    | Struct
+    | Row
+    | Either
+    | TaggedUnion
+    | List
+    | NullableList
+    | LinkedList
+    | Map
+    | Nullable
+    | Pojo
+    | Ttl
+    | Timer
+    | Avro
+    | Sql
+    | Kryo
+    | Unreadable
+)
+
+
+def parts(type_: Type) -> tuple[Type, ...]:
+    """The types inside of one; of a POJO without its subclasses, which a value may never be of."""
+    match type_:
+        case Struct(_, fields) | Pojo(_, fields):
+            return tuple(field.type for field in fields)
+        case Row(types):
+            return types
+        case Either(one, two) | TaggedUnion(one, two) | Map(one, two) | Timer(one, two):
+            return (one, two)
+        case List(inner) | NullableList(inner) | LinkedList(inner) | Nullable(inner) | Ttl(inner):
+            return (inner,)
+        case _:
+            return ()
+
+
+def unreadable(type_: Type) -> Unreadable | None:
+    """What stands in the way of reading values of a type, if anything does."""
+    if isinstance(type_, Unreadable):
+        return type_
+    return next((found for part in parts(type_) if (found := unreadable(part))), None)

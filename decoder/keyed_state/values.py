@@ -1,0 +1,627 @@
+"""Values by their type: one function a type, made once and called for each value.
+
+``reader(type)`` is a function from (data, position) to the value there and where it ends. Positions
+only grow: a length is never negative, and what would go on after the end of ``data`` raises
+IndexError or struct.error, which whoever frames the data tells as a DecodeError. How many elements
+there can be is checked against the bytes left before any is read.
+
+Layouts (big-endian but for SQL's binary rows) stand at the functions and in ``types``.
+
+Source: the serializers of the snapshots that ``snapshots`` names @ Flink 1.15.4, 1.20.3, 2.2.0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal
+from struct import Struct
+from typing import Any
+
+from decoder.cursor import Cursor
+from decoder.errors import DecodeError, ErrorKind
+from decoder.keyed_state import avro, binary_row
+from decoder.keyed_state.java_values import (
+    Instant,
+    LocalDate,
+    LocalDateTime,
+    LocalTime,
+    Pairs,
+    SqlDate,
+    SqlTime,
+)
+from decoder.keyed_state.kryo import read_kryo
+from decoder.keyed_state.numbers import big_integer, scaled
+from decoder.keyed_state.strings import read_string
+from decoder.keyed_state.types import (
+    Avro,
+    Either,
+    JavaEnum,
+    Kind,
+    Kryo,
+    LinkedList,
+    List,
+    Map,
+    Nullable,
+    NullableList,
+    Pojo,
+    PrimitiveArray,
+    Row,
+    Scalar,
+    Sql,
+    SqlArray,
+    SqlDecimal,
+    SqlKind,
+    SqlMap,
+    SqlRow,
+    SqlScalar,
+    SqlTimestamp,
+    TaggedUnion,
+    Timer,
+    Ttl,
+    Type,
+    Unreadable,
+)
+from decoder.keyed_state.types import (
+    Struct as StructType,
+)
+from decoder.keyed_state.widths import MAX_COMPACT_DECIMAL, MAX_COMPACT_TIMESTAMP, least_bytes
+
+Read = Callable[[bytes, int], tuple[Any, int]]
+
+_i16 = Struct(">h").unpack_from
+_i32 = Struct(">i").unpack_from
+_i64 = Struct(">q").unpack_from
+_u16 = Struct(">H").unpack_from
+_time_window = Struct(">qq").unpack_from
+_millis_nanos = Struct(">qi").unpack_from
+_year_month_day = Struct(">ibb").unpack_from
+_hour_minute_second_nano = Struct(">bbbi").unpack_from
+
+_MIN_I32, _MIN_I64 = -(1 << 31), -(1 << 63)
+_SIGN = 1 << 63
+# How many values of no bytes (NullValue) one collection may hold.
+_MOST_OF_NOTHING = 1 << 16
+
+
+def reader(type_: Type) -> Read:
+    """A function that reads values of ``type_``; of one that cannot be read it raises DecodeError
+    when it is called."""
+    match type_:
+        case Scalar(kind):
+            return _SCALARS[kind]
+        case PrimitiveArray(element):
+            return _bytes if element is Kind.BYTE else _list(List(Scalar(element)))
+        case JavaEnum():
+            return _enum(type_)
+        case StructType():
+            return _struct(type_)
+        case Row():
+            return _row(type_)
+        case Either(left, right):
+            return _either(("left", "right"), reader(left), reader(right), (1, 0))
+        case TaggedUnion(one, two):
+            return _either(("one", "two"), reader(one), reader(two), (1, 2))
+        case List():
+            return _list(type_)
+        case NullableList():
+            return _nullable_list(type_)
+        case LinkedList():
+            return _linked_list(type_)
+        case Map():
+            return _map(type_)
+        case Nullable():
+            return _nullable(type_)
+        case Pojo():
+            return _pojo(type_)
+        case Ttl():
+            return _ttl(type_)
+        case Timer():
+            return _timer(type_)
+        case Avro(_, schema):
+            return avro.reader(schema)
+        case Sql(sql):
+            return _sql(sql)
+        case Kryo():
+            return lambda data, position: read_kryo(type_, data, position)
+        case Unreadable(name, reason):
+            return _refuse(name, reason)
+
+
+def _corrupt(problem: str) -> DecodeError:
+    return DecodeError(ErrorKind.CORRUPT, problem)
+
+
+def _refuse(name: str, reason: str) -> Read:
+    def read(data: bytes, position: int) -> tuple[Any, int]:
+        raise DecodeError(ErrorKind.UNSUPPORTED, f"{name}: {reason}" if name else reason)
+
+    return read
+
+
+def _boolean(data: bytes, position: int) -> tuple[bool, int]:
+    value = data[position]
+    if value > 1:
+        raise _corrupt(f"a boolean is 0 or 1, not {value}")
+    return value == 1, position + 1
+
+
+def _length(data: bytes, position: int, least: int) -> int:
+    """``i32 n`` of elements that take ``least`` bytes or more."""
+    count: int = _i32(data, position)[0]
+    if count < 0:
+        raise _corrupt(f"a count cannot be negative: {count}")
+    if least:
+        if count * least > len(data) - position - 4:
+            raise IndexError
+    elif count > _MOST_OF_NOTHING:
+        raise _corrupt(f"more than {_MOST_OF_NOTHING} values of no bytes")
+    return count
+
+
+# -- without parts -------------------------------------------------------------------------------
+
+
+def _number(layout: str) -> Read:
+    packed = Struct(layout)
+    unpack, size = packed.unpack_from, packed.size
+
+    def read(data: bytes, position: int) -> tuple[Any, int]:
+        return unpack(data, position)[0], position + size
+
+    return read
+
+
+def _char(data: bytes, position: int) -> tuple[str, int]:
+    unit = _u16(data, position)[0]
+    return chr(0xFFFD if 0xD800 <= unit < 0xE000 else unit), position + 2
+
+
+def _bytes(data: bytes, position: int) -> tuple[bytes, int]:
+    start = position + 4
+    end = start + _length(data, position, 1)
+    return data[start:end], end
+
+
+def _big_integer(data: bytes, position: int) -> tuple[Decimal | None, int]:
+    value, position = _unscaled(data, position)
+    return None if value is None else Decimal(value), position
+
+
+def _unscaled(data: bytes, position: int) -> tuple[int | None, int]:
+    """``i32 n``: 0 null, 1 to 3 the numbers 0, 1 and 10, else n - 4 bytes of two's complement."""
+    size = _i32(data, position)[0]
+    position += 4
+    if 0 <= size < 4:
+        return (None, 0, 1, 10)[size], position
+    end = position + size - 4
+    if size < 0:
+        raise _corrupt(f"a length cannot be negative: {size}")
+    if end > len(data):
+        raise IndexError
+    return big_integer(data[position:end]), end
+
+
+def _big_decimal(data: bytes, position: int) -> tuple[Any, int]:
+    """The unscaled value; where it is one, ``i32 scale``."""
+    unscaled, position = _unscaled(data, position)
+    if unscaled is None:
+        return None, position
+    return scaled(unscaled, _i32(data, position)[0]), position + 4
+
+
+def _date(of: type[Instant]) -> Read:
+    """``i64`` epoch milliseconds; MIN_VALUE is null."""
+
+    def read(data: bytes, position: int) -> tuple[Instant | None, int]:
+        millis = _i64(data, position)[0]
+        return None if millis == _MIN_I64 else of.of_millis(millis), position + 8
+
+    return read
+
+
+def _checked(value: Any) -> Any:
+    if not value.exists:
+        raise _corrupt(f"there is no such date or time: {tuple(value)}")
+    return value
+
+
+def _sql_timestamp(data: bytes, position: int) -> tuple[Instant | None, int]:
+    """``i64`` epoch milliseconds, ``i32`` nanoseconds of the second; MIN_VALUE is null."""
+    millis, nanos = _millis_nanos(data, position)
+    value = None if millis == _MIN_I64 else _checked(Instant(millis // 1000, nanos))
+    return value, position + 12
+
+
+def _instant(data: bytes, position: int) -> tuple[Instant | None, int]:
+    """``i64`` epoch seconds, ``i32`` nanoseconds; both MIN_VALUE: null."""
+    seconds, nanos = _millis_nanos(data, position)
+    if (seconds, nanos) == (_MIN_I64, _MIN_I32):
+        return None, position + 12
+    return _checked(Instant(seconds, nanos)), position + 12
+
+
+def _local_date(data: bytes, position: int) -> tuple[LocalDate | None, int]:
+    """``i32 year, u8 month, u8 day``; year MIN_VALUE: null."""
+    parts = _year_month_day(data, position)
+    value = None if parts[0] == _MIN_I32 else _checked(LocalDate(*parts))
+    return value, position + 6
+
+
+def _local_time(data: bytes, position: int) -> tuple[LocalTime | None, int]:
+    """``u8 hour, u8 minute, u8 second, i32 nano``; hour -128: null."""
+    parts = _hour_minute_second_nano(data, position)
+    value = None if parts[0] == -128 else _checked(LocalTime(*parts))
+    return value, position + 7
+
+
+def _local_date_time(data: bytes, position: int) -> tuple[LocalDateTime | None, int]:
+    date, position = _local_date(data, position)
+    time, position = _local_time(data, position)
+    if date is None and time is None:
+        return None, position
+    if date is None or time is None:
+        raise _corrupt("a date without a time, or a time without a date")
+    return LocalDateTime(date, time), position
+
+
+def _skip_byte(data: bytes, position: int) -> tuple[None, int]:
+    if position >= len(data):
+        raise IndexError
+    return None, position + 1
+
+
+def _nothing(data: bytes, position: int) -> tuple[None, int]:
+    return None, position
+
+
+def _window(data: bytes, position: int) -> tuple[dict[str, int], int]:
+    """``i64 start, i64 end``."""
+    start, end = _time_window(data, position)
+    return {"start": start, "end": end}, position + 16
+
+
+def _count_window(data: bytes, position: int) -> tuple[dict[str, int], int]:
+    return {"id": _i64(data, position)[0]}, position + 8
+
+
+_SCALARS: dict[Kind, Read] = {
+    Kind.BOOLEAN: _boolean,
+    Kind.BYTE: _number(">b"),
+    Kind.SHORT: _number(">h"),
+    Kind.INT: _number(">i"),
+    Kind.LONG: _number(">q"),
+    Kind.FLOAT: _number(">f"),
+    Kind.DOUBLE: _number(">d"),
+    Kind.CHAR: _char,
+    Kind.STRING: read_string,
+    Kind.BIG_INTEGER: _big_integer,
+    Kind.BIG_DECIMAL: _big_decimal,
+    Kind.DATE: _date(Instant),
+    Kind.SQL_DATE: _date(SqlDate),
+    Kind.SQL_TIME: _date(SqlTime),
+    Kind.SQL_TIMESTAMP: _sql_timestamp,
+    Kind.INSTANT: _instant,
+    Kind.LOCAL_DATE: _local_date,
+    Kind.LOCAL_TIME: _local_time,
+    Kind.LOCAL_DATE_TIME: _local_date_time,
+    Kind.VOID: _skip_byte,
+    Kind.NULL_VALUE: _nothing,
+    Kind.VOID_NAMESPACE: _skip_byte,
+    Kind.GLOBAL_WINDOW: _skip_byte,
+    Kind.TIME_WINDOW: _window,
+    Kind.COUNT_WINDOW: _count_window,
+}
+
+
+def _enum(type_: JavaEnum) -> Read:
+    constants = type_.constants
+
+    def read(data: bytes, position: int) -> tuple[str, int]:
+        ordinal = _i32(data, position)[0]
+        if not 0 <= ordinal < len(constants):
+            raise _corrupt(f"constant {ordinal} of an enum of {len(constants)}")
+        return constants[ordinal], position + 4
+
+    return read
+
+
+# -- with parts ----------------------------------------------------------------------------------
+
+
+def _struct(type_: StructType) -> Read:
+    if not type_.fields:  # Tuple0 is the byte 42
+        return lambda data, position: ({}, _skip_byte(data, position)[1])
+    fields = [(name, reader(part)) for name, part in type_.fields]
+
+    def read(data: bytes, position: int) -> tuple[dict[str, Any], int]:
+        value = {}
+        for name, read_field in fields:
+            value[name], position = read_field(data, position)
+        return value, position
+
+    return read
+
+
+def _row(type_: Row) -> Read:
+    """A mask of two bits of the RowKind, where there is one, and a bit a field (it is null), the
+    highest first, in whole bytes; the fields that are not null."""
+    skipped = 2 * type_.has_kind
+    size = least_bytes(type_)
+    fields = [
+        (f"f{place}", *divmod(skipped + place, 8), reader(part))
+        for place, part in enumerate(type_.fields)
+    ]
+
+    def read(data: bytes, position: int) -> tuple[dict[str, Any], int]:
+        mask = data[position : position + size]
+        if len(mask) != size:
+            raise IndexError
+        position += size
+        row: dict[str, Any] = {}
+        for name, byte, bit, read_field in fields:
+            if mask[byte] << bit & 0x80:
+                row[name] = None
+            else:
+                row[name], position = read_field(data, position)
+        return row, position
+
+    return read
+
+
+def _either(names: tuple[str, str], first: Read, second: Read, tags: tuple[int, int]) -> Read:
+    def read(data: bytes, position: int) -> tuple[dict[str, Any], int]:
+        tag = data[position]
+        if tag not in tags:
+            raise _corrupt(f"neither one nor the other: {tag}")
+        is_first = tag == tags[0]
+        value, position = (first if is_first else second)(data, position + 1)
+        return dict(zip(names, (value, None) if is_first else (None, value), strict=True)), position
+
+    return read
+
+
+def _list(type_: List) -> Read:
+    read_element, least = reader(type_.element), least_bytes(type_.element)
+
+    def read(data: bytes, position: int) -> tuple[list[Any], int]:
+        count = _length(data, position, least)
+        position += 4
+        elements = []
+        for _ in range(count):
+            element, position = read_element(data, position)
+            elements.append(element)
+        return elements, position
+
+    return read
+
+
+def _nullable_list(type_: NullableList) -> Read:
+    read_element, null = reader(type_.element), type_.null
+
+    def read(data: bytes, position: int) -> tuple[list[Any], int]:
+        count = _length(data, position, 1)
+        position += 4
+        elements: list[Any] = []
+        for _ in range(count):
+            flag = data[position]
+            position += 1
+            if flag == null:
+                elements.append(None)
+                continue
+            if flag > 1:
+                raise _corrupt(f"a boolean is 0 or 1, not {flag}")
+            element, position = read_element(data, position)
+            elements.append(element)
+        return elements, position
+
+    return read
+
+
+def _linked_list(type_: LinkedList) -> Read:
+    """The mask is as that of a Row."""
+    if not type_.has_nulls:
+        return _list(List(type_.element))
+    read_element = reader(type_.element)
+
+    def read(data: bytes, position: int) -> tuple[list[Any], int]:
+        count = _i32(data, position)[0]
+        if count < 0:
+            raise _corrupt(f"a count cannot be negative: {count}")
+        position += 4
+        size = (count + 7) // 8
+        mask = data[position : position + size]
+        if len(mask) != size:
+            raise IndexError
+        position += size
+        elements: list[Any] = []
+        for place in range(count):
+            if mask[place >> 3] << (place & 7) & 0x80:
+                elements.append(None)
+                continue
+            element, position = read_element(data, position)
+            elements.append(element)
+        return elements, position
+
+    return read
+
+
+def _map(type_: Map) -> Read:
+    read_key, read_value, null_keys = reader(type_.key), reader(type_.value), type_.null_keys
+    least = least_bytes(type_.key) + 1 if not null_keys else 2
+
+    def read(data: bytes, position: int) -> tuple[Pairs, int]:
+        count = _length(data, position, least)
+        position += 4
+        pairs = Pairs()
+        for _ in range(count):
+            key = value = None
+            absent = False
+            if null_keys:
+                absent, position = _boolean(data, position)
+            if not absent:
+                key, position = read_key(data, position)
+            absent, position = _boolean(data, position)
+            if not absent:
+                value, position = read_value(data, position)
+            pairs.append((key, value))
+        return pairs, position
+
+    return read
+
+
+def _nullable(type_: Nullable) -> Read:
+    read_value, padding = reader(type_.type), type_.padding
+
+    def read(data: bytes, position: int) -> tuple[Any, int]:
+        null, position = _boolean(data, position)
+        if not null:
+            return read_value(data, position)
+        if position + padding > len(data):
+            raise IndexError
+        return None, position + padding
+
+    return read
+
+
+def _ttl(type_: Ttl) -> Read:
+    """(last access, value)."""
+    read_value = reader(type_.type)
+
+    def read(data: bytes, position: int) -> tuple[tuple[int, Any], int]:
+        last_access = _i64(data, position)[0]
+        value, position = read_value(data, position + 8)
+        return (last_access, value), position
+
+    return read
+
+
+def _timer(type_: Timer) -> Read:
+    """(timestamp, key, namespace)."""
+    read_key, read_namespace = reader(type_.key), reader(type_.namespace)
+
+    def read(data: bytes, position: int) -> tuple[tuple[int, Any, Any], int]:
+        timestamp = _i64(data, position)[0]
+        timestamp += -_SIGN if timestamp >= 0 else _SIGN
+        key, position = read_key(data, position + 8)
+        namespace, position = read_namespace(data, position)
+        return (timestamp, key, namespace), position
+
+    return read
+
+
+# -- POJOs ---------------------------------------------------------------------------------------
+
+_IS_NULL, _OWN_CLASS, _SUBCLASS, _REGISTERED = 1, 2, 4, 8
+
+
+def _pojo(type_: Pojo) -> Read:
+    """``u8 flags``: 1 null; 2 the class itself; 4 a subclass: ``UTF class`` and its own value; 8 a
+    registered one: ``u8 tag`` and its own value. The class's own fields: ``bool null``, value."""
+    fields = [(name, reader(part)) for name, part in type_.fields]
+    registered = [(name, reader(part)) for name, part in type_.registered]
+    subclasses = {name: reader(part) for name, part in type_.subclasses}
+    class_name = type_.class_name
+
+    def read(data: bytes, position: int) -> tuple[dict[str, Any] | None, int]:
+        flags = data[position]
+        position += 1
+        if flags == _OWN_CLASS:
+            value: dict[str, Any] = {}
+            for name, read_field in fields:
+                null = data[position]
+                position += 1
+                if null == 1:
+                    value[name] = None
+                elif null:
+                    raise _corrupt(f"a boolean is 0 or 1, not {null}")
+                else:
+                    value[name], position = read_field(data, position)
+            return value, position
+        if flags == _IS_NULL:
+            return None, position
+        if flags == _SUBCLASS:
+            cursor = Cursor(data, "", position)
+            name = cursor.utf(f"subclass of {class_name}")
+            read_subclass = subclasses.get(name)
+            if read_subclass is None:
+                raise DecodeError(
+                    ErrorKind.UNSUPPORTED,
+                    f"{name}: a subclass of {class_name} that the snapshot does not know",
+                )
+            return read_subclass(data, cursor.byte_offset)
+        if flags == _REGISTERED:
+            tag = data[position]
+            if tag >= len(registered):
+                raise _corrupt(f"subclass {tag} of {len(registered)} registered ones")
+            return registered[tag][1](data, position + 1)
+        raise _corrupt(f"unknown flags of a POJO: {flags}")
+
+    return read
+
+
+# -- SQL -----------------------------------------------------------------------------------------
+
+
+def _sql(type_: object) -> Read:
+    """Rows, arrays, maps, text, bytes: ``i32 n``, n bytes. A DECIMAL ``i64`` unscaled, of a
+    precision above 18 ``i32 n``, n bytes. A TIMESTAMP ``i64`` milliseconds, of a precision above 3
+    with ``i32`` nanoseconds of the millisecond."""
+    match type_:
+        case SqlRow() | SqlArray() | SqlMap():
+            return _sized(binary_row.reader(type_))
+        case SqlScalar(kind):
+            return _SQL_SCALARS[kind]
+        case SqlDecimal(precision, scale) if precision <= MAX_COMPACT_DECIMAL:
+            return lambda data, position: (scaled(_i64(data, position)[0], scale), position + 8)
+        case SqlDecimal(_, scale):
+            return _sized(lambda part: scaled(big_integer(part), scale))
+        case SqlTimestamp(precision, local_zone) if precision <= MAX_COMPACT_TIMESTAMP:
+            return lambda data, position: (
+                binary_row.timestamp(_i64(data, position)[0], 0, local_zone),
+                position + 8,
+            )
+        case SqlTimestamp(_, local_zone):
+            return _long_timestamp(local_zone)
+        case _:
+            raise TypeError(type_)
+
+
+def _long_timestamp(local_zone: bool) -> Read:
+    def read(data: bytes, position: int) -> tuple[Any, int]:
+        millis, nanos = _millis_nanos(data, position)
+        return binary_row.timestamp(millis, nanos, local_zone), position + 12
+
+    return read
+
+
+def _sized(read_part: Callable[[bytes], Any]) -> Read:
+    def read(data: bytes, position: int) -> tuple[Any, int]:
+        part, position = _bytes(data, position)
+        return read_part(part), position
+
+    return read
+
+
+_SQL_SCALARS: dict[SqlKind, Read] = {
+    SqlKind.BOOLEAN: _boolean,
+    SqlKind.TINYINT: _number(">b"),
+    SqlKind.SMALLINT: _number(">h"),
+    SqlKind.INT: _number(">i"),
+    SqlKind.BIGINT: _number(">q"),
+    SqlKind.FLOAT: _number(">f"),
+    SqlKind.DOUBLE: _number(">d"),
+    SqlKind.STRING: _sized(lambda part: part.decode("utf-8", "replace")),
+    SqlKind.BYTES: _bytes,
+    SqlKind.DATE: lambda data, position: (
+        LocalDate.of_epoch_day(_i32(data, position)[0]),
+        position + 4,
+    ),
+    SqlKind.TIME: lambda data, position: (
+        binary_row.local_time(_i32(data, position)[0]),
+        position + 4,
+    ),
+    SqlKind.INTERVAL_MONTHS: _number(">i"),
+    SqlKind.INTERVAL_MILLIS: _number(">q"),
+    SqlKind.RAW: _bytes,
+    SqlKind.NULL: _skip_byte,
+}

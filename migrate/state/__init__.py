@@ -1,0 +1,1 @@
+"""Keyed state as it is shown."""

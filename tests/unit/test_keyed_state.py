@@ -1,0 +1,66 @@
+"""Keyed state of the golden checkpoints that hold some beside what they are for: Beam's Kafka
+reader, SQL's deduplication. What their jobs kept is not told there, but where: in the key group of
+its key."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from decoder.errors import DecodeError, ErrorKind
+from decoder.keyed_state import KeyedState, StateKind, read_keyed_states
+from decoder.keyed_state.types import Sql, SqlRow
+from tests.support.memory_files import MemoryFiles
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+WITH_STATE = sorted(
+    path
+    for path in (p.parent for p in GOLDEN.rglob("_metadata"))
+    if not {"synthetic", "state"} & set(path.parts) and read_keyed_states(path).states
+)
+
+
+def _state(name: str) -> tuple[Path, KeyedState]:
+    return next(
+        (path, state)
+        for path in WITH_STATE
+        for state in read_keyed_states(path).states
+        if state.name == name
+    )
+
+
+def test_every_entry_lies_in_the_key_group_of_its_key() -> None:
+    assert WITH_STATE
+    for path in WITH_STATE:
+        for state in read_keyed_states(path).states:
+            assert state.readable, (path, state.reason)
+            for entry in state.entries():
+                assert 0 <= entry.key_group < state.max_parallelism
+
+
+def test_a_row_of_sql_is_told_by_its_types() -> None:
+    _, state = _state("deduplicate-state")
+    assert (state.kind, state.ttl) == (StateKind.VALUE, False)
+    assert isinstance(state.key, Sql)
+    assert isinstance(state.key.type, SqlRow)
+    entries = list(state.entries())
+    assert entries
+    assert all(entry.value["f0"] is not None for entry in entries)
+
+
+def test_a_key_in_the_wrong_key_group_is_an_error() -> None:
+    path, state = _state("deduplicate-state")
+    entry = next(state.entries())
+    files = MemoryFiles.of(path)
+    (name, data) = next(
+        (name, data) for name, data in files.files.items() if name.endswith("_metadata")
+    )
+    key = str(entry.key["f0"]).encode()
+    changed = bytes((key[0] ^ 1,)) + key[1:]
+    assert data.count(key) >= 1
+    files.files[name] = data.replace(key, changed)
+    (damaged,) = (s for s in read_keyed_states(path, files).states if s.name == "deduplicate-state")
+    with pytest.raises(DecodeError, match="lies in key group") as refused:
+        list(damaged.entries())
+    assert refused.value.kind is ErrorKind.CORRUPT
