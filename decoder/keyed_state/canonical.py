@@ -23,7 +23,7 @@ from struct import error as struct_error
 from typing import Any
 
 from decoder.errors import DecodeError, ErrorKind
-from decoder.keyed_state.entries import Entry, Readers, elements, located, split_ttl, torn
+from decoder.keyed_state.entries import BATCH, Entry, Readers, elements, located, split_ttl, torn
 from decoder.keyed_state.head import StateKind
 from decoder.keyed_state.widths import flink_length
 
@@ -34,8 +34,6 @@ _END = 0xFFFF
 _STATE_FOLLOWS = 0x80
 # CompositeKeySerializationUtils.computeRequiredBytesInKeyGroupPrefix
 _ONE_BYTE_KEY_GROUPS = 128
-# How many entries are handed on at once.
-_BATCH = 1024
 _TIMESTAMP_BYTES = 8
 
 
@@ -65,7 +63,7 @@ class CanonicalReader:
         batch: list[Entry] = []
         for key_start, key_end, value_end in self._raw(data, what):
             batch.append(self._entry(data, key_group, key_start, key_end, value_end, what))
-            if len(batch) == _BATCH:
+            if len(batch) == BATCH:
                 yield batch
                 batch = []
         if batch:

@@ -11,6 +11,8 @@ from decoder.keyed_state.types import List, Map, Timer, Ttl, Type
 from decoder.keyed_state.values import Read, reader
 
 _COMMA = 0x2C
+# How many entries are handed on at once.
+BATCH = 1024
 
 
 class Entry(NamedTuple):
@@ -95,7 +97,9 @@ def torn(what: str, state: str, byte_offset: int | None = None) -> NoReturn:
     )
 
 
-def located(error: DecodeError, what: str, state: str, byte_offset: int) -> DecodeError:
+def located(
+    error: DecodeError, what: str, state: str, byte_offset: int | None = None
+) -> DecodeError:
     """The same error, told where."""
     return DecodeError(
         error.kind,

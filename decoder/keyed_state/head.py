@@ -166,17 +166,23 @@ def _read_state(
     value = serializers.get(_VALUE, missing)
     namespace = serializers.get(_NAMESPACE, missing)
     if backend_kind == _PRIORITY_QUEUE:
-        return _queue(cursor, name, value), unread
+        return _queue(name, value), unread
     return _key_value(cursor, name, options.get(_KIND_OPTION, ""), key, namespace, value), unread
 
 
-def _queue(cursor: Cursor, name: str, value: Type) -> StateInfo:
+def timers(name: str, timer: Timer) -> StateInfo:
+    """A state of timers."""
+    reason = _first_reason(timer.key, timer.namespace)
     timestamp = Scalar(Kind.LONG)
+    return StateInfo(
+        name, StateKind.TIMERS, timer.key, timer.namespace, None, timestamp, False, reason
+    )
+
+
+def _queue(name: str, value: Type) -> StateInfo:
     if isinstance(value, Timer):
-        reason = _first_reason(value.key, value.namespace)
-        return StateInfo(
-            name, StateKind.TIMERS, value.key, value.namespace, None, timestamp, False, reason
-        )
+        return timers(name, value)
+    timestamp = Scalar(Kind.LONG)
     reason = value.reason if isinstance(value, Unreadable) else "a queue of other than timers"
     return StateInfo(name, StateKind.TIMERS, value, value, None, timestamp, False, reason)
 

@@ -18,7 +18,7 @@ from struct import error as struct_error
 from typing import Any
 
 from decoder.errors import DecodeError, ErrorKind
-from decoder.keyed_state.entries import Entry, Readers, located, split_ttl, torn
+from decoder.keyed_state.entries import BATCH, Entry, Readers, located, split_ttl, torn
 from decoder.keyed_state.head import StateInfo, StateKind
 from decoder.keyed_state.java_values import Pairs
 
@@ -27,7 +27,6 @@ _u16 = Struct(">H").unpack_from
 
 _KEY_GROUP_BYTES = 4
 _TIMESTAMP_BYTES = 8
-_BATCH = 1024
 
 
 class HeapReader:
@@ -51,7 +50,7 @@ class HeapReader:
             if number != self._number:
                 continue
             batch += entries
-            if len(batch) >= _BATCH:
+            if len(batch) >= BATCH:
                 yield batch
                 batch = []
         if batch:

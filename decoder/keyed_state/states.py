@@ -14,12 +14,14 @@ from decoder.checkpoint import MetadataFile, read_metadata, readable
 from decoder.cursor import Cursor
 from decoder.errors import DecodeError, ErrorKind
 from decoder.keyed_state.entries import Entry
-from decoder.keyed_state.head import StateInfo, StateKind
+from decoder.keyed_state.head import StateInfo, StateKind, read_head
 from decoder.keyed_state.kryo import KRYO_2, KRYO_5
 from decoder.keyed_state.parts import KeyGroupsSource, Source
+from decoder.keyed_state.raw_timers import RawTimersSource
+from decoder.keyed_state.rocksdb import RocksSource
 from decoder.keyed_state.streams import KeyGroupsStream, Stream
 from decoder.keyed_state.types import Type
-from decoder.metadata.keyed import KeyedHandle, KeyGroupsState, read_keyed_handle
+from decoder.metadata.keyed import IncrementalState, KeyedHandle, KeyGroupsState, read_keyed_handle
 from decoder.metadata.model import Operator
 from decoder.operator_state.locate import StateFiles
 from decoder.storage import ByteSource
@@ -161,25 +163,28 @@ def _read_operator(
     by_name: dict[str, KeyedState] = {}
     unread: dict[str, DecodeError] = {}
     for subtask in operator.subtasks:
-        if subtask.managed_keyed_state_at is None:
-            continue
-        what = f"operator {operator.operator_id} subtask {subtask.index} keyed state"
-        cursor = Cursor(file.data, file.path, subtask.managed_keyed_state_at)
-        try:
-            with readable(what):
-                handle = read_keyed_handle(cursor, what)
-                if handle is None:
-                    continue
-                source = _source(handle, operator, file, files, what)
-                blocked = source.blocked()
-        except DecodeError as error:
-            unread.setdefault(error.problem, error)
-            continue
-        if source.head.unread is not None:
-            unread.setdefault(source.head.unread.problem, source.head.unread)
-        for number, info in enumerate(source.head.states):
-            part = Part(subtask.index, source, number, info)
-            _add(by_name, operator, part, info.reason or blocked.get(number))
+        for place, make, kind in (
+            (subtask.managed_keyed_state_at, _source, "keyed state"),
+            (subtask.raw_keyed_state_at, _raw_source, "raw keyed state"),
+        ):
+            if place is None:
+                continue
+            what = f"operator {operator.operator_id} subtask {subtask.index} {kind}"
+            try:
+                with readable(what):
+                    handle = read_keyed_handle(Cursor(file.data, file.path, place), what)
+                    if handle is None:
+                        continue
+                    source = make(handle, operator, file, files, what)
+                    head, blocked = source.head, source.blocked()
+            except DecodeError as error:
+                unread.setdefault(error.problem, error)
+                continue
+            if head.unread is not None:
+                unread.setdefault(head.unread.problem, head.unread)
+            for number, info in enumerate(head.states):
+                part = Part(subtask.index, source, number, info)
+                _add(by_name, operator, part, info.reason or blocked.get(number))
     return (
         list(by_name.values()),
         [
@@ -197,11 +202,31 @@ def _source(
     Raises:
         DecodeError: a handle of a kind that is not read here, or no head that can be read.
     """
-    kryo_version = KRYO_2 if file.metadata.version <= _LAST_VERSION_OF_1_X else KRYO_5
+    kryo_version = _kryo_version(file)
     if isinstance(handle, KeyGroupsState):
         stream = KeyGroupsStream(handle, Stream(handle.stream, files, what))
         return KeyGroupsSource(stream, stream.head(kryo_version), operator.max_parallelism, what)
-    raise DecodeError(ErrorKind.UNSUPPORTED, f"a {type(handle).__name__} is not read here")
+    if isinstance(handle, IncrementalState):
+        head = read_head(Cursor(files.read(handle.meta, what), what), kryo_version)
+        return RocksSource(handle, head, files, operator.max_parallelism, what)
+    raise DecodeError(
+        ErrorKind.UNSUPPORTED,
+        "state of the changelog backend is not read here: take a savepoint in canonical format",
+    )
+
+
+def _raw_source(
+    handle: KeyedHandle, operator: Operator, file: MetadataFile, files: StateFiles, what: str
+) -> Source:
+    """As ``_source``, of what the operator wrote itself: only timers are known."""
+    if not isinstance(handle, KeyGroupsState):
+        raise DecodeError(ErrorKind.UNSUPPORTED, "raw keyed state of an unknown kind", file=what)
+    stream = Stream(handle.stream, files, what)
+    return RawTimersSource(handle, stream, _kryo_version(file), operator.max_parallelism, what)
+
+
+def _kryo_version(file: MetadataFile) -> int:
+    return KRYO_2 if file.metadata.version <= _LAST_VERSION_OF_1_X else KRYO_5
 
 
 def _add(

@@ -71,7 +71,7 @@ class KeyGroupsStream:
     @cached_property
     def _ends(self) -> dict[int, int | None]:
         """Where what begins at an offset ends."""
-        offsets = [offset for offset in self.handle.byte_offsets if offset]
+        offsets = [offset for offset in self.handle.byte_offsets if offset > 0]
         if offsets != sorted(set(offsets)):
             raise DecodeError(
                 ErrorKind.CORRUPT,
@@ -96,4 +96,4 @@ class KeyGroupsStream:
     def key_group(self, key_group: int) -> bytes:
         """What is kept of one key group, as it lies there; nothing: b""."""
         offset = self.handle.byte_offsets[key_group - self.handle.first]
-        return self.stream.read(offset, self._ends[offset]) if offset else b""
+        return self.stream.read(offset, self._ends[offset]) if offset > 0 else b""

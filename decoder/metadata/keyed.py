@@ -17,12 +17,15 @@ from decoder.metadata.model import StreamState
 
 # KeyGroupRangeAssignment.UPPER_BOUND_MAX_PARALLELISM @ 2.2.0
 _MAX_KEY_GROUPS = 1 << 15
+# KeyedStateCheckpointOutputStream.NO_OFFSET_SET @ 2.2.0
+_NO_OFFSET = -1
 
 
 class KeyGroupsState(NamedTuple):
     """KeyGroupsStateHandle; KeyGroupsSavepointStateHandle where it is of a ``savepoint``.
 
-    ``byte_offsets`` are places in the stream, one for each key group from ``first`` on.
+    ``byte_offsets`` are places in the stream, one for each key group from ``first`` on; -1: it has
+    nothing, in raw state.
     """
 
     savepoint: bool
@@ -118,7 +121,7 @@ def _read_key_groups(cursor: Cursor, field: str, kind: int) -> KeyGroupsState:
     if not (first >= 0 and count <= _MAX_KEY_GROUPS - first):
         _bad_range(cursor, field, first, count)
     byte_offsets = cursor.i64s(count, f"{field} key group offsets")
-    if min(byte_offsets, default=0) < 0:
+    if min(byte_offsets, default=0) < _NO_OFFSET:
         cursor.fail("a key group cannot lie at a negative position", field)
     stream = _stream(cursor, field)
     if kind == 12:

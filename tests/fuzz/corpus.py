@@ -24,6 +24,7 @@ from decoder.operator_state.fetch import SubtaskState, state_elements
 from decoder.operator_state.locate import StateFiles
 from decoder.storage import LocalFiles
 from tests.fuzz.encoded import encoded_seeds
+from tests.fuzz.keyed import keyed_seeds
 from tests.fuzz.targets import TARGETS
 
 _GOLDEN = Path(__file__).parents[1] / "golden"
@@ -54,7 +55,7 @@ def seeds() -> dict[str, list[bytes]]:
         _take_checkpoint(found, path)
     for made in json.loads((_GOLDEN / "synthetic/properties.json").read_text()):
         found["properties"].update(bytes.fromhex(kind["hex"]) for kind in made["kinds"].values())
-    for name, encoded in encoded_seeds().items():
+    for name, encoded in (*encoded_seeds().items(), *keyed_seeds(_GOLDEN).items()):
         found[name].update(encoded)
     return {
         name: sorted(seed for seed in found[name] if len(seed) <= target.max_bytes)

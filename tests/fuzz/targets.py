@@ -37,6 +37,14 @@ from decoder.operator_state.fetch import SubtaskState, state_elements
 from decoder.operator_state.locate import StateFiles
 from decoder.operator_state.snappy import next_chunk
 from migrate.extract import extract
+from tests.fuzz.keyed import (
+    fuzz_avro,
+    fuzz_avro_schema,
+    fuzz_head,
+    fuzz_kryo,
+    fuzz_row,
+    fuzz_stream,
+)
 from tests.support.memory_files import MemoryFiles
 
 _SNAPPY_IDENTIFIER_BYTES = 10
@@ -222,5 +230,11 @@ TARGETS = {
         Target("writer-state", _writer_state, 2, 200),
         Target("committer-state", _committer_state, 5, 400),
         Target("recognise", _recognise, 5, 800, whole=False),
+        Target("keyed-head", fuzz_head, 10, 6000, whole=False),
+        Target("keyed-stream", fuzz_stream, 15, 6000, whole=False),
+        Target("binary-row", fuzz_row, 5, 800, whole=False),
+        Target("avro", fuzz_avro, 4, 200, whole=False),
+        Target("avro-schema", fuzz_avro_schema, 3, 800, whole=False),
+        Target("kryo", fuzz_kryo, 5, 200, whole=False),
     )
 }

@@ -4,13 +4,17 @@ its key."""
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
+from random import Random
 
 import pytest
 
 from decoder.errors import DecodeError, ErrorKind
 from decoder.keyed_state import KeyedState, StateKind, read_keyed_states
 from decoder.keyed_state.types import Sql, SqlRow
+from tests.fuzz.corpus import seeds
+from tests.fuzz.targets import TARGETS
 from tests.support.memory_files import MemoryFiles
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -64,3 +68,40 @@ def test_a_key_in_the_wrong_key_group_is_an_error() -> None:
     with pytest.raises(DecodeError, match="lies in key group") as refused:
         list(damaged.entries())
     assert refused.value.kind is ErrorKind.CORRUPT
+
+
+def test_rows_of_rocksdb_are_read() -> None:
+    found = [
+        [tuple(entry) for entry in state.entries()]
+        for path in sorted(GOLDEN.glob("*/rocksdb-incremental/*/chk-*"))
+        for state in read_keyed_states(path).states
+    ]
+    assert found
+    for entries in found:
+        assert [(entry[1], entry[4]["f0"]) for entry in entries] == [
+            (name, name) for name in ("orders:0", "orders:1")
+        ]
+
+
+def test_the_changelog_backend_is_refused_by_name() -> None:
+    paths = sorted(GOLDEN.glob("*/changelog*/*/chk-*"))
+    assert paths
+    for path in paths:
+        found = read_keyed_states(path)
+        assert found.states == ()
+        (unread,) = found.unread
+        assert unread.error.kind is ErrorKind.UNSUPPORTED
+        assert "changelog" in unread.error.problem
+
+
+@pytest.mark.parametrize("target", ["keyed-head", "keyed-stream", "binary-row", "avro", "kryo"])
+def test_cut_short_or_changed_only_decode_error_comes_out(target: str) -> None:
+    random = Random(target)
+    for seed in seeds()[target]:
+        TARGETS[target].parse(seed)
+        for _ in range(100):
+            damaged = bytearray(seed[: random.randrange(len(seed)) or None])
+            for _ in range(random.randrange(3)):
+                damaged[random.randrange(len(damaged))] = random.choice((0, 1, 127, 128, 255))
+            with suppress(DecodeError):
+                TARGETS[target].parse(bytes(damaged))

@@ -1,0 +1,143 @@
+"""Timers that the operator wrote itself: of RocksDB jobs that keep timers on the heap.
+
+A key group is ``F1 CD 85 9F`` (a version follows), ``i32 2, i32 n`` x {``UTF service``, snapshots
+of key and namespace, twice (event time, processing time) ``i32 n`` x timer}; a timer is key,
+namespace, ``i64`` timestamp. Nothing is compressed. The states are named as a backend names them.
+
+Source: InternalTimerServiceSerializationProxy (version 2), InternalTimersSnapshotReaderWriters,
+PostVersionedIOReadableWritable, InternalTimeServiceManagerImpl, KeyedStateCheckpointOutputStream @
+Flink 1.15.4, 2.2.0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from struct import Struct
+from struct import error as struct_error
+
+from decoder.cursor import Cursor
+from decoder.errors import DecodeError, ErrorKind
+from decoder.keyed_state.entries import BATCH, Entry, Readers, located, torn
+from decoder.keyed_state.head import Head, timers
+from decoder.keyed_state.snapshots import read_snapshot
+from decoder.keyed_state.streams import Stream
+from decoder.keyed_state.types import Timer, unreadable
+from decoder.metadata.keyed import KeyGroupsState
+
+_IDENTIFIER = bytes.fromhex("f1cd859f")
+_VERSION = 2
+_KINDS = ("event", "processing")
+_TIMESTAMP_BYTES = 8
+_i64 = Struct(">q").unpack_from
+
+
+@dataclass(frozen=True)
+class RawTimersSource:
+    """The timers of one subtask."""
+
+    handle: KeyGroupsState
+    stream: Stream
+    kryo_version: int
+    max_parallelism: int
+    what: str
+
+    @property
+    def key_groups(self) -> range:
+        return range(self.handle.first, self.handle.first + len(self.handle.byte_offsets))
+
+    def blocked(self) -> dict[int, str]:
+        return {}
+
+    @cached_property
+    def head(self) -> Head:
+        """The services of the first key group: each key group has all of them.
+
+        Raises:
+            DecodeError: raw keyed state of another kind, or not what Flink writes.
+        """
+        states = []
+        for key_group in self.key_groups:
+            data = self._key_group(key_group)
+            if data:
+                for name, timer, _, _ in self._services(data, None, key_group):
+                    states += [timers(f"_timer_state/{kind}_{name}", timer) for kind in _KINDS]
+                break
+        return Head(False, tuple(states), None, None)
+
+    def batches(self, number: int, key_group: int) -> Iterator[list[Entry]]:
+        data = self._key_group(key_group)
+        batch: list[Entry] = []
+        for _, _, place, entry in self._services(data, number, key_group) if data else ():
+            if entry is not None and place == number:
+                batch.append(entry)
+                if len(batch) == BATCH:
+                    yield batch
+                    batch = []
+        if batch:
+            yield batch
+
+    @cached_property
+    def _ends(self) -> dict[int, int | None]:
+        offsets = [offset for offset in self.handle.byte_offsets if offset >= 0]
+        if offsets != sorted(set(offsets)):
+            raise DecodeError(
+                ErrorKind.CORRUPT, "its key groups do not lie one behind another", file=self.what
+            )
+        return dict(zip(offsets, [*offsets[1:], None], strict=True))
+
+    def _key_group(self, key_group: int) -> bytes:
+        offset = self.handle.byte_offsets[key_group - self.handle.first]
+        return self.stream.read(offset, self._ends[offset]) if offset >= 0 else b""
+
+    def _services(
+        self, data: bytes, number: int | None, key_group: int
+    ) -> Iterator[tuple[str, Timer, int, Entry | None]]:
+        """(service, type, number of the state, timer); without a timer once for each service."""
+        what = f"{self.what} key group {key_group}"
+        cursor = Cursor(data, what)
+        if not cursor.skip_if(_IDENTIFIER):
+            cursor.fail("raw keyed state other than timers", "timers", ErrorKind.UNSUPPORTED)
+        version = cursor.i32("version of timers")
+        if version != _VERSION:
+            cursor.fail(
+                f"version {version} of timers is not read here (known: {_VERSION})",
+                "version of timers",
+                ErrorKind.UNSUPPORTED,
+                back=4,
+            )
+        for place in range(cursor.count("timer services", 18)):
+            name = cursor.utf("timer service")
+            key = read_snapshot(cursor, self.kryo_version)
+            timer = Timer(key, read_snapshot(cursor, self.kryo_version))
+            yield name, timer, 2 * place, None
+            blocked = unreadable(timer)
+            readers = Readers(timers(name, timer), self.max_parallelism)
+            for part in (2 * place, 2 * place + 1):
+                count = cursor.count("timers", _TIMESTAMP_BYTES)
+                if count and blocked is not None:
+                    cursor.fail(
+                        f"{blocked.class_name}: {blocked.reason}", "timers", ErrorKind.UNSUPPORTED
+                    )
+                for _ in range(count):
+                    entry, size = _timer(readers, data, cursor.byte_offset, key_group, what)
+                    cursor.skip(size, "timer")
+                    yield name, timer, part, entry
+        cursor.finish("timers")
+
+
+def _timer(
+    readers: Readers, data: bytes, start: int, key_group: int, what: str
+) -> tuple[Entry, int]:
+    try:
+        key, position = readers.key(data, start)
+        readers.check(key_group, data, start, key)
+        namespace, position = readers.namespace(data, position)
+        timestamp = _i64(data, position)[0]
+    except (IndexError, struct_error):
+        torn(what, readers.info.name, start)
+    except DecodeError as error:
+        raise located(error, what, readers.info.name, start) from error
+    entry = Entry(key_group, key, namespace, None, timestamp, None)
+    return entry, position + _TIMESTAMP_BYTES - start

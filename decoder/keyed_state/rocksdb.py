@@ -1,0 +1,170 @@
+"""States in RocksDB's own files: incremental and full checkpoints, and native savepoints.
+
+The handle has a stream that holds the head alone, and the database's files under the names they
+had. A column family a state, named as it is; a row's key and value are those of canonical form. The
+files may hold rows of other subtasks' key groups, which are not this one's.
+
+RocksDB reads them: PyPI's ``rocksdict``, asked for when a state is read. The files are copied to a
+temporary directory and opened for reading alone. Elements of a LIST are merges: their operator is
+named in the OPTIONS file, and without it they would silently be missing. That file also names the
+task manager's directory of logs, which is blanked.
+
+Source: RocksDBSnapshotStrategyBase, RocksIncrementalSnapshotStrategy, RocksDBOperationUtils @ Flink
+1.15.4, 1.20.3, 2.2.0 (frocksdb 6.20.3, 8.10.0); rocksdict 0.3.29.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from struct import error as struct_error
+from typing import Any
+
+from decoder.errors import DecodeError, ErrorKind
+from decoder.keyed_state.canonical import CanonicalReader, prefix_bytes
+from decoder.keyed_state.entries import BATCH, Entry, Readers, located, torn
+from decoder.keyed_state.head import Head
+from decoder.metadata.keyed import IncrementalState
+from decoder.metadata.model import EmptySegment, InlineState, StreamState
+from decoder.operator_state.locate import StateFiles
+
+# RocksDB's own names: nothing else is written into the temporary directory.
+_NAME = re.compile(r"\d{1,20}\.(sst|blob)|MANIFEST-\d{1,20}|OPTIONS-\d{1,20}|CURRENT|IDENTITY")
+_LOG_DIRECTORY = re.compile(rb"(?m)^([ \t]*(?:wal_dir|db_log_dir)[ \t]*=).*$")
+# rocksdict keeps in it that keys and values are bytes as they are.
+_CONFIG = "rocksdict-config.json"
+_RAW = '{"raw_mode":true,"prefix_extractors":{}}'
+# How much of a file is copied at once.
+_COPIED_AT_ONCE = 16 * 1024 * 1024
+
+
+@dataclass(frozen=True)
+class RocksSource:
+    """States in one subtask's files."""
+
+    handle: IncrementalState
+    head: Head
+    files: StateFiles
+    max_parallelism: int
+    what: str
+
+    @property
+    def key_groups(self) -> range:
+        return range(self.handle.first, self.handle.first + self.handle.key_groups)
+
+    def blocked(self) -> dict[int, str]:
+        return {}
+
+    def batches(self, number: int, key_group: int) -> Iterator[list[Entry]]:
+        info = self.head.states[number]
+        reader = CanonicalReader(Readers(info, self.max_parallelism), number, self.max_parallelism)
+        prefix = key_group.to_bytes(prefix_bytes(self.max_parallelism), "big")
+        what = f"{self.what} key group {key_group}"
+        batch: list[Entry] = []
+        for key, value in self._database.rows(info.name, prefix):
+            try:
+                batch.append(reader.entry(key, key_group, 0, len(key), value, 0, len(value)))
+            except (IndexError, struct_error):
+                torn(what, info.name)
+            except DecodeError as error:
+                raise located(error, what, info.name) from error
+            if len(batch) == BATCH:
+                yield batch
+                batch = []
+        if batch:
+            yield batch
+
+    @cached_property
+    def _database(self) -> _Database:
+        return _Database(self.handle, self.files, self.what)
+
+
+class _Database:
+    """The files, copied and opened; they go when nothing refers to it any more."""
+
+    def __init__(self, handle: IncrementalState, files: StateFiles, what: str) -> None:
+        rocksdict = _library()
+        self._what = what
+        self._directory = tempfile.TemporaryDirectory(prefix="flink-keyed-state-")
+        path = Path(self._directory.name)
+        for name, stream in handle.files:
+            if not _NAME.fullmatch(name):
+                raise DecodeError(
+                    ErrorKind.CORRUPT, f"{name!r} is not a file of RocksDB's", file=what
+                )
+            _copy(stream, files, path / name, f"{what} {name}")
+        (path / _CONFIG).write_text(_RAW)
+        try:
+            options, families = rocksdict.Options.load_latest(
+                str(path), ignore_unknown_options=True
+            )
+            self._db = rocksdict.Rdict(
+                str(path),
+                options,
+                column_families=families,
+                access_type=rocksdict.AccessType.read_only(),
+            )
+        except Exception as error:  # the library has no error class of its own
+            raise DecodeError(
+                ErrorKind.CORRUPT, f"RocksDB does not open it: {error}", file=what
+            ) from error
+        self._families = set(families)
+
+    def rows(self, name: str, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """The rows of a column family whose keys begin with ``prefix``, in order."""
+        if name not in self._families:
+            raise DecodeError(
+                ErrorKind.CORRUPT, f"RocksDB has no column family {name!r}", file=self._what
+            )
+        try:
+            rows = self._db.get_column_family(name).iter()
+            rows.seek(prefix)
+            while rows.valid():
+                key = rows.key()
+                if not key.startswith(prefix):
+                    return
+                yield key, rows.value()
+                rows.next()
+            rows.status()
+        except DecodeError:
+            raise
+        except Exception as error:
+            raise DecodeError(
+                ErrorKind.CORRUPT, f"RocksDB does not read it: {error}", file=self._what
+            ) from error
+
+    def __del__(self) -> None:
+        with suppress(Exception):
+            self._db.close()
+        with suppress(Exception):
+            self._directory.cleanup()
+
+
+def _library() -> Any:
+    try:
+        import rocksdict
+    except ImportError as error:
+        raise DecodeError(
+            ErrorKind.UNSUPPORTED,
+            "state in RocksDB's files is read with the extra rocksdb: pip install rocksdict",
+        ) from error
+    return rocksdict
+
+
+def _copy(stream: StreamState, files: StateFiles, path: Path, what: str) -> None:
+    if path.name.startswith("OPTIONS"):
+        path.write_bytes(_LOG_DIRECTORY.sub(rb"\1", files.read(stream, what)))
+        return
+    size = stream.size
+    if size <= _COPIED_AT_ONCE or isinstance(stream, InlineState | EmptySegment):
+        path.write_bytes(files.read(stream, what))
+        return
+    with path.open("wb") as file:
+        for start in range(0, size, _COPIED_AT_ONCE):
+            part = min(_COPIED_AT_ONCE, size - start)
+            file.write(files.read_range(stream, start, part, what))

@@ -1,0 +1,163 @@
+"""What is fuzzed of keyed state: heads, streams, and the values whose bytes say most about
+themselves; and its seeds."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+from decoder.checkpoint import read_metadata
+from decoder.cursor import Cursor
+from decoder.errors import DecodeError, ErrorKind
+from decoder.keyed_state.avro_schema import avro_schema
+from decoder.keyed_state.head import read_head
+from decoder.keyed_state.kryo import kryo_type
+from decoder.keyed_state.parts import KeyGroupsSource
+from decoder.keyed_state.streams import KeyGroupsStream, Stream
+from decoder.keyed_state.types import (
+    Avro,
+    Sql,
+    SqlArray,
+    SqlDecimal,
+    SqlKind,
+    SqlMap,
+    SqlRow,
+    SqlScalar,
+    SqlTimestamp,
+)
+from decoder.keyed_state.values import reader
+from decoder.metadata.keyed import KeyGroupsState, read_keyed_handle
+from decoder.metadata.model import InlineState
+from decoder.operator_state.locate import StateFiles
+from tests.support.memory_files import MemoryFiles
+
+_MAX_PARALLELISM = 128
+_TORN = (IndexError, struct.error)
+
+_SCALARS = tuple((kind.name, SqlScalar(kind)) for kind in SqlKind)
+_ROW = SqlRow(
+    (
+        *_SCALARS,
+        ("short_decimal", SqlDecimal(10, 2)),
+        ("decimal", SqlDecimal(38, 10)),
+        ("millis", SqlTimestamp(3, False)),
+        ("nanos", SqlTimestamp(9, True)),
+        ("array", SqlArray(SqlScalar(SqlKind.STRING))),
+        ("map", SqlMap(SqlScalar(SqlKind.INT), SqlRow(_SCALARS[:3]))),
+        ("row", SqlRow(_SCALARS)),
+    )
+)
+_AVRO_SCHEMA = """{"type": "record", "name": "Tree", "fields": [
+  {"name": "name", "type": ["null", "string"]},
+  {"name": "left", "type": ["null", "Tree"]},
+  {"name": "nothing", "type": {"type": "array", "items": "null"}},
+  {"name": "counts", "type": {"type": "map", "values": "long"}},
+  {"name": "price", "type": {"type": "bytes", "logicalType": "decimal", "precision": 9}},
+  {"name": "at", "type": {"type": "long", "logicalType": "timestamp-micros"}},
+  {"name": "colour", "type": {"type": "enum", "name": "Colour", "symbols": ["RED", "BLUE"]}},
+  {"name": "hash", "type": {"type": "fixed", "name": "Hash", "size": 3}}]}"""
+_KRYO = {
+    version: kryo_type("java.lang.Object", [("java.lang.Object", True)], (), version)
+    for version in (2, 5)
+}
+
+
+def fuzz_head(data: bytes) -> object:
+    """``u8`` Kryo's version, odd: 2.24; the head."""
+    return read_head(Cursor(data, "head", min(1, len(data))), _kryo(data))
+
+
+def fuzz_stream(data: bytes) -> object:
+    """``u8`` 1: a savepoint; ``u8`` Kryo's version as above and, in its other bits, the key group;
+    ``u16`` where that begins; the stream."""
+    if len(data) < 4:
+        return None
+    (start,) = struct.unpack_from(">H", data, 2)
+    handle = KeyGroupsState(data[0] == 1, data[1] >> 1, (start,), InlineState("", data[4:]))
+    files = StateFiles("/chk-1", MemoryFiles({}))
+    stream = KeyGroupsStream(handle, Stream(handle.stream, files, "state"))
+    source = KeyGroupsSource(stream, stream.head(_kryo(data[1:])), _MAX_PARALLELISM, "state")
+    source.blocked()
+    return [list(source.batches(number, handle.first)) for number in range(len(source.head.states))]
+
+
+def fuzz_row(data: bytes) -> object:
+    """A binary row of every type of SQL's."""
+    return _value(reader(Sql(_ROW)), struct.pack(">i", len(data)) + data)
+
+
+def fuzz_avro(data: bytes) -> object:
+    return _value(reader(Avro("Tree", avro_schema(_AVRO_SCHEMA, Cursor(b"", "")))), data)
+
+
+def fuzz_avro_schema(data: bytes) -> object:
+    """A schema, and no value of it."""
+    schema = avro_schema(data.decode("utf-8", "replace"), Cursor(b"", ""))
+    return reader(Avro("", schema))
+
+
+def fuzz_kryo(data: bytes) -> object:
+    """``u8`` Kryo's version, odd: 2.24; an object."""
+    return _value(reader(_KRYO[_kryo(data)]), data[1:])
+
+
+def _kryo(data: bytes) -> int:
+    return 2 if data and data[0] & 1 else 5
+
+
+def _value(read: object, data: bytes) -> object:
+    assert callable(read)
+    try:
+        return read(data, 0)
+    except _TORN as error:  # what frames a value tells it so
+        raise DecodeError(ErrorKind.TRUNCATED, "torn") from error
+
+
+def keyed_seeds(golden: Path) -> dict[str, list[bytes]]:
+    """By target, its seeds: heads and key groups of the golden snapshots, a row of nulls, a tree of
+    Avro's, objects of Kryo's."""
+    heads: list[bytes] = []
+    streams: list[bytes] = []
+    for path in sorted(golden.glob("state/*/*/*/**/_metadata")):
+        file = read_metadata(path)
+        kryo = bytes((file.metadata.version <= 4,))
+        for operator in file.metadata.operators:
+            for subtask in operator.subtasks:
+                if subtask.managed_keyed_state_at is None:
+                    continue
+                cursor = Cursor(file.data, str(path), subtask.managed_keyed_state_at)
+                handle = read_keyed_handle(cursor, "handle")
+                if isinstance(handle, KeyGroupsState) and isinstance(handle.stream, InlineState):
+                    head, group = _parts(handle, handle.stream.data)
+                    heads.append(kryo + head)
+                    streams.append(group)
+    empty_row = bytearray(8 * (len(_ROW.fields) + 1))
+    empty_row[: (len(_ROW.fields) + 71) // 64 * 8] = b"\xff" * ((len(_ROW.fields) + 71) // 64 * 8)
+    tree = struct.pack(">ii1si", 1, 1, b"a", 0) + b"\0\0"
+    tree += struct.pack(">i1sqi3s", 1, b"\5", 7, 1, b"abc")
+    return {
+        "keyed-head": heads,
+        "keyed-stream": streams,
+        "binary-row": [bytes(empty_row) + bytes(8)],
+        "avro": [tree],
+        "avro-schema": [_AVRO_SCHEMA.encode(), b'{"type": "map", "values": ["int", "bytes"]}'],
+        "kryo": [
+            b"\1\2\x54",  # 2.24: an Integer
+            b"\1\1\0java.util.ArrayLis\xf4\1\2\2\2\3\1\x82a",  # a list of 1 and "a"
+            b"\0\1\0java.util.ArrayLis\xf4\1\x82\2\0\4",  # 5.6: of one Integer
+            b"\0\1\0java.util.HashMa\xf0\1\2\3\1\x82a\2\4",
+        ],
+    }
+
+
+def _parts(handle: KeyGroupsState, data: bytes) -> tuple[bytes, bytes]:
+    """The head; and the form of ``fuzz_stream``, of the longest key group."""
+    offsets = [offset for offset in handle.byte_offsets if offset]
+    if not offsets:
+        return data, b"\1\0\0\0" + data
+    ends = [*offsets[1:], len(data)]
+    start, end = max(zip(offsets, ends, strict=True), key=lambda part: part[1] - part[0])
+    key_group = handle.first + handle.byte_offsets.index(start)
+    head = data[: offsets[0]]
+    flags = bytes((handle.savepoint, key_group << 1 & 0xFE | 1))
+    return head, flags + struct.pack(">H", len(head)) + head + data[start:end]
