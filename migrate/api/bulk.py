@@ -20,7 +20,9 @@ from migrate.api.planning import plan_found
 from migrate.api.reading import look, read_input
 from migrate.choose import choose
 from migrate.errors import MigrateError, Refused, UsageError
+from migrate.planning import Plan, Verdict
 from migrate.positions import target_of
+from migrate.wording import counted
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -139,11 +141,23 @@ def _planned(request: Request, directory: Path, job: ScannedJob) -> BulkPlan:
     found, group = read_input(request), request.target.name
     chosen = choose(found, request)
     plan = plan_found(request, found, chosen, look(request, found, chosen))
-    if plan.refusals:
-        return BulkPlan(group, None, reasons=tuple(map(str, plan.refusals)))
+    if reasons := tuple(map(str, plan.refusals)) or tuple(_undecided(plan)):
+        return BulkPlan(group, None, reasons=reasons)
     name = file_name(job)
     write_file(plan_file(plan), directory / name)
     return BulkPlan(group, name, warnings=plan.warnings)
+
+
+def _undecided(made: Plan) -> Iterator[str]:
+    """What a command for one job only warns of, as somebody reads its warnings, and decides."""
+    suspects = [one for one in made.partitions if one.verdict is Verdict.SUSPECT]
+    if suspects:
+        first = suspects[0]
+        yield (
+            f"suspect: {counted(len(suspects), 'partition')} may be of a topic created again (the "
+            f"first is {first.topic}-{first.partition}, at {first.next_offset}): what lies there "
+            "may be other records; look, and plan this job by its own command"
+        )
 
 
 def _in_words(error: Exception) -> str:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import uuid
 from pathlib import Path
 
 import pytest
 
+from migrate.api.bulk import plan_each
+from migrate.fleet.inventory import ScannedJob
 from migrate.planning.plan_file import read_plan
 from tests.support.checkpoints import splits, write_source
 from tests.support.command import Result, migrate
@@ -44,6 +47,23 @@ def _save(broker: Broker, chk: Path, path: Path, *flags: str) -> Result:
 
 def _apply(broker: Broker, path: Path) -> Result:
     return migrate("to-spark", "--plan", path, "-b", broker.bootstrap_servers)
+
+
+def test_a_suspect_job_of_a_fleet_is_not_planned_before_somebody_has_decided(
+    tmp_path: Path, broker: Broker, topic: str, chk: Path
+) -> None:
+    """Recreated larger: its own command warns, and whoever reads that decides."""
+    fresh = write_source(tmp_path / "fresh" / "chk-7", {0: splits(topic, [3, 4])})
+    os.utime(chk / "_metadata", (1_600_000_000, 1_600_000_000))  # long before these records
+    jobs = [ScannedJob(str(one), str(one.parent), None) for one in (chk, fresh)]
+    servers = broker.bootstrap_servers
+    made = dict(plan_each(jobs, tmp_path / "plans", None, bootstrap_servers=servers))
+    suspect, planned = made[str(chk)], made[str(fresh)]
+    assert (suspect.file, suspect.failure) == (None, None)
+    (reason,) = suspect.reasons
+    assert reason.startswith("suspect: 2 partitions may be of a topic created again")
+    assert [path.name for path in (tmp_path / "plans").iterdir()] == [planned.file]
+    assert "2 partitions look recreated" in _save(broker, chk, tmp_path / "plan.json").stderr
 
 
 def test_a_topic_created_again_is_refused_however_large_it_is(
