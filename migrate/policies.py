@@ -11,6 +11,7 @@ from typing import Any
 
 from migrate.errors import UsageError
 from migrate.options import accept, option
+from migrate.topic_pattern import TopicPattern, topic_pattern
 
 
 class OnExpired(str, Enum):
@@ -132,7 +133,8 @@ class Policies:
     ``unresolved_since`` is the time of ``Unresolved.TIMESTAMP``, in milliseconds of the epoch.
     ``topic_map`` names topics as the target knows them, by their name in the checkpoint.
     ``partitions`` restricts the move to these, by the topic's name in the checkpoint; None moves
-    all.
+    all. ``topic_pattern`` is that by which the job finds its topics: those that match it and that
+    the checkpoint does not know are new partitions.
     """
 
     topic_map: Mapping[str, str] = option(
@@ -150,6 +152,13 @@ class Policies:
         repeatable=True,
         read=partitions_of,
         check=_partitions,
+    )
+    topic_pattern: TopicPattern | None = option(
+        None,
+        metavar="REGEX",
+        help="The pattern, as Java has it, by which the job finds its topics: those that it had "
+        "not found yet move too, as new partitions. No checkpoint holds it.",
+        check=lambda text: topic_pattern(text) if text is not None else None,
     )
     on_expired: OnExpired = option(
         OnExpired.FAIL, panel=_ALLOWED, help="A position below the log start."
@@ -197,7 +206,12 @@ def policies_of(arguments: Mapping[str, Any]) -> Policies:
     values = accept(Policies, arguments)
     if "unresolved" in values:
         values["unresolved"], values["unresolved_since"] = _unresolved(values["unresolved"])
-    return Policies(**values)
+    policies = Policies(**values)
+    if policies.topic_pattern is not None and policies.topic_map:
+        raise UsageError(
+            "--topic-pattern is of the job's own names: not with --topic-map, whose are others"
+        )
+    return policies
 
 
 def _unresolved(text: str) -> tuple[Unresolved, int | None]:

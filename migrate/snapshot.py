@@ -102,7 +102,8 @@ class ClusterSnapshot:
     created again under the same name does not keep; empty where the brokers are too old to give any
     (Kafka < 2.8). ``source_group`` is Flink's own; ``target_group`` the one that offsets are to be
     committed for. ``alike`` holds, of a topic that is not there, the names of those that it may be
-    a misspelling of.
+    a misspelling of. ``found`` holds the topics that were not asked for by name and match the
+    pattern that was: the time of the first record that has one, in milliseconds of the epoch.
     """
 
     topics: dict[str, dict[int, LogRange]]
@@ -111,3 +112,4 @@ class ClusterSnapshot:
     source_group: GroupView | None = None
     target_group: GroupView | None = None
     alike: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    found: dict[str, int | None] = field(default_factory=dict)

@@ -1,11 +1,23 @@
 """Words of every room that talks to people."""
 
 from collections.abc import Iterable
+from datetime import datetime, timezone
+
+# The end of the year 9999, beyond which no date is written.
+_LAST_INSTANT = 253_402_300_799_999
 
 
 def counted(count: int, noun: str) -> str:
     """``1 record``, ``2 records``."""
     return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def moment(milliseconds: int) -> str:
+    """A time of the epoch in milliseconds, in ISO 8601 and UTC; a number that is none, as it is."""
+    if not 0 <= milliseconds <= _LAST_INSTANT:
+        return str(milliseconds)
+    seconds = datetime.fromtimestamp(milliseconds // 1000, timezone.utc)
+    return seconds.isoformat()
 
 
 def visible(text: str) -> str:

@@ -78,6 +78,7 @@ class MoveArguments(SideArguments, total=False):
         source_group: Flink's own consumer group.
         topic_map: the target's names of topics, by their names in the checkpoint.
         partitions: the partitions to move, by topic; all of them by default.
+        topic_pattern: the pattern, as Java has it, by which the job finds its topics.
         on_expired: a position below the log start.
         on_beyond_end: a position beyond the log end.
         new_partitions: a partition the checkpoint does not know.
@@ -92,6 +93,7 @@ class MoveArguments(SideArguments, total=False):
     source_group: str | None
     topic_map: Mapping[str, str] | None
     partitions: Mapping[str, Iterable[int]] | None
+    topic_pattern: str | None
     on_expired: OnExpired | Literal["fail", "earliest"]
     on_beyond_end: OnBeyondEnd | Literal["fail", "latest"]
     new_partitions: NewPartitions | Literal["as-flink", "fail", "earliest", "latest"]

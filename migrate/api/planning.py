@@ -16,13 +16,14 @@ from migrate.api.telling import log
 from migrate.choose import choose
 from migrate.errors import Refused, UsageError
 from migrate.extract import PlanInput, Source
-from migrate.planning import Plan, make_plan, plan_lines
+from migrate.planning import Plan, make_plan, may_have_a_pattern, plan_lines
 from migrate.planning.recheck import moved_meanwhile, ran_on_since
 from migrate.policies import Policies
 from migrate.positions import SPARK, Origin, Target, target_of
 from migrate.snapshot import ClusterSnapshot
 from migrate.stopped import look_beside
 from migrate.storage import Files, MissingExtra, local_path
+from migrate.topic_pattern import topic_pattern
 from migrate.wording import counted
 
 if TYPE_CHECKING:
@@ -64,6 +65,7 @@ def plan_move(request: Request) -> Plan:
         log.info(line)
     for warning in plan.warnings:
         log.warning(warning)
+    tell_of_patterns(found.origin, request, chosen, snapshot)
     return plan
 
 
@@ -98,6 +100,21 @@ def plan_found(
 def _absolute(pointer: str) -> str:
     """As the decoder looks beside it: links followed. What is no local path is whole already."""
     return pointer if "://" in pointer else os.path.realpath(pointer)
+
+
+def tell_of_patterns(
+    origin: Origin, request: Request, chosen: Sequence[Source], snapshot: ClusterSnapshot | None
+) -> None:
+    """That topics may be missing which nothing here shows, where none was looked for."""
+    policies = request.policies
+    if policies.topic_pattern is not None or policies.partitions is not None:
+        return
+    if snapshot is None or not may_have_a_pattern(chosen) or origin.kind == "batch":
+        return
+    log.info(
+        "note: a job that finds its topics by a pattern may not have found the youngest yet, and "
+        "they cannot be seen here: --topic-pattern REGEX looks for them"
+    )
 
 
 def tell_which(origin: Origin, request: Request) -> None:
@@ -185,7 +202,13 @@ def _look_again(
     what shows that the job has run on, where it may."""
     snapshot, moved = None, list[str]()
     if plan.cluster_id is not None:
-        asked = Question(frozenset(plan.topics), plan.source_group, request.target.name)
+        pattern = plan.topic_pattern
+        asked = Question(
+            frozenset(plan.topics),
+            plan.source_group,
+            request.target.name,
+            pattern=topic_pattern(pattern) if pattern is not None else None,
+        )
         snapshot = ask_broker(request.kafka, asked)
         moved += moved_meanwhile(plan, snapshot)
     ran_on = list(ran_on_since(plan, snapshot, _newer_checkpoints(plan.origin)))

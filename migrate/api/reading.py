@@ -10,12 +10,13 @@ from migrate.api.inspecting import inspect
 from migrate.api.telling import timed
 from migrate.errors import InputError, UsageError
 from migrate.extract import PlanInput, Source
-from migrate.planning import topics_to_ask
+from migrate.planning import may_have_a_pattern, pattern_to_ask, topics_to_ask
 from migrate.policies import Policies
 from migrate.positions import SPARK
 from migrate.snapshot import ClusterSnapshot
 from migrate.spark_query import is_query, query_positions
 from migrate.storage import check_no_credentials
+from migrate.topic_pattern import TopicPattern
 from migrate.wording import alike, counted, did_you_mean
 
 
@@ -50,6 +51,7 @@ class Question:
     target_group: str | None = None
     since: int | None = None
     at: int | None = None
+    pattern: TopicPattern | None = None
 
     def __str__(self) -> str:
         groups = [group for group in (self.source_group, self.target_group) if group is not None]
@@ -63,13 +65,22 @@ def question(request: Request, found: PlanInput, chosen: Sequence[Source]) -> Qu
     Raises:
         UsageError: an option names a topic that none of them reads.
     """
-    _check_names(request.policies, {topic for source in chosen for topic in source.topics})
+    policies = request.policies
+    _check_names(policies, {topic for source in chosen for topic in source.topics})
+    if policies.topic_pattern is not None:
+        if not request.kafka.given:
+            raise UsageError("--topic-pattern needs a broker: add --bootstrap-servers HOST:PORT")
+        if not may_have_a_pattern(chosen):
+            raise UsageError(
+                "--topic-pattern: a DynamicKafkaSource finds streams by a pattern, not topics"
+            )
     return Question(
-        frozenset(topics_to_ask(chosen, request.policies)),
+        frozenset(topics_to_ask(chosen, policies)),
         request.source_group,
         request.target.name,
         found.origin.written_at,
-        request.policies.unresolved_since,
+        policies.unresolved_since,
+        pattern_to_ask(found, chosen, policies),
     )
 
 
@@ -106,6 +117,7 @@ def ask_broker(kafka: Kafka, asked: Question) -> ClusterSnapshot:
             asked.target_group,
             asked.since,
             asked.at,
+            asked.pattern,
         )
 
 
@@ -115,7 +127,8 @@ def _check_names(policies: Policies, topics: set[str]) -> None:
         ("--topic-map", policies.topic_map),
         ("--partitions", policies.partitions or {}),
     ):
-        unknown = sorted(set(names) - topics)
+        pattern = policies.topic_pattern
+        unknown = sorted(set(names) - topics - set(pattern.matching(names) if pattern else ()))
         if unknown:
             known = ", ".join(sorted(topics))
             hint = did_you_mean(alike(unknown[0], topics))

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from migrate.api.arguments import Request
-from migrate.api.planning import plan_found, tell_which
+from migrate.api.planning import plan_found, tell_of_patterns, tell_which
 from migrate.api.reading import look, read_input
 from migrate.api.telling import log
 from migrate.choose import TOPIC_PREFIX, choose, choose_sources
@@ -44,6 +44,11 @@ def plan_streams(
     for number, of_it in names.items():
         if not 0 <= number <= _LAST or not of_it or isinstance(of_it, str):
             raise UsageError(f"--spark-source {number}: {of_it!r}: not a source number and names")
+    if request.policies.topic_pattern is not None and len(names) > 1:
+        raise UsageError(
+            "--topic-pattern: which of several streams would read a new topic is not known; plan "
+            "each by itself, with --source"
+        )
     found = read_input(request)
     chosen = choose(found, request)
     assignment = _assign(found, chosen, names)
@@ -56,6 +61,7 @@ def plan_streams(
     warnings = tuple(dict.fromkeys(text for plan in plans.values() for text in plan.warnings))
     tell_which(found.origin, request)
     _tell(plans, warnings, chosen, assignment)
+    tell_of_patterns(found.origin, request, chosen, snapshot)
     refusals = [
         *_forgotten(chosen, assignment, request.policies),
         *(

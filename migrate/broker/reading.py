@@ -19,11 +19,12 @@ from confluent_kafka import (
     TopicPartition,
     Uuid,
 )
-from confluent_kafka.admin import OffsetSpec, TopicDescription
+from confluent_kafka.admin import ListOffsetsResultInfo, OffsetSpec, TopicDescription
 
 from migrate.broker.connection import Connection, kafka_error
 from migrate.kafka_config import KafkaConfig
 from migrate.snapshot import BrokerError, ClusterSnapshot, Committed, GroupView, LogRange, Member
+from migrate.topic_pattern import TopicPattern
 from migrate.wording import alike
 
 # What is answered while a group's coordinator moves to another broker, or loads what it holds.
@@ -62,6 +63,7 @@ def take_snapshot(
     target_group: str | None = None,
     since: int | None = None,
     at: int | None = None,
+    pattern: TopicPattern | None = None,
 ) -> ClusterSnapshot:
     """Ask for the partitions of topics, their log ranges, and two consumer groups.
 
@@ -74,6 +76,7 @@ def take_snapshot(
         target_group: the consumer group that offsets are to be committed for.
         since: milliseconds of the epoch: ask for the first record since then as well.
         at: the same, of a second time (``LogRange.first_at``).
+        pattern: ask for the topics that match it as well (``ClusterSnapshot.found``).
 
     Raises:
         BrokerError: no broker answered in time, or access was denied.
@@ -81,7 +84,7 @@ def take_snapshot(
     """
     connection = Connection(config)
     return replace(
-        snapshot(connection, topics, since, at),
+        snapshot(connection, topics, since, at, pattern),
         source_group=view(connection, source_group) if source_group is not None else None,
         target_group=view(connection, target_group) if target_group is not None else None,
     )
@@ -91,11 +94,16 @@ def take_snapshot(
 
 
 def snapshot(
-    connection: Connection, topics: Iterable[str], since: int | None = None, at: int | None = None
+    connection: Connection,
+    topics: Iterable[str],
+    since: int | None = None,
+    at: int | None = None,
+    pattern: TopicPattern | None = None,
 ) -> ClusterSnapshot:
     """The topics alone, without any group."""
     names = set(topics)
-    found = _topics(connection, names)
+    matching = _matching(connection, pattern) - names if pattern is not None else set()
+    found = _topics(connection, names | matching)
     partitions = [
         TopicPartition(name, partition.id)
         for name, topic in found.items()
@@ -110,6 +118,7 @@ def snapshot(
         cluster_id=cluster_id(connection),
         topic_ids=_ids(found),
         alike=_alike(connection, missing) if missing else {},
+        found=_first_times(connection, [one for one in partitions if one.topic in matching]),
     )
 
 
@@ -146,6 +155,28 @@ def _topics(connection: Connection, topics: Iterable[str]) -> dict[str, TopicDes
             if kafka_error(error).code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
                 raise connection.error(f"topic {topic}", error) from error
     return found
+
+
+def _matching(connection: Connection, pattern: TopicPattern) -> set[str]:
+    """The topics that match, of those that this user may see."""
+    try:
+        known = connection.admin.list_topics(timeout=connection.timeout).topics
+    except KafkaException as error:
+        raise connection.error("the topics", error) from error
+    return set(pattern.matching(known))
+
+
+def _first_times(
+    connection: Connection, partitions: Sequence[TopicPartition]
+) -> dict[str, int | None]:
+    """The time of each topic's first record, in milliseconds of the epoch; None where no record
+    has one."""
+    times: dict[str, int | None] = dict.fromkeys(one.topic for one in partitions)
+    for place, found in _listed(connection, partitions, OffsetSpec.for_timestamp(0)).items():
+        so_far = times[place[0]]
+        if found.timestamp >= 0 and (so_far is None or found.timestamp < so_far):
+            times[place[0]] = found.timestamp
+    return times
 
 
 def _alike(connection: Connection, missing: Sequence[str]) -> dict[str, tuple[str, ...]]:
@@ -189,17 +220,21 @@ def _log_ranges(
 
 
 def _offsets(
-    connection: Connection, asked: list[TopicPartition], spec: OffsetSpec
+    connection: Connection, asked: Sequence[TopicPartition], spec: OffsetSpec
 ) -> dict[tuple[str, int], int]:
+    return {place: found.offset for place, found in _listed(connection, asked, spec).items()}
+
+
+def _listed(
+    connection: Connection, asked: Sequence[TopicPartition], spec: OffsetSpec
+) -> dict[tuple[str, int], ListOffsetsResultInfo]:
     if not asked:
         return {}
     futures = connection.admin.list_offsets(
         dict.fromkeys(asked, spec), request_timeout=connection.timeout
     )
     return {
-        (place.topic, place.partition): connection.wait(
-            f"{place.topic}-{place.partition}", future
-        ).offset
+        (place.topic, place.partition): connection.wait(f"{place.topic}-{place.partition}", future)
         for place, future in futures.items()
     }
 

@@ -120,7 +120,7 @@ def verify(
         ),
     ] = None,
 ) -> None:
-    """After the move: did the target start where the checkpoint ended, or will it?
+    """After the move: did the target start where the checkpoint ended?
 
     Exit 5 where records were lost or repeated, where a start is missing or cannot be told, and
     where the log no longer holds it (with --bootstrap-servers).

@@ -98,8 +98,8 @@ def _parameter(
     is_file = kind == Path | None
     if declared.repeatable:
         kind, default = list[str] | None, None
-    elif isinstance(kind, type) and issubclass(kind, Enum) and declared.check is not None:
-        kind, default = str, default.value  # any text: ``check`` reads it
+    elif declared.check is not None and not is_file:  # any text: ``check`` reads it
+        kind, default = (str, default.value) if isinstance(default, Enum) else (str | None, None)
     info = typer.Option(
         *(declared.flags or (f"--{name.replace('_', '-')}",)),
         metavar=declared.metavar,

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from migrate.extract import Code, PlanInput, Source
 from migrate.planning.clusters import other_brokers
+from migrate.planning.found import about_found_topics, topics_that_match
 from migrate.planning.messages import (
     group_ran_on,
     nowhere,
@@ -65,7 +66,8 @@ def make_plan(
     partitions: list[PlannedPartition] = []
     if not refusals:
         newer = any(finding.code is Code.RAN_ON for finding in findings)
-        partitions = plan_partitions(moved, snapshot, policies, newer_checkpoint=newer)
+        more = topics_that_match(snapshot, policies)
+        partitions = plan_partitions(moved, snapshot, policies, more, newer_checkpoint=newer)
         refusals += [refuse(planned) for planned in partitions if planned.problem]
         refusals += nowhere(chosen, partitions, policies)
         if not policies.allow_ran_on:
@@ -81,17 +83,25 @@ def make_plan(
         tuple(refusals),
         (
             *warnings(findings, snapshot, partitions, policies),
+            *about_found_topics(found, chosen, snapshot, partitions, policies),
             *other_logs(moved, policies),
             *other_brokers(moved, bootstrap_servers),
             *only_some_partitions(chosen, snapshot, policies),
         ),
         cluster_id=snapshot.cluster_id if snapshot is not None else None,
-        topic_ids=snapshot.topic_ids if snapshot is not None else {},
+        topic_ids=_topic_ids(partitions, snapshot) if snapshot is not None else {},
         source_group=source_group.name if source_group is not None else None,
         allow_ran_on=policies.allow_ran_on,
         only_some_partitions=policies.partitions is not None,
+        topic_pattern=policies.topic_pattern.text if policies.topic_pattern is not None else None,
         snapshot=snapshot,
     )
+
+
+def _topic_ids(partitions: Iterable[PlannedPartition], snapshot: ClusterSnapshot) -> dict[str, str]:
+    """Those of the topics that are planned; the snapshot may hold others that were only found."""
+    planned = {one.topic for one in partitions}
+    return {topic: one for topic, one in snapshot.topic_ids.items() if topic in planned}
 
 
 def topics_to_ask(chosen: Iterable[Source], policies: Policies) -> set[str]:

@@ -125,6 +125,7 @@ class Plan:
         source_group: Flink's own consumer group, where it is named.
         allow_ran_on: whether the job may have run on.
         only_some_partitions: whether its topics have partitions that are not to move.
+        topic_pattern: the pattern by which the job finds its topics, where it is named.
         snapshot: what the broker said; None without one. Not saved.
     """
 
@@ -138,6 +139,7 @@ class Plan:
     source_group: str | None = None
     allow_ran_on: bool = False
     only_some_partitions: bool = False
+    topic_pattern: str | None = None
     made_at: datetime = field(default_factory=lambda: datetime.now(timezone.utc))
     snapshot: ClusterSnapshot | None = field(default=None, repr=False, compare=False)
 

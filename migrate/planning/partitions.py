@@ -18,12 +18,14 @@ def plan_partitions(
     chosen: Sequence[Source],
     snapshot: ClusterSnapshot | None,
     policies: Policies,
+    found: Iterable[str] = (),
     *,
     newer_checkpoint: bool,
 ) -> list[PlannedPartition]:
     """Every topic-partition that moves, or that stands in the way, by topic and number.
 
     Args:
+        found: topics that the checkpoint does not know and that move too.
         newer_checkpoint: whether a newer checkpoint proves that the job ran on.
     """
     readers = _readers_by_topic(chosen)
@@ -33,6 +35,7 @@ def plan_partitions(
         for (topic, _), of_one in views.items()
     ]
     if snapshot is not None:
+        readers |= {topic: list(chosen) for topic in found}
         planned += _new_partitions(readers, views, snapshot, policies)
         planned = [_with_groups(partition, snapshot) for partition in planned]
     if newer_checkpoint and not any(partition.ran_on for partition in planned):

@@ -85,6 +85,7 @@ class PlanFile(Model):
     source_group: str | None
     allow_ran_on: bool
     only_some_partitions: bool
+    topic_pattern: str | None = None
     warnings: list[str]
     partitions: OncePerPartition[SavedPartition]
 
@@ -115,6 +116,7 @@ def plan_file(plan: Plan) -> PlanFile:
         source_group=plan.source_group,
         allow_ran_on=plan.allow_ran_on,
         only_some_partitions=plan.only_some_partitions,
+        topic_pattern=plan.topic_pattern,
         warnings=list(plan.warnings),
         partitions=[
             SavedPartition.model_validate(planned, from_attributes=True)
@@ -165,6 +167,7 @@ def read_plan(path: Path) -> Plan:
         source_group=saved.source_group,
         allow_ran_on=saved.allow_ran_on,
         only_some_partitions=saved.only_some_partitions,
+        topic_pattern=saved.topic_pattern,
         made_at=datetime.fromisoformat(saved.created_at),
     )
 

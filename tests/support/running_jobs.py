@@ -16,9 +16,15 @@ _END_SECONDS = 60.0
 
 @contextmanager
 def running_job(
-    bootstrap_servers: str, group: str, topic: str, checkpoints: Path
+    bootstrap_servers: str,
+    group: str,
+    topic: str,
+    checkpoints: Path,
+    job_id: str | None = None,
 ) -> Iterator[tuple[str, str]]:
     """The REST address of a cluster, and the id of the one job that runs there.
+
+    It reads the topics that match a pattern, as a name without special characters does itself.
 
     It takes a checkpoint every 200 ms. At the end it is cancelled, and its last three stay below
     ``checkpoints``.
@@ -27,7 +33,10 @@ def running_job(
     command = java_command(
         "RunningJobs",
         [compile_java([_SOURCE], jars), *jars],
-        [bootstrap_servers, group, topic, checkpoints.absolute().as_uri()],
+        [
+            *(bootstrap_servers, group, topic, checkpoints.absolute().as_uri()),
+            *([job_id] if job_id is not None else []),
+        ],
         heap="1g",
     )
     process = subprocess.Popen(

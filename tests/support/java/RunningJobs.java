@@ -1,4 +1,5 @@
 import java.util.concurrent.TimeUnit;
+import java.util.regex.Pattern;
 import org.apache.flink.api.common.JobID;
 import org.apache.flink.api.common.JobStatus;
 import org.apache.flink.api.common.eventtime.WatermarkStrategy;
@@ -17,8 +18,9 @@ import org.apache.flink.streaming.api.graph.StreamGraph;
  * A cluster with its REST interface open, on which one job has finished and one reads Kafka until
  * standard input ends.
  *
- * <p>Arguments: bootstrap servers, group, topic, checkpoint directory, which keeps the last three
- * after the end. Prints the address of the REST interface and the id of the running job.
+ * <p>Arguments: bootstrap servers, group, the pattern of its topics, checkpoint directory, which
+ * keeps the last three after the end; then, where it is to have a certain one, the job's id. Prints
+ * the address of the REST interface and the id of the running job.
  */
 public final class RunningJobs {
     private RunningJobs() {}
@@ -72,7 +74,7 @@ public final class RunningJobs {
                 KafkaSource.<String>builder()
                         .setBootstrapServers(args[0])
                         .setGroupId(args[1])
-                        .setTopics(args[2])
+                        .setTopicPattern(Pattern.compile(args[2]))
                         .setStartingOffsets(OffsetsInitializer.earliest())
                         .setValueOnlyDeserializer(new SimpleStringSchema())
                         .build();
@@ -80,6 +82,10 @@ public final class RunningJobs {
                 .sinkTo(new DiscardingSink<>());
         StreamGraph graph = env.getStreamGraph();
         graph.setJobName("the job that moves");
-        return graph.getJobGraph();
+        JobGraph job = graph.getJobGraph();
+        if (args.length > 4) {
+            job.setJobID(JobID.fromHexString(args[4]));
+        }
+        return job;
     }
 }

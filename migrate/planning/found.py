@@ -1,0 +1,106 @@
+"""Topics that the job may read and that the checkpoint does not know: those that match its pattern.
+
+Where the pattern is given they move, as new partitions. Else those that are named like the job's
+own, and young, are told of: they may be what it would have found next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from migrate.extract import PlanInput, Source, SourceKind
+from migrate.planning.model import PlannedPartition
+from migrate.policies import Policies
+from migrate.snapshot import ClusterSnapshot
+from migrate.topic_pattern import TopicPattern, suggested_pattern
+from migrate.wording import counted, moment
+
+# A job looks for topics every five minutes, or as often as it was told: KafkaSourceOptions @
+# connectors 3.4.0-1.20, 5.0.0-2.2. One that is older than this was not found for another reason.
+_YOUNG = 24 * 60 * 60 * 1000
+# How many topics are named.
+_SHOWN = 5
+
+
+def may_have_a_pattern(chosen: Iterable[Source]) -> bool:
+    """Whether one of them can be told a pattern of topics; a DynamicKafkaSource's is of streams."""
+    return any(source.kind is not SourceKind.DYNAMIC_KAFKA_SOURCE for source in chosen)
+
+
+def pattern_to_ask(
+    found: PlanInput, chosen: Sequence[Source], policies: Policies
+) -> TopicPattern | None:
+    """The pattern by which a snapshot is to hold topics that the checkpoint does not know."""
+    if policies.topic_pattern is not None:
+        return policies.topic_pattern
+    if policies.topic_map or policies.partitions is not None:
+        return None  # what moves is named
+    if found.origin.kind == "batch":
+        return None  # a query looks for topics at each batch
+    return suggested_pattern(
+        (source.topics for source in chosen if may_have_a_pattern([source])),
+        frozenset(topic for source in found.sources for topic in source.topics),
+    )
+
+
+def topics_that_match(snapshot: ClusterSnapshot | None, policies: Policies) -> frozenset[str]:
+    """The topics that move because the pattern is given."""
+    given = snapshot is not None and policies.topic_pattern is not None
+    return frozenset(snapshot.found if snapshot is not None and given else ())
+
+
+def about_found_topics(
+    found: PlanInput,
+    chosen: Sequence[Source],
+    snapshot: ClusterSnapshot | None,
+    partitions: Iterable[PlannedPartition],
+    policies: Policies,
+) -> Iterator[str]:
+    """What must be known of them, with the time of their first record beside the checkpoint's."""
+    if snapshot is None:
+        return
+    written_at = found.origin.written_at
+    taken_at = "" if written_at is None else f" of {moment(written_at)}"
+    pattern = pattern_to_ask(found, chosen, policies)
+    if pattern is None:
+        return
+    if not pattern.suggested:
+        if not pattern.matching({topic for source in chosen for topic in source.topics}):
+            yield (
+                f"--topic-pattern {pattern.text!r} matches no topic that the checkpoint knows: is "
+                "it the job's?"
+            )
+        planned = {one.topic for one in partitions}
+        new = sorted(planned & snapshot.found.keys())
+        for topic in new[:_SHOWN]:
+            yield (
+                f"topic {topic} matches --topic-pattern, and the checkpoint{taken_at} does not "
+                f"know it ({_first_record(snapshot, topic)}): it is taken for one that the job had "
+                "not found yet"
+            )
+        if new[_SHOWN:]:
+            yield f"so is {counted(len(new) - _SHOWN, 'more topic')}"
+        return
+    young = [
+        topic
+        for topic in pattern.matching(snapshot.found)
+        if written_at is None
+        or (first := snapshot.found[topic]) is None
+        or first > written_at - _YOUNG
+    ]
+    if young:
+        yield (
+            f"{counted(len(young), 'topic')} named like those that the job reads "
+            f"{'is' if len(young) == 1 else 'are'} young, and not in the checkpoint{taken_at} (the "
+            f"first is {young[0]}: {_first_record(snapshot, young[0])}): if the job finds its "
+            f"topics by a pattern, such as '{pattern.text}', they stay behind; name it with "
+            "--topic-pattern"
+        )
+
+
+def _first_record(snapshot: ClusterSnapshot, topic: str) -> str:
+    first = snapshot.found[topic]
+    if first is not None:
+        return f"its first record is of {moment(first)}"
+    empty = all(log.start == log.end for log in snapshot.topics.get(topic, {}).values())
+    return "it has no record yet" if empty else "its records have no time"

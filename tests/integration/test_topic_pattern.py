@@ -1,0 +1,186 @@
+"""Topics that a job would have found by its pattern, and has not: a real job, broker and Java."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+import uuid
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+from decoder import list_checkpoints
+from migrate.errors import UsageError
+from migrate.planning.plan_file import read_plan
+from migrate.topic_pattern import topic_pattern
+from tests.support.checkpoints import splits, write_source
+from tests.support.command import Result, migrate
+from tests.support.jdk import compile_java, java_command
+from tests.support.kafka import Broker
+from tests.support.running_jobs import running_job
+
+pytestmark = pytest.mark.integration
+
+_SOON = 60.0
+_NOTE = "they cannot be seen here: --topic-pattern REGEX looks for them"
+
+
+@pytest.fixture
+def family(broker: Broker) -> str:
+    """What the names of two topics of a partition and ten records begin with: -eu and -us."""
+    name = f"f{uuid.uuid4().hex[:8]}"
+    for region in ("eu", "us"):
+        broker.create_topic(f"{name}-{region}", 1)
+        broker.produce(f"{name}-{region}", 0, map(str, range(10)))
+    return name
+
+
+@pytest.fixture
+def chk(tmp_path: Path, family: str) -> Path:
+    """It knows of both."""
+    readers = [*splits(f"{family}-eu", [3]), *splits(f"{family}-us", [4])]
+    return write_source(tmp_path / "job" / "chk-7", {0: readers})
+
+
+def _to_spark(broker: Broker, chk: Path, *flags: str | Path) -> Result:
+    return migrate("to-spark", chk, "-b", broker.bootstrap_servers, *flags)
+
+
+def test_a_topic_that_a_running_job_has_not_found_moves_by_its_pattern(
+    tmp_path: Path, broker: Broker, family: str
+) -> None:
+    """It looks for topics every five minutes."""
+    flink, kept = f"flink-{family}", tmp_path / "checkpoints"
+    read = {(f"{family}-{region}", 0): 10 for region in ("eu", "us")}
+    with running_job(broker.bootstrap_servers, flink, f"{family}-.*", kept) as (_, job_id):
+        deadline = time.monotonic() + _SOON
+        while broker.committed(flink) != read:
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        broker.create_topic(f"{family}-ap", 2)
+        broker.produce(f"{family}-ap", 0, map(str, range(5)), [1_700_000_000_000] * 5)
+        before = list_checkpoints(kept / job_id)[-1][0]
+        while list_checkpoints(kept / job_id)[-1][0] < before + 2:
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+    known = {f"{family}-eu": {"0": 10}, f"{family}-us": {"0": 10}}
+    left_behind = _to_spark(broker, kept / job_id)
+    assert json.loads(left_behind.stdout) == known
+    assert _NOTE in left_behind.stderr
+    moved = _to_spark(broker, kept / job_id, "--topic-pattern", f"{family}-[a-z]+")
+    assert json.loads(moved.stdout) == {f"{family}-ap": {"0": 0, "1": 0}, **known}
+    assert f"topic {family}-ap matches --topic-pattern, and the checkpoint of 2" in moved.stderr
+    assert "(its first record is of 2023-11-14T22:13:20+00:00)" in moved.stderr
+    assert _NOTE not in moved.stderr
+
+
+def test_young_topics_named_like_the_jobs_own_are_told_of(
+    broker: Broker, family: str, chk: Path
+) -> None:
+    assert "named like" not in _to_spark(broker, chk).stderr
+    old, young = f"{family}-old", f"{family}-young"
+    for name, records in ((old, 1), (young, 0)):
+        broker.create_topic(name, 1)
+        broker.produce(name, 0, map(str, range(records)), [1_700_000_000_000] * records)
+    told = _to_spark(broker, chk)
+    assert told.code == 0
+    assert young not in told.stdout
+    assert "1 topic named like those that the job reads is young" in told.stderr
+    assert f"the first is {young}: it has no record yet" in told.stderr
+    assert f"such as '{family}-.*'" in told.stderr
+    assert old not in told.stderr
+    assert _NOTE not in told.stderr
+
+
+def test_what_is_found_heeds_the_policies_and_the_choice(
+    broker: Broker, family: str, chk: Path
+) -> None:
+    new = f"{family}-new"
+    broker.create_topic(new, 1)
+    broker.produce(new, 0, ["a", "b"])
+    flags = ("--topic-pattern", f"{family}-.*")
+    latest = json.loads(_to_spark(broker, chk, *flags, "--new-partitions", "latest").stdout)
+    assert latest[new] == {"0": 2}
+    refused = _to_spark(broker, chk, *flags, "--new-partitions", "fail")
+    assert (refused.code, refused.stdout) == (4, "")
+    assert f"{new}-0 is new partition" in refused.stderr
+    chosen = ("--partitions", f"{family}-eu:0", "--partitions", f"{new}:0")
+    assert json.loads(_to_spark(broker, chk, *flags, *chosen).stdout) == {
+        f"{family}-eu": {"0": 3},
+        new: {"0": 0},
+    }
+    slip = _to_spark(broker, chk, "--topic-pattern", "no-such-.*")
+    assert json.loads(slip.stdout) == {f"{family}-eu": {"0": 3}, f"{family}-us": {"0": 4}}
+    assert "matches no topic that the checkpoint knows" in slip.stderr
+
+
+def test_a_plan_keeps_the_pattern_and_notices_a_younger_topic(
+    tmp_path: Path, broker: Broker, family: str, chk: Path
+) -> None:
+    group, plan = f"g-{family}", tmp_path / "plan.json"
+    base = ("commit-group", "--group", group, "-b", broker.bootstrap_servers)
+    broker.create_topic(f"{family}-new", 1)
+    saved = migrate(*base, chk, "--topic-pattern", f"{family}-.*", "--plan-out", plan)
+    assert saved.code == 0, saved.stderr
+    assert read_plan(plan).topics == {f"{family}-{name}" for name in ("eu", "us", "new")}
+    assert migrate(*base, "--plan", plan).code == 0
+    broker.create_topic(f"{family}-newer", 1)
+    moved = migrate(*base, "--plan", plan, "--execute", "--yes")
+    assert (moved.code, moved.stdout) == (4, "")
+    assert f"{family}-newer-0 is new since the plan was made" in moved.stderr
+    assert broker.committed(group) == {}
+
+
+@pytest.mark.parametrize(
+    ("flags", "says"),
+    [
+        (("--topic-pattern", "["), "not read here as Java reads it"),
+        (("--topic-pattern", ""), "no pattern"),
+        (("--topic-pattern", "x", "--topic-map", "a=b"), "not with --topic-map"),
+        (
+            ("--topic-pattern", "x", "--spark-source", "0=topic:a", "--spark-source", "1=topic:b"),
+            "which of several streams",
+        ),
+    ],
+)
+def test_a_pattern_that_cannot_be_used(
+    broker: Broker, chk: Path, flags: tuple[str, ...], says: str
+) -> None:
+    result = _to_spark(broker, chk, *flags)
+    assert (result.code, result.stdout) == (2, "")
+    assert says in result.stderr
+
+
+_PATTERNS = (
+    *("orders", "orders-.*", "orders-(eu|us)", r"orders-\w+", r"orders\.v\d", "[a-z]+[.-][^x]+"),
+    *("(?i)ORDERS-EU", "orders-eu$", "^orders", "or", ".*", "orders-(?!eu).*", "[a-z.-]{3,9}"),
+    *(r"(o)rders-\w+\1?", "orders-e?u", "orders.*?eu", "[[a-z]&&[^e]]+", "[a-z&&[^e]]+"),
+    *("[a-c[n-z]]+", r"\Qorders-eu\E", r"\p{Lower}+", r"orders\x2deu", r"orders\0055eu"),
+    *("(?<a>orders)-eu", "orders-[e-u]*+", "(?>orders)-eu", "[]a]+", "[^]a]+", "a{,3}", "x||y"),
+    *("[a||b]+", "[a-z--e]+", r"[\w&&\D]+", r"\d+", "(orders-eu", r"orders\Z", "", "a**"),
+)
+_TOPICS = ("orders", "orders-eu", "orders-us", "orders.v2", "Orders-EU", "eu-orders", "xaz", "a]")
+
+
+def test_a_pattern_is_read_as_java_reads_it_or_not_at_all() -> None:
+    pairs = list(product(_PATTERNS, _TOPICS))
+    classes = compile_java([Path(__file__).parents[1] / "support/java/TopicPatterns.java"], [])
+    answered = subprocess.run(
+        java_command("TopicPatterns", [classes], []),
+        input="".join(f"{pattern}\t{topic}\n" for pattern, topic in pairs),
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.splitlines()
+    read = set()
+    for (pattern, topic), java in zip(pairs, answered, strict=True):
+        try:
+            ours = bool(topic_pattern(pattern).matching([topic]))
+        except UsageError:
+            continue
+        read.add(pattern)
+        assert java == str(ours).lower() or java == "invalid", (pattern, topic)
+    assert read >= set(_PATTERNS[:17]) - {"[[a-z]&&[^e]]+"}
+    assert read.isdisjoint({"[a-z&&[^e]]+", "[a-c[n-z]]+", r"orders\0055eu"})
