@@ -63,6 +63,8 @@ class Checkpoint:
             checkpoint, or later where it was copied without its time; None where it is not kept.
         earlier_run: the numbers of complete checkpoints beside it that are higher though they were
             written before it, ascending: the job began to count anew.
+        contradicting: the numbers of complete checkpoints beside it whose times contradict their
+            numbers, ascending; see ``decoder.siblings``.
     """
 
     pointer: str
@@ -75,6 +77,7 @@ class Checkpoint:
     newer_siblings: tuple[int, ...]
     written_at: int | None
     earlier_run: tuple[int, ...] = ()
+    contradicting: tuple[int, ...] = ()
 
 
 def read_checkpoint(
@@ -210,6 +213,7 @@ def _read_checkpoint(
         siblings.newer,
         written_at,
         siblings.earlier_run,
+        siblings.contradicting,
     )
 
 

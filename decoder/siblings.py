@@ -6,7 +6,8 @@ its state counts from 1 again, and where its directory stays the same (a job id 
 ``execution.checkpointing.create-subdir: false``), those of an earlier run lie beside it under
 higher numbers. Only the times tell then, and only with care: a copy may have the times, and so the
 order, of its copying. Hence numbers without a gap between them are taken for one run, in which the
-number says it all; and of another run the times must differ by more than a moment.
+number decides; and of another run the times must differ by more than a moment. Two runs may still
+meet without a gap: where times contradict the numbers of one run, that is told.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ _APART = 10_000
 # last ones may not be complete. A store is asked for one after another.
 _MOST_RUNS = 16
 _MOST_PENDING = 3
+# Of how many numbers of its own run, below and above, the time is asked for.
+_MOST_OF_ITS_RUN = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +36,14 @@ class Siblings:
     Attributes:
         newer: those that are newer, the last written at the end as far as that shows.
         earlier_run: those of higher numbers that were written before it, ascending.
+        contradicting: those without a gap to it whose times say the other of what their numbers
+            say, ascending: of a lower number and written after it, or higher and before. The
+            numbers decide.
     """
 
     newer: tuple[int, ...] = ()
     earlier_run: tuple[int, ...] = ()
+    contradicting: tuple[int, ...] = ()
 
 
 def look_at_siblings(
@@ -44,8 +51,9 @@ def look_at_siblings(
 ) -> Siblings:
     """What stands beside a checkpoint; nothing stands beside a savepoint.
 
-    A store is asked for each higher number and, where numbers are missing in between, for the time
-    of some checkpoint on the other side of each such gap.
+    A store is asked for each higher number, for the times of those next to it and of the lowest
+    without a gap and, where numbers are missing in between, for the time of some checkpoint on the
+    other side of each such gap.
 
     Args:
         checkpoint: its directory, absolute.
@@ -83,7 +91,25 @@ def look_at_siblings(
         else:
             later.append((at, complete))
     newer += [n for _, run in sorted(later) for n in run]
-    return Siblings(tuple(newer), tuple(earlier))
+    contradicting = _contradicting(number, written_at, paths, files)
+    return Siblings(tuple(newer), tuple(earlier), contradicting)
+
+
+def _contradicting(
+    number: int, written_at: int | None, paths: dict[int, str], files: ByteSource
+) -> tuple[int, ...]:
+    if written_at is None:
+        return ()
+    (own,) = (run for run in _runs({*paths, number}) if number in run)
+    below = [n for n in own if n < number]
+    asked = [*below[:1], *below[1:][-_MOST_OF_ITS_RUN:]]
+    asked += [n for n in own if n > number][:_MOST_OF_ITS_RUN]
+    times = ((n, completed_at(paths[n], files)) for n in asked)
+    return tuple(
+        n
+        for n, at in times
+        if at is not None and (at - written_at if n < number else written_at - at) > _APART
+    )
 
 
 def numbered(directory: str, names: Iterable[str]) -> list[tuple[int, str]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from decoder import Checkpoint
 from decoder.kafka.dynamic import DYNAMIC_ENUMERATOR_WRITTEN_BY
@@ -55,6 +55,8 @@ def about_the_checkpoint(checkpoint: Checkpoint) -> Iterator[Finding]:
             "before it: an earlier run of the job left it there, unless these are copies without "
             "their times; then the job ran on after this checkpoint",
         )
+    elif checkpoint.contradicting:
+        yield _contradiction(checkpoint.checkpoint_id, checkpoint.contradicting)
     finished = [operator for operator in checkpoint.operators if operator.finished]
     if finished:
         names = ", ".join(operator.name or operator.operator_id for operator in finished)
@@ -107,6 +109,26 @@ def _ran_on(number: int, newest: int) -> Finding:
         f"the job ran on after this checkpoint: {told} what Flink emitted since would be emitted "
         "again",
     )
+
+
+def _contradiction(number: int, others: Sequence[int]) -> Finding:
+    """Two runs whose numbers meet, or a copy: only who knows the job can tell."""
+    lower = [other for other in others if other < number]
+    if lower:
+        told = (
+            f"chk-{lower[-1]} beside it was written after this chk-{number}, though its number is "
+            "lower: if the job began to count anew, that is the newer one; move from it by its "
+            "name, with --allow-ran-on; if these are copies without their times, "
+            f"chk-{number} is the newer"
+        )
+    else:
+        told = (
+            f"chk-{others[-1]} beside it was written before this chk-{number}, though its number "
+            "is higher: if the job began to count anew, this is the newer one, and --allow-ran-on "
+            "moves from it; if these are copies without their times, "
+            f"chk-{others[-1]} is the newer"
+        )
+    return Finding(Code.NUMBERING_BEGAN_ANEW, Severity.WARNING, None, told)
 
 
 def _written_by(checkpoint: Checkpoint) -> Finding:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -80,6 +81,42 @@ def test_a_real_job_that_runs_is_refused_and_one_that_was_cancelled_is_not(
     assert done.code == 0, done.stderr
     assert f"group {flink} has not moved, and no checkpoint was completed in" in done.stderr
     assert broker.committed(f"new-{topic}") == {(topic, 0): 10}
+
+
+def test_runs_of_a_fixed_job_id_whose_numbers_meet_are_both_named(
+    tmp_path: Path, broker: Broker, topic: str
+) -> None:
+    """Flink starts the same job again without its state: it counts from 1, in the same directory.
+
+    Of the earlier run those two are laid beside it that follow its numbers, 38 seconds older.
+    """
+    flink, kept, job_id = f"flink-{topic}", tmp_path / "checkpoints", uuid.uuid4().hex
+    job = kept / job_id
+
+    def run(until: int, retained: int) -> int:
+        running = running_job(broker.bootstrap_servers, flink, topic, kept, job_id, retained)
+        deadline = time.monotonic() + _SOON
+        with running as (_, as_told):
+            assert as_told == job_id
+            while not job.exists() or not (of_it := list_checkpoints(job)) or of_it[-1][0] < until:
+                assert time.monotonic() < deadline
+                time.sleep(0.02)
+        return list_checkpoints(job)[-1][0]
+
+    run(60, 100)
+    earlier = job.rename(tmp_path / "earlier")
+    newest = run(3, 3)
+    for number in (newest + 1, newest + 2):
+        chk = shutil.copytree(earlier / f"chk-{number}", job / f"chk-{number}")
+        before = time.time() - 38
+        os.utime(chk / "_metadata", (before, before))
+    stale = migrate("to-spark", job)
+    assert f"checkpoint {newest + 2}: " in stale.stderr
+    assert f"chk-{newest} beside it was written after this chk-{newest + 2}" in stale.stderr
+    right = migrate("to-spark", job / f"chk-{newest}")
+    assert (right.code, right.stdout) == (4, "")
+    assert f"chk-{newest + 2} beside it was written before this chk-{newest}" in right.stderr
+    assert migrate("to-spark", job / f"chk-{newest}", "--allow-ran-on").code == 0
 
 
 def _while_it_waits(

@@ -21,12 +21,13 @@ def running_job(
     topic: str,
     checkpoints: Path,
     job_id: str | None = None,
+    retained: int = 3,
 ) -> Iterator[tuple[str, str]]:
     """The REST address of a cluster, and the id of the one job that runs there.
 
     It reads the topics that match a pattern, as a name without special characters does itself.
 
-    It takes a checkpoint every 200 ms. At the end it is cancelled, and its last three stay below
+    It takes a checkpoint every 200 ms. At the end it is cancelled, and its last ones stay below
     ``checkpoints``.
     """
     jars = classpath("flink-2.2")
@@ -35,7 +36,7 @@ def running_job(
         [compile_java([_SOURCE], jars), *jars],
         [
             *(bootstrap_servers, group, topic, checkpoints.absolute().as_uri()),
-            *([job_id] if job_id is not None else []),
+            *([job_id, str(retained)] if job_id is not None else []),
         ],
         heap="1g",
     )

@@ -128,6 +128,38 @@ def test_a_tree_copied_without_its_times_moves(tmp_path: Path, ages: dict[int, f
         assert chk.earlier_run == ()
 
 
+_MEET = {1: 12, 2: 7, 3: 2, 4: 50, 5: 40}  # 1 to 3 are of today's run, 38 seconds later
+
+
+def test_where_two_runs_meet_without_a_gap_both_are_named(tmp_path: Path) -> None:
+    job = _job(tmp_path / "job", _MEET)
+    stale = migrate("to-spark", job)
+    assert (stale.code, stale.stdout) == (0, '{"t":{"0":5}}\n')
+    assert "warning: chk-3 beside it was written after this chk-5" in stale.stderr
+    right = migrate("to-spark", job / "chk-3")
+    assert (right.code, right.stdout) == (4, "")
+    assert "chk-5 is complete beside it" in right.stderr
+    assert "warning: chk-5 beside it was written before this chk-3" in right.stderr
+    allowed = migrate("to-spark", job / "chk-3", "--allow-ran-on")
+    assert (allowed.code, allowed.stdout) == (0, '{"t":{"0":3}}\n')
+
+
+@pytest.mark.parametrize(
+    ("ages", "contradicting"),
+    [
+        ({4: 30, 5: 20, 6: 10}, ()),
+        ({4: 10, 5: 14, 6: 18}, ()),  # moments apart: a copy's
+        ({**dict.fromkeys(range(1, 21), 5), **dict.fromkeys(range(21, 41), 90)}, (1,)),
+        ({8: 7_200, 9: 10, 10: 30}, (9,)),
+        ({8: 10, 10: 30}, ()),  # across a gap it is another run
+    ],
+)
+def test_times_that_contradict_the_numbers_of_one_run(
+    tmp_path: Path, ages: dict[int, float], contradicting: tuple[int, ...]
+) -> None:
+    assert read_checkpoint(_job(tmp_path / "job", ages)).contradicting == contradicting
+
+
 class _Timeless(LocalFiles):
     """A store that keeps no times."""
 
@@ -156,7 +188,8 @@ def test_times_are_asked_for_only_across_gaps_and_of_few(tmp_path: Path) -> None
     files = _Counting()
     for path in (whole, whole / "chk-110"):
         read_checkpoint(path, files)
-    assert len(files.asked) == 2  # its own
+    # Its own, the lowest without a gap, and eight on either side.
+    assert len(files.asked) == (1 + 1 + 8) + (1 + 1 + 8 + 8)
     gaps = _job(tmp_path / "gaps", {number: 500 - number for number in range(2, 120, 2)})
     files = _Counting()
     read_checkpoint(gaps, files)

@@ -19,8 +19,9 @@ import org.apache.flink.streaming.api.graph.StreamGraph;
  * standard input ends.
  *
  * <p>Arguments: bootstrap servers, group, the pattern of its topics, checkpoint directory, which
- * keeps the last three after the end; then, where it is to have a certain one, the job's id. Prints
- * the address of the REST interface and the id of the running job.
+ * keeps the last three after the end; then the job's id, where it is to have a certain one, and how
+ * many checkpoints are kept, where it is not three. Prints the address of the REST interface and the
+ * id of the running job.
  */
 public final class RunningJobs {
     private RunningJobs() {}
@@ -34,7 +35,7 @@ public final class RunningJobs {
         conf.setString("taskmanager.memory.network.min", "32 mb");
         conf.setString("taskmanager.memory.network.max", "32 mb");
         conf.setString("taskmanager.memory.managed.size", "64 mb");
-        conf.setString("execution.checkpointing.num-retained", "3");
+        conf.setString("execution.checkpointing.num-retained", args.length > 5 ? args[5] : "3");
         MiniClusterConfiguration configuration =
                 new MiniClusterConfiguration.Builder()
                         .setConfiguration(conf)
