@@ -29,6 +29,7 @@ from migrate.targets.consumer_group import (
     keep_for_rollback,
     partition_outcome,
     read_again,
+    settled,
     write,
 )
 
@@ -97,6 +98,7 @@ def restore(
     else:
         todo = {place: way.target[place] for place in way.places}
         written = write(groups, now.name, todo, now.committed)
+    written = settled(groups, now.name, written)
     outcomes = (
         partition_outcome(place, way.target.get(place), now.committed.get(place), written)
         for place in way.places

@@ -105,8 +105,18 @@ def disagreements(chosen: Sequence[Source]) -> Iterator[Refusal]:
             yield Refusal(
                 f"{len(views)} sources read topic {topic} and disagree on {len(differing)} of "
                 f"its partitions (operators {names}; {topic}-{differing[0]}: {starts})",
-                "choose one with --source OPERATOR_ID, or take the lower with --merge-sources min",
+                _way_to_agree([chosen[place] for place in readers]),
             )
+
+
+def _way_to_agree(readers: Iterable[Source]) -> str:
+    """A KafkaSource's state names no cluster: one topic name on two of them is two logs."""
+    if any(None in source.clusters for source in readers):
+        return (
+            "choose one with --source OPERATOR_ID or, if they read the same Kafka cluster, which "
+            "their state does not tell, take the lower with --merge-sources min"
+        )
+    return "choose one with --source OPERATOR_ID, or take the lower with --merge-sources min"
 
 
 def _show_start(start: int | Marker | None) -> str:

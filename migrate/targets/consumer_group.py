@@ -29,6 +29,9 @@ from migrate.wording import counted
 # restarts, or a group whose coordinator moves, is back within. No new attempt starts later; one
 # that has started may take three requests more (REQUEST_TIMEOUT of ``broker`` each).
 PATIENCE = 60.0
+# How long after a commit the one of another run may still come, in seconds: it was sent before ours
+# could be seen.
+_SETTLED_AFTER = 0.5
 # The pauses between attempts, in seconds: each twice as long as the last, from the first to the
 # longest.
 _FIRST_PAUSE = 0.2
@@ -126,7 +129,8 @@ def commit(
     if change.refusals:
         raise GroupRefused(change.refusals)
     keep_for_rollback("commit", groups, now, {**now.committed, **change.todo}, rollback_path)
-    written = write(groups, group, change.todo, now.committed)
+    _check_unchanged(groups, now, rollback_path)
+    written = settled(groups, group, write(groups, group, change.todo, now.committed))
     outcomes = [
         partition_outcome(place, committed, now.committed.get(place), written)
         for place, committed in change.todo.items()
@@ -182,6 +186,21 @@ def keep_for_rollback(
         groups.topic_ids(rollback_file.topics(now.committed, after)),
     )
     write_file(file, path)
+
+
+def _check_unchanged(groups: ConsumerGroups, now: GroupView, path: Path) -> None:
+    """The last look before a commit: another run may have committed while the file was written.
+
+    Raises:
+        GroupRefused: one has; the rollback file is removed, as nothing was changed.
+        BrokerError: the group could not be read; the same.
+    """
+    try:
+        if refusals := changed(now, groups.view(now.name)):
+            raise GroupRefused(refusals)
+    except (BrokerError, GroupRefused):
+        path.unlink()
+        raise
 
 
 def not_writable(group: GroupView) -> list[str]:
@@ -243,6 +262,16 @@ def write(groups: ConsumerGroups, group: str, wanted: Offsets, before: Offsets) 
         if not todo:
             break
     return Written(failures, held)
+
+
+def settled(groups: ConsumerGroups, group: str, written: Written) -> Written:
+    """Looked at once more: another run that had looked before this one committed may have committed
+    since. It has looked again just before, so that it does so within a moment or not at all."""
+    if written.held is None:
+        return written
+    time.sleep(_SETTLED_AFTER)
+    held = read_again(groups, group, time.monotonic())
+    return Written(written.failures, held if held is not None else written.held)
 
 
 def _worth_another_attempt(

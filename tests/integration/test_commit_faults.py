@@ -14,6 +14,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -257,14 +258,21 @@ def test_a_member_joins_between_check_and_commit(
 
 
 @pytest.mark.parametrize("same", [True, False], ids=["the same offsets", "other offsets"])
-def test_two_runs_at_the_same_time(case: Case, pool: ThreadPoolExecutor, same: bool) -> None:
-    trap, slow = _caught(case, pool, Fault.HOLD)
+def test_two_runs_at_the_same_time(
+    case: Case, pool: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch, same: bool
+) -> None:
+    """Both have looked, and then both commit: what the first one wrote is not there any more."""
+    monkeypatch.setattr(consumer_group, "_SETTLED_AFTER", 3.0)  # on a busy machine
+    trap, last = _caught(case, pool, Fault.HOLD)
     second = case.folder / "rollback-second.json"
     others = case.wanted(5, 6, 7) if same else case.wanted(3, 3, 3)
-    quick = case.commit(others, second)
+    first = pool.submit(case.commit, others, second)
+    _await(lambda: case.view().committed == {**case.held, **others})
+    time.sleep(0.3)  # it has read what it wrote
     trap.release()
-    assert quick.applied is Applied.ALL
-    assert slow.result(_SOON).applied is Applied.ALL
+    told = [outcome.result for outcome in first.result(_SOON).partitions]
+    assert told == [Result.COMMITTED if same else Result.DIFFERS] * 3
+    assert last.result(_SOON).applied is Applied.ALL
     assert case.view().committed == case.applied()
     # Both have seen the group as it was.
     assert rollback_file.read(case.path).before.committed == case.held
@@ -272,6 +280,22 @@ def test_two_runs_at_the_same_time(case: Case, pool: ThreadPoolExecutor, same: b
     if not same:
         assert undo.look(case.config, second).unless_forced
     case.is_as_it_was()
+
+
+def test_another_run_commits_while_the_rollback_file_is_written(
+    case: Case, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keep = consumer_group.keep_for_rollback
+
+    def keep_while_another_commits(*arguments: Any) -> None:
+        keep(*arguments)
+        case.wired.commit(case.group, {(_TOPIC, 0): 9})
+
+    monkeypatch.setattr(consumer_group, "keep_for_rollback", keep_while_another_commits)
+    with pytest.raises(GroupRefused, match="has changed since it was looked at"):
+        case.commit()
+    assert case.view().committed == {**case.held, (_TOPIC, 0): Committed(9)}
+    assert not case.path.exists()
 
 
 # -- the run itself is killed --------------------------------------------------------------------
