@@ -20,6 +20,7 @@ from decoder.errors import DecodeError, ErrorKind
 from decoder.kafka.operator import Sink, Source, read_sink, read_source
 from decoder.metadata.model import CheckpointType, Metadata, Operator
 from decoder.metadata.parse import parse_metadata, read_header
+from decoder.metadata.place import is_elsewhere, written_in
 from decoder.operator_state.locate import StateFiles
 from decoder.siblings import completed_at, is_complete, look_at_siblings, numbered
 from decoder.storage import (
@@ -65,6 +66,8 @@ class Checkpoint:
             written before it, ascending: the job began to count anew.
         contradicting: the numbers of complete checkpoints beside it whose times contradict their
             numbers, ascending; see ``decoder.siblings``.
+        copied_from: the directory that Flink wrote it in, where it tells and lies elsewhere:
+            ``written_at`` may then be the time of a copy. None where it lies there, or tells none.
     """
 
     pointer: str
@@ -78,6 +81,7 @@ class Checkpoint:
     written_at: int | None
     earlier_run: tuple[int, ...] = ()
     contradicting: tuple[int, ...] = ()
+    copied_from: str | None = None
 
 
 def read_checkpoint(
@@ -201,6 +205,7 @@ def _read_checkpoint(
         for operator in metadata.operators
         if (sink := read_sink(operator, state_files)) is not None
     }
+    written = written_in(metadata.operators)
     siblings = look_at_siblings(directory, metadata.checkpoint_id, written_at, files)
     return Checkpoint(
         posixpath.dirname(metadata_path) or ".",
@@ -214,6 +219,7 @@ def _read_checkpoint(
         written_at,
         siblings.earlier_run,
         siblings.contradicting,
+        written if written is not None and is_elsewhere(directory, written) else None,
     )
 
 

@@ -69,6 +69,7 @@ class Extraction:
             checkpoint.newer_siblings,
             is_last_output(checkpoint),
             checkpoint.written_at,
+            checkpoint.copied_from,
         )
 
     @property

@@ -42,6 +42,8 @@ class Origin:
             end.
         stopped: whether the job ended with it, so that it is the job's last output.
         written_at: milliseconds of the epoch; None where that is not known.
+        copied_from: where it was written, if it lies elsewhere and tells: the time may be the
+            copy's.
     """
 
     kind: Literal["checkpoint", "batch"]
@@ -50,6 +52,7 @@ class Origin:
     newer: tuple[int, ...] = ()
     stopped: bool = False
     written_at: int | None = None
+    copied_from: str | None = None
 
     @property
     def title(self) -> str:

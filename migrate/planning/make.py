@@ -11,6 +11,7 @@ from migrate.planning.found import about_found_topics, topics_that_match
 from migrate.planning.messages import (
     group_ran_on,
     nowhere,
+    of_unknown_age,
     only_some_partitions,
     other_logs,
     refuse,
@@ -83,6 +84,7 @@ def make_plan(
         tuple(refusals),
         (
             *warnings(findings, snapshot, partitions, policies),
+            *of_unknown_age(found.origin, snapshot),
             *about_found_topics(found, chosen, snapshot, partitions, policies),
             *other_logs(moved, policies),
             *other_brokers(moved, bootstrap_servers),

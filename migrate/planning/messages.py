@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from decoder.urls import shown_url
 from migrate.extract import Finding, Severity, Source
 from migrate.planning.model import PlannedPartition, Refusal, Verdict
 from migrate.planning.obstacles import where
 from migrate.policies import Policies
-from migrate.positions import Marker
+from migrate.positions import Marker, Origin
 from migrate.snapshot import ClusterSnapshot
-from migrate.wording import counted, did_you_mean
+from migrate.wording import counted, did_you_mean, moment
 
 
 def refuse(planned: PlannedPartition) -> Refusal:
@@ -180,6 +181,25 @@ def nowhere(
                 f"{more}",
                 "name those there are",
             )
+
+
+def of_unknown_age(origin: Origin, snapshot: ClusterSnapshot | None) -> Iterator[str]:
+    """That a topic created again may not show, where the checkpoint's own time is not known."""
+    if snapshot is None or origin.kind == "batch":
+        return
+    hidden = "a topic that was created again since, and has grown beyond these offsets, "
+    if origin.written_at is None:
+        yield (
+            f"the age of this checkpoint is not known, as its store keeps no times: {hidden}would "
+            "not show"
+        )
+    elif origin.copied_from is not None:
+        yield (
+            f"this checkpoint was written in {shown_url(origin.copied_from)}, and lies elsewhere: "
+            f"if {moment(origin.written_at)} is the time of a copy, its age is not known, and "
+            f"{hidden}does not show; copy it with its times (cp -p, rsync -t), or name it where it "
+            "was written"
+        )
 
 
 def other_logs(moved: Iterable[Source], policies: Policies) -> Iterator[str]:

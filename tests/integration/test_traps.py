@@ -12,6 +12,8 @@ job still runs in test_stopped.py.
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import uuid
 from collections.abc import Sequence
 from pathlib import Path
@@ -235,6 +237,21 @@ def test_a_newer_checkpoint_proves_that_the_job_ran_on(
     assert [saved.repeated for saved in read_plan(plan).partitions] == [3, 0, 0]
     assert f"{topic}-0: ok, from 3, repeats up to 3 records" in counted.stderr
     assert "committed 3 records beyond 1 partition" in counted.stderr
+
+
+def test_a_copy_without_its_times_says_that_its_age_is_not_known(
+    tmp_path: Path, broker: Broker, names: dict[str, str]
+) -> None:
+    """These topics were made after the job's own, of which the positions are."""
+    original = _golden("2.2", "stop")
+    for kept in (True, False):
+        copy = tmp_path / str(kept) / original.name
+        shutil.copytree(original, copy, copy_function=shutil.copyfile)
+        if kept:
+            os.utime(copy / "_metadata", (1_600_000_000, 1_600_000_000))
+        told = _golden_to_spark(copy, broker, names, ("orders", "payments")).stderr
+        assert ("partitions look recreated" in told) is kept
+        assert "its age is not known, and a topic that was created again since" in told
 
 
 # -- A 12, 13: one topic-partition twice ---------------------------------------------------------

@@ -1,0 +1,70 @@
+"""Where Flink wrote a checkpoint, told by what it holds; and whether it lies there."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from decoder import read_checkpoint
+from decoder.metadata.place import is_elsewhere, written_in
+from migrate.extract import extract
+from migrate.planning import make_plan
+from migrate.snapshot import ClusterSnapshot, LogRange
+from tests.support.checkpoints import splits, write_source
+from tests.support.golden_topics import GOLDEN
+
+
+def test_what_a_golden_checkpoint_tells_is_where_its_job_wrote_it() -> None:
+    entries = json.loads((GOLDEN / "manifest.json").read_text())["checkpoints"]
+    told = 0
+    for entry in entries:
+        checkpoint = read_checkpoint(GOLDEN / entry["path"], allow_external_files=True)
+        written = written_in(checkpoint.operators)
+        if written is not None:
+            assert written == f"file:{entry['written_at']}"
+            assert checkpoint.copied_from == written
+            told += 1
+    assert told > 0.7 * len(entries)
+
+
+@pytest.mark.parametrize(
+    ("directory", "written", "elsewhere"),
+    [
+        ("/flink/j/chk-7", "file:/flink/j/chk-7", False),
+        ("/flink/j/chk-7", "file:///flink/j/chk-7/", False),
+        ("/mnt/flink/j/chk-7", "file:/flink/j/chk-7", True),
+        ("/flink/j/chk-7", "hdfs://namenode:8020/flink/j/chk-7", False),  # a mount, perhaps
+        ("s3://bucket/j/chk-7", "s3a://bucket/j/chk-7", False),
+        ("s3://bucket/j/chk-7", "s3://other/j/chk-7", True),
+        ("s3://bucket/j/chk-7", "s3://bucket/k/chk-7", True),
+        ("hdfs:///j/chk-7", "hdfs://namenode:8020/j/chk-7", False),
+        ("abfs://c@host/j/chk-7", "abfss://c@host/j/chk-7", False),
+        ("/home/me/chk-7", "s3://bucket/j/chk-7", True),
+    ],
+)
+def test_a_place_is_known_by_several_names(directory: str, written: str, elsewhere: bool) -> None:
+    assert is_elsewhere(directory, written) is elsewhere
+
+
+def _warnings(chk: Path) -> str:
+    extraction = extract(read_checkpoint(chk))
+    logs = {
+        topic: {n: LogRange(0, 10_000) for n in range(5)}
+        for source in extraction.sources
+        for topic in source.topics
+    }
+    return "\n".join(make_plan(extraction, extraction.sources, ClusterSnapshot(logs)).warnings)
+
+
+def test_the_age_of_a_copy_is_not_known(tmp_path: Path) -> None:
+    (savepoint,) = (GOLDEN / "2.2/stop").glob("savepoint-*")
+    copy = shutil.copytree(savepoint, tmp_path / savepoint.name, copy_function=shutil.copyfile)
+    os.utime(copy / "_metadata", (1_790_000_000, 1_790_000_000))
+    told = _warnings(copy)
+    assert f"was written in file:/flink/checkpoints/2.2/stop/{savepoint.name}" in told
+    assert "if 2026-09-21T14:13:20+00:00 is the time of a copy, its age is not known" in told
+    assert "age" not in _warnings(write_source(tmp_path / "chk-7", {0: splits("t", [1])}))
