@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.golden.scenarios import EVERY, NO_MORE_WRITTEN, SNAPSHOTS, SOURCES, STATE, Scenario
+from tests.golden.state.jobs import SHAPES, STORAGE, KeyedJob
 
 _HERE = Path(__file__).parent
 MATRIX = _HERE.parents[1] / "docs" / "support-matrix.md"
@@ -23,6 +24,11 @@ checkpoint that a real Flink job left, decoded in every test run and compared wi
 the connector's own classes read in the same bytes. `make golden` makes them all again.
 """
 _READ = "✓"
+_KEYED = """\
+Each is a job that real Flink ran, whose snapshots hold what Flink's heap backend restored of the
+first of them; `tests/golden/state` has them all. `canonical` and `native` are savepoints.
+That the decoder reads the same in them is not part of the tests yet.
+"""
 
 
 def support_matrix() -> str:
@@ -37,6 +43,11 @@ def support_matrix() -> str:
         _scenarios(STATE, entries),
         "## Sources and sinks\n",
         _scenarios(SOURCES, entries),
+        "## Keyed state: its shapes\n",
+        _KEYED,
+        _keyed(SHAPES),
+        "## Keyed state: where it is kept\n",
+        _keyed(STORAGE),
         "## Layouts that no supported Flink writes any more\n",
         _scenarios(NO_MORE_WRITTEN, entries),
         "## Written by Flink's own serializers, without a job\n",
@@ -77,6 +88,20 @@ def _scenarios(scenarios: Iterable[Scenario], entries: dict[str, dict[str, Any]]
         if flinks:
             rows.append([scenario.name, scenario.description, ", ".join(flinks)])
     return _table(["", "what it is of", "Flink"], rows)
+
+
+def _keyed(jobs: Iterable[KeyedJob]) -> str:
+    """Which form of snapshot there is of a job, by Flink release."""
+    forms: dict[str, dict[str, list[str]]] = {}
+    for name, entry in _entries(_HERE / "state" / "manifest.json", "snapshots").items():
+        _, job, form = name.split("/")
+        forms.setdefault(job, {}).setdefault(form, []).append(entry["flink"])
+    kinds = ("canonical", "native", "retained")
+    rows = [
+        [job.name, job.description, *(", ".join(forms[job.name].get(form, ())) for form in kinds)]
+        for job in jobs
+    ]
+    return _table(["", "what it is of", *kinds], rows)
 
 
 def _encoded(entries: dict[str, dict[str, Any]]) -> str:

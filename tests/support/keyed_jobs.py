@@ -22,8 +22,8 @@ _SHARED = ("LocalFlink.java", "Parts.java", "Progress.java")
 _HEAP = "1g"
 
 
-def keyed_classpath(version: str) -> list[Path]:
-    """The compiled jobs, and the jars of a Flink version."""
+def keyed_classpath(version: str, pojo: str = "pojo_2") -> list[Path]:
+    """The compiled jobs and the jars of a Flink version; `pojo`: a class as it was, or became."""
     jars = classpath(f"flink-{version}-state")
     span = "time" if version.startswith("1.") else "duration"
     sources = [
@@ -31,18 +31,21 @@ def keyed_classpath(version: str) -> list[Path]:
         _JAVA / "flink" / metadata_part(version) / "MetadataView.java",
         *(_JAVA / "keyed").glob("*.java"),
         *(_JAVA / "keyed" / span).glob("*.java"),
+        *(_JAVA / "keyed" / pojo).glob("*.java"),
     ]
     return [compile_java(sources, jars), *jars]
 
 
-def keyed_jobs(version: str, root: Path, names: Iterable[str]) -> Iterator[dict[str, Any]]:
+def keyed_jobs(
+    version: str, root: Path, names: Iterable[str], pojo: str = "pojo_2"
+) -> Iterator[dict[str, Any]]:
     """Run jobs of KeyedJobs in one JVM; what it told of each, as soon as it is done.
 
     Keys: `job`, `snapshots` (form -> its directory) and `operators`, in the words of
     `tests.golden.state`.
     """
     command = java_command(
-        "testjobs.KeyedJobs", keyed_classpath(version), [str(root), *names], _HEAP
+        "testjobs.KeyedJobs", keyed_classpath(version, pojo), [str(root), *names], _HEAP
     )
     with tempfile.TemporaryFile("w+") as log:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)

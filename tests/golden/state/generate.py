@@ -35,14 +35,21 @@ def generate(version: str, jobs: Sequence[KeyedJob]) -> list[str]:
     root = WRITTEN / version
     shutil.rmtree(root, ignore_errors=True)
     by_name = {job.name: job for job in jobs}
+    missed: list[str] = []
     try:
+        if "evolved" in by_name:
+            (told,) = keyed_jobs(version, root, ["evolving"], pojo="pojo_1")
         for told in keyed_jobs(version, root, by_name):
-            adopt(version, by_name[told["job"]], told)
+            if "failed" in told:
+                missed.append(f"{version}/{told['job']}: {told['failed']}")
+                print(missed[-1], file=sys.stderr, flush=True)
+            else:
+                adopt(version, by_name[told["job"]], told)
     except JavaError as error:
-        return [f"{version}: {error}"]
+        missed.append(f"{version}: {error}")
     finally:
         shutil.rmtree(root, ignore_errors=True)
-    return []
+    return missed
 
 
 def adopt(version: str, job: KeyedJob, told: dict[str, Any]) -> None:

@@ -17,14 +17,57 @@ class KeyedJob:
     versions: tuple[str, ...] = RUN_BY_TESTS
 
 
-JOBS = (
+# Every shape of key, namespace and value.
+SHAPES = (
     KeyedJob(
         "kinds",
-        "every kind of state, with and without a time to live, and timers; Long keys, "
-        "parallelism 2, heap backend",
+        "every kind of state, with and without a time to live, and timers; Long keys",
     ),
-    KeyedJob("types", "a value state of every simple type; String keys"),
+    KeyedJob("types", "a value state of every simple type"),
     KeyedJob(
         "composites", "tuples, rows, lists, maps, arrays, POJOs, nullable values in each other"
     ),
+    KeyedJob("kryo", "what Kryo writes of Java's own classes, and of a user's", versions=("1.20",)),
+    KeyedJob(
+        "namespaces",
+        "namespaces of an operator's own: keys and namespaces of no fixed length",
+        versions=("1.20",),
+    ),
+    KeyedJob(
+        "sql-windows", "TUMBLE, HOP and CUMULATE; GROUP BY TUMBLE and SESSION", versions=("1.20",)
+    ),
+    KeyedJob("sql-joins", "joins, an interval join, IN", versions=("1.20",)),
+    KeyedJob("sql-rows", "rows of every type of SQL's", versions=("1.20",)),
 )
+
+# The same few states, wherever Flink can keep them.
+STORAGE = (
+    KeyedJob("files", "heap backend, every state in a file", versions=("1.20",)),
+    KeyedJob("compressed", "heap backend, snapshot compression, parallelism 2", versions=("1.20",)),
+    KeyedJob(
+        "compressed-files", "heap backend, snapshot compression, state in files", versions=("1.20",)
+    ),
+    KeyedJob(
+        "wide", "heap backend, max parallelism 300: two bytes for a key group", versions=("1.20",)
+    ),
+    KeyedJob("rescaled-up", "heap backend, parallelism 3, restored from 1", versions=("1.20",)),
+    KeyedJob("rescaled-down", "heap backend, parallelism 1, restored from 3", versions=("1.20",)),
+    KeyedJob("rocksdb", "RocksDB, incremental", versions=("1.20",)),
+    KeyedJob("rocksdb-full", "RocksDB, full checkpoints", versions=("1.20",)),
+    KeyedJob("rocksdb-compressed", "RocksDB, snapshot compression", versions=("1.20",)),
+    KeyedJob(
+        "rocksdb-heap-timers",
+        "RocksDB, timers on the heap: raw keyed state in checkpoints",
+        versions=("1.20",),
+    ),
+    KeyedJob("rocksdb-wide", "RocksDB, max parallelism 300", versions=("1.20",)),
+    KeyedJob("rocksdb-rescaled-up", "RocksDB, parallelism 2, restored from 1", versions=("1.20",)),
+    KeyedJob("file-merging", "heap backend, small files merged", versions=("1.20",)),
+    KeyedJob(
+        "changelog", "changelog of the heap backend, nothing materialized", versions=("1.20",)
+    ),
+    KeyedJob("changelog-materialized", "changelog, the state materialized", versions=("1.20",)),
+    KeyedJob("changelog-rocksdb", "changelog of RocksDB, materialized", versions=("1.20",)),
+)
+
+JOBS = (*SHAPES, *STORAGE)

@@ -50,10 +50,17 @@ def by_operator(operators: list[dict[str, Any]]) -> list[Any]:
     ]
 
 
+def heap_backend_reads(entry: dict[str, Any]) -> bool:
+    """Whether it does, and wherever the files are: a checkpoint's may be named by absolute URIs."""
+    _, job, form = entry["name"].split("/")
+    return form == "canonical" or (form == "native" and not job.startswith("rocksdb"))
+
+
 @pytest.mark.integration
 @pytest.mark.parametrize("version", RUN_BY_TESTS)
 def test_flink_restores_from_them_what_the_manifest_says(version: str) -> None:
     entries = [entry for entry in ENTRIES if entry["name"].startswith(f"{version}/")]
+    entries = [entry for entry in entries if heap_backend_reads(entry)]
     assert entries
     told = dump_keyed_state(version, (STATE / entry["path"] for entry in entries))
     for entry, operators in zip(entries, told, strict=True):

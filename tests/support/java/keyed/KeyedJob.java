@@ -10,6 +10,7 @@ import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
  * A job with keyed state, and the snapshots that are taken of it once it has read all of its input.
  *
  * @param before another job, from whose first snapshot this one goes on; null without one
+ * @param restored the name of a job that another JVM has run, to go on from; null without one
  */
 record KeyedJob(
         int parallelism,
@@ -17,7 +18,8 @@ record KeyedJob(
         Map<String, String> options,
         Consumer<StreamExecutionEnvironment> topology,
         List<Form> forms,
-        KeyedJob before) {
+        KeyedJob before,
+        String restored) {
 
     /** Snapshots of the same job at rest: all of them hold the same. The last one ends the job. */
     enum Form {
@@ -27,15 +29,19 @@ record KeyedJob(
     }
 
     static KeyedJob of(Consumer<StreamExecutionEnvironment> topology, Form... forms) {
-        return new KeyedJob(1, 128, Map.of(), topology, List.of(forms), null);
+        return new KeyedJob(1, 128, Map.of(), topology, List.of(forms), null, null);
     }
 
     KeyedJob in(int parallelism, int maxParallelism) {
-        return new KeyedJob(parallelism, maxParallelism, options, topology, forms, before);
+        return new KeyedJob(parallelism, maxParallelism, options, topology, forms, before, restored);
     }
 
     KeyedJob after(KeyedJob first) {
-        return new KeyedJob(parallelism, maxParallelism, options, topology, forms, first);
+        return new KeyedJob(parallelism, maxParallelism, options, topology, forms, first, null);
+    }
+
+    KeyedJob afterJob(String name) {
+        return new KeyedJob(parallelism, maxParallelism, options, topology, forms, null, name);
     }
 
     KeyedJob with(String... pairs) {
@@ -43,6 +49,6 @@ record KeyedJob(
         for (int i = 0; i < pairs.length; i += 2) {
             more.put(pairs[i], pairs[i + 1]);
         }
-        return new KeyedJob(parallelism, maxParallelism, more, topology, forms, before);
+        return new KeyedJob(parallelism, maxParallelism, more, topology, forms, before, restored);
     }
 }

@@ -1,5 +1,8 @@
 package testjobs;
 
+import java.io.PrintWriter;
+import java.io.StringWriter;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
@@ -7,6 +10,8 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.TimeZone;
+import java.util.concurrent.ExecutionException;
+import java.util.stream.Stream;
 import org.apache.flink.configuration.Configuration;
 import org.apache.flink.core.execution.JobClient;
 import org.apache.flink.core.execution.SavepointFormatType;
@@ -24,34 +29,57 @@ import testjobs.KeyedJob.Form;
  *
  * <p>What is in it is told twice, and must be the same: by {@link KeyedDump}, which has Flink
  * restore the first snapshot, and by {@link Notes}, which the job's functions wrote as they put it
- * in.
+ * in. A job that failed has its stack trace as {@code failed}, and nothing else.
  */
 public final class KeyedJobs {
-    private final Path root;
+    private static final int PATIENCE = 30;
+    private static Path root;
 
-    private KeyedJobs(Path root) {
-        this.root = root;
+    private KeyedJobs() {}
+
+    /** The directory below which snapshots are written. */
+    static Path root() {
+        return root;
     }
 
     public static void main(String[] args) throws Exception {
         TimeZone.setDefault(TimeZone.getTimeZone("UTC"));
-        KeyedJobs jobs = new KeyedJobs(Path.of(args[0]));
+        root = Path.of(args[0]);
         for (String name : List.of(args).subList(1, args.length)) {
-            System.out.println(new ObjectMapper().writeValueAsString(jobs.run(name)));
+            Map<String, Object> told;
+            try {
+                told = run(name);
+            } catch (Exception failure) {
+                StringWriter trace = new StringWriter();
+                failure.printStackTrace(new PrintWriter(trace));
+                told = Map.of("job", name, "failed", trace.toString());
+            }
+            System.out.println(new ObjectMapper().writeValueAsString(told));
         }
+        // A job that failed may still run.
+        System.exit(0);
     }
 
-    private Map<String, Object> run(String name) throws Exception {
+    private static Map<String, Object> run(String name) throws Exception {
         KeyedJob job = job(name);
         Path directory = root.resolve(name);
         Notes.forget();
+        Path first = null;
         if (job.before() != null) {
-            String uri = first(run(name, job.before(), directory.resolve("before"))).toUri().toString();
+            first = first(run(name, job.before(), directory.resolve("before")));
+        } else if (job.restored() != null) {
+            Path parent = root.resolve(job.restored()).resolve("canonical");
+            try (Stream<Path> savepoints = Files.list(parent)) {
+                first = savepoints.findFirst().orElseThrow();
+            }
+        }
+        if (first != null) {
+            String uri = first.toUri().toString();
             job = job.with("execution.savepoint.path", uri, "execution.state-recovery.path", uri);
         }
         Map<Form, Path> snapshots = run(name, job, directory);
         List<Map<String, Object>> operators = KeyedDump.dump(first(snapshots));
-        Notes.compareWith(operators);
+        Notes.compareWith(operators, job.restored() != null);
         Map<String, Object> told = new LinkedHashMap<>();
         told.put("job", name);
         told.put("flink", EnvironmentInformation.getVersion());
@@ -86,11 +114,9 @@ public final class KeyedJobs {
             switch (form) {
                 case CANONICAL -> snapshots.put(
                         form,
-                        LocalFlink.savepointOfRunning(
-                                client, target, SavepointFormatType.CANONICAL));
+                        savepoint(client, target, SavepointFormatType.CANONICAL));
                 case NATIVE -> snapshots.put(
-                        form,
-                        LocalFlink.savepointOfRunning(client, target, SavepointFormatType.NATIVE));
+                        form, savepoint(client, target, SavepointFormatType.NATIVE));
                 case RETAINED -> snapshots.put(
                         form, LocalFlink.cancelWithCheckpoint(client, directory));
             }
@@ -101,9 +127,25 @@ public final class KeyedJobs {
         return snapshots;
     }
 
+    /** Its input may be read before the last of its tasks has come up. */
+    private static Path savepoint(JobClient job, Path target, SavepointFormatType format)
+            throws Exception {
+        for (int attempt = 0; ; attempt++) {
+            try {
+                return LocalFlink.savepointOfRunning(job, target, format);
+            } catch (ExecutionException failure) {
+                boolean early = failure.toString().contains("Not all required tasks");
+                if (!early || attempt == PATIENCE) {
+                    throw failure;
+                }
+                Thread.sleep(1_000);
+            }
+        }
+    }
+
     private static KeyedJob job(String name) throws ReflectiveOperationException {
         List<String> tried = new ArrayList<>();
-        for (String book : List.of("StateJobs", "WindowJobs", "TableJobs")) {
+        for (String book : List.of("StateJobs", "TypeJobs", "WindowJobs", "TableJobs")) {
             Optional<KeyedJobBook> found = Parts.find(KeyedJobBook.class, book);
             KeyedJob job = found.map(jobs -> jobs.named(name)).orElse(null);
             if (job != null) {

@@ -12,6 +12,7 @@ import org.apache.flink.api.common.typeutils.TypeSerializer;
 import org.apache.flink.table.data.ArrayData;
 import org.apache.flink.table.data.DecimalData;
 import org.apache.flink.table.data.MapData;
+import org.apache.flink.table.data.RawValueData;
 import org.apache.flink.table.data.RowData;
 import org.apache.flink.table.data.StringData;
 import org.apache.flink.table.data.TimestampData;
@@ -25,7 +26,10 @@ import org.apache.flink.table.types.logical.IntType;
 import org.apache.flink.table.types.logical.LogicalType;
 import org.apache.flink.table.types.logical.MapType;
 import org.apache.flink.table.types.logical.MultisetType;
+import org.apache.flink.table.types.logical.RawType;
 import org.apache.flink.table.types.logical.RowType;
+import org.apache.flink.table.types.logical.StructuredType;
+import org.apache.flink.table.types.logical.StructuredType.StructuredAttribute;
 
 /** What SQL keeps, in whose objects are no types: those are the serializer's. */
 final class TableTold {
@@ -83,7 +87,15 @@ final class TableTold {
                     .toLocalDateTime()
                     .toString();
             case TIMESTAMP_WITH_LOCAL_TIME_ZONE -> ((TimestampData) value).toInstant().toString();
-            case ROW -> row((RowData) value, (RowType) type);
+            case ROW -> row(
+                    (RowData) value, ((RowType) type).getFieldNames(), type.getChildren());
+            case STRUCTURED_TYPE -> row(
+                    (RowData) value,
+                    ((StructuredType) type)
+                            .getAttributes().stream().map(StructuredAttribute::getName).toList(),
+                    type.getChildren());
+            // An object of Java's, by a serializer of its own: its bytes.
+            case RAW -> raw((RawValueData<?>) value, ((RawType<?>) type).getTypeSerializer());
             case ARRAY -> array((ArrayData) value, ((ArrayType) type).getElementType());
             case MAP -> map(
                     (MapData) value, ((MapType) type).getKeyType(), ((MapType) type).getValueType());
@@ -93,13 +105,18 @@ final class TableTold {
         };
     }
 
-    private static Object row(RowData row, RowType type) {
+    private static Object row(RowData row, List<String> names, List<LogicalType> types) {
         Map<String, Object> fields = new LinkedHashMap<>();
-        for (int i = 0; i < type.getFieldCount(); i++) {
-            LogicalType of = type.getTypeAt(i);
-            fields.put(type.getFieldNames().get(i), of(get(row, i, of), of));
+        for (int i = 0; i < types.size(); i++) {
+            LogicalType of = types.get(i);
+            fields.put(names.get(i), of(get(row, i, of), of));
         }
         return fields;
+    }
+
+    @SuppressWarnings("unchecked")
+    private static <T> String raw(RawValueData<?> value, TypeSerializer<T> serializer) {
+        return HexFormat.of().formatHex(((RawValueData<T>) value).toBytes(serializer));
     }
 
     private static List<Object> array(ArrayData array, LogicalType type) {

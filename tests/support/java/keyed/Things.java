@@ -69,7 +69,19 @@ final class Things {
         }
     }
 
-    /** A subclass that is only met in a value. */
+    /** A subclass that no one has registered: its snapshot may not tell of it. */
+    public static class Manager extends Person {
+        public int reports;
+
+        public Manager() {}
+
+        public Manager(String name, int age) {
+            super(name, age, null, Color.GREEN, null);
+            this.reports = 3;
+        }
+    }
+
+    /** A subclass that is registered. */
     public static class Employee extends Person {
         public String employer;
         public long salary;
@@ -97,6 +109,67 @@ final class Things {
             this.items = items;
             this.counts = counts;
             this.places = places;
+        }
+    }
+
+    /** Types of the standard library in a POJO, some of which Flink leaves to Kryo. */
+    public static class Moments {
+        public java.util.Date date;
+        public java.time.LocalDate day;
+        public java.time.Instant instant;
+        public java.math.BigDecimal amount;
+        public java.math.BigInteger number;
+        public byte[] bytes;
+        public String[] names;
+        public Boolean flag;
+        public Character letter;
+
+        public Moments() {}
+
+        static Moments sample() {
+            Moments sample = new Moments();
+            sample.date = new java.util.Date(1_700_000_000_123L);
+            sample.day = java.time.LocalDate.of(2024, 2, 29);
+            sample.instant = java.time.Instant.ofEpochSecond(1, 2);
+            sample.amount = new java.math.BigDecimal("1.50");
+            sample.number = java.math.BigInteger.valueOf(-5);
+            sample.bytes = new byte[] {1, -1};
+            sample.names = new String[] {"a", null};
+            sample.flag = true;
+            sample.letter = 'x';
+            return sample;
+        }
+    }
+
+    /** A POJO that holds others of its own class. */
+    public static class Tree {
+        public String label;
+        public Tree[] children;
+
+        public Tree() {}
+
+        static Tree sample() {
+            Tree leaf = new Tree();
+            leaf.label = "leaf";
+            Tree root = new Tree();
+            root.label = "root";
+            root.children = new Tree[] {leaf, null};
+            return root;
+        }
+    }
+
+    /** A POJO that holds what only its own class can read. */
+    public static class Holder {
+        public long number;
+        public Secret secret;
+
+        public Holder() {}
+
+        static Holder sample() {
+            Holder holder = new Holder();
+            holder.number = 5;
+            holder.secret = new Secret("held", 6);
+            return holder;
         }
     }
 }

@@ -9,11 +9,13 @@ import java.nio.ByteBuffer;
 import java.time.Instant;
 import java.time.temporal.Temporal;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Collection;
 import java.util.HexFormat;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Optional;
 import org.apache.avro.generic.GenericEnumSymbol;
 import org.apache.avro.generic.GenericFixed;
@@ -25,6 +27,7 @@ import org.apache.flink.api.common.typeutils.base.ListSerializer;
 import org.apache.flink.api.common.typeutils.base.MapSerializer;
 import org.apache.flink.api.java.tuple.Tuple;
 import org.apache.flink.api.java.typeutils.PojoTypeInfo;
+import org.apache.flink.api.java.typeutils.runtime.PojoSerializer;
 import org.apache.flink.api.java.typeutils.runtime.TupleSerializer;
 import org.apache.flink.api.java.typeutils.runtime.kryo.KryoSerializer;
 import org.apache.flink.runtime.state.VoidNamespace;
@@ -32,6 +35,7 @@ import org.apache.flink.runtime.state.ttl.TtlStateFactory.TtlSerializer;
 import org.apache.flink.runtime.state.ttl.TtlValue;
 import org.apache.flink.streaming.api.windowing.windows.GlobalWindow;
 import org.apache.flink.streaming.api.windowing.windows.TimeWindow;
+import org.apache.flink.table.runtime.typeutils.SortedMapSerializer;
 import org.apache.flink.types.Either;
 import org.apache.flink.types.Row;
 
@@ -191,6 +195,14 @@ final class Told {
             }
             return told;
         }
+        if (value instanceof Map<?, ?> map && serializer instanceof SortedMapSerializer<?, ?> of) {
+            Map<Object, Object> told = new LinkedHashMap<>();
+            for (Map.Entry<?, ?> entry : map.entrySet()) {
+                Object key = of(entry.getKey(), of.getKeySerializer());
+                told.put(key, of(entry.getValue(), of.getValueSerializer()));
+            }
+            return entries(told);
+        }
         if (value instanceof Map<?, ?> map) {
             MapSerializer<?, ?> of =
                     serializer instanceof MapSerializer<?, ?> entries ? entries : null;
@@ -201,6 +213,13 @@ final class Told {
                         of(entry.getValue(), of == null ? null : of.getValueSerializer()));
             }
             return entries(told);
+        }
+        if (serializer instanceof PojoSerializer<?> pojo) {
+            Field[] fields = Inside.of(PojoSerializer.class, pojo, "fields");
+            // What has gone from the class has a serializer, and no field.
+            if (Arrays.asList(fields).contains(null)) {
+                return pojo(value, Arrays.stream(fields).filter(Objects::nonNull).toList());
+            }
         }
         return value.getClass().isArray() ? array(value) : record(value);
     }
@@ -226,6 +245,14 @@ final class Told {
         return told;
     }
 
+    private static Object pojo(Object value, List<Field> fields) throws Unreadable {
+        Map<String, Object> told = new LinkedHashMap<>();
+        for (Field field : fields) {
+            told.put(field.getName(), of(Inside.of(value.getClass(), value, field.getName()), null));
+        }
+        return told;
+    }
+
     private static Object record(Object value) throws Unreadable {
         if (value instanceof Utf8 || value instanceof GenericEnumSymbol<?>) {
             return value.toString();
@@ -237,6 +264,14 @@ final class Told {
         }
         if (value instanceof GenericFixed fixed) {
             return HEX.formatHex(fixed.bytes());
+        }
+        if (value.getClass().getSimpleName().equals("BufferEntry")) {
+            // An interval join's.
+            return struct(
+                    "hasBeenJoined",
+                    Inside.of(value.getClass(), value, "hasBeenJoined"),
+                    "element",
+                    of(Inside.of(value.getClass(), value, "element"), null));
         }
         Map<String, Object> told = new LinkedHashMap<>();
         try {

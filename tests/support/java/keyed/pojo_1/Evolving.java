@@ -1,0 +1,18 @@
+package testjobs;
+
+/** A POJO as it was at first. */
+public class Evolving {
+    public String name;
+    public int removed;
+    public Long kept;
+
+    public Evolving() {}
+
+    static Evolving sample(int number) {
+        Evolving value = new Evolving();
+        value.name = "first " + number;
+        value.removed = number;
+        value.kept = number % 2 == 0 ? null : (long) number;
+        return value;
+    }
+}
