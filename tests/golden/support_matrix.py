@@ -27,7 +27,7 @@ _READ = "✓"
 _KEYED = """\
 Each is a job that real Flink ran, whose snapshots hold what Flink's heap backend restored of the
 first of them; `tests/golden/state` has them all. `canonical` and `native` are savepoints.
-That the decoder reads the same in them is not part of the tests yet.
+The decoder reads the same in them, but for the changelog's checkpoints, which it refuses.
 """
 
 
