@@ -98,8 +98,9 @@ def _take(log: _Log, content: bytes, name: str) -> None:
             log.versions[app] = number(txn.get("version"), what)
         if isinstance(info := action.get("commitInfo"), dict):
             parameters = info.get("operationParameters")
-            if info.get("operation") == "STREAMING UPDATE" and isinstance(parameters, dict):
-                log.queries.add(str(parameters.get("queryId")))
+            query = parameters.get("queryId") if isinstance(parameters, dict) else None
+            if isinstance(query, str):
+                log.queries.add(query)
 
 
 def _take_parquet(log: _Log, content: bytes, name: str) -> None:

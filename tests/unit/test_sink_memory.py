@@ -137,7 +137,7 @@ def test_the_last_batch_of_a_file_sink(tmp_path: Path, names: list[str], last: i
 
 
 def commit(table: Path, version: int, last_batches: Mapping[str, int], query: str = "") -> None:
-    info: dict[str, object] = {"operation": "WRITE"}
+    info: dict[str, object] = {"operation": "WRITE", "operationParameters": {"mode": "Append"}}
     if query:
         info = {"operation": "STREAMING UPDATE", "operationParameters": {"queryId": query}}
     actions: list[dict[str, object]] = [{"commitInfo": info}]
@@ -205,15 +205,17 @@ def test_a_checkpoint_without_any_txn(tmp_path: Path) -> None:
 def test_a_query_and_a_constant_uuid_are_told_apart(tmp_path: Path) -> None:
     """By the commits; a checkpoint has nothing to tell them apart, but keeps older commits."""
     commit(tmp_path, 0, {QUERY: 5}, QUERY)
-    commit(tmp_path, 1, {CONSTANT: 7})
+    commit(tmp_path, 1, {CONSTANT: 7, "None": 1})
     memory = look(tmp_path)
-    assert (memory.of(Kind.QUERY), memory.of(Kind.TXN_APP)) == ({QUERY: 5}, {CONSTANT: 7})
+    assert memory.of(Kind.QUERY) == {QUERY: 5}
+    assert memory.of(Kind.TXN_APP) == {CONSTANT: 7, "None": 1}
 
-    checkpoint(tmp_path, 1, [txn(QUERY, 5), txn(CONSTANT, 7)])
+    checkpoint(tmp_path, 1, [txn(QUERY, 5), txn(CONSTANT, 7), txn("None", 1)])
     assert look(tmp_path) == memory
     (tmp_path / "_delta_log" / f"{0:020}.json").write_text("damaged, and of no account")
     memory = look(tmp_path)
-    assert (memory.of(Kind.QUERY), memory.of(Kind.TXN_APP)) == ({}, {QUERY: 5, CONSTANT: 7})
+    assert memory.of(Kind.QUERY) == {}
+    assert memory.of(Kind.TXN_APP) == {QUERY: 5, CONSTANT: 7, "None": 1}
 
 
 def test_flinks_sink_for_delta_remembers_checkpoints_of_a_job(tmp_path: Path) -> None:
