@@ -14,6 +14,10 @@ from typing import BinaryIO, Protocol
 
 METADATA_FILE = "_metadata"
 _CHECKPOINT_DIRECTORY = re.compile(r"chk-(\d+)")
+# The most that is read of a file that is read whole: a plan of half a million partitions is
+# smaller. A file may be sparse, and claim any size.
+MAX_FILE_BYTES = 256 * 1024 * 1024
+_PIECE = 1024 * 1024
 # Only the scheme: a path after it may hold anything.
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 # What the system says of a path that leads nowhere.
@@ -33,7 +37,7 @@ class ByteSource(Protocol):
     """
 
     def read(self, path: str) -> bytes:
-        """The whole file."""
+        """The whole of a file; OSError for one of more than ``MAX_FILE_BYTES``."""
 
     def read_range(self, path: str, start: int, size: int) -> bytes:
         """``size`` bytes from ``start``; fewer only where the file ends."""
@@ -48,7 +52,7 @@ class ByteSource(Protocol):
         that two such paths tell by their text whether one lies below the other."""
 
     def list_directory(self, path: str) -> list[str] | None:
-        """The names in a directory, or None where ``path`` is not a directory."""
+        """The names in a directory, sorted, or None where ``path`` is not a directory."""
 
     def from_uri(self, uri: str) -> str | None:
         """The path of an absolute URI as Flink wrote it, or None where this source has no such."""
@@ -62,8 +66,7 @@ class LocalFiles:
     """
 
     def read(self, path: str) -> bytes:
-        with _open(path) as file:
-            return file.read()
+        return read_file(path)
 
     def read_range(self, path: str, start: int, size: int) -> bytes:
         with _open(path) as file:
@@ -101,6 +104,38 @@ class LocalFiles:
                 return None
             path = slash + rest
         return path if path.startswith("/") else None
+
+
+def read_file(path: str | os.PathLike[str], most: int = MAX_FILE_BYTES) -> bytes:
+    """The whole of a regular file. A pipe would be waited for, and a device have no end.
+
+    Args:
+        path: what a user named, or what is in a directory of theirs; links are followed.
+        most: how many bytes it may have.
+
+    Raises:
+        FileNotFoundError: it is not there.
+        OSError: it is something else, may not be read, or has more bytes.
+    """
+    path = os.fspath(path)
+    status = os.stat(path)  # noqa: PTH116 - paths are text here
+    if S_ISDIR(status.st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+    if not S_ISREG(status.st_mode):
+        raise OSError(errno.EINVAL, "a pipe or a device, and no regular file", path)
+    check_size(status.st_size, most, path)
+    with open(path, "rb") as file:  # noqa: PTH123 - as above
+        data = file.read(status.st_size + 1)  # it may have grown, or its size be made up
+        while len(data) <= most and (more := file.read(_PIECE)):
+            data += more
+    check_size(len(data), most, path)
+    return data
+
+
+def check_size(size: int, most: int, path: str) -> None:
+    """Raise OSError where a file has more bytes than are read of it."""
+    if size > most:
+        raise OSError(errno.EFBIG, f"larger than {most} bytes, the most that is read of it", path)
 
 
 def _open(path: str) -> BinaryIO:

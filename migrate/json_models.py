@@ -13,6 +13,7 @@ from typing import Annotated, Any, Protocol, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
+from decoder.storage import read_file as read_regular_file
 from migrate.new_file import write_new
 
 Offset = Annotated[int, Field(ge=0, le=2**63 - 1)]
@@ -71,7 +72,7 @@ def read_file(
         whence: where such a file comes from, for who names one that is missing.
     """
     try:
-        return of.model_validate_json(path.read_bytes())
+        return of.model_validate_json(read_regular_file(path))
     except OSError as error:
         hint = f"; {whence}" if isinstance(error, FileNotFoundError) else ""
         raise unreadable(f"{path}: cannot be read: {error.strerror}{hint}") from error

@@ -20,6 +20,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
+from decoder.storage import read_file
 from migrate.position_set import PositionSet, UnreadableInput
 from migrate.positions import Marker, Start, TopicPartition
 
@@ -170,9 +171,8 @@ def _decimal(text: str, largest: int, what: str) -> int:
 
 def _text(path: Path) -> str:
     try:
-        # newline="" keeps line ends within quoted fields; -sig drops what Windows puts in front.
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            return file.read()
+        # Line ends within quoted fields stay as they are; -sig drops what Windows puts in front.
+        return read_file(path).decode("utf-8-sig")
     except OSError as error:
         raise UnreadableInput(f"{path}: {error.strerror}") from error
     except UnicodeDecodeError as error:

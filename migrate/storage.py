@@ -21,7 +21,14 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from decoder.storage import ByteSource, LocalFiles, StorageUnavailable, normal
+from decoder.storage import (
+    MAX_FILE_BYTES,
+    ByteSource,
+    LocalFiles,
+    StorageUnavailable,
+    check_size,
+    normal,
+)
 from decoder.urls import CREDENTIALS_REFUSED, shown_in, shown_url
 from migrate.errors import InputError, MigrateError, UsageError
 
@@ -101,9 +108,9 @@ class Files:
     def read(self, path: str) -> bytes:
         if not _URL.match(path):
             return self._local.read(path)
-        with self._asking(path) as (system, name):
-            data: bytes = system.cat_file(name)
-            return data
+        data = self.read_range(path, 0, MAX_FILE_BYTES + 1)
+        check_size(len(data), MAX_FILE_BYTES, path)
+        return data
 
     def read_range(self, path: str, start: int, size: int) -> bytes:
         if not _URL.match(path):

@@ -9,8 +9,10 @@ from migrate.kafka_config.config import check_servers, kafka_config, names_broke
 from migrate.kafka_config.errors import ConfigError
 from migrate.kafka_config.model import KafkaConfig, TokenCallback
 from migrate.kafka_config.secrets import without_secrets, without_values
+from migrate.kafka_config.stores import MAX_STORE_BYTES
 
 __all__ = [
+    "MAX_STORE_BYTES",
     "ConfigError",
     "KafkaConfig",
     "TokenCallback",

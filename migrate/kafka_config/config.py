@@ -11,6 +11,7 @@ from migrate.kafka_config.java import Translation, translate
 from migrate.kafka_config.model import KafkaConfig, TokenCallback
 from migrate.kafka_config.msk import AWS_MSK_IAM, token_callback
 from migrate.kafka_config.read import read_arguments, read_file
+from migrate.kafka_config.stores import check_file
 
 # Both are librdkafka's names for the brokers' addresses.
 _SERVERS = ("bootstrap.servers", "metadata.broker.list")
@@ -42,6 +43,9 @@ def kafka_config(
         raise ConfigError("no Kafka address: add --bootstrap-servers HOST:PORT")
     for name in _SERVERS:
         check_servers(name, texts.get(name, ""))
+    for name, value in texts.items():
+        if name.endswith(".location") and value:
+            check_file(name, value)
     config: dict[str, str | TokenCallback] = {**texts}
     if texts.get("sasl.mechanisms") == AWS_MSK_IAM:
         login = argument_layer.aws_login or file_layer.aws_login

@@ -6,8 +6,11 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
+from decoder.storage import read_file as read_file_bytes
 from migrate.kafka_config.errors import ConfigError
 
+# Properties with a chain of certificates in them are some 10 KB.
+MAX_BYTES = 1024 * 1024
 # Every name of librdkafka's and of the Java client's has this form. What hasn't is a value on the
 # wrong line, perhaps half a password or a line of a private key: it must not be shown.
 _NAME = re.compile(r"[a-z][a-z0-9]*(?:[._-][a-z0-9]+)*")
@@ -25,7 +28,7 @@ def read_file(file: Path) -> dict[str, str]:
     import javaproperties
 
     try:
-        text = file.read_text(encoding="utf-8")
+        text = read_file_bytes(file, MAX_BYTES).decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not text in UTF-8"
         raise ConfigError(f"{file}: cannot be read: {reason}") from error

@@ -9,7 +9,9 @@ import shlex
 from collections.abc import Mapping
 from enum import Enum
 from pathlib import Path
+from stat import S_ISDIR, S_ISREG
 
+from decoder.storage import read_file
 from migrate.kafka_config.errors import ConfigError
 
 # Translated here. The key store's password passes through: librdkafka's has the same name.
@@ -22,6 +24,10 @@ STORE_PROPERTIES = frozenset(
         "ssl.truststore.type",
     }
 )
+
+
+# All authorities that a machine trusts are some 200 KB.
+MAX_STORE_BYTES = 16 * 1024 * 1024
 
 
 class _Kind(Enum):
@@ -68,9 +74,25 @@ def translate_stores(layer: Mapping[str, str]) -> dict[str, str]:
     return found
 
 
+def check_file(name: str, path: str) -> None:
+    """Keep librdkafka from a file that it would read for ever; what is not there it tells itself.
+
+    Raises:
+        ConfigError: a pipe, a device, or a file larger than any of certificates.
+    """
+    try:
+        status = Path(path).stat()
+    except (OSError, ValueError):
+        return
+    if not (S_ISREG(status.st_mode) or S_ISDIR(status.st_mode)):
+        raise ConfigError(f"{name}: {path}: a pipe or a device, and no regular file")
+    if S_ISREG(status.st_mode) and status.st_size > MAX_STORE_BYTES:
+        raise ConfigError(f"{name}: {path}: larger than {MAX_STORE_BYTES} bytes")
+
+
 def _kind(name: str, path: str) -> _Kind:
     try:
-        content = Path(path).read_bytes()
+        content = read_file(path, MAX_STORE_BYTES)
     except OSError as error:
         raise ConfigError(f"{name}: the file cannot be read: {error.strerror}") from error
     if b"-----BEGIN " in content:

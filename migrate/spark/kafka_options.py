@@ -10,9 +10,9 @@ SaslConfigs} @ Kafka 3.9.1.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 
-from migrate.kafka_config import ConfigError, KafkaConfig
+from decoder.storage import read_file
+from migrate.kafka_config import MAX_STORE_BYTES, ConfigError, KafkaConfig
 
 _SAME = (
     "bootstrap.servers",
@@ -101,7 +101,7 @@ def _quoted(value: str) -> str:
 
 def _read(name: str, path: str) -> str:
     try:
-        return Path(path).read_text(encoding="ascii")
+        return read_file(path, MAX_STORE_BYTES).decode("ascii")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not PEM"
         raise ConfigError(f"{name}: the file cannot be read: {reason}") from error

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from migrate.storage import Files
 from tests.support import stores
 from tests.support.checkpoints import (
     SourceState,
@@ -330,6 +331,33 @@ def test_a_seed_is_written_into_a_store(s3: S3, tmp_path: Path) -> None:
     assert "the checkpoint location of a query already" in again.stderr
     store.system.invalidate_cache()
     assert store.system.cat_file(f"{seed}/metadata") == metadata
+
+
+def test_the_mark_of_a_directory_is_no_file_in_it(s3: S3, tmp_path: Path) -> None:
+    """Consoles and Hadoop make a directory by an empty object of its name and a slash."""
+    store = s3.store
+    chk = write_source(tmp_path / "chk-7", {0: splits("orders", [3, 4])})
+    for directory in ("marked/query", "marked/job"):
+        store.system.pipe_file(f"checkpoints/{directory}/", b"")
+    written = migrate("to-spark", chk, "--checkpoint-dir", f"{store.root}/marked/query")
+    assert written.code == 0, written.stderr
+    nothing = migrate("inspect", f"{store.root}/marked/job", "--list")
+    assert (nothing.code, nothing.stdout) == (0, "")
+    store.put(chk, "marked/job/chk-7")
+    listed = migrate("inspect", f"{store.root}/marked/job", "--list")
+    assert listed.stdout == f"7\t{store.root}/marked/job/chk-7\n"
+
+
+def test_an_object_larger_than_is_read_is_refused(s3: S3, monkeypatch: pytest.MonkeyPatch) -> None:
+    url = f"{s3.store.root}/large/object"
+    s3.store.system.pipe_file(url, b"12345")
+    s3.store.system.pipe_file(f"{url}-empty", b"")
+    monkeypatch.setattr("migrate.storage.MAX_FILE_BYTES", 5)
+    assert Files().read(url) == b"12345"
+    assert Files().read(f"{url}-empty") == b""
+    monkeypatch.setattr("migrate.storage.MAX_FILE_BYTES", 4)
+    with pytest.raises(OSError, match="larger than 4 bytes"):
+        Files().read(url)
 
 
 def test_a_sink_in_a_store_is_looked_at(s3: S3, tmp_path: Path) -> None:

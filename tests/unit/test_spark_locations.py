@@ -46,6 +46,14 @@ def memory(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     MemoryFileSystem.store.clear()
 
 
+def test_a_store_is_listed_in_order(memory: str) -> None:
+    """s3fs sorts what it lists; other libraries tell it as their store does."""
+    place = location(memory)
+    for name in ("b", "c", "a"):
+        place.write(name, b"")
+    assert storage.Files().list_directory(memory) == ["a", "b", "c"]
+
+
 @pytest.fixture(params=["mount", "memory"])
 def in_place(request: pytest.FixtureRequest, tmp_path: Path, memory: str) -> Place:
     """A place where nothing can be renamed."""
