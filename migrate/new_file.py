@@ -9,6 +9,8 @@ from __future__ import annotations
 import errno
 import os
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 # What link() fails with on disks that have no hard links (FAT, some network disks).
@@ -33,6 +35,17 @@ def check_new(path: Path) -> None:
     stage.unlink()
 
 
+@contextmanager
+def named(path: Path | str) -> Iterator[None]:
+    """What the system says of no file by name, as that the disk is full, is said of this one."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is not None:
+            raise
+        raise OSError(error.errno, error.strerror, str(path)) from error
+
+
 def write_new(path: Path, text: str) -> None:
     """Write a file; if the process or the machine ends meanwhile, it is not there, or whole.
 
@@ -46,7 +59,7 @@ def write_new(path: Path, text: str) -> None:
     # What is removed below was made here: a stage that is there already fails before.
     out = stage.open("x", encoding="utf-8")
     try:
-        with out:
+        with named(path), out:
             out.write(text)
             out.flush()
             os.fsync(out.fileno())

@@ -17,7 +17,7 @@ from migrate.cli import streams
 from migrate.cli.environment import with_environment
 from migrate.cli.errors import exit_of
 from migrate.cli.options import with_options
-from migrate.cli.streams import emit_pieces
+from migrate.cli.streams import after_writing, emit_pieces
 from migrate.cli.telling import tell
 from migrate.fleet.inventory import TableFormat
 from migrate.storage import local_path
@@ -102,8 +102,10 @@ def scan(
             progress=progress,
             **with_environment(kafka),
         )
+    wrote = " and ".join(map(str, filter(None, (output, plans))))
     if inventory.jobs:
-        emit_pieces(inventory_table(inventory))
+        with after_writing(f"{wrote}: written, and whole" if wrote else ""):
+            emit_pieces(inventory_table(inventory))
     for line in summary_lines(inventory):
         tell(line)
     if inventory.failures:  # told job by job; a bug of ours before all others

@@ -5,9 +5,12 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+
+import typer
 
 from decoder.urls import shown_in
+from migrate.cli.errors import Exit
 
 # How much is told: talk of this level and above, as the module ``logging`` has its levels.
 VERBOSE, NORMAL, QUIET = 10, 20, 30
@@ -38,6 +41,23 @@ def emit_pieces(pieces: Iterable[str]) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if not isinstance(error, BrokenPipeError):
             raise OSError(error.errno, error.strerror, "stdout") from error
+
+
+@contextlib.contextmanager
+def after_writing(written: str) -> Iterator[None]:
+    """Data of a command that has written something by now: where stdout fails, what it has written
+    is told, and the command is not done (exit 5).
+
+    Args:
+        written: what it has written; empty where nothing.
+    """
+    try:
+        yield
+    except OSError as error:
+        if not written:
+            raise
+        say(f"migrate: stdout: {error.strerror}; {written}")
+        raise typer.Exit(Exit.NOT_VERIFIED) from error
 
 
 def show(text: str, *, needed: bool) -> None:

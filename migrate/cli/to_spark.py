@@ -15,7 +15,7 @@ from migrate.api.spark import check_directories
 from migrate.cli import options
 from migrate.cli.environment import with_environment
 from migrate.cli.saving import save_plan
-from migrate.cli.streams import emit
+from migrate.cli.streams import after_writing, emit
 from migrate.errors import UsageError
 from migrate.targets.spark_options import IsolationLevel
 
@@ -111,7 +111,9 @@ def to_spark(
         isolation_level=isolation_level,
         **arguments,
     )
-    emit(start.starting_offsets if format is Format.JSON else start.code(format.value))
+    seeded = f"the seed {checkpoint_dir} is written, and whole" if checkpoint_dir else ""
+    with after_writing(seeded):
+        emit(start.starting_offsets if format is Format.JSON else start.code(format.value))
 
 
 _SPARK_SOURCE = re.compile(r"(0|[1-9][0-9]{0,3})=(.+)")

@@ -20,6 +20,7 @@ from typing import Any
 
 from migrate.errors import MigrateError, UsageError
 from migrate.kafka_config import KafkaConfig, without_secrets
+from migrate.new_file import named
 from migrate.position_files import topic_offsets
 from migrate.position_set import AmbiguousPositions, PositionSet, UnreadableInput
 from migrate.positions import TopicPartition
@@ -93,7 +94,8 @@ def run_first_batch(
         queries = []
         for source, seed in seeds.items():
             copy = Path(work, source)
-            _write_seed(files.read(seed_path(directory, source)), copy)
+            with named(copy):
+                _write_seed(files.read(seed_path(directory, source)), copy)
             topics = ",".join(sorted({topic for topic, _ in seed}))
             # The seed is what must count: were it not heeded, nothing would be read.
             asked = {**options, "subscribe": topics, "startingOffsets": "latest"}

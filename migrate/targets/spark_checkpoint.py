@@ -22,7 +22,7 @@ import os
 import shutil
 import tempfile
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from migrate.errors import Refused
@@ -111,7 +111,8 @@ def _stage_and_rename(files: dict[str, bytes], location: LocalDirectory) -> None
     try:
         staged = LocalDirectory(str(stage), stage)
         for path, content in files.items():
-            staged.write(path, content)
+            with _of(location):
+                staged.write(path, content)
         for made in (*(path for path in stage.rglob("*") if path.is_dir()), stage):
             sync_folder(made)
         _open_to_others(stage)
@@ -124,6 +125,15 @@ def _stage_and_rename(files: dict[str, bytes], location: LocalDirectory) -> None
         shutil.rmtree(stage, ignore_errors=True)
         raise
     sync_folder(directory.parent)
+
+
+@contextlib.contextmanager
+def _of(location: LocalDirectory) -> Iterator[None]:
+    """What fails in the stage fails of the directory: nobody knows the stage's name."""
+    try:
+        yield
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, location.name) from error
 
 
 def _open_to_others(stage: Path) -> None:

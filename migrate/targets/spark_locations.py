@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Protocol
 
 from decoder.urls import CREDENTIALS_REFUSED, shown_url
+from migrate.new_file import named
 from migrate.storage import Files
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?=/)")
@@ -76,7 +77,7 @@ class LocalDirectory:
     def write(self, path: str, content: bytes) -> None:
         file = self.path / path
         file.parent.mkdir(parents=True, exist_ok=True)
-        with file.open("wb") as out:
+        with named(file), file.open("wb") as out:
             out.write(content)
             out.flush()
             os.fsync(out.fileno())

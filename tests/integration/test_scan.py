@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import os
 import pty
@@ -10,13 +11,14 @@ import subprocess
 import sys
 import uuid
 from collections.abc import Iterator
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import migrate as library
-from migrate.cli import submit
+from migrate.cli import main, submit
 from migrate.fleet import discover
 from migrate.fleet.inventory import TableFormat, mark_newest
 from migrate.spark import read_checkpoints
@@ -292,6 +294,26 @@ def test_a_plan_that_only_the_broker_refuses_is_told_with_its_reasons(
     assert "starting policy" in " ".join(cells)
     assert not list((tmp_path / "plans").glob("*.json"))
     assert "plans: 0; 1 that can move were refused" in done.stderr.splitlines()
+
+
+def test_tables_that_are_written_are_told_where_stdout_is_full(
+    spark: Spark, estate: Estate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["migrate", "scan", str(estate.newest), "--output"])
+    sys.argv.append(str(tmp_path / "out"))
+    told = io.StringIO()
+    with (
+        Path("/dev/full").open("w") as full,
+        redirect_stdout(full),
+        redirect_stderr(told),
+        pytest.raises(SystemExit) as ended,
+    ):
+        main()
+    assert ended.value.code == 5
+    assert told.getvalue().splitlines()[-1] == (
+        f"migrate: stdout: No space left on device; {tmp_path / 'out'}: written, and whole"
+    )
+    assert (tmp_path / "out" / "positions" / "_SUCCESS").exists()
 
 
 def test_a_session_that_is_there_has_its_master(spark: Spark, estate: Estate) -> None:

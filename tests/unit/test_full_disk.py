@@ -1,0 +1,101 @@
+"""A disk that is full: which file it was is told, and nothing is left of it.
+
+That a file may have no byte (``RLIMIT_FSIZE``) fails where a full disk does: in write() or fsync(),
+which know no name. /dev/full is a stdout on a full disk.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.checkpoints import splits, write_source
+
+pytestmark = pytest.mark.slow  # a process each
+
+_ROOT = Path(__file__).parents[2]
+
+
+def _run(
+    folder: Path, *arguments: str, stdout: int = subprocess.PIPE, full: bool = True
+) -> subprocess.CompletedProcess[str]:
+    def no_byte() -> None:
+        if full:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
+
+    return subprocess.run(
+        [sys.executable, "-m", "migrate.cli", *arguments],
+        stdin=subprocess.DEVNULL,
+        stdout=stdout,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(_ROOT)},
+        preexec_fn=no_byte,
+    )
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Path:
+    write_source(tmp_path / "chk-7", {0: splits("t", [3, 4])})
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("option", "code"), [("--plan-out", 2), ("--checkpoint-dir", 6)], ids=["plan", "seed"]
+)
+def test_what_cannot_be_written_is_named(here: Path, option: str, code: int) -> None:
+    done = _run(here, "to-spark", "chk-7", option, "new")
+    assert (done.returncode, done.stdout) == (code, "")
+    last = done.stderr.splitlines()[-1]
+    assert "new" in last and "File too large" in last
+    assert [path.name for path in here.iterdir()] == ["chk-7"]
+
+
+def test_a_file_that_is_written_for_another_is_named(tmp_path: Path) -> None:
+    """As the rollback file, before a group is changed."""
+    code = (
+        "import resource\nfrom pathlib import Path\nfrom migrate.new_file import write_new\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))\n"
+        "try:\n    write_new(Path('rollback.json'), 'text')\n"
+        "except OSError as error:\n    print(error.filename)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(_ROOT)},
+    )
+    assert done.stdout == "rollback.json\n", done.stderr
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("quiet", [[], ["-q"]])
+def test_a_seed_whose_offsets_could_not_be_told_is_exit_5(here: Path, quiet: list[str]) -> None:
+    full = os.open("/dev/full", os.O_WRONLY)
+    try:
+        command = ("to-spark", "chk-7", "--checkpoint-dir", "seed", *quiet)
+        done = _run(here, *command, stdout=full, full=False)
+    finally:
+        os.close(full)
+    assert done.returncode == 5
+    assert done.stderr.splitlines()[-1] == (
+        "migrate: stdout: No space left on device; the seed seed is written, and whole"
+    )
+    assert (here / "seed/sources/0/0").read_bytes() == b'\0v1\n{"t":{"0":3,"1":4}}'
+
+
+def test_without_a_seed_nothing_was_written(here: Path) -> None:
+    full = os.open("/dev/full", os.O_WRONLY)
+    try:
+        done = _run(here, "to-spark", "chk-7", stdout=full, full=False)
+    finally:
+        os.close(full)
+    assert done.returncode == 6
+    assert done.stderr.splitlines()[-1] == "migrate: stdout: No space left on device"
