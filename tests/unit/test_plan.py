@@ -316,6 +316,29 @@ def test_records_in_flight_elsewhere_stand_in_the_way_of_a_named_source(tmp_path
     assert make_plan(extraction, extraction.sources, None, named=True).refusals
 
 
+def test_records_in_flight_in_another_source_stand_in_the_way_of_a_named_one(
+    tmp_path: Path,
+) -> None:
+    """They may be of the topics that move: what is in flight is told by where it waits."""
+    in_flight = in_flight_operator(10).subtasks[0].input_channels
+    other = source_operator(SourceState({0: splits("u", [1])}, operator_id=_OTHER))
+    holding = replace(other, subtasks=(replace(other.subtasks[0], input_channels=in_flight),))
+    mine = source_operator(SourceState({0: splits("t", [1])}))
+    found = extract(read_checkpoint(write_checkpoint(tmp_path / "chk-7", mine, holding)))
+    (chosen,) = choose_sources(found, "topic:t")
+    (refusal,) = make_plan(found, [chosen], None, named=True).refusals
+    assert "10 bytes of records" in refusal.what
+
+
+@pytest.mark.parametrize("asked", [True, False])
+def test_why_a_position_is_not_resolved_is_told(tmp_path: Path, asked: bool) -> None:
+    readers = {0: [KafkaSplit("t", 0, 10)], 1: [KafkaSplit("t", 0, 12)]}
+    found = _extraction(tmp_path, SourceState(readers, entries=[]))
+    snapshot = _log((0, 20)) if asked else None
+    (refusal,) = make_plan(found, found.sources, snapshot).refusals
+    assert "it stands in reader state 2 times, with starts from 10 to 12" in refusal.what
+
+
 def test_where_the_target_group_is_moved_back_or_ahead_is_said(tmp_path: Path) -> None:
     held = {("t", 0): Committed(9), ("t", 1): Committed(2), ("t", 2): Committed(5)}
     target = GroupView("g", True, "Empty", "classic", committed=held)

@@ -74,6 +74,30 @@ def test_without_a_broker_the_code_says_where_its_address_goes(plan: Path) -> No
     assert code[place - 1] == "    # Put your brokers here."
 
 
+def test_the_checkpoint_location_stands_in_the_code(plan: Path, tmp_path: Path) -> None:
+    seed = tmp_path / "seed"
+    told = {
+        "python": f'checkpoint_location = "{seed}-python"',
+        "scala": f'val checkpointLocation = "{seed}-scala"',
+    }
+    for kind, line in told.items():
+        location = ("--checkpoint-dir", f"{seed}-{kind}")
+        result = migrate("to-spark", "--plan", plan, "--format", kind, *location)
+        assert result.code == 0, result.stderr
+        assert result.stdout.splitlines()[-1] == line
+        without = migrate("to-spark", "--plan", plan, "--format", kind)
+        assert "checkpointLocation" not in without.stdout
+
+
+def test_what_the_environment_gives_is_asked_of_it(plan: Path, secured: Path) -> None:
+    asked = {"python": 'os.environ["{}"]', "scala": 'sys.env("{}")'}
+    for kind, form in asked.items():
+        result = migrate("to-spark", "--plan", plan, "--kafka-config", secured, "--format", kind)
+        login = form.format("KAFKA_SASL_JAAS_CONFIG")
+        assert f'    .option("kafka.sasl.jaas.config", {login})' in result.stdout.splitlines()
+        assert '    .option("kafka.security.protocol", "SASL_SSL")' in result.stdout.splitlines()
+
+
 def test_options_of_several_streams_are_blocks(tmp_path: Path) -> None:
     chk = write_source(tmp_path / "chk-7", {0: [*splits("a", [3]), *splits("b", [4])]})
     result = migrate(

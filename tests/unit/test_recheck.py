@@ -1,0 +1,157 @@
+"""Is what a plan was made from still what is there: told from the plan and what the broker says
+now. A real broker that has moved is in tests/integration/test_group_commands.py."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from decoder import read_checkpoint
+from migrate.extract import extract
+from migrate.planning import Plan, make_plan
+from migrate.planning.recheck import moved_meanwhile, ran_on_since
+from migrate.policies import Gone, Policies
+from migrate.snapshot import ClusterSnapshot, Committed, GroupView, LogRange
+from tests.support.checkpoints import splits, write_source
+
+Logs = dict[str, dict[int, LogRange]]
+
+_LOG = LogRange(0, 10)
+
+
+def _group(name: str, **offsets: int) -> GroupView:
+    """``t0=5``: partition 0 of topic t at 5."""
+    held = {(place[0], int(place[1])): Committed(offset) for place, offset in offsets.items()}
+    return GroupView(name, bool(held), "Empty", "classic", committed=held)
+
+
+def _cluster(topics: Logs | None = None) -> ClusterSnapshot:
+    both = {"t": {0: _LOG, 1: _LOG}}
+    return ClusterSnapshot(both if topics is None else topics, "cluster", {"t": "id of t"})
+
+
+def _plan(tmp_path: Path, then: ClusterSnapshot, policies: Policies | None = None) -> Plan:
+    """A plan of partitions 0 and 1 of topic t, at 3 and 4."""
+    chk = write_source(tmp_path / "chk-7", {0: splits("t", [3, 4])})
+    found = extract(read_checkpoint(chk))
+    plan = make_plan(found, found.sources, then, policies or Policies())
+    assert not plan.refusals
+    return plan
+
+
+@pytest.mark.parametrize(
+    ("now", "told"),
+    [
+        (_cluster(), []),
+        # Records have been produced, and others deleted of which none is needed.
+        (_cluster({"t": {0: LogRange(3, 99), 1: LogRange(4, 10)}}), []),
+        # The next one that is written is the next that is read.
+        (
+            _cluster({"t": {0: LogRange(4, 10), 1: LogRange(0, 3)}}),
+            [
+                "t-0 now holds 4 to 10: its next offset 3 is no longer in the log",
+                "t-1 now holds 0 to 3: its next offset 4 is no longer in the log",
+                "t-1 ended at 10 and now ends at 3: it has lost records, or was recreated (before "
+                "Kafka 2.8 topics have no id to tell by)",
+            ],
+        ),
+        (
+            _cluster({"t": {0: _LOG, 1: _LOG, 2: _LOG, 10: _LOG}, "u": {0: _LOG}}),
+            [
+                "t-2 is new since the plan was made",
+                "t-10 is new since the plan was made",
+                "u-0 is new since the plan was made",
+            ],
+        ),
+        (
+            _cluster({}),
+            ["t-0 is gone since the plan was made", "t-1 is gone since the plan was made"],
+        ),
+        (
+            replace(_cluster({}), cluster_id="elsewhere"),
+            ["this is cluster elsewhere; the plan is for cluster"],  # and no more
+        ),
+        (
+            replace(_cluster({}), topic_ids={"t": "another"}),
+            ["topic t was deleted and created again since the plan was made"],
+        ),
+        (replace(_cluster(), topic_ids={}), []),  # brokers that give none
+    ],
+)
+def test_what_has_moved(tmp_path: Path, now: ClusterSnapshot, told: list[str]) -> None:
+    assert list(moved_meanwhile(_plan(tmp_path, _cluster()), now)) == told
+
+
+def test_new_partitions_are_no_matter_where_only_some_move(tmp_path: Path) -> None:
+    plan = _plan(tmp_path, _cluster(), Policies(partitions={"t": frozenset({0, 1})}))
+    more = _cluster({"t": {0: _LOG, 1: _LOG, 2: _LOG}})
+    assert list(moved_meanwhile(plan, more)) == []
+
+
+def test_a_partition_that_was_gone_and_is_there_again(tmp_path: Path) -> None:
+    """Skipped when the plan was made; and then nothing of its log was known."""
+    then = _cluster({"t": {0: _LOG}})
+    plan = _plan(tmp_path, then, Policies(gone=Gone.SKIP))
+    assert list(moved_meanwhile(plan, then)) == []
+    assert list(moved_meanwhile(plan, _cluster())) == [
+        "t-1 was not there when the plan was made, and is now"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("now", "told"),
+    [
+        (None, []),
+        (_group("g", t0=1), []),
+        (_group("g", t0=1, t1=2), ["the group held no offset for t-1 and now holds 2"]),
+        (_group("g", t0=0), ["the group held 1 for t-0 and now holds 0"]),
+        (_group("g"), ["the group held 1 for t-0 and now holds no offset"]),
+    ],
+)
+def test_a_target_group_that_has_moved(
+    tmp_path: Path, now: GroupView | None, told: list[str]
+) -> None:
+    then = replace(_cluster(), target_group=_group("g", t0=1))
+    plan = _plan(tmp_path, then)
+    assert list(moved_meanwhile(plan, replace(_cluster(), target_group=now))) == told
+
+
+def test_of_a_partition_that_is_gone_the_group_is_not_told(tmp_path: Path) -> None:
+    plan = _plan(tmp_path, replace(_cluster(), target_group=_group("g", t0=1, t1=1)))
+    now = replace(_cluster({"t": {0: _LOG}}), target_group=_group("g", t0=1))
+    assert list(moved_meanwhile(plan, now)) == ["t-1 is gone since the plan was made"]
+
+
+@pytest.mark.parametrize(
+    ("group", "newer", "told"),
+    [
+        (None, (), []),
+        (None, (8, 9), ["it has completed chk-9"]),
+        (_group("flink", t0=3), (), []),
+        (
+            _group("flink", t0=3, t1=6),
+            (),
+            [
+                "its group 'flink' has moved in 1 partition (the first is t-1: it held no offset "
+                "and now holds 6)"
+            ],
+        ),
+        (
+            _group("flink", t0=5, t1=6),
+            (8,),
+            [
+                "it has completed chk-8",
+                "its group 'flink' has moved in 2 partitions (the first is t-0: it held 3 and now "
+                "holds 5)",
+            ],
+        ),
+    ],
+)
+def test_a_job_that_has_run_on_since(
+    tmp_path: Path, group: GroupView | None, newer: tuple[int, ...], told: list[str]
+) -> None:
+    plan = _plan(tmp_path, replace(_cluster(), source_group=_group("flink", t0=3)))
+    assert list(ran_on_since(plan, replace(_cluster(), source_group=group), newer)) == told
+    assert list(ran_on_since(plan, None, newer)) == told[: bool(newer)]
