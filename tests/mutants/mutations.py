@@ -127,6 +127,8 @@ class _Walk:
                 return
             case ast.AnnAssign(value=None):
                 return
+            case ast.Assign(value=ast.Call(func=ast.Name(id="TypeVar"))):
+                return  # of use to mypy alone
         head, bodies = _parts(statement)
         lines = (statement.lineno, _last_line(statement, bodies))
         here = _Statement(self, lines, in_function)

@@ -12,6 +12,8 @@ import pytest
 from decoder import DecodeError, ErrorKind
 from decoder.cursor import Cursor
 from decoder.metadata.java_stream import (
+    JavaArray,
+    JavaClass,
     JavaEnum,
     JavaObject,
     JavaValue,
@@ -64,15 +66,39 @@ def test_values(value: bytes, expected: JavaValue) -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "size"),
-    [("B", 1), ("C", 2), ("D", 8), ("F", 4), ("I", 4), ("J", 8), ("S", 2), ("Z", 1)],
+    ("code", "data", "value"),
+    [
+        ("B", b"\xfe", -2),
+        ("I", pack(">i", -70_000), -70_000),
+        ("J", pack(">q", 1 << 40), 1 << 40),
+        ("S", pack(">h", -300), -300),
+        ("Z", b"\1", 1),
+        ("C", b"ab", None),  # these three are stepped over
+        ("D", bytes(8), None),
+        ("F", bytes(4), None),
+    ],
 )
-def test_primitive_fields(code: str, size: int) -> None:
-    """Whole numbers are read; floats and chars are stepped over."""
-    data = b"\x01" * size + _text("behind")
-    read = {} if code in "CDF" else {"a": int.from_bytes(b"\x01" * size, "big")}
-    fields = _fields(_object(data, _field(code, "a"), _field("L", "b")))
-    assert fields == {**read, "b": "behind"}
+def test_primitive_fields(code: str, data: bytes, value: int | None) -> None:
+    fields = _fields(_object(data + _text("behind"), _field(code, "a"), _field("L", "b")))
+    assert fields == ({"b": "behind"} if value is None else {"a": value, "b": "behind"})
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "elements"),
+    [
+        ("[Lany;", pack(">i", 2) + _text("x") + b"\x70", ["x", None]),
+        ("[[I", pack(">i", 1) + b"\x70", [None]),
+        ("[I", pack(">i", 3) + bytes(12), []),  # of primitives: stepped over
+        ("[J", pack(">i", 2) + bytes(16), []),
+        ("[B", pack(">i", 0), []),
+    ],
+)
+def test_arrays(name: str, data: bytes, elements: list[JavaValue]) -> None:
+    assert _read(b"\x75" + java_class(name) + data) == JavaArray(elements)
+
+
+def test_a_class_itself_is_a_value() -> None:
+    assert _read(b"\x76" + java_class("A")) == JavaClass("A")
 
 
 @pytest.mark.parametrize("code", ["L", "["])
@@ -89,18 +115,21 @@ def test_the_furthest_ancestors_fields_come_first() -> None:
 
 
 @pytest.mark.parametrize(
-    "written",
+    ("written", "objects"),
     [
-        b"",
-        b"\x77\x03abc",  # a block: its length in a byte
-        b"\x77\xff" + bytes(255),
-        b"\x7a" + pack(">i", 300) + bytes(300),  # and in four
-        b"\x77\x01x" + _text("text") + b"\x7a" + pack(">i", 0) + b"\x70",
+        (b"", []),
+        (b"\x77\x03abc", []),  # a block: its length in a byte
+        (b"\x77\xff" + bytes(255), []),
+        (b"\x7a" + pack(">i", 300) + bytes(300), []),  # and in four
+        (b"\x77\x01x" + _text("text") + b"\x7a" + pack(">i", 0) + b"\x70", ["text", None]),
     ],
 )
-def test_what_a_class_wrote_itself_is_stepped_over(written: bytes) -> None:
+def test_what_a_class_wrote_itself(written: bytes, objects: list[JavaValue]) -> None:
     data = _text("held") + written + b"\x78"
-    assert _fields(_object(data, _field("L", "a"), flags=_WITH_ANNOTATION)) == {"a": "held"}
+    found = _read(_object(data, _field("L", "a"), flags=_WITH_ANNOTATION))
+    assert found == JavaObject("A", {"a": "held"}, objects)
+    external = _read(_object(written + b"\x78", flags=_BLOCK_EXTERNALIZABLE))
+    assert external == JavaObject("A", {}, objects)
 
 
 def test_references_count_everything_that_may_be_referred_to() -> None:
@@ -145,6 +174,11 @@ def test_an_object_may_hold_itself() -> None:
         (_object(b"", flags=0), "A is not plainly serializable", "UNSUPPORTED"),
         (_object(b"", flags=1), "A is not plainly serializable", "UNSUPPORTED"),
         (b"\x73\x70", "an object without a class", "CORRUPT"),
+        (b"\x75\x70", "an array without a class", "CORRUPT"),
+        (b"\x75" + java_class("A") + pack(">i", 0), "an array without a class", "CORRUPT"),
+        (b"\x75" + java_class("[J") + pack(">i", 2) + bytes(15), "cannot fit", "TRUNCATED"),
+        (b"\x75" + java_class("[Lany;") + pack(">i", -1), "cannot be negative", "CORRUPT"),
+        (b"\x76\x70", "a class without a name", "CORRUPT"),
         (b"\x7e\x70" + _text("ONE"), "an enum without a class or a name", "CORRUPT"),
         (b"\x7e" + java_class("E") + b"\x70", "an enum without a class or a name", "CORRUPT"),
         (_object(b"", b"Q" + utf("a")), "unknown type code 'Q' of a field", "CORRUPT"),
@@ -170,18 +204,12 @@ def test_how_many_ancestors_a_class_may_have(ancestors: int, fits: bool) -> None
     if fits:
         found = read_object_stream(Cursor(stream, "stream"))
         assert isinstance(found, JavaObject)
-        assert found.class_name == "C0"
+        assert found.written == [JavaObject(f"C{n}") for n in range(1, ancestors + 1)]
         return
     with pytest.raises(DecodeError, match="a class with more than 16 ancestors"):
         read_object_stream(Cursor(stream, "stream"))
 
 
 def test_the_stream_that_other_tests_take_apart() -> None:
-    assert read_object_stream(Cursor(java_object(_text("x")), "stream")) == JavaObject(
-        "A", written=["x"]
-    )
-
-
-def test_what_a_class_wrote_by_itself_in_blocks_is_kept() -> None:
-    wrote = _object(b"\x77\x01x" + _text("text") + b"\x78", flags=_BLOCK_EXTERNALIZABLE)
-    assert _read(wrote) == JavaObject("A", written=["text"])
+    found = read_object_stream(Cursor(java_object(_text("x")), "stream"))
+    assert found == JavaObject("A", {}, ["x"])

@@ -12,6 +12,7 @@ from decoder import read_checkpoint
 from migrate.errors import UsageError
 from migrate.extract import extract
 from migrate.planning import Plan, PlannedPartition, Verdict, make_plan, topics_to_ask
+from migrate.planning.telling import plan_lines
 from migrate.policies import (
     Gone,
     MergeSources,
@@ -544,3 +545,20 @@ def test_the_words_of_the_flags_are_those_that_scripts_use(
     choices: type[Enum], words: list[str]
 ) -> None:
     assert [choice.value for choice in choices] == words
+
+
+def test_a_plan_in_lines_says_what_each_partition_costs_where_that_is_known(
+    tmp_path: Path,
+) -> None:
+    asked = ClusterSnapshot({"t": {0: LogRange(0, 20), 1: LogRange(2, 20)}})
+    plan = _two_sources(tmp_path, [5, 6], [5], asked, _MIN)
+    assert list(plan_lines(plan)) == [
+        "2 partitions of 1 topic: 2 ok",
+        "t-1: ok, from 6, loses up to 4 records",
+    ]
+    unasked = _two_sources(tmp_path / "unasked", [7, 6], [5], None, _MIN)
+    assert list(plan_lines(unasked)) == [
+        "2 partitions of 1 topic: 2 ok",
+        "t-0: ok, from 5, repeats up to 2 records",
+        "t-1: ok, from 6, loses ? records",
+    ]

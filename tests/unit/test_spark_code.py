@@ -95,7 +95,10 @@ def test_what_the_environment_gives_is_asked_of_it(plan: Path, secured: Path) ->
         result = migrate("to-spark", "--plan", plan, "--kafka-config", secured, "--format", kind)
         login = form.format("KAFKA_SASL_JAAS_CONFIG")
         assert f'    .option("kafka.sasl.jaas.config", {login})' in result.stdout.splitlines()
-        assert '    .option("kafka.security.protocol", "SASL_SSL")' in result.stdout.splitlines()
+        lines = result.stdout.splitlines()
+        assert '    .option("kafka.security.protocol", "SASL_SSL")' in lines
+        last = max(n for n, line in enumerate(lines) if line.startswith("    .option("))
+        assert lines[last + 1 : last + 3] == ["    .load()", ")"]
 
 
 def test_options_of_several_streams_are_blocks(tmp_path: Path) -> None:

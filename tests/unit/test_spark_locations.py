@@ -151,6 +151,35 @@ def test_a_place_that_holds_something_is_never_written_into(in_place: Place, nam
     assert in_place.names() == {name.split("/")[0]}
 
 
+def test_a_seed_that_cannot_be_named_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(self: Path, target: Path) -> Path:
+        raise OSError("the disk is gone")
+
+    monkeypatch.setattr(Path, "rename", failing)
+    with pytest.raises(OSError, match="the disk is gone"):
+        write_checkpoint(SOURCES, location(str(tmp_path / "seed")))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_directory_that_was_filled_meanwhile_is_left_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rename = Path.rename
+
+    def late(self: Path, target: Path) -> Path:
+        target.mkdir()
+        (target / "theirs").write_text("")
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", late)
+    with pytest.raises(TargetInUse, match="is not empty"):
+        write_checkpoint(SOURCES, location(str(tmp_path / "seed")))
+    assert [path.name for path in tmp_path.iterdir()] == ["seed"]
+    assert [path.name for path in (tmp_path / "seed").iterdir()] == ["theirs"]
+
+
 def test_a_file_is_no_place(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(TargetInUse, match="is a file or a symbolic link"):

@@ -246,6 +246,30 @@ def test_a_checkpoint_deleted_with_none_after_it_says_so(tmp_path: Path) -> None
             read_checkpoint(pointer, _Subsuming(old))
 
 
+@pytest.mark.parametrize("beside", [False, True])
+def test_a_savepoint_is_not_subsumed_by_the_checkpoints_beside_it(
+    tmp_path: Path, beside: bool
+) -> None:
+    job = tmp_path / _JOB
+    savepoint = write_in_files(job / "savepoint-0a1b2c-3d4e5f", checkpoint_id=8)
+    if beside:
+        write_in_files(job / "chk-9", checkpoint_id=9)
+    with pytest.raises(DecodeError, match=r"it was deleted while it was read$"):
+        read_checkpoint(savepoint, _Subsuming(savepoint))
+
+
+def test_the_complete_checkpoints_of_a_local_directory(tmp_path: Path) -> None:
+    job = tmp_path / _JOB
+    paths = {n: write_in_files(job / f"chk-{n}", checkpoint_id=n) for n in (9, 10, 8)}
+    (job / "chk-11").mkdir()  # not complete
+    (job / "shared").mkdir()
+    assert list_checkpoints(job) == [(n, str(paths[n])) for n in (8, 9, 10)]
+    with pytest.raises(DecodeError, match="a file: name a job's checkpoint directory"):
+        list_checkpoints(paths[8] / "_metadata")
+    with pytest.raises(DecodeError, match="no such directory"):
+        list_checkpoints(tmp_path / "missing")
+
+
 def test_a_file_that_is_missing_from_a_checkpoint_still_there_is_missing(tmp_path: Path) -> None:
     job = tmp_path / _JOB
     old = write_in_files(job / "chk-8", checkpoint_id=8)
