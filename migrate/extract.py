@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from decoder import Checkpoint
+from decoder.kafka.sink import PendingTransaction, SinkState
 from decoder.kafka.source import UnknownSource
 from migrate.findings import (
     Code,
@@ -50,6 +51,10 @@ class PlanInput(Protocol):
     def state_bytes(self) -> Mapping[str, int]:
         """How much state each operator keeps, by operator id."""
 
+    @property
+    def pending(self) -> Mapping[str, Sequence[PendingTransaction]]:
+        """The transactions that each KafkaSink had yet to commit, by operator id."""
+
 
 @dataclass(frozen=True, slots=True)
 class Extraction:
@@ -75,6 +80,11 @@ class Extraction:
     @property
     def state_bytes(self) -> Mapping[str, int]:
         return {one.operator_id: state_bytes(one) for one in self.checkpoint.operators}
+
+    @property
+    def pending(self) -> Mapping[str, Sequence[PendingTransaction]]:
+        sinks = self.checkpoint.sinks.items()
+        return {name: sink.pending for name, sink in sinks if isinstance(sink, SinkState)}
 
 
 def extract(checkpoint: Checkpoint) -> Extraction:

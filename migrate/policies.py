@@ -188,7 +188,9 @@ class Policies:
         help="Sources that read one topic from different positions.",
     )
     allow_in_flight: bool = option(
-        False, panel=_ALLOWED, help="Lose the records in flight in an unaligned checkpoint."
+        False,
+        panel=_ALLOWED,
+        help="Lose the records in flight in an unaligned checkpoint, or in a sink's transactions.",
     )
     allow_ran_on: bool = option(
         False,

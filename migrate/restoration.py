@@ -17,7 +17,7 @@ from typing_extensions import assert_never
 from migrate import rollback_file
 from migrate.positions import TopicPartition
 from migrate.rollback_file import EarlierRun, Fate, Offsets, RollbackFile
-from migrate.snapshot import ClusterSnapshot, Committed, GroupView, LogRange, Place
+from migrate.snapshot import ClusterSnapshot, Committed, GroupView, LogRange
 from migrate.targets.consumer_group import changed, not_writable
 
 FORCE = "--force"
@@ -30,9 +30,6 @@ class Doubt(str, Enum):
     RECREATED = "topic recreated"
     EXPIRED = "below log start"
     BEYOND_END = "beyond log end"
-
-
-_DOUBTS = {Place.BELOW_START: Doubt.EXPIRED, Place.BEYOND_END: Doubt.BEYOND_END}
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,7 +245,9 @@ def _doubt(
         return Doubt.GONE
     if id_then is not None and id_now is not None and id_then != id_now:
         return Doubt.RECREATED
-    return _DOUBTS.get(log.place(then.next_offset))
+    if then.next_offset < log.start:
+        return Doubt.EXPIRED
+    return Doubt.BEYOND_END if then.next_offset > log.end else None
 
 
 def _doubts(partitions: tuple[Restored, ...]) -> tuple[str, ...]:

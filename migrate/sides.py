@@ -31,6 +31,7 @@ from migrate.position_set import (
     source_positions,
 )
 from migrate.snapshot import BrokerError, ClusterSnapshot, GroupView
+from migrate.spark_output import about_its_output
 from migrate.spark_progress import committed_positions
 from migrate.storage import Files, check_no_credentials, local_path, path_of
 
@@ -137,6 +138,13 @@ def load_sides(
     warnings: list[str] = []
     loaded = {side: _load(side, ask, choice, warnings) for side in (left, right)}
     logs = ask_logs(ask, loaded[left].topics | loaded[right].topics)
+    warnings += [
+        f"{side.label}: {told}"
+        for side in (left, right)
+        if side.kind is SideKind.SPARK
+        and not _at_the_end(loaded[side], logs)
+        and (told := about_its_output(side.what, Files()))
+    ]
 
     def positions(side: Side) -> PositionSet:
         if side.kind is SideKind.BROKER:
@@ -144,6 +152,14 @@ def load_sides(
         return loaded[side]
 
     return Sides(positions(left), positions(right), logs, tuple(dict.fromkeys(warnings)))
+
+
+def _at_the_end(positions: PositionSet, logs: Logs) -> bool:
+    """Whether no record lies beyond."""
+    return all(
+        (log := logs.get(topic, {}).get(partition)) is not None and start == log.end
+        for (topic, partition), start in positions.starts.items()
+    )
 
 
 def ask_logs(ask: Ask | None, topics: Iterable[str]) -> Logs:

@@ -5,6 +5,7 @@ Taken by ``migrate.broker``, read by ``migrate.planning``; it holds no connectio
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -13,14 +14,6 @@ from migrate.errors import ServiceError
 
 class BrokerError(ServiceError):
     """Kafka did not answer, or denied what was asked."""
-
-
-class Place(Enum):
-    """Where a next offset lies beside a log."""
-
-    INSIDE = "inside"  # the log end too: the next record will have it
-    BELOW_START = "below start"  # records are already gone
-    BEYOND_END = "beyond end"  # no offset of this log
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +29,6 @@ class LogRange:
     end: int
     first_since: int | None = None
     first_at: int | None = None
-
-    def place(self, next_offset: int) -> Place:
-        """Where a next offset lies beside what the partition holds."""
-        if next_offset < self.start:
-            return Place.BELOW_START
-        return Place.BEYOND_END if next_offset > self.end else Place.INSIDE
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +80,19 @@ class GroupView:
         return held.next_offset if held is not None else None
 
 
+# A producer's transaction: its transactional id, the producer's id and its epoch.
+Transaction = tuple[str, int, int]
+
+
+class Fate(str, Enum):
+    """What became of a transaction, as far as the cluster knows of it."""
+
+    OPEN = "open"
+    COMMITTED = "committed"
+    ABORTED = "aborted"
+    UNKNOWN = "unknown"  # never had, of another cluster, or forgotten
+
+
 @dataclass(frozen=True, slots=True)
 class ClusterSnapshot:
     """The topics asked for and, where asked, two consumer groups.
@@ -104,6 +104,8 @@ class ClusterSnapshot:
     committed for. ``alike`` holds, of a topic that is not there, the names of those that it may be
     a misspelling of. ``found`` holds the topics that were not asked for by name and match the
     pattern that was: the time of the first record that has one, in milliseconds of the epoch.
+    ``transactions`` holds what became of each that was asked for; where that could not be told it
+    is empty, and ``transactions_untold`` says why.
     """
 
     topics: dict[str, dict[int, LogRange]]
@@ -113,3 +115,5 @@ class ClusterSnapshot:
     target_group: GroupView | None = None
     alike: dict[str, tuple[str, ...]] = field(default_factory=dict)
     found: dict[str, int | None] = field(default_factory=dict)
+    transactions: Mapping[Transaction, Fate] = field(default_factory=dict)
+    transactions_untold: str = ""

@@ -96,7 +96,7 @@ def starting_positions(
         raise UnreadableInput(
             f"{directory}: no committed batch and no seed of a Kafka source in it (sources/0/0); "
             "is it the checkpointLocation of a micro-batch query?"
-            if not _numbers(files, join(directory, "commits"))
+            if not numbers(files, join(directory, "commits"))
             else f"{directory}: no seed of a Kafka source in it (sources/0/0): where it started "
             "cannot be told"
         )
@@ -154,13 +154,13 @@ def newest_committed_batch(directory: str, files: ByteSource) -> int | None:
     Raises:
         UnreadableInput: the two logs do not go together, so that Spark would go on elsewhere.
     """
-    committed = _numbers(files, join(directory, "commits"))
+    committed = numbers(files, join(directory, "commits"))
     if not committed:
         return None
     newest = committed[-1]
     commit = commit_path(directory, newest)
     _check_version(commit, _text(files, commit).partition("\n")[0], _COMMIT_LOGS)
-    planned = _numbers(files, join(directory, "offsets"))
+    planned = numbers(files, join(directory, "offsets"))
     # Spark takes the newest entry but one for committed, whatever commits/ says.
     if sum(batch > newest for batch in planned) > 1:
         raise UnreadableInput(
@@ -172,13 +172,13 @@ def newest_committed_batch(directory: str, files: ByteSource) -> int | None:
 
 def batch_begun(directory: str, files: ByteSource, committed: int) -> int | None:
     """The number of a batch after the newest committed one that is planned; None of none."""
-    planned = _numbers(files, join(directory, "offsets"))
+    planned = numbers(files, join(directory, "offsets"))
     return planned[-1] if planned and planned[-1] > committed else None
 
 
 def has_run(directory: str, files: ByteSource) -> bool:
     """Whether a query has begun a batch there."""
-    return bool(_numbers(files, join(directory, "offsets")))
+    return bool(numbers(files, join(directory, "offsets")))
 
 
 def began_continuous(directory: str, files: ByteSource) -> bool:
@@ -189,7 +189,7 @@ def began_continuous(directory: str, files: ByteSource) -> bool:
     Raises:
         UnreadableInput: the entry is damaged or of a version not known.
     """
-    logged = _numbers(files, join(directory, "offsets"))
+    logged = numbers(files, join(directory, "offsets"))
     if not logged:
         return False
     lines = _entry(files, join(directory, "offsets", str(logged[0])))
@@ -292,7 +292,7 @@ def _merge(directory: str, sources: Iterable[_Offsets]) -> _Offsets:
 # -- the files -----------------------------------------------------------------------------------
 
 
-def _numbers(files: ByteSource, directory: str) -> list[int]:
+def numbers(files: ByteSource, directory: str) -> list[int]:
     """The numbered files of a directory, in order; none where it is not there."""
     return sorted(int(name) for name in _names(files, directory) if _NUMBER.fullmatch(name))
 

@@ -5,14 +5,16 @@ Named ``spark:DIR`` like a side, and in a saved plan by the whole path, ``spark:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from decoder.kafka.sink import PendingTransaction
 from migrate.errors import Refused
 from migrate.extract import Code, Finding, Severity
 from migrate.position_set import PositionSet, UnreadableInput
 from migrate.positions import Origin, Position, PositionState
 from migrate.sources import Source, SourceKind
+from migrate.spark_output import about_its_output, about_its_state
 from migrate.spark_progress import (
     batch_begun,
     commit_path,
@@ -33,6 +35,7 @@ class QueryPositions:
     sources: tuple[Source, ...]
     findings: tuple[Finding, ...]
     state_bytes: Mapping[str, int] = field(default_factory=dict)
+    pending: Mapping[str, Sequence[PendingTransaction]] = field(default_factory=dict)
 
 
 class NothingCommitted(Refused):
@@ -76,11 +79,18 @@ def query_positions(pointer: str) -> QueryPositions:
     return QueryPositions(
         Origin("batch", _PREFIX + whole, batch, written_at=written_at),
         (_source(own_id, committed),),
-        tuple(_about_its_progress(batch_begun(directory, files, batch))),
+        tuple(_findings(directory, files, batch)),
     )
 
 
-def _about_its_progress(begun: int | None) -> Iterator[Finding]:
+def _findings(directory: str, files: Files, batch: int) -> Iterator[Finding]:
+    state = about_its_state(directory, files)
+    if state is not None:
+        yield Finding(Code.QUERY_STATE, Severity.WARNING, None, state)
+    output = about_its_output(directory, files)
+    if output is not None:
+        yield Finding(Code.OUTPUT_BEYOND, Severity.WARNING, None, output)
+    begun = batch_begun(directory, files, batch)
     if begun is not None:
         yield Finding(
             Code.UNCOMMITTED_BATCH,

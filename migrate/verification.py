@@ -34,7 +34,7 @@ from enum import Enum
 
 from migrate.position_set import Logs, PositionSet, log_of
 from migrate.positions import Marker, Start, TopicPartition, Unknown
-from migrate.snapshot import GroupView, LogRange, Place
+from migrate.snapshot import GroupView, LogRange
 
 
 class Outcome(str, Enum):
@@ -269,14 +269,9 @@ def _outcome(
     if outcome is Outcome.LOST and not moved_on:
         return outcome, records
     goes_on = target.goes_on.get(place)
-    if log is not None and goes_on is not None:
-        match log.place(goes_on):
-            case Place.BELOW_START:
-                return Outcome.EXPIRED, log.start - goes_on
-            case Place.BEYOND_END:
-                return Outcome.BEYOND_END, 0
-            case Place.INSIDE:
-                pass
+    if log is not None and goes_on is not None and not log.start <= goes_on <= log.end:
+        below = log.start - goes_on
+        return (Outcome.EXPIRED, below) if below > 0 else (Outcome.BEYOND_END, 0)
     return (Outcome.MOVED_ON if moved_on else outcome), records
 
 

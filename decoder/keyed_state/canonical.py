@@ -64,10 +64,10 @@ class CanonicalReader:
         for key_start, key_end, value_end in self._raw(data, what):
             batch.append(self._entry(data, key_group, key_start, key_end, value_end, what))
             if len(batch) == BATCH:
-                yield self._readers.checked(batch)
+                yield batch
                 batch = []
         if batch:
-            yield self._readers.checked(batch)
+            yield batch
 
     def _raw(self, data: bytes, what: str) -> Iterator[tuple[int, int, int]]:
         """(start of a key, its end, end of its value) of each entry of this state. Between the key
@@ -137,7 +137,7 @@ class CanonicalReader:
         readers = self._readers
         key_start = position
         key, position = readers.key(key_data, position)
-        readers.check(key_group, key_data, key_start)
+        readers.check(key_group, key_data, key_start, key)
         if self._lengths:
             position = _skip_length(key_data, key_start, position)
         namespace_start = position
@@ -156,7 +156,7 @@ class CanonicalReader:
         readers = self._readers
         (timestamp, key, namespace), after = readers.whole_value(data, position)
         _used_up(after, end, "timer")
-        readers.check(key_group, data, position + _TIMESTAMP_BYTES)
+        readers.check(key_group, data, position + _TIMESTAMP_BYTES, key)
         return Entry(key_group, key, namespace, None, timestamp, None)
 
     def _value(self, data: bytes, position: int, end: int) -> Any:

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple, NoReturn
 
 from decoder.errors import DecodeError, ErrorKind
 from decoder.keyed_state.head import StateInfo, StateKind
-from decoder.keyed_state.key_groups import foreign_key, row_key_group
-from decoder.keyed_state.types import List, Map, Sql, SqlRow, Timer, Ttl, Type
+from decoder.keyed_state.key_groups import KeyGroupOf, key_group_of
+from decoder.keyed_state.types import List, Map, Timer, Ttl, Type
 from decoder.keyed_state.values import Read, reader
 
 _COMMA = 0x2C
@@ -48,34 +48,20 @@ class Readers:
         self.map_key: Read = reader(info.map_key) if info.map_key is not None else self.key
         self.value = reader(value)
         self.whole_value = reader(_whole(info, value))
-        self._max_parallelism = max_parallelism
-        self._is_row = isinstance(info.key, Sql) and isinstance(info.key.type, SqlRow)
-        self._foreign = foreign_key(info.key, max_parallelism)
+        self._group_of: KeyGroupOf | None = key_group_of(info.key, max_parallelism)
 
-    def check(self, key_group: int, data: bytes, start: int) -> None:
-        """Refuse a key, which stands at ``start``, whose bytes tell that it belongs to another key
-        group."""
-        if self._is_row:
-            own = row_key_group(data, start, self._max_parallelism)
-            if own != key_group:
-                self._refuse(key_group, own)
-
-    def checked(self, batch: list[Entry]) -> list[Entry]:
-        """The same entries of one key group, none of whose keys belongs to another."""
-        if self._foreign is not None and batch:
-            key_group = batch[0].key_group
-            own = self._foreign([entry.key for entry in batch], key_group)
-            if own is not None:
-                self._refuse(key_group, own)
-        return batch
-
-    def _refuse(self, key_group: int, own: int) -> NoReturn:
-        raise DecodeError(
-            ErrorKind.CORRUPT,
-            f"a key of key group {own} lies in key group {key_group}: it is not read right, or "
-            "the operator's max parallelism is another one",
-            field=f"state {self.info.name!r}",
-        )
+    def check(self, key_group: int, data: bytes, start: int, key: Any) -> None:
+        """Refuse a key, which stands at ``start``, whose own key group is another one."""
+        if self._group_of is None:
+            return
+        own = self._group_of(data, start, key)
+        if own is not None and own != key_group:
+            raise DecodeError(
+                ErrorKind.CORRUPT,
+                f"a key of key group {own} lies in key group {key_group}: it is not read right, or "
+                "the operator's max parallelism is another one",
+                field=f"state {self.info.name!r}",
+            )
 
 
 def _whole(info: StateInfo, value: Type) -> Type:

@@ -46,19 +46,15 @@ class HeapReader:
         """
         wanted = self._states[self._number].info
         batch: list[Entry] = []
-        found = False
         for number, entries in walk(self._states, data, key_group, what, wanted):
             if number != self._number:
-                if found:
-                    break  # what lies behind may be what cannot be read
                 continue
-            found = True
             batch += entries
             if len(batch) >= BATCH:
-                yield self._states[self._number].checked(batch)
+                yield batch
                 batch = []
         if batch:
-            yield self._states[self._number].checked(batch)
+            yield batch
 
 
 def walk(
@@ -119,7 +115,7 @@ def _key_value(
     namespace, position = readers.namespace(data, position)
     start = position
     key, position = readers.key(data, position)
-    readers.check(key_group, data, start)
+    readers.check(key_group, data, start, key)
     value, position = readers.whole_value(data, position)
     kind = readers.info.kind
     if kind is StateKind.MAP:
@@ -139,7 +135,7 @@ def _pairs(readers: Readers, key_group: int, key: Any, namespace: Any, pairs: Pa
 
 def _timer(readers: Readers, data: bytes, position: int, key_group: int) -> tuple[list[Entry], int]:
     (timestamp, key, namespace), end = readers.whole_value(data, position)
-    readers.check(key_group, data, position + _TIMESTAMP_BYTES)
+    readers.check(key_group, data, position + _TIMESTAMP_BYTES, key)
     return [Entry(key_group, key, namespace, None, timestamp, None)], end
 
 

@@ -10,12 +10,11 @@ MurmurHashUtils @ Flink 2.2.0; java.lang.*, java.math.*, java.time.* @ JDK 17.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import lru_cache
+from collections.abc import Callable
 from struct import Struct
 from typing import Any
 
-from decoder.keyed_state.types import Either, Kind, Scalar, Type
+from decoder.keyed_state.types import Either, Kind, Scalar, Sql, SqlRow, Type
 from decoder.keyed_state.types import Struct as StructType
 
 _MASK = 0xFFFFFFFF
@@ -28,82 +27,26 @@ _i32_of = Struct(">f")
 
 # A hash as an unsigned 32-bit number; None: it is not known of this one value.
 _Hash = Callable[[Any], "int | None"]
+# (data, where the key starts in it, key) -> the key group; None as above
+KeyGroupOf = Callable[[bytes, int, Any], "int | None"]
 
 
-def row_key_group(data: bytes, start: int, max_parallelism: int) -> int:
-    """The key group of a key that is a row of SQL's, from its bytes at ``start``."""
-    return _murmur(_row_hash(data, start)) % max_parallelism
-
-
-def foreign_key(
-    type_: Type, max_parallelism: int
-) -> Callable[[Sequence[Any], int], int | None] | None:
-    """What tells, of keys of ``type_`` and the key group they lie in, another key group that one of
-    them belongs to; None: there is none. Itself None where the hash of such keys is not known."""
+def key_group_of(type_: Type, max_parallelism: int) -> KeyGroupOf | None:
+    """What tells the key group of a key of ``type_``, by its value and its bytes; None where its
+    hash is not known."""
+    if isinstance(type_, Sql):
+        if not isinstance(type_.type, SqlRow):
+            return None
+        return lambda data, start, key: _murmur(_row_hash(data, start)) % max_parallelism
     hash_ = _hash_of(type_)
     if hash_ is None:
         return None
-    text = type_ == Scalar(Kind.STRING)
 
-    def foreign(keys: Sequence[Any], key_group: int) -> int | None:
-        codes, lanes = _text_codes(keys) if text else ([hash_(key) for key in keys], [])
-        known = [code for code in codes if code is not None]
-        if known:
-            packed = Struct(f"<{len(known)}Q").pack(*known)
-            lanes.append((int.from_bytes(packed, "little"), len(known)))
-        for code, count in lanes:
-            for murmured in _murmur_lanes(code, count):
-                own = murmured if murmured < 1 << 31 else -murmured & 0x7FFFFFFF
-                if own % max_parallelism != key_group:
-                    return own % max_parallelism
-        return None
+    def group(data: bytes, start: int, key: Any) -> int | None:
+        code = hash_(key)
+        return None if code is None else _murmur(code) % max_parallelism
 
-    return foreign
-
-
-# Many hashes at a time: each in 64 bits of one long number, so that no product runs over.
-
-
-@lru_cache(64)
-def _ones(count: int) -> int:
-    return int.from_bytes(b"\1\0\0\0\0\0\0\0" * count, "little")
-
-
-def _text_codes(keys: Sequence[str | None]) -> tuple[list[int | None], list[tuple[int, int]]]:
-    """The hashes of texts one by one, where they are not ASCII; and those of the others, by their
-    length, as (long number, how many)."""
-    single: list[int | None] = []
-    by_length: dict[int, list[str]] = {}
-    for key in keys:
-        if key is not None and key.isascii():
-            by_length.setdefault(len(key), []).append(key)
-        else:
-            single.append(_string(key))
-    lanes = []
-    for length, alike in by_length.items():
-        count = len(alike)
-        mask = _ones(count) * _MASK
-        joined = "".join(alike).encode("ascii")
-        code = 0
-        for place in range(length):
-            column = bytearray(8 * count)
-            column[::8] = joined[place::length]
-            code = (code * 31 + int.from_bytes(column, "little")) & mask
-        lanes.append((code, count))
-    return single, lanes
-
-
-def _murmur_lanes(code: int, count: int) -> tuple[int, ...]:
-    ones = _ones(count)
-    mask = ones * _MASK
-    code = code * 0xCC9E2D51 & mask
-    code = ((code << 15 | code >> 17) & mask) * 0x1B873593 & mask
-    code = (((code << 13 | code >> 19) & mask) * 5 + ones * 0xE6546B64) & mask
-    code ^= ones * 4
-    code = (code ^ code >> 16 & mask) * 0x85EBCA6B & mask
-    code = (code ^ code >> 13 & mask) * 0xC2B2AE35 & mask
-    code ^= code >> 16 & mask
-    return Struct(f"<{count}Q").unpack(code.to_bytes(8 * count, "little"))
+    return group
 
 
 def _murmur(code: int) -> int:

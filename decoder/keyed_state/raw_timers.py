@@ -68,16 +68,15 @@ class RawTimersSource:
 
     def batches(self, number: int, key_group: int) -> Iterator[list[Entry]]:
         data = self._key_group(key_group)
-        readers = Readers(self.head.states[number], self.max_parallelism)
         batch: list[Entry] = []
         for _, _, place, entry in self._services(data, number, key_group) if data else ():
             if entry is not None and place == number:
                 batch.append(entry)
                 if len(batch) == BATCH:
-                    yield readers.checked(batch)
+                    yield batch
                     batch = []
         if batch:
-            yield readers.checked(batch)
+            yield batch
 
     @cached_property
     def _ends(self) -> dict[int, int | None]:
@@ -133,7 +132,7 @@ def _timer(
 ) -> tuple[Entry, int]:
     try:
         key, position = readers.key(data, start)
-        readers.check(key_group, data, start)
+        readers.check(key_group, data, start, key)
         namespace, position = readers.namespace(data, position)
         timestamp = _i64(data, position)[0]
     except (IndexError, struct_error):

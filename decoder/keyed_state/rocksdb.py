@@ -62,8 +62,7 @@ class RocksSource:
 
     def batches(self, number: int, key_group: int) -> Iterator[list[Entry]]:
         info = self.head.states[number]
-        readers = Readers(info, self.max_parallelism)
-        reader = CanonicalReader(readers, number, self.max_parallelism)
+        reader = CanonicalReader(Readers(info, self.max_parallelism), number, self.max_parallelism)
         prefix = key_group.to_bytes(prefix_bytes(self.max_parallelism), "big")
         what = f"{self.what} key group {key_group}"
         batch: list[Entry] = []
@@ -75,10 +74,10 @@ class RocksSource:
             except DecodeError as error:
                 raise located(error, what, info.name) from error
             if len(batch) == BATCH:
-                yield readers.checked(batch)
+                yield batch
                 batch = []
         if batch:
-            yield readers.checked(batch)
+            yield batch
 
     @cached_property
     def _database(self) -> _Database:

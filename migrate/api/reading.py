@@ -10,10 +10,15 @@ from migrate.api.inspecting import inspect
 from migrate.api.telling import timed
 from migrate.errors import InputError, UsageError
 from migrate.extract import PlanInput, Source
-from migrate.planning import may_have_a_pattern, pattern_to_ask, topics_to_ask
+from migrate.planning import (
+    may_have_a_pattern,
+    pattern_to_ask,
+    topics_to_ask,
+    transactions_to_ask,
+)
 from migrate.policies import Policies
 from migrate.positions import SPARK
-from migrate.snapshot import ClusterSnapshot
+from migrate.snapshot import ClusterSnapshot, Transaction
 from migrate.spark_query import is_query, query_positions
 from migrate.storage import check_no_credentials
 from migrate.topic_pattern import TopicPattern
@@ -52,10 +57,13 @@ class Question:
     since: int | None = None
     at: int | None = None
     pattern: TopicPattern | None = None
+    transactions: frozenset[Transaction] = frozenset()
 
     def __str__(self) -> str:
         groups = [group for group in (self.source_group, self.target_group) if group is not None]
         asked = [counted(len(self.topics), "topic"), *(f"group {group}" for group in groups)]
+        if self.transactions:
+            asked.append(counted(len(self.transactions), "transaction"))
         return ", ".join(asked)
 
 
@@ -81,6 +89,7 @@ def question(request: Request, found: PlanInput, chosen: Sequence[Source]) -> Qu
         found.origin.written_at,
         policies.unresolved_since,
         pattern_to_ask(found, chosen, policies),
+        frozenset(transactions_to_ask(found)),
     )
 
 
@@ -118,6 +127,7 @@ def ask_broker(kafka: Kafka, asked: Question) -> ClusterSnapshot:
             asked.since,
             asked.at,
             asked.pattern,
+            asked.transactions,
         )
 
 

@@ -19,9 +19,9 @@ REQUEST_TIMEOUT = 15.0
 
 # librdkafka tells a broker that is not there on stderr, again and again; the one line that
 # matters is told by BrokerError.
-_SILENT = logging.getLogger("migrate.broker.librdkafka")
-_SILENT.addHandler(logging.NullHandler())
-_SILENT.propagate = False
+QUIET = logging.getLogger("migrate.broker.librdkafka")
+QUIET.addHandler(logging.NullHandler())
+QUIET.propagate = False
 
 _DEFAULTS = {
     # librdkafka 2.16 forgets the brokers it knows when its last connection ends ("rebootstrap");
@@ -62,6 +62,7 @@ class Connection:
 
     Attributes:
         config: librdkafka's properties.
+        settings: the same, with what any client here needs beside them.
         admin: the client; each request is to be given ``timeout``, in seconds.
 
     Raises:
@@ -77,9 +78,10 @@ class Connection:
         self._failures: list[KafkaError] = []
         for name in sorted(_NO_PROPERTIES & config.keys()):
             raise ConfigError(f'not a usable Kafka configuration: no such property: "{name}"')
-        settings: dict[str, Any] = {**_DEFAULTS, "error_cb": self._failures.append, **config}
+        self.settings: dict[str, Any] = {**_DEFAULTS, **config}
         try:
-            self.admin = AdminClient(settings, logger=_SILENT)
+            told: dict[str, Any] = {"error_cb": self._failures.append, **self.settings}
+            self.admin = AdminClient(told, logger=QUIET)
         except (KafkaException, TypeError, ValueError) as error:
             reason = without_values(_reason(error), config)
             raise ConfigError(f"not a usable Kafka configuration: {reason}") from None

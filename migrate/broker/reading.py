@@ -22,8 +22,17 @@ from confluent_kafka import (
 from confluent_kafka.admin import ListOffsetsResultInfo, OffsetSpec, TopicDescription
 
 from migrate.broker.connection import Connection, kafka_error
+from migrate.broker.transactions import fates
 from migrate.kafka_config import KafkaConfig
-from migrate.snapshot import BrokerError, ClusterSnapshot, Committed, GroupView, LogRange, Member
+from migrate.snapshot import (
+    BrokerError,
+    ClusterSnapshot,
+    Committed,
+    GroupView,
+    LogRange,
+    Member,
+    Transaction,
+)
 from migrate.topic_pattern import TopicPattern
 from migrate.wording import alike
 
@@ -64,8 +73,9 @@ def take_snapshot(
     since: int | None = None,
     at: int | None = None,
     pattern: TopicPattern | None = None,
+    transactions: Iterable[Transaction] = (),
 ) -> ClusterSnapshot:
-    """Ask for the partitions of topics, their log ranges, and two consumer groups.
+    """Ask for the partitions of topics, their log ranges, two consumer groups, and transactions.
 
     Nothing is changed, and a topic or group that is not there is not created by asking for it.
 
@@ -77,14 +87,17 @@ def take_snapshot(
         since: milliseconds of the epoch: ask for the first record since then as well.
         at: the same, of a second time (``LogRange.first_at``).
         pattern: ask for the topics that match it as well (``ClusterSnapshot.found``).
+        transactions: those of which to tell what became; that it cannot be told is no error.
 
     Raises:
         BrokerError: no broker answered in time, or access was denied.
         ConfigError: librdkafka does not take the properties.
     """
     connection = Connection(config)
+    taken = snapshot(connection, topics, since, at, pattern)
+    taken = _with_transactions(connection, taken, transactions)
     return replace(
-        snapshot(connection, topics, since, at, pattern),
+        taken,
         source_group=view(connection, source_group) if source_group is not None else None,
         target_group=view(connection, target_group) if target_group is not None else None,
     )
@@ -120,6 +133,16 @@ def snapshot(
         alike=_alike(connection, missing) if missing else {},
         found=_first_times(connection, [one for one in partitions if one.topic in matching]),
     )
+
+
+def _with_transactions(
+    connection: Connection, taken: ClusterSnapshot, asked: Iterable[Transaction]
+) -> ClusterSnapshot:
+    """Few users may read the transaction log: that this one may not is told beside the rest."""
+    try:
+        return replace(taken, transactions=fates(connection, asked))
+    except BrokerError as error:
+        return replace(taken, transactions_untold=str(error))
 
 
 def cluster_id(connection: Connection) -> str | None:

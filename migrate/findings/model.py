@@ -66,8 +66,10 @@ class Code(str, Enum):
     NO_ENUMERATOR = "no-enumerator", Bearing()
     NOT_A_STOP = "not-a-stop", Bearing()
     NUMBERING_BEGAN_ANEW = "numbering-began-anew", Bearing()
-    # A note where the job has committed them.
+    # Of a Spark query: its output may be ahead of its positions.
+    OUTPUT_BEYOND = "output-beyond", Bearing()
     PENDING_TRANSACTIONS = "pending-transactions", Bearing(undecided=True)
+    QUERY_STATE = "query-state", Bearing()
     RAN_ON = (
         "ran-on",
         Bearing(

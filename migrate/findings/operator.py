@@ -24,6 +24,14 @@ _FILE_SINK_STATE = "bucket-states"
 # calls it (StreamOperatorWrapper.finish @ 1.20.3). TableKeyedAsyncWaitOperator @ 2.2.0 has such a
 # queue in keyed state, of which nothing is told but its size.
 _ASYNC_QUEUE = "_async_wait_operator_state_"
+# A stop commits once its savepoint is complete. Where that fails, `flink stop` ends with
+# StopWithSavepointStoppingException @ Flink 1.15.4 to 2.2.0.
+_AFTER_A_STOP = (
+    "a stop commits it after the savepoint is complete, so that the savepoint does not show "
+    "whether it did; did `flink stop` report an error (StopWithSavepointStoppingException), or a "
+    "process of the job die? Then restore the job from here once, let it commit, and stop it "
+    "again: else that output is lost"
+)
 # List states without records: of SinkWriterOperator @ Flink 2.0.0, whether its input had ended.
 _WITHOUT_RECORDS = frozenset({"end_of_input_state"})
 # FileWriterBucket.prepareCommit @ Flink 1.20.3 closes a file where its rolling policy says so, or
@@ -164,7 +172,7 @@ def _about_a_file_sink(operator: Operator, sink: FileSinkState) -> Finding:
 def _about_a_sink(
     operator: Operator, sink: SinkState | UnknownSink | None, stopped: bool
 ) -> Finding:
-    """A stop-with-savepoint commits what is pending before the job ends."""
+    """What a sink holds at a checkpoint it commits when that is complete: at a stop too."""
     if isinstance(sink, SinkState) and not sink.pending:
         return Finding(Code.SINK_STATE, Severity.NOTE, operator.operator_id, _nothing_pending(sink))
     match sink:
@@ -186,11 +194,11 @@ def _about_a_sink(
             )
     return Finding(
         Code.PENDING_TRANSACTIONS,
-        Severity.NOTE if stopped else Severity.WARNING,
+        Severity.WARNING,
         operator.operator_id,
         f"{kept}: "
         + (
-            "the job committed it when it stopped with this savepoint"
+            _AFTER_A_STOP
             if stopped
             else "unless the job commits it or is restored from here, that output is lost"
         )

@@ -43,6 +43,7 @@ class ScannedJob:
         obstacles: why it cannot move today, as codes, sorted; of what the broker says, ``expired``,
             ``beyond-end``, ``topic-gone`` and ``partition-gone``. Empty where it can.
         why_not: the same in words.
+        to_check: what is to be made sure of before it moves, as codes, sorted.
         error_kind, error: why its checkpoint could not be read.
     """
 
@@ -60,6 +61,7 @@ class ScannedJob:
     lag_unknown: int = 0
     obstacles: tuple[str, ...] = ()
     why_not: tuple[str, ...] = ()
+    to_check: tuple[str, ...] = ()
     error_kind: str | None = None
     error: str | None = None
 
@@ -86,6 +88,7 @@ class Totals:
         jobs, savepoints: how many of both; what is said of jobs below is of both.
         nowhere: how many roots are not there, and directories could not be looked into.
         obstacles: how many jobs each stands in the way of, the most frequent first.
+        to_check: of how many that can move each is to be checked first, likewise.
         errors: how many jobs cannot be read for what kind of reason, likewise.
     """
 
@@ -96,6 +99,7 @@ class Totals:
     positions: int
     lag: int | None
     obstacles: dict[str, int]
+    to_check: dict[str, int]
     errors: dict[str, int]
 
     @property
@@ -120,6 +124,7 @@ def totals(jobs: Sequence[ScannedJob]) -> Totals:
         sum(job.positions or 0 for job in jobs),
         sum(known) if known else None,
         _most_frequent(code for job in jobs for code in job.obstacles),
+        _most_frequent(code for job in jobs if job.movable for code in job.to_check),
         _most_frequent(job.error_kind for job in jobs if job.error_kind is not None),
     )
 

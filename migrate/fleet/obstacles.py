@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from migrate.extract import Extraction, Severity
+from migrate.extract import Code, Extraction, Finding, Severity, is_last_output
 from migrate.planning.obstacles import clusters_mixed_up, disagreements, where
 
 
@@ -23,10 +23,11 @@ class Obstacle:
 
 def obstacles(extraction: Extraction) -> tuple[Obstacle, ...]:
     """Why a checkpoint, all its Kafka sources together, cannot be moved today; empty: it can."""
+    checked = to_check(extraction)
     found = [
         Obstacle(finding.code.value, where(finding) + finding.message)
         for finding in extraction.findings
-        if finding.severity is Severity.BLOCKER or finding.is_undecided
+        if finding.severity is Severity.BLOCKER or (finding.is_undecided and finding not in checked)
     ]
     if not any(source.positions for source in extraction.sources):
         found.append(Obstacle("no-positions", "it holds no position of a Kafka source"))
@@ -38,3 +39,11 @@ def obstacles(extraction: Extraction) -> tuple[Obstacle, ...]:
             for refusal in disagreements(extraction.sources)
         ]
     return tuple(found)
+
+
+def to_check(extraction: Extraction) -> list[Finding]:
+    """What is to be made sure of before a stopped job moves: it has committed what its sinks hold,
+    unless it died of it."""
+    if not is_last_output(extraction.checkpoint):
+        return []
+    return [one for one in extraction.findings if one.code is Code.PENDING_TRANSACTIONS]

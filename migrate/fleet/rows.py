@@ -8,7 +8,7 @@ from typing import Any
 from decoder.checkpoint import Checkpoint
 from migrate.extract import Extraction, Source
 from migrate.fleet.candidates import Candidate, Failure
-from migrate.fleet.obstacles import obstacles
+from migrate.fleet.obstacles import obstacles, to_check
 from migrate.fleet.options import Selection
 from migrate.fleet.views import VIEWS, View
 
@@ -138,6 +138,7 @@ def _checkpoints(
         not in_the_way,
         tuple(sorted({obstacle.code for obstacle in in_the_way})),
         "; ".join(obstacle.message for obstacle in in_the_way) or None,
+        tuple(sorted({finding.code.value for finding in to_check(extraction)})),
     )
 
 

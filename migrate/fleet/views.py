@@ -128,6 +128,7 @@ VIEWS: Mapping[View, tuple[Column, ...]] = {
         ),
         Column("obstacles", ColumnType.STRINGS, "codes of what stands in the way, sorted"),
         _string("why_not", "the same in words; null where nothing does"),
+        Column("to_check", ColumnType.STRINGS, "codes of what to check before it moves, sorted"),
         *_ERROR,
     ),
     View.FINDINGS: (

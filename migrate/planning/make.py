@@ -27,6 +27,7 @@ from migrate.planning.obstacles import (
     names_collide,
 )
 from migrate.planning.partitions import plan_partitions
+from migrate.planning.transactions import answered
 from migrate.policies import MergeSources, Policies
 from migrate.positions import SPARK, Target
 from migrate.snapshot import ClusterSnapshot
@@ -55,8 +56,10 @@ def make_plan(
             knowingly.
         bootstrap_servers: the brokers that were asked, as they were named.
     """
-    findings = concerning(found, chosen, named)
-    refusals = list(blocked_by_findings(findings, policies))
+    findings, refusals, notes = answered(
+        concerning(found, chosen, named), found, snapshot, policies
+    )
+    refusals += blocked_by_findings(findings, policies)
     moved = [_as_the_target_names_it(source, policies) for source in chosen]
     mixed_up = list(clusters_mixed_up(moved))
     refusals += mixed_up
@@ -97,6 +100,7 @@ def make_plan(
         only_some_partitions=policies.partitions is not None,
         topic_pattern=policies.topic_pattern.text if policies.topic_pattern is not None else None,
         snapshot=snapshot,
+        notes=tuple(notes),
     )
 
 

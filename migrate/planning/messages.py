@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from decoder.urls import shown_url
-from migrate.extract import Finding, Severity, Source
+from migrate.extract import Code, Finding, Severity, Source
 from migrate.planning.model import PlannedPartition, Refusal, Verdict
 from migrate.planning.obstacles import where
 from migrate.policies import Policies
@@ -65,7 +65,10 @@ def warnings(
 ) -> Iterator[str]:
     """What is not refused, and must be known."""
     to_a_group = snapshot is not None and snapshot.target_group is not None
+    at_the_end = bool(partitions) and all(planned.records_left == 0 for planned in partitions)
     for finding in findings:
+        if finding.code is Code.OUTPUT_BEYOND and at_the_end:
+            continue  # there is nothing beyond
         bearing = finding.code.bearing
         told = bearing.allowed(policies) or (bearing.of_a_group and to_a_group)
         if finding.severity is Severity.WARNING or told:

@@ -127,6 +127,7 @@ class Plan:
         only_some_partitions: whether its topics have partitions that are not to move.
         topic_pattern: the pattern by which the job finds its topics, where it is named.
         snapshot: what the broker said; None without one. Not saved.
+        notes: what was in doubt, and is in order. Not saved.
     """
 
     origin: Origin
@@ -142,6 +143,7 @@ class Plan:
     topic_pattern: str | None = None
     made_at: datetime = field(default_factory=lambda: datetime.now(timezone.utc))
     snapshot: ClusterSnapshot | None = field(default=None, repr=False, compare=False)
+    notes: tuple[str, ...] = ()
 
     @property
     def next_offsets(self) -> dict[TopicPartition, int]:

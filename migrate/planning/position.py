@@ -11,7 +11,7 @@ from dataclasses import replace
 from migrate.planning.model import PlannedPartition, Verdict
 from migrate.policies import Gone, NewPartitions, OnBeyondEnd, OnExpired, Policies, Unresolved
 from migrate.positions import Marker, Position, PositionState
-from migrate.snapshot import ClusterSnapshot, LogRange, Place
+from migrate.snapshot import ClusterSnapshot, LogRange
 from migrate.wording import did_you_mean
 
 # A recreated topic that has grown past a position holds other records there. It is suspected where
@@ -119,28 +119,25 @@ def _chosen(
 def _in_range(
     position: Position, next_offset: int, verdict: Verdict, log: LogRange, policies: Policies
 ) -> PlannedPartition:
-    match log.place(next_offset):
-        case Place.BELOW_START:
-            lost = log.start - next_offset
-            if policies.on_expired is OnExpired.EARLIEST:
-                return _planned(position, Verdict.EXPIRED, log.start, log, lost=lost)
-            problem = (
-                f"its next offset {next_offset} lies below the log start {log.start}: "
-                f"up to {lost} records are already gone"
-            )
-            return _problem(position, Verdict.EXPIRED, problem, log, lost=lost)
-        case Place.BEYOND_END:
-            # The records of a recreated topic are new to everyone: its end skips them.
-            lost = log.end - log.start
-            if policies.on_beyond_end is OnBeyondEnd.LATEST:
-                return _planned(position, Verdict.BEYOND_END, log.end, log, lost=lost)
-            problem = (
-                f"its next offset {next_offset} lies beyond the log end {log.end}: the topic was "
-                "recreated, or this is another cluster"
-            )
-            return _problem(position, Verdict.BEYOND_END, problem, log, lost=lost)
-        case Place.INSIDE:
-            pass
+    if next_offset < log.start:
+        lost = log.start - next_offset
+        if policies.on_expired is OnExpired.EARLIEST:
+            return _planned(position, Verdict.EXPIRED, log.start, log, lost=lost)
+        problem = (
+            f"its next offset {next_offset} lies below the log start {log.start}: "
+            f"up to {lost} records are already gone"
+        )
+        return _problem(position, Verdict.EXPIRED, problem, log, lost=lost)
+    if next_offset > log.end:
+        # The records of a recreated topic are new to everyone: going on from its end skips them.
+        lost = log.end - log.start
+        if policies.on_beyond_end is OnBeyondEnd.LATEST:
+            return _planned(position, Verdict.BEYOND_END, log.end, log, lost=lost)
+        problem = (
+            f"its next offset {next_offset} lies beyond the log end {log.end}: the topic was "
+            "recreated, or this is another cluster"
+        )
+        return _problem(position, Verdict.BEYOND_END, problem, log, lost=lost)
     if _looks_recreated(position, next_offset, log):
         verdict = Verdict.SUSPECT
     return _planned(position, verdict, next_offset, log)

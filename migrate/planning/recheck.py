@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from migrate.planning.model import Plan, PlannedPartition
 from migrate.positions import Origin
-from migrate.snapshot import ClusterSnapshot, LogRange, Place
+from migrate.snapshot import ClusterSnapshot, LogRange
 from migrate.wording import counted
 
 
@@ -66,7 +66,7 @@ def _log_moved(planned: PlannedPartition, log: LogRange | None) -> Iterator[str]
         return
     if planned.log_end is None:
         yield f"{name} was not there when the plan was made, and is now"
-    if planned.next_offset is not None and log.place(planned.next_offset) is not Place.INSIDE:
+    if planned.next_offset is not None and not log.start <= planned.next_offset <= log.end:
         yield (
             f"{name} now holds {log.start} to {log.end}: its next offset {planned.next_offset} "
             "is no longer in the log"

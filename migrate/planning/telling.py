@@ -10,9 +10,13 @@ from migrate.wording import counted
 
 
 def plan_lines(plan: Plan) -> Iterator[str]:
-    """A total, then each partition that does not simply go on."""
-    if not plan.partitions:
-        return
+    """A total, each partition that does not simply go on, and what is in order after all."""
+    if plan.partitions:
+        yield from _partition_lines(plan)
+    yield from plan.notes
+
+
+def _partition_lines(plan: Plan) -> Iterator[str]:
     topics = {planned.topic for planned in plan.partitions}
     verdicts = Counter(planned.verdict for planned in plan.partitions)
     counts = ", ".join(

@@ -42,7 +42,7 @@ def _row(job: ScannedJob, plan: BulkPlan | None) -> tuple[str, ...]:
     elif plan is not None and plan.file is None:
         moves, why_not = "no", visible("; ".join(plan.reasons))
     else:
-        moves, why_not = "yes", ""
+        moves, why_not = "yes", f"check {', '.join(job.to_check)}" if job.to_check else ""
     return (
         visible(job.pointer),
         number_text(job.sources),
@@ -72,7 +72,8 @@ def summary_lines(inventory: Inventory) -> Iterator[str]:
     )
     if totals.lag is not None:
         yield f"lag: up to {counted(totals.lag, 'record')}"
-    yield f"can move: {totals.movable}"
+    check = f" (check before: {_told(totals.to_check)})" if totals.to_check else ""
+    yield f"can move: {totals.movable}{check}"
     if totals.blocked:
         yield f"cannot move: {totals.blocked} ({_told(totals.obstacles)})"
     if totals.unreadable:

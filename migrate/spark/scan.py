@@ -151,6 +151,7 @@ def _job(row: Row) -> ScannedJob:
             *([row.why_not] if row.why_not else ()),
             *_in_words(at_broker, sorted(told.get("topics_gone") or ())),
         ),
+        to_check=tuple(row.to_check or ()),
         error_kind=row.error_kind,
         error=row.error,
     )

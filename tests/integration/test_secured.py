@@ -21,12 +21,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaException, Producer
 from confluent_kafka.admin import AclOperation, AdminClient, ResourceType
 
 from migrate.kafka_config import ConfigError, kafka_config
-from tests.support.checkpoints import splits, write_source
+from tests.support.checkpoints import (
+    SourceState,
+    operator_with_states,
+    source_operator,
+    splits,
+    write_checkpoint,
+    write_source,
+)
 from tests.support.command import Result, migrate
+from tests.support.encoder import COMMITTER_STATE, Committable, encode_committer_element
 from tests.support.jars import classpath
 from tests.support.jdk import find_jdk, run_java
 from tests.support.secured import Authority, Identity, SecuredBroker
@@ -517,6 +525,34 @@ def test_a_commit_names_the_permission_that_it_lacks(permitted: Permitted) -> No
     permitted.allow(AclOperation.READ, topics=2)
     permitted.commit("6", 0)
     assert permitted.broker.committed(group) == {(first, 0): 4, (second, 0): 4}
+
+
+def test_who_may_not_read_the_transaction_log_is_told_so(permitted: Permitted) -> None:
+    """It is no obstacle; and READ on it is all that it takes, on no group."""
+    producer = Producer(
+        {
+            "bootstrap.servers": permitted.broker.bootstrap_servers,
+            "transactional.id": "any",
+            "log_level": 0,
+        }
+    )
+    producer.init_transactions(30)  # there is no such log before
+    topic = permitted.topics[0]
+    sink = operator_with_states(
+        {COMMITTER_STATE: [encode_committer_element("2.2", {5: {0: [Committable("pay-0-5")]}})]},
+        operator_id=bytes(16),
+    )
+    source = source_operator(SourceState({0: splits(topic, [4])}))
+    chk = write_checkpoint(permitted.home / "chk-7", source, sink)
+    permitted.allow(AclOperation.DESCRIBE, topics=1)
+    log = "__transaction_state"
+    denied = f"access denied; grant this user READ on topic {log}"
+    assert denied in permitted.run("to-spark", chk, code=0)
+    permitted.broker.allow(permitted.user, AclOperation.DESCRIBE, ResourceType.TOPIC, log)
+    assert denied in permitted.run("to-spark", chk, code=0)
+    permitted.broker.allow(permitted.user, AclOperation.READ, ResourceType.TOPIC, log)
+    said = permitted.run("to-spark", chk, code=0)
+    assert "these brokers do not know transaction 'pay-0-5'" in said
 
 
 def test_a_rollback_names_the_permission_that_it_lacks(permitted: Permitted) -> None:

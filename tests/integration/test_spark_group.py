@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from pyspark.sql import functions
 
 from tests.support.checkpoints import splits, write_source
 from tests.support.command import migrate
@@ -77,6 +78,99 @@ def test_positions_that_the_log_no_longer_has_are_refused(
 
     assert result.code == 4
     assert "up to 5 records are already gone" in result.stderr
+
+
+def test_rows_in_the_state_of_a_query_are_warned_of(
+    broker: Broker, spark: Spark, tmp_path: Path
+) -> None:
+    """A window that is open holds rows which the query has read, and nobody else reads again."""
+    topic, query = "spark-to-group-state", tmp_path / "query"
+    broker.create_topic(topic, 1)
+    window = int(time.time()) // 10 * 10_000
+    times = [window + 1_000] * 40 + [window + 15_000] * 50
+    broker.produce(topic, 0, map(str, range(90)), times)
+    write_seed({(topic, 0): 0}, query)
+    windows = (
+        spark.stream(broker.bootstrap_servers, subscribe=topic)
+        .withWatermark("timestamp", "0 seconds")
+        .groupBy(functions.window("timestamp", "10 seconds"))
+        .count()
+        .writeStream.format("memory")
+        .queryName("windows")
+        .option("checkpointLocation", str(query))
+    )
+    assert windows.trigger(availableNow=True).start().awaitTermination(_SECONDS)
+    assert [row["count"] for row in spark.session.table("windows").collect()] == [40]
+
+    move = ("commit-group", f"spark:{query}", "--group", "g", "-b", broker.bootstrap_servers)
+    result = migrate(*move, "--plan-out", tmp_path / "plan.json")
+    assert result.code == 0, result.stderr
+    assert _next_offsets(tmp_path / "plan.json") == [90]
+    (warning,) = [line for line in result.stderr.splitlines() if "state of 1 operator" in line]
+    assert "read and not yet emitted" in warning
+    # Where nothing lies beyond the positions, nothing can have been written there.
+    assert "asyncProgressTrackingEnabled" not in result.stderr
+
+
+def _next_offsets(plan: Path) -> list[int]:
+    return [one["next_offset"] for one in json.loads(plan.read_text())["partitions"]]
+
+
+def test_output_beyond_the_last_batch_that_is_logged_is_warned_of(
+    broker: Broker, spark: Spark, tmp_path: Path
+) -> None:
+    """With asynchronous progress tracking, after a clean stop: 50 out, the position is 5."""
+    topic, out, query = "spark-async", "spark-async-out", tmp_path / "query"
+    servers = broker.bootstrap_servers
+    for name in (topic, out):
+        broker.create_topic(name, 1)
+    broker.produce(topic, 0, map(str, range(50)))
+    write_seed({(topic, 0): 0}, query)
+
+    def run(interval: str, until: int) -> None:
+        """Each batch of five records; a batch is logged where so many milliseconds have passed."""
+        started = (
+            spark.stream(servers, subscribe=topic, maxOffsetsPerTrigger="5")
+            .writeStream.format("kafka")
+            .option("kafka.bootstrap.servers", servers)
+            .option("topic", out)
+            .option("checkpointLocation", str(query))
+            .option("asyncProgressTrackingEnabled", "true")
+            .option("asyncProgressTrackingCheckpointIntervalMs", interval)
+            .start()
+        )
+        deadline = time.monotonic() + _SECONDS
+        try:
+            while len(broker.records(out)) < until:
+                assert started.isActive and time.monotonic() < deadline, started.exception()
+                time.sleep(0.2)
+            # The last batch is whole before it is stopped.
+            while len(started.recentProgress) < 10:
+                assert time.monotonic() < deadline
+                time.sleep(0.2)
+        finally:
+            started.stop()
+
+    def committed(name: str) -> tuple[list[int], str]:
+        plan = tmp_path / name
+        move = ("commit-group", f"spark:{query}", "--group", "g", "-b", servers)
+        result = migrate(*move, "--plan-out", plan)
+        assert result.code == 0, result.stderr
+        return _next_offsets(plan), result.stderr
+
+    run("3600000", until=50)
+    assert len(broker.records(out)) == 50
+    positions, told = committed("after-a-clean-stop.json")
+    assert positions == [5]
+    assert "asyncProgressTrackingEnabled) does not show" in told
+    compared = migrate("diff", f"spark:{query}", "broker:latest", "-b", servers)
+    assert "asyncProgressTrackingEnabled) does not show" in compared.stderr
+
+    # The way out. What Spark itself goes on from are those positions: it repeats the rest.
+    run("0", until=50 + 45)
+    positions, told = committed("after-the-way-out.json")
+    assert positions == [50]
+    assert "asyncProgressTrackingEnabled" not in told
 
 
 @contextmanager

@@ -20,6 +20,8 @@ from tests.support.kafka import Record
 
 _JAVA = Path(__file__).parent / "java" / "flink"
 _HEAP = "1g"
+# DiesAfterTheSavepoint's exit code.
+_DIED = 42
 
 # Flink version -> (Flink release, connector release), as jars.toml pins them. No connector is made
 # for 2.3 yet: 2.2's is the nearest.
@@ -179,6 +181,41 @@ def run_mission(
         ]
         printed = run_java("testjobs.MissionJob", java_classpath(version), arguments, _HEAP)
     return MissionRun(Path(printed.strip()), committed_lines(sink_dir))
+
+
+def copy_job(
+    *,
+    version: str,
+    bootstrap_servers: str,
+    topic: str,
+    copies: Mapping[str, int],
+    until: int,
+    savepoint_dir: Path,
+    restored: Path | None = None,
+    dies: bool = False,
+) -> Path:
+    """Run CopyJob until it has copied `until` records, then stop it with a savepoint, which is
+    returned.
+
+    `copies` are the topics that it copies to, each with its transactions' timeout in milliseconds.
+    One that dies does so once the savepoint is complete, and before it has committed anything.
+    """
+    before = set(savepoint_dir.glob("savepoint-*"))
+    command = java_command(
+        "testjobs.CopyJob",
+        java_classpath(version),
+        [
+            *(bootstrap_servers, topic, str(until), str(savepoint_dir.absolute())),
+            *(str(restored.absolute()) if restored else "", str(dies).lower()),
+            *(f"{copy}={timeout}" for copy, timeout in copies.items()),
+        ],
+        _HEAP,
+    )
+    done = subprocess.run(command, capture_output=True, text=True, timeout=180, check=False)
+    if done.returncode != (_DIED if dies else 0):
+        raise JavaError(f"CopyJob: exit code {done.returncode}\n{tail(done.stderr)}")
+    (savepoint,) = set(savepoint_dir.glob("savepoint-*")) - before
+    return savepoint
 
 
 def committed_lines(sink_dir: Path) -> list[Record]:

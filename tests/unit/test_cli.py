@@ -455,12 +455,13 @@ def test_listing_what_is_not_there_is_exit_3(path: str) -> None:
     assert migrate("inspect", "--list", path).code == 3
 
 
-def test_a_sink_with_something_to_commit_is_a_warning_unless_the_job_stopped() -> None:
-    running = json.loads(migrate("inspect", golden("2.2/retained"), "--format", "json").stdout)
-    stopped = json.loads(migrate("inspect", golden("2.2/stop"), "--format", "json").stdout)
-    for report, severity in ((running, "warning"), (stopped, "note")):
-        found = [f for f in report["findings"] if f["code"] == "pending-transactions"]
-        assert {finding["severity"] for finding in found} == {severity}
+def test_a_sink_with_something_to_commit_is_a_warning_even_of_a_job_that_stopped() -> None:
+    for name, way_out in (("2.2/retained", "is restored from here"), ("2.2/stop", "`flink stop`")):
+        report = json.loads(migrate("inspect", golden(name), "--format", "json").stdout)
+        (found,) = [f for f in report["findings"] if f["code"] == "pending-transactions"]
+        assert (found["severity"], way_out in found["message"]) == ("warning", True)
+        moved = migrate("to-spark", golden(name), "--unresolved", "earliest")
+        assert way_out in moved.stderr
 
 
 def test_a_sink_with_nothing_to_commit_is_no_finding(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ its key."""
 
 from __future__ import annotations
 
-import struct
 from contextlib import suppress
 from pathlib import Path
 from random import Random
@@ -13,11 +12,7 @@ import pytest
 
 from decoder.errors import DecodeError, ErrorKind
 from decoder.keyed_state import KeyedState, StateKind, read_keyed_states
-from decoder.keyed_state.entries import Readers
-from decoder.keyed_state.head import StateInfo
-from decoder.keyed_state.heap import HeapReader
-from decoder.keyed_state.key_groups import foreign_key
-from decoder.keyed_state.types import Kind, Scalar, Sql, SqlRow, Unreadable
+from decoder.keyed_state.types import Sql, SqlRow
 from tests.fuzz.corpus import seeds
 from tests.fuzz.targets import TARGETS
 from tests.support.memory_files import MemoryFiles
@@ -110,43 +105,3 @@ def test_cut_short_or_changed_only_decode_error_comes_out(target: str) -> None:
                 damaged[random.randrange(len(damaged))] = random.choice((0, 1, 127, 128, 255))
             with suppress(DecodeError):
                 TARGETS[target].parse(bytes(damaged))
-
-
-@pytest.mark.parametrize("kind", [Kind.STRING, Kind.LONG])
-def test_a_foreign_key_is_found_among_many(kind: Kind) -> None:
-    """Keys of one kind by the key group that Flink gave them: alone none is foreign, and with one
-    of another key group that one's is told."""
-    by_group: dict[int, list[object]] = {}
-    max_parallelism = 0
-    for path in sorted(GOLDEN.glob("state/*/*/*/**/_metadata")):
-        for state in read_keyed_states(path.parent).states:
-            if state.key == Scalar(kind) and state.kind is StateKind.VALUE and state.readable:
-                with suppress(DecodeError):
-                    for entry in state.entries():
-                        by_group.setdefault(entry.key_group, []).append(entry.key)
-                max_parallelism = state.max_parallelism
-    assert len(by_group) > 1
-    foreign = foreign_key(Scalar(kind), max_parallelism)
-    assert foreign is not None
-    groups = sorted(by_group)
-    for group, other in zip(groups, [*groups[1:], groups[0]], strict=True):
-        assert foreign(by_group[group], group) is None
-        assert foreign([*by_group[group], by_group[other][0]], group) == other
-
-
-def test_what_lies_before_a_state_that_cannot_be_read_is_read() -> None:
-    """A key group of the heap backend: a LONG, a value of Kryo's alone, a LONG."""
-    long, none = Scalar(Kind.LONG), Scalar(Kind.VOID_NAMESPACE)
-    secret = Unreadable("com.acme.Secret", "Kryo writes it")
-    states = [
-        Readers(StateInfo(name, StateKind.VALUE, long, none, None, value, False, None), 1)
-        for name, value in (("before", long), ("secret", secret), ("behind", long))
-    ]
-    entry = b"\0" + struct.pack(">qq", 7, 42)
-    data = b"".join(struct.pack(">hi", number, 1) + entry for number in range(3))
-    (batch,) = HeapReader(states, 0).batches(data, 0, "state")
-    assert [(found.key, found.value) for found in batch] == [(7, 42)]
-    for number, problem in ((1, "com.acme.Secret"), (2, "it lies behind the state 'secret'")):
-        with pytest.raises(DecodeError, match=problem) as refused:
-            list(HeapReader(states, number).batches(data, 0, "state"))
-        assert refused.value.kind is ErrorKind.UNSUPPORTED

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from migrate.extract import Severity
+from migrate.extract import Finding, Severity
 from migrate.positions import Position, PositionState
 from migrate.spark_query import query_positions
 from tests.golden.spark.jobs import GOLDEN
@@ -17,6 +17,11 @@ from tests.support.spark_files import COMMIT, SEED, batch, spark_directory
 ID = "0123abcd-0000-1111-2222-0123456789ab"
 QUERY = {"metadata": f'{{"id":"{ID}"}}', "sources/0/0": SEED}
 RUN = {**QUERY, "offsets/0": batch('{"t":{"0":90}}'), "commits/0": COMMIT}
+
+
+def _findings(directory: Path) -> dict[str, Finding]:
+    found = query_positions(f"spark:{directory}").findings
+    return {finding.code: finding for finding in found}
 
 
 def commit(target: str | Path, *options: str) -> Result:
@@ -33,7 +38,10 @@ def test_a_query_is_one_source_at_its_newest_committed_batch() -> None:
     )
     assert len(source.operator_id) == 32
     assert extraction.origin.number == 1
-    assert [finding.code for finding in extraction.findings] == ["uncommitted-batch"]
+    assert [finding.code for finding in extraction.findings] == [
+        "output-beyond",
+        "uncommitted-batch",
+    ]
     # A saved plan is applied from any folder.
     assert extraction.origin.pointer == f"spark://{directory}"
     assert query_positions(extraction.origin.pointer) == extraction
@@ -75,11 +83,30 @@ def test_what_is_flinks_does_not_go_with_a_query(tmp_path: Path, options: tuple[
 
 def test_a_batch_that_is_begun_and_not_committed_is_warned_of(tmp_path: Path) -> None:
     begun = {**RUN, "offsets/1": batch('{"t":{"0":95}}')}
-    (finding,) = query_positions(f"spark:{spark_directory(tmp_path / 'begun', begun)}").findings
-    assert (finding.code, finding.severity) == ("uncommitted-batch", Severity.WARNING)
+    finding = _findings(spark_directory(tmp_path / "begun", begun))["uncommitted-batch"]
+    assert finding.severity is Severity.WARNING
     assert "batch 1 " in finding.message
     done = {**begun, "commits/1": COMMIT}
-    assert query_positions(f"spark:{spark_directory(tmp_path / 'done', done)}").findings == ()
+    assert "uncommitted-batch" not in _findings(spark_directory(tmp_path / "done", done))
+
+
+@pytest.mark.parametrize("version", ["3.5", "4.0", "4.1", "4.2"])
+def test_asynchronous_progress_shows_by_the_batches_that_are_missing(version: str) -> None:
+    """Of these real queries one has the option; in no log it stands."""
+    for query in (GOLDEN / version).iterdir():
+        finding = _findings(query)["output-beyond"]
+        assert finding.severity is Severity.WARNING
+        assert ("it tracks its progress" in finding.message) == (query.name == "async-progress")
+        (_, *entries) = (file for file in sorted((query / "offsets").iterdir()))
+        assert not any("asyncProgress" in file.read_text("latin-1") for file in entries)
+
+
+def test_a_stateful_query_is_not_one_and_its_state_is_warned_of(tmp_path: Path) -> None:
+    state = {"state/0/0/1.delta": "", "state/1/0/1.delta": ""}
+    findings = _findings(spark_directory(tmp_path / "query", {**RUN, **state}))
+    assert findings.keys() == {"query-state"}
+    assert findings["query-state"].severity is Severity.WARNING
+    assert "2 operators" in findings["query-state"].message
 
 
 def test_a_query_is_not_moved_to_spark(tmp_path: Path) -> None:

@@ -1,0 +1,164 @@
+"""A job that dies between its stop savepoint and the commit: trap A19.
+
+A real job, a real broker, and records that Kafka really aborts.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.support.command import Result, migrate
+from tests.support.flink import copy_job
+from tests.support.kafka import Broker
+
+pytestmark = pytest.mark.integration
+
+_RECORDS = 30
+_MORE = 20
+# Milliseconds: a transaction that Kafka soon aborts, and one that it does not.
+_SHORT, _LONG = 2_000, 600_000
+_SECONDS = 60
+# As brokers have: the id of a transaction decides on the partition that tells of it.
+_SETTINGS = {
+    "transaction.state.log.num.partitions": "5",
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """What was said of the savepoints, and what readers of committed records had, as it went.
+
+    ``died`` is the savepoint of the job that died; ``stopped`` that of the same job restored from
+    it, which read some more records, committed, and stopped as it should.
+    """
+
+    servers: str
+    died: Path
+    stopped: Path
+    while_open: Result
+    once_aborted: Result
+    visible_once_aborted: dict[str, int]
+    visible_at_the_end: dict[str, int]
+
+
+@pytest.fixture(scope="module", params=["1.20", "2.2"])
+def story(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Story]:
+    savepoints = tmp_path_factory.mktemp("savepoints")
+    with Broker(_SETTINGS) as broker:
+        for topic in ("orders", "short", "long"):
+            broker.create_topic(topic, 1)
+        broker.produce("orders", 0, map(str, range(_RECORDS)))
+
+        def run(until: int, short: int, restored: Path | None = None) -> Path:
+            return copy_job(
+                version=request.param,
+                bootstrap_servers=broker.bootstrap_servers,
+                topic="orders",
+                copies={"short": short, "long": _LONG},
+                until=until,
+                savepoint_dir=savepoints,
+                restored=restored,
+                dies=restored is None,
+            )
+
+        def visible() -> dict[str, int]:
+            return {topic: len(broker.records(topic)) for topic in ("short", "long")}
+
+        def look() -> Result:
+            return migrate("to-spark", died, "-b", broker.bootstrap_servers)
+
+        died = run(_RECORDS, _SHORT)
+        while_open = look()
+        deadline = time.monotonic() + _SECONDS
+        while "aborted" not in (once_aborted := look()).stderr:
+            assert time.monotonic() < deadline, once_aborted
+            time.sleep(0.5)
+        visible_once_aborted = visible()
+        broker.produce("orders", 0, map(str, range(_MORE)))
+        stopped = run(_MORE, _LONG, restored=died)
+        yield Story(
+            broker.bootstrap_servers,
+            died,
+            stopped,
+            while_open,
+            once_aborted,
+            visible_once_aborted,
+            visible(),
+        )
+
+
+def _lines(result: Result, beginning: str) -> list[str]:
+    return [line for line in result.stderr.splitlines() if line.startswith(beginning)]
+
+
+def test_a_transaction_that_is_still_open_is_refused(story: Story) -> None:
+    assert (story.while_open.code, story.while_open.stdout) == (4, "")
+    (line,) = [line for line in _lines(story.while_open, "refused: ") if "'to-long-" in line]
+    assert "is still open on the brokers" in line
+    assert "restore the job from here once" in line
+
+
+def test_one_that_kafka_has_aborted_is_refused(story: Story) -> None:
+    """Its records are gone for whoever reads committed records: that is what it is about."""
+    assert story.visible_once_aborted == {"short": 0, "long": 0}
+    assert (story.once_aborted.code, story.once_aborted.stdout) == (4, "")
+    (line,) = [line for line in _lines(story.once_aborted, "refused: ") if "'to-short-" in line]
+    assert "was aborted on the brokers" in line
+
+
+def test_the_way_out_commits_what_is_still_open_and_it_is_told(story: Story) -> None:
+    assert story.visible_at_the_end == {"short": _MORE, "long": _RECORDS + _MORE}
+    flags = ("-b", story.servers)
+    result = migrate("to-spark", story.died, *flags)
+    assert result.code == 4
+    (refused,) = _lines(result, "refused: ")
+    assert "'to-short-" in refused
+    allowed = migrate("to-spark", story.died, *flags, "--allow-in-flight")
+    assert (allowed.code, json.loads(allowed.stdout)) == (0, {"orders": {"0": _RECORDS}})
+    (note,) = _lines(allowed, "committed, by the brokers' transaction log: ")
+    assert "'to-long-" in note
+    (warning,) = [line for line in _lines(allowed, "warning: ") if "transaction" in line]
+    assert "'to-short-" in warning
+
+
+def test_a_stop_that_came_to_its_end_moves_without_a_warning(story: Story) -> None:
+    for command in (("to-spark",), ("commit-group", "--group", "next")):
+        result = migrate(*command, story.stopped, "-b", story.servers)
+        assert result.code == 0, result.stderr
+        assert len(_lines(result, "committed, by the brokers' transaction log: ")) == 2
+        assert not [line for line in _lines(result, "warning: ") if "transaction" in line]
+
+
+def test_without_brokers_it_is_in_doubt_and_the_way_out_is_told(story: Story) -> None:
+    moved = migrate("to-spark", story.stopped)
+    inspected = migrate("inspect", story.stopped, "--format", "json")
+    found = [
+        finding
+        for finding in json.loads(inspected.stdout)["findings"]
+        if finding["code"] == "pending-transactions"
+    ]
+    assert [finding["severity"] for finding in found] == ["warning", "warning"]
+    for told in (*(finding["message"] for finding in found), moved.stderr):
+        assert "StopWithSavepointStoppingException" in told
+        assert "restore the job from here once" in told
+
+
+def test_other_brokers_do_not_know_the_transactions(story: Story, broker: Broker) -> None:
+    topic = f"orders-{uuid.uuid4().hex[:8]}"
+    broker.create_topic(topic, 1)
+    broker.produce(topic, 0, map(str, range(_RECORDS + _MORE)))
+    flags = ("-b", broker.bootstrap_servers, "--topic-map", f"orders={topic}")
+    result = migrate("to-spark", story.stopped, *flags)
+    assert result.code == 0, result.stderr
+    warned = [line for line in _lines(result, "warning: ") if "these brokers do not know" in line]
+    assert len(warned) == 2

@@ -1,0 +1,143 @@
+"""What the transaction log says, and what a plan makes of it, where no broker is needed to tell.
+
+What a real broker writes there: tests/integration/test_pending_transactions.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from decoder import read_checkpoint
+from migrate.broker.transactions import StateChange, fate_of, log_partition
+from migrate.extract import extract
+from migrate.planning import Plan, make_plan, transactions_to_ask
+from migrate.policies import Policies
+from migrate.snapshot import ClusterSnapshot, Fate, LogRange, Transaction
+from tests.support.checkpoints import (
+    SourceState,
+    operator_with_states,
+    source_operator,
+    splits,
+    write_checkpoint,
+)
+from tests.support.encoder import COMMITTER_STATE, Committable, encode_committer_element
+
+# TransactionState @ Kafka 4.1.1
+EMPTY, ONGOING, PREPARE_COMMIT, PREPARE_ABORT, COMMIT, ABORT, DEAD = range(7)
+OURS: Transaction = ("pay-0-5", 77, 3)
+FIRST, SECOND = OURS, ("pay-1-5", 4000, 0)
+
+
+@pytest.mark.parametrize(
+    ("changes", "fate"),
+    [
+        ([], Fate.UNKNOWN),
+        ([(77, 3, EMPTY)], Fate.UNKNOWN),
+        ([(77, 3, EMPTY), (77, 3, ONGOING)], Fate.OPEN),
+        ([(77, 3, ONGOING), (77, 3, PREPARE_COMMIT)], Fate.COMMITTED),
+        ([(77, 3, COMMIT)], Fate.COMMITTED),
+        # As Kafka ends one that timed out, and any of a client of 4.0.
+        ([(77, 3, ONGOING), (77, 4, PREPARE_ABORT), (77, 4, ABORT)], Fate.ABORTED),
+        ([(77, 3, ONGOING), (77, 4, PREPARE_COMMIT), (77, 4, COMMIT)], Fate.COMMITTED),
+        # The id is used again: what came of that one is not what came of ours.
+        ([(77, 3, ONGOING), (77, 4, ABORT), (77, 5, EMPTY), (77, 5, COMMIT)], Fate.ABORTED),
+        ([(77, 3, COMMIT), (77, 4, EMPTY), (77, 4, ONGOING)], Fate.COMMITTED),
+        ([(77, 3, COMMIT), (77, 4, ABORT)], Fate.COMMITTED),
+        ([(77, 4, COMMIT)], Fate.UNKNOWN),
+        ([(78, 3, ABORT)], Fate.UNKNOWN),
+    ],
+)
+def test_what_became_of_a_transaction(changes: Sequence[tuple[int, int, int]], fate: Fate) -> None:
+    assert fate_of(OURS, [StateChange(*change) for change in changes]) is fate
+
+
+@pytest.mark.parametrize(
+    ("transactional_id", "partition"),
+    # Of 50, by String.hashCode of OpenJDK 17; the hash of the fourth is Integer.MIN_VALUE.
+    [
+        ("to-long-0-1", 43),
+        ("payments-3-12", 9),
+        ("größe-0-1", 8),
+        ("polygenelubricants", 0),
+        ("𝄞-0-1", 15),
+    ],
+)
+def test_the_partition_that_tells_of_an_id_is_kafkas(transactional_id: str, partition: int) -> None:
+    assert log_partition(transactional_id, 50) == partition
+
+
+def _plan(
+    directory: Path,
+    fates: Mapping[Transaction, Fate],
+    policies: Policies = Policies(),  # frozen
+    untold: str = "",
+) -> Plan:
+    """The plan for a source of one partition, and a sink with two transactions to commit."""
+    sink = operator_with_states(
+        {
+            COMMITTER_STATE: [
+                encode_committer_element(
+                    "2.2", {5: {0: [Committable(*FIRST)], 1: [Committable(*SECOND)]}}
+                )
+            ]
+        },
+        operator_id=bytes(16),
+    )
+    source = source_operator(SourceState({0: splits("t", [4])}))
+    extraction = extract(read_checkpoint(write_checkpoint(directory / "chk-7", source, sink)))
+    assert set(transactions_to_ask(extraction)) == {FIRST, SECOND}
+    snapshot = ClusterSnapshot(
+        {"t": {0: LogRange(0, 9)}}, transactions=fates, transactions_untold=untold
+    )
+    return make_plan(extraction, extraction.sources, snapshot, policies)
+
+
+def _told(lines: Sequence[object]) -> list[str]:
+    return [str(line) for line in lines if "transaction" in str(line)]
+
+
+def test_what_is_committed_is_in_order(tmp_path: Path) -> None:
+    plan = _plan(tmp_path, {FIRST: Fate.COMMITTED, SECOND: Fate.COMMITTED})
+    assert (plan.refusals, _told(plan.warnings)) == ((), [])
+    (note,) = plan.notes
+    assert "each of 2 transactions (the first is 'pay-0-5')" in note
+
+
+@pytest.mark.parametrize("other", list(Fate))
+def test_one_that_is_open_is_refused_whatever_the_others_are(tmp_path: Path, other: Fate) -> None:
+    plan = _plan(tmp_path, {FIRST: other, SECOND: Fate.OPEN})
+    (refusal,) = plan.refusals
+    assert "still open" in refusal.what
+    assert "'pay-1-5'" in refusal.what or other is Fate.OPEN
+    assert "restore the job from here once" in refusal.way_out
+    assert (plan.notes, _told(plan.warnings)) == ((), [])
+
+
+@pytest.mark.parametrize("other", [Fate.ABORTED, Fate.COMMITTED, Fate.UNKNOWN])
+def test_one_that_was_aborted_is_refused(tmp_path: Path, other: Fate) -> None:
+    (refusal,) = _plan(tmp_path, {FIRST: Fate.ABORTED, SECOND: other}).refusals
+    assert "aborted on the brokers" in refusal.what
+
+
+@pytest.mark.parametrize("fate", [Fate.OPEN, Fate.ABORTED])
+def test_they_are_lost_knowingly(tmp_path: Path, fate: Fate) -> None:
+    plan = _plan(tmp_path, {FIRST: fate, SECOND: fate}, Policies(allow_in_flight=True))
+    assert (plan.refusals, plan.next_offsets) == ((), {("t", 0): 4})
+    (warning,) = _told(plan.warnings)
+    assert "lost" in warning
+
+
+def test_what_the_brokers_do_not_know_stays_in_doubt(tmp_path: Path) -> None:
+    plan = _plan(tmp_path, {FIRST: Fate.COMMITTED, SECOND: Fate.UNKNOWN})
+    (warning,) = _told(plan.warnings)
+    assert (plan.refusals, plan.notes) == ((), ())
+    assert "these brokers do not know transaction 'pay-1-5'" in warning
+
+
+def test_what_they_do_not_tell_stays_in_doubt(tmp_path: Path) -> None:
+    plan = _plan(tmp_path, {}, untold="access denied")
+    (warning,) = _told(plan.warnings)
+    assert "do not tell what became of it (access denied); kafka-transactions.sh" in warning
