@@ -224,24 +224,36 @@ def _points(counted: str, growth: Growth) -> list[str]:
 
 def _scans(results: Results) -> Iterator[str]:
     scans = results["scans"]
-    yield from ("## A fleet on Spark: one core against two", "")
-    yield from paragraph(
+    yield from ("## A fleet: one core against two", "")
+    told = (
         f"`migrate scan` of {scans[0]['checkpoints']:,} checkpoints with "
-        f"{scans[0]['positions']:,} positions; Spark's own start is left out."
+        f"{scans[0]['positions']:,} positions, all written as Parquet, in processes of this machine"
     )
+    starts = [scan["start_seconds"]["median"] for scan in scans if scan["spark"]]
+    if starts:
+        told += ", and on a Spark of one executor for each core, whose own start "
+        told += f"({words.seconds(max(starts))}) is left out"
+    yield from paragraph(f"{told}.")
+    others = max(scan["others_cores"] for scan in scans)
+    if others >= _NOTICEABLE:
+        yield from paragraph(
+            f"Others kept up to {words.digits(others)} cores busy meanwhile: on a machine of one's "
+            "own it is faster, and twice the cores are worth more."
+        )
     yield ""
-    one = scans[0]["seconds"]["median"]
+    ones = {scan["spark"]: scan["seconds"]["median"] for scan in scans if scan["cores"] == 1}
     rows = [
         (
+            "on Spark" if scan["spark"] else "this machine",
             str(scan["cores"]),
             words.seconds(scan["seconds"]["min"]),
             words.seconds(scan["seconds"]["median"]),
             words.seconds(scan["seconds"]["max"]),
-            words.digits(one / scan["seconds"]["median"]),
+            words.digits(ones[scan["spark"]] / scan["seconds"]["median"]),
         )
         for scan in scans
     ]
-    yield from table(("cores", "least", "median", "most", "times as fast as one"), rows, 0)
+    yield from table(("", "cores", "least", "median", "most", "times as fast as one"), rows)
 
 
 def _method() -> Iterator[str]:

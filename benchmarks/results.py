@@ -86,11 +86,16 @@ class Costs(TypedDict):
 class Scan(TypedDict):
     """``migrate scan`` of a generated estate, by the number of cores."""
 
+    # On Spark, with an executor for each core; else in processes of one machine.
+    spark: bool
     cores: int
     checkpoints: int
     positions: int
-    # Of the scan alone; Spark's start is the same for all.
+    # Of the scan alone, and of Spark's start.
     seconds: Spread
+    start_seconds: Spread
+    # How many cores others used meanwhile.
+    others_cores: float
 
 
 class Machine(TypedDict):
@@ -118,6 +123,11 @@ class Results(TypedDict):
     profiles: dict[str, list[Share]]
     costs: Costs
     scans: list[Scan]
+
+
+def scans_here(results: Results) -> list[Scan]:
+    """Those without Spark, by their cores."""
+    return [scan for scan in results["scans"] if not scan["spark"]]
 
 
 def spread(values: Sequence[float]) -> Spread:

@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
+from benchmarks.machine import Others
 from benchmarks.processes import BenchmarkError, run
 from benchmarks.results import Scan, spread
 
@@ -14,27 +17,36 @@ from benchmarks.results import Scan, spread
 _CORES = (1, 2, 2, 1)
 
 
-def measure_scans() -> list[Scan]:
-    """One entry for each number of cores.
+def measure_scans(where: Sequence[bool] = (False, True)) -> list[Scan]:
+    """One entry for each number of cores: of this machine's processes, then of Spark's executors.
 
     Raises:
         BenchmarkError: the scan failed, or the number of cores changed what it found.
     """
-    told: dict[int, list[dict[str, float]]] = {}
+    told: dict[tuple[bool, int], list[dict[str, Any]]] = {}
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         stdout = Path(folder) / "stdout"
-        for cores in _CORES:
-            run([sys.executable, "-m", "benchmarks.scan_cores", str(cores)], stdout)
-            told.setdefault(cores, []).append(json.loads(stdout.read_text().splitlines()[-1]))
+        for spark in where:
+            for cores in _CORES:
+                on = ["spark"] if spark else []
+                others = Others()
+                run([sys.executable, "-m", "benchmarks.scan_cores", str(cores), *on], stdout)
+                one = json.loads(stdout.read_text().splitlines()[-1])
+                one["others_cores"] = others.cores()
+                told.setdefault((spark, cores), []).append(one)
     found = {(one["checkpoints"], one["positions"]) for runs in told.values() for one in runs}
     if len(found) != 1:
         raise BenchmarkError(f"the scans found different positions: {found}")
+    ((checkpoints, positions),) = found
     return [
         {
+            "spark": spark,
             "cores": cores,
-            "checkpoints": int(runs[0]["checkpoints"]),
-            "positions": int(runs[0]["positions"]),
+            "checkpoints": checkpoints,
+            "positions": positions,
             "seconds": spread([one["seconds"] for one in runs]),
+            "start_seconds": spread([one["start_seconds"] for one in runs]),
+            "others_cores": max(one["others_cores"] for one in runs),
         }
-        for cores, runs in sorted(told.items())
+        for (spark, cores), runs in sorted(told.items())
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from benchmarks import words
-from benchmarks.results import Results
+from benchmarks.results import Results, scans_here
 from benchmarks.words import paragraph, table
 from decoder.checkpoint import MAX_METADATA_BYTES
 
@@ -42,7 +42,7 @@ def arithmetic(results: Results) -> Iterator[str]:
 
 
 def _time(results: Results, small: int) -> Iterator[str]:
-    one, most = results["scans"][0], results["scans"][-1]
+    one, *_, most = scans_here(results)
     of_small = one["seconds"]["median"] / one["checkpoints"]
     parts = [(f"{small:,} small ones, as the scan above reads its own", of_small, of_small * small)]
     for name in ("a", "b"):
@@ -56,7 +56,7 @@ def _time(results: Results, small: int) -> Iterator[str]:
     longest = max(each for _, each, _ in parts)
     yield from paragraph(
         f"Together {words.seconds(whole)} of one core, or an hour of {words.digits(whole / _HOUR)} "
-        f"Spark cores if twice as many were twice as fast; measured, {most['cores']} were "
+        f"cores if twice as many were twice as fast; measured, {most['cores']} were "
         f"{words.digits(faster)} times as fast as one. A task takes at most "
         f"{CHECKPOINTS_OF_A_TASK} checkpoints, or {BYTES_OF_A_TASK >> 20} MiB of them, or one "
         f"giant: {small // CHECKPOINTS_OF_A_TASK:,} tasks for the small ones, and no checkpoint "

@@ -34,7 +34,7 @@ ON_SPARK = frozenset(
         "examples",
         "howtos",
         "mission",
-        "scan",
+        "scan_on_spark",
         "spark_code",
         "spark_group",
         "spark_seed",

@@ -4,30 +4,32 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from migrate.api.arguments import kafka
-from migrate.api.bulk import INDEX, BulkPlan, check_plans, index, plan_each
 from migrate.api.reading import Question, ask_broker
 from migrate.api.telling import log, timed
 from migrate.errors import InputError, Refused, UsageError
 from migrate.fleet import Candidate, discover
-from migrate.fleet.inventory import ScannedJob, TableFormat, Totals, mark_newest, totals
+from migrate.fleet.candidates import Marked, mark_newest
+from migrate.fleet.estate import Estate, Wanted
+from migrate.fleet.inventory import ScannedJob, TableFormat, Totals, totals
+from migrate.fleet.local import Progress, local_estate
+from migrate.fleet.tables import Output, check_output
 from migrate.new_file import write_new
 from migrate.options import one_of
-from migrate.spark.session import check_installed, session
+from migrate.spark.session import is_wanted, session
 from migrate.storage import Files, check_no_credentials, local_path
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from migrate.api.arguments import AnyPath, KafkaArguments
-
-# What is being done, how much of it is done, and of how much.
-Progress = Callable[[str, int, int], None]
+    from migrate.api.bulk import BulkPlan
 
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 
@@ -69,10 +71,10 @@ def scan(
     progress: Progress | None = None,
     **arguments: Unpack[KafkaArguments],
 ) -> Inventory:
-    """Read every checkpoint below the roots, on Spark.
+    """Read every checkpoint below the roots, by processes of this machine, or on Spark.
 
-    An active Spark session is used; else one is started, and stopped at the end. What cannot be
-    read is told of, and ends nothing.
+    Spark is used where a master is named, or a session is active already; one that is started is
+    stopped at the end. What cannot be read is told of, and ends nothing.
 
     Args:
         roots: directories, or globs with ``*``, ``?`` and ``[…]``; local paths or URLs.
@@ -83,20 +85,24 @@ def scan(
         plans: save a plan for each job that can move in this directory, which must be new or empty.
         group: plan for consumer groups of this name, in which ``{job}`` stands for the job's id;
             None plans for Spark.
-        master: where the Spark that is started is to run, such as ``spark://host:7077``.
+        master: the Spark to run on, such as ``spark://host:7077``.
         progress: is told now and then how far it has come.
         arguments: see ``KafkaArguments``: a broker tells the lag.
 
     Raises:
-        UsageError: arguments that do not go together, or no Spark starts.
+        UsageError: arguments that do not go together, a package that is not installed, or no Spark
+            starts.
         InputError: there is nothing where the roots are said to be.
         Refused: ``output`` or ``plans`` is there already.
         BrokerError: the broker did not answer, or denied what was asked.
-        SparkFailed: Spark failed as a whole.
+        ServiceError: Spark failed as a whole, or processes of this machine were killed again and
+            again.
     """
     broker = kafka(arguments)
     table_format = one_of(TableFormat, "--format", format)
     if plans is not None:
+        from migrate.api.bulk import check_plans
+
         check_plans(local_path(os.fspath(plans)), group, broker=broker.given)
     elif group is not None:
         raise UsageError("--group says for which groups --plans DIR is to plan: add that")
@@ -104,45 +110,63 @@ def scan(
         raise UsageError("name a directory to scan")
     if master is not None:
         check_no_credentials(master, UsageError, "--master")
-    check_installed()
-    target = _target(os.fspath(output)) if output is not None else None
+    on_spark = is_wanted(master)
+    wanted = Wanted(broker.given)
+    if output is not None:
+        wanted = Wanted(broker.given, _output(os.fspath(output), table_format, on_spark))
     with timed("looked for checkpoints"):
         candidates = discover([os.fspath(root) for root in roots], Files(), latest_only=latest_only)
     _check_found(candidates)
-    with session(master) as spark, timed("scanned"):
-        from migrate.spark.progress import watched
-        from migrate.spark.scan import scan_estate
-
-        tell = (lambda done, of: progress("read", done, of)) if progress is not None else None
-        with (
-            scan_estate(
-                spark, mark_newest(candidates), tables=target is not None, broker=broker.given
-            ) as scanned,
-            watched(spark, tell),
-        ):
+    marked = mark_newest(candidates)
+    with ExitStack() as stack:
+        if on_spark:
+            estate = _on_spark(stack, master, marked, wanted, progress)
+        else:
+            estate = stack.enter_context(local_estate(marked, wanted, progress))
+        with timed("scanned"):
+            snapshot = None
             if broker.given:
-                scanned.compare_with(ask_broker(broker, Question(frozenset(scanned.topics()))))
-            jobs = scanned.jobs()
-            checkpoints, unreadable = scanned.counts()
-            if target is not None:
-                scanned.write(target, table_format)
-                log.info(f"wrote {target}")
+                snapshot = ask_broker(broker, Question(frozenset(estate.topics())))
+            told = estate.finish(snapshot)
+    if wanted.output is not None:
+        log.info(f"wrote {wanted.output.directory}")
     made = None
     if plans is not None:
-        made = _plan(jobs, local_path(os.fspath(plans)), group, progress, **arguments)
-    return Inventory(tuple(jobs), checkpoints, unreadable, made)
+        made = _plan(told.jobs, local_path(os.fspath(plans)), group, progress, **arguments)
+    return Inventory(tuple(told.jobs), told.checkpoints, told.unreadable, made)
 
 
-def _target(output: str) -> str:
-    """Where Spark is to write, whatever directory it runs in; refused where something is."""
+def _on_spark(
+    stack: ExitStack,
+    master: str | None,
+    marked: Sequence[Marked],
+    wanted: Wanted,
+    progress: Progress | None,
+) -> Estate:
+    with timed("started Spark"):
+        spark = stack.enter_context(session(master))
+    from migrate.spark.estate import spark_estate
+    from migrate.spark.progress import watched
+
+    estate = stack.enter_context(spark_estate(spark, marked, wanted))
+    tell = (lambda done, of: progress("read", done, of)) if progress is not None else None
+    stack.enter_context(watched(spark, tell))
+    return estate
+
+
+def _output(output: str, table_format: TableFormat, on_spark: bool) -> Output:
+    """Where to write, whatever directory Spark runs in; refused where something is."""
     check_no_credentials(output, UsageError, "--output")
     directory = output if _URI.match(output) else os.path.abspath(output)  # noqa: PTH100  # links stay
+    asked = Output(directory, table_format)
+    if not on_spark:
+        check_output(asked)
     files = Files()
     # What our storage does not know, Spark itself refuses to write over, at the end.
     known = files.from_uri(directory)
     if known is not None and files.list_directory(known):
         raise Refused([f"{output} is not empty; name a new directory for the tables"])
-    return directory
+    return asked
 
 
 def _check_found(candidates: Sequence[Candidate]) -> None:
@@ -160,6 +184,8 @@ def _plan(
     progress: Progress | None,
     **arguments: Unpack[KafkaArguments],
 ) -> dict[str, BulkPlan]:
+    from migrate.api.bulk import INDEX, index, plan_each
+
     plans: dict[str, BulkPlan] = {}
     for pointer, plan in plan_each(jobs, directory, group, **arguments):
         plans[pointer] = plan

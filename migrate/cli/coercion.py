@@ -1,4 +1,4 @@
-"""Arguments that are texts, or names of an Enum, without pydantic.
+"""Arguments that are texts, some of them or one, or names of an Enum, without pydantic.
 
 Newer versions of Typer (0.29) turn each argument into its type by pydantic, even one that was not
 given: its import alone takes longer than a checkpoint does to be read. Here the plain ones are
@@ -94,6 +94,8 @@ class _Coercion:
         if described.parameter_info.parser is None:
             if kind is str and type(value) is str:
                 return value
+            if kind == list[str] and all(type(one) is str for one in value):
+                return list(value)
             if isinstance(kind, type) and issubclass(kind, Enum):
                 for member in kind:
                     if value is member or value == member.value:

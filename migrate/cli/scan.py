@@ -12,7 +12,6 @@ import typer
 
 from migrate.api import scanning
 from migrate.api.arguments import KafkaArguments
-from migrate.api.scanning import Progress
 from migrate.cli import streams
 from migrate.cli.environment import with_environment
 from migrate.cli.errors import exit_of
@@ -20,6 +19,7 @@ from migrate.cli.options import with_options
 from migrate.cli.streams import after_writing, emit_pieces
 from migrate.cli.telling import tell
 from migrate.fleet.inventory import TableFormat
+from migrate.fleet.local import Progress
 from migrate.storage import local_path
 
 
@@ -77,8 +77,8 @@ def scan(
         str | None,
         typer.Option(
             metavar="URL",
-            help="The Spark to run on: spark://HOST:PORT, yarn, k8s://…; by default this machine. "
-            "A session that is there already (spark-submit's) is used as it is.",
+            help="A Spark to run on: spark://HOST:PORT, yarn, k8s://…; by default this machine's "
+            "cores without one. A session that is there already (spark-submit's) is used as it is.",
             show_default=False,
         ),
     ] = None,
@@ -86,7 +86,7 @@ def scan(
 ) -> None:
     """Show every job of an estate: its newest checkpoint, its lag, and whether it can move today.
 
-    On Spark. What cannot be read is a line of the table, and of each table that --output writes.
+    What cannot be read is a line of the table, and of each table that --output writes.
     """
     from migrate.report.scan import inventory_table, summary_lines
 

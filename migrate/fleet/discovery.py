@@ -12,23 +12,27 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from enum import Enum, auto
+from fnmatch import fnmatchcase
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
 from decoder.errors import ErrorKind
 from decoder.storage import METADATA_FILE, StorageUnavailable, checkpoint_number, join, normal
 from decoder.urls import CREDENTIALS_REFUSED, shown_url
-from migrate.fleet.candidates import Candidate, Failure, job_id_of
-from migrate.fleet.globs import is_glob, matches
-from migrate.fleet.inventory import mark_newest
+from migrate.fleet.candidates import Candidate, Failure, job_id_of, mark_newest
 from migrate.storage import Entry, Files
 
 # A remote store takes tens of milliseconds for each answer.
 _AT_ONCE = 16
+_PIECES = 8
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 # CheckpointCoordinator: savepoint-<first characters of the job id>-<random> @ Flink 2.2.0.
 _SAVEPOINT = re.compile(r"savepoint-[0-9a-f]{6}-[0-9a-f]{12}")
 _BESIDE_CHECKPOINTS = frozenset({"shared", "taskowned"})
+_MAGIC = re.compile(r"[*?[]")
+# A local path's root, or a URL's host or bucket, which no glob can match.
+_BASE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/]*|/")
 
 
 class _Kind(Enum):
@@ -71,7 +75,12 @@ def discover(roots: Iterable[str], files: Files, *, latest_only: bool = False) -
         while level:
             new = [place for place in dict.fromkeys(level) if place not in seen]
             seen.update(new)
-            more, level = _gathered(pool.map(walk.look, new))
+            # A piece costs a thread some time; a few for each leave none waiting for a slow one.
+            size = -(-len(new) // (_AT_ONCE * _PIECES))
+            pieces = [new[start : start + size] for start in range(0, len(new), size)]
+            more, level = _gathered(
+                chain.from_iterable(pool.map(lambda piece: list(map(walk.look, piece)), pieces))
+            )
             found += more
     by_pointer: dict[str, Candidate] = {}
     for candidate in found:
@@ -115,7 +124,7 @@ class _Walk:
         if not is_glob(path):
             return (), [self._root(path)]
         try:
-            found = matches(path, self._files)
+            found = _matches(path, self._files)
         except OSError as error:
             return [_failed(path, error)], ()
         if not found:
@@ -200,3 +209,32 @@ def _failed(path: str, error: OSError) -> Candidate:
 
 def _not_one(root: str, kind: ErrorKind, message: str) -> Candidate:
     return Candidate(root, failure=Failure(kind.value, message))
+
+
+def is_glob(path: str) -> bool:
+    root = _BASE.match(path)  # the brackets of an IPv6 address are none
+    return _MAGIC.search(path, root.end() if root is not None else 0) is not None
+
+
+def _matches(pattern: str, files: Files) -> list[str]:
+    """What lies under an absolute path or a URL with a glob in it: directories, and ``_metadata``
+    where the last part names it; sorted.
+
+    Raises:
+        OSError, MissingExtra: a directory on the way cannot be listed.
+    """
+    root = _BASE.match(pattern)
+    base = root[0] if root is not None else "/"
+    parts = [part for part in pattern[len(base) :].split("/") if part]
+    first = next(index for index, part in enumerate(parts) if is_glob(part))
+    paths = [join(base, *parts[:first])]
+    for index, part in enumerate(parts[first:], first):
+        last = index == len(parts) - 1
+        paths = [
+            join(path, entry.name)
+            for path in paths
+            for entry in files.entries(path) or ()
+            if fnmatchcase(entry.name, part)
+            and (entry.is_directory or (last and entry.name == METADATA_FILE))
+        ]
+    return sorted(paths)

@@ -4,18 +4,26 @@ from __future__ import annotations
 
 import posixpath
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta, timezone
 from enum import Enum
 
 from decoder.errors import ErrorKind
-from migrate.fleet.candidates import Candidate
+from migrate.fleet.lag import OBSTACLES, TOPIC_GONE, Lag
+from migrate.fleet.options import View
+from migrate.fleet.rows import Row
+from migrate.fleet.views import VIEWS
+from migrate.wording import counted
 
 # How a root ends that is not there, and a directory that cannot be listed.
 _NOWHERE = {
     kind.value for kind in (ErrorKind.NOT_FOUND, ErrorKind.UNREADABLE, ErrorKind.UNAVAILABLE)
 }
+# How many topics that are gone a line names.
+_NAMED = 5
+EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_NAMES = [column.name for column in VIEWS[View.CHECKPOINTS]]
 
 
 class TableFormat(str, Enum):
@@ -80,6 +88,56 @@ class ScannedJob:
         return self.job_id or posixpath.basename(self.job_directory or self.pointer)
 
 
+def scanned_job(row: Row, lags: Sequence[Lag] | None) -> ScannedJob:
+    """The line of a job: its checkpoint's row, and what a broker said of each of its positions.
+
+    Args:
+        row: of the view ``checkpoints``.
+        lags: None where no broker was asked.
+    """
+    told = dict(zip(_NAMES, row, strict=True))
+    lags = lags or ()
+    known = [lag.records for lag in lags if lag.records is not None]
+    found = Counter(lag.obstacle for lag in lags)
+    at_broker = {code: found[code] for code in OBSTACLES if found[code]}
+    gone = {lag.topic for lag in lags if lag.obstacle == TOPIC_GONE}
+    return ScannedJob(
+        pointer=told["pointer"],
+        job_directory=told["job_directory"],
+        job_id=told["job_id"],
+        checkpoint_id=told["checkpoint_id"],
+        checkpoint_kind=told["checkpoint_kind"],
+        stop=told["stop"],
+        written_at=_instant(told["written_at"]),
+        sources=told["sources"],
+        topics=told["topics"] or (),
+        positions=told["positions"],
+        lag=sum(known) if known else None,
+        lag_unknown=len(lags) - len(known),
+        obstacles=tuple(sorted({*(told["obstacles"] or ()), *at_broker})),
+        why_not=(
+            *([told["why_not"]] if told["why_not"] else ()),
+            *_in_words(at_broker, sorted(gone)),
+        ),
+        to_check=told["to_check"] or (),
+        error_kind=told["error_kind"],
+        error=told["error"],
+    )
+
+
+def _instant(milliseconds: int | None) -> datetime | None:
+    return EPOCH + timedelta(milliseconds=milliseconds) if milliseconds is not None else None
+
+
+def _in_words(at_broker: Mapping[str, int], topics_gone: Sequence[str]) -> Iterator[str]:
+    for code, number in at_broker.items():
+        what = OBSTACLES[code]
+        if code == TOPIC_GONE:
+            more = f" and {len(topics_gone) - _NAMED} more" if len(topics_gone) > _NAMED else ""
+            what += f": {', '.join(topics_gone[:_NAMED])}{more}"
+        yield f"{counted(number, 'position')} {what}"
+
+
 @dataclass(frozen=True, slots=True)
 class Totals:
     """An inventory in numbers.
@@ -138,43 +196,3 @@ def _is_nowhere(job: ScannedJob) -> bool:
 
 def _most_frequent(codes: Iterable[str]) -> dict[str, int]:
     return dict(sorted(Counter(codes).items(), key=lambda item: (-item[1], item[0])))
-
-
-@dataclass(frozen=True, slots=True)
-class Marked:
-    """A candidate, and whether it stands for its job.
-
-    Attributes:
-        newest: whether it is the newest complete one of its job's directory, or lies in none.
-        numbers: of the newest, the numbers of all of its job's that are candidates.
-    """
-
-    candidate: Candidate
-    newest: bool
-    numbers: frozenset[int] = frozenset()
-
-
-def mark_newest(candidates: Iterable[Candidate]) -> list[Marked]:
-    """Each job's newest complete checkpoint marked as such, in a list of all of them.
-
-    Where none of a job's is complete, its newest is; of what lies in no job's directory each is.
-    """
-    candidates = list(candidates)
-    jobs: dict[str, list[Candidate]] = {}
-    for candidate in candidates:
-        jobs.setdefault(candidate.job_directory or candidate.pointer, []).append(candidate)
-    newest = {max(of_job, key=_rank).pointer: of_job for of_job in jobs.values()}
-    return [
-        Marked(one, True, frozenset(_number(other) for other in newest[one.pointer]))
-        if one.pointer in newest
-        else Marked(one, False)
-        for one in candidates
-    ]
-
-
-def _rank(candidate: Candidate) -> tuple[bool, int]:
-    return candidate.metadata_bytes is not None, _number(candidate)
-
-
-def _number(candidate: Candidate) -> int:
-    return candidate.number if candidate.number is not None else -1

@@ -7,7 +7,15 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from migrate.errors import UsageError
-from migrate.fleet.views import View
+
+
+class View(str, Enum):
+    """The tables: what a row is about."""
+
+    POSITIONS = "positions"
+    OPERATORS = "operators"
+    CHECKPOINTS = "checkpoints"
+    FINDINGS = "findings"
 
 
 class BadOption(UsageError):

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
-from migrate.fleet import BadOption, FleetOptions, discover, pack, parse_options, scan
-from migrate.spark.tables import batches, struct_type
+from migrate.fleet import VIEWS, BadOption, FleetOptions, discover, pack, parse_options, scan
+from migrate.fleet.tables import batches
+from migrate.spark.dataframe import struct_type
 from migrate.storage import Files
 
 if TYPE_CHECKING:
@@ -36,11 +37,11 @@ class FlinkCheckpointDataSource(DataSource):
         return "flink_checkpoint"
 
     def schema(self) -> StructType:
-        return struct_type(parse_options(self.options).view)
+        return struct_type(VIEWS[parse_options(self.options).view])
 
     def reader(self, schema: StructType) -> DataSourceReader:
         options = parse_options(self.options)
-        if schema != struct_type(options.view):
+        if schema != struct_type(VIEWS[options.view]):
             raise BadOption("the schema is the view's: choose a view, and of its columns by select")
         return _Reader(_paths(self.options), options)
 
@@ -58,7 +59,7 @@ class _Reader(DataSourceReader):
         return [InputPartition(share) for share in shares]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        return batches(self._options.view, scan(partition.value, Files(), self._options))
+        return batches(VIEWS[self._options.view], scan(partition.value, Files(), self._options))
 
 
 def _paths(options: Mapping[str, str]) -> list[str]:

@@ -7,16 +7,57 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-from migrate.fleet import Candidate, FleetOptions, discover, pack, parse_options, scan
-from migrate.spark.tables import batches, struct_type
+from pyspark.sql.types import (
+    ArrayType,
+    BooleanType,
+    DataType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+from migrate.fleet import (
+    VIEWS,
+    Candidate,
+    Column,
+    ColumnType,
+    FleetOptions,
+    discover,
+    pack,
+    parse_options,
+    scan,
+)
+from migrate.fleet.tables import batches
 from migrate.storage import Files
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import StructType
 
 _Share = TypeVar("_Share")
+
+_SPARK: dict[ColumnType, DataType] = {
+    ColumnType.STRING: StringType(),
+    ColumnType.INT: IntegerType(),
+    ColumnType.LONG: LongType(),
+    ColumnType.BOOLEAN: BooleanType(),
+    ColumnType.TIMESTAMP: TimestampType(),
+    ColumnType.STRINGS: ArrayType(StringType()),
+    ColumnType.INTS: ArrayType(IntegerType()),
+}
+
+
+def struct_type(columns: Sequence[Column]) -> StructType:
+    """A table's schema, with a comment for each column."""
+    return StructType(
+        [
+            StructField(column.name, _SPARK[column.type], True, {"comment": column.comment})
+            for column in columns
+        ]
+    )
 
 
 def read_checkpoints(spark: SparkSession, *paths: str, **options: str | bool | int) -> DataFrame:
@@ -34,14 +75,14 @@ def read_checkpoints(spark: SparkSession, *paths: str, **options: str | bool | i
     """
     asked = parse_options({name: str(value) for name, value in options.items()})
     shares = pack(discover(paths, Files(), latest_only=asked.latest_only), asked.partitions)
-    return over_shares(spark, shares, partial(_read, asked), struct_type(asked.view))
+    return over_shares(spark, shares, partial(_read, asked), struct_type(VIEWS[asked.view]))
 
 
 def over_shares(
     spark: SparkSession,
     shares: Sequence[_Share],
     read: Callable[[_Share], Iterator[pa.RecordBatch]],
-    schema: StructType,
+    schema: StructType | str,
 ) -> DataFrame:
     """What executors make of the shares, in a task for each; ``read`` is a function of a module."""
     rows = [(number, pickle.dumps(share)) for number, share in enumerate(shares)]
@@ -60,4 +101,4 @@ def _unpacked(
 
 
 def _read(options: FleetOptions, candidates: list[Candidate]) -> Iterator[pa.RecordBatch]:
-    return batches(options.view, scan(candidates, Files(), options))
+    return batches(VIEWS[options.view], scan(candidates, Files(), options))

@@ -1,133 +1,160 @@
-"""An estate read in one pass: a row for each checkpoint, with its rows of every wanted view.
+"""An estate read on Spark: by the functions of ``migrate.fleet.estate``, on its executors.
 
-A checkpoint that vanishes while it is scanned is so the same in all of the views.
+A row of the DataFrame is what was read of one checkpoint, pickled: read once, and kept by Spark.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+import pickle
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from pyspark.sql.types import ArrayType, BooleanType, StructField, StructType
+from pyspark.errors import AnalysisException
+from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType
 
-from decoder import ErrorKind
-from migrate.extract import Extraction
-from migrate.fleet import (
-    VIEWS,
-    Candidate,
-    Failure,
-    View,
-    pack,
-    read_candidate,
-    read_each,
-    view_rows,
+from migrate.errors import Refused
+from migrate.fleet.candidates import Marked, pack_marked
+from migrate.fleet.estate import (
+    Scanned,
+    Told,
+    Wanted,
+    columns_of,
+    lags_of,
+    read_marked,
+    rows_of,
+    together,
 )
-from migrate.fleet.inventory import Marked
-from migrate.spark.dataframe import over_shares
-from migrate.spark.tables import batches, struct_type
+from migrate.fleet.inventory import TableFormat
+from migrate.fleet.lag import topics_to_ask
+from migrate.fleet.options import View
+from migrate.fleet.tables import Output, batches
+from migrate.spark.dataframe import over_shares, struct_type
 from migrate.storage import Files
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-# What goes to Spark at a time; a giant alone may be more.
-_ROWS_AT_ONCE = 10_000
+    from migrate.snapshot import ClusterSnapshot
+
+_PICKLED = "pickled BINARY"
+# What goes to Spark at a time; a giant may be more.
+_BYTES_AT_ONCE = 4 * 1024 * 1024
 
 
-class _Read(NamedTuple):
-    """What came of a candidate; the two flags are columns of ``read_estate``."""
-
-    newest: bool
-    listed: bool
-    candidate: Candidate
-    outcome: Extraction | Failure
-
-
-def read_estate(spark: SparkSession, marked: Sequence[Marked], views: Sequence[View]) -> DataFrame:
-    """What came of each candidate: the rows of the views as arrays, and two flags.
-
-    ``listed`` rows are the estate, each checkpoint once: of these ``inline(positions)`` is the
-    positions view, as ``struct_type`` lays it out. ``newest`` rows are the jobs, each once: one
-    that is not listed stands in for a newest checkpoint that vanished meanwhile.
-    """
-    by_pointer = {one.candidate.pointer: one for one in marked}
-    shares = [
-        [by_pointer[candidate.pointer] for candidate in share]
-        for share in pack([one.candidate for one in marked])
-    ]
-    schema = StructType(
-        [
-            StructField("newest", BooleanType()),
-            StructField("listed", BooleanType()),
-            *(StructField(view.value, ArrayType(struct_type(view))) for view in views),
-        ]
-    )
-    return over_shares(spark, shares, partial(_read, tuple(views)), schema)
+@contextmanager
+def spark_estate(
+    spark: SparkSession, marked: Sequence[Marked], wanted: Wanted
+) -> Iterator[SparkEstate]:
+    """Begin to read; nothing is read before something is asked."""
+    read = over_shares(spark, pack_marked(marked), partial(_read, wanted), _PICKLED).persist()
+    try:
+        yield SparkEstate(read, wanted)
+    finally:
+        read.unpersist()
 
 
-def _read(views: Sequence[View], share: list[Marked]) -> Iterator[pa.RecordBatch]:
-    for some in _some_at_once(_read_share(share, Files())):
-        yield _batch(views, some)
+class SparkEstate:
+    """An ``Estate`` on Spark; it is Spark that writes its tables."""
+
+    def __init__(self, read: DataFrame, wanted: Wanted) -> None:
+        self._read = read
+        self._wanted = wanted
+
+    def topics(self) -> set[str]:
+        return set().union(*self._collected(_topics))
+
+    def finish(self, snapshot: ClusterSnapshot | None) -> Told:
+        whole = together(self._collected(partial(_told, snapshot)))
+        if self._wanted.output is not None:
+            for view in self._wanted.views:
+                self._write(view, snapshot, self._wanted.output)
+        return whole
+
+    def _collected(self, function: Callable[[Iterator[Scanned]], Any]) -> Iterator[Any]:
+        """What the function makes of what was read, task by task."""
+        made = self._read.mapInArrow(partial(_made, function), _PICKLED)
+        for row in made.collect():
+            yield pickle.loads(row.pickled)
+
+    def _write(self, view: View, snapshot: ClusterSnapshot | None, output: Output) -> None:
+        columns = columns_of(view, self._wanted)
+        table = self._read.mapInArrow(
+            partial(_table, view, self._wanted, snapshot), struct_type(columns)
+        )
+        if output.format is TableFormat.CSV:
+            table = table.withColumns(
+                {
+                    field.name: F.array_join(field.name, ",")
+                    for field in table.schema
+                    if isinstance(field.dataType, ArrayType)
+                }
+            )
+            writer = table.write.options(header=True, escape='"', emptyValue="")
+        else:
+            writer = table.write
+        path = f"{output.directory.rstrip('/')}/{view.value}"
+        try:
+            writer.format(output.format.value).save(path)
+        except AnalysisException as error:
+            if "PATH_ALREADY_EXISTS" not in str(error):
+                raise
+            raise Refused([f"{path} is there already; name a new directory"]) from error
 
 
-def _read_share(share: Sequence[Marked], files: Files) -> Iterator[_Read]:
-    """Each candidate as it is found; a job goes on meanwhile, and deletes what newer ones subsume.
-
-    Where the newest checkpoint of a job has vanished, the one that is it by now stands in for the
-    job. Most often that is one that Flink was about to complete, and is then read for itself too.
-    """
-    outcomes = read_each([one.candidate for one in share], files)
-    for one, (candidate, outcome) in zip(share, outcomes, strict=True):
-        if one.newest and isinstance(outcome, Failure) and _may_have_vanished(candidate, outcome):
-            now = read_candidate(replace(candidate, newest=True), files)
-            if isinstance(now, Extraction):
-                yield _Read(False, True, candidate, outcome)
-                listed = now.checkpoint.checkpoint_id not in one.numbers
-                yield _Read(True, listed, candidate, now)
-                continue
-        yield _Read(one.newest, True, candidate, outcome)
-
-
-def _may_have_vanished(candidate: Candidate, failure: Failure) -> bool:
-    was_there = candidate.job_directory is not None and candidate.metadata_bytes is not None
-    return was_there and failure.kind == ErrorKind.NOT_FOUND.value
-
-
-def _some_at_once(read: Iterable[_Read]) -> Iterator[list[_Read]]:
-    some: list[_Read] = []
-    rows = 0
-    for one in read:
-        some.append(one)
-        rows += 1
-        if isinstance(one.outcome, Extraction):
-            rows += sum(len(source.positions) for source in one.outcome.sources)
-        if rows >= _ROWS_AT_ONCE:
-            yield some
-            some, rows = [], 0
+def _read(wanted: Wanted, share: list[Marked]) -> Iterator[pa.RecordBatch]:
+    some: list[bytes] = []
+    size = 0
+    for one in read_marked(share, wanted, Files()):
+        some.append(pickle.dumps(one))
+        size += len(some[-1])
+        if size >= _BYTES_AT_ONCE:
+            yield _pickled(some)
+            some, size = [], 0
     if some:
-        yield some
+        yield _pickled(some)
 
 
-def _batch(views: Sequence[View], read: Sequence[_Read]) -> pa.RecordBatch:
-    newest = pa.array([one.newest for one in read], pa.bool_())
-    listed = pa.array([one.listed for one in read], pa.bool_())
-    return pa.RecordBatch.from_arrays(
-        [newest, listed, *(_arrays(view, read) for view in views)],
-        ["newest", "listed", *(view.value for view in views)],
+def _topics(scanned: Iterator[Scanned]) -> set[str]:
+    return {topic for one in scanned for topic in topics_to_ask(one.positions)}
+
+
+def _told(snapshot: ClusterSnapshot | None, scanned: Iterator[Scanned]) -> Told:
+    told = Told()
+    for one in scanned:
+        told.add(one, lags_of(one, snapshot))
+    return told
+
+
+def _made(
+    function: Callable[[Iterator[Scanned]], Any], read: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    yield _pickled([pickle.dumps(function(_scanned(read)))])
+
+
+def _table(
+    view: View,
+    wanted: Wanted,
+    snapshot: ClusterSnapshot | None,
+    read: Iterable[pa.RecordBatch],
+) -> Iterator[pa.RecordBatch]:
+    with_lag = view is View.POSITIONS
+    rows = (
+        row
+        for one in _scanned(read)
+        for row in rows_of(one, view, wanted, lags_of(one, snapshot) if with_lag else None)
     )
+    return batches(columns_of(view, wanted), rows)
 
 
-def _arrays(view: View, read: Sequence[_Read]) -> pa.ListArray:
-    """For each the array of its rows in the view."""
-    rows: list[Sequence[Any]] = []
-    ends = [0]
-    for one in read:
-        rows += view_rows(view, one.candidate, one.outcome)
-        ends.append(len(rows))
-    # Of none of them, and not to be seen: there may be no other row to tell the types by.
-    rows.append((None,) * len(VIEWS[view]))
-    structs = [batch.to_struct_array() for batch in batches(view, rows)]
-    return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), pa.concat_arrays(structs))
+def _scanned(read: Iterable[pa.RecordBatch]) -> Iterator[Scanned]:
+    for batch in read:
+        for one in batch.column("pickled"):
+            yield pickle.loads(one.as_py())
+
+
+def _pickled(some: list[bytes]) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.array(some, pa.binary())], ["pickled"])

@@ -1,4 +1,4 @@
-"""The Spark that a scan runs on: the one that is there, or one that is started for it."""
+"""The Spark that a scan runs on: one that is there, or one that is started by its ``--master``."""
 
 from __future__ import annotations
 
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from pyspark import SparkConf
     from pyspark.sql import SparkSession
 
-# Every core; a Python worker that dies costs a task another try (Spark's default is one try here).
-LOCAL = "local[*,4]"
 _APP = "migrate scan"
 # spark-submit has started the JVM already, and set all there is to set.
 _SUBMITTED = "PYSPARK_GATEWAY_PORT"
@@ -43,27 +41,33 @@ class SparkFailed(ServiceError):
     """Spark failed as a whole: its cluster does not answer, or its executors lack a package."""
 
 
-def check_installed() -> None:
-    """Raise SparkUnavailable where PySpark is not installed."""
-    if find_spec("pyspark") is None:
-        raise SparkUnavailable(
-            "a scan runs on Spark, and PySpark is not installed: "
-            "pip install 'flink-offset-migrate[spark]'"
-        )
+def is_wanted(master: str | None) -> bool:
+    """Whether a scan runs on Spark: where a master is named, or a Spark is there already.
+
+    Raises:
+        SparkUnavailable: a master is named, and PySpark is not installed.
+    """
+    if master is not None:
+        if find_spec("pyspark") is None:
+            raise SparkUnavailable(
+                "--master needs PySpark: pip install 'flink-offset-migrate[spark]'"
+            )
+        return True
+    # Of a PySpark that nobody has imported there is no session.
+    return _SUBMITTED in os.environ or bool(sys.modules.get("pyspark") and _active())
 
 
 @contextmanager
-def session(master: str | None = None) -> Iterator[SparkSession]:
+def session(master: str | None) -> Iterator[SparkSession]:
     """A Spark session: the active one, spark-submit's, or one of our own, which is stopped again.
 
     Args:
-        master: where one of our own is to run; on this machine by default.
+        master: where one of our own is to run; None where there is another (``is_wanted``).
 
     Raises:
-        SparkUnavailable: there is none, and none can be started.
+        SparkUnavailable: there is one already, or none can be started as asked.
         SparkFailed: what was done with it failed in Spark.
     """
-    check_installed()
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
@@ -76,22 +80,32 @@ def session(master: str | None = None) -> Iterator[SparkSession]:
 
 @contextmanager
 def _running(master: str | None) -> Iterator[SparkSession]:
+    active = _active()
+    if active is not None:
+        if master is not None:
+            raise SparkUnavailable("there is a Spark session already: leave the master out")
+        yield active
+        return
+    if _SUBMITTED in os.environ:
+        started = _submitted(master)
+    elif master is not None:
+        started = _started(master)
+    else:
+        raise SparkUnavailable("there is no Spark session: name a master")
+    try:
+        yield started
+    finally:
+        started.stop()
+
+
+def _active() -> SparkSession | None:
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
     active = SparkSession.getActiveSession()
     if active is None and SparkContext._active_spark_context is not None:  # another thread's
         active = SparkSession.builder.getOrCreate()
-    if active is not None:
-        if master is not None:
-            raise SparkUnavailable("there is a Spark session already: leave the master out")
-        yield active
-        return
-    started = _submitted(master) if _SUBMITTED in os.environ else _started(master)
-    try:
-        yield started
-    finally:
-        started.stop()
+    return active
 
 
 def _submitted(master: str | None) -> SparkSession:
@@ -102,7 +116,7 @@ def _submitted(master: str | None) -> SparkSession:
     return SparkSession.builder.getOrCreate()
 
 
-def _started(master: str | None) -> SparkSession:
+def _started(master: str) -> SparkSession:
     from py4j.protocol import Py4JError
     from pyspark import SparkConf, SparkContext
     from pyspark.errors import PySparkException
@@ -111,12 +125,12 @@ def _started(master: str | None) -> SparkSession:
     from migrate.spark.package import add_package
 
     settings = {
-        "spark.master": master or LOCAL,
+        "spark.master": master,
         "spark.app.name": _APP,
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
     }
-    if settings["spark.master"].startswith("local"):
+    if master.startswith("local"):
         # Nobody else is to reach it, and the name of this machine need not lead anywhere.
         settings |= dict.fromkeys(("spark.driver.host", "spark.driver.bindAddress"), "127.0.0.1")
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -129,7 +143,7 @@ def _started(master: str | None) -> SparkSession:
         if "Master URL" in told:
             raise SparkUnavailable(f"--master {master}: {told}") from error
         raise SparkFailed(f"Spark does not start: {told}") from error
-    if not _LOCAL.match(settings["spark.master"]):
+    if not _LOCAL.match(master):
         add_package(started)
     return started
 

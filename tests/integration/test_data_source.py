@@ -23,9 +23,9 @@ from pyspark.version import __version__ as pyspark_version
 
 import migrate.spark
 from migrate.fleet import VIEWS, BadOption, View
+from migrate.fleet.tables import batches
 from migrate.spark import read_checkpoints
 from migrate.spark.package import write_package
-from migrate.spark.tables import batches
 from tests.support import stores
 from tests.support.checkpoints import splits, write_source
 from tests.support.executors import bare_python, drive
@@ -191,7 +191,7 @@ def test_a_name_with_half_a_surrogate_is_told(read: Any, tmp_path: Path) -> None
     (tmp_path / b"t\xe9am".decode("utf-8", "surrogateescape") / "chk-1").mkdir(parents=True)
     (row,) = rows(read(tmp_path))
     assert row["pointer"].endswith("/t\\udce9am/chk-1")
-    (batch,) = batches(View.OPERATORS, [(None,) * 11 + (("\ud800", "b"),) + (None,) * 7])
+    (batch,) = batches(VIEWS[View.OPERATORS], [(None,) * 11 + (("\ud800", "b"),) + (None,) * 7])
     assert batch.column("state_names").to_pylist() == [["\\ud800", "b"]]
 
 

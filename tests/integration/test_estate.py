@@ -1,7 +1,7 @@
-"""An estate of ten thousand checkpoints, scanned by a cluster of several processes.
+"""An estate of ten thousand checkpoints, scanned by processes of this machine, and by a cluster.
 
-While it is scanned, checkpoints vanish and an executor is killed: every position is what Flink's
-own classes read, none is missing, none is there twice.
+While it is scanned, checkpoints vanish and a process or an executor is killed: every position is
+what Flink's own classes read, none is missing, none is there twice.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from typing import Any
 import pyarrow.parquet as parquet
 import pytest
 
+from migrate.processes import cores
 from tests.support.estate import DAMAGES, Estate, Expected, Fate, generate, vanish
 from tests.support.golden_positions import Held
 from tests.support.spark import process_environment
@@ -40,16 +41,25 @@ _KINDS = {
 }
 
 
+@pytest.fixture(scope="module", params=[None, _MASTER], ids=["here", "cluster"])
+def master(request: pytest.FixtureRequest) -> str | None:
+    """The Spark to run on, if any."""
+    given: str | None = request.param
+    return given
+
+
 @pytest.fixture(scope="module")
-def estate(tmp_path_factory: pytest.TempPathFactory) -> Estate:
+def estate(master: str | None, tmp_path_factory: pytest.TempPathFactory) -> Estate:
+    """One of its own for each scan, as some of it vanishes."""
     return generate(tmp_path_factory.mktemp("estate"), CHECKPOINTS)
 
 
 @pytest.fixture(scope="module")
-def scanned(estate: Estate, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What a scan has written of it, one of whose two executors was killed in the middle."""
+def scanned(master: str | None, estate: Estate, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What a scan has written of it, of which a process or an executor was killed in the middle."""
     output = tmp_path_factory.mktemp("scanned") / "out"
-    command = [sys.executable, "-m", "migrate.cli", "scan", str(estate.root), "--master", _MASTER]
+    command = [sys.executable, "-m", "migrate.cli", "scan", str(estate.root)]
+    command += ["--master", master] if master is not None else []
     process = subprocess.Popen(
         [*command, "--output", str(output), "--quiet"],
         stdout=subprocess.PIPE,
@@ -60,16 +70,17 @@ def scanned(estate: Estate, tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     to_vanish = list(estate.of(Fate.VANISHING))
     with _vanishing(to_vanish[::2]):
-        executors = _executors_at_work(process)
+        at_work = _executors_at_work(process) if master is not None else _helpers_at_work(process)
         # All that there is has been found by now, and next to nothing of it read.
         for path in to_vanish[1::2]:
             vanish(path)
-        time.sleep(2)
-        os.kill(executors[0], signal.SIGKILL)
+        time.sleep(2 if master is not None else 0.3)
+        os.kill(at_work[0], signal.SIGKILL)
         assert process.poll() is None
         stdout, stderr = process.communicate(timeout=_SECONDS)
     assert process.returncode == 0, stderr
     assert stdout.count("\n") > 1
+    assert list(output.parent.iterdir()) == [output]  # Spark leaves nothing where it was started
     return output
 
 
@@ -104,6 +115,19 @@ def _executors_at_work(process: subprocess.Popen[str]) -> list[int]:
             return executors
         time.sleep(0.1)
     pytest.fail("no executor was seen at work")
+
+
+def _helpers_at_work(process: subprocess.Popen[str]) -> list[int]:
+    """The processes that help, once there are any: what there is has been found by then."""
+    if cores() < 2:
+        pytest.skip("of one core no other process is made use of")
+    deadline = time.monotonic() + _SECONDS
+    while process.poll() is None and time.monotonic() < deadline:
+        helpers = [p for p, command in _below(process.pid) if "migrate.processes" in command]
+        if helpers:
+            return helpers
+        time.sleep(0.02)
+    pytest.fail("no process was seen at work")
 
 
 def _below(process: int) -> Iterator[tuple[int, str]]:

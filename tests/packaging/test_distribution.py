@@ -70,7 +70,7 @@ def test_the_metadata_names_licence_pythons_and_extras(wheel: Path) -> None:
     assert metadata["Requires-Python"] == ">=3.10"
     classifiers = metadata.get_all("Classifier") or []
     assert "Typing :: Typed" in classifiers
-    assert {"spark", "s3", "gs", "abfs", "hdfs", "msk", "all"} == set(
+    assert {"spark", "parquet", "s3", "gs", "abfs", "hdfs", "rocksdb", "msk", "all"} == set(
         metadata.get_all("Provides-Extra") or []
     )
 
@@ -83,6 +83,7 @@ def test_the_wheel_alone_reads_a_checkpoint_and_plans_a_query(installed: Path) -
     inspected = json.loads(_run(installed / "migrate", "inspect", chk, "--format", "json").stdout)
     assert inspected["sources"][0]["kind"] == "KafkaSource"
     assert _run(installed / "migrate", "to-spark", chk).stdout == '{"payments":{"0":24,"1":13}}\n'
+    assert _run(installed / "migrate", "scan", chk).stdout.endswith("yes\n")
     imported = _run(
         installed / "python", "-c", "import decoder, migrate; print(decoder.__file__)"
     ).stdout
@@ -96,7 +97,8 @@ def test_the_wheel_alone_reads_a_checkpoint_and_plans_a_query(installed: Path) -
         ("gs", ["inspect", "gs://bucket/chk-1"]),
         ("abfs", ["inspect", "abfs://container@account.dfs.core.windows.net/chk-1"]),
         ("hdfs", ["inspect", "hdfs://namenode/chk-1"]),
-        ("spark", ["scan", "CHK"]),
+        ("spark", ["scan", "CHK", "--master", "local[1]"]),
+        ("parquet", ["scan", "CHK", "--output", "out"]),
         (
             "msk",
             [

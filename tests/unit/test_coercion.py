@@ -23,6 +23,8 @@ def _plain_values(parameter: Any) -> list[object]:
     kind = parameter.type_descriptor.annotation
     if kind is str:
         return [None, "", "1", "a=b", "é", " x "]
+    if kind == list[str]:
+        return [None, ["a=b"], ("", "é"), [" x "]]
     if isinstance(kind, type) and issubclass(kind, Enum):
         return [None, *kind, *(member.value for member in kind)]
     return [None]
@@ -51,7 +53,7 @@ def test_what_is_none_of_them_is_told_by_typer(tmp_path: Path) -> None:
     )
 
 
-def test_paths_and_lists_are_left_to_typer(tmp_path: Path) -> None:
+def test_paths_are_left_to_typer(tmp_path: Path) -> None:
     chk = write_source(tmp_path / "chk-7", {0: splits("t", [1, 2])})
     plan = tmp_path / "plan.json"
     assert migrate("to-spark", chk, "--plan-out", plan, "--partitions", "t:1").code == 0

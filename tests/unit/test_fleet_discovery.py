@@ -11,7 +11,7 @@ import pytest
 
 from migrate.fleet import Candidate, discover, read_candidate
 from migrate.fleet.candidates import Failure
-from migrate.fleet.globs import is_glob
+from migrate.fleet.discovery import is_glob
 from migrate.storage import Files
 from tests.support.checkpoints import splits, write_source
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
+import signal
 import subprocess
 import sys
 import time
@@ -20,7 +22,9 @@ from migrate.api.scanning import Inventory
 from migrate.errors import Refused, UsageError
 from migrate.extract import Extraction, Source
 from migrate.fleet import Candidate, discover
-from migrate.fleet.inventory import ScannedJob, mark_newest, totals
+from migrate.fleet.candidates import Marked, mark_newest
+from migrate.fleet.estate import Wanted, read_marked
+from migrate.fleet.inventory import ScannedJob, totals
 from migrate.report.scan import inventory_table, summary_lines
 from migrate.spark.session import failure_of
 from migrate.storage import Files
@@ -232,18 +236,19 @@ def test_jobs_that_would_share_a_group_have_no_plan(tmp_path: Path) -> None:
     assert list((tmp_path / "plans").iterdir()) == []
 
 
-def test_another_checkpoint_stands_in_for_one_that_was_there_alone(tmp_path: Path) -> None:
-    from migrate.spark.estate import _read_share  # takes PySpark
+def _read(marked: list[Marked]) -> list[tuple[bool, bool]]:
+    return [(one.newest, one.listed) for one in read_marked(marked, Wanted(), Files())]
 
+
+def test_another_checkpoint_stands_in_for_one_that_was_there_alone(tmp_path: Path) -> None:
     job = tmp_path / "job"
     newest = write_source(job / "chk-12", {0: splits("t", [5])})
     named = mark_newest(discover([str(job / "chk-9")], Files()))  # it never was
-    assert [(one.newest, one.listed) for one in _read_share(named, Files())] == [(True, True)]
+    assert _read(named) == [(True, True)]
     seen = mark_newest(discover([str(job)], Files()))
     vanish(str(newest))
     write_source(job / "chk-13", {0: splits("t", [6])})
-    told = [(one.newest, one.listed) for one in _read_share(seen, Files())]
-    assert told == [(False, True), (True, True)]
+    assert _read(seen) == [(False, True), (True, True)]
 
 
 @pytest.mark.parametrize(
@@ -259,17 +264,61 @@ def test_arguments_that_do_not_go_together(arguments: list[str], told: str) -> N
     assert told in done.stderr
 
 
-@pytest.mark.slow
-def test_without_pyspark_it_says_how_to_get_it(tmp_path: Path) -> None:
-    hidden = "import sys; sys.modules['pyspark'] = None; from migrate.cli import main; main()"
-    done = subprocess.run(
-        [sys.executable, "-c", hidden, "scan", str(tmp_path)],
+def _without(package: str, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    """A scan where a package is not installed."""
+    hidden = f"import sys; sys.modules[{package!r}] = None; from migrate.cli import main; main()"
+    return subprocess.run(
+        [sys.executable, "-c", hidden, "scan", *map(str, arguments)],
         capture_output=True,
         text=True,
         check=False,
     )
+
+
+@pytest.mark.slow
+def test_without_pyspark_it_says_how_to_get_it(tmp_path: Path) -> None:
+    done = _without("pyspark", tmp_path, "--master", "local[1]")
     assert (done.returncode, done.stdout) == (2, "")
     assert "pip install 'flink-offset-migrate[spark]'" in done.stderr
+
+
+@pytest.mark.slow
+def test_without_pyarrow_it_says_how_to_get_it_and_writes_csv(tmp_path: Path) -> None:
+    chk = write_source(tmp_path / "e" / "chk-7", {0: splits("t", [3, 4])})
+    done = _without("pyarrow", chk, "--output", tmp_path / "out")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "pip install 'flink-offset-migrate[parquet]', or add --format csv" in done.stderr
+    assert not (tmp_path / "out").exists()
+    done = _without("pyarrow", chk, "--output", tmp_path / "out", "--format", "csv")
+    assert done.returncode == 0, done.stderr
+    (table,) = (tmp_path / "out" / "positions").glob("*.csv")
+    with table.open(newline="") as lines:
+        assert [row["next_offset"] for row in csv.DictReader(lines)] == ["3", "4"]
+
+
+@pytest.mark.slow
+def test_ctrl_c_leaves_nothing_behind(tmp_path: Path) -> None:
+    generate(tmp_path / "estate", 2_000)
+    out, work = tmp_path / "out", tmp_path / "work"
+    work.mkdir()
+    process = subprocess.Popen(
+        [
+            *(sys.executable, "-m", "migrate.cli", "scan", str(tmp_path / "estate")),
+            *("--output", str(out), "--format", "csv"),
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "TMPDIR": str(work)},
+        start_new_session=True,
+    )
+    while not list(out.glob("*/positions/part-*")):  # it writes what it reads
+        assert process.poll() is None
+        time.sleep(0.01)
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+    stdout, stderr = process.communicate(timeout=60)
+    assert (process.returncode, stdout, stderr) == (130, "", "")
+    assert [*out.iterdir(), *work.iterdir()] == []
 
 
 @pytest.mark.slow

@@ -75,6 +75,7 @@ def _among(loaded: set[str], unwanted: set[str]) -> set[str]:
         (["inspect", "CHK", "--format", "csv"], {"pydantic", "rich", "mmh3", "migrate.planning"}),
         (["inspect", "CHK"], {"pydantic", "mmh3", "migrate.planning"}),
         (["to-spark", "CHK"], {"rich", "migrate.report", "migrate.spark"}),
+        (["scan", "CHK"], {"pydantic", "rich", "mmh3"}),
         (["--help"], {"pydantic", "mmh3", "decoder", "migrate.extract", "migrate.report"}),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
