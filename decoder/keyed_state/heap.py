@@ -32,9 +32,10 @@ _TIMESTAMP_BYTES = 8
 class HeapReader:
     """Reads the entries of one state, and steps over those of the others."""
 
-    def __init__(self, states: Sequence[Readers], number: int) -> None:
+    def __init__(self, states: Sequence[Readers], number: int, more: DecodeError | None) -> None:
         self._states = states
         self._number = number
+        self._more = more
 
     def batches(self, data: bytes, key_group: int, what: str) -> Iterator[list[Entry]]:
         """The state's entries in one key group's bytes, decompressed and without its number, some
@@ -46,7 +47,7 @@ class HeapReader:
         """
         wanted = self._states[self._number].info
         batch: list[Entry] = []
-        for number, entries in walk(self._states, data, key_group, what, wanted):
+        for number, entries in walk(self._states, data, key_group, what, wanted, self._more):
             if number != self._number:
                 continue
             batch += entries
@@ -58,10 +59,16 @@ class HeapReader:
 
 
 def walk(
-    states: Sequence[Readers], data: bytes, key_group: int, what: str, wanted: StateInfo | None
+    states: Sequence[Readers],
+    data: bytes,
+    key_group: int,
+    what: str,
+    wanted: StateInfo | None,
+    more: DecodeError | None,
 ) -> Iterator[tuple[int, list[Entry]]]:
     """(number of a state, what one of its entries comes to), and (number, []) before the first, to
-    the end of the key group; ``wanted``: the state that is looked for, for errors."""
+    the end of the key group; ``wanted``: the state that is looked for, for errors; ``more``: why
+    the head tells of no more states, though there are."""
     position = 0
     left = set(range(len(states)))
     readers: Readers | None = None
@@ -71,6 +78,11 @@ def walk(
             start = position
             number = _u16(data, position)[0]
             readers = None
+            if number >= len(states) and more is not None:
+                # The head ends with the state whose serializer is not known.
+                readers = states[-1]
+                yield len(states) - 1, []
+                raise DecodeError(ErrorKind.UNSUPPORTED, more.problem)
             if number not in left:
                 raise DecodeError(ErrorKind.CORRUPT, f"state {number} of {len(states)}, or again")
             left.remove(number)

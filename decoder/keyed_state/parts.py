@@ -87,7 +87,7 @@ class KeyGroupsSource:
             reader = CanonicalReader(self._readers[number], number, self.max_parallelism)
             return reader.batches(self._plain(data, what), key_group, what)
         data = self._plain(strip_key_group(data, key_group, what), what)
-        return HeapReader(self._readers, number).batches(data, key_group, what)
+        return HeapReader(self._readers, number, self.head.unread).batches(data, key_group, what)
 
     def _plain(self, data: bytes, what: str) -> bytes:
         if not self.head.compressed:
@@ -97,7 +97,8 @@ class KeyGroupsSource:
     def blocked(self) -> dict[int, str]:
         """In the heap backend's form, the states behind one that cannot be read and has entries:
         found by walking the key groups up to it."""
-        if all(info.reason is None for info in self.head.states) or self.canonical:
+        readable = self.head.unread is None and all(s.reason is None for s in self.head.states)
+        if readable or self.canonical:
             return {}
         found: dict[int, str] = {}
         for key_group in self.key_groups:
@@ -105,14 +106,18 @@ class KeyGroupsSource:
             data = self.stream.key_group(key_group)
             plain = self._plain(strip_key_group(data, key_group, what), what)
             seen: list[int] = []
+            last = 0
             try:
-                for number, _ in walk(self._readers, plain, key_group, what, None):
+                for number, _ in walk(
+                    self._readers, plain, key_group, what, None, self.head.unread
+                ):
+                    last = number
                     if number not in seen:
                         seen.append(number)
             except DecodeError as error:
                 if error.kind is not ErrorKind.UNSUPPORTED:
                     raise
-                name = self.head.states[seen[-1]].name
+                name = self.head.states[last].name
                 reason = behind(name, error.problem)
                 for number in range(len(self.head.states)):
                     if number not in seen:

@@ -78,7 +78,8 @@ class KeyGroupsStream:
                 "its key groups do not lie one behind another",
                 file=self.stream.what,
             )
-        return dict(zip(offsets, [*offsets[1:], None], strict=True))
+        ends: list[int | None] = [*offsets[1:], None] if offsets else []
+        return dict(zip(offsets, ends, strict=True))
 
     def head(self, kryo_version: int) -> Head:
         """The head, which ends where the first key group begins.

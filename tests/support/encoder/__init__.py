@@ -8,6 +8,8 @@ with `decoder`, and `tests/integration/test_encoder.py` has Flink's own classes 
     kafka           what KafkaSource keeps in its readers and in its enumerator
     hybrid, legacy  what HybridSource and FlinkKafkaConsumer keep
     sink            what KafkaSink keeps
+    keyed_values    serializers of keys, namespaces and values, and their snapshots
+    keyed_state     canonical streams of keyed state, and the heap backend's
     data_output     Java's `DataOutput`, on which all of them are written
 """
 

@@ -1,0 +1,45 @@
+"""What the encoder writes of keyed state, the decoder reads: every entry of every state.
+
+The encoder shares no code with the decoder, and tests/integration/test_keyed_encoder.py has Flink
+restore its bytes.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from decoder.keyed_state import read_keyed_states
+from migrate.state.json_form import entry_json
+from tests.support.strategies.keyed import KeyedCheckpoint, keyed_checkpoints
+
+
+@pytest.mark.parametrize("examples", [60, pytest.param(2000, marks=pytest.mark.slow)])
+def test_entries_decode_to_what_was_encoded(examples: int) -> None:
+    @settings(max_examples=examples, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(st.data())
+    def holds(data: st.DataObject) -> None:
+        drawn: KeyedCheckpoint = data.draw(keyed_checkpoints())
+        with tempfile.TemporaryDirectory() as directory:
+            pointer = drawn.store(Path(directory) / "chk-1")
+            found = read_keyed_states(pointer)
+            assert not found.unread
+            told = {
+                state.name: Counter(
+                    json.dumps(entry_json(state, entry), sort_keys=True)
+                    for entry in state.entries()
+                )
+                for state in found.states
+            }
+        assert told == {
+            name: Counter(json.dumps(line, sort_keys=True) for line in lines)
+            for name, lines in drawn.told.items()
+        }
+
+    holds()
