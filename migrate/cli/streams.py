@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator
 
 import typer
 
-from decoder.urls import shown_in
 from migrate.cli.errors import Exit
 
 # How much is told: talk of this level and above, as the module ``logging`` has its levels.
@@ -70,6 +69,8 @@ def show(text: str, *, needed: bool) -> None:
 def say(line: str) -> None:
     """Talk, to stderr, where there is one: it is no reason to fail. A line may hold what others
     say, so no credentials of a URL in it are told."""
+    from decoder.urls import shown_in  # here, as --help has no use for the decoder
+
     if sys.stderr is not None:  # print would turn to stdout
         with contextlib.suppress(OSError):
             print(shown_in(line), file=sys.stderr, flush=True)
