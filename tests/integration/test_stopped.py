@@ -15,7 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from decoder import list_checkpoints
+from decoder import list_checkpoints, read_checkpoint
+from migrate.extract import extract
 from tests.support.checkpoints import splits, write_source
 from tests.support.command import Result, migrate
 from tests.support.golden_topics import GOLDEN, lay_out, topic_map
@@ -83,6 +84,13 @@ def test_a_real_job_that_runs_is_refused_and_one_that_was_cancelled_is_not(
     assert broker.committed(f"new-{topic}") == {(topic, 0): 10}
 
 
+def _has_come(job: Path, number: int) -> bool:
+    """Whether it has completed that checkpoint, and one that knows its partition."""
+    if not job.exists() or not (complete := list_checkpoints(job)) or complete[-1][0] < number:
+        return False
+    return any(source.positions for source in extract(read_checkpoint(job)).sources)
+
+
 def test_runs_of_a_fixed_job_id_whose_numbers_meet_are_both_named(
     tmp_path: Path, broker: Broker, topic: str
 ) -> None:
@@ -98,7 +106,7 @@ def test_runs_of_a_fixed_job_id_whose_numbers_meet_are_both_named(
         deadline = time.monotonic() + _SOON
         with running as (_, as_told):
             assert as_told == job_id
-            while not job.exists() or not (of_it := list_checkpoints(job)) or of_it[-1][0] < until:
+            while not _has_come(job, until):
                 assert time.monotonic() < deadline
                 time.sleep(0.02)
         return list_checkpoints(job)[-1][0]

@@ -91,7 +91,6 @@ def test_young_topics_named_like_the_jobs_own_are_told_of(
     assert f"the first is {young}: it has no record yet" in told.stderr
     assert f"such as '{family}-.*'" in told.stderr
     assert old not in told.stderr
-    assert _NOTE not in told.stderr
 
 
 def test_what_is_found_heeds_the_policies_and_the_choice(
