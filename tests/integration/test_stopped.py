@@ -118,13 +118,15 @@ def test_runs_of_a_fixed_job_id_whose_numbers_meet_are_both_named(
         chk = shutil.copytree(earlier / f"chk-{number}", job / f"chk-{number}")
         before = time.time() - 38
         os.utime(chk / "_metadata", (before, before))
-    stale = migrate("to-spark", job)
+    asked = ("-b", broker.bootstrap_servers)
+    stale = migrate("to-spark", job, *asked)
     assert f"checkpoint {newest + 2}: " in stale.stderr
     assert f"chk-{newest} beside it was written after this chk-{newest + 2}" in stale.stderr
-    right = migrate("to-spark", job / f"chk-{newest}")
+    right = migrate("to-spark", job / f"chk-{newest}", *asked)
     assert (right.code, right.stdout) == (4, "")
     assert f"chk-{newest + 2} beside it was written before this chk-{newest}" in right.stderr
-    assert migrate("to-spark", job / f"chk-{newest}", "--allow-ran-on").code == 0
+    allowed = migrate("to-spark", job / f"chk-{newest}", *asked, "--allow-ran-on")
+    assert allowed.code == 0, allowed.stderr
 
 
 def _while_it_waits(
