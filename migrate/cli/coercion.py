@@ -18,8 +18,6 @@ from typing import Any
 from typer import BadParameter
 from typer.core import TyperCommand, TyperGroup
 
-from decoder.urls import shown_in
-
 # Typer's UsageError, which it gives no public name.
 _USAGE_ERROR: Any = BadParameter.__mro__[1]
 
@@ -70,6 +68,8 @@ def _untold() -> Iterator[None]:
     try:
         yield
     except _USAGE_ERROR as error:
+        from decoder.urls import shown_in  # here, as --help has no use for the decoder
+
         error.message = shown_in(error.message)
         raise
 
