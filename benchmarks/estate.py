@@ -12,7 +12,7 @@ from shutil import copytree
 from benchmarks.checkpoints import D
 from benchmarks.results import Costs
 from migrate.fleet import Candidate, discover, read_candidate
-from migrate.storage import Files
+from migrate.storage.files import Files
 from tests.support.stores import S3, s3
 
 # Twenty tell the same as ten thousand: each job has a directory of its own.

@@ -33,7 +33,7 @@ def measure(cores: int, *, spark: bool) -> dict[str, float | bool]:
         estate = generate(Path(directory, "estate"), CHECKPOINTS)
         begun = time.perf_counter()
         if spark:
-            from migrate.spark.session import session
+            from migrate.spark.running.session import session
 
             os.environ.update(JAVA_HOME=str(find_jdk()), SPARK_LOCAL_IP="127.0.0.1")
             stack.enter_context(session(f"local-cluster[{cores},1,1024]"))

@@ -14,18 +14,18 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from decoder import DecodeError
-    from migrate.api.comparing import diff, verify
-    from migrate.api.going_back import GroupRollback, rollback
-    from migrate.api.group import GroupChange, commit_group
-    from migrate.api.inspecting import inspect
-    from migrate.api.planning import plan
-    from migrate.api.scanning import Inventory, scan
-    from migrate.api.spark import SparkStart, SparkStream, to_spark
-    from migrate.comparison import Diff
+    from migrate.commands.commit_group import GroupChange, commit_group
+    from migrate.commands.compare import diff, verify
+    from migrate.commands.inspect import inspect
+    from migrate.commands.plan import plan
+    from migrate.commands.rollback import GroupRollback, rollback
+    from migrate.commands.scan import Inventory, scan
+    from migrate.commands.to_spark import SparkStart, SparkStream, to_spark
+    from migrate.comparing.diff import Diff
+    from migrate.comparing.verify import Verification
     from migrate.errors import InputError, MigrateError, Refused, ServiceError, UsageError
-    from migrate.extract import Extraction
+    from migrate.flink.extract import Extraction
     from migrate.planning import Plan
-    from migrate.verification import Verification
 
 __all__ = [
     "DecodeError",
@@ -55,18 +55,18 @@ __all__ = [
 
 _ROOMS = {
     "decoder": ("DecodeError",),
-    "migrate.api.comparing": ("diff", "verify"),
-    "migrate.api.going_back": ("GroupRollback", "rollback"),
-    "migrate.api.group": ("GroupChange", "commit_group"),
-    "migrate.api.inspecting": ("inspect",),
-    "migrate.api.planning": ("plan",),
-    "migrate.api.scanning": ("Inventory", "scan"),
-    "migrate.api.spark": ("SparkStart", "SparkStream", "to_spark"),
-    "migrate.comparison": ("Diff",),
+    "migrate.commands.compare": ("diff", "verify"),
+    "migrate.commands.rollback": ("GroupRollback", "rollback"),
+    "migrate.commands.commit_group": ("GroupChange", "commit_group"),
+    "migrate.commands.inspect": ("inspect",),
+    "migrate.commands.plan": ("plan",),
+    "migrate.commands.scan": ("Inventory", "scan"),
+    "migrate.commands.to_spark": ("SparkStart", "SparkStream", "to_spark"),
+    "migrate.comparing.diff": ("Diff",),
     "migrate.errors": ("InputError", "MigrateError", "Refused", "ServiceError", "UsageError"),
-    "migrate.extract": ("Extraction",),
+    "migrate.flink.extract": ("Extraction",),
     "migrate.planning": ("Plan",),
-    "migrate.verification": ("Verification",),
+    "migrate.comparing.verify": ("Verification",),
 }
 _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
 

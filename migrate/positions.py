@@ -7,9 +7,16 @@ Flink's markers (-1, -2, -3, Long.MIN_VALUE) end at ``extract``: past it a start
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Literal, NamedTuple, TypeAlias
+
+from typing_extensions import assert_never
+
+from migrate.errors import InputError, Refused
+from migrate.snapshot import GroupView, LogRange
+from migrate.wording import did_you_mean
 
 TopicPartition = tuple[str, int]
 
@@ -123,3 +130,90 @@ class Position(NamedTuple):
     @property
     def topic_partition(self) -> TopicPartition:
         return (self.topic, self.partition)
+
+
+Logs: TypeAlias = Mapping[str, Mapping[int, LogRange]]
+
+
+class AmbiguousPositions(Refused):
+    """One side holds a topic-partition twice, with different next offsets."""
+
+    def __init__(self, problem: str) -> None:
+        super().__init__([problem])
+
+
+class UnreadableInput(InputError):
+    """A file or directory of positions that is missing, damaged or of an unknown version."""
+
+
+@dataclass(frozen=True, slots=True)
+class PositionSet:
+    """Where one side stands.
+
+    Attributes:
+        label: the side as its user named it.
+        starts: never holds ``ABSENT``: what a side does not know is missing from it.
+        note: what else there is to say of the side, such as which batch it is.
+    """
+
+    label: str
+    starts: Mapping[TopicPartition, Start]
+    note: str = ""
+
+    def at(self, topic: str, partition: int) -> Start:
+        return self.starts.get((topic, partition), Unknown.ABSENT)
+
+    @property
+    def topics(self) -> frozenset[str]:
+        return frozenset(topic for topic, _ in self.starts)
+
+
+def resolve(start: Start, log: LogRange | None) -> int | None:
+    """The next offset of a start, where it has one or the log tells it.
+
+    Only ``earliest`` can be resolved by looking at a log: today's log end is not the ``latest`` of
+    another day, and ``committed`` is known to a group alone.
+    """
+    match start:
+        case int():
+            return start
+        case Marker.EARLIEST:
+            return log.start if log is not None else None
+        case Marker.LATEST | Marker.COMMITTED | Unknown():
+            return None
+        case _:
+            assert_never(start)
+
+
+def log_of(logs: Logs, topic: str, partition: int) -> LogRange | None:
+    return logs.get(topic, {}).get(partition)
+
+
+def group_positions(label: str, group: GroupView) -> PositionSet:
+    """What a consumer group has committed, of all its topics."""
+    starts = {place: committed.next_offset for place, committed in group.committed.items()}
+    note = "" if group.exists else "there is no such group" + did_you_mean(group.alike)
+    return PositionSet(label, starts, note)
+
+
+def log_starts(label: str, logs: Logs) -> PositionSet:
+    """The log start of every partition."""
+    return PositionSet(label, {place: log.start for place, log in _each(logs)})
+
+
+def log_ends(label: str, logs: Logs) -> PositionSet:
+    """The log end of every partition."""
+    return PositionSet(label, {place: log.end for place, log in _each(logs)})
+
+
+def _each(logs: Logs) -> list[tuple[TopicPartition, LogRange]]:
+    return [
+        ((topic, partition), log)
+        for topic, partitions in logs.items()
+        for partition, log in partitions.items()
+    ]
+
+
+def shown(start: Start) -> str:
+    """A start in words."""
+    return start.value if not isinstance(start, int) else str(start)

@@ -11,10 +11,10 @@ import typer
 
 from migrate.cli.errors import Exit, is_interrupt
 from migrate.cli.streams import emit, say, show
-from migrate.storage import local_path
+from migrate.storage.files import local_path
 
 if TYPE_CHECKING:
-    from migrate.targets.consumer_group import Outcome
+    from migrate.group.commit import Outcome
 
 Execute = Annotated[
     bool,
@@ -89,7 +89,7 @@ def _tell(outcome: Outcome) -> None:
 
 def _exit_code(outcome: Outcome) -> Exit | None:
     """None where all is as it was asked for."""
-    from migrate.targets.consumer_group import Applied
+    from migrate.group.commit import Applied
 
     match outcome.applied:
         case Applied.ALL | Applied.NOTHING_TO_DO:

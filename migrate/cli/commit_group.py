@@ -7,9 +7,6 @@ from typing import Annotated
 
 import typer
 
-from migrate.api import group as api
-from migrate.api.arguments import MoveArguments
-from migrate.api.sink import check_sink_of_a_job
 from migrate.cli import options
 from migrate.cli.asking import ask, check_can_ask
 from migrate.cli.changing import Execute, RollbackFile, Yes, carry_out
@@ -17,6 +14,9 @@ from migrate.cli.environment import with_environment
 from migrate.cli.saving import save_plan, show_move
 from migrate.cli.streams import emit
 from migrate.cli.telling import tell
+from migrate.commands import commit_group as api
+from migrate.commands.arguments import MoveArguments
+from migrate.commands.sink import check_sink_of_a_job
 from migrate.errors import Refused, UsageError
 from migrate.wording import counted
 

@@ -10,13 +10,13 @@ from typing import Annotated
 
 import typer
 
-from migrate.api import comparing
-from migrate.api.arguments import SideArguments
 from migrate.cli.environment import with_environment
 from migrate.cli.errors import Exit
 from migrate.cli.options import with_options
 from migrate.cli.streams import emit, say
 from migrate.cli.telling import tell
+from migrate.commands import compare as comparing
+from migrate.commands.arguments import SideArguments
 from migrate.errors import UsageError
 from migrate.wording import visible
 
@@ -128,7 +128,7 @@ def verify(
     and so does a Flink job that still runs. Such a partition has "moved on".
     """
     from migrate.report.verification import outcome_lines, verification_table
-    from migrate.spark.resume_check import QueryFailed
+    from migrate.spark.running.resume_check import QueryFailed
 
     try:
         verification = comparing.verify(

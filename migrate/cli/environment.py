@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from typing import TypeVar
 
-from migrate.api.arguments import Kafka, KafkaArguments
 from migrate.cli.telling import tell
+from migrate.commands.arguments import Kafka, KafkaArguments
 from migrate.options import accept
-from migrate.storage import local_path
+from migrate.storage.files import local_path
 
 # An option wins over the environment, and the environment is told: it must not pass unnoticed that
 # a command asks a broker nobody named just now.

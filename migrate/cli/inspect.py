@@ -13,12 +13,12 @@ from typing import Annotated
 import typer
 
 from decoder import list_checkpoints
-from migrate.api import inspecting
-from migrate.api.arguments import ReadArguments
 from migrate.cli.options import Checkpoint, with_options
 from migrate.cli.streams import emit, emit_pieces
 from migrate.cli.telling import tell
-from migrate.storage import Files
+from migrate.commands import inspect as inspecting
+from migrate.commands.arguments import ReadArguments
+from migrate.storage.files import Files
 
 
 class Format(str, Enum):

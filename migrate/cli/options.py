@@ -12,9 +12,9 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from migrate.api.arguments import DECLARED_BY
+from migrate.commands.arguments import DECLARED_BY
 from migrate.options import Option, options_of
-from migrate.storage import local_path
+from migrate.storage.files import local_path
 
 _CHK = (
     "A chk-<n> or savepoint directory, its _metadata, or a job's checkpoint directory "

@@ -9,18 +9,18 @@ from typing import Annotated
 
 import typer
 
-from migrate.api import arguments as of_calls
-from migrate.api import going_back
-from migrate.api.arguments import KafkaArguments
 from migrate.cli.asking import ask, check_can_ask
 from migrate.cli.changing import Execute, RollbackFile, Yes, carry_out
 from migrate.cli.environment import with_environment
 from migrate.cli.options import with_options
 from migrate.cli.streams import emit, show
 from migrate.cli.telling import tell
+from migrate.commands import arguments as of_calls
+from migrate.commands import rollback as going_back
+from migrate.commands.arguments import KafkaArguments
 from migrate.errors import Refused
-from migrate.rollback_file import read
-from migrate.storage import local_path
+from migrate.group.rollback_file import read
+from migrate.storage.files import local_path
 from migrate.wording import counted
 
 

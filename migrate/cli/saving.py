@@ -5,11 +5,11 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from migrate.api.arguments import MoveArguments
-from migrate.api.planning import plan
-from migrate.api.telling import log
 from migrate.cli.streams import show
+from migrate.commands.arguments import MoveArguments
+from migrate.commands.plan import plan
 from migrate.errors import UsageError
+from migrate.log import log
 from migrate.planning import Plan
 
 

@@ -10,17 +10,17 @@ from typing import Annotated
 
 import typer
 
-from migrate.api import scanning
-from migrate.api.arguments import KafkaArguments
 from migrate.cli import streams
 from migrate.cli.environment import with_environment
 from migrate.cli.errors import exit_of
 from migrate.cli.options import with_options
 from migrate.cli.streams import after_writing, emit_pieces
 from migrate.cli.telling import tell
+from migrate.commands import scan as scanning
+from migrate.commands.arguments import KafkaArguments
 from migrate.fleet.inventory import TableFormat
 from migrate.fleet.local import Progress
-from migrate.storage import local_path
+from migrate.storage.files import local_path
 
 
 @with_options

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 
-from migrate.api.telling import log
 from migrate.cli import streams
+from migrate.log import log
 from migrate.wording import visible
 
 
@@ -32,7 +32,7 @@ class _OfOthers(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         if streams.loudness > streams.VERBOSE or record.name.partition(".")[0] == log.name:
             return
-        from migrate.storage import without_secrets
+        from migrate.storage.files import without_secrets
 
         for line in record.getMessage().splitlines():
             told = f"{record.name}: {visible(without_secrets(line.strip()))}"

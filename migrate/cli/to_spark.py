@@ -9,15 +9,15 @@ from typing import Annotated
 
 import typer
 
-from migrate.api import spark
-from migrate.api.arguments import MoveArguments
-from migrate.api.spark import check_directories
 from migrate.cli import options
 from migrate.cli.environment import with_environment
 from migrate.cli.saving import save_plan
 from migrate.cli.streams import after_writing, emit
+from migrate.commands import to_spark as spark
+from migrate.commands.arguments import MoveArguments
+from migrate.commands.to_spark import check_directories
 from migrate.errors import UsageError
-from migrate.targets.spark_options import IsolationLevel
+from migrate.spark.options import IsolationLevel
 
 
 class Format(str, Enum):

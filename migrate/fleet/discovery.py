@@ -21,7 +21,7 @@ from decoder.errors import ErrorKind
 from decoder.storage import METADATA_FILE, StorageUnavailable, checkpoint_number, join, normal
 from decoder.urls import CREDENTIALS_REFUSED, shown_url
 from migrate.fleet.candidates import Candidate, Failure, job_id_of, mark_newest
-from migrate.storage import Entry, Files
+from migrate.storage.files import Entry, Files
 
 # A remote store takes tens of milliseconds for each answer.
 _AT_ONCE = 16

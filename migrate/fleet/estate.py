@@ -1,8 +1,8 @@
 """An estate, each checkpoint read once: what a broker is to be asked, the jobs, the tables.
 
 Here is what is made of one checkpoint, and of some. ``Estate`` is what a scan asks; it is answered
-by this machine's processes (``migrate.fleet.local``) or on Spark (``migrate.spark.estate``), both
-by these functions.
+by this machine's processes (``migrate.fleet.local``) or on Spark
+(``migrate.spark.running.estate``), both by these functions.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Protocol
 
 from decoder import ErrorKind
-from migrate.extract import Extraction
 from migrate.fleet.candidates import Candidate, Failure, Marked
 from migrate.fleet.inventory import ScannedJob, scanned_job
 from migrate.fleet.lag import LAG_COLUMNS, Lag, lag_of
@@ -21,9 +20,10 @@ from migrate.fleet.reading import read_candidate, read_each
 from migrate.fleet.rows import Row, values_of, view_rows
 from migrate.fleet.tables import Output
 from migrate.fleet.views import VIEWS, Column
+from migrate.flink.extract import Extraction
 from migrate.positions import Position
 from migrate.snapshot import ClusterSnapshot
-from migrate.storage import Files
+from migrate.storage.files import Files
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,10 +27,10 @@ from migrate.fleet.estate import (
 )
 from migrate.fleet.lag import topics_to_ask
 from migrate.fleet.options import View
+from migrate.fleet.processes import Processes, cores
 from migrate.fleet.tables import Stage, TableFile, staged, table_file
-from migrate.processes import Processes, cores
 from migrate.snapshot import ClusterSnapshot
-from migrate.storage import Files
+from migrate.storage.files import Files
 
 # What is being done, for how many checkpoints it is done, and of how many.
 Progress = Callable[[str, int, int], None]

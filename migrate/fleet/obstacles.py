@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from migrate.extract import Code, Extraction, Finding, Severity, is_last_output
+from migrate.flink.extract import Code, Extraction, Finding, Severity, is_last_output
 from migrate.planning.obstacles import clusters_mixed_up, disagreements, where
 
 

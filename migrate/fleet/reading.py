@@ -9,11 +9,11 @@ from functools import partial
 
 from decoder import DecodeError, read_checkpoint
 from migrate.errors import InputError
-from migrate.extract import Extraction, extract
 from migrate.fleet.candidates import Candidate, Failure
 from migrate.fleet.options import FleetOptions, Mode
 from migrate.fleet.rows import Row, view_rows
-from migrate.storage import Files, MissingExtra
+from migrate.flink.extract import Extraction, extract
+from migrate.storage.files import Files, MissingExtra
 
 # What is read ahead from a store, each from another checkpoint; botocore keeps ten connections.
 _AHEAD = 8

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from migrate.extract import Extraction, Finding, Source
 from migrate.fleet.candidates import Candidate, Failure
 from migrate.fleet.obstacles import obstacles, to_check
 from migrate.fleet.options import Selection, View
 from migrate.fleet.views import ERROR, HEAD, OWN, Column, Held, Run, Whole
+from migrate.flink.extract import Extraction, Finding, Source
 
 Row = tuple[Any, ...]
 

@@ -20,7 +20,7 @@ from migrate.errors import Refused, UsageError
 from migrate.fleet.inventory import EPOCH, TableFormat
 from migrate.fleet.rows import Row
 from migrate.fleet.views import Column, ColumnType
-from migrate.storage import Files
+from migrate.storage.files import Files
 
 if TYPE_CHECKING:
     import pyarrow as pa

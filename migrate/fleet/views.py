@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 
 from decoder.checkpoint import Checkpoint
 from decoder.metadata.model import Operator
-from migrate.extract import Extraction, Finding, Source
 from migrate.fleet.candidates import Candidate
 from migrate.fleet.obstacles import Obstacle
 from migrate.fleet.options import View
+from migrate.flink.extract import Extraction, Finding, Source
 from migrate.positions import Position
 
 _LAST_INSTANT = 253_402_300_799_999  # the end of the year 9999

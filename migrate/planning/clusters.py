@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from migrate.extract import Source
+from migrate.flink.extract import Source
 
 # What a client takes where an address names no port.
 _PORT = "9092"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from migrate.extract import PlanInput, Source, SourceKind
+from migrate.flink.extract import PlanInput, Source, SourceKind
 from migrate.planning.model import PlannedPartition
 from migrate.policies import Policies
 from migrate.snapshot import ClusterSnapshot

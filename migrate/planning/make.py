@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from migrate.extract import Code, PlanInput, Source
+from migrate.flink.extract import Code, PlanInput, Source
 from migrate.planning.clusters import other_brokers
 from migrate.planning.found import about_found_topics, topics_that_match
 from migrate.planning.messages import (

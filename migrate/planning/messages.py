@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from decoder.urls import shown_url
-from migrate.extract import Code, Finding, Severity, Source
+from migrate.flink.extract import Code, Finding, Severity, Source
 from migrate.planning.model import PlannedPartition, Refusal, Verdict
 from migrate.planning.obstacles import where
 from migrate.policies import Policies

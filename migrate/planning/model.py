@@ -11,7 +11,7 @@ from enum import Enum
 from migrate.errors import Refused
 from migrate.positions import Marker, Origin, Target, TopicPartition
 from migrate.snapshot import ClusterSnapshot
-from migrate.storage import local_path
+from migrate.storage.files import local_path
 
 
 class Verdict(str, Enum):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from migrate.extract import Code, Finding, PlanInput, Severity, Source
+from migrate.flink.extract import Code, Finding, PlanInput, Severity, Source
 from migrate.planning.model import Refusal
 from migrate.policies import Policies
 from migrate.positions import Marker, PositionState

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from migrate.extract import Source
+from migrate.flink.extract import Source
 from migrate.planning.model import PlannedPartition
 from migrate.planning.position import flink_committed, new_partition, plan_position
 from migrate.policies import Policies

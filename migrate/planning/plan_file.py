@@ -15,7 +15,9 @@ from typing import Annotated, Any, Literal
 from pydantic import StringConstraints, field_validator
 
 from migrate.errors import InputError, Refused, UsageError
-from migrate.json_models import (
+from migrate.planning.model import Plan, PlannedPartition, Verdict
+from migrate.positions import Marker, Origin, target_of
+from migrate.storage.json_models import (
     Model,
     Offset,
     OncePerPartition,
@@ -24,8 +26,6 @@ from migrate.json_models import (
     schema_of,
     write_file,
 )
-from migrate.planning.model import Plan, PlannedPartition, Verdict
-from migrate.positions import Marker, Origin, target_of
 
 
 class PlanFileError(InputError):

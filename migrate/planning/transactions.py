@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from decoder.kafka.sink import PendingTransaction
-from migrate.extract import Code, Finding, PlanInput
+from migrate.flink.extract import Code, Finding, PlanInput
 from migrate.planning.model import Refusal
 from migrate.policies import Policies
 from migrate.snapshot import ClusterSnapshot, Fate

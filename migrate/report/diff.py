@@ -13,14 +13,13 @@ from pydantic import Field
 from rich.table import Table
 from rich.text import Text
 
-from migrate.comparison import Diff, Relation, Row, Totals
+from migrate.comparing.diff import Diff, Relation, Row, Totals
+from migrate.comparing.group_csv import group_csv
 from migrate.errors import Refused
-from migrate.json_models import Model, schema_of
-from migrate.position_files import group_csv
-from migrate.position_set import PositionSet, shown
-from migrate.positions import Marker, Start, TopicPartition, Unknown
+from migrate.positions import Marker, PositionSet, Start, TopicPartition, Unknown, shown
 from migrate.report.console import console_for, print_whole
 from migrate.report.text import csv_text, difference_text, number_text
+from migrate.storage.json_models import Model, schema_of
 from migrate.wording import counted, visible
 
 # More partitions than this are told by topic: nobody reads a table of them.

@@ -17,8 +17,8 @@ from html import escape
 from importlib.resources import files
 from string import Template
 
-from migrate.comparison import Diff, Relation, Row, Totals
-from migrate.position_set import PositionSet
+from migrate.comparing.diff import Diff, Relation, Row, Totals
+from migrate.positions import PositionSet
 from migrate.report.diff import start_text
 from migrate.report.text import difference_text, number_text
 from migrate.wording import counted, visible

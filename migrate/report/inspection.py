@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from decoder import Checkpoint
 from decoder.metadata.model import Operator
-from migrate.extract import Extraction, Finding, Source
+from migrate.flink.extract import Extraction, Finding, Source
 from migrate.positions import Position
 
 if TYPE_CHECKING:

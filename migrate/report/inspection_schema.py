@@ -15,9 +15,9 @@ from pydantic import ConfigDict, Field, StringConstraints, with_config
 from typing_extensions import TypedDict
 
 from decoder.metadata.model import CheckpointKind, StopKind
-from migrate.extract import Severity, SourceKind
-from migrate.json_models import schema_of
+from migrate.flink.extract import Severity, SourceKind
 from migrate.positions import PositionState
+from migrate.storage.json_models import schema_of
 
 OperatorId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{32}$")]
 Count = Annotated[int, Field(ge=0)]

@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from decoder.metadata.model import CheckpointKind, Operator, StopKind
-from migrate.extract import Extraction, Severity, Source
+from migrate.flink.extract import Extraction, Severity, Source
 from migrate.report.console import console_for, print_whole, width_of
 from migrate.report.text import number_text
 from migrate.wording import counted, visible

@@ -15,8 +15,8 @@ from migrate.report.text import difference_text, number_text
 from migrate.wording import counted, visible
 
 if TYPE_CHECKING:
-    from migrate.restoration import Restored
-    from migrate.targets.consumer_group import Outcome
+    from migrate.group.commit import Outcome
+    from migrate.group.restoration import Restored
 
 
 def plan_table(partitions: Sequence[PlannedPartition], out: TextIO) -> str:
@@ -81,7 +81,7 @@ def restoration_table(partitions: Iterable[Restored], out: TextIO) -> str:
 
 def outcome_lines(outcome: Outcome) -> Iterator[str]:
     """What came of a change: a total, then each partition that is not as it should be."""
-    from migrate.targets.consumer_group import Applied, Result
+    from migrate.group.commit import Applied, Result
 
     if outcome.applied is Applied.NOTHING_TO_DO:
         yield f"nothing to do: group {outcome.group} holds these offsets"

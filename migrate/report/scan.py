@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from migrate.api.scanning import Inventory
+from migrate.commands.scan import Inventory
 from migrate.fleet.inventory import ScannedJob
 from migrate.report.text import number_text
 from migrate.wording import counted, visible
 
 if TYPE_CHECKING:
-    from migrate.api.bulk import BulkPlan
+    from migrate.commands.scan_plans import BulkPlan
 
 _COLUMNS = ("checkpoint", "sources", "partitions", "lag", "moves", "why not")
 # Which of them are numbers.

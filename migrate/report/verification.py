@@ -8,9 +8,9 @@ from typing import TextIO
 from rich.table import Table
 from rich.text import Text
 
+from migrate.comparing.verify import Outcome, Verification
 from migrate.report.console import console_for, print_whole
 from migrate.report.text import number_text
-from migrate.verification import Outcome, Verification
 from migrate.wording import visible
 
 

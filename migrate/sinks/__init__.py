@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from migrate.sinks import delta, hudi, iceberg, paimon, spark_files
 from migrate.sinks.directory import Directory, UnreadableSink
 from migrate.sinks.memory import DEFAULT_IDENTIFIER, Found, Kind, Remembered, SinkMemory
-from migrate.storage import Files
+from migrate.storage.files import Files
 
 __all__ = [
     "DEFAULT_IDENTIFIER",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from decoder.storage import join
-from migrate.storage import Files
+from migrate.storage.files import Files
 
 # In bytes. A commit lists its files: thousands of them make some megabytes.
 LARGEST = 64 << 20

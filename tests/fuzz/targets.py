@@ -36,7 +36,7 @@ from decoder.metadata.properties import read_checkpoint_type
 from decoder.operator_state.fetch import SubtaskState, state_elements
 from decoder.operator_state.locate import StateFiles
 from decoder.operator_state.snappy import next_chunk
-from migrate.extract import extract
+from migrate.flink.extract import extract
 from tests.fuzz.keyed import (
     fuzz_avro,
     fuzz_avro_schema,

@@ -24,8 +24,8 @@ from decoder.kafka.source import (
     ReaderSplit,
     UnknownSource,
 )
-from migrate.choose import choose_sources
-from migrate.extract import extract
+from migrate.flink.choose import choose_sources
+from migrate.flink.extract import extract
 from migrate.positions import Marker, PositionState
 from tests.golden.checks import (
     COMMITTED,

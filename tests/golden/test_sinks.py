@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from migrate.api.sink import check_sink_of_a_job, check_sink_of_a_query
+from migrate.commands.sink import check_sink_of_a_job, check_sink_of_a_query
 from migrate.errors import Refused
 from migrate.sinks import Kind, sink_memory
-from migrate.storage import Files
+from migrate.storage.files import Files
 from tests.golden.sinks.tables import GOLDEN, read_manifest
 
 TABLES = {entry["table"]: entry for entry in read_manifest()}

@@ -18,12 +18,13 @@ from typing import Any
 
 import pytest
 
-from migrate import rollback_file, undo
 from migrate.broker import ConsumerGroups, changing, connection
-from migrate.rollback_file import Fate
+from migrate.group import commit as consumer_group
+from migrate.group import restore as undo
+from migrate.group import rollback_file
+from migrate.group.commit import Applied, GroupRefused, Outcome, Result
+from migrate.group.rollback_file import Fate
 from migrate.snapshot import BrokerError, Committed, GroupView
-from migrate.targets import consumer_group
-from migrate.targets.consumer_group import Applied, GroupRefused, Outcome, Result
 from tests.support.groups import PROTOCOLS, member
 from tests.support.wire import Api, Fault, Trap, WiredBroker
 
@@ -305,7 +306,7 @@ import json, sys
 from pathlib import Path
 from migrate.broker import ConsumerGroups
 from migrate.snapshot import Committed
-from migrate.targets.consumer_group import commit
+from migrate.group.commit import commit
 config, group, wanted, path = json.loads(sys.argv[1])
 before = ConsumerGroups(config).view(group)
 print("ready", flush=True)
@@ -314,7 +315,7 @@ commit(config, group, {(t, p): Committed(o, m) for t, p, o, m in wanted}, before
 _RESTORE = """
 import json, sys
 from pathlib import Path
-from migrate.undo import look, restore
+from migrate.group.restore import look, restore
 config, path, to = json.loads(sys.argv[1])
 print("ready", flush=True)
 restore(config, Path(path), look(config, Path(path)), Path(to))

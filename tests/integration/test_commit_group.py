@@ -11,14 +11,15 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AclOperation, ResourceType
 
-from migrate import rollback_file, undo
 from migrate.broker import ConsumerGroups, changing, take_snapshot
-from migrate.json_models import write_file
-from migrate.rollback_file import Fate
+from migrate.group import commit as consumer_group
+from migrate.group import restore as undo
+from migrate.group import rollback_file
+from migrate.group.commit import Applied, GroupRefused, Outcome, Result
+from migrate.group.our_commits import commit_metadata
+from migrate.group.rollback_file import Fate
 from migrate.snapshot import BrokerError, Committed, GroupView, Member
-from migrate.targets import consumer_group
-from migrate.targets.consumer_group import Applied, GroupRefused, Outcome, Result
-from migrate.targets.our_commits import commit_metadata
+from migrate.storage.json_models import write_file
 from tests.support.groups import PROTOCOLS, member
 from tests.support.jars import classpath
 from tests.support.jdk import compile_java, run_java

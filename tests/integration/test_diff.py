@@ -11,14 +11,13 @@ from pathlib import Path
 import pytest
 
 from migrate.broker import take_snapshot
-from migrate.comparison import Relation, diff
-from migrate.position_files import group_csv, read_group_csv
-from migrate.position_set import PositionSet
-from migrate.positions import Marker, Start
-from migrate.sides import Ask, Sides, ask_group, ask_logs, load_sides, parse_side
+from migrate.comparing.diff import Relation, diff
+from migrate.comparing.group_csv import group_csv, read_group_csv
+from migrate.comparing.sides import Ask, Sides, ask_group, ask_logs, load_sides, parse_side
+from migrate.comparing.verify import Outcome, QueryStart, verify_group, verify_query
+from migrate.positions import Marker, PositionSet, Start
 from migrate.snapshot import ClusterSnapshot, LogRange
-from migrate.spark_progress import committed_positions, starting_positions
-from migrate.verification import Outcome, QueryStart, verify_group, verify_query
+from migrate.spark.progress import committed_positions, starting_positions
 from tests.support.checkpoints import (
     SourceState,
     source_operator,

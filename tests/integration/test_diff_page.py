@@ -12,8 +12,8 @@ from threading import Thread
 import pytest
 from selenium.webdriver import Chrome
 
-from migrate.comparison import Diff, diff
-from migrate.position_set import PositionSet
+from migrate.comparing.diff import Diff, diff
+from migrate.positions import PositionSet
 from migrate.report.html import diff_page
 from migrate.snapshot import LogRange
 from tests.support.chromium import NoChromium, chromium

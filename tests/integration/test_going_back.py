@@ -11,10 +11,11 @@ from typing import Literal
 
 import pytest
 
-from migrate import commit_group, rollback_file
+from migrate import commit_group
 from migrate.broker import take_snapshot
-from migrate.json_models import write_file
+from migrate.group import rollback_file
 from migrate.snapshot import Committed, GroupView
+from migrate.storage.json_models import write_file
 from tests.support.checkpoints import splits, write_source
 from tests.support.kafka import Broker
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import migrate as library
-from migrate.targets.consumer_group import Applied
+from migrate.group.commit import Applied
 from tests.support.checkpoints import splits, write_source
 from tests.support.command import migrate
 from tests.support.encoder import EARLIEST

@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer
 
-from migrate import rollback_file, undo
 from migrate.broker import ConsumerGroups
+from migrate.group import commit as consumer_group
+from migrate.group import restore as undo
+from migrate.group import rollback_file
+from migrate.group.commit import Applied
 from migrate.snapshot import Committed
-from migrate.targets import consumer_group
-from migrate.targets.consumer_group import Applied
 from tests.support.command import Result, migrate
 from tests.support.kafka import Broker
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from migrate.api.bulk import plan_each
+from migrate.commands.scan_plans import plan_each
 from migrate.fleet.inventory import ScannedJob
 from migrate.planning.plan_file import read_plan
 from tests.support.checkpoints import splits, write_source

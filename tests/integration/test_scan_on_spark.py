@@ -21,8 +21,8 @@ from migrate.fleet.inventory import TableFormat
 from migrate.fleet.local import local_estate
 from migrate.fleet.tables import Output
 from migrate.spark import read_checkpoints
-from migrate.spark.estate import spark_estate
-from migrate.storage import Files
+from migrate.spark.running.estate import spark_estate
+from migrate.storage.files import Files
 from tests.support.command import Result, migrate
 from tests.support.estate import generate, vanish
 from tests.support.golden_positions import GOLDEN

@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 from py4j.protocol import Py4JJavaError
 
-from migrate.targets.spark_checkpoint import UNFINISHED, write_checkpoint
-from migrate.targets.spark_locations import LocalDirectory
-from migrate.targets.spark_options import SparkSource
+from migrate.spark.locations import LocalDirectory
+from migrate.spark.options import SparkSource
+from migrate.spark.seed import UNFINISHED, write_checkpoint
 from tests.support.checkpoints import splits, write_source
 from tests.support.command import migrate
 from tests.support.kafka import Broker, Record

@@ -14,9 +14,9 @@ import pytest
 from pyspark.version import __version__ as pyspark_version
 
 from migrate.kafka_config import kafka_config
-from migrate.spark.resume_check import run_first_batch
-from migrate.spark_progress import starting_positions
-from migrate.targets.spark_options import starting_offsets
+from migrate.spark.offsets_json import starting_offsets
+from migrate.spark.progress import starting_positions
+from migrate.spark.running.resume_check import run_first_batch
 from tests.support.jars import classpath
 from tests.support.jdk import QUICK_START
 from tests.support.kafka import Broker, Record

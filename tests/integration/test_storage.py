@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from migrate.storage import Files
+from migrate.storage.files import Files
 from tests.support import stores
 from tests.support.checkpoints import (
     SourceState,
@@ -159,7 +159,7 @@ def test_a_newer_checkpoint_beside_it_shows_and_its_time_too(store: Store, tmp_p
         "100",
     ]
     from decoder import read_checkpoint
-    from migrate.storage import Files
+    from migrate.storage.files import Files
 
     checkpoint = read_checkpoint(url, Files())
     assert checkpoint.pointer == f"{url}/chk-100"
@@ -352,10 +352,10 @@ def test_an_object_larger_than_is_read_is_refused(s3: S3, monkeypatch: pytest.Mo
     url = f"{s3.store.root}/large/object"
     s3.store.system.pipe_file(url, b"12345")
     s3.store.system.pipe_file(f"{url}-empty", b"")
-    monkeypatch.setattr("migrate.storage.MAX_FILE_BYTES", 5)
+    monkeypatch.setattr("migrate.storage.files.MAX_FILE_BYTES", 5)
     assert Files().read(url) == b"12345"
     assert Files().read(f"{url}-empty") == b""
-    monkeypatch.setattr("migrate.storage.MAX_FILE_BYTES", 4)
+    monkeypatch.setattr("migrate.storage.files.MAX_FILE_BYTES", 4)
     with pytest.raises(OSError, match="larger than 4 bytes"):
         Files().read(url)
 

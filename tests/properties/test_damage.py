@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from decoder import DecodeError, read_checkpoint
-from migrate.extract import extract
+from migrate.flink.extract import extract
 from tests.golden.test_decoding import ENTRIES, GOLDEN, ONE_OF_EACH
 from tests.support.memory_files import MemoryFiles
 

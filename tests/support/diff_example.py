@@ -6,9 +6,8 @@ import tempfile
 from datetime import datetime, timezone
 from pathlib import Path
 
-from migrate.comparison import Diff, diff
-from migrate.position_set import PositionSet
-from migrate.positions import Marker, Start, Unknown
+from migrate.comparing.diff import Diff, diff
+from migrate.positions import Marker, PositionSet, Start, Unknown
 from migrate.report.html import diff_page
 from migrate.snapshot import LogRange
 from tests.support.chromium import screenshot

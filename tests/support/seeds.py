@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from migrate.targets.spark_checkpoint import write_checkpoint
-from migrate.targets.spark_locations import location
-from migrate.targets.spark_options import NextOffsets, SparkSource
+from migrate.spark.locations import location
+from migrate.spark.offsets_json import NextOffsets
+from migrate.spark.options import SparkSource
+from migrate.spark.seed import write_checkpoint
 
 
 def write_seed(next_offsets: NextOffsets, directory: Path) -> None:

@@ -11,8 +11,8 @@ import pytest
 
 from migrate.cli.main import COMMANDS, load_command
 from migrate.errors import UsageError
-from migrate.flink_rest import known_jobs
-from migrate.spark_query import query_positions
+from migrate.flink.rest import known_jobs
+from migrate.spark.query import query_positions
 from tests.support.checkpoints import splits, write_source
 from tests.support.command import migrate
 from tests.support.spark_files import COMMIT, SEED, batch, spark_directory

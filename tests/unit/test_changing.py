@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from migrate.cli.changing import carry_out
+from migrate.group.commit import Outcome, PartitionOutcome, Result, not_writable
 from migrate.report.plan import outcome_lines
 from migrate.snapshot import Committed, GroupView, Member
-from migrate.targets.consumer_group import Outcome, PartitionOutcome, Result, not_writable
 
 
 def test_an_interrupt_within_kafkas_client_is_an_interrupt(

@@ -12,16 +12,23 @@ import jsonschema
 import pytest
 
 from decoder import read_checkpoint
-from migrate.choose import Choice
-from migrate.comparison import Diff, Relation, diff
-from migrate.extract import extract
-from migrate.position_files import group_csv, read_group_csv, read_starting_offsets
-from migrate.position_set import AmbiguousPositions, PositionSet, UnreadableInput, source_positions
-from migrate.positions import Marker, Start, Unknown
+from migrate.comparing.diff import Diff, Relation, diff
+from migrate.comparing.group_csv import group_csv, read_group_csv
+from migrate.comparing.sides import BadSide, load_sides, parse_side
+from migrate.comparing.verify import Outcome, QueryStart, verify_group, verify_query
+from migrate.flink.choose import Choice, source_positions
+from migrate.flink.extract import extract
+from migrate.positions import (
+    AmbiguousPositions,
+    Marker,
+    PositionSet,
+    Start,
+    Unknown,
+    UnreadableInput,
+)
 from migrate.report.diff import diff_csv, diff_json, diff_table, json_schema
-from migrate.sides import BadSide, load_sides, parse_side
 from migrate.snapshot import ClusterSnapshot, Committed, GroupView, LogRange
-from migrate.verification import Outcome, QueryStart, verify_group, verify_query
+from migrate.spark.offsets_json import read_starting_offsets
 from tests.golden.test_decoding import golden
 from tests.support.checkpoints import (
     OPERATOR_ID,

@@ -28,8 +28,8 @@ from decoder.kafka.source import (
     recognise,
 )
 from decoder.kafka.split import NOT_SET, Split
-from migrate.choose import NoSuchSource, choose_cluster, choose_sources
-from migrate.extract import Extraction, Severity, SourceKind, extract
+from migrate.flink.choose import NoSuchSource, choose_cluster, choose_sources
+from migrate.flink.extract import Extraction, Severity, SourceKind, extract
 from migrate.planning import make_plan
 from migrate.policies import MergeSources, Policies
 from migrate.positions import Marker, PositionState

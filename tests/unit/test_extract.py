@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from decoder import read_checkpoint
-from migrate.extract import Extraction, Severity, extract
+from migrate.flink.extract import Extraction, Severity, extract
 from migrate.positions import Marker, Position, PositionState
 from tests.support.checkpoints import (
     SourceState,

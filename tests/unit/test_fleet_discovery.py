@@ -12,7 +12,7 @@ import pytest
 from migrate.fleet import Candidate, discover, read_candidate
 from migrate.fleet.candidates import Failure
 from migrate.fleet.discovery import is_glob
-from migrate.storage import Files
+from migrate.storage.files import Files
 from tests.support.checkpoints import splits, write_source
 
 JOB, OTHER_JOB = "0" * 31 + "a", "0" * 31 + "b"

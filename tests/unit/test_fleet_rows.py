@@ -24,7 +24,7 @@ from migrate.fleet import (
     read_each,
     scan,
 )
-from migrate.storage import Files
+from migrate.storage.files import Files
 from tests.support.checkpoints import (
     SourceState,
     in_flight_operator,

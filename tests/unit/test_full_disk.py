@@ -60,7 +60,8 @@ def test_what_cannot_be_written_is_named(here: Path, option: str, code: int) -> 
 def test_a_file_that_is_written_for_another_is_named(tmp_path: Path) -> None:
     """As the rollback file, before a group is changed."""
     code = (
-        "import resource\nfrom pathlib import Path\nfrom migrate.new_file import write_new\n"
+        "import resource\nfrom pathlib import Path\n"
+        "from migrate.storage.new_file import write_new\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))\n"
         "try:\n    write_new(Path('rollback.json'), 'text')\n"
         "except OSError as error:\n    print(error.filename)\n"

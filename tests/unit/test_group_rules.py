@@ -10,11 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from migrate import rollback_file
 from migrate.broker import Failure
-from migrate.snapshot import Committed, GroupView, Member
-from migrate.targets import consumer_group
-from migrate.targets.consumer_group import (
+from migrate.group import commit as consumer_group
+from migrate.group import rollback_file
+from migrate.group.commit import (
     Applied,
     Outcome,
     PartitionOutcome,
@@ -27,7 +26,8 @@ from migrate.targets.consumer_group import (
     partition_outcome,
     to_commit,
 )
-from migrate.targets.our_commits import commit_metadata
+from migrate.group.our_commits import commit_metadata
+from migrate.snapshot import Committed, GroupView, Member
 
 Offsets = dict[tuple[str, int], Committed]
 

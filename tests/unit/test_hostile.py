@@ -25,8 +25,8 @@ from decoder.metadata.model import CheckpointKind
 from decoder.metadata.parse import parse_metadata
 from decoder.operator_state.locate import MAX_STATE_BYTES
 from decoder.operator_state.stream import MAX_DECOMPRESSED_BYTES
-from migrate.extract import extract
-from migrate.findings import Severity
+from migrate.flink.extract import extract
+from migrate.flink.findings import Severity
 from tests.fuzz.corpus import seeds
 from tests.fuzz.targets import TARGETS
 from tests.golden.test_all_handles import ENTRIES, SYNTHETIC

@@ -13,7 +13,7 @@ import pytest
 from decoder import DecodeError, read_checkpoint
 from decoder.kafka.reader_state import read_reader_element
 from decoder.kafka.source import HybridSource, KafkaSource, UnknownSource, recognise
-from migrate.extract import Extraction, Severity, SourceKind, extract
+from migrate.flink.extract import Extraction, Severity, SourceKind, extract
 from migrate.planning import make_plan
 from migrate.positions import PositionState
 from migrate.snapshot import ClusterSnapshot

@@ -13,7 +13,7 @@ import jsonschema
 import pytest
 
 from decoder import read_checkpoint
-from migrate.extract import Extraction, Source, SourceKind, extract
+from migrate.flink.extract import Extraction, Source, SourceKind, extract
 from migrate.positions import Marker, Position, PositionState
 from migrate.report.inspection import inspection_csv, inspection_json
 from migrate.report.inspection_schema import PositionReport, SourceReport, json_schema

@@ -12,9 +12,9 @@ from urllib.parse import parse_qs, urlparse
 import pytest
 from confluent_kafka import KafkaError
 
-from migrate.api.arguments import Kafka
 from migrate.broker import take_snapshot
 from migrate.broker.changing import _failure
+from migrate.commands.arguments import Kafka
 from migrate.kafka_config import ConfigError, KafkaConfig, kafka_config, without_secrets
 from migrate.kafka_config.java import IGNORED
 

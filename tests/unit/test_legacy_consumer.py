@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from decoder import DecodeError, read_checkpoint
 from decoder.cursor import Cursor
 from decoder.kafka.legacy import LegacyConsumer, LegacyOffset, read_legacy_element
-from migrate.extract import Extraction, Severity, Source, SourceKind, extract
+from migrate.flink.extract import Extraction, Severity, Source, SourceKind, extract
 from migrate.planning import make_plan
 from migrate.policies import Policies
 from migrate.positions import Marker, PositionState

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 import migrate as library
-from migrate.api.arguments import DECLARED_BY
 from migrate.cli.main import COMMANDS, load_command
+from migrate.commands.arguments import DECLARED_BY
 from migrate.options import options_of
 from migrate.planning.plan_file import read_plan
 from migrate.policies import OnExpired

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from migrate import rollback_file
 from migrate.cli.examples import EXAMPLES
 from migrate.cli.main import COMMANDS, load_command
-from migrate.json_models import write_file
+from migrate.group import rollback_file
 from migrate.snapshot import Committed, GroupView
+from migrate.storage.json_models import write_file
 from tests.golden.test_decoding import golden
 from tests.support.checkpoints import splits, write_source
 from tests.support.command import migrate

@@ -11,7 +11,7 @@ from decoder import DecodeError, read_checkpoint
 from decoder.errors import ErrorKind
 from decoder.metadata.layout import LAYOUTS
 from decoder.metadata.parse import parse_metadata
-from migrate.extract import extract
+from migrate.flink.extract import extract
 from migrate.positions import PositionState
 from tests.golden.test_all_handles import ENTRIES, SYNTHETIC
 from tests.support.checkpoints import (

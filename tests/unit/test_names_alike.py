@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from decoder import read_checkpoint
-from migrate.api import comparing
-from migrate.extract import extract
+from migrate.commands import compare as comparing
+from migrate.comparing.sides import load_sides, parse_side
+from migrate.flink.extract import extract
 from migrate.planning import make_plan
 from migrate.policies import Policies
-from migrate.sides import load_sides, parse_side
 from migrate.snapshot import ClusterSnapshot, GroupView, LogRange
 from tests.support.checkpoints import splits, write_source
 from tests.support.command import migrate

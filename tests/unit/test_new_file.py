@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from migrate.new_file import check_new, write_new
+from migrate.storage.new_file import check_new, write_new
 
 
 def _no_links(monkeypatch: pytest.MonkeyPatch, code: int) -> None:

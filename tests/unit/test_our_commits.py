@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import pytest
 
+from migrate.group.our_commits import commit_metadata, goes_back
 from migrate.snapshot import Committed, GroupView
-from migrate.targets.our_commits import commit_metadata, goes_back
 
 OURS = commit_metadata("chk-7 cbc357cc")
 WANTED = {("t", partition): 5 for partition in range(3)}

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from decoder import read_checkpoint
-from migrate.extract import extract
+from migrate.flink.extract import extract
 from migrate.planning import Plan, make_plan
 from migrate.planning.recheck import moved_meanwhile, ran_on_since
 from migrate.policies import Gone, Policies

@@ -14,14 +14,14 @@ import pytest
 
 from decoder import DecodeError, read_checkpoint
 from decoder.storage import LocalFiles
-from migrate.extract import Extraction, Severity, extract
 from migrate.fleet import discover, read_candidate
 from migrate.fleet.obstacles import obstacles
+from migrate.flink.beside import Beside, look_beside
+from migrate.flink.extract import Extraction, Severity, extract
 from migrate.planning import Plan
 from migrate.planning.plan_file import read_plan
 from migrate.planning.recheck import ran_on_since
-from migrate.stopped import Beside, look_beside
-from migrate.storage import Files
+from migrate.storage.files import Files
 from tests.support.checkpoints import SourceState, source_operator, splits, write_checkpoint
 from tests.support.command import migrate
 

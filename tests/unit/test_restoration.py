@@ -8,9 +8,11 @@ from typing import Literal
 
 import pytest
 
-from migrate import rollback_file, undo
 from migrate.broker import Failure
-from migrate.restoration import (
+from migrate.group import restore as undo
+from migrate.group import rollback_file
+from migrate.group.commit import Written
+from migrate.group.restoration import (
     Aim,
     Doubt,
     Restoration,
@@ -20,9 +22,8 @@ from migrate.restoration import (
     topics_to_ask,
     way_back,
 )
-from migrate.rollback_file import EarlierRun, Fate, RollbackFile
+from migrate.group.rollback_file import EarlierRun, Fate, RollbackFile
 from migrate.snapshot import ClusterSnapshot, Committed, GroupView, LogRange, Member
-from migrate.targets.consumer_group import Written
 
 Offsets = dict[tuple[str, int], Committed]
 

@@ -11,11 +11,11 @@ from typing import Any, Literal
 
 import pytest
 
-from migrate import restoration, rollback_file
-from migrate.json_models import write_file
-from migrate.rollback_file import Fate, RollbackFile, RollbackFileError
+from migrate.group import restoration, rollback_file
+from migrate.group.our_commits import commit_metadata
+from migrate.group.rollback_file import Fate, RollbackFile, RollbackFileError
 from migrate.snapshot import Committed, GroupView
-from migrate.targets.our_commits import commit_metadata
+from migrate.storage.json_models import write_file
 
 Offsets = dict[tuple[str, int], Committed]
 

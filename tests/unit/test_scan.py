@@ -15,19 +15,20 @@ from typing import Any
 
 import pytest
 
-from migrate.api import bulk, scanning
-from migrate.api.arguments import Request
-from migrate.api.bulk import INDEX_COLUMNS, check_plans, file_name, index, plan_each
-from migrate.api.scanning import Inventory
+from migrate.commands import scan as scanning
+from migrate.commands import scan_plans as bulk
+from migrate.commands.arguments import Request
+from migrate.commands.scan import Inventory
+from migrate.commands.scan_plans import INDEX_COLUMNS, check_plans, file_name, index, plan_each
 from migrate.errors import Refused, UsageError
-from migrate.extract import Extraction, Source
 from migrate.fleet import Candidate, discover
 from migrate.fleet.candidates import Marked, mark_newest
 from migrate.fleet.estate import Wanted, read_marked
 from migrate.fleet.inventory import ScannedJob, totals
+from migrate.flink.extract import Extraction, Source
 from migrate.report.scan import inventory_table, summary_lines
-from migrate.spark.session import failure_of
-from migrate.storage import Files
+from migrate.spark.running.session import failure_of
+from migrate.storage.files import Files
 from tests.support.checkpoints import splits, write_source
 from tests.support.command import migrate
 from tests.support.estate import DAMAGES, Fate, generate, vanish

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from migrate import rollback_file
+from migrate.group import rollback_file
 from migrate.planning import plan_file
 from migrate.report import diff, inspection_schema
 

@@ -16,10 +16,10 @@ from pathlib import Path
 
 import pytest
 
-from migrate.api.sink import check_sink_of_a_job, check_sink_of_a_query
+from migrate.commands.sink import check_sink_of_a_job, check_sink_of_a_query
 from migrate.errors import Refused, UsageError
 from migrate.sinks import Kind, SinkMemory, UnreadableSink, delta, directory, hudi, sink_memory
-from migrate.storage import Files
+from migrate.storage.files import Files
 from tests.golden.sinks.tables import GOLDEN
 from tests.support.checkpoints import splits, write_source
 from tests.support.command import migrate

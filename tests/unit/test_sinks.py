@@ -17,8 +17,8 @@ from decoder.kafka.sink import (
     read_committer_state,
     read_writer_state,
 )
-from migrate.extract import Finding, Severity, extract
-from migrate.findings import Code
+from migrate.flink.extract import Finding, Severity, extract
+from migrate.flink.findings import Code
 from tests.support.checkpoints import operator_with_states, write_checkpoint
 from tests.support.encoder import (
     COMMITTED_REQUEST,

@@ -15,21 +15,21 @@ import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
 from decoder.storage import join
-from migrate import storage
-from migrate.targets import spark_locations
-from migrate.targets.spark_checkpoint import (
-    UNFINISHED,
-    TargetInUse,
-    check_free,
-    write_checkpoint,
-)
-from migrate.targets.spark_locations import (
+from migrate.spark import locations as spark_locations
+from migrate.spark.locations import (
     BadLocation,
     LocalDirectory,
     RemoteDirectory,
     location,
 )
-from migrate.targets.spark_options import SparkSource
+from migrate.spark.options import SparkSource
+from migrate.spark.seed import (
+    UNFINISHED,
+    TargetInUse,
+    check_free,
+    write_checkpoint,
+)
+from migrate.storage import files as storage
 from tests.support.checkpoints import splits, write_source
 from tests.support.command import migrate
 

@@ -16,10 +16,9 @@ from typing import Any
 import pytest
 
 from decoder.storage import LocalFiles
-from migrate.position_set import AmbiguousPositions, UnreadableInput
-from migrate.positions import TopicPartition
-from migrate.spark_progress import committed_positions, kafka_seeds, starting_positions
-from migrate.targets.spark_checkpoint import UNFINISHED
+from migrate.positions import AmbiguousPositions, TopicPartition, UnreadableInput
+from migrate.spark.progress import committed_positions, kafka_seeds, starting_positions
+from migrate.spark.seed import UNFINISHED
 from tests.golden.spark.jobs import GOLDEN, MANIFEST, jobs_of
 from tests.support.spark_files import COMMIT, SEED, batch, spark_directory
 

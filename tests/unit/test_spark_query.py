@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from migrate.extract import Finding, Severity
+from migrate.flink.extract import Finding, Severity
 from migrate.positions import Position, PositionState
-from migrate.spark_query import query_positions
+from migrate.spark.query import query_positions
 from tests.golden.spark.jobs import GOLDEN
 from tests.support.command import Result, migrate
 from tests.support.spark_files import COMMIT, SEED, batch, spark_directory

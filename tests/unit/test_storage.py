@@ -20,7 +20,7 @@ from decoder.kafka.source import KafkaSource
 from decoder.metadata.model import FileState, RelativeFileState
 from decoder.operator_state.locate import StateFiles
 from decoder.storage import LocalFiles, normal
-from migrate.storage import Files
+from migrate.storage.files import Files
 from tests.support.checkpoints import OPERATOR_ID, write_checkpoint
 from tests.support.command import migrate
 from tests.support.encoder import (
@@ -578,7 +578,7 @@ def test_a_missing_extra_is_not_asked_for_by_local_checkpoints(tmp_path: Path) -
 def test_no_storage_library_is_imported_before_a_url_is_read(tmp_path: Path) -> None:
     chk = write_in_files(tmp_path / "chk-7")
     program = (
-        "import sys\nfrom decoder import read_checkpoint\nfrom migrate.storage import Files\n"
+        "import sys\nfrom decoder import read_checkpoint\nfrom migrate.storage.files import Files\n"
         f"read_checkpoint({str(chk)!r}, Files())\n"
         "assert not {'fsspec', 's3fs', 'gcsfs', 'adlfs', 'pyarrow'} & set(sys.modules)\n"
     )
@@ -599,6 +599,6 @@ def test_no_storage_library_is_imported_before_a_url_is_read(tmp_path: Path) -> 
     ],
 )
 def test_a_failure_is_one_line_without_what_it_was_signed_with(message: str, shown: str) -> None:
-    from migrate.storage import _reason
+    from migrate.storage.files import _reason
 
     assert _reason(RuntimeError(message)) == shown

@@ -11,17 +11,17 @@ from typing import TextIO
 import pytest
 
 from decoder import read_checkpoint
-from migrate.comparison import diff
-from migrate.extract import extract
+from migrate.comparing.diff import diff
+from migrate.comparing.verify import QueryStart, verify_query
+from migrate.flink.extract import extract
+from migrate.group.restoration import Restored
 from migrate.planning.plan_file import read_plan
-from migrate.position_set import PositionSet
+from migrate.positions import PositionSet
 from migrate.report.diff import diff_table
 from migrate.report.inspection_table import inspection_table
 from migrate.report.plan import plan_table, restoration_table
 from migrate.report.verification import verification_table
-from migrate.restoration import Restored
 from migrate.snapshot import Committed, LogRange
-from migrate.verification import QueryStart, verify_query
 from tests.golden.test_decoding import golden
 from tests.support.checkpoints import splits, write_source
 from tests.support.command import migrate

@@ -1,0 +1,215 @@
+"""``diff`` and ``verify``: two sets of positions side by side; did the target start there?"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from migrate.commands.arguments import Kafka, SideArguments, choice, kafka
+from migrate.commands.inspect import inspect
+from migrate.commands.survey import Question, ask_broker
+from migrate.comparing import diff as comparison
+from migrate.comparing.diff import Diff
+from migrate.comparing.sides import (
+    Ask,
+    Side,
+    SideKind,
+    load_sides,
+    needs_a_broker,
+    parse_side,
+    possible_topics,
+)
+from migrate.comparing.verify import QueryStart, Verification, verify_group, verify_query
+from migrate.errors import Refused, UsageError
+from migrate.flink.choose import Choice, choose, source_positions
+from migrate.group.our_commits import METADATA_PREFIX
+from migrate.log import log, timed
+from migrate.planning import Plan
+from migrate.planning.recheck import other_cluster, recreated_topics
+from migrate.positions import Logs, PositionSet, group_positions
+from migrate.snapshot import BrokerError, ClusterSnapshot, GroupView
+from migrate.spark.progress import (
+    began_continuous,
+    committed_positions,
+    has_run,
+    starting_positions,
+)
+from migrate.storage.files import Files, local_path
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from migrate.commands.arguments import AnyPath
+
+_PLAN = "plan:"
+
+
+def diff(
+    left: AnyPath,
+    right: AnyPath,
+    **arguments: Unpack[SideArguments],
+) -> Diff:
+    """Lay two sets of positions side by side.
+
+    Args:
+        left: a checkpoint, ``group:NAME``, ``spark:DIR``, ``json:FILE``, ``csv:FILE``,
+            ``broker:earliest`` or ``broker:latest``.
+        right: the same.
+        arguments: see ``ChoiceArguments`` and ``KafkaArguments``.
+
+    Raises:
+        Refused: a side holds a partition twice (``AmbiguousPositions``).
+        UsageError: a side that is not named as one, or that needs a broker.
+        DecodeError, UnreadableInput: a side cannot be read.
+        BrokerError: the broker did not answer, or denied what was asked.
+    """
+    parsed = parse_side(os.fspath(left)), parse_side(os.fspath(right))
+    ask = _asker(kafka(arguments, SideArguments))
+    with timed(f"read {parsed[0].label} and {parsed[1].label}"):
+        sides = load_sides(*parsed, ask, choice(arguments))
+    for warning in sides.warnings:
+        log.warning(warning)
+    return comparison.diff(sides.left, sides.right, sides.logs, sides.warnings)
+
+
+def verify(
+    moved: AnyPath,
+    target: str,
+    *,
+    run: bool = False,
+    spark_conf: Mapping[str, str] | None = None,
+    **arguments: Unpack[SideArguments],
+) -> Verification:
+    """After the move: did the target start where the checkpoint ended?
+
+    Args:
+        moved: the checkpoint, as for ``plan``, or ``plan:FILE``.
+        target: ``spark:DIR`` or ``group:NAME``.
+        run: for ``spark:DIR``, start Spark on a copy of the seed, and see where it begins.
+        spark_conf: with ``run``, Spark's settings.
+        arguments: see ``ChoiceArguments`` and ``KafkaArguments``.
+
+    Returns:
+        Each partition's outcome; ``verified`` where all started where they should. What
+        ``--allow-moved-on`` counts as verified too is ``verified_or_moved_on``.
+
+    Raises:
+        QueryFailed: Spark's first batch failed.
+        Refused: positions that can be read in two ways (``AmbiguousPositions``).
+        UsageError: arguments that do not go together, or name what is not there.
+        DecodeError, UnreadableInput: the checkpoint, the plan or the target cannot be read.
+        BrokerError: the broker did not answer, or denied what was asked.
+    """
+    if spark_conf and not run:
+        raise UsageError("--spark-conf goes with --run")
+    if run:
+        from migrate.spark.running.resume_check import check_there_is_pyspark
+
+        check_there_is_pyspark()
+    asked = kafka(arguments, SideArguments)
+    ask = _asker(asked)
+    expected, new_at_earliest, plan = _expected(os.fspath(moved), choice(arguments))
+    side = parse_side(target)
+    match side.kind:
+        case SideKind.SPARK:
+            logs, recreated, _ = _look(ask, expected, plan, None)
+            query = _query(side, asked, run, spark_conf or {})
+            if ask is None:
+                log.warning(
+                    "no broker was asked (--bootstrap-servers): that these offsets are still in "
+                    "their logs is not checked"
+                )
+            return verify_query(
+                expected, query, logs, new_at_earliest=new_at_earliest, recreated=recreated
+            )
+        case SideKind.GROUP:
+            if run:
+                raise UsageError("--run starts a Spark query: it goes with spark:DIR")
+            if ask is None:
+                raise needs_a_broker(side.label)
+            logs, recreated, group = _look(ask, expected, plan, side.what)
+            if group is None:
+                raise BrokerError(f"the broker did not tell of group {side.what}")
+            if note := group_positions(side.label, group).note:
+                log.warning(f"{side.label}: {note}")
+            return verify_group(
+                expected,
+                group,
+                logs,
+                new_at_earliest=new_at_earliest,
+                metadata_prefix=METADATA_PREFIX,
+                recreated=recreated,
+            )
+        case _:
+            raise UsageError(f"{target!r}: spark:DIR or group:NAME")
+
+
+def _expected(moved: str, choice: Choice) -> tuple[PositionSet, bool, Plan | None]:
+    """Where the target should have started; whether what is new since is to start at earliest; the
+    plan, where it is one."""
+    if moved.startswith(_PLAN):
+        from migrate.planning.plan_file import read_plan
+
+        for option, value in (("--source", choice.source), ("--cluster", choice.cluster)):
+            if value is not None:
+                raise UsageError(f"{option} chooses of a checkpoint: not with plan:FILE")
+        plan = read_plan(local_path(moved.removeprefix(_PLAN)))
+        return PositionSet(moved, plan.next_offsets), False, plan
+    extraction = inspect(moved, allow_external_files=choice.allow_external_files)
+    chosen = choose(extraction, choice)
+    at_earliest = all(source.absent_start_at_earliest for source in chosen)
+    return source_positions(moved, chosen), at_earliest, None
+
+
+def _look(
+    ask: Ask | None, expected: PositionSet, plan: Plan | None, group: str | None
+) -> tuple[Logs | None, Sequence[str], GroupView | None]:
+    """The logs of the topics, which of these were created again since the plan was made, and the
+    group; nothing without a broker.
+
+    Raises:
+        Refused: the plan is of another cluster.
+    """
+    if ask is None:
+        return None, (), None
+    found = ask(possible_topics(expected.topics), group)
+    if plan is None or plan.cluster_id is None:
+        return found.topics, (), found.source_group
+    if other := other_cluster(plan, found):
+        raise Refused([other])
+    return found.topics, recreated_topics(plan, found), found.source_group
+
+
+def _query(side: Side, kafka: Kafka, run: bool, settings: Mapping[str, str]) -> QueryStart:
+    """Where a query started; with ``run``, where Spark begins on a copy of the seed."""
+    files = Files()
+    has_begun, continuous = has_run(side.what, files), began_continuous(side.what, files)
+    if run:
+        return QueryStart(_starts_of_a_run(side, kafka, settings), None, has_begun, continuous)
+    started = starting_positions(side.label, side.what)
+    goes_on = committed_positions(side.label, side.what) if has_begun else started
+    return QueryStart(started, goes_on, has_begun, continuous)
+
+
+def _starts_of_a_run(side: Side, kafka: Kafka, settings: Mapping[str, str]) -> PositionSet:
+    from migrate.spark.running.resume_check import run_first_batch
+
+    if not kafka.given:
+        raise UsageError("--run needs a broker: add --bootstrap-servers HOST:PORT")
+    log.info("starting Spark on a copy of the seed")
+    resume = run_first_batch(side.label, side.what, kafka.config(), settings)
+    log.info(f"Spark {resume.spark} planned its first batch, and read {resume.records} records")
+    return resume.started
+
+
+def _asker(kafka: Kafka) -> Ask | None:
+    """Asks the broker that was named, if one was."""
+    if not kafka.given:
+        return None
+    kafka.config()  # what is wrong with it shows before anything is read
+
+    def ask(topics: Iterable[str], group: str | None) -> ClusterSnapshot:
+        return ask_broker(kafka, Question(frozenset(topics), group))
+
+    return ask

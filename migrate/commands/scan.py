@@ -1,0 +1,196 @@
+"""``scan``: an inventory of a whole estate, and a saved plan for each job that can move."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from migrate.commands.arguments import kafka
+from migrate.commands.survey import Question, ask_broker
+from migrate.errors import InputError, Refused, UsageError
+from migrate.fleet import Candidate, discover
+from migrate.fleet.candidates import Marked, mark_newest
+from migrate.fleet.estate import Estate, Wanted
+from migrate.fleet.inventory import ScannedJob, TableFormat, Totals, totals
+from migrate.fleet.local import Progress, local_estate
+from migrate.fleet.tables import Output, check_output
+from migrate.log import log, timed
+from migrate.options import one_of
+from migrate.spark.running.session import is_wanted, session
+from migrate.storage.files import Files, check_no_credentials, local_path
+from migrate.storage.new_file import write_new
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from migrate.commands.arguments import AnyPath, KafkaArguments
+    from migrate.commands.scan_plans import BulkPlan
+
+_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
+
+
+@dataclass(frozen=True, slots=True)
+class Inventory:
+    """What a scan has found.
+
+    Attributes:
+        jobs: each job by its newest complete checkpoint, and each savepoint; sorted by pointer.
+        checkpoints, unreadable: how many checkpoints were read, and how many could not be.
+        plans: what became of the plan of each job, by pointer; None where none was asked for.
+    """
+
+    jobs: tuple[ScannedJob, ...]
+    checkpoints: int
+    unreadable: int
+    plans: dict[str, BulkPlan] | None = None
+
+    @property
+    def failures(self) -> list[Exception]:
+        """What ended the planning of a job, of each that it did."""
+        plans = (self.plans or {}).values()
+        return [plan.failure for plan in plans if plan.failure is not None]
+
+    @property
+    def totals(self) -> Totals:
+        return totals(self.jobs)
+
+
+def scan(
+    *roots: AnyPath,
+    latest_only: bool = False,
+    output: AnyPath | None = None,
+    format: TableFormat | Literal["parquet", "csv"] = TableFormat.PARQUET,
+    plans: AnyPath | None = None,
+    group: str | None = None,
+    master: str | None = None,
+    progress: Progress | None = None,
+    **arguments: Unpack[KafkaArguments],
+) -> Inventory:
+    """Read every checkpoint below the roots, by processes of this machine, or on Spark.
+
+    Spark is used where a master is named, or a session is active already; one that is started is
+    stopped at the end. What cannot be read is told of, and ends nothing.
+
+    Args:
+        roots: directories, or globs with ``*``, ``?`` and ``[…]``; local paths or URLs.
+        latest_only: read of each job its newest complete checkpoint alone; savepoints all.
+        output: write the tables ``checkpoints``, ``positions``, ``operators`` and ``findings``
+            below this directory; none may be there yet.
+        format: what they are written as.
+        plans: save a plan for each job that can move in this directory, which must be new or empty.
+        group: plan for consumer groups of this name, in which ``{job}`` stands for the job's id;
+            None plans for Spark.
+        master: the Spark to run on, such as ``spark://host:7077``.
+        progress: is told now and then how far it has come.
+        arguments: see ``KafkaArguments``: a broker tells the lag.
+
+    Raises:
+        UsageError: arguments that do not go together, a package that is not installed, or no Spark
+            starts.
+        InputError: there is nothing where the roots are said to be.
+        Refused: ``output`` or ``plans`` is there already.
+        BrokerError: the broker did not answer, or denied what was asked.
+        ServiceError: Spark failed as a whole, or processes of this machine were killed again and
+            again.
+    """
+    broker = kafka(arguments)
+    table_format = one_of(TableFormat, "--format", format)
+    if plans is not None:
+        from migrate.commands.scan_plans import check_plans
+
+        check_plans(local_path(os.fspath(plans)), group, broker=broker.given)
+    elif group is not None:
+        raise UsageError("--group says for which groups --plans DIR is to plan: add that")
+    if not roots:
+        raise UsageError("name a directory to scan")
+    if master is not None:
+        check_no_credentials(master, UsageError, "--master")
+    on_spark = is_wanted(master)
+    wanted = Wanted(broker.given)
+    if output is not None:
+        wanted = Wanted(broker.given, _output(os.fspath(output), table_format, on_spark))
+    with timed("looked for checkpoints"):
+        candidates = discover([os.fspath(root) for root in roots], Files(), latest_only=latest_only)
+    _check_found(candidates)
+    marked = mark_newest(candidates)
+    with ExitStack() as stack:
+        if on_spark:
+            estate = _on_spark(stack, master, marked, wanted, progress)
+        else:
+            estate = stack.enter_context(local_estate(marked, wanted, progress))
+        with timed("scanned"):
+            snapshot = None
+            if broker.given:
+                snapshot = ask_broker(broker, Question(frozenset(estate.topics())))
+            told = estate.finish(snapshot)
+    if wanted.output is not None:
+        log.info(f"wrote {wanted.output.directory}")
+    made = None
+    if plans is not None:
+        made = _plan(told.jobs, local_path(os.fspath(plans)), group, progress, **arguments)
+    return Inventory(tuple(told.jobs), told.checkpoints, told.unreadable, made)
+
+
+def _on_spark(
+    stack: ExitStack,
+    master: str | None,
+    marked: Sequence[Marked],
+    wanted: Wanted,
+    progress: Progress | None,
+) -> Estate:
+    with timed("started Spark"):
+        spark = stack.enter_context(session(master))
+    from migrate.spark.running.estate import spark_estate
+    from migrate.spark.running.progress import watched
+
+    estate = stack.enter_context(spark_estate(spark, marked, wanted))
+    tell = (lambda done, of: progress("read", done, of)) if progress is not None else None
+    stack.enter_context(watched(spark, tell))
+    return estate
+
+
+def _output(output: str, table_format: TableFormat, on_spark: bool) -> Output:
+    """Where to write, whatever directory Spark runs in; refused where something is."""
+    check_no_credentials(output, UsageError, "--output")
+    directory = output if _URI.match(output) else os.path.abspath(output)  # noqa: PTH100  # links stay
+    asked = Output(directory, table_format)
+    if not on_spark:
+        check_output(asked)
+    files = Files()
+    # What our storage does not know, Spark itself refuses to write over, at the end.
+    known = files.from_uri(directory)
+    if known is not None and files.list_directory(known):
+        raise Refused([f"{output} is not empty; name a new directory for the tables"])
+    return asked
+
+
+def _check_found(candidates: Sequence[Candidate]) -> None:
+    failures = [one.failure for one in candidates if one.failure is not None]
+    if failures and len(failures) == len(candidates):
+        raise InputError("; ".join(failure.message for failure in failures))
+    if not candidates:
+        log.warning("no checkpoint, and no savepoint, lies there")
+
+
+def _plan(
+    jobs: Sequence[ScannedJob],
+    directory: Path,
+    group: str | None,
+    progress: Progress | None,
+    **arguments: Unpack[KafkaArguments],
+) -> dict[str, BulkPlan]:
+    from migrate.commands.scan_plans import INDEX, index, plan_each
+
+    plans: dict[str, BulkPlan] = {}
+    for pointer, plan in plan_each(jobs, directory, group, **arguments):
+        plans[pointer] = plan
+        if progress is not None:
+            progress("planned", len(plans), len(jobs))
+    write_new(directory / INDEX, index(jobs, plans))
+    log.info(f"wrote {directory}: {INDEX} tells the plan of each job, or why it has none")
+    return plans

@@ -1,0 +1,145 @@
+"""What is to move: a checkpoint or a query read, and what the broker says of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from migrate.commands.arguments import Kafka, Request
+from migrate.commands.inspect import inspect
+from migrate.errors import InputError, UsageError
+from migrate.flink.extract import PlanInput, Source
+from migrate.log import timed
+from migrate.planning import (
+    may_have_a_pattern,
+    pattern_to_ask,
+    topics_to_ask,
+    transactions_to_ask,
+)
+from migrate.policies import Policies
+from migrate.positions import SPARK
+from migrate.snapshot import ClusterSnapshot, Transaction
+from migrate.spark.query import is_query, query_positions
+from migrate.storage.files import check_no_credentials
+from migrate.topic_pattern import TopicPattern
+from migrate.wording import alike, counted, did_you_mean
+
+
+def read_input(request: Request) -> PlanInput:
+    """What is to be moved: a Flink checkpoint, or a Spark query where that can be.
+
+    Raises:
+        Refused: the query has not committed anything yet.
+        UsageError: options that do not go together, or name neither.
+        InputError: credentials in a URL.
+        DecodeError, UnreadableInput: it cannot be read.
+    """
+    chk = request.chk
+    if chk is None:
+        raise UsageError("name a checkpoint (CHK), or a saved plan with --plan")
+    check_no_credentials(chk, InputError)
+    if not is_query(chk):
+        return inspect(chk, allow_external_files=request.allow_external_files)
+    if request.target == SPARK:
+        raise UsageError(f"{chk}: it is a Spark query already; commit-group takes one")
+    if (request.source, request.cluster, request.source_group) != (None, None, None):
+        raise UsageError("--source, --cluster and --source-group are Flink's: not with spark:DIR")
+    return query_positions(chk)
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What a broker is to be asked before a plan is made: see ``broker.take_snapshot``."""
+
+    topics: frozenset[str]
+    source_group: str | None = None
+    target_group: str | None = None
+    since: int | None = None
+    at: int | None = None
+    pattern: TopicPattern | None = None
+    transactions: frozenset[Transaction] = frozenset()
+
+    def __str__(self) -> str:
+        groups = [group for group in (self.source_group, self.target_group) if group is not None]
+        asked = [counted(len(self.topics), "topic"), *(f"group {group}" for group in groups)]
+        if self.transactions:
+            asked.append(counted(len(self.transactions), "transaction"))
+        return ", ".join(asked)
+
+
+def question(request: Request, found: PlanInput, chosen: Sequence[Source]) -> Question:
+    """What to ask of the topics of these sources.
+
+    Raises:
+        UsageError: an option names a topic that none of them reads.
+    """
+    policies = request.policies
+    _check_names(policies, {topic for source in chosen for topic in source.topics})
+    if policies.topic_pattern is not None:
+        if not request.kafka.given:
+            raise UsageError("--topic-pattern needs a broker: add --bootstrap-servers HOST:PORT")
+        if not may_have_a_pattern(chosen):
+            raise UsageError(
+                "--topic-pattern: a DynamicKafkaSource finds streams by a pattern, not topics"
+            )
+    return Question(
+        frozenset(topics_to_ask(chosen, policies)),
+        request.source_group,
+        request.target.name,
+        found.origin.written_at,
+        policies.unresolved_since,
+        pattern_to_ask(found, chosen, policies),
+        frozenset(transactions_to_ask(found)),
+    )
+
+
+def look(request: Request, found: PlanInput, chosen: Sequence[Source]) -> ClusterSnapshot | None:
+    """What the broker says of the topics of these sources; None where none is to be asked.
+
+    Raises:
+        UsageError: options that do not go together, or name what no source reads.
+        BrokerError: it did not answer, or denied what was asked.
+    """
+    asked = question(request, found, chosen)
+    if request.kafka.given:
+        return ask_broker(request.kafka, asked)
+    if request.source_group is not None:
+        raise UsageError("--source-group needs a broker: add --bootstrap-servers HOST:PORT")
+    return None
+
+
+def ask_broker(kafka: Kafka, asked: Question) -> ClusterSnapshot:
+    """One look at the cluster.
+
+    Raises:
+        ConfigError: it cannot be reached as it is given.
+        BrokerError: it did not answer, or denied what was asked.
+    """
+    from migrate.broker import take_snapshot
+
+    config = kafka.config()
+    with timed(f"asked {config['bootstrap.servers']} about {asked}"):
+        return take_snapshot(
+            config,
+            asked.topics,
+            asked.source_group,
+            asked.target_group,
+            asked.since,
+            asked.at,
+            asked.pattern,
+            asked.transactions,
+        )
+
+
+def _check_names(policies: Policies, topics: set[str]) -> None:
+    """A topic that no chosen source reads is a slip of the finger."""
+    for option, names in (
+        ("--topic-map", policies.topic_map),
+        ("--partitions", policies.partitions or {}),
+    ):
+        pattern = policies.topic_pattern
+        unknown = sorted(set(names) - topics - set(pattern.matching(names) if pattern else ()))
+        if unknown:
+            known = ", ".join(sorted(topics))
+            hint = did_you_mean(alike(unknown[0], topics))
+            raise UsageError(f"{option} {unknown[0]}: no source reads it{hint}; they read: {known}")

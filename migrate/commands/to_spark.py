@@ -1,0 +1,165 @@
+"""``to_spark``: where Spark is to start, and a seeded checkpoint location."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from migrate.commands.arguments import move_request
+from migrate.commands.plan import planned
+from migrate.commands.sink import check_sink_of_a_query, named_location
+from migrate.commands.spark_sources import plan_streams
+from migrate.errors import UsageError
+from migrate.log import log
+from migrate.options import one_of
+from migrate.planning import Plan
+from migrate.positions import SPARK
+from migrate.spark.code import ReadStream, option_lines, python_code, scala_code
+from migrate.spark.locations import Location
+from migrate.spark.offsets_json import NextOffsets, starting_offsets
+from migrate.spark.options import IsolationLevel, Option, SparkSource, read_options
+from migrate.spark.seed import check_free, write_checkpoint
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from migrate.commands.arguments import AnyPath, MoveArguments
+
+_CODE: dict[str, Callable[[Sequence[ReadStream], str | None], str]] = {
+    "options": option_lines,
+    "python": python_code,
+    "scala": scala_code,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SparkStream:
+    """Where one Kafka source of a Spark query starts.
+
+    Attributes:
+        number: its place among the query's streams, from 0: Spark's ``sources/<number>``.
+        next_offsets: by topic and partition.
+        options: all that ``readStream`` is to be told, ``startingOffsets`` among them; what is
+            secret as the name of an environment variable.
+    """
+
+    number: int
+    next_offsets: NextOffsets
+    options: tuple[Option, ...]
+
+    @property
+    def starting_offsets(self) -> str:
+        """The value of ``startingOffsets``: compact JSON, sorted."""
+        return starting_offsets(self.next_offsets)
+
+
+@dataclass(frozen=True, slots=True)
+class SparkStart:
+    """Where a Spark query starts.
+
+    Attributes:
+        streams: its Kafka sources, in their order.
+        checkpoint_location: what the query is to be told where one was seeded; else None.
+        warnings: what is not refused, and must be known.
+    """
+
+    streams: tuple[SparkStream, ...]
+    checkpoint_location: str | None
+    warnings: tuple[str, ...]
+
+    @property
+    def starting_offsets(self) -> str:
+        """The value of ``startingOffsets``; of several streams a line each, in their order."""
+        return "\n".join(stream.starting_offsets for stream in self.streams)
+
+    def code(self, format: Literal["options", "python", "scala"]) -> str:
+        """All options as ``name=value`` lines, or a ``readStream`` to paste."""
+        streams = [ReadStream(stream.number, stream.options) for stream in self.streams]
+        return _CODE[format](streams, self.checkpoint_location)
+
+
+def to_spark(
+    chk: AnyPath | None = None,
+    *,
+    plan: AnyPath | Plan | None = None,
+    checkpoint_dir: AnyPath | None = None,
+    sink: AnyPath | None = None,
+    sink_writer: str | None = None,
+    spark_source: Mapping[int, Sequence[str]] | None = None,
+    isolation_level: IsolationLevel | Literal["read_committed", "read_uncommitted"] | None = None,
+    **arguments: Unpack[MoveArguments],
+) -> SparkStart:
+    """Say where Spark is to start and, with ``checkpoint_dir``, seed a checkpoint location.
+
+    Args:
+        chk: the checkpoint, as for ``plan``.
+        plan: instead of it a plan, or the file of one, unless something has moved meanwhile.
+        checkpoint_dir: a new or empty directory, or URL, to seed.
+        sink: the directory that the query writes to, or its table's: what does it remember?
+        sink_writer: the name that the query writes under there: Hudi's checkpoint identifier, or
+            Delta's ``txnAppId``.
+        spark_source: the Flink sources that each Kafka source of the query goes on from, by its
+            number: ``{0: ["topic:orders"], 1: ["topic:payments"]}``.
+        isolation_level: what the options say of transactions; None leaves Kafka's default.
+        arguments: see ``MoveArguments``.
+
+    Raises:
+        Refused: what would lose or repeat records is not allowed, or a directory holds something;
+            nothing was written.
+        UsageError: arguments that do not go together, or name what is not there.
+        DecodeError, UnreadableInput: the checkpoint, or the plan, cannot be read.
+        BrokerError: the broker did not answer, or denied what was asked.
+        OSError: the checkpoint location cannot be written.
+    """
+    level = None
+    if isolation_level is not None:
+        level = one_of(IsolationLevel, "--isolation-level", isolation_level)
+    request = move_request(chk, SPARK, arguments)
+    target, warnings = check_directories(checkpoint_dir, sink, sink_writer)
+    sources: Sequence[SparkSource]
+    if spark_source:
+        if chk is None or plan is not None:
+            raise UsageError("--spark-source goes with a checkpoint (CHK), not with a saved plan")
+        sources, more = plan_streams(request, spark_source)
+    else:
+        move = planned(request, plan)
+        move.check()
+        sources = [SparkSource(0, move.next_offsets, move.only_some_partitions)]
+        more = move.warnings
+    known = request.kafka.config() if request.kafka.given else None
+    if target is not None:
+        write_checkpoint(sources, target)
+        log.info(
+            f"wrote {target.name}: a new query's checkpointLocation, starting there with any "
+            "trigger but the continuous one; that, and pipelines that own their checkpoints, go "
+            "by startingOffsets alone"
+        )
+    streams = tuple(
+        SparkStream(
+            one.number,
+            one.next_offsets,
+            tuple(read_options(one, known, level, seeded=target is not None)),
+        )
+        for one in sources
+    )
+    return SparkStart(streams, target.for_spark if target is not None else None, (*warnings, *more))
+
+
+def check_directories(
+    checkpoint_dir: AnyPath | None, sink: AnyPath | None, sink_writer: str | None
+) -> tuple[Location | None, tuple[str, ...]]:
+    """Before any work: can the one be seeded, and does the other skip nothing?
+
+    Returns:
+        Where the seed goes, and warnings about the sink.
+
+    Raises:
+        Refused: it holds something; or the sink would skip batches.
+        UsageError: one cannot be written from here.
+    """
+    target = None
+    if checkpoint_dir is not None:
+        target = named_location("--checkpoint-dir", checkpoint_dir)
+        check_free(target)
+    return target, check_sink_of_a_query(sink, sink_writer)

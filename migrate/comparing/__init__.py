@@ -1,0 +1,1 @@
+"""Two position sets side by side, and whether a target started where it should."""

@@ -1,0 +1,230 @@
+"""The two sides of a diff, from their names to positions.
+
+``CHK`` · ``group:NAME`` · ``spark:DIR`` · ``json:FILE`` · ``csv:FILE`` · ``broker:earliest`` ·
+``broker:latest``
+
+A name is first only understood (`parse_side`), so that what is wrong with it shows before anything
+is read or asked. Then both sides are loaded together (`load_sides`): the broker is asked for the
+topics that either of them names, and a ``broker:`` side for those of the other.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from enum import Enum
+from typing import TypeAlias
+
+from decoder import Checkpoint, read_checkpoint
+from decoder.metadata.model import CheckpointKind
+from migrate.comparing.group_csv import read_group_csv
+from migrate.errors import InputError, UsageError
+from migrate.flink.choose import ANY_SOURCE, Choice, choose, source_positions
+from migrate.flink.extract import Extraction, Severity, extract
+from migrate.positions import Logs, PositionSet, group_positions, log_ends, log_starts
+from migrate.snapshot import BrokerError, ClusterSnapshot, GroupView
+from migrate.spark.offsets_json import read_starting_offsets
+from migrate.spark.output import about_its_output
+from migrate.spark.progress import committed_positions
+from migrate.storage.files import Files, check_no_credentials, local_path, path_of
+
+# What a broker may be asked about; a file may hold any name.
+_TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
+# What a ``broker:`` side may be: one end of every log.
+_LOG_ENDS = {"earliest": log_starts, "latest": log_ends}
+
+# Asks a broker for the log ranges of topics, and for a group: ``broker.take_snapshot``, configured.
+Ask: TypeAlias = Callable[[Iterable[str], str | None], ClusterSnapshot]
+
+
+class BadSide(UsageError):
+    """A side that is not named as one, or that cannot be had with what else was given."""
+
+
+class SideKind(str, Enum):
+    """What a side is; the name of all but a checkpoint begins with it."""
+
+    CHECKPOINT = "checkpoint"
+    GROUP = "group"
+    SPARK = "spark"
+    JSON = "json"
+    CSV = "csv"
+    BROKER = "broker"
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """A side as it was named.
+
+    Attributes:
+        label: its whole name.
+        what: which one of its kind: a checkpoint's pointer, a group's name, a Spark query's
+            directory, a file's path, ``earliest`` or ``latest``.
+    """
+
+    kind: SideKind
+    label: str
+    what: str
+
+
+_PREFIXES = {kind.value for kind in SideKind if kind is not SideKind.CHECKPOINT}
+
+
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """Both sides, what the broker said of their topics, and what to know of the checkpoints."""
+
+    left: PositionSet
+    right: PositionSet
+    logs: Logs
+    warnings: tuple[str, ...]
+
+
+def parse_side(name: str) -> Side:
+    """Understand the name of a side; what has no kind before a colon is a checkpoint.
+
+    Raises:
+        BadSide: nothing follows the kind, or ``broker:`` has no such end.
+        InputError: a Spark query by a URI of a kind that is not read, or credentials in one.
+    """
+    prefix, _, what = name.partition(":")
+    if prefix != SideKind.GROUP.value:
+        check_no_credentials(name, InputError)
+    if prefix not in _PREFIXES:
+        return Side(SideKind.CHECKPOINT, name, name)
+    if not what:
+        raise BadSide(f"{name!r}: nothing follows {prefix}:")
+    kind = SideKind(prefix)
+    if kind is SideKind.SPARK:
+        return Side(kind, name, path_of(what, Files()))
+    if kind is SideKind.BROKER and what not in _LOG_ENDS:
+        raise BadSide(f"{name!r}: broker:earliest or broker:latest")
+    return Side(kind, name, what)
+
+
+def load_sides(
+    left: Side,
+    right: Side,
+    ask: Ask | None,
+    choice: Choice = ANY_SOURCE,
+) -> Sides:
+    """Read both sides.
+
+    Args:
+        left: one side.
+        right: the other.
+        ask: asks the broker, or None without one.
+        choice: which source of a checkpoint is meant.
+
+    Raises:
+        BadSide: a side needs a broker and there is none, or both sides are ``broker:`` ones.
+        NoSuchSource: a checkpoint has no such source.
+        UnreadableInput, DecodeError: what a side names cannot be read.
+        AmbiguousPositions: a side holds a partition twice.
+        BrokerError: the broker did not answer, or denied what was asked.
+    """
+    if left.kind is right.kind is SideKind.BROKER:
+        raise BadSide("both sides are the broker: one of them must name the topics")
+    for side in (left, right):
+        if ask is None and side.kind in (SideKind.GROUP, SideKind.BROKER):
+            raise needs_a_broker(side.label)
+    warnings: list[str] = []
+    loaded = {side: _load(side, ask, choice, warnings) for side in (left, right)}
+    logs = ask_logs(ask, loaded[left].topics | loaded[right].topics)
+    warnings += [
+        f"{side.label}: {told}"
+        for side in (left, right)
+        if side.kind is SideKind.SPARK
+        and not _at_the_end(loaded[side], logs)
+        and (told := about_its_output(side.what, Files()))
+    ]
+
+    def positions(side: Side) -> PositionSet:
+        if side.kind is SideKind.BROKER:
+            return _LOG_ENDS[side.what](side.label, logs)
+        return loaded[side]
+
+    return Sides(positions(left), positions(right), logs, tuple(dict.fromkeys(warnings)))
+
+
+def _at_the_end(positions: PositionSet, logs: Logs) -> bool:
+    """Whether no record lies beyond."""
+    return all(
+        (log := logs.get(topic, {}).get(partition)) is not None and start == log.end
+        for (topic, partition), start in positions.starts.items()
+    )
+
+
+def ask_logs(ask: Ask | None, topics: Iterable[str]) -> Logs:
+    """The log ranges of those topics that the broker has; none without a broker."""
+    possible = possible_topics(topics)
+    return ask(possible, None).topics if ask is not None and possible else {}
+
+
+def possible_topics(topics: Iterable[str]) -> set[str]:
+    """Without names that no topic can have: asked for one, a broker refuses the whole request."""
+    return {topic for topic in topics if _TOPIC.fullmatch(topic)}
+
+
+def ask_group(ask: Ask | None, side: Side) -> GroupView:
+    """The group of a ``group:`` side.
+
+    Raises:
+        BadSide: there is no broker to ask.
+        BrokerError: the broker did not answer, or denied what was asked.
+    """
+    if ask is None:
+        raise needs_a_broker(side.label)
+    group = ask((), side.what).source_group
+    if group is None:
+        raise BrokerError(f"the broker did not tell of group {side.what}")
+    return group
+
+
+def needs_a_broker(label: str) -> BadSide:
+    """That a side cannot be had without one."""
+    return BadSide(f"{label} needs a broker: add --bootstrap-servers HOST:PORT")
+
+
+def _load(
+    side: Side,
+    ask: Ask | None,
+    choice: Choice,
+    warnings: list[str],
+) -> PositionSet:
+    match side.kind:
+        case SideKind.CHECKPOINT:
+            allowed = choice.allow_external_files
+            checkpoint = read_checkpoint(side.what, Files(), allow_external_files=allowed)
+            extraction = extract(checkpoint)
+            warnings += _blockers(side.label, extraction)
+            chosen = choose(extraction, choice)
+            return source_positions(side.label, chosen, _kind_and_id(extraction.checkpoint))
+        case SideKind.GROUP:
+            positions = group_positions(side.label, ask_group(ask, side))
+            warnings += [f"{side.label}: {positions.note}"] if positions.note else []
+            return positions
+        case SideKind.SPARK:
+            return committed_positions(side.label, side.what)
+        case SideKind.JSON:
+            return read_starting_offsets(side.label, local_path(side.what))
+        case SideKind.CSV:
+            return read_group_csv(side.label, local_path(side.what))
+        case SideKind.BROKER:
+            return PositionSet(side.label, {})  # that of the other side's topics, once it is asked
+
+
+def _kind_and_id(checkpoint: Checkpoint) -> str:
+    kind = checkpoint.type.kind
+    name = "snapshot" if kind is CheckpointKind.UNKNOWN else kind.value
+    return f"{name} {checkpoint.checkpoint_id}"
+
+
+def _blockers(label: str, extraction: Extraction) -> list[str]:
+    """What would stop a move from this checkpoint; its positions can be looked at all the same."""
+    return [
+        f"{label}: {finding.message}"
+        for finding in extraction.findings
+        if finding.severity is Severity.BLOCKER
+    ]

@@ -1,0 +1,292 @@
+"""After a move: did the target start where the checkpoint ended? Pure, no I/O.
+
+A Spark query starts at its seed (``spark_progress.starting_positions``), which stays as it was
+however far the query has come; a partition that the seed lacks starts at 0 where its log does, and
+fails the query where it doesn't. A topic of which the seed has no partition is taken for one that
+the query does not read.
+
+A consumer group starts at what it has committed, which its consumers overwrite. So:
+
+- committed at the position: ok.
+- committed below it: what lies between is repeated.
+- committed above it: if it is still our own commit, by its metadata, what lies between is lost;
+  else someone has committed since, and where they started cannot be told any more ("moved on"):
+  consumers that went on where we said and consumers that skipped a part look the same, and so does
+  a Flink job that still runs and commits for this group. That is no proof, and so it is not
+  "verified": a group is verified before its consumers start.
+- nothing committed: missing.
+
+A partition still at ``earliest`` in the checkpoint had no record read: its start is right up to
+today's log start, as all below has gone without anyone having to read it. So it is with a partition
+that the checkpoint does not know, where Flink would start that at the log start.
+
+A right start is of no use where the log has moved away from it. So where a broker was asked, the
+offset that the target goes on from must still be one of its log: what has run on may leave its
+start to retention, what has not yet run may not.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Container, Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from migrate.positions import Logs, Marker, PositionSet, Start, TopicPartition, Unknown, log_of
+from migrate.snapshot import GroupView, LogRange
+
+
+class Outcome(str, Enum):
+    """How a target started in one topic-partition."""
+
+    OK = "ok"
+    LOST = "lost"  # it started above the position
+    REPEATED = "repeated"  # it started below the position
+    MISSING = "missing"  # it has no start
+    EXPIRED = "expired"  # it goes on below the log start: those records are gone
+    BEYOND_END = "beyond end"  # it goes on beyond the log end: another log, or another cluster
+    RECREATED = "topic recreated"  # since the plan was made: the offsets are of another log
+    GONE = "gone"  # the broker has no such topic or partition
+    MOVED_ON = "moved on"  # a group that others have committed for since, above the position
+    UNKNOWN = "cannot tell"  # the checkpoint has no offset for it, or only a broker knows it
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """One topic-partition.
+
+    ``started`` is where the target started or, where it has not run yet, will start.
+    ``records`` is how many are lost or repeated, have expired, or by how many it has moved on, at
+    most: transaction markers and compaction leave gaps. It is 0 for every other outcome.
+    """
+
+    topic: str
+    partition: int
+    expected: Start
+    started: int | None
+    outcome: Outcome
+    records: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class QueryStart:
+    """Where a Spark query started, as far as its checkpoint location tells.
+
+    Attributes:
+        started: its seeds.
+        goes_on: where it goes on when it is started next; None where that need not be looked at.
+        has_run: whether a query has begun a batch there.
+        continuous: whether the first of them was an epoch of the continuous trigger, which does not
+            heed a seed, and leaves no word of where it started.
+    """
+
+    started: PositionSet
+    goes_on: PositionSet | None = None
+    has_run: bool = False
+    continuous: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """What became of a move, sorted by topic and partition number.
+
+    Attributes:
+        target: as it was named.
+        has_run: whether a query has run there; a group's consumers do not show.
+        continuous: as for ``QueryStart``: then no start can be told.
+        like_flinks: how many of those that have moved on were committed as Flink's Kafka sources do
+            it: with neither metadata nor a leader epoch (KafkaSourceReader and KafkaFetcher @
+            connectors 1.15.4 to 5.0.0). Consumers that commit by themselves give an epoch; programs
+            may leave it out.
+    """
+
+    target: str
+    partitions: tuple[Verified, ...]
+    has_run: bool = False
+    continuous: bool = False
+    like_flinks: int = 0
+
+    @property
+    def verified(self) -> bool:
+        """Whether it started where it should everywhere, and there is something that was moved."""
+        return self._all(Outcome.OK)
+
+    @property
+    def verified_or_moved_on(self) -> bool:
+        """Whether nothing worse can be said of any partition than that it has moved on."""
+        return self._all(Outcome.OK, Outcome.MOVED_ON)
+
+    def _all(self, *outcomes: Outcome) -> bool:
+        return bool(self.partitions) and all(
+            partition.outcome in outcomes for partition in self.partitions
+        )
+
+    @property
+    def counts(self) -> dict[Outcome, int]:
+        """How many partitions came out how; those that none did are left out."""
+        counts = Counter(partition.outcome for partition in self.partitions)
+        return {outcome: counts[outcome] for outcome in Outcome if counts[outcome]}
+
+
+def verify_query(
+    expected: PositionSet,
+    query: QueryStart,
+    logs: Logs | None,
+    *,
+    new_at_earliest: bool,
+    recreated: Container[str] = (),
+) -> Verification:
+    """Check where a Spark query started, or will.
+
+    Args:
+        expected: where the checkpoint ended, or what a plan made of it.
+        query: where the query started.
+        logs: the log ranges of what the broker has; None without a broker.
+        new_at_earliest: whether a partition that ``expected`` does not know, of a topic that it
+            does, is to start at the log start.
+        recreated: the topics that were deleted and created again since the plan was made.
+    """
+    starts: dict[TopicPartition, int] = {}
+    goes_on: dict[TopicPartition, int] = {}
+    if not query.continuous:
+        starts = {
+            (topic, partition): 0
+            for topic in expected.topics & query.started.topics
+            for partition, log in (logs or {}).get(topic, {}).items()
+            if log.start == 0
+        }
+        starts |= _offsets(query.started)
+    if query.goes_on is not None:
+        goes_on = _offsets(query.goes_on)
+    target = _Target(starts, goes_on, unknown=query.continuous)
+    partitions = _verified(expected, target, logs, new_at_earliest, recreated)
+    return Verification(query.started.label, partitions, query.has_run, query.continuous)
+
+
+def verify_group(
+    expected: PositionSet,
+    group: GroupView,
+    logs: Logs | None,
+    *,
+    new_at_earliest: bool,
+    metadata_prefix: str,
+    recreated: Container[str] = (),
+) -> Verification:
+    """Check what a consumer group goes on from.
+
+    Args:
+        expected: as for `verify_query`, and so the rest.
+        group: the group now.
+        metadata_prefix: how the metadata of our own commits begins.
+    """
+    starts = {place: committed.next_offset for place, committed in group.committed.items()}
+    others = {
+        place
+        for place, committed in group.committed.items()
+        if not committed.metadata.startswith(metadata_prefix)
+    }
+    target = _Target(starts, starts, moved_on_by=others)
+    partitions = _verified(expected, target, logs, new_at_earliest, recreated)
+    moved_on = [
+        group.committed[found.topic, found.partition]
+        for found in partitions
+        if found.outcome is Outcome.MOVED_ON
+    ]
+    like_flinks = sum(held.leader_epoch is None and not held.metadata for held in moved_on)
+    return Verification(f"group:{group.name}", partitions, like_flinks=like_flinks)
+
+
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """What is known of a target.
+
+    Attributes:
+        starts: where it started, or will.
+        goes_on: where it reads next, as far as that is to be looked at.
+        unknown: whether nothing tells where it started.
+        moved_on_by: the partitions that others than us have committed last.
+    """
+
+    starts: Mapping[TopicPartition, int]
+    goes_on: Mapping[TopicPartition, int]
+    unknown: bool = False
+    moved_on_by: Container[TopicPartition] = ()
+
+
+def _offsets(positions: PositionSet) -> dict[TopicPartition, int]:
+    return {place: start for place, start in positions.starts.items() if isinstance(start, int)}
+
+
+def _verified(
+    expected: PositionSet,
+    target: _Target,
+    logs: Logs | None,
+    new_at_earliest: bool,
+    recreated: Container[str],
+) -> tuple[Verified, ...]:
+    new = Marker.EARLIEST if new_at_earliest else Unknown.UNRESOLVED
+    everything = {
+        **dict.fromkeys(_partitions_of(expected.topics, target.starts, logs or {}), new),
+        **expected.starts,
+    }
+    found = []
+    for place, start in sorted(everything.items(), key=lambda item: item[0]):
+        outcome, records = _outcome(place, start, target, logs, recreated)
+        found.append(Verified(*place, start, target.starts.get(place), outcome, records))
+    return tuple(found)
+
+
+def _partitions_of(
+    topics: frozenset[str], starts: Mapping[TopicPartition, int], logs: Logs
+) -> Iterator[TopicPartition]:
+    """What the target and the broker know of these topics."""
+    yield from (place for place in starts if place[0] in topics)
+    for topic in topics:
+        yield from ((topic, partition) for partition in logs.get(topic, ()))
+
+
+def _outcome(
+    place: TopicPartition,
+    expected: Start,
+    target: _Target,
+    logs: Logs | None,
+    recreated: Container[str],
+) -> tuple[Outcome, int]:
+    """What the log says goes before what the start says, unless records are lost already."""
+    if place[0] in recreated:
+        return Outcome.RECREATED, 0
+    if target.unknown:
+        return Outcome.UNKNOWN, 0
+    log = log_of(logs or {}, *place)
+    started = target.starts.get(place)
+    outcome, records = _compare(expected, started, log)
+    if outcome is Outcome.MISSING:
+        return outcome, records
+    if logs is not None and log is None:
+        return Outcome.GONE, 0
+    moved_on = outcome is Outcome.LOST and place in target.moved_on_by
+    if outcome is Outcome.LOST and not moved_on:
+        return outcome, records
+    goes_on = target.goes_on.get(place)
+    if log is not None and goes_on is not None and not log.start <= goes_on <= log.end:
+        below = log.start - goes_on
+        return (Outcome.EXPIRED, below) if below > 0 else (Outcome.BEYOND_END, 0)
+    return (Outcome.MOVED_ON if moved_on else outcome), records
+
+
+def _compare(expected: Start, started: int | None, log: LogRange | None) -> tuple[Outcome, int]:
+    if started is None:
+        return Outcome.MISSING, 0
+    if isinstance(expected, int):
+        if started > expected:
+            return Outcome.LOST, started - expected
+        if started < expected:
+            return Outcome.REPEATED, expected - started
+        return Outcome.OK, 0
+    if expected is Marker.EARLIEST:
+        if started == 0:
+            return Outcome.OK, 0
+        if log is not None:
+            lost = started - log.start
+            return (Outcome.LOST, lost) if lost > 0 else (Outcome.OK, 0)
+    return Outcome.UNKNOWN, 0

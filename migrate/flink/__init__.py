@@ -1,0 +1,1 @@
+"""What a checkpoint tells: Kafka sources with their positions, findings, what lies beside it."""

@@ -1,0 +1,156 @@
+"""Where a checkpoint location is written: a local directory, a mount, or an object store.
+
+Spark and Databricks name them by URI. A local directory can be renamed, so that it appears whole;
+elsewhere files are written one by one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import posixpath
+import re
+import unicodedata
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from decoder.urls import CREDENTIALS_REFUSED, shown_url
+from migrate.storage.files import Files
+from migrate.storage.new_file import named
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?=/)")
+
+# Where Databricks shows its own file system, and Unity Catalog's volumes, as local paths.
+DBFS = Path("/dbfs")
+VOLUMES = Path("/Volumes")
+
+
+class BadLocation(Exception):
+    """A location that cannot be written from here."""
+
+
+class Location(Protocol):
+    """A directory, named as its user named it; paths are below it, with slashes."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def for_spark(self) -> str:
+        """What a query is to be told."""
+
+    def names(self, path: str = "") -> set[str] | None:
+        """The names in a directory, none where there is none; None where it is a file or a link."""
+
+    def write(self, path: str, content: bytes) -> None:
+        """Write a file; one that is there is replaced whole."""
+
+    def remove(self, path: str) -> None:
+        """Remove a file, where it is there."""
+
+
+@dataclass(frozen=True, slots=True)
+class LocalDirectory:
+    """A directory of this machine; ``mounted`` where it stands for a store without a rename."""
+
+    name: str
+    path: Path
+    mounted: bool = False
+
+    @property
+    def for_spark(self) -> str:
+        """What a query is to be told: it may be started in another directory."""
+        return self.name if self.mounted else str(self.path)
+
+    def names(self, path: str = "") -> set[str] | None:
+        directory = self.path / path
+        if directory.is_symlink() or (directory.exists() and not directory.is_dir()):
+            return None
+        return {entry.name for entry in directory.iterdir()} if directory.exists() else set()
+
+    @property
+    def to_read(self) -> tuple[str, Files]:
+        """Its path, and what reads it."""
+        return str(self.path), Files()
+
+    def write(self, path: str, content: bytes) -> None:
+        file = self.path / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with named(file), file.open("wb") as out:
+            out.write(content)
+            out.flush()
+            os.fsync(out.fileno())
+
+    def remove(self, path: str) -> None:
+        (self.path / path).unlink(missing_ok=True)
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteDirectory:
+    """A directory, or a prefix of keys, in an object store or HDFS."""
+
+    name: str
+    url: str
+    files: Files
+
+    @property
+    def for_spark(self) -> str:
+        return self.name
+
+    def names(self, path: str = "") -> set[str] | None:
+        # A key may have others below it; where it is a file of HDFS, writing below it fails.
+        return set(self.files.list_directory(self._full(path)) or ())
+
+    @property
+    def to_read(self) -> tuple[str, Files]:
+        return self.url, self.files
+
+    def write(self, path: str, content: bytes) -> None:
+        self.files.write(self._full(path), content)
+
+    def remove(self, path: str) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            self.files.remove(self._full(path))
+
+    def _full(self, path: str) -> str:
+        return posixpath.join(self.url, path).rstrip("/")
+
+
+def location(text: str) -> LocalDirectory | RemoteDirectory:
+    """The directory meant: a local path, ``file:``, ``dbfs:``, ``/Volumes/…``, or a URL.
+
+    Raises:
+        BadLocation: it cannot be written from this machine.
+    """
+    if not text or any(unicodedata.category(character) == "Cc" for character in text):
+        # Printed in the options it would read as several.
+        raise BadLocation(f"{shown_url(text)!r}: no name of a directory")
+    if shown_url(text) != text:
+        raise BadLocation(f"{shown_url(text)}: {CREDENTIALS_REFUSED}")
+    scheme = _SCHEME.match(text)
+    if scheme is None:
+        return _local(text, text)
+    if scheme[1].lower() == "dbfs":
+        below = "/" + text[scheme.end() :].lstrip("/")
+        return _local(text, below if Path(below).is_relative_to(VOLUMES) else f"{DBFS}{below}")
+    files = Files()
+    place = files.from_uri(text)
+    if place is None:
+        raise BadLocation(f"{text}: not a place that is written; name s3://BUCKET/… or its like")
+    if _SCHEME.match(place) is None:
+        return _local(text, place)
+    return RemoteDirectory(text, place, files)
+
+
+def _local(text: str, path: str) -> LocalDirectory:
+    """A local directory. Where a mount is missing it would become one of the local disk, and the
+    query would find no seed."""
+    directory = Path(path).absolute()
+    mount = next((mount for mount in (DBFS, VOLUMES) if directory.is_relative_to(mount)), None)
+    if mount is not None and not mount.is_dir():
+        raise BadLocation(
+            f"{text}: there is no {mount} on this machine; write a local directory and copy it "
+            "there whole before the query's first start"
+        )
+    return LocalDirectory(text, directory, mounted=mount is not None)

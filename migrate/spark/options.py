@@ -1,0 +1,156 @@
+"""The options of Spark's Kafka source: where it starts, and what else it must be told.
+
+``startingOffsets`` is ``{"topic":{"partition":nextOffset}}``; every partition of the subscription
+must be listed. Spark uses it only where the checkpoint location is new.
+
+Source: org.apache.spark.sql.kafka010.{JsonUtils, KafkaSourceProvider} @ Spark 4.0.0.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from migrate.spark.offsets_json import NextOffsets, starting_offsets
+
+if TYPE_CHECKING:
+    from migrate.kafka_config import KafkaConfig
+
+
+# The options of AWS_MSK_IAM, none of them a secret; its jar is aws-msk-iam-auth.
+_MSK_IAM = {
+    "kafka.sasl.mechanism": "AWS_MSK_IAM",
+    "kafka.sasl.jaas.config": "software.amazon.msk.auth.iam.IAMLoginModule required;",
+    "kafka.sasl.client.callback.handler.class": (
+        "software.amazon.msk.auth.iam.IAMClientCallbackHandler"
+    ),
+}
+
+
+class IsolationLevel(str, Enum):
+    """Whether records of open and aborted transactions are read: Kafka's ``isolation.level``."""
+
+    READ_COMMITTED = "read_committed"
+    READ_UNCOMMITTED = "read_uncommitted"
+
+
+@dataclass(frozen=True, slots=True)
+class SparkSource:
+    """Where one Kafka source of a Spark query starts.
+
+    Attributes:
+        number: its place among the query's streams, from 0: Spark's ``sources/<number>``.
+        only_some_partitions: whether its topics have partitions that it is not to read.
+    """
+
+    number: int
+    next_offsets: NextOffsets
+    only_some_partitions: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One option of ``readStream``.
+
+    Attributes:
+        value: its value, or the name of the environment variable that holds it.
+        why: what whoever reads the code must know; empty where nothing.
+    """
+
+    name: str
+    value: str
+    from_environment: bool = False
+    why: str = ""
+
+
+def read_options(
+    source: SparkSource,
+    kafka: KafkaConfig | None,
+    isolation_level: IsolationLevel | None,
+    *,
+    seeded: bool,
+) -> list[Option]:
+    """All that ``readStream.format("kafka")`` is to be told.
+
+    Args:
+        kafka: librdkafka's properties, of which no secret is told on; None without a broker.
+        isolation_level: None leaves Kafka's default, ``read_uncommitted``.
+        seeded: whether the query gets a checkpoint location that decides where it starts.
+    """
+    return [
+        *_connection(kafka or {}),
+        _what_to_read(source),
+        *([Option("kafka.isolation.level", isolation_level.value)] if isolation_level else []),
+        Option(
+            "startingOffsets",
+            starting_offsets(source.next_offsets),
+            why=(
+                "The checkpoint location says the same, and is what counts where it is found."
+                if seeded
+                else "Counts on the first start alone: then the query's checkpoint location does."
+            ),
+        ),
+        Option(
+            "failOnDataLoss",
+            "true",
+            why="Spark's default: a query whose records are gone fails, and does not skip them.",
+        ),
+    ]
+
+
+def _connection(kafka: KafkaConfig) -> Iterator[Option]:
+    servers = kafka.get("bootstrap.servers")
+    if isinstance(servers, str):
+        yield Option("kafka.bootstrap.servers", servers)
+    else:
+        yield Option("kafka.bootstrap.servers", "HOST:PORT", why="Put your brokers here.")
+    protocol = str(kafka.get("security.protocol", "plaintext")).upper()
+    if protocol == "PLAINTEXT":
+        return
+    yield Option("kafka.security.protocol", protocol)
+    if protocol.startswith("SASL_"):
+        yield from _login(kafka)
+    if protocol.endswith("SSL"):
+        if any(name.startswith("ssl.ca") for name in kafka):
+            yield from _store("truststore")
+        if any(name.startswith(("ssl.keystore", "ssl.certificate")) for name in kafka):
+            yield from _store("keystore")
+
+
+def _store(kind: str) -> Iterator[Option]:
+    """Where a Java client keeps certificates: not the files that librdkafka reads."""
+    yield _asked_for(
+        f"kafka.ssl.{kind}.location",
+        f"A PEM file has no password, but wants kafka.ssl.{kind}.type PEM.",
+    )
+    yield _asked_for(f"kafka.ssl.{kind}.password")
+
+
+def _asked_for(name: str, why: str = "") -> Option:
+    """An option that must not be printed: the code finds it in the environment."""
+    return Option(name, name.upper().replace(".", "_"), from_environment=True, why=why)
+
+
+def _login(kafka: KafkaConfig) -> Iterator[Option]:
+    if "oauth_cb" in kafka:  # what kafka_config makes of AWS_MSK_IAM
+        for name, value in _MSK_IAM.items():
+            yield Option(name, value)
+        return
+    mechanism = kafka.get("sasl.mechanisms", "GSSAPI")
+    yield Option("kafka.sasl.mechanism", str(mechanism))
+    yield _asked_for(
+        "kafka.sasl.jaas.config",
+        "The line of a Java login module: 'org.apache.kafka…LoginModule required …;'.",
+    )
+
+
+def _what_to_read(source: SparkSource) -> Option:
+    topics: dict[str, list[int]] = {}
+    for topic, partition in sorted(source.next_offsets):
+        topics.setdefault(topic, []).append(partition)
+    if source.only_some_partitions:
+        return Option("assign", json.dumps(topics, separators=(",", ":")))
+    return Option("subscribe", ",".join(topics))

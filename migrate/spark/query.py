@@ -1,0 +1,118 @@
+"""A Spark query as what a plan is made from: one source, read up to its newest committed batch.
+
+Named ``spark:DIR`` like a side, and in a saved plan by the whole path, ``spark:///…``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from decoder.kafka.sink import PendingTransaction
+from migrate.errors import Refused
+from migrate.flink.extract import Code, Finding, Severity
+from migrate.flink.sources import Source, SourceKind
+from migrate.positions import Origin, Position, PositionSet, PositionState, UnreadableInput
+from migrate.spark.output import about_its_output, about_its_state
+from migrate.spark.progress import (
+    batch_begun,
+    commit_path,
+    committed_positions,
+    newest_committed_batch,
+    query_id,
+)
+from migrate.storage.files import Files, path_of
+
+_PREFIX = "spark:"
+
+
+@dataclass(frozen=True, slots=True)
+class QueryPositions:
+    """What ``query_positions`` makes of a query: a ``PlanInput``."""
+
+    origin: Origin
+    sources: tuple[Source, ...]
+    findings: tuple[Finding, ...]
+    state_bytes: Mapping[str, int] = field(default_factory=dict)
+    pending: Mapping[str, Sequence[PendingTransaction]] = field(default_factory=dict)
+
+
+class NothingCommitted(Refused):
+    """A query that has not committed a batch yet."""
+
+
+def is_query(pointer: str) -> bool:
+    """Whether it names a Spark query, and not a Flink checkpoint."""
+    return pointer.startswith(_PREFIX)
+
+
+def query_positions(pointer: str) -> QueryPositions:
+    """What a query has committed, in the form in which a plan takes a checkpoint's positions.
+
+    The query's id (its 32 hex digits) stands for the operator's. A partition that the query has not
+    met yet it would start at 0, its log's start.
+
+    Raises:
+        InputError: a URI of a kind that is not read.
+        UnreadableInput: as for ``committed_positions``.
+        AmbiguousPositions: as for ``committed_positions``.
+        NothingCommitted: it has not committed a batch yet.
+    """
+    files = Files()
+    directory = files.absolute(path_of(pointer.removeprefix(_PREFIX), files))
+    batch = newest_committed_batch(directory, files)
+    # First what is no query at all.
+    committed = committed_positions(pointer, directory, files)
+    if batch is None:
+        raise NothingCommitted(
+            [
+                f"{directory}: the query has not committed a batch yet; what it was seeded from "
+                "can be committed instead"
+            ]
+        )
+    own_id = query_id(directory, files)
+    if own_id is None:
+        raise UnreadableInput(f"{directory}: there is no metadata in it")
+    whole = directory if "://" in directory else f"//{directory}"
+    written_at = files.modified_at(commit_path(directory, batch))
+    return QueryPositions(
+        Origin("batch", _PREFIX + whole, batch, written_at=written_at),
+        (_source(own_id, committed),),
+        tuple(_findings(directory, files, batch)),
+    )
+
+
+def _findings(directory: str, files: Files, batch: int) -> Iterator[Finding]:
+    state = about_its_state(directory, files)
+    if state is not None:
+        yield Finding(Code.QUERY_STATE, Severity.WARNING, None, state)
+    output = about_its_output(directory, files)
+    if output is not None:
+        yield Finding(Code.OUTPUT_BEYOND, Severity.WARNING, None, output)
+    begun = batch_begun(directory, files, batch)
+    if begun is not None:
+        yield Finding(
+            Code.UNCOMMITTED_BATCH,
+            Severity.WARNING,
+            None,
+            f"batch {begun} of the query is begun and not committed: what it has written already "
+            "will be read and written again by who goes on from here; where the query is to hand "
+            "over, let it commit that batch first",
+        )
+
+
+def _source(query: str, committed: PositionSet) -> Source:
+    return Source(
+        operator_id=query.replace("-", ""),
+        name="Spark query",
+        uid=None,
+        kind=SourceKind.KAFKA_SOURCE,
+        parallelism=1,
+        max_parallelism=1,
+        discovery_finished={None: True},
+        positions=tuple(
+            Position(topic, partition, PositionState.NEXT, start)
+            for (topic, partition), start in sorted(committed.starts.items())
+            if isinstance(start, int)
+        ),
+    )

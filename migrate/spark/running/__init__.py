@@ -1,0 +1,1 @@
+"""What runs Spark: the only importer of PySpark, which is there with the extra ``spark``."""

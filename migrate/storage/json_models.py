@@ -1,0 +1,91 @@
+"""What crosses JSON: strict, frozen models, their schemas, and files that hold one each.
+
+Plans, rollback files and diffs are such. A file is written whole or not at all, and read back only
+where it is of the kind and the version it should be.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any, Protocol, TypeVar
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+from decoder.storage import read_file as read_regular_file
+from migrate.storage.new_file import write_new
+
+Offset = Annotated[int, Field(ge=0, le=2**63 - 1)]
+PartitionNumber = Annotated[int, Field(ge=0, le=2**31 - 1)]
+
+
+class Model(BaseModel):
+    """Nothing is turned into another type, no field is unknown, and none is changed later."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class _OfAPartition(Protocol):
+    topic: str
+    partition: int
+
+
+_Row = TypeVar("_Row", bound=_OfAPartition)
+_Model = TypeVar("_Model", bound=Model)
+
+
+def _once_each(rows: list[_Row]) -> list[_Row]:
+    if len({(row.topic, row.partition) for row in rows}) != len(rows):
+        raise ValueError("a partition occurs twice")
+    return rows
+
+
+# A list with a row per topic-partition, none of them twice.
+OncePerPartition = Annotated[list[_Row], AfterValidator(_once_each)]
+
+
+def write_file(model: Model, path: Path) -> None:
+    """Write it whole or not at all, and to the disk; an existing file is not overwritten.
+
+    Raises:
+        FileExistsError: there is such a file.
+        OSError: it cannot be written.
+    """
+    write_new(path, json.dumps(model.model_dump(mode="json"), indent=2) + "\n")
+
+
+def read_file(
+    of: type[_Model],
+    path: Path,
+    name: str,
+    unreadable: Callable[[str], Exception],
+    *,
+    whence: str,
+) -> _Model:
+    """Read what ``write_file`` wrote.
+
+    Args:
+        of: the model.
+        name: what to call it: "plan of version 1".
+        unreadable: makes what is raised where the file is missing, or is nothing of the kind.
+        whence: where such a file comes from, for who names one that is missing.
+    """
+    try:
+        return of.model_validate_json(read_regular_file(path))
+    except OSError as error:
+        hint = f"; {whence}" if isinstance(error, FileNotFoundError) else ""
+        raise unreadable(f"{path}: cannot be read: {error.strerror}{hint}") from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"])) or "the whole"
+        raise unreadable(f"{path}: not a {name}: {where}: {first['msg']}") from error
+
+
+def schema_of(shape: type[Any], title: str) -> dict[str, Any]:
+    """The JSON Schema of what is written, with a title of its own."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **TypeAdapter(shape).json_schema(mode="serialization"),
+        "title": title,
+    }

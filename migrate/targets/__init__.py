@@ -1,1 +1,0 @@
-"""Targets: each writes the next offsets of a plan where the other side starts from them."""
