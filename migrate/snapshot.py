@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from migrate.errors import ServiceError
+from migrate.topic_pattern import TopicPattern
+from migrate.wording import counted
 
 
 class BrokerError(ServiceError):
@@ -117,3 +119,33 @@ class ClusterSnapshot:
     found: dict[str, int | None] = field(default_factory=dict)
     transactions: Mapping[Transaction, Fate] = field(default_factory=dict)
     transactions_untold: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What a broker is asked at one moment, by ``broker.take_snapshot``.
+
+    Attributes:
+        topics: their partitions and log ranges.
+        source_group: Flink's own consumer group.
+        target_group: the consumer group that offsets are to be committed for.
+        since: milliseconds of the epoch: ask for the first record since then as well.
+        at: the same, of a second time (``LogRange.first_at``).
+        pattern: ask for the topics that match it as well (``ClusterSnapshot.found``).
+        transactions: those of which to tell what became; that it cannot be told is no error.
+    """
+
+    topics: frozenset[str]
+    source_group: str | None = None
+    target_group: str | None = None
+    since: int | None = None
+    at: int | None = None
+    pattern: TopicPattern | None = None
+    transactions: frozenset[Transaction] = frozenset()
+
+    def __str__(self) -> str:
+        groups = [group for group in (self.source_group, self.target_group) if group is not None]
+        asked = [counted(len(self.topics), "topic"), *(f"group {group}" for group in groups)]
+        if self.transactions:
+            asked.append(counted(len(self.transactions), "transaction"))
+        return ", ".join(asked)

@@ -31,6 +31,7 @@ from migrate.snapshot import (
     GroupView,
     LogRange,
     Member,
+    Question,
     Transaction,
 )
 from migrate.topic_pattern import TopicPattern
@@ -65,41 +66,26 @@ _GROUP_STATES = {
 }
 
 
-def take_snapshot(
-    config: KafkaConfig,
-    topics: Iterable[str],
-    source_group: str | None = None,
-    target_group: str | None = None,
-    since: int | None = None,
-    at: int | None = None,
-    pattern: TopicPattern | None = None,
-    transactions: Iterable[Transaction] = (),
-) -> ClusterSnapshot:
-    """Ask for the partitions of topics, their log ranges, two consumer groups, and transactions.
+def take_snapshot(config: KafkaConfig, asked: Question) -> ClusterSnapshot:
+    """What the cluster says at this moment.
 
     Nothing is changed, and a topic or group that is not there is not created by asking for it.
 
     Args:
         config: librdkafka properties, ``bootstrap.servers`` among them.
-        topics: the topics to ask for.
-        source_group: Flink's own consumer group.
-        target_group: the consumer group that offsets are to be committed for.
-        since: milliseconds of the epoch: ask for the first record since then as well.
-        at: the same, of a second time (``LogRange.first_at``).
-        pattern: ask for the topics that match it as well (``ClusterSnapshot.found``).
-        transactions: those of which to tell what became; that it cannot be told is no error.
 
     Raises:
         BrokerError: no broker answered in time, or access was denied.
         ConfigError: librdkafka does not take the properties.
     """
     connection = Connection(config)
-    taken = snapshot(connection, topics, since, at, pattern)
-    taken = _with_transactions(connection, taken, transactions)
+    taken = snapshot(connection, asked.topics, asked.since, asked.at, asked.pattern)
+    taken = _with_transactions(connection, taken, asked.transactions)
+    source, target = asked.source_group, asked.target_group
     return replace(
         taken,
-        source_group=view(connection, source_group) if source_group is not None else None,
-        target_group=view(connection, target_group) if target_group is not None else None,
+        source_group=view(connection, source) if source is not None else None,
+        target_group=view(connection, target) if target is not None else None,
     )
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from migrate.commands.arguments import Kafka, SideArguments, choice, kafka
 from migrate.commands.inspect import inspect
-from migrate.commands.survey import Question, ask_broker
+from migrate.commands.survey import ask_broker
 from migrate.comparing import diff as comparison
 from migrate.comparing.diff import Diff
 from migrate.comparing.sides import (
@@ -28,7 +28,7 @@ from migrate.log import log, timed
 from migrate.planning import Plan
 from migrate.planning.recheck import other_cluster, recreated_topics
 from migrate.positions import Logs, PositionSet, group_positions
-from migrate.snapshot import BrokerError, ClusterSnapshot, GroupView
+from migrate.snapshot import BrokerError, ClusterSnapshot, GroupView, Question
 from migrate.spark.progress import (
     began_continuous,
     committed_positions,

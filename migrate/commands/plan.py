@@ -11,17 +11,16 @@ from typing import TYPE_CHECKING
 from decoder import DecodeError
 from decoder.storage import METADATA_FILE, join
 from migrate.commands.arguments import Request, move_request
-from migrate.commands.survey import Question, ask_broker, look, read_input
+from migrate.commands.survey import ask_broker, survey
 from migrate.errors import Refused, UsageError
 from migrate.flink.beside import look_beside
-from migrate.flink.choose import choose
 from migrate.flink.extract import PlanInput, Source
 from migrate.log import log
 from migrate.planning import Plan, make_plan, may_have_a_pattern, plan_lines
 from migrate.planning.recheck import moved_meanwhile, ran_on_since
 from migrate.policies import Policies
 from migrate.positions import SPARK, Origin, Target, target_of
-from migrate.snapshot import ClusterSnapshot
+from migrate.snapshot import ClusterSnapshot, Question
 from migrate.storage.files import Files, MissingExtra, local_path
 from migrate.topic_pattern import topic_pattern
 from migrate.wording import counted
@@ -56,16 +55,14 @@ def plan(chk: AnyPath, *, group: str | None = None, **arguments: Unpack[MoveArgu
 
 def plan_move(request: Request) -> Plan:
     """``plan``, of what was asked for."""
-    found = read_input(request)
-    chosen = choose(found, request)
-    snapshot = look(request, found, chosen)
-    plan = plan_found(request, found, chosen, snapshot)
-    tell_which(found.origin, request)
+    surveyed = survey(request)
+    plan = plan_found(request, *surveyed)
+    tell_which(surveyed.found.origin, request)
     for line in plan_lines(plan):
         log.info(line)
     for warning in plan.warnings:
         log.warning(warning)
-    tell_of_patterns(found.origin, request, chosen, snapshot)
+    tell_of_patterns(surveyed.found.origin, request, surveyed.chosen, surveyed.snapshot)
     return plan
 
 

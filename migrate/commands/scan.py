@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from migrate.commands.arguments import kafka
-from migrate.commands.survey import Question, ask_broker
+from migrate.commands.survey import ask_broker
 from migrate.errors import InputError, Refused, UsageError
 from migrate.fleet import Candidate, discover
 from migrate.fleet.candidates import Marked, mark_newest
@@ -21,6 +21,7 @@ from migrate.fleet.local import Progress, local_estate
 from migrate.fleet.tables import Output, check_output
 from migrate.log import log, timed
 from migrate.options import one_of
+from migrate.snapshot import Question
 from migrate.spark.running.session import is_wanted, session
 from migrate.storage.files import Files, check_no_credentials, local_path
 from migrate.storage.new_file import write_new

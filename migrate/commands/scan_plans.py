@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING, cast
 from decoder import DecodeError
 from migrate.commands.arguments import move_request
 from migrate.commands.plan import plan_found
-from migrate.commands.survey import look, read_input
+from migrate.commands.survey import survey
 from migrate.errors import MigrateError, Refused, UsageError
-from migrate.flink.choose import choose
 from migrate.planning import Plan, Verdict
 from migrate.positions import target_of
 from migrate.wording import counted
@@ -138,9 +137,8 @@ def _planned(request: Request, directory: Path, job: ScannedJob) -> BulkPlan:
     from migrate.planning.plan_file import plan_file
     from migrate.storage.json_models import write_file
 
-    found, group = read_input(request), request.target.name
-    chosen = choose(found, request)
-    plan = plan_found(request, found, chosen, look(request, found, chosen))
+    group = request.target.name
+    plan = plan_found(request, *survey(request))
     if reasons := tuple(map(str, plan.refusals)) or tuple(_undecided(plan)):
         return BulkPlan(group, None, reasons=reasons)
     name = file_name(job)

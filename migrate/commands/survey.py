@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from migrate.commands.arguments import Kafka, Request
 from migrate.commands.inspect import inspect
 from migrate.errors import InputError, UsageError
+from migrate.flink.choose import choose
 from migrate.flink.extract import PlanInput, Source
 from migrate.log import timed
 from migrate.planning import (
@@ -18,11 +19,10 @@ from migrate.planning import (
 )
 from migrate.policies import Policies
 from migrate.positions import SPARK
-from migrate.snapshot import ClusterSnapshot, Transaction
+from migrate.snapshot import ClusterSnapshot, Question
 from migrate.spark.query import is_query, query_positions
 from migrate.storage.files import check_no_credentials
-from migrate.topic_pattern import TopicPattern
-from migrate.wording import alike, counted, did_you_mean
+from migrate.wording import alike, did_you_mean
 
 
 def read_input(request: Request) -> PlanInput:
@@ -47,24 +47,23 @@ def read_input(request: Request) -> PlanInput:
     return query_positions(chk)
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
-    """What a broker is to be asked before a plan is made: see ``broker.take_snapshot``."""
+class Survey(NamedTuple):
+    """What a plan is made from: what was read, what of it moves, and what the broker said."""
 
-    topics: frozenset[str]
-    source_group: str | None = None
-    target_group: str | None = None
-    since: int | None = None
-    at: int | None = None
-    pattern: TopicPattern | None = None
-    transactions: frozenset[Transaction] = frozenset()
+    found: PlanInput
+    chosen: Sequence[Source]
+    snapshot: ClusterSnapshot | None
 
-    def __str__(self) -> str:
-        groups = [group for group in (self.source_group, self.target_group) if group is not None]
-        asked = [counted(len(self.topics), "topic"), *(f"group {group}" for group in groups)]
-        if self.transactions:
-            asked.append(counted(len(self.transactions), "transaction"))
-        return ", ".join(asked)
+
+def survey(request: Request) -> Survey:
+    """Read what is to move, choose of it, and ask the broker, where one is named.
+
+    Raises:
+        as ``read_input``, ``choose`` and ``look``.
+    """
+    found = read_input(request)
+    chosen = choose(found, request)
+    return Survey(found, chosen, look(request, found, chosen))
 
 
 def question(request: Request, found: PlanInput, chosen: Sequence[Source]) -> Question:
@@ -119,16 +118,7 @@ def ask_broker(kafka: Kafka, asked: Question) -> ClusterSnapshot:
 
     config = kafka.config()
     with timed(f"asked {config['bootstrap.servers']} about {asked}"):
-        return take_snapshot(
-            config,
-            asked.topics,
-            asked.source_group,
-            asked.target_group,
-            asked.since,
-            asked.at,
-            asked.pattern,
-            asked.transactions,
-        )
+        return take_snapshot(config, asked)
 
 
 def _check_names(policies: Policies, topics: set[str]) -> None:

@@ -18,7 +18,7 @@ from migrate.group import rollback_file
 from migrate.group.commit import Applied, GroupRefused, Outcome, Result
 from migrate.group.our_commits import commit_metadata
 from migrate.group.rollback_file import Fate
-from migrate.snapshot import BrokerError, Committed, GroupView, Member
+from migrate.snapshot import BrokerError, Committed, GroupView, Member, Question
 from migrate.storage.json_models import write_file
 from tests.support.groups import PROTOCOLS, member
 from tests.support.jars import classpath
@@ -104,7 +104,7 @@ def _hold(broker: Broker, group: str, offsets: dict[tuple[str, int], Committed])
 
 
 def test_a_snapshot_of_a_group_that_is_not_there(broker: Broker, topic: str, group: str) -> None:
-    snapshot = take_snapshot(_config(broker), [topic], target_group=group)
+    snapshot = take_snapshot(_config(broker), Question(frozenset({topic}), target_group=group))
     assert snapshot.target_group == GroupView(group, False, "Dead", "classic")
     assert snapshot.source_group is None
     assert snapshot.cluster_id
@@ -129,7 +129,9 @@ def test_a_snapshot_has_every_offset_with_its_metadata(
 ) -> None:
     held = {(topic, 1): Committed(7, "mine, ünïcode"), (other_topic, 0): Committed(20)}
     _hold(broker, group, held)
-    snapshot = take_snapshot(_config(broker), [topic], source_group=group, target_group=group)
+    snapshot = take_snapshot(
+        _config(broker), Question(frozenset({topic}), source_group=group, target_group=group)
+    )
     assert snapshot.target_group is not None
     assert snapshot.target_group.committed == held
     assert snapshot.source_group == snapshot.target_group
@@ -146,10 +148,11 @@ def test_the_first_record_since_a_time(broker: Broker) -> None:
     broker.create_topic(name, 2)
     broker.produce(name, 0, "abcd", timestamps_ms=[1_000, 2_000, 3_000, 4_000])
     config = _config(broker)
-    logs = take_snapshot(config, [name], since=2_500).topics[name]
+    logs = take_snapshot(config, Question(frozenset({name}), since=2_500)).topics[name]
     assert (logs[0].first_since, logs[1].first_since) == (2, 0)
-    assert take_snapshot(config, [name], since=5_000).topics[name][0].first_since == 4
-    assert take_snapshot(config, [name]).topics[name][0].first_since is None
+    later = take_snapshot(config, Question(frozenset({name}), since=5_000)).topics[name]
+    assert later[0].first_since == 4
+    assert take_snapshot(config, Question(frozenset({name}))).topics[name][0].first_since is None
 
 
 # -- committing ----------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from migrate.comparing.group_csv import group_csv, read_group_csv
 from migrate.comparing.sides import Ask, Sides, ask_group, ask_logs, load_sides, parse_side
 from migrate.comparing.verify import Outcome, QueryStart, verify_group, verify_query
 from migrate.positions import Marker, PositionSet, Start
-from migrate.snapshot import ClusterSnapshot, LogRange
+from migrate.snapshot import ClusterSnapshot, LogRange, Question
 from migrate.spark.progress import committed_positions, starting_positions
 from tests.support.checkpoints import (
     SourceState,
@@ -38,7 +38,8 @@ pytestmark = pytest.mark.integration
 
 def asks(broker: Broker) -> Ask:
     def ask(topics: Iterable[str], group: str | None) -> ClusterSnapshot:
-        return take_snapshot({"bootstrap.servers": broker.bootstrap_servers}, topics, group)
+        config = {"bootstrap.servers": broker.bootstrap_servers}
+        return take_snapshot(config, Question(frozenset(topics), group))
 
     return ask
 

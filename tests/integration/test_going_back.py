@@ -14,7 +14,7 @@ import pytest
 from migrate import commit_group
 from migrate.broker import take_snapshot
 from migrate.group import rollback_file
-from migrate.snapshot import Committed, GroupView
+from migrate.snapshot import Committed, GroupView, Question
 from migrate.storage.json_models import write_file
 from tests.support.checkpoints import splits, write_source
 from tests.support.kafka import Broker
@@ -77,7 +77,9 @@ def test_a_group_that_has_moved_on_since_is_not_taken_back(
     broker.commit(group, {(topic, partition): at for partition, at in enumerate(now)})
     chk = write_source(tmp_path / "chk-7", {0: splits(topic, [3, 4])})
     if change is not None:
-        cluster_id = take_snapshot({"bootstrap.servers": servers}, [topic]).cluster_id
+        cluster_id = take_snapshot(
+            {"bootstrap.servers": servers}, Question(frozenset({topic}))
+        ).cluster_id
         before, after = _group(group, topic, 1, 1), _group(group, topic, *set_to).committed
         run = rollback_file.rollback_file(change, cluster_id, servers, before, after, {})
         write_file(run, tmp_path / "earlier.json")

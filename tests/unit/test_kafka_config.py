@@ -17,6 +17,7 @@ from migrate.broker.changing import _failure
 from migrate.commands.arguments import Kafka
 from migrate.kafka_config import ConfigError, KafkaConfig, kafka_config, without_secrets
 from migrate.kafka_config.java import IGNORED
+from migrate.snapshot import Question
 
 # Nobody listens there; and without topics or an answer, only the properties are looked at.
 NOWHERE = "127.0.0.1:1"
@@ -418,7 +419,7 @@ def test_what_librdkafka_refuses_is_named_without_its_value(
 ) -> None:
     config = _config(tmp_path, text)
     with pytest.raises(ConfigError) as caught:
-        take_snapshot(config, [])
+        take_snapshot(config, Question(frozenset()))
     message = str(caught.value)
     assert named in message
     assert SECRET not in message

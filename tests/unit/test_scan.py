@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from migrate.commands import scan as scanning
-from migrate.commands import scan_plans as bulk
+from migrate.commands import survey
 from migrate.commands.arguments import Request
 from migrate.commands.scan import Inventory
 from migrate.commands.scan_plans import INDEX_COLUMNS, check_plans, file_name, index, plan_each
@@ -197,7 +197,7 @@ def test_a_plan_that_fails_costs_no_other_job_its_own(
             raise KeyError("c")
         return list(extraction.sources)
 
-    monkeypatch.setattr(bulk, "choose", choose)
+    monkeypatch.setattr(survey, "choose", choose)
     jobs = [on_a_directory, unlucky, good]
     plans = dict(plan_each(jobs, tmp_path / "plans", None))
     file = plans[good.pointer].file
