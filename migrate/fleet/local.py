@@ -31,6 +31,7 @@ from migrate.fleet.processes import Processes, cores
 from migrate.fleet.tables import Stage, TableFile, staged, table_file
 from migrate.snapshot import ClusterSnapshot
 from migrate.storage.files import Files
+from migrate.storage.new_file import named
 
 # What is being done, for how many checkpoints it is done, and of how many.
 Progress = Callable[[str, int, int], None]
@@ -54,11 +55,12 @@ def local_estate(
     # One at least: without a checkpoint there are tables, if empty ones.
     shares = [_Share(*one) for one in enumerate(pack_marked(marked, _CHECKPOINTS) or [[]])]
     with ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="migrate-scan-")))
-        stage = None
+        folder, stage = None, None
+        if wanted.broker:
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="migrate-scan-")))
         if wanted.output is not None:
             views = [view.value for view in wanted.views]
-            stage = stack.enter_context(staged(wanted.output, views, folder / "tables"))
+            stage = stack.enter_context(staged(wanted.output, views))
         processes = stack.enter_context(Processes(min(cores(), len(shares))))
         yield LocalEstate(shares, wanted, folder, stage, processes, progress)
 
@@ -70,7 +72,7 @@ class LocalEstate:
         self,
         shares: Sequence[_Share],
         wanted: Wanted,
-        folder: Path,
+        folder: Path | None,
         stage: Stage | None,
         processes: Processes,
         progress: Progress | None,
@@ -83,6 +85,7 @@ class LocalEstate:
         self._progress = progress
 
     def topics(self) -> set[str]:
+        assert self._folder is not None  # as a broker is wanted
         return set().union(*self._map(_Keep(self._wanted, self._folder), "read"))
 
     def finish(self, snapshot: ClusterSnapshot | None) -> Told:
@@ -132,7 +135,8 @@ class _Keep(_Reader):
 
     def __call__(self, share: _Share) -> set[str]:
         topics: set[str] = set()
-        with _kept(self._folder, share).open("wb") as file:
+        path = _kept(self._folder, share)
+        with named(path), path.open("wb") as file:
             for one in self._read(share):
                 topics |= topics_to_ask(one.positions)
                 pickle.dump(one, file)
@@ -156,7 +160,8 @@ class _Finish(_Reader):
 
     def __call__(self, share: _Share) -> Told:
         told = Told()
-        with ExitStack() as stack:
+        output = self._wanted.output
+        with named(output.directory if output is not None else ""), ExitStack() as stack:
             files = self._table_files(share.number, stack)
             for one in self._read(share) if self._kept is None else _read_kept(self._kept, share):
                 lags = lags_of(one, self._snapshot)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import shutil
+import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -97,23 +98,33 @@ def check_output(output: Output) -> None:
 
 
 @contextmanager
-def staged(output: Output, tables: Sequence[str], folder: Path) -> Iterator[Stage]:
+def staged(output: Output, tables: Sequence[str]) -> Iterator[Stage]:
     """A stage for these tables; whatever is left on it goes with the block.
 
     Args:
         output: one that ``check_output`` has nothing against.
-        folder: for what goes to a store, a new folder of this machine.
     """
     files = Files()
     target = files.from_uri(output.directory) or output.directory
-    if "://" not in target:  # beside the tables, to be renamed
-        folder = Path(target) / f".migrate-{token_hex(8)}.tmp"
-    try:
+    with tempfile.TemporaryDirectory() if "://" in target else _beside(Path(target)) as folder:
         for table in tables:
-            (folder / table).mkdir(parents=True)
-        yield Stage(folder, tables, target, files)
+            (Path(folder) / table).mkdir()
+        yield Stage(Path(folder), tables, target, files)
+
+
+@contextmanager
+def _beside(target: Path) -> Iterator[str]:
+    """A folder in the one that the tables are to be in, so that they can be renamed."""
+    made = not target.exists()
+    folder = target / f".migrate-{token_hex(8)}.tmp"
+    try:
+        folder.mkdir(parents=True)
+        yield str(folder)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+        if made:
+            with suppress(OSError):  # it holds the tables
+                target.rmdir()
 
 
 def arrow_schema(columns: Sequence[Column]) -> pa.Schema:

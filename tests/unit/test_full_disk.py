@@ -57,6 +57,18 @@ def test_what_cannot_be_written_is_named(here: Path, option: str, code: int) -> 
     assert [path.name for path in here.iterdir()] == ["chk-7"]
 
 
+@pytest.mark.parametrize("table_format", ["parquet", "csv"])
+def test_tables_that_cannot_be_written_are_named_and_not_there(
+    here: Path, table_format: str
+) -> None:
+    done = _run(here, "scan", "chk-7", "--output", "new", "--format", table_format)
+    assert (done.returncode, done.stdout) == (6, "")
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(f"migrate: {here / 'new'}: ")
+    assert line.endswith("File too large")
+    assert [path.name for path in here.iterdir()] == ["chk-7"]
+
+
 def test_a_file_that_is_written_for_another_is_named(tmp_path: Path) -> None:
     """As the rollback file, before a group is changed."""
     code = (
