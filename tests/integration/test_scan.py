@@ -259,6 +259,6 @@ def test_on_a_terminal_it_shows_a_bar(tmp_path: Path) -> None:
     assert done.returncode == 0, shown
     header, line = stdout.splitlines()
     assert header.split()[0] == "checkpoint"
-    assert "savepoint-" in line and line.endswith("yes")
+    assert "savepoint-" in line and line.endswith("yes    check pending-transactions")
     assert "━".encode() in shown and b"can move: 1" in shown
     assert not list(tmp_path.iterdir())
