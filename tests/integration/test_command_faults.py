@@ -25,9 +25,10 @@ ROOT = Path(__file__).parents[2]
 
 _SOON = 60.0
 _TOPIC = "t"
-# How often a run looks at the group before it commits: to plan, when it was let go on, and just
-# before it writes; once more is to read it back.
+# How often a run looks at the group before it writes its rollback file: to plan, when it was let go
+# on, and just before. It looks once more with the file written, and then to read back.
 _LOOKS = 3
+_TO_READ_BACK = _LOOKS + 1
 
 
 @pytest.fixture(scope="module")
@@ -122,7 +123,7 @@ def _stop(process: subprocess.Popen[str], with_signal: signal.Signals) -> tuple[
     [
         (Api.OFFSET_COMMIT, Fault.HOLD, 0, False),
         (Api.OFFSET_COMMIT, Fault.HOLD_ANSWER, 0, True),
-        (Api.DESCRIBE_GROUPS, Fault.HOLD_ANSWER, _LOOKS, True),
+        (Api.DESCRIBE_GROUPS, Fault.HOLD_ANSWER, _TO_READ_BACK, True),
     ],
     ids=["before Kafka has it", "before the answer", "when it reads back"],
 )
@@ -189,7 +190,7 @@ def test_an_interrupted_rollback_names_the_file_that_knows_most(case: Case) -> N
             "an earlier run changed nothing, or was taken back since",
         ),
         (Api.OFFSET_COMMIT, Fault.HOLD_ANSWER, 0, "applied by an earlier run"),
-        (Api.DESCRIBE_GROUPS, Fault.HOLD, _LOOKS, "applied by an earlier run"),
+        (Api.DESCRIBE_GROUPS, Fault.HOLD, _TO_READ_BACK, "applied by an earlier run"),
     ],
     ids=["before the file", "before the commit", "before the answer", "when it reads back"],
 )
