@@ -195,6 +195,12 @@ def test_an_object_whose_class_is_none_that_is_read(tag: int) -> None:
     assert (refused.value.kind, refused.value.byte_offset) == (ErrorKind.UNSUPPORTED, 5)
 
 
+def test_coordinator_state_that_lies_in_a_file() -> None:
+    """Flink writes it into the metadata, and reads no other."""
+    with pytest.raises(DecodeError, match="coordinator state lies outside the metadata"):
+        parse_metadata(metadata([operator([], in_file("state", 5))]), "_metadata")
+
+
 @pytest.mark.parametrize("version", [0, 1, 2, 3])
 @pytest.mark.parametrize("count", [LARGEST_COUNT, -1])
 def test_a_count_of_partitions_that_cannot_be(version: int, count: int) -> None:

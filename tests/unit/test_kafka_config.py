@@ -205,6 +205,7 @@ def test_the_user_and_password_of_a_login_module(tmp_path: Path, jaas: str, pass
         (f'{PLAIN} required username="u" password=1{SECRET};', "in quotes"),
         (f'{PLAIN} required username "{SECRET}";', "without a value"),
         (f'{PLAIN} required "{SECRET}";', "without a value"),
+        (f'{PLAIN} required = ="{SECRET}";', "without a value"),
         (f'{PLAIN} required username="u" password=;', "a word is missing"),
         (f'{PLAIN} required password="{SECRET}"; {PLAIN} required;', "more than one"),
         (f'{SCRAM} required username="u" password="{SECRET}" tokenauth="true";', "tokenauth"),

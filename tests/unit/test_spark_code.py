@@ -97,6 +97,7 @@ def test_what_the_environment_gives_is_asked_of_it(plan: Path, secured: Path) ->
         assert f'    .option("kafka.sasl.jaas.config", {login})' in result.stdout.splitlines()
         lines = result.stdout.splitlines()
         assert '    .option("kafka.security.protocol", "SASL_SSL")' in lines
+        assert any(line.endswith("records = (") for line in lines)
         last = max(n for n, line in enumerate(lines) if line.startswith("    .option("))
         assert lines[last + 1 : last + 3] == ["    .load()", ")"]
 

@@ -192,6 +192,8 @@ def test_sources_of_a_query_that_disagree_are_not_one_side(tmp_path: Path) -> No
         ({"commits/0": COMMIT, "offsets/0": batch('{"t":{"0":1}}', version="v3")}, "version 'v3'"),
         ({"commits/0": COMMIT, "offsets/0": ""}, "version ''"),
         ({"commits/0": COMMIT, "offsets/0": "v1"}, "cut short"),
+        # Whole, and of a query without sources.
+        ({"commits/0": COMMIT, "offsets/0": "v1\n{}"}, "no Kafka source"),
         ({"commits/0": COMMIT, "offsets/0": batch('{"t":{"0":1')}, "not JSON"),
         ({"commits/0": COMMIT, "offsets/0": batch('{"t":{"0":-1}}')}, "-1 is not an offset"),
         ({"commits/0": COMMIT, "offsets/0": batch('{"logOffset":3}')}, "no Kafka source"),
