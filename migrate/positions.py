@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Literal, NamedTuple, TypeAlias
 
-from typing_extensions import assert_never
-
 from migrate.errors import InputError, Refused
 from migrate.snapshot import GroupView, LogRange
 from migrate.wording import did_you_mean
@@ -181,8 +179,6 @@ def resolve(start: Start, log: LogRange | None) -> int | None:
             return log.start if log is not None else None
         case Marker.LATEST | Marker.COMMITTED | Unknown():
             return None
-        case _:
-            assert_never(start)
 
 
 def log_of(logs: Logs, topic: str, partition: int) -> LogRange | None:
