@@ -27,6 +27,10 @@ UNRUN = {
     ): "the outline; each step is run where docs/how-to tells it",
     (
         "CONTRIBUTING.md",
+        "python -m tests.mutants --only decoder/cursor.py:170",
+    ): "minutes; tests/unit/test_mutants.py runs it on a line",
+    (
+        "CONTRIBUTING.md",
         "make setup    # .venv from the hash-locked requirements; finds a JDK 17 to 23, on Debian "
         "as root installs one",
     ): "is how this test came to run",
