@@ -45,7 +45,7 @@ class DecodeError(Exception):
         byte_offset: int | None = None,
     ) -> None:
         problem = _shortened(problem)
-        super().__init__(problem)
+        super().__init__(kind, problem)  # so that it can be pickled
         self.kind = kind
         self.problem = problem
         self.file = file

@@ -105,7 +105,7 @@ class _Parser:
         logical = schema.get("logicalType")
         if not isinstance(logical, str) or (kind, logical) not in _LOGICAL:
             return AvroScalar(_PRIMITIVES[kind])
-        return AvroScalar(_PRIMITIVES[kind], logical, self._scale(schema))
+        return AvroScalar(_PRIMITIVES[kind], logical, self._scale(schema), _precision(schema))
 
     def _record(self, schema: dict[str, Any], namespace: str, depth: int) -> AvroRecord:
         name = self._define(schema, namespace)
@@ -126,7 +126,9 @@ class _Parser:
         if not isinstance(size, int) or size < 0:
             self._fail("a fixed without a size")
         decimal = schema.get("logicalType") == "decimal"
-        return AvroFixed(name, size, self._scale(schema) if decimal else None)
+        if not decimal:
+            return AvroFixed(name, size)
+        return AvroFixed(name, size, self._scale(schema), _precision(schema))
 
     def _define(self, schema: dict[str, Any], namespace: str) -> str:
         name, own = schema.get("name"), schema.get("namespace", namespace)
@@ -149,3 +151,8 @@ class _Parser:
 
     def _fail(self, problem: str) -> NoReturn:
         self._cursor.fail(f"not an Avro schema: {problem}", _FIELD)
+
+
+def _precision(schema: dict[str, Any]) -> int | None:
+    precision = schema.get("precision")
+    return precision if isinstance(precision, int) else None

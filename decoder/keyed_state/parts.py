@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import Any, Protocol
 
 from decoder.errors import DecodeError, ErrorKind
 from decoder.keyed_state.canonical import CanonicalReader
 from decoder.keyed_state.entries import Entry, Readers
 from decoder.keyed_state.head import Head
 from decoder.keyed_state.heap import HeapReader, behind, strip_key_group, walk
-from decoder.keyed_state.streams import KeyGroupsStream
+from decoder.keyed_state.streams import KeyGroupsStream, without
 from decoder.operator_state.snappy import decompress_stream
 
 # The most that one key group comes to, decompressed.
@@ -46,6 +46,11 @@ class Source(Protocol):
 
     def blocked(self) -> dict[int, str]:
         """By the number of a state, why it cannot be read though its own types can."""
+
+    def shares(self, most_bytes: int) -> list[tuple[range, int]]:
+        """The key groups cut into ranges that can be read apart, each with about how many bytes
+        that takes: at most ``most_bytes``, or one key group, or what can only be read whole. Key
+        groups without anything are left out at both ends."""
 
 
 @dataclass(frozen=True)
@@ -88,6 +93,12 @@ class KeyGroupsSource:
             return reader.batches(self._plain(data, what), key_group, what)
         data = self._plain(strip_key_group(data, key_group, what), what)
         return HeapReader(self._readers, number, self.head.unread).batches(data, key_group, what)
+
+    def shares(self, most_bytes: int) -> list[tuple[range, int]]:
+        return self.stream.shares(most_bytes)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return without(self, "_readers")
 
     def _plain(self, data: bytes, what: str) -> bytes:
         if not self.head.compressed:

@@ -22,7 +22,7 @@ from decoder.errors import DecodeError, ErrorKind
 from decoder.keyed_state.entries import BATCH, Entry, Readers, located, torn
 from decoder.keyed_state.head import Head, timers
 from decoder.keyed_state.snapshots import read_snapshot
-from decoder.keyed_state.streams import Stream
+from decoder.keyed_state.streams import Stream, shares
 from decoder.keyed_state.types import Timer, unreadable
 from decoder.metadata.keyed import KeyGroupsState
 
@@ -49,6 +49,11 @@ class RawTimersSource:
 
     def blocked(self) -> dict[int, str]:
         return {}
+
+    def shares(self, most_bytes: int) -> list[tuple[range, int]]:
+        return shares(
+            self.handle.first, (offset >= 0 for offset in self.handle.byte_offsets), most_bytes
+        )
 
     @cached_property
     def head(self) -> Head:

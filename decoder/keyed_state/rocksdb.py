@@ -29,6 +29,7 @@ from decoder.errors import DecodeError, ErrorKind
 from decoder.keyed_state.canonical import CanonicalReader, prefix_bytes
 from decoder.keyed_state.entries import BATCH, Entry, Readers, located, torn
 from decoder.keyed_state.head import Head
+from decoder.keyed_state.streams import without
 from decoder.metadata.keyed import IncrementalState
 from decoder.metadata.model import EmptySegment, InlineState, StreamState
 from decoder.operator_state.locate import StateFiles
@@ -59,6 +60,13 @@ class RocksSource:
 
     def blocked(self) -> dict[int, str]:
         return {}
+
+    def shares(self, most_bytes: int) -> list[tuple[range, int]]:
+        """One: whoever reads a key group copies all files."""
+        return [(self.key_groups, sum(stream.size for _, stream in self.handle.files))]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return without(self, "_database")
 
     def batches(self, number: int, key_group: int) -> Iterator[list[Entry]]:
         info = self.head.states[number]

@@ -339,6 +339,15 @@ def _buffer_entry(reader: _Reader, outer: int) -> Type:
     return Struct("IntervalJoinOperator$BufferEntry", (joined, Field("element", reader.part())))
 
 
+def _stream_element(reader: _Reader, outer: int) -> Type:
+    """What an evictor's window keeps: its elements are records or, in other places, watermarks."""
+    reader.part()
+    return Unreadable(
+        "org.apache.flink.streaming.runtime.streamrecord.StreamRecord",
+        "the records of a window with an evictor are not read here",
+    )
+
+
 def _window_key(reader: _Reader, outer: int) -> Type:
     """The key; a window key is ``i64`` window and it."""
     window = Field("window", Scalar(Kind.LONG))
@@ -365,6 +374,7 @@ _COMPOSITES: dict[str, Callable[[_Reader, int], Type]] = {
     "LinkedListSerializer$LinkedListSerializerSnapshot": _linked_list,
     "ExternalSerializer$ExternalSerializerSnapshot": _external,
     "RawValueDataSerializer$RawValueDataSerializerSnapshot": _raw_value,
+    "StreamElementSerializer$StreamElementSerializerSnapshot": _stream_element,
     "WindowKeySerializer$WindowKeySerializerSnapshot": _window_key,
     "MetaSqnInfoSerializer$MetaSqnInfoSerializerSnapshot": partial(
         _struct, "MetaSqnInfo", ("highSqn", "size")

@@ -50,6 +50,12 @@ class Part:
     def key_groups(self) -> range:
         return self.source.key_groups
 
+    def shares(self, most_bytes: int) -> list[tuple[range, int]]:
+        """Ranges of key groups that can be read apart, in other processes, to which the part can be
+        sent: each of ``most_bytes`` at most, where it can be cut, and how many those are."""
+        with readable(self.source.what):
+            return self.source.shares(most_bytes)
+
     def batches(self, key_groups: Iterable[int] | None = None) -> Iterator[list[Entry]]:
         """The entries of these key groups, or of all that the subtask has, in lists of a bounded
         length: no more than one key group is held at a time.

@@ -5,8 +5,10 @@ Source: KeyGroupsStateHandle, HeapSnapshotStrategy, FullSnapshotAsyncWriter @ Fl
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from decoder.cursor import Cursor
 from decoder.errors import DecodeError, ErrorKind
@@ -17,6 +19,31 @@ from decoder.operator_state.locate import StateFiles
 
 # A stream of this size is read at once: a store is asked once, not for each key group.
 _WHOLE_BYTES = 8 * 1024 * 1024
+
+
+def without(made: object, name: str) -> dict[str, Any]:
+    """What an object is pickled as that another process goes on with: without what it keeps at hand
+    under that name, which is made anew there."""
+    return {one: value for one, value in vars(made).items() if one != name}
+
+
+def shares(first: int, sizes: Iterable[int], most_bytes: int) -> list[tuple[range, int]]:
+    """Key groups from ``first`` on, of these sizes in bytes, as ``parts.Source.shares`` has
+    them."""
+    found: list[tuple[range, int]] = []
+    start, end, total = first, first, 0
+    for key_group, size in enumerate(sizes, first):
+        if total and total + size > most_bytes:
+            found.append((range(start, end), total))
+            total = 0
+        if size:
+            if not total:
+                start = key_group
+            total += size
+            end = key_group + 1
+    if total:
+        found.append((range(start, end), total))
+    return found
 
 
 class Stream:
@@ -52,6 +79,15 @@ class Stream:
         return self._files.read_range(
             stream, start, None if end is None else max(0, end - start), self.what
         )
+
+    @property
+    def size(self) -> int:
+        """In bytes, as the handle says."""
+        stream = self._stream
+        return 0 if isinstance(stream, EmptySegment) else stream.size
+
+    def __getstate__(self) -> dict[str, Any]:
+        return without(self, "_whole")
 
     @cached_property
     def _whole(self) -> bytes | None:
@@ -93,6 +129,18 @@ class KeyGroupsStream:
         if head.end is not None:
             cursor.finish("head of a keyed state's stream")
         return head
+
+    def shares(self, most_bytes: int) -> list[tuple[range, int]]:
+        """As ``parts.Source.shares``."""
+        size = self.stream.size
+        # Where the handle tells no size, the last key group counts as a byte.
+        sizes = (
+            (end if (end := self._ends[offset]) is not None else max(size, offset + 1)) - offset
+            if offset > 0
+            else 0
+            for offset in self.handle.byte_offsets
+        )
+        return shares(self.handle.first, sizes, most_bytes)
 
     def key_group(self, key_group: int) -> bytes:
         """What is kept of one key group, as it lies there; nothing: b""."""

@@ -144,9 +144,15 @@ class Nullable:
     padding: int
 
 
+# What the name begins with of a field that has gone from its class
+# (PojoSerializerSnapshotData.getDummyNameForMissingField @ Flink 2.2.0); no Java name holds a "-".
+MISSING_FIELD = "missing-field-at-"
+
+
 @dataclass(frozen=True, slots=True)
 class Pojo:
-    """A POJO or a Java record: flags, then the fields. A dict of the fields of its own class."""
+    """A POJO or a Java record: flags, then the fields. A dict of the fields of its own class; one
+    that the class had no more when it was written (``MISSING_FIELD``) is left out."""
 
     class_name: str
     fields: tuple[Field, ...]
@@ -192,6 +198,7 @@ class AvroScalar:
     kind: AvroKind
     logical: str | None = None
     scale: int = 0
+    precision: int | None = None  # of a decimal, where the schema tells it
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +208,7 @@ class AvroFixed:
     name: str
     size: int
     scale: int | None = None
+    precision: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

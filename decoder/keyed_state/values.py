@@ -33,6 +33,7 @@ from decoder.keyed_state.kryo import read_kryo
 from decoder.keyed_state.numbers import big_integer, scaled
 from decoder.keyed_state.strings import read_string
 from decoder.keyed_state.types import (
+    MISSING_FIELD,
     Avro,
     Either,
     JavaEnum,
@@ -521,6 +522,7 @@ def _pojo(type_: Pojo) -> Read:
     registered = [(name, reader(part)) for name, part in type_.registered]
     subclasses = {name: reader(part) for name, part in type_.subclasses}
     class_name = type_.class_name
+    missing = [name for name, _ in type_.fields if name.startswith(MISSING_FIELD)]
 
     def read(data: bytes, position: int) -> tuple[dict[str, Any] | None, int]:
         flags = data[position]
@@ -536,6 +538,8 @@ def _pojo(type_: Pojo) -> Read:
                     raise _corrupt(f"a boolean is 0 or 1, not {null}")
                 else:
                     value[name], position = read_field(data, position)
+            for name in missing:
+                del value[name]
             return value, position
         if flags == _IS_NULL:
             return None, position

@@ -34,6 +34,9 @@ class Claims:
     _by_path: dict[str, list[_Claim]] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
 
+    def __reduce__(self) -> tuple[type[Claims], tuple[()]]:
+        return Claims, ()  # another process has claims of its own
+
     def take(self, path: str, stream: _Stream, what: str) -> None:
         """Note that a handle's bytes are in the file at ``path``; the same handle may come again.
 

@@ -105,6 +105,9 @@ class Files:
         self._systems: dict[tuple[str, str], AbstractFileSystem] = {}
         self._lock = Lock()
 
+    def __reduce__(self) -> tuple[type[Files], tuple[()]]:
+        return Files, ()  # another process has connections of its own
+
     def read(self, path: str) -> bytes:
         if not _URL.match(path):
             return self._local.read(path)

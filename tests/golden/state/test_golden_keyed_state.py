@@ -22,11 +22,6 @@ _NEED_THEIR_CLASS = {
     # A subclass that nobody registered is in no snapshot.
     "manager": "testjobs.Things$Manager",
 }
-# An evictor's window keeps its records in a serializer that is not known here, which ends its head.
-_EVICTED = "org.apache.flink.streaming.runtime.streamrecord.StreamRecord"
-_UNKNOWN = "StreamElementSerializer"
-# What Flink calls a field that has gone from the class, where its name is not kept.
-_MISSING_FIELD = "missing-field-at-"
 _CHANGELOG = [entry for entry in ENTRIES if "/changelog" in entry["name"]]
 _OF_CHANGELOG = [entry for entry in _CHANGELOG if entry["name"].endswith("/retained")]
 _READ = [entry for entry in ENTRIES if entry not in _OF_CHANGELOG]
@@ -39,21 +34,13 @@ def lines(entries: Iterable[dict[str, Any]]) -> Counter[str]:
 
 def class_needed(expected: dict[str, Any]) -> str | None:
     named: str | None = expected.get("unreadable") or _NEED_THEIR_CLASS.get(expected["state"])
-    return _UNKNOWN if named == _EVICTED else named
-
-
-def without_missing_fields(entry: dict[str, Any]) -> dict[str, Any]:
-    value = entry["value"]
-    if not isinstance(value, dict):
-        return entry
-    kept = {name: part for name, part in value.items() if not name.startswith(_MISSING_FIELD)}
-    return entry | {"value": kept}
+    return named
 
 
 @pytest.mark.parametrize("entry", _READ, ids=lambda entry: str(entry["name"]))
 def test_every_entry_is_what_flink_restored(entry: dict[str, Any]) -> None:
     found = read_keyed_states(STATE / entry["path"])
-    assert all(_UNKNOWN in one.error.problem for one in found.unread)
+    assert not found.unread
     states = {(state.operator_id, state.name): state for state in found.states}
     operators = json.loads((STATE / entry["expected"]).read_text())
     expected = {
@@ -61,11 +48,7 @@ def test_every_entry_is_what_flink_restored(entry: dict[str, Any]) -> None:
         for operator in operators
         for state in operator["states"]
     }
-    evicted = {of for (of, _), state in expected.items() if class_needed(state) == _UNKNOWN}
-    assert {one.operator_id for one in found.unread} == evicted
-    missing = expected.keys() - states.keys()
-    assert states.keys() <= expected.keys()
-    assert {of for of, _ in missing} <= evicted
+    assert states.keys() == expected.keys()
     needed = Counter(of for (of, _), state in expected.items() if class_needed(state))
     several = {of for of, count in needed.items() if count > 1 and "/native" in entry["name"]}
     blocked = {of for (of, _), state in expected.items() if class_needed(state)}
@@ -81,9 +64,7 @@ def test_every_entry_is_what_flink_restored(entry: dict[str, Any]) -> None:
             told = refusal(state, may_be_read=True)
             assert not told or "behind" in told, name
         else:
-            found_lines = lines(
-                without_missing_fields(entry_json(state, one)) for one in state.entries()
-            )
+            found_lines = lines(entry_json(state, one) for one in state.entries())
             assert found_lines == lines(wanted["entries"]), name
 
 
