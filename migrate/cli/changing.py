@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from migrate.cli.errors import Exit, is_interrupt
-from migrate.cli.streams import emit, say, show
+from migrate.cli.terminal import emit, say, show
 from migrate.storage.files import local_path
 
 if TYPE_CHECKING:

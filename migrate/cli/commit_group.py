@@ -8,12 +8,10 @@ from typing import Annotated
 import typer
 
 from migrate.cli import options
-from migrate.cli.asking import ask, check_can_ask
 from migrate.cli.changing import Execute, RollbackFile, Yes, carry_out
-from migrate.cli.environment import with_environment
+from migrate.cli.options import with_environment
 from migrate.cli.saving import save_plan, show_move
-from migrate.cli.streams import emit
-from migrate.cli.telling import tell
+from migrate.cli.terminal import ask, check_can_ask, emit, tell
 from migrate.commands import commit_group as api
 from migrate.commands.arguments import MoveArguments
 from migrate.commands.sink import check_sink_of_a_job

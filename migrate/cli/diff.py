@@ -10,11 +10,9 @@ from typing import Annotated
 
 import typer
 
-from migrate.cli.environment import with_environment
 from migrate.cli.errors import Exit
-from migrate.cli.options import with_options
-from migrate.cli.streams import emit, say
-from migrate.cli.telling import tell
+from migrate.cli.options import with_environment, with_options
+from migrate.cli.terminal import emit, say, tell
 from migrate.commands import compare as comparing
 from migrate.commands.arguments import SideArguments
 from migrate.errors import UsageError

@@ -14,8 +14,7 @@ import typer
 
 from decoder import list_checkpoints
 from migrate.cli.options import Checkpoint, with_options
-from migrate.cli.streams import emit, emit_pieces
-from migrate.cli.telling import tell
+from migrate.cli.terminal import emit, emit_pieces, tell
 from migrate.commands import inspect as inspecting
 from migrate.commands.arguments import ReadArguments
 from migrate.storage.files import Files

@@ -10,10 +10,10 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from migrate.cli import examples, loudness, streams
+from migrate.cli import examples, terminal
 from migrate.cli.coercion import Command, Group
 from migrate.cli.errors import Exit, exit_of, is_interrupt
-from migrate.cli.streams import say
+from migrate.cli.terminal import say
 from migrate.errors import Refused
 from migrate.wording import visible
 
@@ -57,7 +57,7 @@ def load_command(name: str) -> Any:
     epilog = examples.epilog(name)
     alone.command(name, cls=Command, epilog=epilog)(getattr(import_module(module), function))
     command = typer.main.get_command(alone)
-    command.params += loudness.parameters()
+    command.params += terminal.loudness_options()
     return command
 
 
@@ -96,7 +96,7 @@ def _show_version(value: bool) -> None:
             number = version("flink-offset-migrate")
         except PackageNotFoundError:  # run from a folder that was never installed
             number = "of an unknown version: it is not installed"
-        streams.emit(f"migrate {number}")
+        terminal.emit(f"migrate {number}")
         raise typer.Exit
 
 
@@ -112,15 +112,15 @@ def _root(
             expose_value=False,
         ),
     ] = False,
-    verbose: loudness.Verbose = False,
-    quiet: loudness.Quiet = False,
+    verbose: terminal.Verbose = False,
+    quiet: terminal.Quiet = False,
 ) -> None:
     """Move Kafka positions from Flink checkpoints to Spark, losing and repeating nothing."""
 
 
 def main() -> None:
     """The console script. Typer itself exits with 2 on wrong arguments and 130 on Ctrl-C."""
-    streams.loudness = streams.NORMAL
+    terminal.reset_loudness()
     if sys.stdout is None:  # closed by the caller (>&-)
         _fail(Exit.USAGE, "stdout is closed, so that no result could be told; nothing was done")
     if isinstance(sys.stdout, io.TextIOWrapper):

@@ -9,12 +9,9 @@ from typing import Annotated
 
 import typer
 
-from migrate.cli.asking import ask, check_can_ask
 from migrate.cli.changing import Execute, RollbackFile, Yes, carry_out
-from migrate.cli.environment import with_environment
-from migrate.cli.options import with_options
-from migrate.cli.streams import emit, show
-from migrate.cli.telling import tell
+from migrate.cli.options import with_environment, with_options
+from migrate.cli.terminal import ask, check_can_ask, emit, show, tell
 from migrate.commands import arguments as of_calls
 from migrate.commands import rollback as going_back
 from migrate.commands.arguments import KafkaArguments

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from migrate.cli.streams import show
+from migrate.cli.terminal import show
 from migrate.commands.arguments import MoveArguments
 from migrate.commands.plan import plan
 from migrate.errors import UsageError

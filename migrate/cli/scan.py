@@ -10,12 +10,10 @@ from typing import Annotated
 
 import typer
 
-from migrate.cli import streams
-from migrate.cli.environment import with_environment
+from migrate.cli import terminal
 from migrate.cli.errors import exit_of
-from migrate.cli.options import with_options
-from migrate.cli.streams import after_writing, emit_pieces
-from migrate.cli.telling import tell
+from migrate.cli.options import with_environment, with_options
+from migrate.cli.terminal import after_writing, emit_pieces, tell
 from migrate.commands import scan as scanning
 from migrate.commands.arguments import KafkaArguments
 from migrate.fleet.inventory import TableFormat
@@ -115,7 +113,7 @@ def scan(
 @contextmanager
 def _progress() -> Iterator[Progress | None]:
     """A bar on stderr, where that is a terminal, and not with --quiet."""
-    quiet = streams.loudness > streams.NORMAL
+    quiet = terminal.loudness > terminal.NORMAL
     if quiet or sys.stderr is None or not sys.stderr.isatty():
         yield None
         return

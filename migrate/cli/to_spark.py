@@ -10,9 +10,9 @@ from typing import Annotated
 import typer
 
 from migrate.cli import options
-from migrate.cli.environment import with_environment
+from migrate.cli.options import with_environment
 from migrate.cli.saving import save_plan
-from migrate.cli.streams import after_writing, emit
+from migrate.cli.terminal import after_writing, emit
 from migrate.commands import to_spark as spark
 from migrate.commands.arguments import MoveArguments
 from migrate.commands.to_spark import check_directories

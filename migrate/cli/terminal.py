@@ -1,0 +1,203 @@
+"""How a command talks: data to stdout, messages and questions to stderr, ``-v`` and ``-q``."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from typing import Annotated, Any
+
+import typer
+
+from migrate.cli.errors import Exit
+from migrate.errors import Refused, UsageError
+from migrate.log import log
+from migrate.wording import visible
+
+# Messages of this level and above are shown; the levels are those of the module ``logging``.
+VERBOSE, NORMAL, QUIET = 10, 20, 30
+loudness = NORMAL
+
+
+def emit(text: str, end: str = "\n") -> None:
+    """Write data to stdout. A reader that has seen enough (``| head``) is no failure.
+
+    Raises:
+        OSError: stdout cannot be written: the disk is full, say.
+    """
+    emit_pieces((text, end))
+
+
+def emit_pieces(pieces: Iterable[str]) -> None:
+    """Write data to stdout that is too long to be held whole.
+
+    Raises:
+        OSError: as ``emit`` does.
+    """
+    try:
+        sys.stdout.writelines(pieces)
+        sys.stdout.flush()
+    except OSError as error:
+        # What is left in the buffer must not fail again when Python closes stdout: that would end
+        # the command with an exit code of Python's own (120).
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if not isinstance(error, BrokenPipeError):
+            raise OSError(error.errno, error.strerror, "stdout") from error
+
+
+@contextlib.contextmanager
+def after_writing(written: str) -> Iterator[None]:
+    """For data of a command that has written something already. If stdout fails, a message says
+    what was written, and the command ends with exit 5.
+
+    Args:
+        written: what the command has written; empty if nothing.
+    """
+    try:
+        yield
+    except OSError as error:
+        if not written:
+            raise
+        say(f"migrate: stdout: {error.strerror}; {written}")
+        raise typer.Exit(Exit.NOT_VERIFIED) from error
+
+
+def show(text: str, *, needed: bool) -> None:
+    """Show lines on stderr. With -q, only what is ``needed`` to understand the rest."""
+    if needed or loudness < QUIET:
+        for line in text.splitlines():
+            say(line)
+
+
+def say(line: str) -> None:
+    """Write a line to stderr, if there is one; a failure to write is ignored.
+
+    A line may quote what others say, so credentials of a URL are taken out of it.
+    """
+    from decoder.urls import shown_in  # here, as --help has no use for the decoder
+
+    if sys.stderr is not None:  # print would turn to stdout
+        with contextlib.suppress(OSError):
+            print(shown_in(line), file=sys.stderr, flush=True)
+
+
+def tell(line: str) -> None:
+    """A message of the command line itself, as loud as those of the calls."""
+    log.info(line)
+
+
+class _Messages(logging.Handler):
+    """Shows the messages of the calls; control characters in them are made visible."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.levelno >= loudness:
+            prefix = "warning: " if record.levelno == logging.WARNING else ""
+            say(prefix + visible(record.getMessage()))
+
+
+class _MessagesOfLibraries(logging.Handler):
+    """Shows warnings of storage libraries with ``-v``: each once, without its traceback.
+
+    The error that ends the command says the line that matters. Without any handler, Python would
+    print all of them.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self._shown: set[str] = set()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if loudness > VERBOSE or record.name.partition(".")[0] == log.name:
+            return
+        from migrate.storage.files import without_secrets
+
+        for text in record.getMessage().splitlines():
+            line = f"{record.name}: {visible(without_secrets(text.strip()))}"
+            if line not in self._shown:
+                self._shown.add(line)
+                say(line)
+
+
+log.addHandler(_Messages())
+log.setLevel(logging.DEBUG)
+logging.getLogger().addHandler(_MessagesOfLibraries())
+
+
+def check_can_ask(yes: bool) -> None:
+    """Check, before any work is done, that the user can be asked.
+
+    Raises:
+        UsageError: there is no terminal to ask on, and no --yes.
+    """
+    if not yes and not (sys.stdin is not None and sys.stdin.isatty()):
+        raise UsageError("--execute asks on a terminal, and there is none: add --yes")
+
+
+def ask(question: str, yes: bool) -> None:
+    """Ask once.
+
+    Raises:
+        Refused: the answer was not yes.
+    """
+    if yes:
+        return
+    say(f"{question} [y/N]")
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        raise Refused(["you said no"])
+
+
+def _set_quiet(value: bool) -> None:
+    if value:
+        _set_loudness(QUIET)
+
+
+def _set_verbose(value: bool) -> None:
+    if value:
+        _set_loudness(VERBOSE)
+
+
+def _set_loudness(level: int) -> None:
+    global loudness
+    if loudness not in (level, NORMAL):
+        raise UsageError("--quiet and --verbose: one of them")
+    loudness = level
+
+
+def reset_loudness() -> None:
+    """Before a command's arguments are read."""
+    global loudness
+    loudness = NORMAL
+
+
+Verbose = Annotated[
+    bool,
+    typer.Option(
+        "--verbose",
+        "-v",
+        help="Tell also what is read, who is asked what, and how long it takes.",
+        callback=_set_verbose,
+        expose_value=False,
+    ),
+]
+Quiet = Annotated[
+    bool,
+    typer.Option(
+        "--quiet",
+        "-q",
+        help="Tell nothing on stderr but warnings, refusals, errors and questions.",
+        callback=_set_quiet,
+        expose_value=False,
+    ),
+]
+
+
+def loudness_options() -> list[Any]:
+    """-v and -q as parameters of a command; they stand before or after its name."""
+    alone = typer.Typer(add_completion=False)
+
+    @alone.command()
+    def _(verbose: Verbose = False, quiet: Quiet = False) -> None: ...
+
+    return list(typer.main.get_command(alone).params)
