@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 
 from migrate.cli import options
-from migrate.cli.changing import Execute, RollbackFile, Yes, carry_out
+from migrate.cli.group_change import Execute, RollbackFile, Yes, carry_out
 from migrate.cli.options import with_environment
-from migrate.cli.saving import save_plan, show_move
+from migrate.cli.saved_plan import save_plan, show_move
 from migrate.cli.terminal import ask, check_can_ask, emit, tell
 from migrate.commands import commit_group as api
 from migrate.commands.arguments import MoveArguments

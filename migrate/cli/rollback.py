@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from migrate.cli.changing import Execute, RollbackFile, Yes, carry_out
+from migrate.cli.group_change import Execute, RollbackFile, Yes, carry_out
 from migrate.cli.options import with_environment, with_options
 from migrate.cli.terminal import ask, check_can_ask, emit, show, tell
 from migrate.commands import arguments as of_calls

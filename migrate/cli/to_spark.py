@@ -11,7 +11,7 @@ import typer
 
 from migrate.cli import options
 from migrate.cli.options import with_environment
-from migrate.cli.saving import save_plan
+from migrate.cli.saved_plan import save_plan
 from migrate.cli.terminal import after_writing, emit
 from migrate.commands import to_spark as spark
 from migrate.commands.arguments import MoveArguments

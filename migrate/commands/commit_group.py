@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING
 from migrate.commands.arguments import Request, move_request
 from migrate.commands.job_state import interval_of, look_twice, tell_what_runs
 from migrate.commands.plan import check_unmoved, planned
-from migrate.commands.rollback_path import check_rollback_path, keeping
 from migrate.commands.sink import check_sink_of_a_job
 from migrate.errors import Refused, UsageError
 from migrate.flink.findings import SINKS_THAT_REMEMBER
 from migrate.group import rollback_file as rollback_files
 from migrate.group.our_commits import commit_metadata, goes_back
-from migrate.group.rollback_file import EarlierRun, Fate
+from migrate.group.rollback_file import EarlierRun, Fate, check_rollback_path, keeping
 from migrate.log import log
 from migrate.planning import Plan
 from migrate.positions import Target, TopicPartition

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from migrate.commands.arguments import Kafka, kafka
-from migrate.commands.rollback_path import check_rollback_path, keeping
 from migrate.errors import Refused
 from migrate.group import rollback_file as rollback_files
+from migrate.group.rollback_file import check_rollback_path, keeping
 from migrate.log import log
 from migrate.storage.files import local_path
 

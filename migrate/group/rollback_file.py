@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from enum import Enum
@@ -19,7 +20,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from migrate.errors import InputError
+from migrate.errors import InputError, Refused, UsageError
+from migrate.log import log
 from migrate.positions import TopicPartition
 from migrate.snapshot import Committed, GroupView
 from migrate.storage.json_models import (
@@ -30,6 +32,7 @@ from migrate.storage.json_models import (
     read_file,
     schema_of,
 )
+from migrate.storage.new_file import check_new
 
 Offsets = Mapping[TopicPartition, Committed]
 
@@ -250,6 +253,42 @@ def _files(folder: Path) -> Iterator[tuple[Path, RollbackFile]]:
 def json_schema() -> dict[str, Any]:
     """The JSON Schema of a rollback file."""
     return schema_of(RollbackFile, "A rollback file of migrate")
+
+
+def check_rollback_path(path: Path) -> None:
+    """Before it is asked: can the rollback file be written there?
+
+    Raises:
+        Refused: there is something of this name.
+        UsageError: it cannot.
+    """
+    try:
+        check_new(path)
+    except FileExistsError as error:
+        raise _taken(path) from error
+    except OSError as error:
+        raise UsageError(
+            f"the rollback file {path} cannot be written: {error.strerror}; name another place "
+            "with --rollback-file"
+        ) from error
+
+
+@contextmanager
+def keeping(path: Path) -> Iterator[None]:
+    """While a change is made that writes its rollback file there first.
+
+    Raises:
+        Refused: there is something of this name by now.
+    """
+    log.info(f"what the group holds now goes to {path} first")
+    try:
+        yield
+    except FileExistsError as error:
+        raise _taken(path) from error
+
+
+def _taken(path: Path) -> Refused:
+    return Refused([f"{path} is there already; name a new file"])
 
 
 if __name__ == "__main__":

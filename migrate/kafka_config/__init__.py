@@ -6,9 +6,13 @@ bears on nothing here is left out by name, and every other property is librdkafk
 """
 
 from migrate.kafka_config.config import check_servers, kafka_config, names_brokers
-from migrate.kafka_config.errors import ConfigError
-from migrate.kafka_config.model import KafkaConfig, TokenCallback
-from migrate.kafka_config.secrets import without_secrets, without_values
+from migrate.kafka_config.model import (
+    ConfigError,
+    KafkaConfig,
+    TokenCallback,
+    without_secrets,
+    without_values,
+)
 from migrate.kafka_config.stores import MAX_STORE_BYTES
 
 __all__ = [

@@ -6,9 +6,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from decoder.urls import shown_url
-from migrate.kafka_config.errors import ConfigError
 from migrate.kafka_config.java import Translation, translate
-from migrate.kafka_config.model import KafkaConfig, TokenCallback
+from migrate.kafka_config.model import ConfigError, KafkaConfig, TokenCallback
 from migrate.kafka_config.msk import AWS_MSK_IAM, token_callback
 from migrate.kafka_config.read import read_arguments, read_file
 from migrate.kafka_config.stores import check_file

@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from migrate.kafka_config.errors import ConfigError
 from migrate.kafka_config.jaas import LoginModule, parse_login_module
+from migrate.kafka_config.model import ConfigError
 from migrate.kafka_config.msk import AWS_MSK_IAM, CALLBACK_HANDLERS, AwsLogin, aws_login
 from migrate.kafka_config.stores import STORE_PROPERTIES, translate_stores
 

@@ -9,9 +9,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from migrate.kafka_config.errors import ConfigError
 from migrate.kafka_config.jaas import LoginModule
-from migrate.kafka_config.model import TokenCallback
+from migrate.kafka_config.model import ConfigError, TokenCallback
 
 AWS_MSK_IAM = "AWS_MSK_IAM"
 CALLBACK_HANDLERS = frozenset(

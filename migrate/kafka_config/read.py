@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from decoder.storage import read_file as read_file_bytes
-from migrate.kafka_config.errors import ConfigError
+from migrate.kafka_config.model import ConfigError
 
 # Properties with a chain of certificates in them are some 10 KB.
 MAX_BYTES = 1024 * 1024

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from migrate.flink.extract import Code, PlanInput, Source
-from migrate.planning.clusters import other_brokers
 from migrate.planning.found import about_found_topics, topics_that_match
 from migrate.planning.messages import (
     group_ran_on,
@@ -25,6 +24,7 @@ from migrate.planning.obstacles import (
     disagreements,
     groups_mixed_up,
     names_collide,
+    other_brokers,
 )
 from migrate.planning.partitions import plan_partitions
 from migrate.planning.transactions import answered

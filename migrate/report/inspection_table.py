@@ -16,8 +16,7 @@ from rich.text import Text
 
 from decoder.metadata.model import CheckpointKind, Operator, StopKind
 from migrate.flink.extract import Extraction, Severity, Source
-from migrate.report.console import console_for, print_whole, width_of
-from migrate.report.text import number_text
+from migrate.report.text import console_for, number_text, print_whole, width_of
 from migrate.wording import counted, visible
 
 _STYLES = {Severity.BLOCKER: "bold red", Severity.WARNING: "yellow", Severity.NOTE: "dim"}

@@ -10,8 +10,7 @@ from rich.text import Text
 
 from migrate.planning import PlannedPartition
 from migrate.positions import Marker
-from migrate.report.console import console_for, print_whole
-from migrate.report.text import difference_text, number_text
+from migrate.report.text import console_for, difference_text, number_text, print_whole
 from migrate.wording import counted, visible
 
 if TYPE_CHECKING:

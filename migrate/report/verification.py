@@ -9,8 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from migrate.comparing.verify import Outcome, Verification
-from migrate.report.console import console_for, print_whole
-from migrate.report.text import number_text
+from migrate.report.text import console_for, number_text, print_whole
 from migrate.wording import visible
 
 

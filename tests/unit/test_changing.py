@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from migrate.cli.changing import carry_out
+from migrate.cli.group_change import carry_out
 from migrate.group.commit import Outcome, PartitionOutcome, Result, not_writable
 from migrate.report.plan import outcome_lines
 from migrate.snapshot import Committed, GroupView, Member

@@ -12,7 +12,7 @@ from decoder import read_checkpoint
 from migrate.errors import UsageError
 from migrate.flink.extract import extract
 from migrate.planning import Plan, PlannedPartition, Verdict, make_plan, topics_to_ask
-from migrate.planning.telling import plan_lines
+from migrate.planning.messages import plan_lines
 from migrate.policies import (
     Gone,
     MergeSources,
