@@ -13,49 +13,34 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from decoder import DecodeError
-    from migrate.commands.commit_group import GroupChange, commit_group
-    from migrate.commands.compare import diff, verify
-    from migrate.commands.inspect import inspect
-    from migrate.commands.plan import plan
-    from migrate.commands.rollback import GroupRollback, rollback
-    from migrate.commands.scan import Inventory, scan
-    from migrate.commands.to_spark import SparkStart, SparkStream, to_spark
-    from migrate.comparing.diff import Diff
-    from migrate.comparing.verify import Verification
-    from migrate.errors import InputError, MigrateError, Refused, ServiceError, UsageError
-    from migrate.flink.extract import Extraction
-    from migrate.planning import Plan
-
-__all__ = [
-    "DecodeError",
-    "Diff",
-    "Extraction",
-    "GroupChange",
-    "GroupRollback",
-    "InputError",
-    "Inventory",
-    "MigrateError",
-    "Plan",
-    "Refused",
-    "ServiceError",
-    "SparkStart",
-    "SparkStream",
-    "UsageError",
-    "Verification",
-    "commit_group",
-    "diff",
-    "inspect",
-    "plan",
-    "rollback",
-    "scan",
-    "to_spark",
-    "verify",
-]
+    from decoder import DecodeError as DecodeError
+    from migrate.commands.commit_group import GroupChange as GroupChange
+    from migrate.commands.commit_group import commit_group as commit_group
+    from migrate.commands.diff import diff as diff
+    from migrate.commands.inspect import inspect as inspect
+    from migrate.commands.plan import plan as plan
+    from migrate.commands.rollback import GroupRollback as GroupRollback
+    from migrate.commands.rollback import rollback as rollback
+    from migrate.commands.scan import Inventory as Inventory
+    from migrate.commands.scan import scan as scan
+    from migrate.commands.to_spark import SparkStart as SparkStart
+    from migrate.commands.to_spark import SparkStream as SparkStream
+    from migrate.commands.to_spark import to_spark as to_spark
+    from migrate.commands.verify import verify as verify
+    from migrate.comparing.diff import Diff as Diff
+    from migrate.comparing.verify import Verification as Verification
+    from migrate.errors import InputError as InputError
+    from migrate.errors import MigrateError as MigrateError
+    from migrate.errors import Refused as Refused
+    from migrate.errors import ServiceError as ServiceError
+    from migrate.errors import UsageError as UsageError
+    from migrate.flink.extract import Extraction as Extraction
+    from migrate.planning import Plan as Plan
 
 _ROOMS = {
     "decoder": ("DecodeError",),
-    "migrate.commands.compare": ("diff", "verify"),
+    "migrate.commands.diff": ("diff",),
+    "migrate.commands.verify": ("verify",),
     "migrate.commands.rollback": ("GroupRollback", "rollback"),
     "migrate.commands.commit_group": ("GroupChange", "commit_group"),
     "migrate.commands.inspect": ("inspect",),
@@ -69,6 +54,7 @@ _ROOMS = {
     "migrate.comparing.verify": ("Verification",),
 }
 _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
+__all__ = sorted(_ROOM_OF)
 
 if not TYPE_CHECKING:  # to whom every name would be one of them
 

@@ -39,7 +39,7 @@ COMMANDS = {
     ),
     "diff": ("migrate.cli.diff:diff", "Show two sets of positions side by side."),
     "verify": (
-        "migrate.cli.diff:verify",
+        "migrate.cli.verify:verify",
         "After the move: did the target start where the checkpoint ended?",
     ),
     "scan": (

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from migrate.commands.arguments import Kafka, Request
 from migrate.commands.inspect import inspect
+from migrate.comparing.sides import Ask
 from migrate.errors import InputError, UsageError
 from migrate.flink.choose import choose
 from migrate.flink.extract import PlanInput, Source
@@ -133,3 +134,15 @@ def _check_names(policies: Policies, topics: set[str]) -> None:
             known = ", ".join(sorted(topics))
             hint = did_you_mean(alike(unknown[0], topics))
             raise UsageError(f"{option} {unknown[0]}: no source reads it{hint}; they read: {known}")
+
+
+def asker(kafka: Kafka) -> Ask | None:
+    """How to ask the broker that was named; None if none was."""
+    if not kafka.given:
+        return None
+    kafka.config()  # what is wrong with it shows before anything is read
+
+    def ask(topics: Iterable[str], group: str | None) -> ClusterSnapshot:
+        return ask_broker(kafka, Question(frozenset(topics), group))
+
+    return ask

@@ -25,8 +25,8 @@ from migrate.flink.extract import Extraction, Severity, extract
 from migrate.positions import Logs, PositionSet, group_positions, log_ends, log_starts
 from migrate.snapshot import BrokerError, ClusterSnapshot, GroupView
 from migrate.spark.offsets_json import read_starting_offsets
-from migrate.spark.output import about_its_output
 from migrate.spark.progress import committed_positions
+from migrate.spark.query import about_its_output
 from migrate.storage.files import Files, check_no_credentials, local_path, path_of
 
 # What a broker may be asked about; a file may hold any name.

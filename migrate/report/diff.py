@@ -17,8 +17,7 @@ from migrate.comparing.diff import Diff, Relation, Row, Totals
 from migrate.comparing.group_csv import group_csv
 from migrate.errors import Refused
 from migrate.positions import Marker, PositionSet, Start, TopicPartition, Unknown, shown
-from migrate.report.console import console_for, print_whole
-from migrate.report.text import csv_text, difference_text, number_text
+from migrate.report.text import console_for, csv_text, difference_text, number_text, print_whole
 from migrate.storage.json_models import Model, schema_of
 from migrate.wording import counted, visible
 

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from decoder import read_checkpoint
-from migrate.commands import compare as comparing
 from migrate.comparing.sides import load_sides, parse_side
 from migrate.flink.extract import extract
 from migrate.planning import make_plan
@@ -37,7 +36,7 @@ def test_verify_tells_that_the_group_is_not_there(
 ) -> None:
     """Seen: it said "5 missing" and no more."""
     chk = write_source(tmp_path / "chk-7", {0: splits("t", [1])})
-    monkeypatch.setattr(comparing, "_asker", lambda kafka: _ask)
+    monkeypatch.setattr("migrate.commands.verify.asker", lambda kafka: _ask)
     result = migrate("verify", chk, "group:g44", "-b", "127.0.0.1:1")
     assert result.code == 5
     assert f"warning: {_SAYS}\n" in result.stderr

@@ -1,21 +1,18 @@
-"""``diff`` and ``verify``: two sets of positions side by side; did the target start there?"""
+"""``verify``: did the target start where the checkpoint ended?"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from migrate.commands.arguments import Kafka, SideArguments, choice, kafka
 from migrate.commands.inspect import inspect
-from migrate.commands.survey import ask_broker
-from migrate.comparing import diff as comparison
-from migrate.comparing.diff import Diff
+from migrate.commands.survey import asker
 from migrate.comparing.sides import (
     Ask,
     Side,
     SideKind,
-    load_sides,
     needs_a_broker,
     parse_side,
     possible_topics,
@@ -24,11 +21,11 @@ from migrate.comparing.verify import QueryStart, Verification, verify_group, ver
 from migrate.errors import Refused, UsageError
 from migrate.flink.choose import Choice, choose, source_positions
 from migrate.group.our_commits import METADATA_PREFIX
-from migrate.log import log, timed
+from migrate.log import log
 from migrate.planning import Plan
 from migrate.planning.recheck import other_cluster, recreated_topics
 from migrate.positions import Logs, PositionSet, group_positions
-from migrate.snapshot import BrokerError, ClusterSnapshot, GroupView, Question
+from migrate.snapshot import BrokerError, GroupView
 from migrate.spark.progress import (
     began_continuous,
     committed_positions,
@@ -43,34 +40,6 @@ if TYPE_CHECKING:
     from migrate.commands.arguments import AnyPath
 
 _PLAN = "plan:"
-
-
-def diff(
-    left: AnyPath,
-    right: AnyPath,
-    **arguments: Unpack[SideArguments],
-) -> Diff:
-    """Lay two sets of positions side by side.
-
-    Args:
-        left: a checkpoint, ``group:NAME``, ``spark:DIR``, ``json:FILE``, ``csv:FILE``,
-            ``broker:earliest`` or ``broker:latest``.
-        right: the same.
-        arguments: see ``ChoiceArguments`` and ``KafkaArguments``.
-
-    Raises:
-        Refused: a side holds a partition twice (``AmbiguousPositions``).
-        UsageError: a side that is not named as one, or that needs a broker.
-        DecodeError, UnreadableInput: a side cannot be read.
-        BrokerError: the broker did not answer, or denied what was asked.
-    """
-    parsed = parse_side(os.fspath(left)), parse_side(os.fspath(right))
-    ask = _asker(kafka(arguments, SideArguments))
-    with timed(f"read {parsed[0].label} and {parsed[1].label}"):
-        sides = load_sides(*parsed, ask, choice(arguments))
-    for warning in sides.warnings:
-        log.warning(warning)
-    return comparison.diff(sides.left, sides.right, sides.logs, sides.warnings)
 
 
 def verify(
@@ -108,7 +77,7 @@ def verify(
 
         check_there_is_pyspark()
     asked = kafka(arguments, SideArguments)
-    ask = _asker(asked)
+    ask = asker(asked)
     expected, new_at_earliest, plan = _expected(os.fspath(moved), choice(arguments))
     side = parse_side(target)
     match side.kind:
@@ -201,15 +170,3 @@ def _starts_of_a_run(side: Side, kafka: Kafka, settings: Mapping[str, str]) -> P
     resume = run_first_batch(side.label, side.what, kafka.config(), settings)
     log.info(f"Spark {resume.spark} planned its first batch, and read {resume.records} records")
     return resume.started
-
-
-def _asker(kafka: Kafka) -> Ask | None:
-    """Asks the broker that was named, if one was."""
-    if not kafka.given:
-        return None
-    kafka.config()  # what is wrong with it shows before anything is read
-
-    def ask(topics: Iterable[str], group: str | None) -> ClusterSnapshot:
-        return ask_broker(kafka, Question(frozenset(topics), group))
-
-    return ask

@@ -1,0 +1,100 @@
+"""``migrate verify``."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from typing import Annotated
+
+import typer
+
+from migrate.cli.errors import Exit
+from migrate.cli.options import with_environment, with_options
+from migrate.cli.terminal import emit, say, tell
+from migrate.commands import verify as calls
+from migrate.commands.arguments import SideArguments
+from migrate.errors import UsageError
+from migrate.wording import visible
+
+
+@with_options
+def verify(
+    moved: Annotated[
+        str,
+        typer.Argument(
+            metavar="CHK",
+            help="What was moved: a checkpoint, or plan:FILE where flags or --topic-map made it "
+            "something else.",
+        ),
+    ],
+    target: Annotated[str, typer.Argument(metavar="TARGET", help="spark:DIR or group:NAME.")],
+    *,
+    arguments: SideArguments,
+    allow_moved_on: Annotated[
+        bool,
+        typer.Option(
+            "--allow-moved-on",
+            help="Count as verified a group that others have committed for since, above the "
+            "positions: its consumers have started, say, and you know where.",
+        ),
+    ] = False,
+    run: Annotated[
+        bool,
+        typer.Option(
+            "--run",
+            help="For spark:DIR: start Spark on a copy of the seed, up to 1000 records to a noop "
+            "sink, and check where it plans to begin.",
+        ),
+    ] = False,
+    spark_conf: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--spark-conf",
+            metavar="KEY=VALUE",
+            help="With --run: a setting of Spark's, as spark.jars.packages for its Kafka connector "
+            "(default: the one of PySpark's version).",
+            show_default=False,
+        ),
+    ] = None,
+) -> None:
+    """After the move: did the target start where the checkpoint ended?
+
+    Exit 5 where records were lost or repeated, where a start is missing or cannot be told, and
+    where the log no longer holds it (with --bootstrap-servers).
+    A group is verified before its consumers start: whoever commits overwrites where they started,
+    and so does a Flink job that still runs. Such a partition has "moved on".
+    """
+    from migrate.report.verification import outcome_lines, verification_table
+    from migrate.spark.running.resume_check import QueryFailed
+
+    try:
+        verification = calls.verify(
+            moved,
+            target,
+            **with_environment(arguments),
+            run=run,
+            spark_conf=spark_settings(spark_conf),
+        )
+    except QueryFailed as error:
+        say(f"not verified: Spark's first batch failed: {visible(str(error))}")
+        raise typer.Exit(Exit.NOT_VERIFIED) from error
+    emit(verification_table(verification, sys.stdout), end="")
+    for line in outcome_lines(verification):
+        tell(line)
+    if not (verification.verified or (allow_moved_on and verification.verified_or_moved_on)):
+        raise typer.Exit(Exit.NOT_VERIFIED)
+
+
+def spark_settings(arguments: Iterable[str] | None) -> dict[str, str]:
+    """``--spark-conf`` arguments, the settings by name.
+
+    Raises:
+        UsageError: one is no ``key=value``.
+    """
+    settings = {}
+    for argument in arguments or ():
+        key, equals, value = argument.partition("=")
+        if not equals or not key.startswith("spark."):
+            raise UsageError(f"--spark-conf {key if equals else ''}: not spark.KEY=VALUE")
+        settings[key] = value
+    return settings
