@@ -17,6 +17,7 @@ from migrate.commands import to_spark as spark
 from migrate.commands.arguments import MoveArguments
 from migrate.commands.to_spark import check_directories
 from migrate.errors import UsageError
+from migrate.spark.connector import kafka_connector
 from migrate.spark.options import IsolationLevel
 
 
@@ -74,9 +75,19 @@ def to_spark(
         Format,
         typer.Option(
             help="json: the value of startingOffsets, a line for each --spark-source N in their "
-            "order; options: all options as name=value; python, scala: a readStream to paste.",
+            "order; options: all options as name=value; python, scala: the file of a whole query, "
+            "to start as it is.",
         ),
     ] = Format.JSON,
+    spark_version: Annotated[
+        str | None,
+        typer.Option(
+            metavar="V",
+            help="The Spark that is to run the printed file, as 4.0.0: its first line names the "
+            "Kafka package for it. By default that of the installed PySpark.",
+            show_default=False,
+        ),
+    ] = None,
     isolation_level: Annotated[
         IsolationLevel | None,
         typer.Option(
@@ -94,6 +105,10 @@ def to_spark(
     """
     if isolation_level is not None and format is Format.JSON:
         raise UsageError("--isolation-level goes with --format options, python or scala")
+    if spark_version is not None:
+        if format not in (Format.PYTHON, Format.SCALA):
+            raise UsageError("--spark-version goes with --format python or scala")
+        kafka_connector(spark_version)
     arguments = with_environment(arguments)
     if plan_out is not None:
         if spark_source:
@@ -113,7 +128,10 @@ def to_spark(
     )
     seeded = f"the seed {checkpoint_dir} is written, and whole" if checkpoint_dir else ""
     with after_writing(seeded):
-        emit(start.starting_offsets if format is Format.JSON else start.code(format.value))
+        if format is Format.JSON:
+            emit(start.starting_offsets)
+        else:
+            emit(start.code(format.value, spark_version))
 
 
 _SPARK_SOURCE = re.compile(r"(0|[1-9][0-9]{0,3})=(.+)")

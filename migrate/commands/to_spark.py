@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -16,6 +16,7 @@ from migrate.options import one_of
 from migrate.planning import Plan
 from migrate.positions import SPARK
 from migrate.spark.code import ReadStream, option_lines, python_code, scala_code
+from migrate.spark.connector import kafka_connector
 from migrate.spark.locations import Location
 from migrate.spark.offsets_json import NextOffsets, starting_offsets
 from migrate.spark.options import IsolationLevel, Option, SparkSource, read_options
@@ -25,12 +26,6 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from migrate.commands.arguments import AnyPath, MoveArguments
-
-_CODE: dict[str, Callable[[Sequence[ReadStream], str | None], str]] = {
-    "options": option_lines,
-    "python": python_code,
-    "scala": scala_code,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +68,22 @@ class SparkStart:
         """The value of ``startingOffsets``; of several streams a line each, in their order."""
         return "\n".join(stream.starting_offsets for stream in self.streams)
 
-    def code(self, format: Literal["options", "python", "scala"]) -> str:
-        """All options as ``name=value`` lines, or a ``readStream`` to paste."""
+    def code(
+        self, format: Literal["options", "python", "scala"], spark_version: str | None = None
+    ) -> str:
+        """All options as ``name=value`` lines, or the file of a whole query.
+
+        Args:
+            spark_version: the Spark that is to run it, as ``4.0.0``; None takes the installed one.
+
+        Raises:
+            UsageError: that is no version.
+        """
         streams = [ReadStream(stream.number, stream.options) for stream in self.streams]
-        return _CODE[format](streams, self.checkpoint_location)
+        if format == "options":
+            return option_lines(streams, self.checkpoint_location)
+        write = python_code if format == "python" else scala_code
+        return write(streams, self.checkpoint_location, kafka_connector(spark_version))
 
 
 def to_spark(

@@ -1,7 +1,8 @@
-"""Code to paste: the ``readStream`` of each Kafka source of a query, in Python or Scala.
+"""A whole query to start: Python for ``spark-submit``, Scala for ``spark-shell``.
 
-It is complete up to the point where the user's own query begins, and names no sink: one that
-stood in for theirs would take the records, and the seed with them.
+As it is printed it is a try: it shows the first records on the console, with a checkpoint location
+that Spark makes and removes. A seed is untouched by it: what a query has read from its checkpoint
+location, no other reads again. The lines that start it for good stand above the try, as a comment.
 """
 
 from __future__ import annotations
@@ -10,12 +11,18 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from migrate.spark.connector import Connector
 from migrate.spark.options import Option
 
 _SEVERAL = (
     "Spark numbers the streams of a query by their place in its plan, from 0, those of other "
     "kinds too:"
 )
+_COLUMNS = ("topic", "partition", "offset", "CAST(value AS STRING) AS value")
+_TRIED = 20
+_SUPPOSED = "No Spark is installed beside migrate: name yours with --spark-version."
+_OURS = "migrate has written where the query starts. Give this directory to one query alone."
+_THEIRS = "Put a new directory here, of this query alone."
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,67 +33,109 @@ class ReadStream:
     options: Sequence[Option]
 
 
-def python_code(streams: Sequence[ReadStream], checkpoint_location: str | None) -> str:
-    """A PySpark script whose variable ``records`` is the stream; ``records_<number>`` of several.
+@dataclass(frozen=True, slots=True)
+class _Language:
+    """What differs between the two."""
 
-    Where a checkpoint location was seeded, ``checkpoint_location`` is that one.
+    comment: str
+    # Before a value's first name.
+    value: str
+    # Between ``records`` and the number of a stream.
+    joint: str
+    checkpoint_location: str
+    literal: Callable[[str], str]
+    environment: str
+    available_now: str
+
+
+def python_code(
+    streams: Sequence[ReadStream], checkpoint_location: str | None, connector: Connector
+) -> str:
+    """A PySpark file.
+
+    ``records`` is the stream; ``records_<number>`` of several. ``sink`` is started.
+
+    Args:
+        checkpoint_location: the one that was seeded; None leaves a place for one.
+        connector: Spark's Kafka source, which its first line names.
     """
-    lines = ["from pyspark.sql import SparkSession"]
-    if _asks_the_environment(streams):
-        lines = ["import os", "", *lines]
-    lines += ["", "spark = SparkSession.builder.getOrCreate()"]
-    if len(streams) > 1:
-        lines += ["", f"# {_SEVERAL}", "# " + _places(streams, joint="_")]
-    for stream in streams:
-        lines += ["", f"{_name(stream, streams, joint='_')} = ("]
-        lines.append('    spark.readStream.format("kafka")')
-        lines += _calls(stream.options, "#", _python, "os.environ[{}]")
-    if checkpoint_location is not None:
-        lines += [
-            "",
-            "# Start your query, and no other one, with this checkpoint location:",
-            '#     ….writeStream.option("checkpointLocation", checkpoint_location)….start()',
-            f"checkpoint_location = {_python(checkpoint_location)}",
-        ]
-    return "\n".join(lines)
+    lines = [f"# spark-submit --packages {connector.coordinates} query.py"]
+    lines += [f"# {_SUPPOSED}"] * connector.supposed
+    if any(option.from_environment for stream in streams for option in stream.options):
+        lines += ["import os", ""]
+    lines += ["from pyspark.sql import SparkSession", ""]
+    lines += ["spark = SparkSession.builder.getOrCreate()"]
+    return "\n".join([*lines, *_query(_PYTHON, streams, checkpoint_location)])
 
 
-def scala_code(streams: Sequence[ReadStream], checkpoint_location: str | None) -> str:
+def scala_code(
+    streams: Sequence[ReadStream], checkpoint_location: str | None, connector: Connector
+) -> str:
     """The same for ``spark-shell``, or the body of an object; names are ``records``,
-    ``records<number>`` and ``checkpointLocation``."""
+    ``records<number>``, ``checkpointLocation`` and ``sink``."""
     lines = [
+        f"// spark-shell --packages {connector.coordinates} < query.scala",
+        *([f"// {_SUPPOSED}"] * connector.supposed),
+        "// Compiled, as the main of an object: spark-submit with the same --packages.",
         "import org.apache.spark.sql.SparkSession",
+        "import org.apache.spark.sql.streaming.Trigger",
         "",
         "val spark = SparkSession.builder().getOrCreate()",
     ]
-    if len(streams) > 1:
-        lines += ["", f"// {_SEVERAL}", "// " + _places(streams, joint="")]
-    for stream in streams:
-        # In parentheses: the shell takes a line that could end there for the whole.
-        lines += ["", f"val {_name(stream, streams, joint='')} = ("]
-        lines.append('  spark.readStream.format("kafka")')
-        lines += _calls(stream.options, "//", _scala, "sys.env({})")
-    if checkpoint_location is not None:
-        lines += [
-            "",
-            "// Start your query, and no other one, with this checkpoint location:",
-            '//     ….writeStream.option("checkpointLocation", checkpointLocation)….start()',
-            f"val checkpointLocation = {_scala(checkpoint_location)}",
-        ]
-    return "\n".join(lines)
+    return "\n".join([*lines, *_query(_SCALA, streams, checkpoint_location)])
 
 
-def _calls(
-    options: Iterable[Option], comment: str, literal: Callable[[str], str], environment: str
+def _query(
+    language: _Language, streams: Sequence[ReadStream], checkpoint_location: str | None
 ) -> Iterator[str]:
+    """All but the beginning.
+
+    What goes over several lines is in brackets: Scala's shell takes a line that could end for the
+    whole.
+    """
+    note, value = language.comment, language.value
+    names = {stream.number: _name(stream, streams, language.joint) for stream in streams}
+    if len(streams) > 1:
+        places = ", ".join(f"{name} must be number {number}" for number, name in names.items())
+        yield from ("", f"{note} {_SEVERAL}", f"{note} {places}")
+    for stream in streams:
+        yield from ("", f"{value}{names[stream.number]} = (")
+        yield '    spark.readStream.format("kafka")'
+        yield from _calls(stream.options, language)
+    first, *others = names.values()
+    union = first + "".join(f".union({name})" for name in others)
+    columns = ", ".join(map(language.literal, _COLUMNS))
+    yield from ("", f"{note} What your query does with them goes here.")
+    yield f"{value}rows = {union}.selectExpr("
+    yield from (f"    {columns}", ")", "")
+    yield f"{note} {_THEIRS if checkpoint_location is None else _OURS}"
+    location = language.literal(checkpoint_location or "DIRECTORY")
+    yield f"{value}{language.checkpoint_location} = {location}"
+    yield from (
+        "",
+        f"{note} A try: the first {_TRIED} records on the console. It leaves the directory above "
+        "as it is.",
+        f'{value}sink = rows.limit({_TRIED}).writeStream.format("console")'
+        f".trigger({language.available_now})",
+        f"{note} To start for good, put these lines in the place of that one, with your sink:",
+        f"{note} {value}sink = (",
+        f'{note}     rows.writeStream.format("parquet").option("path", "DIRECTORY")',
+        f'{note}     .option("checkpointLocation", {language.checkpoint_location})',
+        f"{note} )",
+        "",
+        "sink.start().awaitTermination()",
+    )
+
+
+def _calls(options: Iterable[Option], language: _Language) -> Iterator[str]:
     """From the first ``.option`` to the bracket after ``.load()``."""
     for option in options:
         if option.why:
-            yield f"    {comment} {option.why}"
-        value = literal(option.value)
+            yield f"    {language.comment} {option.why}"
+        value = language.literal(option.value)
         if option.from_environment:
-            value = environment.format(value)
-        yield f"    .option({literal(option.name)}, {value})"
+            value = language.environment.format(value)
+        yield f"    .option({language.literal(option.name)}, {value})"
     yield from ("    .load()", ")")
 
 
@@ -116,16 +165,6 @@ def _name(stream: ReadStream, streams: Sequence[ReadStream], joint: str) -> str:
     return "records" if len(streams) == 1 else f"records{joint}{stream.number}"
 
 
-def _places(streams: Sequence[ReadStream], joint: str) -> str:
-    return ", ".join(
-        f"{_name(stream, streams, joint)} must be number {stream.number}" for stream in streams
-    )
-
-
-def _asks_the_environment(streams: Sequence[ReadStream]) -> bool:
-    return any(option.from_environment for stream in streams for option in stream.options)
-
-
 def _python(text: str) -> str:
     plain = text.isascii() and text.isprintable() and not set(text) & set('"\\')
     return f'"{text}"' if plain else repr(text)
@@ -137,3 +176,23 @@ def _scala(text: str) -> str:
     if plain and '"' in text and '"""' not in text and not text.endswith('"'):
         return f'"""{text}"""'
     return json.dumps(text)
+
+
+_PYTHON = _Language(
+    comment="#",
+    value="",
+    joint="_",
+    checkpoint_location="checkpoint_location",
+    literal=_python,
+    environment="os.environ[{}]",
+    available_now="availableNow=True",
+)
+_SCALA = _Language(
+    comment="//",
+    value="val ",
+    joint="",
+    checkpoint_location="checkpointLocation",
+    literal=_scala,
+    environment="sys.env({})",
+    available_now="Trigger.AvailableNow",
+)

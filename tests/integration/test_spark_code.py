@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -10,18 +11,19 @@ from typing import Any
 import pyspark
 import pytest
 from confluent_kafka import Producer
-from pyspark.sql import DataFrame
 
 from tests.support.checkpoints import splits, write_source
 from tests.support.command import migrate
+from tests.support.jars import read_lock
 from tests.support.jdk import find_jdk
 from tests.support.kafka import Broker
-from tests.support.spark import Spark, run_to_end
+from tests.support.spark import CONNECTOR, Spark, run_to_end, submit_environment
 
 pytestmark = pytest.mark.integration
 
 ORDERS, PAYMENTS = "code-orders", "code-payments"
 RECORDS = 30
+ROW = "topic STRING, partition INT, offset LONG"
 STARTS = {ORDERS: [7, 30], PAYMENTS: [12]}
 
 
@@ -46,29 +48,35 @@ def printed(chk: Path, servers: str, kind: str, *arguments: str | Path) -> str:
     return result.stdout
 
 
-def run_python(code: str, spark: Spark) -> dict[str, Any]:
-    """Its variables; the session that it gets is the one that runs here."""
+def started_for_good(code: str, spark: Spark, directory: Path) -> dict[str, Any]:
+    """The variables of a printed file, run as its user would: with a sink, up to its end."""
     assert spark.session.getActiveSession() is not None
+    code, tries = re.subn(r"^sink = .*\n", "", code, flags=re.M)
+    code, sinks = re.subn(r"^# (?=sink = \(|    |\)$)", "", code, flags=re.M)
+    assert (tries, sinks) == (1, 4)
+    code = code.replace('"path", "DIRECTORY"', f'"path", "{directory / "sink"}"')
+    code = code.replace('= "DIRECTORY"', f'= "{directory / "checkpoint"}"')
+    code = code.replace("sink.start()", "sink.trigger(availableNow=True).start()")
     variables: dict[str, Any] = {}
     exec(compile(code, "printed.py", "exec"), variables)
     return variables
 
 
-def read(spark: Spark, records: DataFrame, checkpoint_location: Path | str) -> set[tuple[str, int]]:
-    """What a query gets of it: each record's topic and partition, with its offset as text."""
-    sink = Path(checkpoint_location).with_name("sink")
-    run_to_end(
-        records.selectExpr("concat(topic, '-', partition) AS place", "offset")
-        .writeStream.format("parquet")
-        .option("path", str(sink))
-        .option("checkpointLocation", str(checkpoint_location))
-        .trigger(availableNow=True)
-        .start()
+def written(spark: Spark, directory: Path) -> set[tuple[str, int]]:
+    """What the query has written: each record's topic and partition, and its offset."""
+    rows = (
+        spark.session.read.schema(ROW)
+        .parquet(str(directory / "sink"))
+        .selectExpr("concat(topic, '-', partition) AS place", "offset")
+        .collect()
     )
-    rows = spark.session.read.schema("place STRING, offset LONG").parquet(str(sink)).collect()
     found = {(row.place, row.offset) for row in rows}
     assert len(rows) == len(found)
     return found
+
+
+def contents(directory: Path) -> dict[Path, bytes]:
+    return {file: file.read_bytes() for file in directory.rglob("*") if file.is_file()}
 
 
 def expected(*places: tuple[str, int]) -> set[tuple[str, int]]:
@@ -85,35 +93,63 @@ ALL = [(ORDERS, 0), (ORDERS, 1), (PAYMENTS, 0)]
 def test_python_with_starting_offsets(
     servers: str, spark: Spark, chk: Path, tmp_path: Path
 ) -> None:
-    code = run_python(printed(chk, servers, "python"), spark)
-    assert "checkpoint_location" not in code
-    assert read(spark, code["records"], tmp_path / "checkpoint") == expected(*ALL)
+    started_for_good(printed(chk, servers, "python"), spark, tmp_path)
+    assert written(spark, tmp_path) == expected(*ALL)
 
 
 def test_python_with_a_checkpoint_location(
     servers: str, spark: Spark, chk: Path, tmp_path: Path
 ) -> None:
-    text = printed(chk, servers, "python", "--checkpoint-dir", tmp_path / "checkpoint")
+    text = printed(chk, servers, "python", "--checkpoint-dir", tmp_path / "seed")
     # That it is the seed that counts shows where the option says otherwise.
     text = text.replace('.option("startingOffsets", ', '.option("startingOffsets", "latest" or ')
-    code = run_python(text, spark)
-    assert code["checkpoint_location"] == str(tmp_path / "checkpoint")
-    assert read(spark, code["records"], code["checkpoint_location"]) == expected(*ALL)
+    code = started_for_good(text, spark, tmp_path)
+    assert code["checkpoint_location"] == str(tmp_path / "seed")
+    assert written(spark, tmp_path) == expected(*ALL)
+
+
+@pytest.mark.parametrize("kind", ["python", "scala"])
+def test_as_it_is_printed_it_is_a_try(servers: str, chk: Path, tmp_path: Path, kind: str) -> None:
+    """Started as its first line says; the place that is seeded for the query stays as it is."""
+    seed = tmp_path / "seed"
+    text = printed(chk, servers, kind, "--checkpoint-dir", seed)
+    _, _, command = text.splitlines()[0].partition(" ")
+    program, file = {"python": ("submit", "query.py"), "scala": ("shell", "< query.scala")}[kind]
+    package = next(jar for jar in read_lock()[CONNECTOR] if "-sql-kafka-" in jar.artifact)
+    assert command == f"spark-{program} --packages {package.coordinates} {file}"
+    (tmp_path / file.removeprefix("< ")).write_text(text)
+    before = contents(seed)
+    (tmp_path / "spark").mkdir()
+    done = subprocess.run(
+        command,
+        shell=True,
+        cwd=tmp_path,
+        env=submit_environment(tmp_path / "spark"),
+        capture_output=True,
+        text=True,
+        timeout=180,
+    )
+    assert done.returncode == 0, done.stderr
+    shown = re.findall(r"^\|(code-\w+) *\| *(\d) *\| *(\d+) *\| *(\d+) *\|$", done.stdout, re.M)
+    assert len(shown) == 20
+    assert all(offset == value for *_, offset, value in shown)
+    places = {(f"{topic}-{partition}", int(offset)) for topic, partition, offset, _ in shown}
+    assert places <= expected(*ALL)
+    assert contents(seed) == before
 
 
 def test_python_for_some_partitions(servers: str, spark: Spark, chk: Path, tmp_path: Path) -> None:
     text = printed(chk, servers, "python", "--partitions", f"{ORDERS}:0")
     assert '.option("assign", ' in text
-    code = run_python(text, spark)
-    assert read(spark, code["records"], tmp_path / "checkpoint") == expected((ORDERS, 0))
+    started_for_good(text, spark, tmp_path)
+    assert written(spark, tmp_path) == expected((ORDERS, 0))
 
 
 def test_python_for_two_streams(servers: str, spark: Spark, chk: Path, tmp_path: Path) -> None:
     sources = [f"--spark-source={n}=topic:{topic}" for n, topic in enumerate((PAYMENTS, ORDERS))]
-    seed = tmp_path / "checkpoint"
-    code = run_python(printed(chk, servers, "python", "--checkpoint-dir", seed, *sources), spark)
-    records = code["records_0"].union(code["records_1"])
-    assert read(spark, records, code["checkpoint_location"]) == expected(*ALL)
+    seed = ("--checkpoint-dir", tmp_path / "seed")
+    started_for_good(printed(chk, servers, "python", *seed, *sources), spark, tmp_path)
+    assert written(spark, tmp_path) == expected(*ALL)
 
 
 def test_options_are_those_of_a_read_stream(
@@ -122,7 +158,15 @@ def test_options_are_those_of_a_read_stream(
     lines = printed(chk, servers, "options").splitlines()
     options = dict(line.split("=", 1) for line in lines)
     records = spark.session.readStream.format("kafka").options(**options).load()
-    assert read(spark, records, tmp_path / "checkpoint") == expected(*ALL)
+    run_to_end(
+        records.select("topic", "partition", "offset")
+        .writeStream.format("parquet")
+        .option("path", str(tmp_path / "sink"))
+        .option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    assert written(spark, tmp_path) == expected(*ALL)
 
 
 @pytest.mark.parametrize(
@@ -145,9 +189,8 @@ def test_the_isolation_level_decides_on_aborted_records(
     producer.commit_transaction(30)
     chk = write_source(tmp_path / "chk-7", {0: splits(topic, [0])})
     text = printed(chk, broker.bootstrap_servers, "python", "--isolation-level", level)
-    records = run_python(text, spark)["records"]
-    found = read(spark, records, tmp_path / "checkpoint")
-    assert found == {(f"{topic}-0", offset) for offset in offsets}
+    started_for_good(text, spark, tmp_path)
+    assert written(spark, tmp_path) == {(f"{topic}-0", offset) for offset in offsets}
 
 
 def test_scala_compiles(servers: str, chk: Path, tmp_path: Path) -> None:
@@ -171,7 +214,7 @@ def test_scala_compiles(servers: str, chk: Path, tmp_path: Path) -> None:
     file = tmp_path / "Printed.scala"
     uses = "val frames: Seq[org.apache.spark.sql.DataFrame] = Seq"
     file.write_text(
-        f"object One {{\n{one}\n{uses}(records); val where: String = checkpointLocation }}\n"
+        f"object One {{\n{one}\n{uses}(records, rows); val where: String = checkpointLocation }}\n"
         f"object Several {{\n{several}\n{uses}(records0, records1) }}\n"
         f"object Secured {{\n{secured.stdout}\n{uses}(records) }}\n"
     )

@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.version import __version__ as pyspark_version
 
-from tests.support.jars import classpath, read_lock
+from tests.support.jars import cache_dir, classpath, read_lock
 from tests.support.jdk import QUICK_START, find_jdk
 from tests.support.kafka import Record
 
@@ -59,6 +59,43 @@ def process_environment(conf_dir: Path) -> dict[str, str]:
     defaults = "".join(f"{name} {' '.join(QUICK_START)}\n" for name in names)
     (conf_dir / "spark-defaults.conf").write_text(defaults)
     return {**os.environ, **launch_environment(), "SPARK_CONF_DIR": str(conf_dir)}
+
+
+_IVY = """\
+<ivysettings>
+  <settings defaultResolver="locked"/>
+  <resolvers>
+    <filesystem name="locked">
+      <artifact pattern="{jars}/[orgPath]/[module]/[artifact]-[revision].jar"/>
+    </filesystem>
+  </resolvers>
+</ivysettings>
+"""
+
+
+def submit_environment(home: Path) -> dict[str, str]:
+    """The environment of ``spark-submit --packages`` for Kafka's source, and of ``spark-shell``.
+
+    Ivy finds what is asked for among the locked jars, and nothing elsewhere; what that needs in
+    turn, which POMs would tell, is on the class path anyway.
+
+    Args:
+        home: an empty directory, for the defaults of this Spark and its files.
+    """
+    environment = process_environment(home)
+    ivy = home / "ivysettings.xml"
+    ivy.write_text(_IVY.format(jars=cache_dir() / "jars"))
+    settings = {
+        "spark.jars": ",".join(map(str, classpath(CONNECTOR))),
+        "spark.jars.ivy": home / "ivy",
+        "spark.jars.ivySettings": ivy,
+        "spark.ui.enabled": "false",
+    }
+    with (home / "spark-defaults.conf").open("a") as defaults:
+        defaults.writelines(f"{name} {value}\n" for name, value in settings.items())
+    programs = Path(sys.executable).parent
+    environment.pop("SPARK_HOME", None)
+    return {**environment, "PATH": f"{programs}{os.pathsep}{environment['PATH']}"}
 
 
 class Spark:

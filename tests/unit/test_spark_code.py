@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 import pytest
 
+from migrate.spark import connector as connectors
 from tests.support.checkpoints import splits, write_source
 from tests.support.command import migrate
 
@@ -84,9 +86,57 @@ def test_the_checkpoint_location_stands_in_the_code(plan: Path, tmp_path: Path) 
         location = ("--checkpoint-dir", f"{seed}-{kind}")
         result = migrate("to-spark", "--plan", plan, "--format", kind, *location)
         assert result.code == 0, result.stderr
-        assert result.stdout.splitlines()[-1] == line
+        assert line in result.stdout.splitlines()
         without = migrate("to-spark", "--plan", plan, "--format", kind)
-        assert "checkpointLocation" not in without.stdout
+        place = line.partition(" = ")[0] + ' = "DIRECTORY"'
+        assert place in without.stdout.splitlines()
+
+
+FIRST = {
+    "python": "# spark-submit --packages {} query.py",
+    "scala": "// spark-shell --packages {} < query.scala",
+}
+
+
+@pytest.mark.parametrize(
+    ("release", "connector"),
+    [
+        ("4.0.0", "org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0"),
+        ("3.5.1", "org.apache.spark:spark-sql-kafka-0-10_2.12:3.5.1"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["python", "scala"])
+def test_the_first_line_starts_it_with_the_connector_of_a_spark(
+    plan: Path, kind: str, release: str, connector: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = ("to-spark", "--plan", plan, "--format", kind)
+    named = migrate(*command, "--spark-version", release).stdout
+    assert named.startswith(FIRST[kind].format(connector))
+    monkeypatch.setattr(connectors, "version", {"pyspark": release}.__getitem__)
+    assert migrate(*command).stdout == named
+
+
+def test_without_a_spark_the_file_says_so(plan: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def none(package: str) -> str:
+        raise PackageNotFoundError(package)
+
+    monkeypatch.setattr(connectors, "version", none)
+    for kind in FIRST:
+        command = ("to-spark", "--plan", plan, "--format", kind)
+        assert "--spark-version" in migrate(*command).stdout.splitlines()[1]
+        assert "--spark-version" not in migrate(*command, "--spark-version", "4.1.0").stdout
+
+
+@pytest.mark.parametrize("wrong", [("json", "4.0.0"), ("options", "4.0.0"), ("python", "4")])
+def test_a_version_that_says_nothing_is_an_error(
+    plan: Path, tmp_path: Path, wrong: tuple[str, str]
+) -> None:
+    kind, version = wrong
+    arguments = ("--format", kind, "--spark-version", version, "--checkpoint-dir", tmp_path / "s")
+    result = migrate("to-spark", "--plan", plan, *arguments)
+    assert (result.code, result.stdout) == (2, "")
+    assert "--spark-version" in result.stderr
+    assert not (tmp_path / "s").exists()
 
 
 def test_what_the_environment_gives_is_asked_of_it(plan: Path, secured: Path) -> None:
@@ -129,7 +179,7 @@ def test_a_path_is_written_so_that_python_reads_it_back(
         "to-spark", "--plan", plan, "--format", "python", "--checkpoint-dir", tmp_path / name
     )
     assert result.code == 0, result.stderr
-    (line,) = [x for x in result.stdout.splitlines() if x.startswith("checkpoint_location")]
+    (line,) = [x for x in result.stdout.splitlines() if x.startswith("checkpoint_location =")]
     variables: dict[str, str] = {}
     exec(line, variables)
     assert variables["checkpoint_location"] == str(tmp_path / name)
