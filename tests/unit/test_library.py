@@ -37,7 +37,7 @@ from tests.support.spark_files import SEED, spark_directory
 # Options that decide what is shown, not what is done; or that ask people, not programs.
 _OF_THE_COMMAND_LINE = {
     "inspect": {"format", "list_"},
-    "to-spark": {"format", "plan_out"},
+    "to-spark": {"format", "plan_out", "spark_version"},
     "commit-group": {"yes", "plan_out"},
     "rollback": {"yes"},
     "diff": {"format", "all_", "exit_code"},
