@@ -107,7 +107,7 @@ _SIMPLE: dict[str, Type] = {
     "SqlTimeSerializer$SqlTimeSerializerSnapshot": Scalar(Kind.SQL_TIME),
     "SqlTimestampSerializer$SqlTimestampSerializerSnapshot": Scalar(Kind.SQL_TIMESTAMP),
     "StringSerializer$StringSerializerSnapshot": Scalar(Kind.STRING),
-    "StringValueSerializer$StringValueSerializerSnapshot": Scalar(Kind.STRING),
+    "StringValueSerializer$StringValueSerializerSnapshot": Scalar(Kind.STRING_VALUE),
     "VoidSerializer$VoidSerializerSnapshot": Scalar(Kind.VOID),
     "VoidNamespaceSerializer$VoidNamespaceSerializerSnapshot": Scalar(Kind.VOID_NAMESPACE),
     "GlobalWindow$Serializer$GlobalWindowSerializerSnapshot": Scalar(Kind.GLOBAL_WINDOW),

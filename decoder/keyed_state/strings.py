@@ -1,7 +1,8 @@
 """Flink's own form of text: StringValue.
 
 A varint (7 bits a byte, the lowest first, the high bit set on all but the last) holds the number of
-UTF-16 units plus one, 0 is null; then each unit, as a varint of 1 to 3 bytes. It is not UTF-8.
+UTF-16 units plus one, 0 is null; then each unit, as a varint of 1 to 3 bytes. It is not UTF-8. What
+a StringValue writes of itself is the same without the one, and never null.
 
 Source: org.apache.flink.types.StringValue @ Flink 2.2.0.
 """
@@ -37,6 +38,15 @@ def read_string(data: bytes, position: int) -> tuple[str | None, int]:
             raise IndexError
         return text.decode("ascii"), end
     return _units(data, position, count - 1)
+
+
+def read_string_value(data: bytes, position: int) -> tuple[str, int]:
+    """As ``read_string``, of a StringValue."""
+    count = data[position]
+    position += 1
+    if count >= 0x80:
+        count, position = _long_count(data, position, count & 0x7F)
+    return _units(data, position, count)
 
 
 def _long_count(data: bytes, position: int, count: int) -> tuple[int, int]:

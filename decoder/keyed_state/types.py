@@ -23,6 +23,7 @@ class Kind(Enum):
     DOUBLE = "double"  # float
     CHAR = "char"  # str of one UTF-16 unit
     STRING = "string"  # str; an unpaired surrogate comes out as U+FFFD, here and in CHAR
+    STRING_VALUE = "string value"  # as STRING, but never null: org.apache.flink.types.StringValue
     BIG_INTEGER = "big integer"  # Decimal, of no digits behind the point
     BIG_DECIMAL = "big decimal"  # Decimal
     DATE = "date"  # Instant

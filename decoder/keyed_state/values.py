@@ -31,7 +31,7 @@ from decoder.keyed_state.java_values import (
 )
 from decoder.keyed_state.kryo import read_kryo
 from decoder.keyed_state.numbers import big_integer, scaled
-from decoder.keyed_state.strings import read_string
+from decoder.keyed_state.strings import read_string, read_string_value
 from decoder.keyed_state.types import (
     MISSING_FIELD,
     Avro,
@@ -295,6 +295,7 @@ _SCALARS: dict[Kind, Read] = {
     Kind.DOUBLE: _number(">d"),
     Kind.CHAR: _char,
     Kind.STRING: read_string,
+    Kind.STRING_VALUE: read_string_value,
     Kind.BIG_INTEGER: _big_integer,
     Kind.BIG_DECIMAL: _big_decimal,
     Kind.DATE: _date(Instant),

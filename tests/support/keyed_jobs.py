@@ -70,3 +70,13 @@ def dump_keyed_state(version: str, checkpoints: Iterable[Path]) -> list[list[dic
     printed = run_java("testjobs.KeyedDump", keyed_classpath(version), paths, _HEAP)
     told: list[list[dict[str, Any]]] = json.loads(printed)
     return told
+
+
+def serializers(version: str) -> list[dict[str, Any]]:
+    """What Flink's serializers write, one value each: see Serializers.java."""
+    jobs, *jars = keyed_classpath(version)
+    program = compile_java([_JAVA / "serializers" / "Serializers.java"], [jobs, *jars])
+    told: list[dict[str, Any]] = json.loads(
+        run_java("testjobs.Serializers", [program, jobs, *jars], (), _HEAP)
+    )
+    return told

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.flink import RELEASES, encode_sources
+from tests.support.keyed_jobs import serializers
 from tests.support.round_trip import (
     Told,
     checkpoint_properties,
@@ -21,6 +22,7 @@ from tests.support.round_trip import (
 HERE = Path(__file__).parent
 MANIFEST = HERE / "manifest.json"
 PROPERTIES = HERE / "properties.json"
+SERIALIZERS = HERE / "serializers.json"
 
 # Every version that a release still writes, and version 2, which its serializer still knows.
 _WRITTEN = (
@@ -115,6 +117,19 @@ def _properties(flink: str, versions: tuple[int, ...]) -> dict[str, Any]:
     }
 
 
+def _serializers() -> list[dict[str, Any]]:
+    """What both versions write alike is there once."""
+    written: dict[str, dict[str, Any]] = {}
+    for flink in ("1.20", "2.2"):
+        for one in serializers(flink):
+            written.setdefault(json.dumps(one), {"flink": [], **one})["flink"].append(flink)
+    return list(written.values())
+
+
+def _write_lines(path: Path, items: list[dict[str, Any]]) -> None:
+    path.write_text("[\n" + ",\n".join(map(json.dumps, items)) + "\n]\n", encoding="ascii")
+
+
 def _write(path: Path, content: object) -> None:
     path.write_text(json.dumps(content, indent=2) + "\n", encoding="ascii")
 
@@ -126,6 +141,7 @@ def main() -> None:
     unreleased = json.loads(MANIFEST.read_text())["unreleased"]
     _write(MANIFEST, {"checkpoints": checkpoints, "sources": sources, "unreleased": unreleased})
     _write(PROPERTIES, [_properties(flink, versions) for flink, versions in _WITH_PROPERTIES])
+    _write_lines(SERIALIZERS, _serializers())
 
 
 if __name__ == "__main__":

@@ -1,0 +1,110 @@
+"""What Flink's serializers write is told as Flink's objects are: of each serializer a few values,
+as the value of a state, as an element of a list, and as a key where it can be one."""
+
+from __future__ import annotations
+
+import json
+import struct
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from decoder.errors import DecodeError, ErrorKind
+from tests.support.encoder.data_output import DataOutput
+from tests.support.encoder.keyed_state import Entry, KeyedState, encode_head, key_group_of
+from tests.support.encoder.keyed_values import LONG, STRING, VOID_NAMESPACE, ListOf
+from tests.support.keyed_bytes import (
+    MAX_PARALLELISM,
+    Handle,
+    Raw,
+    canonical_group,
+    of_states,
+    of_value,
+    only,
+    read,
+    told,
+)
+
+WRITTEN: list[dict[str, Any]] = json.loads((Path(__file__).parent / "serializers.json").read_text())
+_KEYS = [one for one in WRITTEN if "key" in one]
+# Keys whose hash code is not recomputed.
+_UNKNOWN_HASH = ("nullable", "nullable, padded")
+_ONE = (1).to_bytes(8, "big")
+
+
+def _by_name(written: list[dict[str, Any]]) -> list[Any]:
+    return [
+        pytest.param(list(group), id=name)
+        for name, group in groupby(written, lambda one: f"{one['flink'][0]} {one['name']}")
+    ]
+
+
+@pytest.mark.parametrize("heap", [False, True], ids=["canonical", "heap"])
+@pytest.mark.parametrize("written", _by_name(WRITTEN))
+def test_a_value_is_what_flink_wrote(written: list[dict[str, Any]], heap: bool) -> None:
+    for one in written:
+        snapshot, value = bytes.fromhex(one["snapshot"]), bytes.fromhex(one["value"])
+        for flink in one["flink"]:
+            state = only(read(of_value(snapshot, value, heap=heap), flink=flink))
+            assert state.readable, state.reason
+            assert [line["value"] for line in told(state)] == [one["told"]]
+
+
+@pytest.mark.parametrize("heap", [False, True], ids=["canonical", "heap"])
+@pytest.mark.parametrize("written", _by_name(WRITTEN))
+def test_elements_of_a_list_are_what_flink_wrote(written: list[dict[str, Any]], heap: bool) -> None:
+    group = key_group_of(1, MAX_PARALLELISM)
+    for one in written:
+        element, value = Raw(bytes.fromhex(one["snapshot"])), bytes.fromhex(one["value"])
+        entry = Entry(group, 1, None, [value] * 3)
+        handle = of_states(
+            [KeyedState("list", "LIST", VOID_NAMESPACE, ListOf(element), (entry,))], heap=heap
+        )
+        state = only(read(handle, flink=one["flink"][-1]))
+        assert [line["value"] for line in told(state)] == [[one["told"]] * 3]
+
+
+def _keyed(one: dict[str, Any], key_group: int, *, heap: bool) -> Handle:
+    """A value of 1 under the key, in the namespace "ns"."""
+    key = Raw(bytes.fromhex(one["snapshot"]))
+    out = DataOutput()
+    out.raw(encode_head(key, [KeyedState("count", "VALUE", STRING, LONG, ())]))
+    start = out.position
+    if heap:
+        out.i32(key_group)
+        out.raw(struct.pack(">hi", 0, 1))
+        STRING.write(out, "ns")
+        out.raw(bytes.fromhex(one["value"]) + _ONE)
+    else:
+        flinks = bytes((key_group,)) + bytes.fromhex(one["key"])[1:]
+        out.raw(canonical_group((0, flinks, _ONE)))
+    return Handle(out.to_bytes(), (start,), key_group, savepoint=not heap)
+
+
+@pytest.mark.parametrize("heap", [False, True], ids=["canonical", "heap"])
+@pytest.mark.parametrize("written", _by_name(_KEYS))
+def test_a_key_is_what_flink_wrote(written: list[dict[str, Any]], heap: bool) -> None:
+    for one in written:
+        state = only(read(_keyed(one, one["key_group"], heap=heap), flink=one["flink"][0]))
+        assert told(state) == [
+            {"key_group": one["key_group"], "key": one["told"], "namespace": "ns", "value": 1}
+        ]
+
+
+@pytest.mark.parametrize("heap", [False, True], ids=["canonical", "heap"])
+@pytest.mark.parametrize("written", _by_name(_KEYS))
+def test_a_key_in_another_key_group_than_flinks_is_refused(
+    written: list[dict[str, Any]], heap: bool
+) -> None:
+    for one in written:
+        if one["name"] in _UNKNOWN_HASH:
+            continue
+        other = one["key_group"] ^ 1
+        state = only(read(_keyed(one, other, heap=heap), flink=one["flink"][0]))
+        problem = f"a key of key group {one['key_group']} lies in key group {other}: "
+        with pytest.raises(DecodeError, match=problem) as refused:
+            told(state)
+        assert refused.value.kind is ErrorKind.CORRUPT
+        assert refused.value.field == "state 'count'"
