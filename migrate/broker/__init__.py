@@ -5,8 +5,8 @@ Takes a ClusterSnapshot (``reading``), and reads and writes consumer groups (``c
 decided by those who ask.
 """
 
-from migrate.broker.changing import Failure
+from migrate.broker.changing import CommitFailure
 from migrate.broker.consumer_groups import ConsumerGroups
 from migrate.broker.reading import take_snapshot
 
-__all__ = ["ConsumerGroups", "Failure", "take_snapshot"]
+__all__ = ["CommitFailure", "ConsumerGroups", "take_snapshot"]

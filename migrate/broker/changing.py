@@ -43,7 +43,7 @@ _NO_EPOCH = -1
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class CommitFailure:
     """Why a group, or one partition's offset, was not changed, as far as the answer tells.
 
     Attributes:
@@ -77,7 +77,7 @@ def requests(
 
 def commit(
     connection: Connection, group: str, offsets: Mapping[tuple[str, int], Committed]
-) -> dict[tuple[str, int], Failure]:
+) -> dict[tuple[str, int], CommitFailure]:
     """One request; the partitions that failed."""
     wanted = [
         TopicPartition(
@@ -105,7 +105,7 @@ def commit(
     }
 
 
-def delete(connection: Connection, group: str) -> Failure | None:
+def delete(connection: Connection, group: str) -> CommitFailure | None:
     """One request; why it failed."""
     futures = connection.admin.delete_consumer_groups([group], request_timeout=connection.timeout)
     try:
@@ -115,7 +115,7 @@ def delete(connection: Connection, group: str) -> Failure | None:
     return None
 
 
-def _failure(error: KafkaError, meanings: Mapping[int, str], config: KafkaConfig) -> Failure:
+def _failure(error: KafkaError, meanings: Mapping[int, str], config: KafkaConfig) -> CommitFailure:
     meaning = meanings.get(error.code())
     reason = meaning if meaning is not None else without_secrets(error.str(), config)
-    return Failure(error.name(), reason, error.code() in _TRANSIENT)
+    return CommitFailure(error.name(), reason, error.code() in _TRANSIENT)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 from migrate.broker import changing, reading
-from migrate.broker.changing import Failure
+from migrate.broker.changing import CommitFailure
 from migrate.broker.connection import Connection
 from migrate.kafka_config import KafkaConfig
 from migrate.snapshot import BrokerError, ClusterSnapshot, Committed, GroupView
@@ -45,13 +45,13 @@ class ConsumerGroups:
 
     def commit(
         self, group: str, offsets: Mapping[tuple[str, int], Committed]
-    ) -> dict[tuple[str, int], Failure]:
+    ) -> dict[tuple[str, int], CommitFailure]:
         """Commit offsets of a group without members, once; the partitions that failed.
 
         After a request without an answer the rest is not sent: it would only wait as long again.
         """
-        failures: dict[tuple[str, int], Failure] = {}
-        unanswered: Failure | None = None
+        failures: dict[tuple[str, int], CommitFailure] = {}
+        unanswered: CommitFailure | None = None
         for request in changing.requests(group, offsets):
             if unanswered is None:
                 failed = self._commit(group, request)
@@ -64,7 +64,7 @@ class ConsumerGroups:
 
     def _commit(
         self, group: str, request: Mapping[tuple[str, int], Committed]
-    ) -> dict[tuple[str, int], Failure]:
+    ) -> dict[tuple[str, int], CommitFailure]:
         try:
             with self._connection() as connection:
                 failed = changing.commit(connection, group, request)
@@ -73,7 +73,7 @@ class ConsumerGroups:
         self._drop_after(failed.values())
         return failed
 
-    def delete(self, group: str) -> Failure | None:
+    def delete(self, group: str) -> CommitFailure | None:
         """Delete a group without members, and with it every offset it holds, once."""
         try:
             with self._connection() as connection:
@@ -83,7 +83,7 @@ class ConsumerGroups:
         self._drop_after([failure] if failure is not None else [])
         return failure
 
-    def _drop_after(self, failures: Iterable[Failure]) -> None:
+    def _drop_after(self, failures: Iterable[CommitFailure]) -> None:
         if any(failure.transient for failure in failures):
             self._connected = None
 
@@ -103,5 +103,5 @@ class ConsumerGroups:
             raise
 
 
-def _no_answer(error: BrokerError) -> Failure:
-    return Failure("_TRANSPORT", str(error), transient=True)
+def _no_answer(error: BrokerError) -> CommitFailure:
+    return CommitFailure("_TRANSPORT", str(error), transient=True)

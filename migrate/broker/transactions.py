@@ -32,7 +32,13 @@ _VALUE = struct.Struct(">hqhib")
 _KEY_VERSION = 0
 _VALUE_VERSIONS = (0, 1)
 # TransactionState's ids: ongoing; prepare and complete commit; prepare and complete abort.
-_FATES = {1: Fate.OPEN, 2: Fate.COMMITTED, 4: Fate.COMMITTED, 3: Fate.ABORTED, 5: Fate.ABORTED}
+_FATES = {
+    1: Fate.OPEN,
+    2: Fate.COMMITTED,
+    4: Fate.COMMITTED,
+    3: Fate.ABORTED,
+    5: Fate.ABORTED,
+}
 
 # A partition of it is compacted, and seldom larger than its newest segment (100 MB by default).
 _READ_SECONDS = 60.0

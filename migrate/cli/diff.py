@@ -16,7 +16,7 @@ from migrate.commands import diff as calls
 from migrate.commands.arguments import SideArguments
 
 
-class Format(str, Enum):
+class DiffFormat(str, Enum):
     TABLE = "table"
     JSON = "json"
     CSV = "csv"
@@ -36,12 +36,12 @@ def diff(
     right: Annotated[str, typer.Argument(metavar="RIGHT", help="The same.")],
     *,
     format: Annotated[
-        Format,
+        DiffFormat,
         typer.Option(
             help="groups-csv: RIGHT as topic,partition,offset for kafka-consumer-groups "
             "--reset-offsets --from-file; html: one page that asks for nothing."
         ),
-    ] = Format.TABLE,
+    ] = DiffFormat.TABLE,
     all_: Annotated[
         bool, typer.Option("--all", help="Every partition, however many there are.")
     ] = False,
@@ -59,15 +59,15 @@ def diff(
         **with_environment(arguments),
     )
     match format:
-        case Format.TABLE:
+        case DiffFormat.TABLE:
             emit(diff_table(found, sys.stdout, every_partition=all_), end="")
-        case Format.JSON:
+        case DiffFormat.JSON:
             emit(diff_json(found))
-        case Format.CSV:
+        case DiffFormat.CSV:
             emit(diff_csv(found), end="")
-        case Format.GROUPS_CSV:
+        case DiffFormat.GROUPS_CSV:
             emit(group_csv_of_right(found), end="")
-        case Format.HTML:
+        case DiffFormat.HTML:
             from migrate.report.html import diff_page
 
             emit(diff_page(found, datetime.now(timezone.utc)), end="")

@@ -14,7 +14,7 @@ from migrate.cli.terminal import emit, say, show
 from migrate.storage.files import local_path
 
 if TYPE_CHECKING:
-    from migrate.group.commit import Outcome
+    from migrate.group.commit import ChangeOutcome
 
 Execute = Annotated[
     bool,
@@ -34,7 +34,7 @@ RollbackFile = Annotated[
 ]
 
 
-def carry_out(change: Callable[[], Outcome], group: str, rollback_path: Path) -> None:
+def carry_out(change: Callable[[], ChangeOutcome], group: str, rollback_path: Path) -> None:
     """Do it, and tell what came of it.
 
     Args:
@@ -66,7 +66,7 @@ def _told_if_interrupted(group: str, rollback_path: Path) -> Iterator[None]:
         raise KeyboardInterrupt from error
 
 
-def _tell(outcome: Outcome) -> None:
+def _tell(outcome: ChangeOutcome) -> None:
     from migrate.report.plan import outcome_lines
 
     code = _exit_code(outcome)
@@ -87,7 +87,7 @@ def _tell(outcome: Outcome) -> None:
         raise typer.Exit(code)
 
 
-def _exit_code(outcome: Outcome) -> Exit | None:
+def _exit_code(outcome: ChangeOutcome) -> Exit | None:
     """None where all is as it was asked for."""
     from migrate.group.commit import Applied
 

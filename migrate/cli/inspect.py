@@ -20,7 +20,7 @@ from migrate.commands.arguments import ReadArguments
 from migrate.storage.files import Files
 
 
-class Format(str, Enum):
+class InspectFormat(str, Enum):
     TABLE = "table"
     JSON = "json"
     CSV = "csv"
@@ -30,8 +30,8 @@ class Format(str, Enum):
 def inspect(
     chk: Checkpoint,
     format: Annotated[
-        Format, typer.Option(help="table for people; json and csv for programs.")
-    ] = Format.TABLE,
+        InspectFormat, typer.Option(help="table for people; json and csv for programs.")
+    ] = InspectFormat.TABLE,
     list_: Annotated[
         bool,
         typer.Option(
@@ -48,15 +48,15 @@ def inspect(
     with _nothing_collected():
         extraction = inspecting.inspect(chk, **reading)
         match format:
-            case Format.JSON:
+            case InspectFormat.JSON:
                 from migrate.report.inspection import inspection_json
 
                 emit_pieces(inspection_json(extraction))
-            case Format.CSV:
+            case InspectFormat.CSV:
                 from migrate.report.inspection import inspection_csv
 
                 emit_pieces(inspection_csv(extraction))
-            case Format.TABLE:
+            case InspectFormat.TABLE:
                 from migrate.report.inspection_table import inspection_table
 
                 emit(inspection_table(extraction, sys.stdout), end="")
@@ -75,16 +75,16 @@ def _nothing_collected() -> Iterator[None]:
             gc.enable()
 
 
-def _list(chk: str, format: Format) -> None:
+def _list(chk: str, format: InspectFormat) -> None:
     checkpoints = list_checkpoints(chk, Files())
     if not checkpoints:
         tell(f"no complete chk-<n> in {chk}: --list is of a job's checkpoint directory")
     match format:
-        case Format.JSON:
+        case InspectFormat.JSON:
             emit(json.dumps([{"id": number, "pointer": path} for number, path in checkpoints]))
-        case Format.CSV:
+        case InspectFormat.CSV:
             from migrate.report.text import csv_text
 
             emit(csv_text(("id", "pointer"), checkpoints), end="")
-        case Format.TABLE:
+        case InspectFormat.TABLE:
             emit("".join(f"{number}\t{path}\n" for number, path in checkpoints), end="")

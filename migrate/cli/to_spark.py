@@ -21,7 +21,7 @@ from migrate.spark.connector import kafka_connector
 from migrate.spark.options import IsolationLevel
 
 
-class Format(str, Enum):
+class SparkFormat(str, Enum):
     JSON = "json"
     OPTIONS = "options"
     PYTHON = "python"
@@ -72,13 +72,13 @@ def to_spark(
         ),
     ] = None,
     format: Annotated[
-        Format,
+        SparkFormat,
         typer.Option(
             help="json: the value of startingOffsets, a line for each --spark-source N in their "
             "order; options: all options as name=value; python, scala: the file of a whole query, "
             "to start as it is.",
         ),
-    ] = Format.JSON,
+    ] = SparkFormat.JSON,
     spark_version: Annotated[
         str | None,
         typer.Option(
@@ -103,10 +103,10 @@ def to_spark(
 
     Refuses (exit 4, nothing on stdout, nothing written) what would lose or repeat records.
     """
-    if isolation_level is not None and format is Format.JSON:
+    if isolation_level is not None and format is SparkFormat.JSON:
         raise UsageError("--isolation-level goes with --format options, python or scala")
     if spark_version is not None:
-        if format not in (Format.PYTHON, Format.SCALA):
+        if format not in (SparkFormat.PYTHON, SparkFormat.SCALA):
             raise UsageError("--spark-version goes with --format python or scala")
         kafka_connector(spark_version)
     arguments = with_environment(arguments)
@@ -128,7 +128,7 @@ def to_spark(
     )
     seeded = f"the seed {checkpoint_dir} is written, and whole" if checkpoint_dir else ""
     with after_writing(seeded):
-        if format is Format.JSON:
+        if format is SparkFormat.JSON:
             emit(start.starting_offsets)
         else:
             emit(start.code(format.value, spark_version))

@@ -16,7 +16,7 @@ from migrate.errors import Refused, UsageError
 from migrate.flink.findings import SINKS_THAT_REMEMBER
 from migrate.group import rollback_file as rollback_files
 from migrate.group.our_commits import commit_metadata, goes_back
-from migrate.group.rollback_file import EarlierRun, Fate, check_rollback_path, keeping
+from migrate.group.rollback_file import ChangeFate, EarlierRun, check_rollback_path, keeping
 from migrate.log import log
 from migrate.planning import Plan
 from migrate.positions import Target, TopicPartition
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from migrate.commands.arguments import AnyPath, MoveArguments
-    from migrate.group.commit import Outcome
+    from migrate.group.commit import ChangeOutcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class GroupChange:
     earlier: EarlierRun | None
     refusals: tuple[str, ...]
     rollback_path: Path
-    outcome: Outcome | None = None
+    outcome: ChangeOutcome | None = None
     _request: Request = field(repr=False, kw_only=True)
     _interval: float | None = field(repr=False, kw_only=True)
 
@@ -67,7 +67,7 @@ class GroupChange:
             if planned.next_offset is not None
         }
 
-    def execute(self, confirm: Callable[[], None] | None = None) -> Outcome:
+    def execute(self, confirm: Callable[[], None] | None = None) -> ChangeOutcome:
         """Make the change, unless something has moved since it was looked at.
 
         Where the checkpoints beside this one tell how often the job takes them, it is first waited
@@ -82,7 +82,7 @@ class GroupChange:
             BrokerError: the group could not be read; nothing was written.
             OSError: the rollback file could not be written; nothing was committed.
         """
-        from migrate.group.commit import Outcome, commit
+        from migrate.group.commit import ChangeOutcome, commit
 
         if self.refusals:
             raise Refused(self.refusals)
@@ -90,7 +90,7 @@ class GroupChange:
         if all(
             self.group.next_offset(*place) == held.next_offset for place, held in wanted.items()
         ):
-            return Outcome(self.group.name, (), None)
+            return ChangeOutcome(self.group.name, (), None)
         check_rollback_path(self.rollback_path)
         look_twice(self._request, self.plan, self._interval)
         if confirm is not None:
@@ -206,7 +206,7 @@ def _tell_of_the_group(group: GroupView, run: EarlierRun | None) -> None:
 def _goes_back(group: GroupView, move: Plan, run: EarlierRun | None) -> Iterator[str]:
     """The same move again, after consumers have gone on from it, repeats what they have read."""
     ours = run if run is not None and run.file.change == "commit" else None
-    if ours is not None and ours.fate is Fate.APPLIED:
+    if ours is not None and ours.fate is ChangeFate.APPLIED:
         return  # nobody has committed since
     back = [
         saved.current - saved.next_offset
@@ -215,7 +215,7 @@ def _goes_back(group: GroupView, move: Plan, run: EarlierRun | None) -> Iterator
         and saved.next_offset is not None
         and saved.next_offset < saved.current
     ]
-    if ours is None or ours.fate is not Fate.MOVED_ON:
+    if ours is None or ours.fate is not ChangeFate.MOVED_ON:
         yield from goes_back(group, move.next_offsets)
     elif back:
         yield (

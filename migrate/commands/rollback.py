@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from migrate.commands.arguments import AnyPath, KafkaArguments
-    from migrate.group.commit import Outcome
+    from migrate.group.commit import ChangeOutcome
     from migrate.group.restoration import Restoration, Restored
     from migrate.kafka_config import KafkaConfig
 
@@ -38,7 +38,7 @@ class GroupRollback:
     seen: Restoration
     refusals: tuple[str, ...]
     rollback_path: Path
-    outcome: Outcome | None = None
+    outcome: ChangeOutcome | None = None
     _file: Path = field(repr=False, kw_only=True)
     _config: KafkaConfig = field(repr=False, kw_only=True)
     _force: bool = field(repr=False, kw_only=True)
@@ -53,7 +53,7 @@ class GroupRollback:
         """What else must be known."""
         return self.seen.warnings
 
-    def execute(self, confirm: Callable[[], None] | None = None) -> Outcome:
+    def execute(self, confirm: Callable[[], None] | None = None) -> ChangeOutcome:
         """Do it, unless something has moved since it was looked at.
 
         Args:
@@ -64,13 +64,13 @@ class GroupRollback:
             UsageError: the rollback file cannot be written.
             BrokerError, OSError: as for ``undo.restore``; nothing was changed.
         """
-        from migrate.group.commit import Outcome
+        from migrate.group.commit import ChangeOutcome
         from migrate.group.restore import restore
 
         if self.refusals:
             raise Refused(self.refusals)
         if not self.partitions:
-            return Outcome(self.seen.file.group, (), None)
+            return ChangeOutcome(self.seen.file.group, (), None)
         check_rollback_path(self.rollback_path)
         if confirm is not None:
             confirm()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from migrate.errors import Refused, UsageError
 from migrate.log import log
-from migrate.sinks import DEFAULT_IDENTIFIER, Kind, SinkMemory, UnreadableSink, sink_memory
+from migrate.sinks import DEFAULT_IDENTIFIER, SinkMemory, UnreadableSink, WriterKind, sink_memory
 from migrate.spark.locations import BadLocation, LocalDirectory, RemoteDirectory, location
 
 if TYPE_CHECKING:
@@ -102,9 +102,9 @@ def _tell_what_it_is(name: str, memory: SinkMemory) -> None:
 def _tell_of_new_names(memory: SinkMemory) -> None:
     """What is remembered under names that no new query has."""
     for kind, what in (
-        (Kind.QUERY, "queries by their ids"),
-        (Kind.COMMIT_USER, "commit users"),
-        (Kind.FLINK_JOB, "Flink jobs by their ids"),
+        (WriterKind.QUERY, "queries by their ids"),
+        (WriterKind.COMMIT_USER, "commit users"),
+        (WriterKind.FLINK_JOB, "Flink jobs by their ids"),
     ):
         if writers := memory.of(kind):
             log.info(
@@ -125,7 +125,7 @@ def _not_known(name: str, memory: SinkMemory) -> Iterator[str]:
 
 
 def _skips_files(name: str, memory: SinkMemory) -> Iterator[str]:
-    for last in memory.of(Kind.FILES).values():
+    for last in memory.of(WriterKind.FILES).values():
         yield (
             f"{name} is the file sink of another query, and remembers its batches up to {last} "
             f"(_spark_metadata): a new query's batches 0 to {last} would be skipped without a "
@@ -135,7 +135,7 @@ def _skips_files(name: str, memory: SinkMemory) -> Iterator[str]:
 
 def _skips_by_name(name: str, memory: SinkMemory, writer: str | None) -> Iterator[str]:
     """What the query writes under, as far as it is known here, and the sink remembers."""
-    identifiers, apps = memory.of(Kind.HUDI), memory.of(Kind.TXN_APP)
+    identifiers, apps = memory.of(WriterKind.HUDI), memory.of(WriterKind.TXN_APP)
     identifier = DEFAULT_IDENTIFIER if writer is None else writer
     if identifier in identifiers:
         last = identifiers[identifier]
@@ -160,8 +160,8 @@ def _may_skip_by_name(name: str, memory: SinkMemory, writer: str | None) -> Iter
     if writer is not None:
         return
     for what, setting, kind in (
-        ("checkpoint identifier", "a query that sets", Kind.HUDI),
-        ("txnAppId", "a foreachBatch that writes under", Kind.TXN_APP),
+        ("checkpoint identifier", "a query that sets", WriterKind.HUDI),
+        ("txnAppId", "a foreachBatch that writes under", WriterKind.TXN_APP),
     ):
         if writers := memory.of(kind):
             yield (
@@ -172,7 +172,7 @@ def _may_skip_by_name(name: str, memory: SinkMemory, writer: str | None) -> Iter
 
 
 def _drops_a_job(name: str, memory: SinkMemory) -> Iterator[str]:
-    if jobs := memory.of(Kind.FLINK_JOB):
+    if jobs := memory.of(WriterKind.FLINK_JOB):
         yield (
             f"{name} remembers checkpoints of Flink's {_listed(jobs)}: a job of such an id that "
             "starts without state, as from a group's offsets, or from an older checkpoint, commits "
@@ -193,7 +193,7 @@ def _listed(writers: Mapping[str, int]) -> str:
 
 
 def _hides(name: str, memory: SinkMemory) -> Iterator[str]:
-    if memory.of(Kind.FILES):
+    if memory.of(WriterKind.FILES):
         yield (
             f"{name} is the file sink of a Spark query (_spark_metadata): Spark reads there only "
             "what that query wrote, and not the files that Flink adds; name a new directory for "

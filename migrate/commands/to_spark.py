@@ -19,7 +19,7 @@ from migrate.spark.code import ReadStream, option_lines, python_code, scala_code
 from migrate.spark.connector import kafka_connector
 from migrate.spark.locations import Location
 from migrate.spark.offsets_json import NextOffsets, starting_offsets
-from migrate.spark.options import IsolationLevel, Option, SparkSource, read_options
+from migrate.spark.options import IsolationLevel, KafkaOption, SparkSource, read_options
 from migrate.spark.seed import check_free, write_checkpoint
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class SparkStream:
 
     number: int
     next_offsets: NextOffsets
-    options: tuple[Option, ...]
+    options: tuple[KafkaOption, ...]
 
     @property
     def starting_offsets(self) -> str:

@@ -27,7 +27,7 @@ class Relation(str, Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class DiffRow:
     """One topic-partition.
 
     Attributes:
@@ -68,7 +68,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Totals:
+class DiffTotals:
     """Rows counted by relation, and the sums of their differences.
 
     Ahead and behind are summed apart: together they could cancel out and look like nothing.
@@ -106,15 +106,15 @@ class Diff:
 
     left: PositionSet
     right: PositionSet
-    rows: tuple[Row, ...]
+    rows: tuple[DiffRow, ...]
     warnings: tuple[str, ...] = ()
 
     @property
-    def totals(self) -> Totals:
+    def totals(self) -> DiffTotals:
         return _count(self.rows)
 
     @property
-    def by_topic(self) -> dict[str, Totals]:
+    def by_topic(self) -> dict[str, DiffTotals]:
         by_topic = groupby(self.rows, key=lambda row: row.topic)
         return {topic: _count(rows) for topic, rows in by_topic}
 
@@ -154,10 +154,10 @@ def diff(left: PositionSet, right: PositionSet, logs: Logs, warnings: tuple[str,
     )
 
 
-def _row(topic: str, partition: int, left: Start, right: Start, log: LogRange | None) -> Row:
+def _row(topic: str, partition: int, left: Start, right: Start, log: LogRange | None) -> DiffRow:
     left_offset, right_offset = resolve(left, log), resolve(right, log)
     relation = _relation(left, right, left_offset, right_offset)
-    return Row(topic, partition, left, right, left_offset, right_offset, relation, log)
+    return DiffRow(topic, partition, left, right, left_offset, right_offset, relation, log)
 
 
 def _relation(
@@ -176,11 +176,11 @@ def _relation(
     return Relation.AHEAD if right_offset > left_offset else Relation.BEHIND
 
 
-def _count(rows: Iterable[Row]) -> Totals:
+def _count(rows: Iterable[DiffRow]) -> DiffTotals:
     rows = tuple(rows)
     counts = Counter(row.relation for row in rows)
     differences = [row.difference or 0 for row in rows]
-    return Totals(
+    return DiffTotals(
         partitions=len(rows),
         same=counts[Relation.SAME],
         ahead=counts[Relation.AHEAD],

@@ -36,7 +36,7 @@ from migrate.positions import Logs, Marker, PositionSet, Start, TopicPartition, 
 from migrate.snapshot import GroupView, LogRange
 
 
-class Outcome(str, Enum):
+class StartOutcome(str, Enum):
     """How a target started in one topic-partition."""
 
     OK = "ok"
@@ -64,7 +64,7 @@ class Verified:
     partition: int
     expected: Start
     started: int | None
-    outcome: Outcome
+    outcome: StartOutcome
     records: int = 0
 
 
@@ -109,23 +109,23 @@ class Verification:
     @property
     def verified(self) -> bool:
         """Whether it started where it should everywhere, and there is something that was moved."""
-        return self._all(Outcome.OK)
+        return self._all(StartOutcome.OK)
 
     @property
     def verified_or_moved_on(self) -> bool:
         """Whether nothing worse can be said of any partition than that it has moved on."""
-        return self._all(Outcome.OK, Outcome.MOVED_ON)
+        return self._all(StartOutcome.OK, StartOutcome.MOVED_ON)
 
-    def _all(self, *outcomes: Outcome) -> bool:
+    def _all(self, *outcomes: StartOutcome) -> bool:
         return bool(self.partitions) and all(
             partition.outcome in outcomes for partition in self.partitions
         )
 
     @property
-    def counts(self) -> dict[Outcome, int]:
+    def counts(self) -> dict[StartOutcome, int]:
         """How many partitions came out how; those that none did are left out."""
         counts = Counter(partition.outcome for partition in self.partitions)
-        return {outcome: counts[outcome] for outcome in Outcome if counts[outcome]}
+        return {outcome: counts[outcome] for outcome in StartOutcome if counts[outcome]}
 
 
 def verify_query(
@@ -190,7 +190,7 @@ def verify_group(
     moved_on = [
         group.committed[found.topic, found.partition]
         for found in partitions
-        if found.outcome is Outcome.MOVED_ON
+        if found.outcome is StartOutcome.MOVED_ON
     ]
     like_flinks = sum(held.leader_epoch is None and not held.metadata for held in moved_on)
     return Verification(f"group:{group.name}", partitions, like_flinks=like_flinks)
@@ -251,42 +251,44 @@ def _outcome(
     target: _Target,
     logs: Logs | None,
     recreated: Container[str],
-) -> tuple[Outcome, int]:
+) -> tuple[StartOutcome, int]:
     """What the log says goes before what the start says, unless records are lost already."""
     if place[0] in recreated:
-        return Outcome.RECREATED, 0
+        return StartOutcome.RECREATED, 0
     if target.unknown:
-        return Outcome.UNKNOWN, 0
+        return StartOutcome.UNKNOWN, 0
     log = log_of(logs or {}, *place)
     started = target.starts.get(place)
     outcome, records = _compare(expected, started, log)
-    if outcome is Outcome.MISSING:
+    if outcome is StartOutcome.MISSING:
         return outcome, records
     if logs is not None and log is None:
-        return Outcome.GONE, 0
-    moved_on = outcome is Outcome.LOST and place in target.moved_on_by
-    if outcome is Outcome.LOST and not moved_on:
+        return StartOutcome.GONE, 0
+    moved_on = outcome is StartOutcome.LOST and place in target.moved_on_by
+    if outcome is StartOutcome.LOST and not moved_on:
         return outcome, records
     goes_on = target.goes_on.get(place)
     if log is not None and goes_on is not None and not log.start <= goes_on <= log.end:
         below = log.start - goes_on
-        return (Outcome.EXPIRED, below) if below > 0 else (Outcome.BEYOND_END, 0)
-    return (Outcome.MOVED_ON if moved_on else outcome), records
+        return (StartOutcome.EXPIRED, below) if below > 0 else (StartOutcome.BEYOND_END, 0)
+    return (StartOutcome.MOVED_ON if moved_on else outcome), records
 
 
-def _compare(expected: Start, started: int | None, log: LogRange | None) -> tuple[Outcome, int]:
+def _compare(
+    expected: Start, started: int | None, log: LogRange | None
+) -> tuple[StartOutcome, int]:
     if started is None:
-        return Outcome.MISSING, 0
+        return StartOutcome.MISSING, 0
     if isinstance(expected, int):
         if started > expected:
-            return Outcome.LOST, started - expected
+            return StartOutcome.LOST, started - expected
         if started < expected:
-            return Outcome.REPEATED, expected - started
-        return Outcome.OK, 0
+            return StartOutcome.REPEATED, expected - started
+        return StartOutcome.OK, 0
     if expected is Marker.EARLIEST:
         if started == 0:
-            return Outcome.OK, 0
+            return StartOutcome.OK, 0
         if log is not None:
             lost = started - log.start
-            return (Outcome.LOST, lost) if lost > 0 else (Outcome.OK, 0)
-    return Outcome.UNKNOWN, 0
+            return (StartOutcome.LOST, lost) if lost > 0 else (StartOutcome.OK, 0)
+    return StartOutcome.UNKNOWN, 0

@@ -21,7 +21,7 @@ from decoder.errors import ErrorKind
 from decoder.storage import METADATA_FILE, StorageUnavailable, checkpoint_number, join, normal
 from decoder.urls import CREDENTIALS_REFUSED, shown_url
 from migrate.fleet.candidates import Candidate, Failure, job_id_of, mark_newest
-from migrate.storage.files import Entry, Files
+from migrate.storage.files import Files, Listed
 
 # A remote store takes tens of milliseconds for each answer.
 _AT_ONCE = 16
@@ -174,7 +174,7 @@ class _Walk:
                 return [Candidate(place.path, _job_directory(place.path), entry.size)], ()
         return (), list(self._below(place.path, entries))
 
-    def _below(self, path: str, entries: Iterable[Entry]) -> Iterator[_Place]:
+    def _below(self, path: str, entries: Iterable[Listed]) -> Iterator[_Place]:
         names = [entry.name for entry in entries if entry.is_directory]
         numbered = [(n, name) for name in names if (n := checkpoint_number(name)) is not None]
         checkpoints = tuple(name for _, name in sorted(numbered, reverse=True))

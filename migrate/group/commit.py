@@ -15,7 +15,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Literal
 
-from migrate.broker import ConsumerGroups, Failure
+from migrate.broker import CommitFailure, ConsumerGroups
 from migrate.errors import Refused
 from migrate.group import rollback_file
 from migrate.group.rollback_file import Offsets
@@ -74,11 +74,11 @@ class PartitionOutcome:
     result: Result
     wanted: Committed | None
     now: Committed | None
-    failure: Failure | None = None
+    failure: CommitFailure | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ChangeOutcome:
     """What became of a change, partition by partition.
 
     ``rollback_path`` is None where there was nothing to do: then no file was written.
@@ -104,7 +104,7 @@ class Outcome:
 
 def commit(
     config: KafkaConfig, group: str, wanted: Offsets, before: GroupView, rollback_path: Path
-) -> Outcome:
+) -> ChangeOutcome:
     """Commit offsets for a group without members.
 
     What holds its wanted offset already is left alone; where all do, nothing is written at all.
@@ -125,7 +125,7 @@ def commit(
     now = groups.view(group)
     change = to_commit(wanted, before, now)
     if not change.todo:
-        return Outcome(group, in_order(change.unchanged), None)
+        return ChangeOutcome(group, in_order(change.unchanged), None)
     if change.refusals:
         raise GroupRefused(change.refusals)
     keep_for_rollback("commit", groups, now, {**now.committed, **change.todo}, rollback_path)
@@ -135,7 +135,7 @@ def commit(
         partition_outcome(place, committed, now.committed.get(place), written)
         for place, committed in change.todo.items()
     ]
-    return Outcome(group, in_order([*change.unchanged, *outcomes]), rollback_path)
+    return ChangeOutcome(group, in_order([*change.unchanged, *outcomes]), rollback_path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,7 +238,7 @@ def _show(next_offset: int | None) -> str:
 class Written:
     """What was answered, and the group as it was read afterwards: None where it could not be."""
 
-    failures: Mapping[TopicPartition, Failure]
+    failures: Mapping[TopicPartition, CommitFailure]
     held: GroupView | None
 
 
@@ -250,7 +250,7 @@ def write(groups: ConsumerGroups, group: str, wanted: Offsets, before: Offsets) 
     """
     deadline = time.monotonic() + PATIENCE
     todo = dict(wanted)
-    failures: dict[TopicPartition, Failure] = {}
+    failures: dict[TopicPartition, CommitFailure] = {}
     held: GroupView | None = None
     for _ in attempts(deadline):
         failures = {place: failures[place] for place in failures if place not in todo}
@@ -276,7 +276,7 @@ def settled(groups: ConsumerGroups, group: str, written: Written) -> Written:
 
 def _worth_another_attempt(
     wanted: Offsets,
-    failures: Mapping[TopicPartition, Failure],
+    failures: Mapping[TopicPartition, CommitFailure],
     before: Offsets,
     held: Offsets,
 ) -> dict[TopicPartition, Committed]:

@@ -16,7 +16,7 @@ from typing_extensions import assert_never
 
 from migrate.group import rollback_file
 from migrate.group.commit import changed, not_writable
-from migrate.group.rollback_file import EarlierRun, Fate, Offsets, RollbackFile
+from migrate.group.rollback_file import ChangeFate, EarlierRun, Offsets, RollbackFile
 from migrate.positions import TopicPartition
 from migrate.snapshot import ClusterSnapshot, Committed, GroupView, LogRange
 
@@ -48,7 +48,7 @@ class Restored:
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class OffsetSource:
     """Where offsets are brought back from: the file, when it was written, and its topics' ids."""
 
     path: Path
@@ -65,7 +65,7 @@ class Aim:
     """
 
     target: Offsets
-    last_known: Origin | None
+    last_known: OffsetSource | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ class Restoration:
     """
 
     file: RollbackFile
-    fate: Fate
+    fate: ChangeFate
     now: GroupView
     target: Offsets
     partitions: tuple[Restored, ...]
@@ -125,19 +125,22 @@ def aim(path: Path, file: RollbackFile, now: GroupView, run: EarlierRun | None) 
 
 def _last_known(
     path: Path, file: RollbackFile, now: GroupView, run: EarlierRun | None
-) -> Origin | None:
+) -> OffsetSource | None:
     """What the group held where it has lost what this change was not about.
 
     A rollback that ended between deletion and commit knows it best. Otherwise, unless the whole
     group is gone, what is missing was taken by somebody else, or with its topic, and stays so.
     """
-    interrupted = (Fate.IN_PART, Fate.MOVED_ON)  # moved on: a consumer has committed since
+    interrupted = (
+        ChangeFate.IN_PART,
+        ChangeFate.MOVED_ON,
+    )  # moved on: a consumer has committed since
     if run is not None and run.file.change == "rollback" and run.fate in interrupted:
         after = run.file.after.committed
-        return Origin(run.path, run.file.created_at, run.file.topic_ids, after)
+        return OffsetSource(run.path, run.file.created_at, run.file.topic_ids, after)
     if now.committed:
         return None
-    return Origin(path, file.created_at, file.topic_ids, file.before.committed)
+    return OffsetSource(path, file.created_at, file.topic_ids, file.before.committed)
 
 
 def topics_to_ask(file: RollbackFile, now: GroupView, wanted: Aim) -> set[str]:
@@ -302,7 +305,7 @@ def _about_the_deletion(now: GroupView, target: Offsets) -> tuple[str, ...]:
 
 
 def _about_the_last_known(
-    partitions: tuple[Restored, ...], file: RollbackFile, known: Origin | None
+    partitions: tuple[Restored, ...], file: RollbackFile, known: OffsetSource | None
 ) -> tuple[str, ...]:
     """Of what the change was not about, the group's own word is gone: a file's is taken."""
     others = [

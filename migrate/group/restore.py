@@ -12,12 +12,12 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from migrate.broker import ConsumerGroups, Failure
+from migrate.broker import CommitFailure, ConsumerGroups
 from migrate.group import restoration, rollback_file
 from migrate.group.commit import (
     PATIENCE,
+    ChangeOutcome,
     GroupRefused,
-    Outcome,
     Written,
     attempts,
     changed,
@@ -68,7 +68,7 @@ def restore(
     rollback_path: Path,
     *,
     force: bool = False,
-) -> Outcome:
+) -> ChangeOutcome:
     """Bring the group back to what it held before the change in a rollback file.
 
     Args:
@@ -91,7 +91,7 @@ def restore(
         raise GroupRefused(way.refusals)
     now = found.now
     if not way.places:
-        return Outcome(now.name, (), None)
+        return ChangeOutcome(now.name, (), None)
     keep_for_rollback("rollback", groups, now, way.target, rollback_path)
     if way.deletes:
         written = _delete_and_commit(groups, now, way.target)
@@ -103,7 +103,7 @@ def restore(
         partition_outcome(place, way.target.get(place), now.committed.get(place), written)
         for place in way.places
     )
-    return Outcome(now.name, in_order(outcomes), rollback_path)
+    return ChangeOutcome(now.name, in_order(outcomes), rollback_path)
 
 
 def _delete_and_commit(groups: ConsumerGroups, before: GroupView, target: Offsets) -> Written:
@@ -122,17 +122,19 @@ def _delete_and_commit(groups: ConsumerGroups, before: GroupView, target: Offset
 
 
 def _nothing_written(
-    before: GroupView, target: Offsets, failure: Failure | None, held: GroupView | None
+    before: GroupView, target: Offsets, failure: CommitFailure | None, held: GroupView | None
 ) -> Written:
     """What failed first stands for every partition that was held, or was to be."""
     everything = before.committed.keys() | target.keys()
     return Written(dict.fromkeys(everything, failure) if failure is not None else {}, held)
 
 
-def _delete(groups: ConsumerGroups, before: GroupView) -> tuple[Failure | None, GroupView | None]:
+def _delete(
+    groups: ConsumerGroups, before: GroupView
+) -> tuple[CommitFailure | None, GroupView | None]:
     """Delete the group, again where that may help; what was answered, and the group afterwards."""
     deadline = time.monotonic() + PATIENCE
-    failure: Failure | None = None
+    failure: CommitFailure | None = None
     held: GroupView | None = None
     for _ in attempts(deadline):
         failure = groups.delete(before.name)

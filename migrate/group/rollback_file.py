@@ -97,7 +97,7 @@ class RollbackFile(Model):
         return frozenset(differing(self.before.committed, self.after.committed))
 
 
-class Fate(str, Enum):
+class ChangeFate(str, Enum):
     """How far a change came, told from what the group holds now."""
 
     APPLIED = "applied by an earlier run"
@@ -113,7 +113,7 @@ class EarlierRun:
 
     path: Path
     file: RollbackFile
-    fate: Fate
+    fate: ChangeFate
 
 
 def differing(before: Offsets, after: Offsets) -> list[TopicPartition]:
@@ -186,7 +186,7 @@ def read(path: Path) -> RollbackFile:
     )
 
 
-def fate(file: RollbackFile, now: GroupView) -> Fate:
+def fate(file: RollbackFile, now: GroupView) -> ChangeFate:
     """How far the change came, told by the partitions it is about.
 
     A rollback may delete the group and commit anew what it is to hold: then it is about all of
@@ -199,10 +199,10 @@ def fate(file: RollbackFile, now: GroupView) -> Fate:
     )
     held = {place: now.committed.get(place) for place in file.touched}
     if not midway and all(held[place] == after.get(place) for place in held):
-        return Fate.APPLIED
+        return ChangeFate.APPLIED
     if not midway and all(held[place] == before.get(place) for place in held):
-        return Fate.UNCHANGED
-    return Fate.MOVED_ON if moved_on(file, now) else Fate.IN_PART
+        return ChangeFate.UNCHANGED
+    return ChangeFate.MOVED_ON if moved_on(file, now) else ChangeFate.IN_PART
 
 
 def moved_on(file: RollbackFile, now: GroupView) -> list[TopicPartition]:

@@ -13,7 +13,7 @@ from pydantic import Field
 from rich.table import Table
 from rich.text import Text
 
-from migrate.comparing.diff import Diff, Relation, Row, Totals
+from migrate.comparing.diff import Diff, DiffRow, DiffTotals, Relation
 from migrate.comparing.group_csv import group_csv
 from migrate.errors import Refused
 from migrate.positions import Marker, PositionSet, Start, TopicPartition, Unknown, shown
@@ -120,7 +120,7 @@ def _side(side: PositionSet) -> SideReport:
     return SideReport(label=visible(side.label), note=visible(side.note))
 
 
-def _row(row: Row) -> RowReport:
+def _row(row: DiffRow) -> RowReport:
     return RowReport(
         topic=row.topic,
         partition=row.partition,
@@ -210,7 +210,7 @@ def diff_table(diff: Diff, out: TextIO, *, every_partition: bool = False) -> str
     return text.getvalue()
 
 
-def totals_line(totals: Totals) -> str:
+def totals_line(totals: DiffTotals) -> str:
     """``7 partitions: 4 same, 2 ahead (by 120 offsets), 1 only on the left``"""
     counts = {
         "same": totals.same,

@@ -17,7 +17,7 @@ from html import escape
 from importlib.resources import files
 from string import Template
 
-from migrate.comparing.diff import Diff, Relation, Row, Totals
+from migrate.comparing.diff import Diff, DiffRow, DiffTotals, Relation
 from migrate.positions import PositionSet
 from migrate.report.diff import start_text
 from migrate.report.text import difference_text, number_text
@@ -85,7 +85,7 @@ def _side(side: PositionSet) -> str:
     return _text(side.label + (f" ({side.note})" if side.note else ""))
 
 
-def _totals(totals: Totals) -> Iterator[str]:
+def _totals(totals: DiffTotals) -> Iterator[str]:
     """A number to read, and a button that shows those partitions alone."""
     yield _total("", "partitions", totals.partitions, "")
     notes = {
@@ -114,7 +114,7 @@ def _columns() -> Iterator[str]:
     yield '<th scope="col"><span>where they stand</span></th>'
 
 
-def _row(row: Row) -> str:
+def _row(row: DiffRow) -> str:
     relation = row.relation.value
     log = row.log
     cells = (
@@ -143,7 +143,7 @@ def _number(value: int | None, shown: str | None = None) -> str:
 # -- bars ----------------------------------------------------------------------------------------
 
 
-def _bar(row: Row) -> str:
+def _bar(row: DiffRow) -> str:
     """The log, both sides and what lies between them, on one scale; the sides point at it."""
     bounds = (row.log.start, row.log.end) if row.log is not None else ()
     known = [
@@ -177,7 +177,7 @@ def _stretch(css: str, start: float, end: float) -> str:
     return f'<rect class="{css}" x="{start:.1f}" y="8" width="{width:.1f}" height="6" rx="1"/>'
 
 
-def _in_words(row: Row) -> str:
+def _in_words(row: DiffRow) -> str:
     log = f"log {row.log.start} to {row.log.end}, " if row.log is not None else ""
     left = start_text(row.left, row.left_offset)
     right = start_text(row.right, row.right_offset)

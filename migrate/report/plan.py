@@ -14,7 +14,7 @@ from migrate.report.text import console_for, difference_text, number_text, print
 from migrate.wording import counted, visible
 
 if TYPE_CHECKING:
-    from migrate.group.commit import Outcome
+    from migrate.group.commit import ChangeOutcome
     from migrate.group.restoration import Restored
 
 
@@ -78,7 +78,7 @@ def restoration_table(partitions: Iterable[Restored], out: TextIO) -> str:
     return _render(table, out)
 
 
-def outcome_lines(outcome: Outcome) -> Iterator[str]:
+def outcome_lines(outcome: ChangeOutcome) -> Iterator[str]:
     """What came of a change: a total, then each partition that is not as it should be."""
     from migrate.group.commit import Applied, Result
 

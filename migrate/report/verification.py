@@ -8,7 +8,7 @@ from typing import TextIO
 from rich.table import Table
 from rich.text import Text
 
-from migrate.comparing.verify import Outcome, Verification
+from migrate.comparing.verify import StartOutcome, Verification
 from migrate.report.text import console_for, number_text, print_whole
 from migrate.wording import visible
 
@@ -39,20 +39,21 @@ def verification_table(verification: Verification, out: TextIO) -> str:
 
 
 _MEANINGS = {
-    Outcome.EXPIRED: (
+    StartOutcome.EXPIRED: (
         "the target goes on below the log start: its next records are gone, and a query fails "
         "there; move again from a newer checkpoint, or go on after the gap with --on-expired "
         "earliest"
     ),
-    Outcome.BEYOND_END: (
+    StartOutcome.BEYOND_END: (
         "the target goes on beyond the log end: the topic was created again, or this is another "
         "cluster than the job's"
     ),
-    Outcome.RECREATED: (
+    StartOutcome.RECREATED: (
         "the topic was deleted and created again since the plan was made: the offsets are of "
         "another log; make a new plan"
     ),
-    Outcome.GONE: "the broker has no such topic or partition; are these the brokers of the move?",
+    StartOutcome.GONE: "the broker has no such topic or partition; are these the brokers of "
+    "the move?",
 }
 
 
@@ -72,7 +73,7 @@ def outcome_lines(verification: Verification) -> Iterator[str]:
 
 def _about_moving_on(verification: Verification) -> Iterator[str]:
     """What it means that a group has moved on, and what may have moved it."""
-    moved_on = verification.counts.get(Outcome.MOVED_ON)
+    moved_on = verification.counts.get(StartOutcome.MOVED_ON)
     if moved_on is None:
         return
     yield (

@@ -10,15 +10,15 @@ from collections.abc import Callable, Mapping
 
 from migrate.sinks import delta, hudi, iceberg, paimon, spark_files
 from migrate.sinks.directory import Directory, UnreadableSink
-from migrate.sinks.memory import DEFAULT_IDENTIFIER, Found, Kind, Remembered, SinkMemory
+from migrate.sinks.memory import DEFAULT_IDENTIFIER, Found, Remembered, SinkMemory, WriterKind
 from migrate.storage.files import Files
 
 __all__ = [
     "DEFAULT_IDENTIFIER",
-    "Kind",
     "Remembered",
     "SinkMemory",
     "UnreadableSink",
+    "WriterKind",
     "sink_memory",
 ]
 

@@ -23,7 +23,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from migrate.sinks.directory import MOST_FILES, Directory, UnreadableSink, number, parse, table
-from migrate.sinks.memory import Found, Kind, Remembered
+from migrate.sinks.memory import Found, Remembered, WriterKind
 
 LOG = "_delta_log"
 
@@ -149,8 +149,8 @@ def _remembered(log: _Log) -> Iterator[Remembered]:
     for app, version in sorted(log.versions.items()):
         if job := _FLINK.fullmatch(app):
             name = f"job {job[1]}, subtask {job[2]}"
-            yield Remembered(Kind.FLINK_JOB, name, version)
+            yield Remembered(WriterKind.FLINK_JOB, name, version)
         elif app in log.queries:
-            yield Remembered(Kind.QUERY, app, version)
+            yield Remembered(WriterKind.QUERY, app, version)
         else:
-            yield Remembered(Kind.TXN_APP, app, version)
+            yield Remembered(WriterKind.TXN_APP, app, version)

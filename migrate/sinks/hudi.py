@@ -18,7 +18,7 @@ import re
 
 from migrate.sinks.avro import is_avro, read_map
 from migrate.sinks.directory import MOST_FILES, Directory, UnreadableSink, number, parse, table
-from migrate.sinks.memory import Found, Kind, Remembered
+from migrate.sinks.memory import Found, Remembered, WriterKind
 
 LOG = ".hoodie"
 
@@ -46,7 +46,7 @@ def look(directory: Directory) -> Found:
             batches.setdefault(identifier, batch)
     passed_over = commits[MOST_FILES:]
     unread = (f"the oldest {len(passed_over)} commits of {LOG}",) if passed_over else ()
-    remembered = (Remembered(Kind.HUDI, *one) for one in sorted(batches.items()))
+    remembered = (Remembered(WriterKind.HUDI, *one) for one in sorted(batches.items()))
     return Found("a Hudi table", tuple(remembered), unread)
 
 

@@ -24,14 +24,14 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from migrate.sinks.directory import LARGEST, Directory, UnreadableSink, items, number, parse, table
-from migrate.sinks.memory import Found, Kind, Remembered
+from migrate.sinks.memory import Found, Remembered, WriterKind
 
 LOG = "metadata"
 
 _METADATA = re.compile(r"v?(\d{1,19})(?:-.+)?(?:\.gz)?\.metadata\.json(?:\.gz)?")
 _GZIP = b"\x1f\x8b"
 
-_Writer = tuple[Kind, str]
+_Writer = tuple[WriterKind, str]
 
 
 def look(directory: Directory) -> Found | None:
@@ -108,10 +108,10 @@ def _newest_of_each(
     for summary in summaries:
         query, batch = summary.get("spark.sql.streaming.queryId"), "spark.sql.streaming.epochId"
         if query is not None:
-            last.setdefault((Kind.QUERY, str(query)), number(summary.get(batch), what))
+            last.setdefault((WriterKind.QUERY, str(query)), number(summary.get(batch), what))
         job, checkpoint = summary.get("flink.job-id"), "flink.max-committed-checkpoint-id"
         if job is not None and checkpoint in summary:
             operator = summary.get("flink.operator-id", "any")
             name = f"job {job}, operator {operator}{on}"
-            last.setdefault((Kind.FLINK_JOB, name), number(summary[checkpoint], what))
+            last.setdefault((WriterKind.FLINK_JOB, name), number(summary[checkpoint], what))
     return last

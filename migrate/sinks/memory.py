@@ -9,7 +9,7 @@ from enum import Enum
 DEFAULT_IDENTIFIER = "default_single_writer"
 
 
-class Kind(Enum):
+class WriterKind(Enum):
     """Whose number it is, and by which name the writer is known to the sink.
 
     Attributes:
@@ -33,7 +33,7 @@ class Kind(Enum):
 class Remembered:
     """The last number that a sink has of one writer: it skips numbers up to that one, from it."""
 
-    kind: Kind
+    kind: WriterKind
     name: str
     last: int
 
@@ -62,6 +62,6 @@ class SinkMemory:
     unread: tuple[str, ...]
     empty: bool
 
-    def of(self, kind: Kind) -> dict[str, int]:
+    def of(self, kind: WriterKind) -> dict[str, int]:
         """The last number of each writer of a kind, by name."""
         return {one.name: one.last for one in self.remembered if one.kind is kind}

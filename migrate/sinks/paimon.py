@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 
 from migrate.sinks.directory import Directory, UnreadableSink, number, parse, short, table
-from migrate.sinks.memory import Found, Kind, Remembered
+from migrate.sinks.memory import Found, Remembered, WriterKind
 
 LOG = "snapshot"
 
@@ -37,5 +37,5 @@ def look(directory: Directory) -> Found | None:
         if not isinstance(user, str):
             raise UnreadableSink(f"{what}: {short(repr(user))} is no commitUser")
         last.setdefault(user, number(snapshot.get("commitIdentifier"), what))
-    remembered = (Remembered(Kind.COMMIT_USER, *one) for one in sorted(last.items()))
+    remembered = (Remembered(WriterKind.COMMIT_USER, *one) for one in sorted(last.items()))
     return Found("a Paimon table", tuple(remembered))

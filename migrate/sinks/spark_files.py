@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 
 from migrate.sinks.directory import Directory
-from migrate.sinks.memory import Found, Kind, Remembered
+from migrate.sinks.memory import Found, Remembered, WriterKind
 
 LOG = "_spark_metadata"
 
@@ -20,5 +20,5 @@ _BATCH = re.compile(r"(\d{1,19})(?:\.compact)?")
 
 def look(directory: Directory) -> Found:
     batches = [int(m[1]) for name in directory.names(LOG) if (m := _BATCH.fullmatch(name))]
-    remembered = (Remembered(Kind.FILES, "", max(batches)),) if batches else ()
+    remembered = (Remembered(WriterKind.FILES, "", max(batches)),) if batches else ()
     return Found("a file sink's directory", remembered)

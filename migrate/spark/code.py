@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from migrate.spark.connector import Connector
-from migrate.spark.options import Option
+from migrate.spark.options import KafkaOption
 
 _SEVERAL = (
     "Spark numbers the streams of a query by their place in its plan, from 0, those of other "
@@ -30,7 +30,7 @@ class ReadStream:
     """The options of one Kafka source; ``number`` is its place among the query's streams."""
 
     number: int
-    options: Sequence[Option]
+    options: Sequence[KafkaOption]
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +127,7 @@ def _query(
     )
 
 
-def _calls(options: Iterable[Option], language: _Language) -> Iterator[str]:
+def _calls(options: Iterable[KafkaOption], language: _Language) -> Iterator[str]:
     """From the first ``.option`` to the bracket after ``.load()``."""
     for option in options:
         if option.why:

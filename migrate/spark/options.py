@@ -52,7 +52,7 @@ class SparkSource:
 
 
 @dataclass(frozen=True, slots=True)
-class Option:
+class KafkaOption:
     """One option of ``readStream``.
 
     Attributes:
@@ -72,7 +72,7 @@ def read_options(
     isolation_level: IsolationLevel | None,
     *,
     seeded: bool,
-) -> list[Option]:
+) -> list[KafkaOption]:
     """All that ``readStream.format("kafka")`` is to be told.
 
     Args:
@@ -83,8 +83,8 @@ def read_options(
     return [
         *_connection(kafka or {}),
         _what_to_read(source),
-        *([Option("kafka.isolation.level", isolation_level.value)] if isolation_level else []),
-        Option(
+        *([KafkaOption("kafka.isolation.level", isolation_level.value)] if isolation_level else []),
+        KafkaOption(
             "startingOffsets",
             starting_offsets(source.next_offsets),
             why=(
@@ -93,7 +93,7 @@ def read_options(
                 else "Counts on the first start alone: then the query's checkpoint location does."
             ),
         ),
-        Option(
+        KafkaOption(
             "failOnDataLoss",
             "true",
             why="Spark's default: a query whose records are gone fails, and does not skip them.",
@@ -101,16 +101,16 @@ def read_options(
     ]
 
 
-def _connection(kafka: KafkaConfig) -> Iterator[Option]:
+def _connection(kafka: KafkaConfig) -> Iterator[KafkaOption]:
     servers = kafka.get("bootstrap.servers")
     if isinstance(servers, str):
-        yield Option("kafka.bootstrap.servers", servers)
+        yield KafkaOption("kafka.bootstrap.servers", servers)
     else:
-        yield Option("kafka.bootstrap.servers", "HOST:PORT", why="Put your brokers here.")
+        yield KafkaOption("kafka.bootstrap.servers", "HOST:PORT", why="Put your brokers here.")
     protocol = str(kafka.get("security.protocol", "plaintext")).upper()
     if protocol == "PLAINTEXT":
         return
-    yield Option("kafka.security.protocol", protocol)
+    yield KafkaOption("kafka.security.protocol", protocol)
     if protocol.startswith("SASL_"):
         yield from _login(kafka)
     if protocol.endswith("SSL"):
@@ -120,7 +120,7 @@ def _connection(kafka: KafkaConfig) -> Iterator[Option]:
             yield from _store("keystore")
 
 
-def _store(kind: str) -> Iterator[Option]:
+def _store(kind: str) -> Iterator[KafkaOption]:
     """Where a Java client keeps certificates: not the files that librdkafka reads."""
     yield _asked_for(
         f"kafka.ssl.{kind}.location",
@@ -129,28 +129,28 @@ def _store(kind: str) -> Iterator[Option]:
     yield _asked_for(f"kafka.ssl.{kind}.password")
 
 
-def _asked_for(name: str, why: str = "") -> Option:
+def _asked_for(name: str, why: str = "") -> KafkaOption:
     """An option that must not be printed: the code finds it in the environment."""
-    return Option(name, name.upper().replace(".", "_"), from_environment=True, why=why)
+    return KafkaOption(name, name.upper().replace(".", "_"), from_environment=True, why=why)
 
 
-def _login(kafka: KafkaConfig) -> Iterator[Option]:
+def _login(kafka: KafkaConfig) -> Iterator[KafkaOption]:
     if "oauth_cb" in kafka:  # what kafka_config makes of AWS_MSK_IAM
         for name, value in _MSK_IAM.items():
-            yield Option(name, value)
+            yield KafkaOption(name, value)
         return
     mechanism = kafka.get("sasl.mechanisms", "GSSAPI")
-    yield Option("kafka.sasl.mechanism", str(mechanism))
+    yield KafkaOption("kafka.sasl.mechanism", str(mechanism))
     yield _asked_for(
         "kafka.sasl.jaas.config",
         "The line of a Java login module: 'org.apache.kafka…LoginModule required …;'.",
     )
 
 
-def _what_to_read(source: SparkSource) -> Option:
+def _what_to_read(source: SparkSource) -> KafkaOption:
     topics: dict[str, list[int]] = {}
     for topic, partition in sorted(source.next_offsets):
         topics.setdefault(topic, []).append(partition)
     if source.only_some_partitions:
-        return Option("assign", json.dumps(topics, separators=(",", ":")))
-    return Option("subscribe", ",".join(topics))
+        return KafkaOption("assign", json.dumps(topics, separators=(",", ":")))
+    return KafkaOption("subscribe", ",".join(topics))

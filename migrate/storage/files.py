@@ -79,7 +79,7 @@ _SECRET = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class Listed:
     """What a directory lists: a file with its size in bytes, or a directory."""
 
     name: str
@@ -161,7 +161,7 @@ class Files:
         entries = self._listed(path)
         return sorted(entry.name for entry in entries) if entries is not None else None
 
-    def entries(self, path: str) -> list[Entry] | None:
+    def entries(self, path: str) -> list[Listed] | None:
         """What a directory lists, or None where ``path`` is not a directory; a link is neither
         a file nor a directory."""
         if _URL.match(path):
@@ -184,7 +184,7 @@ class Files:
         except _NOT_THERE:
             return None
 
-    def _listed(self, url: str) -> list[Entry] | None:
+    def _listed(self, url: str) -> list[Listed] | None:
         try:
             with self._asking(url) as (system, name):
                 below = system.ls(name, detail=True)
@@ -194,7 +194,7 @@ class Files:
             return None  # a file
         # An object store may hold an empty object by the directory's own name.
         return [
-            Entry(
+            Listed(
                 posixpath.basename(entry["name"].rstrip("/")),
                 entry["type"] == "directory",
                 entry["size"] or 0,
@@ -287,10 +287,10 @@ def check_no_credentials(name: str, error: type[MigrateError], option: str = "")
         raise error(f"{option} {shown}: {CREDENTIALS_REFUSED}".lstrip())
 
 
-def _entry(listed: os.DirEntry[str]) -> Entry:
+def _entry(listed: os.DirEntry[str]) -> Listed:
     is_file = listed.is_file(follow_symlinks=False)
     size = listed.stat(follow_symlinks=False).st_size if is_file else 0
-    return Entry(listed.name, listed.is_dir(follow_symlinks=False), size)
+    return Listed(listed.name, listed.is_dir(follow_symlinks=False), size)
 
 
 def _scheme(url: str) -> str:

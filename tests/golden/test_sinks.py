@@ -15,23 +15,23 @@ import pytest
 
 from migrate.commands.sink import check_sink_of_a_job, check_sink_of_a_query
 from migrate.errors import Refused
-from migrate.sinks import Kind, sink_memory
+from migrate.sinks import WriterKind, sink_memory
 from migrate.storage.files import Files
 from tests.golden.sinks.tables import GOLDEN, read_manifest
 
 TABLES = {entry["table"]: entry for entry in read_manifest()}
 KINDS = {
-    "files": Kind.FILES,
-    "delta-stream": Kind.QUERY,
-    "delta-name": Kind.TXN_APP,
-    "delta-uuid": Kind.TXN_APP,
-    "delta-json": Kind.TXN_APP,
-    "hudi-default": Kind.HUDI,
-    "hudi-6": Kind.HUDI,
-    "hudi-named": Kind.HUDI,
-    "iceberg-spark": Kind.QUERY,
-    "iceberg-flink": Kind.FLINK_JOB,
-    "paimon-flink": Kind.COMMIT_USER,
+    "files": WriterKind.FILES,
+    "delta-stream": WriterKind.QUERY,
+    "delta-name": WriterKind.TXN_APP,
+    "delta-uuid": WriterKind.TXN_APP,
+    "delta-json": WriterKind.TXN_APP,
+    "hudi-default": WriterKind.HUDI,
+    "hudi-6": WriterKind.HUDI,
+    "hudi-named": WriterKind.HUDI,
+    "iceberg-spark": WriterKind.QUERY,
+    "iceberg-flink": WriterKind.FLINK_JOB,
+    "paimon-flink": WriterKind.COMMIT_USER,
 }
 BY_SPARK = sorted(name for name, entry in TABLES.items() if "second_query" in entry)
 # What writes under no name of its own choosing.
@@ -77,7 +77,7 @@ def test_a_loss_was_said_before(name: str) -> None:
 @pytest.mark.parametrize("name", sorted(set(BY_SPARK) - {"files"}))
 def test_a_name_that_is_given_is_decided_on(name: str) -> None:
     assert _asked(GOLDEN / name, "another-name") == ((), None)
-    if KINDS[name] in (Kind.HUDI, Kind.TXN_APP):
+    if KINDS[name] in (WriterKind.HUDI, WriterKind.TXN_APP):
         (writer,) = TABLES[name]["memory"]
         _, refused = _asked(GOLDEN / name, writer)
         assert refused is not None and repr(writer) in refused and " 0 to 2 " in refused

@@ -22,8 +22,8 @@ from migrate.broker import ConsumerGroups, changing, connection
 from migrate.group import commit as consumer_group
 from migrate.group import restore as undo
 from migrate.group import rollback_file
-from migrate.group.commit import Applied, GroupRefused, Outcome, Result
-from migrate.group.rollback_file import Fate
+from migrate.group.commit import Applied, ChangeOutcome, GroupRefused, Result
+from migrate.group.rollback_file import ChangeFate
 from migrate.snapshot import BrokerError, Committed, GroupView
 from tests.support.groups import PROTOCOLS, member
 from tests.support.wire import Api, Fault, Trap, WiredBroker
@@ -85,16 +85,16 @@ class Case:
         """What the group holds, by an undisturbed way."""
         return ConsumerGroups({"bootstrap.servers": self.wired.bootstrap_servers}).view(self.group)
 
-    def commit(self, wanted: Offsets | None = None, path: Path | None = None) -> Outcome:
+    def commit(self, wanted: Offsets | None = None, path: Path | None = None) -> ChangeOutcome:
         return consumer_group.commit(
             self.config, self.group, wanted or self.wanted(5, 6, 7), self.seen, path or self.path
         )
 
-    def restore(self, path: Path, to: str) -> Outcome:
+    def restore(self, path: Path, to: str) -> ChangeOutcome:
         seen = undo.look(self.config, path)
         return undo.restore(self.config, path, seen, self.folder / to)
 
-    def fate(self) -> Fate | None:
+    def fate(self) -> ChangeFate | None:
         """What the next run says of the last one."""
         groups = ConsumerGroups({"bootstrap.servers": self.wired.bootstrap_servers})
         run = rollback_file.earlier_run([self.folder], groups.cluster_id(), self.view())
@@ -116,7 +116,9 @@ def case(wired: WiredBroker, tmp_path: Path) -> Case:
     return Case(wired, tmp_path)
 
 
-def _caught(case: Case, pool: ThreadPoolExecutor, fault: Fault) -> tuple[Trap, Future[Outcome]]:
+def _caught(
+    case: Case, pool: ThreadPoolExecutor, fault: Fault
+) -> tuple[Trap, Future[ChangeOutcome]]:
     """A run whose commit has run into a trap."""
     trap = case.wired.wire.trap(Api.OFFSET_COMMIT, fault)
     run = pool.submit(case.commit)
@@ -151,17 +153,17 @@ def test_the_broker_is_killed_at_the_commit_and_comes_back(
     outcome = run.result(_SOON * 2)
     assert outcome.applied is Applied.ALL
     assert case.view().committed == case.applied()
-    assert case.fate() is Fate.APPLIED
+    assert case.fate() is ChangeFate.APPLIED
     case.is_as_it_was()
 
 
 @pytest.mark.parametrize(
     ("fault", "expected"),
-    [(Fault.HOLD, Fate.UNCHANGED), (Fault.HOLD_ANSWER, Fate.APPLIED)],
+    [(Fault.HOLD, ChangeFate.UNCHANGED), (Fault.HOLD_ANSWER, ChangeFate.APPLIED)],
     ids=["before it has the commit", "after"],
 )
 def test_the_broker_is_killed_at_the_commit_and_stays_away(
-    case: Case, pool: ThreadPoolExecutor, impatient: None, fault: Fault, expected: Fate
+    case: Case, pool: ThreadPoolExecutor, impatient: None, fault: Fault, expected: ChangeFate
 ) -> None:
     trap, run = _caught(case, pool, fault)
     case.wired.kill()
@@ -235,7 +237,7 @@ def test_a_commit_in_two_requests_of_which_one_fails(
         Result.FAILED,
     ]
     assert case.view().committed == {**case.held, **case.wanted(5)}
-    assert case.fate() is Fate.IN_PART
+    assert case.fate() is ChangeFate.IN_PART
     case.is_as_it_was()
 
 
@@ -255,7 +257,7 @@ def test_a_member_joins_between_check_and_commit(
     assert outcome.applied is Applied.NOTHING
     assert {o.failure.code for o in outcome.partitions if o.failure} == {"UNKNOWN_MEMBER_ID"}
     assert case.view().committed == case.seen.committed
-    assert case.fate() is Fate.UNCHANGED
+    assert case.fate() is ChangeFate.UNCHANGED
 
 
 @pytest.mark.parametrize("same", [True, False], ids=["the same offsets", "other offsets"])
@@ -359,11 +361,11 @@ def test_killed_when_the_rollback_file_is_there_and_nothing_else(
     trap = case.wired.wire.trap(Api.OFFSET_COMMIT, Fault.HOLD)
     _kill_when_sprung(trap, _commit_process(case), with_signal)
     assert list(case.folder.iterdir()) == [case.path]
-    assert case.fate() is Fate.UNCHANGED
+    assert case.fate() is ChangeFate.UNCHANGED
     # What is in the network may still arrive.
     trap.release()
     _await(lambda: case.view().committed == case.applied())
-    assert case.fate() is Fate.APPLIED
+    assert case.fate() is ChangeFate.APPLIED
     case.is_as_it_was()
 
 
@@ -374,7 +376,7 @@ def test_killed_when_the_commit_is_done_and_nobody_told(
     trap = case.wired.wire.trap(Api.OFFSET_COMMIT, Fault.HOLD_ANSWER)
     _kill_when_sprung(trap, _commit_process(case), with_signal)
     trap.release()
-    assert case.fate() is Fate.APPLIED
+    assert case.fate() is ChangeFate.APPLIED
     case.seen = case.view()
     again = case.commit(path=case.folder / "rollback-again.json")
     assert again.applied is Applied.NOTHING_TO_DO
@@ -384,9 +386,9 @@ def test_killed_when_the_commit_is_done_and_nobody_told(
 def test_killed_at_any_moment(case: Case) -> None:
     """From its first request to its end, and a little later: some ten milliseconds in all, where
     nothing else keeps the machine busy."""
-    fates: list[Fate | None] = []
+    fates: list[ChangeFate | None] = []
     wait = 0.0
-    while len(fates) < 20 or Fate.APPLIED not in fates:
+    while len(fates) < 20 or ChangeFate.APPLIED not in fates:
         assert wait < _SOON
         process = _commit_process(case)
         assert process.stdout is not None
@@ -396,9 +398,9 @@ def test_killed_at_any_moment(case: Case) -> None:
         process.kill()
         process.communicate(timeout=_SOON)
         fates.append(case.fate())
-        assert fates[-1] in (None, Fate.UNCHANGED, Fate.APPLIED)
+        assert fates[-1] in (None, ChangeFate.UNCHANGED, ChangeFate.APPLIED)
         changed = case.view().committed != case.held
-        assert changed is (fates[-1] is Fate.APPLIED)
+        assert changed is (fates[-1] is ChangeFate.APPLIED)
         case.is_as_it_was()
         for left in case.folder.iterdir():
             left.unlink()
@@ -411,7 +413,7 @@ def test_a_rollback_killed_before_it_deletes(case: Case) -> None:
     trap = case.wired.wire.trap(Api.DELETE_GROUPS, Fault.HOLD)
     _kill_when_sprung(trap, _process(_RESTORE, case.config, str(case.path), str(back)))
     assert case.view().committed == case.applied()
-    assert case.fate() is Fate.UNCHANGED  # it tells of the newest run: the rollback
+    assert case.fate() is ChangeFate.UNCHANGED  # it tells of the newest run: the rollback
     assert case.restore(case.path, "rollback-again.json").applied is Applied.ALL
     assert case.view().committed == case.held
 
@@ -438,14 +440,14 @@ def test_a_rollback_killed_between_deleting_and_committing(case: Case, by: str) 
     case.held["other", 0] = Committed(25)
     back = case.folder / "rollback-back.json"
     _cut_short_after_the_deletion(case, back)
-    assert case.fate() is Fate.IN_PART
+    assert case.fate() is ChangeFate.IN_PART
     if by == "the first file":
         assert case.restore(case.path, "rollback-again.json").applied is Applied.ALL
         assert case.view().committed == case.held
     else:
         assert case.restore(back, "rollback-again.json").applied is Applied.ALL
         assert case.view().committed == case.applied()
-    assert case.fate() is Fate.APPLIED
+    assert case.fate() is ChangeFate.APPLIED
 
 
 @pytest.mark.parametrize("place", [(_TOPIC, 1), ("other", 0)], ids=["changed", "another"])
@@ -457,11 +459,11 @@ def test_a_consumer_commits_after_a_rollback_was_cut_short(
     _cut_short_after_the_deletion(case, case.folder / "rollback-back.json")
     case.wired.commit(case.group, {place: 9})
     if place == (_TOPIC, 1):
-        assert case.fate() is Fate.MOVED_ON
+        assert case.fate() is ChangeFate.MOVED_ON
         with pytest.raises(GroupRefused, match=f"{_TOPIC}-1: 9"):
             case.restore(case.path, "rollback-again.json")
     else:
-        assert case.fate() is Fate.IN_PART
+        assert case.fate() is ChangeFate.IN_PART
         case.held["other", 0] = Committed(9)
     seen = undo.look(case.config, case.path)
     again = case.folder / "rollback-again.json"
@@ -502,7 +504,7 @@ def test_a_member_joins_between_deleting_and_committing(
     """The worst moment there is: it must be told, and it must be possible to go on."""
     assert case.commit().applied is Applied.ALL
     trap = _after_the_deletion(case, Fault.HOLD)
-    run: Future[Outcome] = pool.submit(case.restore, case.path, "rollback-back.json")
+    run: Future[ChangeOutcome] = pool.submit(case.restore, case.path, "rollback-back.json")
     assert trap.sprung.wait(_SOON)
     with member(case.wired, case.group, _TOPIC):
         trap.release()
@@ -515,7 +517,7 @@ def test_a_member_joins_between_deleting_and_committing(
         (_TOPIC, Result.DIFFERS, None),
     ]
     assert case.view().committed == {}
-    assert case.fate() is Fate.IN_PART
+    assert case.fate() is ChangeFate.IN_PART
     assert case.restore(case.path, "rollback-again.json").applied is Applied.ALL
     assert case.view().committed == case.held
 

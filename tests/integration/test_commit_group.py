@@ -15,9 +15,9 @@ from migrate.broker import ConsumerGroups, changing, take_snapshot
 from migrate.group import commit as consumer_group
 from migrate.group import restore as undo
 from migrate.group import rollback_file
-from migrate.group.commit import Applied, GroupRefused, Outcome, Result
+from migrate.group.commit import Applied, ChangeOutcome, GroupRefused, Result
 from migrate.group.our_commits import commit_metadata
-from migrate.group.rollback_file import Fate
+from migrate.group.rollback_file import ChangeFate
 from migrate.snapshot import BrokerError, Committed, GroupView, Member, Question
 from migrate.storage.json_models import write_file
 from tests.support.groups import PROTOCOLS, member
@@ -73,11 +73,11 @@ def _wanted(topic: str, *offsets: int) -> dict[tuple[str, int], Committed]:
 
 def _commit(
     broker: Broker, group: str, wanted: dict[tuple[str, int], Committed], path: Path
-) -> Outcome:
+) -> ChangeOutcome:
     return consumer_group.commit(_config(broker), group, wanted, _view(broker, group), path)
 
 
-def _restore(broker: Broker, path: Path, to: Path, *, force: bool = False) -> Outcome:
+def _restore(broker: Broker, path: Path, to: Path, *, force: bool = False) -> ChangeOutcome:
     config = _config(broker)
     seen = undo.look(config, path)
     return undo.restore(config, path, seen, to, force=force)
@@ -281,7 +281,7 @@ def test_a_rollback_file_holds_no_secret(
     assert "alice" not in written
 
 
-def _failures(outcome: Outcome) -> set[tuple[str, str]]:
+def _failures(outcome: ChangeOutcome) -> set[tuple[str, str]]:
     return {(o.failure.code, o.failure.reason) for o in outcome.partitions if o.failure}
 
 
@@ -301,7 +301,7 @@ def test_a_missing_permission_is_named(tmp_path: Path) -> None:
             name = "t" if kind is ResourceType.TOPIC else "g"
             secured.allow("tool", operation, kind, name)
 
-        def commit(file: str) -> Outcome:
+        def commit(file: str) -> ChangeOutcome:
             before = ConsumerGroups(config).view("g")
             return consumer_group.commit(config, "g", _wanted("t", 0), before, tmp_path / file)
 
@@ -323,7 +323,7 @@ def test_a_missing_permission_is_named(tmp_path: Path) -> None:
         allow(AclOperation.READ, ResourceType.TOPIC)
         assert commit("3.json").applied is Applied.ALL
 
-        def restore(to: str) -> Outcome:
+        def restore(to: str) -> ChangeOutcome:
             path = tmp_path / "3.json"
             seen = undo.look(config, path)
             return undo.restore(config, path, seen, tmp_path / to)
@@ -384,7 +384,7 @@ def test_offsets_that_were_there_are_committed_again(
     _hold(broker, group, held)
     _commit(broker, group, _wanted(topic, 5, 6, 7), tmp_path / "r.json")
     seen = undo.look(_config(broker), tmp_path / "r.json")
-    assert (seen.fate, seen.deletes, seen.warnings) == (Fate.APPLIED, False, ())
+    assert (seen.fate, seen.deletes, seen.warnings) == (ChangeFate.APPLIED, False, ())
     assert [(p.partition, p.now, p.then) for p in seen.partitions] == [
         (n, Committed(5 + n, METADATA), Committed(n, f"theirs {n}")) for n in range(3)
     ]
@@ -440,7 +440,7 @@ def test_a_group_that_moved_on_is_refused_unless_forced(
     _hold(broker, group, held)
     _commit(broker, group, _wanted(topic, 5, 6, 7), tmp_path / "r.json")
     broker.commit(group, {(topic, 1): 9})
-    assert undo.look(_config(broker), tmp_path / "r.json").fate is Fate.MOVED_ON
+    assert undo.look(_config(broker), tmp_path / "r.json").fate is ChangeFate.MOVED_ON
     with pytest.raises(GroupRefused, match=rf"moved on since: 1 .*{topic}-1: 9.*--force"):
         _restore(broker, tmp_path / "r.json", tmp_path / "back.json")
     assert [path.name for path in tmp_path.iterdir()] == ["r.json"]

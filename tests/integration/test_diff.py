@@ -14,7 +14,7 @@ from migrate.broker import take_snapshot
 from migrate.comparing.diff import Relation, diff
 from migrate.comparing.group_csv import group_csv, read_group_csv
 from migrate.comparing.sides import Ask, Sides, ask_group, ask_logs, load_sides, parse_side
-from migrate.comparing.verify import Outcome, QueryStart, verify_group, verify_query
+from migrate.comparing.verify import QueryStart, StartOutcome, verify_group, verify_query
 from migrate.positions import Marker, PositionSet, Start
 from migrate.snapshot import ClusterSnapshot, LogRange, Question
 from migrate.spark.progress import committed_positions, starting_positions
@@ -134,7 +134,7 @@ def test_a_commit_is_verified_until_the_group_moves_on(broker: Broker, topic: st
     side = parse_side(f"group:v-{topic}")
     expected = PositionSet("chk", {(topic, 0): 3, (topic, 1): 4, (topic, 2): Marker.EARLIEST})
 
-    def outcomes() -> list[Outcome]:
+    def outcomes() -> list[StartOutcome]:
         checked = verify_group(
             expected,
             ask_group(ask, side),
@@ -144,11 +144,11 @@ def test_a_commit_is_verified_until_the_group_moves_on(broker: Broker, topic: st
         )
         return [partition.outcome for partition in checked.partitions]
 
-    assert outcomes() == [Outcome.MISSING] * 3
+    assert outcomes() == [StartOutcome.MISSING] * 3
     broker.commit(side.what, {(topic, 0): 3, (topic, 1): 3, (topic, 2): 0})
-    assert outcomes() == [Outcome.OK, Outcome.REPEATED, Outcome.OK]
+    assert outcomes() == [StartOutcome.OK, StartOutcome.REPEATED, StartOutcome.OK]
     broker.commit(side.what, {(topic, 0): 9, (topic, 1): 4, (topic, 2): 1})
-    assert outcomes() == [Outcome.MOVED_ON, Outcome.OK, Outcome.MOVED_ON]
+    assert outcomes() == [StartOutcome.MOVED_ON, StartOutcome.OK, StartOutcome.MOVED_ON]
 
 
 # -- kafka-consumer-groups -----------------------------------------------------------------------
@@ -241,5 +241,5 @@ def test_a_query_is_read_where_it_started_and_where_it_goes_on(
     )
     assert not checked.verified
     assert [(p.partition, p.outcome, p.records) for p in checked.partitions if p.records] == [
-        (1, Outcome.LOST, 400)
+        (1, StartOutcome.LOST, 400)
     ]

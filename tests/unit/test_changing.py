@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from migrate.cli.group_change import carry_out
-from migrate.group.commit import Outcome, PartitionOutcome, Result, not_writable
+from migrate.group.commit import ChangeOutcome, PartitionOutcome, Result, not_writable
 from migrate.report.plan import outcome_lines
 from migrate.snapshot import Committed, GroupView, Member
 
@@ -18,7 +18,7 @@ def test_an_interrupt_within_kafkas_client_is_an_interrupt(
     """Seen: Ctrl-C came while confluent-kafka was in C, and CPython made a SystemError of it."""
     path = tmp_path / "rollback.json"
 
-    def change() -> Outcome:
+    def change() -> ChangeOutcome:
         path.touch()
         try:
             raise KeyboardInterrupt
@@ -31,7 +31,7 @@ def test_an_interrupt_within_kafkas_client_is_an_interrupt(
 
 
 def test_another_system_error_is_not(tmp_path: Path) -> None:
-    def change() -> Outcome:
+    def change() -> ChangeOutcome:
         raise SystemError("of another kind")
 
     with pytest.raises(SystemError):
@@ -49,7 +49,7 @@ def test_another_system_error_is_not(tmp_path: Path) -> None:
 )
 def test_what_was_removed_was_not_written(written: int, removed: int, told: str) -> None:
     held = [Committed(5)] * written + [None] * removed
-    outcome = Outcome(
+    outcome = ChangeOutcome(
         "g",
         tuple(
             PartitionOutcome("t", number, Result.COMMITTED, one, one)

@@ -15,7 +15,7 @@ from decoder import read_checkpoint
 from migrate.comparing.diff import Diff, Relation, diff
 from migrate.comparing.group_csv import group_csv, read_group_csv
 from migrate.comparing.sides import BadSide, load_sides, parse_side
-from migrate.comparing.verify import Outcome, QueryStart, verify_group, verify_query
+from migrate.comparing.verify import QueryStart, StartOutcome, verify_group, verify_query
 from migrate.flink.choose import Choice, source_positions
 from migrate.flink.extract import extract
 from migrate.positions import (
@@ -374,23 +374,23 @@ def outcomes(
     ranges: Mapping[int, tuple[int, int]] | None = None,
     new_at_earliest: bool = True,
     query: QueryStart | None = None,
-) -> dict[int, tuple[Outcome, int]]:
+) -> dict[int, tuple[StartOutcome, int]]:
     checked = verify_query(
         side(expected),
         query or QueryStart(side(started), has_run=True),
         logs(ranges) if ranges is not None else None,
         new_at_earliest=new_at_earliest,
     )
-    assert checked.verified is all(p.outcome is Outcome.OK for p in checked.partitions)
+    assert checked.verified is all(p.outcome is StartOutcome.OK for p in checked.partitions)
     return {p.partition: (p.outcome, p.records) for p in checked.partitions}
 
 
 def test_a_query_that_started_elsewhere_lost_or_repeated_records() -> None:
     assert outcomes({0: 5, 1: 5, 2: 5, 3: 5}, {0: 5, 1: 9, 2: 0}) == {
-        0: (Outcome.OK, 0),
-        1: (Outcome.LOST, 4),
-        2: (Outcome.REPEATED, 5),
-        3: (Outcome.MISSING, 0),
+        0: (StartOutcome.OK, 0),
+        1: (StartOutcome.LOST, 4),
+        2: (StartOutcome.REPEATED, 5),
+        3: (StartOutcome.MISSING, 0),
     }
 
 
@@ -398,49 +398,49 @@ def test_earliest_may_have_started_below_todays_log_start() -> None:
     earliest = dict.fromkeys(range(4), Marker.EARLIEST)
     ranges = {0: (6, 9), 1: (6, 9), 2: (6, 9)}
     assert outcomes(earliest, {0: 6, 1: 2, 2: 7, 3: 6}, ranges) == {
-        0: (Outcome.OK, 0),
-        1: (Outcome.OK, 0),
-        2: (Outcome.LOST, 1),
-        3: (Outcome.GONE, 0),
+        0: (StartOutcome.OK, 0),
+        1: (StartOutcome.OK, 0),
+        2: (StartOutcome.LOST, 1),
+        3: (StartOutcome.GONE, 0),
     }
-    assert outcomes({3: Marker.EARLIEST}, {3: 6}) == {3: (Outcome.UNKNOWN, 0)}
-    assert outcomes({0: Marker.EARLIEST}, {0: 0}) == {0: (Outcome.OK, 0)}
+    assert outcomes({3: Marker.EARLIEST}, {3: 6}) == {3: (StartOutcome.UNKNOWN, 0)}
+    assert outcomes({0: Marker.EARLIEST}, {0: 0}) == {0: (StartOutcome.OK, 0)}
 
 
 @pytest.mark.parametrize("state", [Marker.LATEST, Marker.COMMITTED, Unknown.UNRESOLVED])
 def test_what_the_checkpoint_does_not_tell_is_not_verified(state: Marker | Unknown) -> None:
-    assert outcomes({0: state}, {0: 0}, {0: (0, 9)}) == {0: (Outcome.UNKNOWN, 0)}
+    assert outcomes({0: state}, {0: 0}, {0: (0, 9)}) == {0: (StartOutcome.UNKNOWN, 0)}
 
 
 def test_partitions_the_checkpoint_does_not_know() -> None:
     # 1 was skipped, 2 and 3 are not in the seed: Spark starts 2 at 0 and fails on 3.
     ranges = {0: (0, 9), 1: (0, 9), 2: (0, 9), 3: (4, 9)}
     assert outcomes({0: 5}, {0: 5, 1: 9}, ranges) == {
-        0: (Outcome.OK, 0),
-        1: (Outcome.LOST, 9),
-        2: (Outcome.OK, 0),
-        3: (Outcome.MISSING, 0),
+        0: (StartOutcome.OK, 0),
+        1: (StartOutcome.LOST, 9),
+        2: (StartOutcome.OK, 0),
+        3: (StartOutcome.MISSING, 0),
     }
     both = {0: (0, 9), 1: (9, 9)}
     assert outcomes({0: 5}, {0: 5, 1: 9}, both, new_at_earliest=False) == {
-        0: (Outcome.OK, 0),
-        1: (Outcome.UNKNOWN, 0),
+        0: (StartOutcome.OK, 0),
+        1: (StartOutcome.UNKNOWN, 0),
     }
 
 
 def test_a_partition_that_the_seed_lacks_was_started_at_0() -> None:
     both = {0: (0, 9), 1: (0, 9)}
-    assert outcomes({0: 5, 1: 5}, {0: 5}, both)[1] == (Outcome.REPEATED, 5)
-    assert outcomes({0: 5, 1: 0}, {0: 5}, both)[1] == (Outcome.OK, 0)
-    assert outcomes({0: 5, 1: 5}, {0: 5}, {**both, 1: (1, 9)})[1] == (Outcome.MISSING, 0)
+    assert outcomes({0: 5, 1: 5}, {0: 5}, both)[1] == (StartOutcome.REPEATED, 5)
+    assert outcomes({0: 5, 1: 0}, {0: 5}, both)[1] == (StartOutcome.OK, 0)
+    assert outcomes({0: 5, 1: 5}, {0: 5}, {**both, 1: (1, 9)})[1] == (StartOutcome.MISSING, 0)
 
 
 @pytest.mark.parametrize("expected", [5, 0, Marker.EARLIEST])
 def test_a_topic_that_the_query_does_not_read_is_started_nowhere(expected: Start) -> None:
     """A log that starts at 0 is not read because of it."""
     assert outcomes({0: expected}, {}, {0: (0, 9), 1: (0, 9)}) == {
-        0: (Outcome.MISSING, 0),
-        1: (Outcome.MISSING, 0),
+        0: (StartOutcome.MISSING, 0),
+        1: (StartOutcome.MISSING, 0),
     }
 
 
@@ -461,22 +461,22 @@ def test_what_a_target_goes_on_from_must_still_be_in_its_log() -> None:
     started = {0: 5, 1: 5, 2: 5, 3: 5, 4: 7, 5: 0, 6: 6}
     not_run = QueryStart(side(started), side(started))
     assert outcomes(starts, {}, ranges, query=not_run) == {
-        0: (Outcome.OK, 0),
-        1: (Outcome.EXPIRED, 3),
-        2: (Outcome.BEYOND_END, 0),
-        3: (Outcome.GONE, 0),
-        4: (Outcome.EXPIRED, 1),  # what it was to repeat is gone as well
-        5: (Outcome.EXPIRED, 3),
-        6: (Outcome.LOST, 1),
+        0: (StartOutcome.OK, 0),
+        1: (StartOutcome.EXPIRED, 3),
+        2: (StartOutcome.BEYOND_END, 0),
+        3: (StartOutcome.GONE, 0),
+        4: (StartOutcome.EXPIRED, 1),  # what it was to repeat is gone as well
+        5: (StartOutcome.EXPIRED, 3),
+        6: (StartOutcome.LOST, 1),
     }
     # One that has run on may leave its start to retention.
     has_run = QueryStart(side({1: 5}), side({1: 8}), has_run=True)
-    assert outcomes({1: 5}, {}, {1: (8, 9)}, query=has_run) == {1: (Outcome.OK, 0)}
+    assert outcomes({1: 5}, {}, {1: (8, 9)}, query=has_run) == {1: (StartOutcome.OK, 0)}
 
 
 def test_where_a_continuous_query_started_cannot_be_told() -> None:
     query = QueryStart(side({0: 5}), side({0: 5}), has_run=True, continuous=True)
-    assert outcomes({0: 5}, {}, {0: (0, 9)}, query=query) == {0: (Outcome.UNKNOWN, 0)}
+    assert outcomes({0: 5}, {}, {0: (0, 9)}, query=query) == {0: (StartOutcome.UNKNOWN, 0)}
 
 
 def test_offsets_of_a_topic_created_again_are_of_another_log() -> None:
@@ -497,7 +497,7 @@ def test_offsets_of_a_topic_created_again_are_of_another_log() -> None:
             recreated=["t"],
         ),
     ):
-        assert [p.outcome for p in checked.partitions] == [Outcome.RECREATED]
+        assert [p.outcome for p in checked.partitions] == [StartOutcome.RECREATED]
         assert not checked.verified_or_moved_on
 
 
@@ -526,20 +526,20 @@ def test_a_group_that_moved_on_is_told_from_one_set_too_far() -> None:
         metadata_prefix=OURS,
     )
     assert [(p.outcome, p.records) for p in checked.partitions] == [
-        (Outcome.OK, 0),
-        (Outcome.MOVED_ON, 4),
-        (Outcome.LOST, 4),
-        (Outcome.REPEATED, 4),
-        (Outcome.REPEATED, 4),
-        (Outcome.MISSING, 0),
+        (StartOutcome.OK, 0),
+        (StartOutcome.MOVED_ON, 4),
+        (StartOutcome.LOST, 4),
+        (StartOutcome.REPEATED, 4),
+        (StartOutcome.REPEATED, 4),
+        (StartOutcome.MISSING, 0),
     ]
     assert not checked.verified
     assert checked.counts == {
-        Outcome.OK: 1,
-        Outcome.LOST: 1,
-        Outcome.REPEATED: 2,
-        Outcome.MISSING: 1,
-        Outcome.MOVED_ON: 1,
+        StartOutcome.OK: 1,
+        StartOutcome.LOST: 1,
+        StartOutcome.REPEATED: 2,
+        StartOutcome.MISSING: 1,
+        StartOutcome.MOVED_ON: 1,
     }
 
 
@@ -558,7 +558,7 @@ def test_a_group_that_moved_on_proves_nothing(
         metadata_prefix=OURS,
     )
     moved_on = [(p.outcome, p.records) for p in checked.partitions]
-    assert moved_on == [(Outcome.MOVED_ON, 4), (Outcome.MOVED_ON, 2)]
+    assert moved_on == [(StartOutcome.MOVED_ON, 4), (StartOutcome.MOVED_ON, 2)]
     assert (checked.verified, checked.verified_or_moved_on) == (False, True)
     assert checked.like_flinks == like_flinks
 
@@ -582,7 +582,7 @@ def test_a_partition_added_after_a_commit_has_no_start_in_a_group() -> None:
         new_at_earliest=True,
         metadata_prefix=OURS,
     )
-    assert [p.outcome for p in checked.partitions] == [Outcome.OK, Outcome.MISSING]
+    assert [p.outcome for p in checked.partitions] == [StartOutcome.OK, StartOutcome.MISSING]
 
 
 # -- the commands --------------------------------------------------------------------------------

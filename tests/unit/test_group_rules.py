@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from migrate.broker import Failure
+from migrate.broker import CommitFailure
 from migrate.group import commit as consumer_group
 from migrate.group import rollback_file
 from migrate.group.commit import (
     Applied,
-    Outcome,
+    ChangeOutcome,
     PartitionOutcome,
     Result,
     Written,
@@ -146,8 +146,8 @@ def test_the_rollback_file_has_the_ids_of_the_topics_of_both_sides() -> None:
 
 # -- when it is tried again ----------------------------------------------------------------------
 
-AWAY = Failure("_TRANSPORT", "gone", transient=True)
-DENIED = Failure("GROUP_AUTHORIZATION_FAILED", "denied", transient=False)
+AWAY = CommitFailure("_TRANSPORT", "gone", transient=True)
+DENIED = CommitFailure("GROUP_AUTHORIZATION_FAILED", "denied", transient=False)
 
 
 @pytest.mark.parametrize(
@@ -163,7 +163,7 @@ DENIED = Failure("GROUP_AUTHORIZATION_FAILED", "denied", transient=False)
     ],
 )
 def test_what_is_worth_another_attempt(
-    failures: dict[tuple[str, int], Failure], held: Offsets, again: Offsets
+    failures: dict[tuple[str, int], CommitFailure], held: Offsets, again: Offsets
 ) -> None:
     wanted, before = _at(a0=5, a1=6), _at(a0=1)
     assert consumer_group._worth_another_attempt(wanted, failures, before, held) == again
@@ -221,7 +221,7 @@ def test_what_became_of_a_partition(
     wanted: int | None,
     before: int | None,
     held: int | None,
-    failure: Failure | None,
+    failure: CommitFailure | None,
     result: Result,
 ) -> None:
     def offset(number: int | None) -> Committed | None:
@@ -238,7 +238,7 @@ def test_what_became_of_a_partition(
 
 
 @pytest.mark.parametrize("failure", [None, AWAY])
-def test_a_group_that_could_not_be_read_is_not_known(failure: Failure | None) -> None:
+def test_a_group_that_could_not_be_read_is_not_known(failure: CommitFailure | None) -> None:
     written = Written({A0: failure} if failure is not None else {}, None)
     outcome = partition_outcome(A0, Committed(5), Committed(1), written)
     expected = PartitionOutcome("a", 0, Result.UNKNOWN, Committed(5), None, failure)
@@ -268,13 +268,13 @@ def test_what_became_of_a_change_as_a_whole(results: str, applied: Applied) -> N
         PartitionOutcome("a", n, Result(result), None, None)
         for n, result in enumerate(results.split())
     )
-    assert Outcome("g", partitions, Path("r.json")).applied is applied
+    assert ChangeOutcome("g", partitions, Path("r.json")).applied is applied
 
 
 @pytest.mark.parametrize("results", [[], [Result.UNCHANGED]])
 def test_without_a_rollback_file_there_was_nothing_to_do(results: list[Result]) -> None:
     partitions = tuple(PartitionOutcome("a", 0, result, None, None) for result in results)
-    assert Outcome("g", partitions, None).applied is Applied.NOTHING_TO_DO
+    assert ChangeOutcome("g", partitions, None).applied is Applied.NOTHING_TO_DO
 
 
 def test_outcomes_are_in_order_of_topics_and_of_partitions_as_numbers() -> None:

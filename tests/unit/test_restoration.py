@@ -8,7 +8,7 @@ from typing import Literal
 
 import pytest
 
-from migrate.broker import Failure
+from migrate.broker import CommitFailure
 from migrate.group import restore as undo
 from migrate.group import rollback_file
 from migrate.group.commit import Written
@@ -22,7 +22,7 @@ from migrate.group.restoration import (
     topics_to_ask,
     way_back,
 )
-from migrate.group.rollback_file import EarlierRun, Fate, RollbackFile
+from migrate.group.rollback_file import ChangeFate, EarlierRun, RollbackFile
 from migrate.snapshot import ClusterSnapshot, Committed, GroupView, LogRange, Member
 
 Offsets = dict[tuple[str, int], Committed]
@@ -119,16 +119,16 @@ def test_where_what_a_group_has_lost_comes_from() -> None:
     assert (lost.topic_ids, lost.committed) == (IDS, file.before.committed)
 
 
-@pytest.mark.parametrize("fate", list(Fate))
+@pytest.mark.parametrize("fate", list(ChangeFate))
 @pytest.mark.parametrize("change", ["commit", "rollback"])
 def test_a_rollback_that_was_cut_short_knows_best_what_the_group_held(
-    fate: Fate, change: Literal["commit", "rollback"]
+    fate: ChangeFate, change: Literal["commit", "rollback"]
 ) -> None:
     """It deleted the group, and b was to be committed anew, at what it held by then."""
     file = _file(_at(a0=1, b0=2), _at(a0=5, b0=2))
     second = _file(_at(a0=5, b0=9), _at(a0=1, b0=9), change, {"b": "id of b then"})
     run = EarlierRun(Path("second.json"), second, fate)
-    cut_short = change == "rollback" and fate in (Fate.IN_PART, Fate.MOVED_ON)
+    cut_short = change == "rollback" and fate in (ChangeFate.IN_PART, ChangeFate.MOVED_ON)
     # A consumer has committed for a since; of nothing else.
     wanted = aim(HERE, file, _group(_at(a0=7)), run)
     assert wanted.target == (_at(a0=1, b0=9) if cut_short else _at(a0=1))
@@ -155,7 +155,7 @@ def test_the_topics_that_are_asked_for() -> None:
 
 def test_nothing_does_where_all_is_as_the_change_left_it() -> None:
     found = _restoration(_file(_at(a0=1), _at(a0=5)), _group(_at(a0=5)))
-    assert found.fate is Fate.APPLIED
+    assert found.fate is ChangeFate.APPLIED
     assert found.partitions == (
         Restored("a", 0, Committed(5), Committed(1), LogRange(0, 100), None),
     )
@@ -177,7 +177,7 @@ def test_members_and_another_cluster_are_refused() -> None:
 def test_a_group_that_has_moved_on_is_brought_back_only_by_force() -> None:
     file = _file(_at(a0=1, a1=1), _at(a0=5, a1=5))
     found = _restoration(file, _group(_at(a0=5, a1=9)))
-    assert found.fate is Fate.MOVED_ON
+    assert found.fate is ChangeFate.MOVED_ON
     assert found.unless_forced == (
         "group g has moved on since: 1 of its offsets are neither what it held before nor what was "
         "written (the first is a-1: 9); add --force to go back all the same",
@@ -240,7 +240,7 @@ def test_topics_without_an_id_in_the_file_are_not_compared() -> None:
 def test_the_ids_of_what_the_group_has_lost_are_those_of_the_file_it_comes_from() -> None:
     file = _file(_at(a0=1, b0=2), _at(a0=5, b0=2), ids={"a": "id of a", "b": "an older id"})
     second = _file(_at(a0=5, b0=9), _at(a0=1, b0=9), "rollback", {"a": "no matter", "b": "id of b"})
-    run = EarlierRun(Path("second.json"), second, Fate.IN_PART)
+    run = EarlierRun(Path("second.json"), second, ChangeFate.IN_PART)
     found = _restoration(file, _group(NOTHING), run=run)
     assert [one.doubt for one in found.partitions] == [None, None]
     assert _restoration(file, _group(NOTHING)).partitions[1].doubt is Doubt.RECREATED
@@ -332,7 +332,7 @@ def test_where_the_group_is_deleted_all_it_is_to_hold_is_written() -> None:
 
 
 def test_a_failure_before_anything_was_written_is_told_of_every_partition() -> None:
-    held, failure = _group(_at(a0=5)), Failure("NOT_COORDINATOR", "away", transient=True)
+    held, failure = _group(_at(a0=5)), CommitFailure("NOT_COORDINATOR", "away", transient=True)
     assert undo._nothing_written(held, _at(b0=2), failure, held) == Written(
         {A0: failure, B0: failure}, held
     )

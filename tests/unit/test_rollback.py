@@ -13,7 +13,7 @@ import pytest
 
 from migrate.group import restoration, rollback_file
 from migrate.group.our_commits import commit_metadata
-from migrate.group.rollback_file import Fate, RollbackFile, RollbackFileError
+from migrate.group.rollback_file import ChangeFate, RollbackFile, RollbackFileError
 from migrate.snapshot import Committed, GroupView
 from migrate.storage.json_models import write_file
 
@@ -163,35 +163,37 @@ def test_the_default_path_stays_in_the_folder(tmp_path: Path, group: str) -> Non
 @pytest.mark.parametrize(
     ("before", "after", "now", "fate"),
     [
-        (_at(a0=1, a1=1), _at(a0=5, a1=5), _at(a0=5, a1=5), Fate.APPLIED),
-        (_at(a0=1, a1=1), _at(a0=5, a1=5), _at(a0=1, a1=1), Fate.UNCHANGED),
-        (_at(a0=1, a1=1), _at(a0=5, a1=5), _at(a0=5, a1=1), Fate.IN_PART),
-        (_at(a0=1, a1=1), _at(a0=5, a1=5), _at(a0=5), Fate.IN_PART),
-        (_at(a0=1, a1=1), _at(a0=5, a1=5), _at(a0=5, a1=9), Fate.MOVED_ON),
-        (NOTHING, _at(a0=5, a1=5), _at(a0=5, a1=5), Fate.APPLIED),
-        (NOTHING, _at(a0=5, a1=5), NOTHING, Fate.UNCHANGED),
-        (NOTHING, _at(a0=5, a1=5), _at(a0=5), Fate.IN_PART),
+        (_at(a0=1, a1=1), _at(a0=5, a1=5), _at(a0=5, a1=5), ChangeFate.APPLIED),
+        (_at(a0=1, a1=1), _at(a0=5, a1=5), _at(a0=1, a1=1), ChangeFate.UNCHANGED),
+        (_at(a0=1, a1=1), _at(a0=5, a1=5), _at(a0=5, a1=1), ChangeFate.IN_PART),
+        (_at(a0=1, a1=1), _at(a0=5, a1=5), _at(a0=5), ChangeFate.IN_PART),
+        (_at(a0=1, a1=1), _at(a0=5, a1=5), _at(a0=5, a1=9), ChangeFate.MOVED_ON),
+        (NOTHING, _at(a0=5, a1=5), _at(a0=5, a1=5), ChangeFate.APPLIED),
+        (NOTHING, _at(a0=5, a1=5), NOTHING, ChangeFate.UNCHANGED),
+        (NOTHING, _at(a0=5, a1=5), _at(a0=5), ChangeFate.IN_PART),
         # What it was not about may have changed, or have gone with its topic.
-        (_at(b0=1), _at(b0=1, a0=5), _at(b0=9, a0=5), Fate.APPLIED),
-        (_at(b0=1), _at(b0=1, a0=5), _at(a0=5), Fate.APPLIED),
-        (_at(b0=1), _at(b0=1, a0=5), _at(b0=9), Fate.UNCHANGED),
+        (_at(b0=1), _at(b0=1, a0=5), _at(b0=9, a0=5), ChangeFate.APPLIED),
+        (_at(b0=1), _at(b0=1, a0=5), _at(a0=5), ChangeFate.APPLIED),
+        (_at(b0=1), _at(b0=1, a0=5), _at(b0=9), ChangeFate.UNCHANGED),
     ],
 )
-def test_the_fate_of_a_commit(before: Offsets, after: Offsets, now: Offsets, fate: Fate) -> None:
+def test_the_fate_of_a_commit(
+    before: Offsets, after: Offsets, now: Offsets, fate: ChangeFate
+) -> None:
     assert rollback_file.fate(_file(before, after), _view(now)) is fate
 
 
 @pytest.mark.parametrize(
     ("now", "fate"),
     [
-        (_at(b0=1), Fate.APPLIED),
-        (_at(b0=1, a0=5), Fate.UNCHANGED),
+        (_at(b0=1), ChangeFate.APPLIED),
+        (_at(b0=1, a0=5), ChangeFate.UNCHANGED),
         # It was deleted, and b0 not committed anew.
-        (NOTHING, Fate.IN_PART),
-        (_at(b0=1, a0=7), Fate.MOVED_ON),
+        (NOTHING, ChangeFate.IN_PART),
+        (_at(b0=1, a0=7), ChangeFate.MOVED_ON),
     ],
 )
-def test_the_fate_of_a_rollback_that_deletes(now: Offsets, fate: Fate) -> None:
+def test_the_fate_of_a_rollback_that_deletes(now: Offsets, fate: ChangeFate) -> None:
     file = _file(_at(b0=1, a0=5), _at(b0=1), "rollback")
     assert rollback_file.fate(file, _view(now)) is fate
 
@@ -205,7 +207,7 @@ def test_a_commit_taken_back_is_not_told_as_one_that_never_was() -> None:
 def test_metadata_counts_as_part_of_an_offset() -> None:
     file = _file(_at(a0=5), {A0: Committed(5, "ours")})
     assert file.touched == {A0}
-    assert rollback_file.fate(file, _view(_at(a0=5))) is Fate.UNCHANGED
+    assert rollback_file.fate(file, _view(_at(a0=5))) is ChangeFate.UNCHANGED
 
 
 def test_the_newest_run_for_the_group_is_found(tmp_path: Path) -> None:
@@ -219,7 +221,7 @@ def test_the_newest_run_for_the_group_is_found(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.json")  # to open it would wait for a writer
     run = rollback_file.earlier_run([tmp_path], "cluster", _view(_at(a0=6)))
     assert run is not None
-    assert (run.path, run.fate) == (tmp_path / "a.json", Fate.APPLIED)
+    assert (run.path, run.fate) == (tmp_path / "a.json", ChangeFate.APPLIED)
 
 
 def test_the_newest_run_is_sought_in_every_folder(tmp_path: Path) -> None:

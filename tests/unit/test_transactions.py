@@ -43,7 +43,10 @@ FIRST, SECOND = OURS, ("pay-1-5", 4000, 0)
         ([(77, 3, ONGOING), (77, 4, PREPARE_ABORT), (77, 4, ABORT)], Fate.ABORTED),
         ([(77, 3, ONGOING), (77, 4, PREPARE_COMMIT), (77, 4, COMMIT)], Fate.COMMITTED),
         # The id is used again: what came of that one is not what came of ours.
-        ([(77, 3, ONGOING), (77, 4, ABORT), (77, 5, EMPTY), (77, 5, COMMIT)], Fate.ABORTED),
+        (
+            [(77, 3, ONGOING), (77, 4, ABORT), (77, 5, EMPTY), (77, 5, COMMIT)],
+            Fate.ABORTED,
+        ),
         ([(77, 3, COMMIT), (77, 4, EMPTY), (77, 4, ONGOING)], Fate.COMMITTED),
         ([(77, 3, COMMIT), (77, 4, ABORT)], Fate.COMMITTED),
         ([(77, 4, COMMIT)], Fate.UNKNOWN),
