@@ -8,5 +8,34 @@ out as ``DecodeError`` and nothing else (any other exception is a bug).
 
 from decoder.checkpoint import Checkpoint, list_checkpoints, read_checkpoint
 from decoder.errors import DecodeError, ErrorKind
+from decoder.kafka.legacy import LegacyConsumer
+from decoder.kafka.sink import PendingTransaction, SinkState
+from decoder.kafka.source import (
+    DynamicKafkaSource,
+    HybridSource,
+    KafkaSource,
+    ReaderSplit,
+    UnknownSource,
+)
+from decoder.metadata.model import CheckpointKind, Operator, StopKind
+from decoder.storage import ByteSource
 
-__all__ = ["Checkpoint", "DecodeError", "ErrorKind", "list_checkpoints", "read_checkpoint"]
+__all__ = [
+    "ByteSource",
+    "Checkpoint",
+    "CheckpointKind",
+    "DecodeError",
+    "DynamicKafkaSource",
+    "ErrorKind",
+    "HybridSource",
+    "KafkaSource",
+    "LegacyConsumer",
+    "Operator",
+    "PendingTransaction",
+    "ReaderSplit",
+    "SinkState",
+    "StopKind",
+    "UnknownSource",
+    "list_checkpoints",
+    "read_checkpoint",
+]

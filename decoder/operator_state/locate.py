@@ -159,8 +159,7 @@ class StateFiles:
                 return DecodeError(
                     ErrorKind.EXTERNAL,
                     f"the file of {what} would be {place!r}, outside of the checkpoint: not "
-                    "opened; --allow-external-files if you trust this checkpoint (tried "
-                    f"{', '.join(map(repr, places))})",
+                    f"opened (tried {', '.join(map(repr, places))})",
                     file=self.directory,
                 )
         return DecodeError(

@@ -31,7 +31,7 @@ _EXITS: tuple[tuple[type[MigrateError], Exit], ...] = (
 def exit_of(error: Exception) -> Exit:
     """How a command ends that this error ended; a bug of ours, where it is none that we know."""
     # Imported here: a command line that went well, or never got to a checkpoint, has no need of it.
-    from decoder.errors import DecodeError, ErrorKind
+    from decoder import DecodeError, ErrorKind
 
     match error:
         case DecodeError(kind=ErrorKind.EXTERNAL):

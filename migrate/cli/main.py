@@ -150,6 +150,8 @@ def _as_if_read(end: SystemExit) -> Any:
 
 def _end(error: Exception) -> NoReturn:
     """Tell what went wrong, and end as that is to end."""
+    from decoder import ErrorKind  # here, as --help has no use for the decoder
+
     code = exit_of(error)
     match error:
         case Refused(reasons=reasons):
@@ -158,6 +160,8 @@ def _end(error: Exception) -> NoReturn:
             _fail(code, "refused as asked; nothing was written")
         case OSError():
             _fail(code, f"{error.filename or 'the system'}: {error.strerror or error}")
+    if getattr(error, "kind", None) is ErrorKind.EXTERNAL:
+        _fail(code, f"{error}; add --allow-external-files if you trust this checkpoint")
     if code is not Exit.BUG:
         _fail(code, str(error))
     if is_interrupt(error):

@@ -12,11 +12,9 @@ import typer
 from migrate.cli.group_change import Execute, RollbackFile, Yes, carry_out
 from migrate.cli.options import with_environment, with_options
 from migrate.cli.terminal import ask, check_can_ask, emit, show, tell
-from migrate.commands import arguments as of_calls
-from migrate.commands import rollback as going_back
+from migrate.commands import rollback as calls
 from migrate.commands.arguments import KafkaArguments
 from migrate.errors import Refused
-from migrate.group.rollback_file import read
 from migrate.storage.files import local_path
 from migrate.wording import counted
 
@@ -53,14 +51,12 @@ def rollback(
     file = local_path(str(file))  # here, as a parser would change the type that --help shows
     if execute:
         check_can_ask(yes)
-    if not of_calls.kafka(kafka).names_brokers:
-        # Before those of the environment, which may be of another day.
-        kafka["bootstrap_servers"] = read(file).bootstrap_servers
-    change = going_back.rollback(
+    change = calls.rollback(
         file,
         force=force,
         rollback_file=rollback_file,
-        **with_environment(kafka),
+        # The environment's brokers may be of another day.
+        **with_environment(kafka, brokers_known=True),
     )
     group = change.seen.file.group
     if not (change.refusals or change.partitions):

@@ -114,7 +114,7 @@ def rollback(
     file = local_path(os.fspath(file))
     change = rollback_files.read(file)
     config = _asked_or_named(change.bootstrap_servers, arguments).config()
-    seen = look(config, file)
+    seen = look(config, file, change)
     log.info(f"group {change.group}, {change.change} of {change.created_at}: {seen.fate.value}")
     for warning in seen.warnings:
         log.warning(warning)

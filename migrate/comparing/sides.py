@@ -16,8 +16,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TypeAlias
 
-from decoder import Checkpoint, read_checkpoint
-from decoder.metadata.model import CheckpointKind
+from decoder import Checkpoint, CheckpointKind, read_checkpoint
 from migrate.comparing.group_csv import read_group_csv
 from migrate.errors import InputError, UsageError
 from migrate.flink.choose import ANY_SOURCE, Choice, choose, source_positions

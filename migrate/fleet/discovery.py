@@ -17,7 +17,7 @@ from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
-from decoder.errors import ErrorKind
+from decoder import ErrorKind
 from decoder.storage import METADATA_FILE, StorageUnavailable, checkpoint_number, join, normal
 from decoder.urls import CREDENTIALS_REFUSED, shown_url
 from migrate.fleet.candidates import Candidate, Failure, job_id_of, mark_newest

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from enum import Enum
 
-from decoder.errors import ErrorKind
+from decoder import ErrorKind
 from migrate.fleet.lag import OBSTACLES, TOPIC_GONE, Lag
 from migrate.fleet.options import View
 from migrate.fleet.rows import Row

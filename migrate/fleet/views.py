@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, NamedTuple
 
-from decoder.checkpoint import Checkpoint
-from decoder.metadata.model import Operator
+from decoder import Checkpoint, Operator
 from migrate.fleet.candidates import Candidate
 from migrate.fleet.obstacles import Obstacle
 from migrate.fleet.options import View

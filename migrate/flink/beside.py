@@ -12,10 +12,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 
-from decoder import list_checkpoints
+from decoder import ByteSource, list_checkpoints
 from decoder.checkpoint import readable
 from decoder.siblings import completed_at, look_at_siblings
-from decoder.storage import ByteSource, LocalFiles, checkpoint_number
+from decoder.storage import LocalFiles, checkpoint_number
 
 # How many of the last checkpoints the interval is taken from: older ones are of other times.
 _LAST = 5

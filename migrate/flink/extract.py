@@ -6,9 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from decoder import Checkpoint
-from decoder.kafka.sink import PendingTransaction, SinkState
-from decoder.kafka.source import UnknownSource
+from decoder import Checkpoint, PendingTransaction, SinkState, UnknownSource
 from migrate.flink.findings import (
     Code,
     Finding,

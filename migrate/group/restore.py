@@ -29,7 +29,7 @@ from migrate.group.commit import (
     write,
 )
 from migrate.group.restoration import Restoration
-from migrate.group.rollback_file import Offsets
+from migrate.group.rollback_file import Offsets, RollbackFile
 from migrate.kafka_config import KafkaConfig
 from migrate.snapshot import GroupView
 
@@ -38,22 +38,21 @@ from migrate.snapshot import GroupView
 _HERE = Path()
 
 
-def look(config: KafkaConfig, path: Path) -> Restoration:
+def look(config: KafkaConfig, path: Path, file: RollbackFile) -> Restoration:
     """What restoring a rollback file would do now; nothing is changed.
 
     Args:
         config: librdkafka properties, ``bootstrap.servers`` among them.
-        path: the rollback file; those that came later are looked for beside it, and here.
+        path: where the rollback file is; later ones are looked for beside it, and here.
+        file: what it holds.
 
     Raises:
-        RollbackFileError: it is no rollback file of this version.
         BrokerError: no broker answered in time, or access was denied.
     """
-    return _look(ConsumerGroups(config), path)
+    return _look(ConsumerGroups(config), path, file)
 
 
-def _look(groups: ConsumerGroups, path: Path) -> Restoration:
-    file = rollback_file.read(path)
+def _look(groups: ConsumerGroups, path: Path, file: RollbackFile) -> Restoration:
     now = groups.view(file.group)
     run = rollback_file.earlier_run((path.parent, _HERE), file.cluster_id, now)
     wanted = restoration.aim(path, file, now, run)
@@ -81,11 +80,11 @@ def restore(
 
     Raises:
         GroupRefused: the group has members, has moved on, or is no longer as it was seen.
-        RollbackFileError, BrokerError: as ``look``; nothing was changed.
+        BrokerError: as ``look``; nothing was changed.
         OSError: the new rollback file could not be written; nothing was changed.
     """
     groups = ConsumerGroups(config)
-    found = _look(groups, path)
+    found = _look(groups, path, seen.file)
     way = restoration.way_back(seen, found, force=force)
     if way.refusals:
         raise GroupRefused(way.refusals)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from decoder.kafka.sink import PendingTransaction
+from decoder import PendingTransaction
 from migrate.flink.extract import Code, Finding, PlanInput
 from migrate.planning.model import Refusal
 from migrate.policies import Policies

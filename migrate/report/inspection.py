@@ -14,8 +14,7 @@ from enum import Enum
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from decoder import Checkpoint
-from decoder.metadata.model import Operator
+from decoder import Checkpoint, Operator
 from migrate.flink.extract import Extraction, Finding, Source
 from migrate.positions import Position
 

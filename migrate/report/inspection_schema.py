@@ -14,7 +14,7 @@ from typing import Annotated, Any
 from pydantic import ConfigDict, Field, StringConstraints, with_config
 from typing_extensions import TypedDict
 
-from decoder.metadata.model import CheckpointKind, StopKind
+from decoder import CheckpointKind, StopKind
 from migrate.flink.extract import Severity, SourceKind
 from migrate.positions import PositionState
 from migrate.storage.json_models import schema_of

@@ -14,7 +14,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from decoder.metadata.model import CheckpointKind, Operator, StopKind
+from decoder import CheckpointKind, Operator, StopKind
 from migrate.flink.extract import Extraction, Severity, Source
 from migrate.report.text import console_for, number_text, print_whole, width_of
 from migrate.wording import counted, visible

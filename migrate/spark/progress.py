@@ -33,7 +33,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from decoder.storage import ByteSource, StorageUnavailable, join
+from decoder import ByteSource
+from decoder.storage import StorageUnavailable, join
 from migrate.positions import AmbiguousPositions, PositionSet, TopicPartition, UnreadableInput
 from migrate.spark.offsets_json import NotOffsets, parse_json, topic_offsets
 from migrate.storage.files import Files

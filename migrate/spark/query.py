@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from decoder.kafka.sink import PendingTransaction
-from decoder.storage import ByteSource, join
+from decoder import ByteSource, PendingTransaction
+from decoder.storage import join
 from migrate.errors import Refused
 from migrate.flink.extract import Code, Finding, Severity
 from migrate.flink.sources import Source, SourceKind

@@ -21,14 +21,8 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from decoder.storage import (
-    MAX_FILE_BYTES,
-    ByteSource,
-    LocalFiles,
-    StorageUnavailable,
-    check_size,
-    normal,
-)
+from decoder import ByteSource
+from decoder.storage import MAX_FILE_BYTES, LocalFiles, StorageUnavailable, check_size, normal
 from decoder.urls import CREDENTIALS_REFUSED, shown_in, shown_url
 from migrate.errors import InputError, MigrateError, UsageError
 

@@ -13,7 +13,7 @@ import atheris  # type: ignore[import-untyped, import-not-found, unused-ignore]
 import cramjam  # noqa: F401
 
 with atheris.instrument_imports(include=["decoder"]):
-    from decoder.errors import DecodeError
+    from decoder import DecodeError
     from tests.fuzz.targets import TARGETS
 
 

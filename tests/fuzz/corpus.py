@@ -14,11 +14,10 @@ from pathlib import Path
 
 import cramjam
 
-from decoder.errors import DecodeError, ErrorKind
+from decoder import DecodeError, ErrorKind, Operator
 from decoder.kafka.legacy import LEGACY_CONSUMER_STATE
 from decoder.kafka.reader_state import SOURCE_READER_STATE
 from decoder.kafka.sink import COMMITTER_STATE, WRITER_STATE
-from decoder.metadata.model import Operator
 from decoder.metadata.parse import parse_metadata
 from decoder.operator_state.fetch import SubtaskState, state_elements
 from decoder.operator_state.locate import StateFiles

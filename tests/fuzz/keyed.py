@@ -6,9 +6,9 @@ from __future__ import annotations
 import struct
 from pathlib import Path
 
+from decoder import DecodeError, ErrorKind
 from decoder.checkpoint import read_metadata
 from decoder.cursor import Cursor
-from decoder.errors import DecodeError, ErrorKind
 from decoder.keyed_state.avro_schema import avro_schema
 from decoder.keyed_state.head import read_head
 from decoder.keyed_state.kryo import kryo_type

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import cramjam
 
-from decoder.checkpoint import read_checkpoint
+from decoder import read_checkpoint
 from decoder.cursor import Cursor
 from decoder.kafka.dynamic import read_dynamic_enumerator
 from decoder.kafka.enumerator import read_enumerator

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from decoder.metadata.model import Operator
+from decoder import Operator
 
 
 def as_flink_tells(operator: Operator) -> dict[str, Any]:

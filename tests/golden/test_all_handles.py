@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from decoder import DecodeError
 from decoder.cursor import Cursor
-from decoder.errors import DecodeError
 from decoder.metadata.parse import parse_metadata
 from decoder.metadata.properties import read_checkpoint_type
 from tests.golden.operators import as_flink_tells

@@ -6,24 +6,24 @@ OperatorStateBackend and the connector's own serializers (``make golden``).
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from decoder import Checkpoint, read_checkpoint
-from decoder.kafka.enumerator import EnumeratorState
-from decoder.kafka.legacy import LegacyConsumer
-from decoder.kafka.sink import WRITER_STATE, FileSinkState, SinkState, UnknownSink
-from decoder.kafka.source import (
+from decoder import (
+    Checkpoint,
     DynamicKafkaSource,
     HybridSource,
     KafkaSource,
+    LegacyConsumer,
     ReaderSplit,
+    SinkState,
     UnknownSource,
+    read_checkpoint,
 )
+from decoder.kafka.enumerator import EnumeratorState
+from decoder.kafka.sink import WRITER_STATE, FileSinkState, UnknownSink
 from migrate.flink.choose import choose_sources
 from migrate.flink.extract import extract
 from migrate.positions import Marker, PositionState
@@ -36,25 +36,7 @@ from tests.golden.checks import (
     LEGACY_LATEST,
 )
 from tests.golden.operators import as_flink_tells
-
-GOLDEN = Path(__file__).parent
-MANIFEST = json.loads((GOLDEN / "manifest.json").read_text())
-_SYNTHETIC = json.loads((GOLDEN / "synthetic" / "manifest.json").read_text())
-ENTRIES: list[dict[str, Any]] = [
-    *MANIFEST["checkpoints"],
-    *(
-        {**entry, "path": f"synthetic/{entry['path']}"}
-        for entry in (*_SYNTHETIC["sources"], *_SYNTHETIC["unreleased"])
-    ),
-]
-# One checkpoint of each scenario; those of other Flink versions differ in little.
-ONE_OF_EACH = set({entry["name"].partition("/")[2]: entry["name"] for entry in ENTRIES}.values())
-
-
-def golden(name: str) -> Path:
-    """The directory of a golden checkpoint, such as ``2.2/retained``."""
-    return GOLDEN / next(str(entry["path"]) for entry in ENTRIES if entry["name"] == name)
-
+from tests.support.golden import ENTRIES, GOLDEN, ONE_OF_EACH
 
 # What the oracle tells of operators of one kind only.
 _KINDS_OWN = (

@@ -17,6 +17,7 @@ from migrate.group import restore as undo
 from migrate.group import rollback_file
 from migrate.group.commit import Applied, ChangeOutcome, GroupRefused, Result
 from migrate.group.our_commits import commit_metadata
+from migrate.group.restoration import Restoration
 from migrate.group.rollback_file import ChangeFate
 from migrate.snapshot import BrokerError, Committed, GroupView, Member, Question
 from migrate.storage.json_models import write_file
@@ -77,9 +78,13 @@ def _commit(
     return consumer_group.commit(_config(broker), group, wanted, _view(broker, group), path)
 
 
+def _seen(broker: Broker, path: Path) -> Restoration:
+    return undo.look(_config(broker), path, rollback_file.read(path))
+
+
 def _restore(broker: Broker, path: Path, to: Path, *, force: bool = False) -> ChangeOutcome:
     config = _config(broker)
-    seen = undo.look(config, path)
+    seen = undo.look(config, path, rollback_file.read(path))
     return undo.restore(config, path, seen, to, force=force)
 
 
@@ -325,7 +330,7 @@ def test_a_missing_permission_is_named(tmp_path: Path) -> None:
 
         def restore(to: str) -> ChangeOutcome:
             path = tmp_path / "3.json"
-            seen = undo.look(config, path)
+            seen = undo.look(config, path, rollback_file.read(path))
             return undo.restore(config, path, seen, tmp_path / to)
 
         outcome = restore("back.json")
@@ -383,7 +388,7 @@ def test_offsets_that_were_there_are_committed_again(
     held[other_topic, 0] = Committed(20, "theirs too")
     _hold(broker, group, held)
     _commit(broker, group, _wanted(topic, 5, 6, 7), tmp_path / "r.json")
-    seen = undo.look(_config(broker), tmp_path / "r.json")
+    seen = _seen(broker, tmp_path / "r.json")
     assert (seen.fate, seen.deletes, seen.warnings) == (ChangeFate.APPLIED, False, ())
     assert [(p.partition, p.now, p.then) for p in seen.partitions] == [
         (n, Committed(5 + n, METADATA), Committed(n, f"theirs {n}")) for n in range(3)
@@ -399,7 +404,7 @@ def test_no_offset_is_restored_and_all_other_topics_with_their_metadata(
     held = {(topic, 0): Committed(2, "theirs"), (other_topic, 0): Committed(20, "theirs too")}
     _hold(broker, group, held)
     _commit(broker, group, _wanted(topic, 5, 6, 7), tmp_path / "r.json")
-    seen = undo.look(_config(broker), tmp_path / "r.json")
+    seen = _seen(broker, tmp_path / "r.json")
     assert seen.deletes
     assert "will be deleted and its 2 offsets committed anew" in seen.warnings[0]
     outcome = _restore(broker, tmp_path / "r.json", tmp_path / "back.json")
@@ -440,7 +445,12 @@ def test_a_group_that_moved_on_is_refused_unless_forced(
     _hold(broker, group, held)
     _commit(broker, group, _wanted(topic, 5, 6, 7), tmp_path / "r.json")
     broker.commit(group, {(topic, 1): 9})
-    assert undo.look(_config(broker), tmp_path / "r.json").fate is ChangeFate.MOVED_ON
+    assert (
+        undo.look(
+            _config(broker), tmp_path / "r.json", rollback_file.read(tmp_path / "r.json")
+        ).fate
+        is ChangeFate.MOVED_ON
+    )
     with pytest.raises(GroupRefused, match=rf"moved on since: 1 .*{topic}-1: 9.*--force"):
         _restore(broker, tmp_path / "r.json", tmp_path / "back.json")
     assert [path.name for path in tmp_path.iterdir()] == ["r.json"]
@@ -459,7 +469,12 @@ def test_what_the_change_was_not_about_keeps_what_it_holds_now(
     _hold(broker, group, held)
     _commit(broker, group, _wanted(topic, 5, 6, 7), tmp_path / "r.json")
     _hold(broker, group, {(other_topic, 0): Committed(25, "gone on")})
-    assert undo.look(_config(broker), tmp_path / "r.json").deletes is fresh
+    assert (
+        undo.look(
+            _config(broker), tmp_path / "r.json", rollback_file.read(tmp_path / "r.json")
+        ).deletes
+        is fresh
+    )
     outcome = _restore(broker, tmp_path / "r.json", tmp_path / "back.json")
     assert outcome.applied is Applied.ALL
     assert _view(broker, group).committed == {**held, (other_topic, 0): Committed(25, "gone on")}
@@ -491,7 +506,7 @@ def test_a_group_that_changed_since_the_dry_run_is_not_restored(
 ) -> None:
     path = tmp_path / "r.json"
     _commit(broker, group, _wanted(topic, 5, 6, 7), path)
-    seen = undo.look(_config(broker), path)
+    seen = undo.look(_config(broker), path, rollback_file.read(path))
     broker.commit(group, {(topic, 0): 9})
     with pytest.raises(GroupRefused, match="changed since it was looked at"):
         undo.restore(_config(broker), path, seen, tmp_path / "back.json", force=True)

@@ -29,7 +29,7 @@ from migrate.spark.running.package import write_package
 from tests.support import stores
 from tests.support.checkpoints import splits, write_source
 from tests.support.executors import bare_python, drive
-from tests.support.golden_positions import GOLDEN, Held, golden_entries, positions_of
+from tests.support.golden import GOLDEN, WRITTEN, Held, positions_of
 from tests.support.spark import Spark
 from tests.support.stores import S3, Store
 
@@ -78,7 +78,7 @@ def test_positions_are_what_flinks_classes_tell(read: Any) -> None:
         assert row["error"] is None, row["error"]
         one = Held(*(row[name] for name in Held._fields))
         held.setdefault(row["pointer"], []).append(one)
-    expected = {str(GOLDEN / entry["path"]): positions_of(entry) for entry in golden_entries()}
+    expected = {str(GOLDEN / entry["path"]): positions_of(entry) for entry in WRITTEN}
     for pointer, positions in expected.items():
         assert sorted(held.get(pointer, []), key=repr) == sorted(positions, key=repr), pointer
 
@@ -284,7 +284,7 @@ def test_executors_get_the_package_by_py_files_or_from_the_session(tmp_path: Pat
     """Two processes of executors, whose Python has neither this package nor what it depends on."""
     python = bare_python(tmp_path / "python")
     root = GOLDEN / "2.2"
-    entries = [entry for entry in golden_entries() if entry["name"].startswith("2.2/")]
+    entries = [entry for entry in WRITTEN if entry["name"].startswith("2.2/")]
     # Compressed state needs cramjam: those say so, in a row each.
     compressed = [entry for entry in entries if "/compressed" in entry["name"]]
     positions = sum(len(positions_of(entry)) for entry in entries if entry not in compressed)

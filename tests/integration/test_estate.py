@@ -23,7 +23,7 @@ import pytest
 
 from migrate.fleet.processes import cores
 from tests.support.estate import DAMAGES, Estate, Expected, Fate, generate, vanish
-from tests.support.golden_positions import Held
+from tests.support.golden import Held
 from tests.support.spark import process_environment
 
 pytestmark = pytest.mark.integration

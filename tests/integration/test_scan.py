@@ -20,7 +20,7 @@ import pytest
 from migrate.fleet import View
 from tests.support.checkpoints import SourceState, source_operator, splits, write_checkpoint
 from tests.support.command import migrate
-from tests.support.golden_positions import GOLDEN
+from tests.support.golden import GOLDEN
 from tests.support.kafka import Broker
 from tests.support.small_estate import JOB, SmallEstate, csv_rows, lines, scan
 from tests.support.stores import S3

@@ -25,7 +25,7 @@ from migrate.spark.running.estate import spark_estate
 from migrate.storage.files import Files
 from tests.support.command import Result, migrate
 from tests.support.estate import generate, vanish
-from tests.support.golden_positions import GOLDEN
+from tests.support.golden import GOLDEN
 from tests.support.kafka import Broker
 from tests.support.small_estate import JOB, SmallEstate, csv_rows, scan, write_job
 from tests.support.spark import Spark, process_environment

@@ -15,7 +15,7 @@ import pytest
 
 from decoder import DecodeError, read_checkpoint
 from migrate.flink.extract import extract
-from tests.golden.test_decoding import ENTRIES, GOLDEN, ONE_OF_EACH
+from tests.support.golden import ENTRIES, GOLDEN, ONE_OF_EACH
 from tests.support.memory_files import MemoryFiles
 
 SEED = 20261121

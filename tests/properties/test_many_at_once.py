@@ -18,12 +18,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from decoder import DecodeError, KafkaSource
 from decoder.cursor import Cursor
-from decoder.errors import DecodeError
 from decoder.kafka.bulk import alike_entries, alike_splits
 from decoder.kafka.enumerator import EnumeratorEntry, read_entries, read_enumerator
 from decoder.kafka.reader_state import read_reader_element
-from decoder.kafka.source import KafkaSource, recognise
+from decoder.kafka.source import recognise
 from decoder.metadata import incremental
 from decoder.metadata.handles import skip_incremental, skip_keyed_state
 from decoder.metadata.model import DistributionMode, InlineState, NamedState, OperatorStateHandle

@@ -15,10 +15,15 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from decoder import Checkpoint, read_checkpoint
+from decoder import (
+    Checkpoint,
+    HybridSource,
+    KafkaSource,
+    LegacyConsumer,
+    UnknownSource,
+    read_checkpoint,
+)
 from decoder.kafka.enumerator import EnumeratorState
-from decoder.kafka.legacy import LegacyConsumer
-from decoder.kafka.source import HybridSource, KafkaSource, UnknownSource
 from tests.support.checkpoints import trailing_properties
 from tests.support.encoder import NO_STOPPING_OFFSET, FileHandle, Metadata, RelativeFileHandle
 from tests.support.strategies import (

@@ -22,7 +22,7 @@ from itertools import count, cycle
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tests.support.golden_positions import GOLDEN, Held, golden_entries, positions_of
+from tests.support.golden import GOLDEN, WRITTEN, Held, positions_of
 
 METADATA = "_metadata"
 # The number of a checkpoint in its metadata, after the magic and the version.
@@ -141,7 +141,7 @@ def generate(root: Path, checkpoints: int, seed: int = 0) -> Estate:
 
 def _jobs() -> Iterator[tuple[_Template, Fate]]:
     """Without end: what the checkpoints of a job are made of, and the fate of the newest one."""
-    templates = [_template(entry) for entry in golden_entries()]
+    templates = [_template(entry) for entry in WRITTEN]
     templates_in_turn, damages = cycle(templates), cycle(DAMAGES)
     # Those whose source keeps its state in files of its own.
     in_files = cycle([one for one in templates if one.name.endswith("/retained-files")])

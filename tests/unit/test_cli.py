@@ -13,7 +13,6 @@ import jsonschema
 import pytest
 
 from migrate.report.inspection_schema import json_schema
-from tests.golden.test_decoding import golden
 from tests.support.checkpoints import (
     SourceState,
     in_flight_operator,
@@ -25,6 +24,7 @@ from tests.support.checkpoints import (
 )
 from tests.support.command import migrate
 from tests.support.encoder import EARLIEST, LATEST, KafkaSplit
+from tests.support.golden import golden
 
 ROOT = Path(__file__).parents[2]
 SCHEMA = ROOT / "docs/schemas/inspect.schema.json"

@@ -29,7 +29,6 @@ from migrate.positions import (
 from migrate.report.diff import diff_csv, diff_json, diff_table, json_schema
 from migrate.snapshot import ClusterSnapshot, Committed, GroupView, LogRange
 from migrate.spark.offsets_json import read_starting_offsets
-from tests.golden.test_decoding import golden
 from tests.support.checkpoints import (
     OPERATOR_ID,
     SourceState,
@@ -40,6 +39,7 @@ from tests.support.checkpoints import (
 )
 from tests.support.command import migrate
 from tests.support.encoder import COMMITTED, EARLIEST, LATEST
+from tests.support.golden import golden
 from tests.support.spark_files import batch, spark_directory
 
 SCHEMA = Path(__file__).parents[2] / "docs/schemas/diff.schema.json"

@@ -15,18 +15,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from decoder import Checkpoint, DecodeError, read_checkpoint
-from decoder.errors import ErrorKind
-from decoder.kafka.dynamic import DynamicSplit
-from decoder.kafka.enumerator import EnumeratorState
-from decoder.kafka.reader_state import read_reader_element
-from decoder.kafka.source import (
+from decoder import (
+    Checkpoint,
+    DecodeError,
     DynamicKafkaSource,
+    ErrorKind,
     HybridSource,
     KafkaSource,
     UnknownSource,
-    recognise,
+    read_checkpoint,
 )
+from decoder.kafka.dynamic import DynamicSplit
+from decoder.kafka.enumerator import EnumeratorState
+from decoder.kafka.reader_state import read_reader_element
+from decoder.kafka.source import recognise
 from decoder.kafka.split import NOT_SET, Split
 from migrate.flink.choose import NoSuchSource, choose_cluster, choose_sources
 from migrate.flink.extract import Extraction, Severity, SourceKind, extract
@@ -34,7 +36,6 @@ from migrate.planning import make_plan
 from migrate.policies import MergeSources, Policies
 from migrate.positions import Marker, PositionState
 from migrate.snapshot import ClusterSnapshot, LogRange
-from tests.golden.test_decoding import ENTRIES, GOLDEN, golden
 from tests.support.checkpoints import (
     SourceState,
     operator_with_elements,
@@ -60,6 +61,7 @@ from tests.support.encoder import (
     encode_reader_element,
     encode_split,
 )
+from tests.support.golden import ENTRIES, GOLDEN, golden
 
 _OTHER = bytes(range(16, 32))
 

@@ -34,12 +34,12 @@ from tests.support.checkpoints import (
     write_source,
 )
 from tests.support.encoder import ByteStreamHandle, ChannelHandle, FileHandle, Operator, Subtask
-from tests.support.golden_positions import GOLDEN, Held, golden_entries, positions_of
+from tests.support.golden import GOLDEN, WRITTEN, Held, positions_of
 from tests.support.state_files import write_naming
 
 # One release is enough here; test_data_source.py has all of them.
 RELEASE = "2.2"
-ENTRIES = [entry for entry in golden_entries() if entry["name"].startswith(f"{RELEASE}/")]
+ENTRIES = [entry for entry in WRITTEN if entry["name"].startswith(f"{RELEASE}/")]
 TOLD_ALIKE = (
     "name",
     "uid",

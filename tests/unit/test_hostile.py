@@ -13,15 +13,13 @@ from struct import pack
 
 import pytest
 
-from decoder import DecodeError, ErrorKind, read_checkpoint
+from decoder import CheckpointKind, DecodeError, DynamicKafkaSource, ErrorKind, read_checkpoint
 from decoder.checkpoint import MAX_METADATA_BYTES
 from decoder.cursor import Cursor
 from decoder.kafka.enumerator import read_enumerator
 from decoder.kafka.kryo import read_ascii_string
-from decoder.kafka.source import DynamicKafkaSource
 from decoder.metadata.java_stream import JavaObject, read_object_stream
 from decoder.metadata.layout import LAYOUTS
-from decoder.metadata.model import CheckpointKind
 from decoder.metadata.parse import parse_metadata
 from decoder.operator_state.locate import MAX_STATE_BYTES
 from decoder.operator_state.stream import MAX_DECOMPRESSED_BYTES

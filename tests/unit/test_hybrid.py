@@ -10,14 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from decoder import DecodeError, read_checkpoint
+from decoder import DecodeError, HybridSource, KafkaSource, UnknownSource, read_checkpoint
 from decoder.kafka.reader_state import read_reader_element
-from decoder.kafka.source import HybridSource, KafkaSource, UnknownSource, recognise
+from decoder.kafka.source import recognise
 from migrate.flink.extract import Extraction, Severity, SourceKind, extract
 from migrate.planning import make_plan
 from migrate.positions import PositionState
 from migrate.snapshot import ClusterSnapshot
-from tests.golden.test_decoding import golden
 from tests.support.checkpoints import operator_with_elements, splits, write_checkpoint
 from tests.support.command import migrate
 from tests.support.encoder import (
@@ -35,6 +34,7 @@ from tests.support.encoder import (
     encode_reader_element,
     encode_split,
 )
+from tests.support.golden import golden
 
 _FILE_SPLIT = b"\x01\xe5\x03\xb8 a file's"
 

@@ -10,7 +10,7 @@ from random import Random
 
 import pytest
 
-from decoder.errors import DecodeError, ErrorKind
+from decoder import DecodeError, ErrorKind
 from decoder.keyed_state import KeyedState, StateKind, read_keyed_states
 from decoder.keyed_state.types import Sql, SqlRow
 from tests.fuzz.corpus import seeds

@@ -13,15 +13,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from decoder import DecodeError, read_checkpoint
+from decoder import DecodeError, LegacyConsumer, read_checkpoint
 from decoder.cursor import Cursor
-from decoder.kafka.legacy import LegacyConsumer, LegacyOffset, read_legacy_element
+from decoder.kafka.legacy import LegacyOffset, read_legacy_element
 from migrate.flink.extract import Extraction, Severity, Source, SourceKind, extract
 from migrate.planning import make_plan
 from migrate.policies import Policies
 from migrate.positions import Marker, PositionState
 from migrate.snapshot import ClusterSnapshot, LogRange
-from tests.golden.test_decoding import ENTRIES, golden
 from tests.support.checkpoints import RETAINED, legacy_operator, write_checkpoint
 from tests.support.command import migrate
 from tests.support.encoder import (
@@ -33,6 +32,7 @@ from tests.support.encoder import (
     Operator,
     encode_legacy_element,
 )
+from tests.support.golden import ENTRIES, golden
 from tests.support.strategies import topics
 
 # Of a real job (Flink 1.15): topic orders, partition 1, 999 the last record processed.

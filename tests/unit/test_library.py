@@ -22,7 +22,6 @@ from migrate.policies import OnExpired
 from migrate.report.diff import diff_json
 from migrate.report.inspection import inspection_json
 from migrate.report.verification import verification_table
-from tests.golden.test_decoding import golden
 from tests.support.checkpoints import (
     SourceState,
     in_flight_operator,
@@ -32,6 +31,7 @@ from tests.support.checkpoints import (
     write_source,
 )
 from tests.support.command import migrate
+from tests.support.golden import golden
 from tests.support.spark_files import SEED, spark_directory
 
 # Options that decide what is shown, not what is done; or that ask people, not programs.

@@ -16,10 +16,10 @@ from migrate.cli.main import COMMANDS, load_command
 from migrate.group import rollback_file
 from migrate.snapshot import Committed, GroupView
 from migrate.storage.json_models import write_file
-from tests.golden.test_decoding import golden
 from tests.support.checkpoints import splits, write_source
 from tests.support.command import migrate
 from tests.support.encoder import EARLIEST
+from tests.support.golden import golden
 from tests.support.spark_files import COMMIT, SEED, batch, spark_directory
 
 ROOT = Path(__file__).parents[2]

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from decoder import DecodeError, read_checkpoint
-from decoder.errors import ErrorKind
+from decoder import DecodeError, ErrorKind, read_checkpoint
 from decoder.metadata.layout import LAYOUTS
 from decoder.metadata.parse import parse_metadata
 from migrate.flink.extract import extract

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.golden.test_decoding import golden
 from tests.support.checkpoints import splits, write_source
+from tests.support.golden import golden
 
 pytestmark = pytest.mark.slow  # a process each
 

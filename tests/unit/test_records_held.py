@@ -11,7 +11,6 @@ import pytest
 
 from decoder import read_checkpoint
 from migrate.flink.extract import Finding, Severity, extract
-from tests.golden.test_decoding import golden
 from tests.support.checkpoints import (
     OPERATOR_ID,
     SourceState,
@@ -33,6 +32,7 @@ from tests.support.encoder import (
     encode_reader_element,
     encode_split,
 )
+from tests.support.golden import golden
 
 _SOURCE = source_operator(SourceState({0: splits("orders", [50])}))
 _OTHER = bytes(reversed(OPERATOR_ID))

@@ -10,13 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from decoder import DecodeError, read_checkpoint
-from decoder.kafka.sink import (
-    KafkaWriterState,
-    PendingTransaction,
-    read_committer_state,
-    read_writer_state,
-)
+from decoder import DecodeError, PendingTransaction, read_checkpoint
+from decoder.kafka.sink import KafkaWriterState, read_committer_state, read_writer_state
 from migrate.flink.extract import Finding, Severity, extract
 from migrate.flink.findings import Code
 from tests.support.checkpoints import operator_with_states, write_checkpoint

@@ -15,8 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from decoder import DecodeError, ErrorKind, list_checkpoints, read_checkpoint
-from decoder.kafka.source import KafkaSource
+from decoder import DecodeError, ErrorKind, KafkaSource, list_checkpoints, read_checkpoint
 from decoder.metadata.model import FileState, RelativeFileState
 from decoder.operator_state.locate import StateFiles
 from decoder.storage import LocalFiles, normal
@@ -319,7 +318,7 @@ def test_a_file_outside_of_the_checkpoint_is_not_opened_without_leave(
     with pytest.raises(DecodeError) as caught:
         read_checkpoint(chk, files)
     assert caught.value.kind is ErrorKind.EXTERNAL
-    assert "--allow-external-files" in str(caught.value)
+    assert "outside of the checkpoint: not opened" in str(caught.value)
     assert files.opened == {str(chk / "_metadata")}
     allowed = _Opened()
     (source,) = read_checkpoint(chk, allowed, allow_external_files=True).sources.values()

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from decoder import DecodeError, ErrorKind, read_checkpoint
+from decoder import DecodeError, ErrorKind, UnknownSource, read_checkpoint
 from decoder.kafka.reader_state import read_reader_element
-from decoder.kafka.source import UnknownSource
 from decoder.metadata.model import FileState, RelativeFileState
 from decoder.operator_state.locate import StateFiles
 from decoder.operator_state.stream import ByteArrays, Excerpt

@@ -22,9 +22,9 @@ from migrate.report.inspection_table import inspection_table
 from migrate.report.plan import plan_table, restoration_table
 from migrate.report.verification import verification_table
 from migrate.snapshot import Committed, LogRange
-from tests.golden.test_decoding import golden
 from tests.support.checkpoints import splits, write_source
 from tests.support.command import migrate
+from tests.support.golden import golden
 
 _TOPIC = "a-topic-with-a-rather-long-name." + "x" * 60
 _OFFSET = 9_123_456_789_012

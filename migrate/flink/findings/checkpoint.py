@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from decoder import Checkpoint
+from decoder import (
+    Checkpoint,
+    CheckpointKind,
+    DynamicKafkaSource,
+    HybridSource,
+    KafkaSource,
+    LegacyConsumer,
+    StopKind,
+    UnknownSource,
+)
 from decoder.kafka.dynamic import DYNAMIC_ENUMERATOR_WRITTEN_BY
 from decoder.kafka.enumerator import ENUMERATOR_WRITTEN_BY
-from decoder.kafka.legacy import LegacyConsumer
 from decoder.kafka.sink import COMMITTER_STATE, FileSinkState, UnknownSink
-from decoder.kafka.source import DynamicKafkaSource, HybridSource, KafkaSource, UnknownSource
 from decoder.metadata.layout import LAYOUTS
-from decoder.metadata.model import CheckpointKind, StopKind
 from migrate.flink.findings.model import Code, Finding, Severity
 from migrate.flink.sources import KafkaState
 from migrate.wording import counted

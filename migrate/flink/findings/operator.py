@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from decoder import Operator, SinkState, UnknownSource
 from decoder.kafka.legacy import LEGACY_CONSUMER_STATE
 from decoder.kafka.operator import Sink
 from decoder.kafka.reader_state import SOURCE_READER_STATE
-from decoder.kafka.sink import WRITER_STATE, FileSinkState, SinkState, UnknownSink
-from decoder.kafka.source import UnknownSource
-from decoder.metadata.model import NamedState, Operator
+from decoder.kafka.sink import WRITER_STATE, FileSinkState, UnknownSink
+from decoder.metadata.model import NamedState
 from migrate.flink.findings.model import Code, Finding, Severity
 from migrate.flink.sources import KafkaState
 from migrate.wording import counted

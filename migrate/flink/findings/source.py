@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from decoder import Checkpoint
-from decoder.kafka.legacy import LegacyConsumer
-from decoder.kafka.source import DynamicKafkaSource, HybridSource, UnknownSource
-from decoder.metadata.model import StopKind
+from decoder import (
+    Checkpoint,
+    DynamicKafkaSource,
+    HybridSource,
+    LegacyConsumer,
+    StopKind,
+    UnknownSource,
+)
 from migrate.flink.findings.model import Code, Finding, Severity
 from migrate.flink.sources import KafkaState, Source
 from migrate.positions import Marker, PositionState

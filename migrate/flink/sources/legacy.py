@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from decoder.kafka.legacy import EARLIEST, GROUP, LATEST, NOT_SET, LegacyConsumer, LegacyOffset
+from decoder import LegacyConsumer
+from decoder.kafka.legacy import EARLIEST, GROUP, LATEST, NOT_SET, LegacyOffset
 from migrate.positions import Marker, Position, PositionState, TopicPartition
 
 _MARKERS = {

@@ -10,13 +10,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import compress
 
+from decoder import KafkaSource, ReaderSplit
 from decoder.kafka.enumerator import (
     AssignmentStatus,
     EnumeratorEntry,
     EnumeratorState,
     listed_places,
 )
-from decoder.kafka.source import KafkaSource, ReaderSplit, split_fields
+from decoder.kafka.source import split_fields
 from decoder.kafka.split import COMMITTED, EARLIEST, LATEST, NOT_SET, Split
 from migrate.positions import Marker, Position, PositionState, TopicPartition
 

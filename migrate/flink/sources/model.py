@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
-from decoder.kafka.legacy import LegacyConsumer
-from decoder.kafka.source import DynamicKafkaSource, HybridSource, KafkaSource
+from decoder import DynamicKafkaSource, HybridSource, KafkaSource, LegacyConsumer
 from migrate.positions import Position
 
 KafkaState = KafkaSource | DynamicKafkaSource | HybridSource | LegacyConsumer

@@ -8,9 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import chain
 
-from decoder.kafka.legacy import LegacyConsumer
-from decoder.kafka.source import DynamicKafkaSource, HybridSource, KafkaSource, UnknownSource
-from decoder.metadata.model import Operator
+from decoder import (
+    DynamicKafkaSource,
+    HybridSource,
+    KafkaSource,
+    LegacyConsumer,
+    Operator,
+    UnknownSource,
+)
 from migrate.flink.sources.legacy import legacy_positions
 from migrate.flink.sources.merged import merged_positions
 from migrate.flink.sources.model import KafkaState, Source, SourceKind

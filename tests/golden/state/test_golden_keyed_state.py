@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from decoder.errors import DecodeError, ErrorKind
+from decoder import DecodeError, ErrorKind
 from decoder.keyed_state import KeyedState, read_keyed_states
 from migrate.state.json_form import entry_json
 from tests.golden.state.generate import STATE

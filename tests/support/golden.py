@@ -1,4 +1,4 @@
-"""The positions in each golden checkpoint, by what Flink's own classes read from its state.
+"""The golden checkpoints, and the positions in each by what Flink's own classes read from it.
 
 From the manifest alone: Flink's and the connector's deserializers wrote it, and none of our code
 has a say here. The rules are those a restored source follows.
@@ -12,6 +12,20 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 GOLDEN = Path(__file__).parents[1] / "golden"
+MANIFEST = json.loads((GOLDEN / "manifest.json").read_text())
+_SYNTHETIC = json.loads((GOLDEN / "synthetic" / "manifest.json").read_text())
+# Every checkpoint that a real Flink job wrote, as the manifest has it.
+WRITTEN: list[dict[str, Any]] = MANIFEST["checkpoints"]
+# These, and those that were made by hand in a shape that no release writes yet, or any more.
+ENTRIES: list[dict[str, Any]] = [
+    *WRITTEN,
+    *(
+        {**entry, "path": f"synthetic/{entry['path']}"}
+        for entry in (*_SYNTHETIC["sources"], *_SYNTHETIC["unreleased"])
+    ),
+]
+# One checkpoint of each scenario; those of other Flink versions differ in little.
+ONE_OF_EACH = set({entry["name"].partition("/")[2]: entry["name"] for entry in ENTRIES}.values())
 
 _EARLIEST, _LATEST, _COMMITTED, _NOT_SET = -2, -1, -3, -(1 << 63)
 _MARKERS = {_EARLIEST: "earliest", _LATEST: "latest", _COMMITTED: "committed"}
@@ -37,12 +51,9 @@ class Held(NamedTuple):
     subtask: int | None
 
 
-def golden_entries() -> list[dict[str, Any]]:
-    """Every checkpoint that a real Flink job wrote, as the manifest has it."""
-    entries: list[dict[str, Any]] = json.loads((GOLDEN / "manifest.json").read_text())[
-        "checkpoints"
-    ]
-    return entries
+def golden(name: str) -> Path:
+    """The directory of a golden checkpoint, such as ``2.2/retained``."""
+    return GOLDEN / next(str(entry["path"]) for entry in ENTRIES if entry["name"] == name)
 
 
 def positions_of(entry: Mapping[str, Any]) -> list[Held]:
