@@ -35,6 +35,11 @@ def alike(name: str, known: Iterable[str]) -> tuple[str, ...]:
     return tuple(get_close_matches(name, sorted(known)))
 
 
+def hint(name: str, known: Iterable[str]) -> str:
+    """What was meant by a mistyped name, most likely: the end of a message."""
+    return did_you_mean(alike(name, known))
+
+
 def did_you_mean(names: Iterable[str]) -> str:
     """`` (did you mean 'orders' or 'order'?)``; nothing where there are no names."""
     shown = " or ".join(map(repr, names))

@@ -23,7 +23,7 @@ from migrate.positions import SPARK
 from migrate.snapshot import ClusterSnapshot, Question
 from migrate.spark.query import is_query, query_positions
 from migrate.storage.files import check_no_credentials
-from migrate.wording import alike, did_you_mean
+from migrate.wording import hint
 
 
 def read_input(request: Request) -> PlanInput:
@@ -132,8 +132,10 @@ def _check_names(policies: Policies, topics: set[str]) -> None:
         unknown = sorted(set(names) - topics - set(pattern.matching(names) if pattern else ()))
         if unknown:
             known = ", ".join(sorted(topics))
-            hint = did_you_mean(alike(unknown[0], topics))
-            raise UsageError(f"{option} {unknown[0]}: no source reads it{hint}; they read: {known}")
+            meant = hint(unknown[0], topics)
+            raise UsageError(
+                f"{option} {unknown[0]}: no source reads it{meant}; they read: {known}"
+            )
 
 
 def asker(kafka: Kafka) -> Ask | None:

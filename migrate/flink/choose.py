@@ -25,7 +25,7 @@ from migrate.positions import (
     Unknown,
     shown,
 )
-from migrate.wording import alike, did_you_mean
+from migrate.wording import alike, did_you_mean, hint
 
 # What a name begins with that is a topic's.
 TOPIC_PREFIX = "topic:"
@@ -94,8 +94,8 @@ def choose_sources(extraction: PlanInput, name: str | None) -> list[Source]:
     chosen = [source for source in sources if _answers_to(source, name)]
     if not chosen:
         known = "; ".join(_describe(source) for source in sources)
-        hint = did_you_mean(_like(name, sources))
-        raise NoSuchSource(f"no Kafka source answers to {name!r}{hint}; there are: {known}")
+        meant = did_you_mean(_like(name, sources))
+        raise NoSuchSource(f"no Kafka source answers to {name!r}{meant}; there are: {known}")
     return chosen
 
 
@@ -113,9 +113,9 @@ def choose_cluster(sources: Sequence[Source], cluster: str | None) -> list[Sourc
     known = {name for source in sources for name in source.clusters if name is not None}
     if cluster not in known:
         there_are = ", ".join(map(repr, sorted(known))) or "none, and no DynamicKafkaSource"
-        hint = did_you_mean(alike(cluster, known))
+        meant = hint(cluster, known)
         raise NoSuchSource(
-            f"no Kafka source reads a cluster {cluster!r}{hint}; there are: {there_are}"
+            f"no Kafka source reads a cluster {cluster!r}{meant}; there are: {there_are}"
         )
     return [
         source if None in source.clusters else source.of_cluster(cluster)
