@@ -16,8 +16,8 @@ from migrate.cli.options import with_environment, with_options
 from migrate.cli.terminal import after_writing, emit_pieces, tell
 from migrate.commands import scan as scanning
 from migrate.commands.arguments import KafkaArguments
-from migrate.fleet.inventory import TableFormat
-from migrate.fleet.local import Progress
+from migrate.fleet.estate import Progress
+from migrate.fleet.tables import TableFormat
 from migrate.storage.files import local_path
 
 

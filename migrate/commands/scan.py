@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -15,15 +14,14 @@ from migrate.commands.survey import ask_broker
 from migrate.errors import InputError, Refused, UsageError
 from migrate.fleet import Candidate, discover
 from migrate.fleet.candidates import Marked, mark_newest
-from migrate.fleet.estate import Estate, Wanted
-from migrate.fleet.inventory import ScannedJob, TableFormat, Totals, totals
-from migrate.fleet.local import Progress, local_estate
-from migrate.fleet.tables import Output, check_output
+from migrate.fleet.estate import Estate, Progress, Wanted, local_estate
+from migrate.fleet.inventory import ScannedJob, Totals, totals
+from migrate.fleet.tables import Output, TableFormat, check_output
 from migrate.log import log, timed
 from migrate.options import one_of
 from migrate.snapshot import Question
 from migrate.spark.running.session import is_wanted, session
-from migrate.storage.files import Files, check_no_credentials, local_path
+from migrate.storage.files import Files, check_no_credentials, is_uri, local_path
 from migrate.storage.new_file import write_new
 
 if TYPE_CHECKING:
@@ -31,8 +29,6 @@ if TYPE_CHECKING:
 
     from migrate.commands.arguments import AnyPath, KafkaArguments
     from migrate.commands.scan_plans import BulkPlan
-
-_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,18 +143,14 @@ def _on_spark(
     with timed("started Spark"):
         spark = stack.enter_context(session(master))
     from migrate.spark.running.estate import spark_estate
-    from migrate.spark.running.progress import watched
 
-    estate = stack.enter_context(spark_estate(spark, marked, wanted))
-    tell = (lambda done, of: progress("read", done, of)) if progress is not None else None
-    stack.enter_context(watched(spark, tell))
-    return estate
+    return stack.enter_context(spark_estate(spark, marked, wanted, progress))
 
 
 def _output(output: str, table_format: TableFormat, on_spark: bool) -> Output:
     """Where to write, whatever directory Spark runs in; refused where something is."""
     check_no_credentials(output, UsageError, "--output")
-    directory = output if _URI.match(output) else os.path.abspath(output)  # noqa: PTH100  # links stay
+    directory = output if is_uri(output) else os.path.abspath(output)  # noqa: PTH100  # links stay
     asked = Output(directory, table_format)
     if not on_spark:
         check_output(asked)

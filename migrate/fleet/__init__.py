@@ -1,18 +1,23 @@
 """Many checkpoints at once: where they are, and each of them as rows of a few flat tables.
 
-The room in one line: roots in, candidates out (``discover``); a candidate in, its extraction or
-why there is none out (``read_candidate``); that in, rows of a view out (``view_rows``). An
-unreadable checkpoint is a row that says why. A scan of all (``estate``) is run by this machine's
-processes (``local``), or by ``migrate.spark`` on executors, which need nothing but the standard
-library for it: no Spark is known here.
+Roots -> candidates (``discover``); a candidate -> its extraction, or why there is none
+(``read_candidate``); an extraction -> rows of a view (``view_rows``); rows and lag -> the jobs
+(``inventory``) and the tables. ``estate`` does it all for a scan, here or on Spark, whose
+executors need nothing but the standard library for it. This room does not know Spark.
 """
 
-from migrate.fleet.candidates import Candidate, Failure, pack
+from migrate.fleet.candidates import Candidate, Failure, pack, read_candidate, read_each
 from migrate.fleet.discovery import discover
-from migrate.fleet.options import BadOption, FleetOptions, Mode, Selection, View, parse_options
-from migrate.fleet.reading import UnreadableCheckpoint, read_candidate, read_each, scan
-from migrate.fleet.rows import view_rows
-from migrate.fleet.views import VIEWS, Column, ColumnType
+from migrate.fleet.options import (
+    BadOption,
+    FleetOptions,
+    Mode,
+    UnreadableCheckpoint,
+    parse_options,
+    scan,
+)
+from migrate.fleet.rows import Selection, view_rows
+from migrate.fleet.views import VIEWS, Column, ColumnType, View
 
 __all__ = [
     "VIEWS",

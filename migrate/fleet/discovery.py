@@ -1,8 +1,8 @@
-"""Where the checkpoints are: directories walked from their roots, many at once.
+"""Looks for checkpoints: walks directories from their roots, many at once.
 
-A directory costs one listing, a ``chk-<n>`` one look at its ``_metadata``. A checkpoint's own
-directory is not walked into, nor are ``shared`` and ``taskowned`` beside it, which hold nothing but
-state. Links below a root are not followed.
+A directory costs one listing, a ``chk-<n>`` one look at its ``_metadata``. The walk does not enter
+a checkpoint's own directory, nor ``shared`` and ``taskowned`` beside it, which hold state alone.
+It does not follow links below a root.
 """
 
 from __future__ import annotations
@@ -21,12 +21,11 @@ from decoder import ErrorKind
 from decoder.storage import METADATA_FILE, StorageUnavailable, checkpoint_number, join, normal
 from decoder.urls import CREDENTIALS_REFUSED, shown_url
 from migrate.fleet.candidates import Candidate, Failure, job_id_of, mark_newest
-from migrate.storage.files import Files, Listed
+from migrate.storage.files import Files, Listed, is_uri
 
 # A remote store takes tens of milliseconds for each answer.
 _AT_ONCE = 16
 _PIECES = 8
-_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 # CheckpointCoordinator: savepoint-<first characters of the job id>-<random> @ Flink 2.2.0.
 _SAVEPOINT = re.compile(r"savepoint-[0-9a-f]{6}-[0-9a-f]{12}")
 _BESIDE_CHECKPOINTS = frozenset({"shared", "taskowned"})
@@ -133,7 +132,7 @@ class _Walk:
 
     def _path(self, root: str) -> str | None:
         # Executors have a working directory of their own.
-        path = self._files.from_uri(root) if _URI.match(root) else str(Path(root).absolute())
+        path = self._files.from_uri(root) if is_uri(root) else str(Path(root).absolute())
         return normal(path) if path is not None else None
 
     def _root(self, path: str) -> _Place:
@@ -143,6 +142,7 @@ class _Walk:
         return _Place(kind, path)
 
     def look(self, place: _Place) -> _Found:
+        """What is there: checkpoints, and places to look at next."""
         try:
             if place.kind is _Kind.NEWEST:
                 return [self._newest(place)], ()
@@ -212,6 +212,7 @@ def _not_one(root: str, kind: ErrorKind, message: str) -> Candidate:
 
 
 def is_glob(path: str) -> bool:
+    """Whether a path or a URL has ``*``, ``?`` or ``[…]`` behind its root."""
     root = _BASE.match(path)  # the brackets of an IPv6 address are none
     return _MAGIC.search(path, root.end() if root is not None else 0) is not None
 

@@ -1,21 +1,20 @@
-"""What a scan of many checkpoints is asked for, and how Spark's options say it."""
+"""The options of the data source ``flink_checkpoint``, and the rows that they ask for."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
-from migrate.errors import UsageError
+from migrate.errors import InputError, UsageError
+from migrate.fleet.candidates import Candidate, Failure, read_each
+from migrate.fleet.rows import Row, Selection, view_rows
+from migrate.fleet.views import View
+from migrate.storage.files import Files
 
 
-class View(str, Enum):
-    """The tables: what a row is about."""
-
-    POSITIONS = "positions"
-    OPERATORS = "operators"
-    CHECKPOINTS = "checkpoints"
-    FINDINGS = "findings"
+class UnreadableCheckpoint(InputError):
+    """A checkpoint that could not be read, where the mode is FAILFAST."""
 
 
 class BadOption(UsageError):
@@ -28,26 +27,6 @@ class Mode(str, Enum):
     PERMISSIVE = "PERMISSIVE"  # a row with its error
     DROPMALFORMED = "DROPMALFORMED"  # no row
     FAILFAST = "FAILFAST"  # the scan fails
-
-
-@dataclass(frozen=True, slots=True)
-class Selection:
-    """Which sources are meant.
-
-    Attributes:
-        topics: sources that read one of these, and of their positions those of the topics alone;
-            empty: all.
-        uid: sources with this uid; None: all.
-        uid_operator_id: the operator id that Flink derives from ``uid``, which stands for it where
-            the metadata holds no uid (up to version 4).
-    """
-
-    topics: frozenset[str] = frozenset()
-    uid: str | None = None
-    uid_operator_id: str | None = None
-
-    def __bool__(self) -> bool:
-        return bool(self.topics) or self.uid is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,3 +103,18 @@ def _count(name: str, given: Mapping[str, str]) -> int | None:
     if not value.isdecimal() or int(value) < 1:
         raise BadOption(f"{name} = {value!r}: not a number of at least 1")
     return int(value)
+
+
+def scan(candidates: Iterable[Candidate], files: Files, options: FleetOptions) -> Iterator[Row]:
+    """The rows of ``options.view`` of these candidates, in their order.
+
+    Raises:
+        UnreadableCheckpoint: one could not be read, and the mode is FAILFAST.
+    """
+    external = options.allow_external_files
+    for candidate, outcome in read_each(candidates, files, allow_external_files=external):
+        if isinstance(outcome, Failure) and options.mode is not Mode.PERMISSIVE:
+            if options.mode is Mode.FAILFAST:
+                raise UnreadableCheckpoint(f"{outcome.message} ({outcome.kind})")
+            continue
+        yield from view_rows(options.view, candidate, outcome, options.selection)

@@ -1,20 +1,85 @@
-"""What was read of a checkpoint -> its rows in a view, as ``views`` lays them out."""
+"""What was read of a checkpoint -> its rows in a view, as ``views`` lays them out; and what stands
+in the way of moving it as it is, before any broker is asked.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
+from decoder import Checkpoint, Operator
 from migrate.fleet.candidates import Candidate, Failure
-from migrate.fleet.obstacles import obstacles, to_check
-from migrate.fleet.options import Selection, View
-from migrate.fleet.views import ERROR, HEAD, OWN, Column, Held, Run, Whole
-from migrate.flink.extract import Extraction, Finding, Source
+from migrate.fleet.views import ERROR, HEAD, OWN, Column, View
+from migrate.flink.extract import Code, Extraction, Finding, Severity, Source, is_last_output
+from migrate.planning.obstacles import clusters_mixed_up, disagreements, where
+from migrate.positions import Position
 
 Row = tuple[Any, ...]
 
-_EVERYTHING = Selection()
 _NO_ERROR = (None,) * len(ERROR)
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which sources are meant.
+
+    Attributes:
+        topics: sources that read one of these, and of their positions those of the topics alone;
+            empty: all.
+        uid: sources with this uid; None: all.
+        uid_operator_id: the operator id that Flink derives from ``uid``, which stands for it where
+            the metadata holds no uid (up to version 4).
+    """
+
+    topics: frozenset[str] = frozenset()
+    uid: str | None = None
+    uid_operator_id: str | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self.topics) or self.uid is not None
+
+
+_EVERYTHING = Selection()
+
+
+@dataclass(frozen=True, slots=True)
+class Obstacle:
+    """``code`` is a finding's, or ``no-positions``, ``several-clusters``, ``sources-disagree``."""
+
+    code: str
+    message: str
+
+
+class Whole(NamedTuple):
+    """A checkpoint."""
+
+    candidate: Candidate
+    extraction: Extraction
+    obstacles: Sequence[Obstacle] = ()
+    to_check: Sequence[Finding] = ()
+
+    @property
+    def checkpoint(self) -> Checkpoint:
+        return self.extraction.checkpoint
+
+    @property
+    def topics(self) -> set[str]:
+        return {topic for source in self.extraction.sources for topic in source.topics}
+
+
+class Held(NamedTuple):
+    """A position, and the source that holds it."""
+
+    source: Source
+    position: Position
+
+
+class Run(NamedTuple):
+    """An operator, and what kind of a Kafka source it is."""
+
+    operator: Operator
+    source_kind: str | None
 
 
 def view_rows(
@@ -92,3 +157,35 @@ def _items(
             return [Whole(candidate, extraction, obstacles(extraction), to_check(extraction))]
         case View.FINDINGS:
             return extraction.findings
+
+
+def obstacles(extraction: Extraction) -> tuple[Obstacle, ...]:
+    """Why a checkpoint, all its Kafka sources together, cannot be moved as it is; empty: it can.
+
+    Whatever needs a choice of the user counts: a flag that allows loss or repetition, Flink's own
+    consumer group, one of several clusters or sources. A partition still at ``earliest`` does not:
+    any broker resolves it.
+    """
+    checked = to_check(extraction)
+    found = [
+        Obstacle(finding.code.value, where(finding) + finding.message)
+        for finding in extraction.findings
+        if finding.severity is Severity.BLOCKER or (finding.is_undecided and finding not in checked)
+    ]
+    if not any(source.positions for source in extraction.sources):
+        found.append(Obstacle("no-positions", "it holds no position of a Kafka source"))
+    mixed_up = list(clusters_mixed_up(extraction.sources))
+    found += [Obstacle("several-clusters", str(refusal)) for refusal in mixed_up]
+    if not mixed_up:  # a topic of two clusters is two topics
+        found += [
+            Obstacle("sources-disagree", str(refusal))
+            for refusal in disagreements(extraction.sources)
+        ]
+    return tuple(found)
+
+
+def to_check(extraction: Extraction) -> list[Finding]:
+    """What the user is to check before a stopped job moves: did it commit what its sinks hold?"""
+    if not is_last_output(extraction.checkpoint):
+        return []
+    return [one for one in extraction.findings if one.code is Code.PENDING_TRANSACTIONS]

@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
+from enum import Enum
 from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from decoder.storage import join
 from migrate.errors import Refused, UsageError
-from migrate.fleet.inventory import EPOCH, TableFormat
+from migrate.fleet.inventory import EPOCH
 from migrate.fleet.rows import Row
 from migrate.fleet.views import Column, ColumnType
 from migrate.storage.files import Files
@@ -31,6 +32,13 @@ _ROWS_OF_A_BATCH = 10_000
 _UPLOADS_AT_ONCE = 8
 # What Spark leaves in a table that is whole.
 _SUCCESS = "_SUCCESS"
+
+
+class TableFormat(str, Enum):
+    """What the tables of an estate are written as."""
+
+    PARQUET = "parquet"
+    CSV = "csv"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +68,9 @@ class Stage:
             Refused: one of them is there already; none has its name then.
         """
         for table in self.tables:
-            if self.files.list_directory(join(self.target, table)):
-                name = join(self.target, table)
-                raise Refused([f"{name} is there already; name a new directory"])
+            name = join(self.target, table)
+            if self.files.list_directory(name):
+                raise already_there(name)
         for table in self.tables:
             if "://" in self.target:
                 self._upload(table)
@@ -77,6 +85,11 @@ class Stage:
         with ThreadPoolExecutor(_UPLOADS_AT_ONCE) as pool:
             list(pool.map(upload, (self.folder / table).iterdir()))
         self.files.write(join(self.target, table, _SUCCESS), b"")
+
+
+def already_there(table: str) -> Refused:
+    """Why nothing is written as this table."""
+    return Refused([f"{table} is there already; name a new directory"])
 
 
 def check_output(output: Output) -> None:

@@ -7,20 +7,22 @@ there is one row in each view, with what its path tells and these two. No Spark 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, NamedTuple
-
-from decoder import Checkpoint, Operator
-from migrate.fleet.candidates import Candidate
-from migrate.fleet.obstacles import Obstacle
-from migrate.fleet.options import View
-from migrate.flink.extract import Extraction, Finding, Source
-from migrate.positions import Position
+from typing import Any
 
 _LAST_INSTANT = 253_402_300_799_999  # the end of the year 9999
 _LONG_MAX = (1 << 63) - 1
+
+
+class View(str, Enum):
+    """The tables: what a row is about."""
+
+    POSITIONS = "positions"
+    OPERATORS = "operators"
+    CHECKPOINTS = "checkpoints"
+    FINDINGS = "findings"
 
 
 class ColumnType(Enum):
@@ -43,37 +45,6 @@ class Column:
     type: ColumnType
     comment: str
     value: Callable[[Any], Any]
-
-
-class Whole(NamedTuple):
-    """A checkpoint."""
-
-    candidate: Candidate
-    extraction: Extraction
-    obstacles: Sequence[Obstacle] = ()
-    to_check: Sequence[Finding] = ()
-
-    @property
-    def checkpoint(self) -> Checkpoint:
-        return self.extraction.checkpoint
-
-    @property
-    def topics(self) -> set[str]:
-        return {topic for source in self.extraction.sources for topic in source.topics}
-
-
-class Held(NamedTuple):
-    """A position, and the source that holds it."""
-
-    source: Source
-    position: Position
-
-
-class Run(NamedTuple):
-    """An operator, and what kind of a Kafka source it is."""
-
-    operator: Operator
-    source_kind: str | None
 
 
 def _string(name: str, comment: str, value: Callable[[Any], str | None]) -> Column:
@@ -298,3 +269,26 @@ OWN: Mapping[View, tuple[Column, ...]] = {
 VIEWS: Mapping[View, tuple[Column, ...]] = {
     view: (*HEAD, *own, *ERROR) for view, own in OWN.items()
 }
+# What the positions of a scan have more where a broker was asked.
+LAG = (  # of a Lag
+    _long(
+        "log_start",
+        "partition's log start offset; null where the broker does not have it",
+        lambda it: it.log_start,
+    ),
+    _long(
+        "log_end",
+        "partition's log end offset; null where the broker does not have it",
+        lambda it: it.log_end,
+    ),
+    _long(
+        "lag",
+        "log end minus next offset, an upper bound of the records left; null where not known",
+        lambda it: it.records,
+    ),
+    _string(
+        "obstacle",
+        "why it cannot be read on: expired, beyond-end, topic-gone or partition-gone; else null",
+        lambda it: it.obstacle,
+    ),
+)

@@ -3,27 +3,27 @@
 ``running`` is what runs Spark. Its names are loaded when one is first asked for, as PySpark is
 there only with the extra ``spark``. ``FlinkCheckpointDataSource`` is the data source
 ``flink_checkpoint`` of Spark 4, ``read_checkpoints`` the same as a function from Spark 3.5 on, and
-``add_package`` sends this package to a cluster's executors.
+``add_package`` sends this package to a cluster's executors; ``write_package`` writes what is sent.
 """
 
 from __future__ import annotations
 
 from importlib import import_module
-from importlib.metadata import version
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from migrate.spark.running.data_source import FlinkCheckpointDataSource
     from migrate.spark.running.dataframe import read_checkpoints
-    from migrate.spark.running.package import add_package
+    from migrate.spark.running.session import add_package, write_package
 
-__all__ = ["FlinkCheckpointDataSource", "add_package", "read_checkpoints"]
+__all__ = ["FlinkCheckpointDataSource", "add_package", "read_checkpoints", "write_package"]
 
 _MODULES = {
     "FlinkCheckpointDataSource": "running.data_source",
-    "add_package": "running.package",
+    "add_package": "running.session",
     "read_checkpoints": "running.dataframe",
+    "write_package": "running.session",
 }
 
 
@@ -33,6 +33,8 @@ def __getattr__(name: str) -> Any:
     if find_spec("pyspark") is None:
         raise ImportError(f"{name} needs PySpark: pip install 'flink-offset-migrate[spark]'")
     if name == "FlinkCheckpointDataSource" and find_spec("pyspark.sql.datasource") is None:
+        from importlib.metadata import version
+
         raise ImportError(
             f"{name} needs PySpark 4.0 or newer, and this is {version('pyspark')}: use "
             "migrate.spark.read_checkpoints(spark, PATH, view=…) instead"

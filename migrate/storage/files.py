@@ -238,6 +238,11 @@ class Files:
             return system
 
 
+def is_uri(name: str) -> bool:
+    """Whether a name is a URI, of whatever kind, and not a local path."""
+    return _URI.match(name) is not None
+
+
 def path_of(name: str, files: ByteSource) -> str:
     """A path for a ``file:`` URI; a store's URI, or a path, as the user names it.
 
@@ -245,7 +250,7 @@ def path_of(name: str, files: ByteSource) -> str:
         InputError: a URI of a kind that ``files`` does not read, or one with credentials in it.
     """
     check_no_credentials(name, InputError)
-    if not _URI.match(name):
+    if not is_uri(name):
         return name
     local = LocalFiles().from_uri(name)
     if local is not None:
@@ -262,7 +267,7 @@ def local_path(name: str) -> Path:
         UsageError: a URI of another kind, or one with credentials in it.
     """
     check_no_credentials(name, UsageError)
-    path = LocalFiles().from_uri(name) if _URI.match(name) else name
+    path = LocalFiles().from_uri(name) if is_uri(name) else name
     if path is None:
         raise UsageError(f"{name}: a local file is taken here, by its path or a file: URI")
     return Path(path)

@@ -9,7 +9,7 @@ import pytest
 from benchmarks import page, thousandfold, words
 from benchmarks.results import DOCS, Results, line, load, spread
 from benchmarks.targets import memory_bound, verdicts
-from migrate.fleet import candidates, discovery, reading
+from migrate.fleet import candidates, discovery
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +54,7 @@ def test_a_target_is_judged_by_its_median_and_memory_by_its_most(results: Result
 
 def test_the_arithmetic_is_on_what_the_fleet_scan_does() -> None:
     assert thousandfold.DISCOVERING_AT_ONCE == discovery._AT_ONCE
-    assert thousandfold.READING_AT_ONCE == reading._AHEAD
+    assert thousandfold.READING_AT_ONCE == candidates._AHEAD
     assert thousandfold.CHECKPOINTS_OF_A_TASK == candidates._MOST_CANDIDATES
     assert thousandfold.BYTES_OF_A_TASK == candidates._MOST_BYTES
 

@@ -24,8 +24,7 @@ from pyspark.version import __version__ as pyspark_version
 import migrate.spark
 from migrate.fleet import VIEWS, BadOption, View
 from migrate.fleet.tables import batches
-from migrate.spark import read_checkpoints
-from migrate.spark.running.package import write_package
+from migrate.spark import read_checkpoints, write_package
 from tests.support import stores
 from tests.support.checkpoints import splits, write_source
 from tests.support.executors import bare_python, drive

@@ -16,10 +16,8 @@ import migrate as library
 from migrate.cli import submit
 from migrate.fleet import discover
 from migrate.fleet.candidates import Marked, mark_newest
-from migrate.fleet.estate import Estate, Wanted
-from migrate.fleet.inventory import TableFormat
-from migrate.fleet.local import local_estate
-from migrate.fleet.tables import Output
+from migrate.fleet.estate import Estate, Wanted, local_estate
+from migrate.fleet.tables import Output, TableFormat
 from migrate.spark import read_checkpoints
 from migrate.spark.running.estate import spark_estate
 from migrate.storage.files import Files

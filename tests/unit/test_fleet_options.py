@@ -6,8 +6,16 @@ import random
 
 import pytest
 
-from migrate.fleet import BadOption, Candidate, FleetOptions, Mode, View, pack, parse_options
-from migrate.fleet.options import Selection
+from migrate.fleet import (
+    BadOption,
+    Candidate,
+    FleetOptions,
+    Mode,
+    Selection,
+    View,
+    pack,
+    parse_options,
+)
 
 
 def test_the_defaults() -> None:

@@ -15,7 +15,7 @@ import pytest
 from decoder import DecodeError, read_checkpoint
 from decoder.storage import LocalFiles
 from migrate.fleet import discover, read_candidate
-from migrate.fleet.obstacles import obstacles
+from migrate.fleet.rows import obstacles
 from migrate.flink.beside import Beside, look_beside
 from migrate.flink.extract import Extraction, Severity, extract
 from migrate.planning import Plan

@@ -22,8 +22,7 @@ from migrate.commands.scan import Inventory
 from migrate.commands.scan_plans import INDEX_COLUMNS, check_plans, file_name, index, plan_each
 from migrate.errors import Refused, UsageError
 from migrate.fleet import Candidate, discover
-from migrate.fleet.candidates import Marked, mark_newest
-from migrate.fleet.estate import Wanted, read_marked
+from migrate.fleet.candidates import Marked, mark_newest, read_marked
 from migrate.fleet.inventory import ScannedJob, totals
 from migrate.flink.extract import Extraction, Source
 from migrate.report.scan import inventory_table, summary_lines
@@ -238,7 +237,7 @@ def test_jobs_that_would_share_a_group_have_no_plan(tmp_path: Path) -> None:
 
 
 def _read(marked: list[Marked]) -> list[tuple[bool, bool]]:
-    return [(one.newest, one.listed) for one in read_marked(marked, Wanted(), Files())]
+    return [(one.newest, one.listed) for one in read_marked(marked, Files())]
 
 
 def test_another_checkpoint_stands_in_for_one_that_was_there_alone(tmp_path: Path) -> None:

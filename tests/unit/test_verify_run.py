@@ -9,7 +9,7 @@ import pytest
 from migrate import verify
 from migrate.kafka_config import ConfigError
 from migrate.spark.running import resume_check
-from migrate.spark.running.reader_options import kafka_options
+from migrate.spark.running.resume_check import kafka_options
 from tests.support.checkpoints import splits, write_source
 from tests.support.command import migrate
 from tests.support.spark_files import SEED, spark_directory

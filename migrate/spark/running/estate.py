@@ -9,6 +9,7 @@ import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -16,22 +17,20 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType
 
-from migrate.errors import Refused
-from migrate.fleet.candidates import Marked, pack_marked
+from migrate.fleet.candidates import Marked, pack, read_marked
 from migrate.fleet.estate import (
+    Progress,
     Scanned,
     Told,
     Wanted,
-    columns_of,
     lags_of,
-    read_marked,
     rows_of,
+    scanned,
     together,
 )
-from migrate.fleet.inventory import TableFormat
-from migrate.fleet.lag import topics_to_ask
-from migrate.fleet.options import View
-from migrate.fleet.tables import Output, batches
+from migrate.fleet.inventory import topics_to_ask
+from migrate.fleet.tables import Output, TableFormat, already_there, batches
+from migrate.fleet.views import View
 from migrate.spark.running.dataframe import over_shares, struct_type
 from migrate.storage.files import Files
 
@@ -43,18 +42,53 @@ if TYPE_CHECKING:
 _PICKLED = "pickled BINARY"
 # What goes to Spark at a time; a giant may be more.
 _BYTES_AT_ONCE = 4 * 1024 * 1024
+# In seconds, between two looks at how far it has come.
+_EVERY = 0.2
 
 
 @contextmanager
 def spark_estate(
-    spark: SparkSession, marked: Sequence[Marked], wanted: Wanted
+    spark: SparkSession, marked: Sequence[Marked], wanted: Wanted, progress: Progress | None = None
 ) -> Iterator[SparkEstate]:
-    """Begin to read; nothing is read before something is asked."""
-    read = over_shares(spark, pack_marked(marked), partial(_read, wanted), _PICKLED).persist()
+    """An estate of which nothing is read before something is asked."""
+    read = over_shares(spark, pack(marked), partial(_read, wanted), _PICKLED).persist()
     try:
-        yield SparkEstate(read, wanted)
+        with _watched(spark, progress):
+            yield SparkEstate(read, wanted)
     finally:
         read.unpersist()
+
+
+@contextmanager
+def _watched(spark: SparkSession, progress: Progress | None) -> Iterator[None]:
+    """Tell, now and then, how many of the tasks of what Spark is at are done, and how many it has.
+
+    Spark Connect does not tell.
+    """
+    if progress is None or "connect" in type(spark).__module__:
+        yield
+        return
+    tracker = spark.sparkContext.statusTracker()
+    done = Event()
+
+    def watch() -> None:
+        while not done.wait(_EVERY):
+            stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+            there = [stage for stage in stages if stage is not None]
+            if there:
+                progress(
+                    "read",
+                    sum(stage.numCompletedTasks for stage in there),
+                    sum(stage.numTasks for stage in there),
+                )
+
+    thread = Thread(target=watch, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
 
 
 class SparkEstate:
@@ -81,7 +115,7 @@ class SparkEstate:
             yield pickle.loads(row.pickled)
 
     def _write(self, view: View, snapshot: ClusterSnapshot | None, output: Output) -> None:
-        columns = columns_of(view, self._wanted)
+        columns = self._wanted.columns(view)
         table = self._read.mapInArrow(
             partial(_table, view, self._wanted, snapshot), struct_type(columns)
         )
@@ -102,14 +136,14 @@ class SparkEstate:
         except AnalysisException as error:
             if "PATH_ALREADY_EXISTS" not in str(error):
                 raise
-            raise Refused([f"{path} is there already; name a new directory"]) from error
+            raise already_there(path) from error
 
 
 def _read(wanted: Wanted, share: list[Marked]) -> Iterator[pa.RecordBatch]:
     some: list[bytes] = []
     size = 0
-    for one in read_marked(share, wanted, Files()):
-        some.append(pickle.dumps(one))
+    for one in read_marked(share, Files()):
+        some.append(pickle.dumps(scanned(one, wanted)))
         size += len(some[-1])
         if size >= _BYTES_AT_ONCE:
             yield _pickled(some)
@@ -118,13 +152,13 @@ def _read(wanted: Wanted, share: list[Marked]) -> Iterator[pa.RecordBatch]:
         yield _pickled(some)
 
 
-def _topics(scanned: Iterator[Scanned]) -> set[str]:
-    return {topic for one in scanned for topic in topics_to_ask(one.positions)}
+def _topics(each: Iterator[Scanned]) -> set[str]:
+    return {topic for one in each for topic in topics_to_ask(one.positions)}
 
 
-def _told(snapshot: ClusterSnapshot | None, scanned: Iterator[Scanned]) -> Told:
+def _told(snapshot: ClusterSnapshot | None, each: Iterator[Scanned]) -> Told:
     told = Told()
-    for one in scanned:
+    for one in each:
         told.add(one, lags_of(one, snapshot))
     return told
 
@@ -132,7 +166,7 @@ def _told(snapshot: ClusterSnapshot | None, scanned: Iterator[Scanned]) -> Told:
 def _made(
     function: Callable[[Iterator[Scanned]], Any], read: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    yield _pickled([pickle.dumps(function(_scanned(read)))])
+    yield _pickled([pickle.dumps(function(_kept(read)))])
 
 
 def _table(
@@ -141,16 +175,12 @@ def _table(
     snapshot: ClusterSnapshot | None,
     read: Iterable[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
-    with_lag = view is View.POSITIONS
-    rows = (
-        row
-        for one in _scanned(read)
-        for row in rows_of(one, view, wanted, lags_of(one, snapshot) if with_lag else None)
-    )
-    return batches(columns_of(view, wanted), rows)
+    asked = snapshot if wanted.has_lag(view) else None
+    rows = (row for one in _kept(read) for row in rows_of(one, view, wanted, lags_of(one, asked)))
+    return batches(wanted.columns(view), rows)
 
 
-def _scanned(read: Iterable[pa.RecordBatch]) -> Iterator[Scanned]:
+def _kept(read: Iterable[pa.RecordBatch]) -> Iterator[Scanned]:
     for batch in read:
         for one in batch.column("pickled"):
             yield pickle.loads(one.as_py())

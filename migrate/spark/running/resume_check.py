@@ -3,6 +3,11 @@
 Each Kafka source of the seed becomes a query of its own, with a ``noop`` sink, over the topics of
 its seed and bounded in records: what else the user's query does with them has no say in where it
 starts. The copy holds the seeds alone; the directory itself is only read.
+
+It reaches the cluster by librdkafka's properties, as options of Spark's Kafka source: those of the
+Java client after ``kafka.``. This is the inverse of ``kafka_config.java``, for what reading needs.
+Source: org.apache.kafka.clients.CommonClientConfigs, org.apache.kafka.common.config.{SslConfigs,
+SaslConfigs} @ Kafka 3.9.1.
 """
 
 from __future__ import annotations
@@ -18,12 +23,12 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from decoder.storage import read_file
 from migrate.errors import MigrateError, UsageError
-from migrate.kafka_config import KafkaConfig, without_secrets
+from migrate.kafka_config import MAX_STORE_BYTES, ConfigError, KafkaConfig, without_secrets
 from migrate.positions import AmbiguousPositions, PositionSet, TopicPartition, UnreadableInput
 from migrate.spark.offsets_json import topic_offsets
 from migrate.spark.progress import kafka_seeds, seed_path
-from migrate.spark.running.reader_options import kafka_options
 from migrate.storage.files import Files
 from migrate.storage.new_file import named
 
@@ -31,6 +36,37 @@ from migrate.storage.new_file import named
 _RECORDS = 1000
 _CAUSE = "Caused by: "
 _LAST_LINES = 4
+_SAME = (
+    "bootstrap.servers",
+    "client.id",
+    "sasl.kerberos.service.name",
+    "security.protocol",
+    "ssl.key.password",
+)
+_RENAMED = {
+    "sasl.mechanism": "sasl.mechanism",
+    "sasl.mechanisms": "sasl.mechanism",
+    "ssl.ca.pem": "ssl.truststore.certificates",
+    "ssl.certificate.pem": "ssl.keystore.certificate.chain",
+    "ssl.key.pem": "ssl.keystore.key",
+    "ssl.keystore.location": "ssl.keystore.location",
+    "ssl.keystore.password": "ssl.keystore.password",
+}
+# Java takes the text of these where librdkafka takes a file.
+_FILES = {
+    "ssl.ca.location": "ssl.truststore.certificates",
+    "ssl.certificate.location": "ssl.keystore.certificate.chain",
+    "ssl.key.location": "ssl.keystore.key",
+}
+_CREDENTIALS = ("sasl.username", "sasl.password")
+_IDENTIFICATION = "ssl.endpoint.identification.algorithm"
+# What these say must hold for Spark too, or it would log in as someone else or trust anyone.
+_MUST_BE_KNOWN = ("sasl.", "security.", "ssl.", "enable.ssl.", "oauth")
+_LOGIN_MODULES = {
+    "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
+    "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
+    "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
+}
 
 
 class SparkNotThere(UsageError):
@@ -160,3 +196,67 @@ def _last(talk: str, known: KafkaConfig) -> str:
     lines = [line.strip() for line in without_secrets(talk, known).splitlines()]
     told = [line for line in lines if line and not line.startswith("at ")]
     return "; ".join(told[-_LAST_LINES:]) or "no reason given"
+
+
+def kafka_options(config: KafkaConfig) -> dict[str, str]:
+    """The ``kafka.*`` options with which Spark reaches the same cluster in the same way.
+
+    Properties that only tune librdkafka have no match and are left out.
+
+    Raises:
+        ConfigError: a log-in or a certificate that has no match, or a file that cannot be read.
+    """
+    texts = {name: value for name, value in config.items() if isinstance(value, str)}
+    java: dict[str, str] = {}
+    for name, value in texts.items():
+        if name in _SAME:
+            java[name] = value
+        elif name in _RENAMED:
+            java[_RENAMED[name]] = value
+        elif name in _FILES:
+            java[_FILES[name]] = _pem(name, value)
+        elif name == _IDENTIFICATION:
+            java[name] = "" if value == "none" else value
+        elif name not in _CREDENTIALS and name.startswith(_MUST_BE_KNOWN):
+            raise _no_match(name)
+    for name in config.keys() - texts.keys():
+        raise _no_match(name)
+    if "ssl.truststore.certificates" in java:
+        java["ssl.truststore.type"] = "PEM"
+    if "ssl.keystore.key" in java:
+        java["ssl.keystore.type"] = "PEM"
+    elif "ssl.keystore.location" in java:
+        java["ssl.keystore.type"] = "PKCS12"
+    if any(name in texts for name in _CREDENTIALS):
+        java["sasl.jaas.config"] = _login(java.get("sasl.mechanism", ""), texts)
+    return {f"kafka.{name}": value for name, value in java.items()}
+
+
+def _login(mechanism: str, texts: Mapping[str, str]) -> str:
+    module = _LOGIN_MODULES.get(mechanism.upper())
+    if module is None:
+        raise _no_match(f"sasl.mechanism {mechanism}")
+    options = " ".join(
+        f"{name.removeprefix('sasl.')}={_quoted(texts[name])}"
+        for name in _CREDENTIALS
+        if name in texts
+    )
+    return f"{module} required {options};"
+
+
+def _quoted(value: str) -> str:
+    """As java.io.StreamTokenizer reads it, by which the Java client does."""
+    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def _pem(name: str, path: str) -> str:
+    try:
+        return read_file(path, MAX_STORE_BYTES).decode("ascii")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not PEM"
+        raise ConfigError(f"{name}: the file cannot be read: {reason}") from error
+
+
+def _no_match(name: str) -> ConfigError:
+    return ConfigError(f"{name}: cannot be said to Spark's Kafka source here; verify without --run")

@@ -1,4 +1,6 @@
-"""The Spark that a scan runs on: one that is there, or one that is started by its ``--master``."""
+"""The Spark that a scan runs on: one that is there, or one that is started by its ``--master``; and
+this package, sent to executors that do not have it.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +16,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import decoder
+import migrate
 from migrate.errors import ServiceError, UsageError
 from migrate.storage.files import without_secrets
 
@@ -122,8 +126,6 @@ def _started(master: str) -> SparkSession:
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
-    from migrate.spark.running.package import add_package
-
     settings = {
         "spark.master": master,
         "spark.app.name": _APP,
@@ -177,3 +179,33 @@ def failure_of(error: Exception) -> str:
     lines = [_JAVAS_OWN.sub("", line) for line in str(error).splitlines() if line.strip()]
     causes = [line for line in lines[1:] if _CAUSE.match(line)]
     return without_secrets("; ".join([*lines[:1], *causes[-1:]]))
+
+
+def add_package(spark: SparkSession) -> None:
+    """Let the executors of a session import ``decoder`` and ``migrate``, as they are here.
+
+    They need nothing else but what Spark itself does with Arrow, and beside it ``cramjam`` for
+    compressed state and fsspec with its library for checkpoints in a store.
+    """
+    from pyspark.sql import SparkSession
+
+    directory = Path(tempfile.mkdtemp(prefix="migrate-package-"))
+    # Spark serves the file to executors for as long as the session lives.
+    atexit.register(shutil.rmtree, directory, ignore_errors=True)
+    archive = write_package(directory / "flink_offset_migrate.zip")
+    if spark.version < "4" and isinstance(spark, SparkSession):  # not Connect's
+        spark.sparkContext.addPyFile(str(archive))
+    else:
+        spark.addArtifacts(str(archive), pyfile=True)
+
+
+def write_package(path: Path) -> Path:
+    """A zip of ``decoder`` and ``migrate``, for ``--py-files``; the path itself."""
+    import zipfile
+
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for package in (decoder, migrate):
+            (root,) = package.__path__
+            for file in sorted(Path(root).rglob("*.py")):
+                archive.write(file, Path(package.__name__, file.relative_to(root)))
+    return path
