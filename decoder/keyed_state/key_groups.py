@@ -1,8 +1,8 @@
 """The key group of a key, from the key itself: a check that a key was read for what it is.
 
 ``murmur(key.hashCode()) mod maxParallelism``. Where Java specifies the hash, or Flink's class has
-one that its bytes tell, it is recomputed here; of an enum, a POJO, an Avro record or a row with
-names it is not known.
+one that its bytes tell, it is recomputed here; of an enum, a POJO, an Avro record, a Value
+(org.apache.flink.types) or a row with names it is not known.
 
 Source: KeyGroupRangeAssignment, MathUtils.murmurHash, Tuple2, Either, BinaryRowData,
 MurmurHashUtils @ Flink 2.2.0; java.lang.*, java.math.*, java.time.* @ JDK 17.
@@ -77,7 +77,7 @@ def _row_hash(data: bytes, start: int) -> int:
 
 def _hash_of(type_: Type) -> _Hash | None:
     match type_:
-        case Scalar(kind):
+        case Scalar(kind, mutable=False):
             return _SCALARS.get(kind)
         case StructType(name, fields) if name.startswith(_TUPLE):
             hashes = [_hash_of(field.type) for field in fields]

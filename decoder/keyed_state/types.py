@@ -47,6 +47,7 @@ class Scalar:
     """A value without parts."""
 
     kind: Kind
+    mutable: bool = False  # an org.apache.flink.types.Value: written alike, of another hash code
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,6 +88,7 @@ public final class Serializers {
     private static final ObjectMapper JSON = new ObjectMapper();
     private static final HexFormat HEX = HexFormat.of();
     private static final int MAX_PARALLELISM = 128;
+    private static final String TYPES = "org.apache.flink.api.common.typeutils.";
     private static final String LINKED =
             "org.apache.flink.table.runtime.sequencedmultisetstate.linked.";
 
@@ -111,26 +112,37 @@ public final class Serializers {
 
     private static <T> void add(String name, TypeSerializer<T> serializer, T value)
             throws Exception {
-        put(name, serializer, value, Told.of(value, serializer), false);
+        put(name, serializer, value, Told.of(value, serializer), -1);
     }
 
     private static <T> void add(String name, TypeSerializer<T> serializer, T value, String told)
             throws Exception {
-        put(name, serializer, value, JSON.readValue(told, Object.class), false);
+        put(name, serializer, value, JSON.readValue(told, Object.class), -1);
     }
 
     private static <T> void key(String name, TypeSerializer<T> serializer, T value)
             throws Exception {
-        put(name, serializer, value, Told.of(value, serializer), true);
+        put(name, serializer, value, Told.of(value, serializer), groupOf(value));
     }
 
     private static <T> void key(String name, TypeSerializer<T> serializer, T value, String told)
             throws Exception {
-        put(name, serializer, value, JSON.readValue(told, Object.class), true);
+        put(name, serializer, value, JSON.readValue(told, Object.class), groupOf(value));
     }
 
+    private static int groupOf(Object key) {
+        return KeyGroupRangeAssignment.assignToKeyGroup(key, MAX_PARALLELISM);
+    }
+
+    /** A key of no hash code that its bytes tell: in a key group as good as any. */
+    private static <T> void anyKey(String name, TypeSerializer<T> serializer, T value, String told)
+            throws Exception {
+        put(name, serializer, value, JSON.readValue(told, Object.class), 5);
+    }
+
+    /** {@code keyGroup}: negative where the value is no key. */
     private static <T> void put(
-            String name, TypeSerializer<T> serializer, T value, Object told, boolean asKey)
+            String name, TypeSerializer<T> serializer, T value, Object told, int keyGroup)
             throws Exception {
         Map<String, Object> line = new LinkedHashMap<>();
         line.put("name", name);
@@ -138,12 +150,11 @@ public final class Serializers {
                 out, serializer.snapshotConfiguration())));
         line.put("value", hex(out -> serializer.serialize(value, out)));
         line.put("told", told);
-        if (asKey) {
-            int group = KeyGroupRangeAssignment.assignToKeyGroup(value, MAX_PARALLELISM);
+        if (keyGroup >= 0) {
             SerializedCompositeKeyBuilder<T> builder =
                     new SerializedCompositeKeyBuilder<>(serializer, 1, 32);
-            builder.setKeyAndKeyGroup(value, group);
-            line.put("key_group", group);
+            builder.setKeyAndKeyGroup(value, keyGroup);
+            line.put("key_group", keyGroup);
             line.put("key", HEX.formatHex(
                     builder.buildCompositeKeyNamespace("ns", StringSerializer.INSTANCE)));
         }
@@ -248,25 +259,26 @@ public final class Serializers {
         add("void", VoidSerializer.INSTANCE, null);
         add("null", org.apache.flink.table.dataview.NullSerializer.INSTANCE, null);
         add("void namespace", VoidNamespaceSerializer.INSTANCE, VoidNamespace.INSTANCE, "null");
-        add("global window", new GlobalWindow.Serializer(), GlobalWindow.get(), "null");
-        add("time window", new TimeWindow.Serializer(), new TimeWindow(-5L, 5_000_000_000L));
+        anyKey("global window", new GlobalWindow.Serializer(), GlobalWindow.get(), "null");
+        anyKey("time window", new TimeWindow.Serializer(), new TimeWindow(-5L, 5_000_000_000L), "{\"start\": -5, \"end\": 5000000000}");
         add(
                 "time window of SQL",
                 new org.apache.flink.table.runtime.operators.window.TimeWindow.Serializer(),
                 new org.apache.flink.table.runtime.operators.window.TimeWindow(-5L, 7L));
-        add("count window", new CountWindow.Serializer(), new CountWindow(-3L));
+        anyKey("count window", new CountWindow.Serializer(), new CountWindow(-3L), "{\"id\": -3}");
         // The values that write themselves, and their serializers for keys and values of no object.
-        add("boolean value", BooleanValueSerializer.INSTANCE, new BooleanValue(true), "true");
-        add("byte value", ByteValueSerializer.INSTANCE, new ByteValue((byte) -1), "-1");
-        add("char value", CharValueSerializer.INSTANCE, new CharValue('c'), "\"c\"");
-        add("double value", DoubleValueSerializer.INSTANCE, new DoubleValue(0.5), "0.5");
-        add("float value", FloatValueSerializer.INSTANCE, new FloatValue(0.5f), "0.5");
-        add("int value", IntValueSerializer.INSTANCE, new IntValue(-1), "-1");
-        add("long value", LongValueSerializer.INSTANCE, new LongValue(-1L), "-1");
-        add("null value", NullValueSerializer.INSTANCE, NullValue.getInstance(), "null");
-        add("short value", ShortValueSerializer.INSTANCE, new ShortValue((short) -1), "-1");
-        add("string value", StringValueSerializer.INSTANCE, new StringValue("\u20ac"), "\"\u20ac\"");
-        add("enum", new EnumSerializer<>(Things.Color.class), Things.Color.BLUE);
+        key("boolean value", BooleanValueSerializer.INSTANCE, new BooleanValue(true), "true");
+        key("byte value", ByteValueSerializer.INSTANCE, new ByteValue((byte) -1), "-1");
+        key("char value", CharValueSerializer.INSTANCE, new CharValue('c'), "\"c\"");
+        key("double value", DoubleValueSerializer.INSTANCE, new DoubleValue(0.5), "0.5");
+        key("float value", FloatValueSerializer.INSTANCE, new FloatValue(0.5f), "0.5");
+        key("int value", IntValueSerializer.INSTANCE, new IntValue(-1), "-1");
+        key("long value", LongValueSerializer.INSTANCE, new LongValue(-1L), "-1");
+        key("null value", NullValueSerializer.INSTANCE, NullValue.getInstance(), "null");
+        key("short value", ShortValueSerializer.INSTANCE, new ShortValue((short) -1), "-1");
+        key("string value", StringValueSerializer.INSTANCE, new StringValue("x".repeat(130)), "\"" + "x".repeat(130) + "\"");
+        key("string value", StringValueSerializer.INSTANCE, new StringValue("\u20ac"), "\"\u20ac\"");
+        anyKey("enum", new EnumSerializer<>(Things.Color.class), Things.Color.BLUE, "\"BLUE\"");
         key("tuple0", Tuple0Serializer.INSTANCE, Tuple0.INSTANCE, "{}");
     }
 
@@ -333,9 +345,9 @@ public final class Serializers {
         TypeSerializer<Long> nullable = NullableSerializer.wrap(LongSerializer.INSTANCE, false);
         TypeSerializer<Long> padded = NullableSerializer.wrap(LongSerializer.INSTANCE, true);
         add("nullable", nullable, null);
-        key("nullable", nullable, 4L);
+        anyKey("nullable", nullable, 4L, "4");
         add("nullable, padded", padded, null);
-        key("nullable, padded", padded, 4L);
+        anyKey("nullable, padded", padded, 4L, "4");
         add("list of nullable, padded", new ListSerializer<>(padded), Arrays.asList(1L, null, 3L));
         add("pojo", of(Types.POJO(Things.Address.class)), new Things.Address("Elm", null));
         add("pojo", of(Types.POJO(Things.Address.class)), null, "null");
@@ -359,14 +371,15 @@ public final class Serializers {
     }
 
     private static void sql() throws Exception {
-        add("StringData", StringDataSerializer.INSTANCE, StringData.fromString("h\u00e9"));
+        anyKey("StringData", StringDataSerializer.INSTANCE, StringData.fromString("h\u00e9"), "\"h\u00e9\"");
         TypeSerializer<DecimalData> small = new DecimalDataSerializer(18, 3);
-        add("DecimalData", small, DecimalData.fromBigDecimal(new BigDecimal("-1234.567"), 18, 3));
+        anyKey("DecimalData", small, DecimalData.fromBigDecimal(new BigDecimal("-1234.567"), 18, 3), "\"-1234.567\"");
         TypeSerializer<DecimalData> large = new DecimalDataSerializer(19, 3);
-        add("DecimalData", large, DecimalData.fromBigDecimal(new BigDecimal("-1234567890123456.789"), 19, 3));
+        anyKey("DecimalData", large, DecimalData.fromBigDecimal(new BigDecimal("-1234567890123456.789"), 19, 3), "\"-1234567890123456.789\"");
         LocalDateTime time = LocalDateTime.of(1969, 12, 31, 23, 59, 58, 123_000_000);
-        add("TimestampData", new TimestampDataSerializer(3), TimestampData.fromLocalDateTime(time));
-        add("TimestampData", new TimestampDataSerializer(4), TimestampData.fromLocalDateTime(time.plusNanos(456_700)));
+        anyKey("TimestampData", new TimestampDataSerializer(3), TimestampData.fromLocalDateTime(time), "\"" + time + "\"");
+        anyKey("TimestampData", new TimestampDataSerializer(4), TimestampData.fromLocalDateTime(time.plusNanos(456_700)), "\"" + time.plusNanos(456_700) + "\"");
+        add("TimestampData", new TimestampDataSerializer(9), TimestampData.fromEpochMillis(-1, 999_999));
         add(
                 "ArrayData",
                 new ArrayDataSerializer(new BigIntType()),
@@ -530,6 +543,7 @@ public final class Serializers {
                 Serializers.<TypeSerializer<Object>>make(LINKED + "NodeSerializer", row),
                 node,
                 "{\"row\": {\"f0\": 7}, \"sqn\": 1, \"prevSqn\": null, \"nextSqn\": 2, \"nextSqnForRecord\": null, \"timestamp\": 4}");
+        add("set", Serializers.<TypeSerializer<Object>>make(TYPES + "base.SetSerializer", IntSerializer.INSTANCE), new HashSet<>(Arrays.asList(null, 1, 2)));
         add(
                 "TtlAware",
                 Serializers.<TypeSerializer<Object>>make(
