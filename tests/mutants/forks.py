@@ -95,29 +95,37 @@ def _outcome(job: Job, items: dict[str, pytest.Item]) -> Answer:
 
 def _put_in(job: Job) -> bool:
     """Exchange the code of the functions that differ, wherever they are; False where one is not
-    there: it was made by another, or is run on import alone."""
+    there: it was made by another, or is run on import alone. A function that another one made
+    before, as tables of a module hold them, is exchanged too."""
     module = job.path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
     importlib.import_module(module)
     healthy, faulty = (compile(text, job.path, "exec") for text in (job.healthy, job.faulty))
     # Beside the faulty one those behind it may differ, in their lines.
     changed = {
-        (old.co_name, old.co_firstlineno): new
+        old: new
         for old, new in zip(_functions(healthy), _functions(faulty), strict=True)
         if old != new
     }
+    made = {
+        old: new
+        for outer, other in changed.items()
+        for old, new in zip(_inside(outer), _inside(other), strict=True)
+        if old != new
+    }
     found = [
-        (function, changed[place])
+        (function, function.__code__)
         for function in gc.get_objects()
         if type(function) is FunctionType
         and function.__code__.co_filename.endswith(f"/{job.path}")
-        and (place := (function.__code__.co_name, function.__code__.co_firstlineno)) in changed
+        and (function.__code__ in changed or function.__code__ in made)
     ]
-    if not changed or len({code for _, code in found}) != len(changed):
+    if not changed or {code for _, code in found if code in changed} != changed.keys():
         return False
-    if any(function.__code__.co_freevars != code.co_freevars for function, code in found):
+    exchanged = made | changed
+    if any(code.co_freevars != exchanged[code].co_freevars for _, code in found):
         return False
     for function, code in found:
-        function.__code__ = code
+        function.__code__ = exchanged[code]
     return True
 
 
@@ -129,3 +137,11 @@ def _functions(code: CodeType) -> Iterator[CodeType]:
                 yield constant
             else:
                 yield from _functions(constant)
+
+
+def _inside(code: CodeType) -> Iterator[CodeType]:
+    """The functions inside of a function, at any depth."""
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield constant
+            yield from _inside(constant)
