@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from migrate.commands.rollback import rollback as rollback
     from migrate.commands.scan import Inventory as Inventory
     from migrate.commands.scan import scan as scan
+    from migrate.commands.state import find_state as find_state
+    from migrate.commands.state import keyed_states as keyed_states
+    from migrate.commands.state import read_state as read_state
     from migrate.commands.to_spark import SparkStart as SparkStart
     from migrate.commands.to_spark import SparkStream as SparkStream
     from migrate.commands.to_spark import to_spark as to_spark
@@ -46,6 +49,7 @@ _ROOMS = {
     "migrate.commands.inspect": ("inspect",),
     "migrate.commands.plan": ("plan",),
     "migrate.commands.scan": ("Inventory", "scan"),
+    "migrate.commands.state": ("find_state", "keyed_states", "read_state"),
     "migrate.commands.to_spark": ("SparkStart", "SparkStream", "to_spark"),
     "migrate.comparing.diff": ("Diff",),
     "migrate.errors": ("InputError", "MigrateError", "Refused", "ServiceError", "UsageError"),

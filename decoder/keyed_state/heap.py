@@ -47,9 +47,13 @@ class HeapReader:
         """
         wanted = self._states[self._number].info
         batch: list[Entry] = []
+        begun = False
         for number, entries in walk(self._states, data, key_group, what, wanted, self._more):
             if number != self._number:
+                if begun:  # what lies behind may be nothing that can be read
+                    break
                 continue
+            begun = True
             batch += entries
             if len(batch) >= BATCH:
                 yield batch

@@ -108,11 +108,15 @@ class KeyedState:
             DecodeError: the state cannot be read; a file is not there, or not the checkpoint's; or
                 its bytes are not what Flink writes.
         """
-        if self.reason is not None:
-            raise DecodeError(ErrorKind.UNSUPPORTED, self.reason, field=f"state {self.name!r}")
+        self.check_readable()
         for part in self.parts:
             for batch in part.batches():
                 yield from batch
+
+    def check_readable(self) -> None:
+        """Raise DecodeError where it cannot be read."""
+        if self.reason is not None:
+            raise DecodeError(ErrorKind.UNSUPPORTED, self.reason, field=f"state {self.name!r}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,17 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ),
         ("The checkpoints that a job has kept", "migrate inspect checkpoints/JOB_ID --list"),
     ),
+    "state": (
+        ("Which keyed states there are", "migrate state savepoint-1"),
+        (
+            "The first entries of one",
+            "migrate state savepoint-1 --operator orders --state totals --limit 10",
+        ),
+        (
+            "All of its entries, for a program",
+            "migrate state s3://bucket/savepoints/savepoint-1 --operator orders --state totals",
+        ),
+    ),
     "to-spark": (
         (
             "startingOffsets, checked against the brokers",

@@ -24,6 +24,10 @@ COMMANDS = {
         "migrate.cli.inspect:inspect",
         "Show what a checkpoint holds: positions per source, state per operator, findings.",
     ),
+    "state": (
+        "migrate.cli.state:state",
+        "Show the keyed states of a checkpoint, and with --state the entries of one of them.",
+    ),
     "to-spark": (
         "migrate.cli.to_spark:to_spark",
         "Write where Spark is to start: startingOffsets on stdout, and a seeded checkpoint "

@@ -21,7 +21,8 @@ GOLDEN = Path(__file__).parents[1] / "golden"
 WITH_STATE = sorted(
     path
     for path in (p.parent for p in GOLDEN.rglob("_metadata"))
-    if not {"synthetic", "state"} & set(path.parts) and read_keyed_states(path).states
+    if not {"synthetic", "state"} & set(path.relative_to(GOLDEN).parts)
+    and read_keyed_states(path).states
 )
 
 

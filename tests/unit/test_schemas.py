@@ -11,7 +11,7 @@ import pytest
 
 from migrate.group import rollback_file
 from migrate.planning import plan_file
-from migrate.report import diff, inspection_schema
+from migrate.report import diff, inspection_schema, state_schema
 
 SCHEMAS = Path(__file__).parents[2] / "docs/schemas"
 
@@ -20,6 +20,7 @@ SCHEMAS = Path(__file__).parents[2] / "docs/schemas"
     ("name", "made"),
     [
         ("inspect", inspection_schema.json_schema),
+        ("state", state_schema.json_schema),
         ("diff", diff.json_schema),
         ("plan", plan_file.json_schema),
         ("rollback", rollback_file.json_schema),

@@ -91,12 +91,13 @@ def about_an_operator(
         return
     held = [f"{size} bytes of {what}" for size, what in _held(operator)]
     if held and state is None and SOURCE_READER_STATE not in operator.state_names:
+        way = "; read it with 'migrate state CHK'" if operator.keyed_state_bytes else ""
         yield Finding(
             Code.STATE_NOT_MOVED,
             Severity.WARNING,
             operator.operator_id,
             f"it holds {' and '.join(held)}: records consumed but not yet emitted may be among "
-            "them (windows, joins, buffers), and state does not move",
+            f"them (windows, joins, buffers), and state does not move{way}",
         )
 
 

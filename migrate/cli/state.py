@@ -1,0 +1,136 @@
+"""``migrate state``."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from enum import Enum
+from itertools import islice
+from typing import Annotated
+
+import typer
+
+from decoder import DecodeError
+from decoder.keyed_state import KeyedState, KeyedStates
+from migrate.cli.options import Checkpoint, with_options
+from migrate.cli.terminal import emit, emit_pieces, say, tell
+from migrate.commands import state as reading_state
+from migrate.commands.arguments import ReadArguments
+from migrate.errors import UsageError
+from migrate.log import log
+
+# Characters that are held back before the first is written: a state that turns out to be unreadable
+# while it is read leaves nothing on stdout, unless there is more of it.
+_HELD_BACK = 4 * 1024 * 1024
+# Rows of a table of entries, where no --limit says how many.
+_ROWS = 50
+
+
+class Format(str, Enum):
+    TABLE = "table"
+    JSON = "json"
+    CSV = "csv"
+
+
+@with_options
+def state(
+    chk: Checkpoint,
+    *,
+    operator: Annotated[
+        str | None,
+        typer.Option(
+            metavar="S",
+            help="The operator that is meant: its operator id, name or uid.",
+            show_default=False,
+        ),
+    ] = None,
+    state: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="Print the entries of the state of this name.", show_default=False
+        ),
+    ] = None,
+    format: Annotated[
+        Format | None,
+        typer.Option(
+            help="table for people; json and csv for programs. By default table; with --state "
+            "json, an object a line.",
+            show_default=False,
+        ),
+    ] = None,
+    limit: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=1,
+            help=f"Print the first N entries alone. By default all; of a table {_ROWS}.",
+            show_default=False,
+        ),
+    ] = None,
+    reading: ReadArguments,
+) -> None:
+    """Show the keyed states of a checkpoint, and with --state the entries of one of them."""
+    if state is not None:
+        found = reading_state.find_state(chk, operator=operator, state=state, **reading)
+        _print_entries(found, format or Format.JSON, limit)
+        return
+    if limit is not None:
+        raise UsageError("--limit is of the entries of a state: add --state NAME")
+    _list(reading_state.keyed_states(chk, operator=operator, **reading), format or Format.TABLE)
+
+
+def _list(found: KeyedStates, format: Format) -> None:
+    from migrate.report.states import states_csv, states_json
+
+    if not found.states:
+        if found.unread:
+            raise found.unread[0].error
+        tell("no keyed state in this checkpoint")
+    match format:
+        case Format.JSON:
+            emit(states_json(found.states))
+        case Format.CSV:
+            emit(states_csv(found.states), end="")
+        case Format.TABLE:
+            from migrate.report.state_tables import states_table
+
+            emit(states_table(found.states, sys.stdout), end="")
+    for one in found.unread:
+        log.warning(
+            f"operator {one.operator_id}{f' ({one.operator_name})' if one.operator_name else ''} "
+            f"has keyed state that cannot be listed: {one.error}"
+        )
+
+
+def _print_entries(state: KeyedState, format: Format, limit: int | None) -> None:
+    from migrate.report.state_entries import entries_csv, entries_json
+
+    entries = state.entries()
+    if format is Format.TABLE:
+        from migrate.report.state_tables import entries_table
+
+        emit(entries_table(state, islice(entries, limit or _ROWS), sys.stdout), end="")
+        if next(entries, None) is not None and limit is None:
+            tell(f"only the first {_ROWS} entries are shown: --limit N, or --format json")
+        return
+    some = islice(entries, limit)
+    print_as = entries_json if format is Format.JSON else entries_csv
+    emit_pieces(_held_back(print_as(state, some)))
+
+
+def _held_back(pieces: Iterable[str]) -> Iterator[str]:
+    """The same pieces, the first of them once there are many, or no more."""
+    held: list[str] = []
+    size = 0
+    remaining = iter(pieces)
+    for piece in remaining:
+        held.append(piece)
+        size += len(piece)
+        if size >= _HELD_BACK:
+            break
+    yield from held
+    try:
+        yield from remaining
+    except DecodeError:
+        say("migrate: what was printed is not all of it")
+        raise

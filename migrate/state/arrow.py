@@ -1,0 +1,153 @@
+"""Entries of a keyed state as batches of Arrow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from decoder.keyed_state import Entry, KeyedState, Part
+from migrate.errors import InputError, UsageError
+from migrate.state.columns import (
+    ArrayOf,
+    Column,
+    ColumnType,
+    DecimalOf,
+    Leaf,
+    MapOf,
+    PairsOf,
+    StructOf,
+    columns,
+)
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+# Of a batch, about.
+_ROWS = 8192
+
+
+class MissingArrow(UsageError):
+    """pyarrow is not installed."""
+
+
+class DoesNotFit(InputError):
+    """A value has no place in its column: a timestamp beyond 64 bits of microseconds, a null as the
+    key of a map."""
+
+
+def check_arrow() -> None:
+    """Raise MissingArrow where pyarrow is not installed."""
+    if find_spec("pyarrow") is None:
+        raise MissingArrow(
+            "a state in Arrow batches needs pyarrow: pip install 'flink-offset-migrate[parquet]' "
+            "(or [spark])"
+        )
+
+
+def arrow_schema(columns: Iterable[Column]) -> pa.Schema:
+    """The schema of batches of these columns."""
+    import pyarrow as pa
+
+    return pa.schema([(column.name, arrow_type(column.type)) for column in columns])
+
+
+def arrow_type(type_: ColumnType) -> pa.DataType:
+    import pyarrow as pa
+
+    match type_:
+        case Leaf(ddl):
+            return _leaves()[ddl]
+        case DecimalOf(precision, scale):
+            return pa.decimal128(precision, scale)
+        case ArrayOf(element):
+            return pa.list_(arrow_type(element))
+        case MapOf(key, value):
+            return pa.map_(arrow_type(key), arrow_type(value))
+        case PairsOf(key, value):
+            return arrow_type(ArrayOf(StructOf((("key", key), ("value", value)))))
+        case StructOf(fields):
+            return pa.struct([(name, arrow_type(part)) for name, part in fields])
+
+
+def _leaves() -> dict[str, pa.DataType]:
+    import pyarrow as pa
+
+    return {
+        "BOOLEAN": pa.bool_(),
+        "TINYINT": pa.int8(),
+        "SMALLINT": pa.int16(),
+        "INT": pa.int32(),
+        "BIGINT": pa.int64(),
+        "FLOAT": pa.float32(),
+        "DOUBLE": pa.float64(),
+        "STRING": pa.string(),
+        "BINARY": pa.binary(),
+        "VOID": pa.null(),
+        "DATE": pa.date32(),
+        # The one unit that Spark takes.
+        "TIMESTAMP": pa.timestamp("us", tz="UTC"),
+        "TIMESTAMP_NTZ": pa.timestamp("us"),
+    }
+
+
+def record_batches(state: KeyedState) -> Iterator[pa.RecordBatch]:
+    """All entries of a state; of one without entries a batch without rows.
+
+    Raises:
+        DecodeError: as for ``KeyedState.entries``.
+        DoesNotFit: a value has no place in its column.
+    """
+    import pyarrow as pa
+
+    state.check_readable()
+    empty = True
+    for part in state.parts:
+        for batch in part_batches(state, part, None):
+            empty = False
+            yield batch
+    if empty:
+        yield pa.RecordBatch.from_pylist([], schema=arrow_schema(columns(state)))
+
+
+def part_batches(
+    state: KeyedState, part: Part, key_groups: Iterable[int] | None
+) -> Iterator[pa.RecordBatch]:
+    """The same of some key groups of a part, or of all that it has; nothing where they are empty.
+
+    Raises:
+        as ``record_batches``.
+    """
+    found = columns(state)
+    entries: list[Entry] = []
+    for some in part.batches(key_groups):
+        entries += some
+        if len(entries) >= _ROWS:
+            yield batch_of(state, found, entries)
+            entries = []
+    if entries:
+        yield batch_of(state, found, entries)
+
+
+def batch_of(
+    state: KeyedState, columns: Sequence[Column], entries: Sequence[Entry]
+) -> pa.RecordBatch:
+    """Entries as one batch of these columns."""
+    import pyarrow as pa
+
+    schema = arrow_schema(columns)
+    by_name = dict(zip(Entry._fields, zip(*entries, strict=True), strict=True))
+    arrays = []
+    for column, field in zip(columns, schema, strict=True):
+        values: Sequence[Any] = by_name[column.name]
+        convert = column.type.convert
+        try:
+            if convert is not None:
+                values = [None if value is None else convert(value) for value in values]
+            arrays.append(pa.array(values, field.type))
+        except (pa.ArrowException, OverflowError, ValueError) as error:
+            raise DoesNotFit(
+                f"state {state.name!r}: a value does not fit into column {column.name} "
+                f"{column.type.ddl}: {error}; `migrate state --format json` prints it"
+            ) from error
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)

@@ -1,0 +1,67 @@
+"""Every entry of keyed state in the golden snapshots comes out of ``read_state`` as Flink restored
+it, in columns whose types are fixed before the first row."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import migrate
+from decoder.keyed_state import read_keyed_states
+from migrate.state.arrow import arrow_schema, part_batches
+from migrate.state.columns import columns
+from migrate.storage.files import Files
+from tests.golden.state.generate import STATE
+from tests.golden.state.test_golden_keyed_state import READ, class_needed
+from tests.support.keyed_rows import assert_same_rows, expected_states
+
+# What a column is made of is the same in every form; the forms are those of the test below.
+_CANONICAL = [entry for entry in READ if entry["name"].endswith("/canonical")]
+
+
+@pytest.mark.parametrize("entry", _CANONICAL, ids=lambda entry: str(entry["name"]))
+def test_batches_are_what_flink_restored(entry: dict[str, Any]) -> None:
+    expected = expected_states(entry)
+    readable = [
+        state for state in read_keyed_states(STATE / entry["path"]).states if state.readable
+    ]
+    assert readable
+    for state in readable:
+        wanted = expected[state.operator_id, state.name]
+        if class_needed(wanted) is not None:
+            continue
+        batches = list(
+            migrate.read_state(STATE / entry["path"], operator=state.operator_id, state=state.name)
+        )
+        schema = arrow_schema(columns(state))
+        assert all(batch.schema.equals(schema) for batch in batches), state.name
+        assert_same_rows(pa.Table.from_batches(batches, schema), wanted["entries"])
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [entry for entry in READ if entry["name"].startswith("2.2/")],
+    ids=lambda entry: str(entry["name"]),
+)
+def test_shares_sent_elsewhere_are_the_whole(entry: dict[str, Any]) -> None:
+    """Cut as finely as can be, and read by what was pickled, as Spark's executors do."""
+    found = read_keyed_states(STATE / entry["path"], Files())
+    for state in found.states:
+        wanted = expected_states(entry)[state.operator_id, state.name]
+        if not state.readable or class_needed(wanted) is not None:
+            continue
+        batches: list[pa.RecordBatch] = []
+        for part in state.parts:
+            assert list(part.batches()) is not None  # what it keeps at hand stays here
+            shares = part.shares(1)
+            assert [len(share) for share, _ in shares] == [1] * len(shares) or len(shares) == 1
+            for share, size in shares:
+                assert size > 0
+                sent = pickle.loads(pickle.dumps(part))
+                batches += part_batches(state, sent, share)
+        assert_same_rows(
+            pa.Table.from_batches(batches, arrow_schema(columns(state))), wanted["entries"]
+        )

@@ -1,0 +1,32 @@
+"""A savepoint of one operator that keeps a number by name: as large as a test wants it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.support.checkpoints import write_checkpoint
+from tests.support.encoder import FileHandle, KeyGroupsHandle, Operator, Subtask
+from tests.support.encoder import keyed_values as of
+from tests.support.encoder.keyed_state import Entry, KeyedState, encode_canonical, key_group_of
+
+MAX_PARALLELISM = 128
+OPERATOR = "0123456789abcdef0123456789abcdef"
+
+
+def write_totals(directory: Path, count: int) -> Path:
+    """In canonical form, in the file `totals`: `total` of `name-0…<n>` is n."""
+    names = (f"name-{number:060}" for number in range(count))
+    entries = tuple(
+        Entry(key_group_of(name, MAX_PARALLELISM), name, None, number)
+        for number, name in enumerate(names)
+    )
+    state = KeyedState("total", "VALUE", of.VOID_NAMESPACE, of.LONG, entries)
+    data, offsets = encode_canonical(of.STRING, [state], range(MAX_PARALLELISM), MAX_PARALLELISM)
+    handle = KeyGroupsHandle(
+        0, offsets, FileHandle("file:/flink/savepoint/totals", len(data)), None, savepoint=True
+    )
+    subtask = Subtask(0, managed_keyed=handle)
+    operator = Operator(bytes.fromhex(OPERATOR), 1, MAX_PARALLELISM, subtasks=(subtask,))
+    written = write_checkpoint(directory, operator)
+    (written / "totals").write_bytes(data)
+    return written

@@ -1,0 +1,132 @@
+"""Rows of keyed state in Arrow, held against what Flink told of them as JSON."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Iterable
+from datetime import date
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import types
+
+from tests.golden.state.generate import STATE
+
+_TIME = r"(\d\d):(\d\d)(?::(\d\d)(?:\.(\d+))?)?"
+_MOMENT = re.compile(rf"(?:([+-]?\d+-\d\d-\d\d)(?:T|$))?(?:{_TIME})?Z?")
+_NOT_FINITE = {"NaN", "Infinity", "-Infinity"}
+
+
+def expected_states(entry: dict[str, Any]) -> dict[tuple[str, str], dict[str, Any]]:
+    """What a golden snapshot holds, by operator id and name of the state."""
+    return {
+        (operator["operator_id"], state["state"]): state
+        for operator in json.loads((STATE / entry["expected"]).read_text())
+        for state in operator["states"]
+    }
+
+
+def assert_same_rows(found: pa.Table, told: Iterable[dict[str, Any]]) -> None:
+    """Every row is one that Flink told, and the other way round; they have no order."""
+    left: dict[int, list[dict[str, Any]]] = defaultdict(list)
+    for row in told:
+        left[row["key_group"]].append(row)
+    table = _plain(found)
+    for row in table.to_pylist():
+        candidates = left[row["key_group"]]
+        same = next((one for one in candidates if _is_row(row, one, found.schema)), None)
+        assert same is not None, (row, candidates)
+        candidates.remove(same)
+    assert not any(left.values()), left
+
+
+def _plain(table: pa.Table) -> pa.Table:
+    """The same with days and microseconds since the epoch as numbers: Python's own dates end."""
+    return table.cast(pa.schema([(field.name, _numbers(field.type)) for field in table.schema]))
+
+
+def _numbers(type_: pa.DataType) -> pa.DataType:
+    if types.is_timestamp(type_):
+        return pa.int64()
+    if types.is_date(type_):
+        return pa.int32()
+    if types.is_struct(type_):
+        return pa.struct([(field.name, _numbers(field.type)) for field in type_])
+    if types.is_map(type_):
+        return pa.map_(_numbers(type_.key_type), _numbers(type_.item_type))
+    if types.is_list(type_):
+        return pa.list_(_numbers(type_.value_type))
+    return type_
+
+
+def _is_row(row: dict[str, Any], told: dict[str, Any], schema: pa.Schema) -> bool:
+    return row.keys() == told.keys() and all(
+        is_value(row[field.name], told[field.name], field.type) for field in schema
+    )
+
+
+def is_value(found: Any, told: Any, type_: pa.DataType) -> bool:
+    """Whether a value of a column is what Flink told of it."""
+    if found is None or told is None:
+        return found is told
+    if types.is_struct(type_):
+        # A column has the fields of all subclasses.
+        assert isinstance(told, dict)
+        return told.keys() <= {field.name for field in type_} and all(
+            is_value(found[field.name], told.get(field.name), field.type) for field in type_
+        )
+    if types.is_map(type_):
+        pairs = told.items() if isinstance(told, dict) else ((p["key"], p["value"]) for p in told)
+        return all(
+            is_value(key, told_key, type_.key_type) and is_value(value, of, type_.item_type)
+            for (key, value), (told_key, of) in _zip(found, list(pairs))
+        )
+    if types.is_list(type_):
+        return all(is_value(one, of, type_.value_type) for one, of in _zip(found, told))
+    if types.is_timestamp(type_):
+        return bool(found == _moment(told))
+    if types.is_date(type_):
+        return bool(found == _day(told))
+    if types.is_decimal(type_):
+        return bool(found == Decimal(told))
+    if types.is_binary(type_):
+        return bool(found.hex() == told)
+    if types.is_floating(type_) and told in _NOT_FINITE:
+        return str(found) == str(float(told))
+    if types.is_string(type_) and found != told:
+        return _from_json(found) == (told,)  # of one type here and of another there
+    return bool(found == told and isinstance(found, bool) == isinstance(told, bool))
+
+
+def _zip(found: Any, told: Any) -> Iterable[tuple[Any, Any]]:
+    assert len(found) == len(told), (found, told)
+    return zip(found, told, strict=True)
+
+
+def _moment(told: str) -> int:
+    """Cut to microseconds; a time alone is of 1970-01-01, as a java.sql.Time is."""
+    match = _MOMENT.fullmatch(told)
+    assert match is not None, told
+    day, hour, minute, second, fraction = match.groups()
+    seconds = int(hour or 0) * 3600 + int(minute or 0) * 60 + int(second or 0)
+    micros = int((fraction or "0").ljust(9, "0")[:6])
+    return ((_day(day) if day else 0) * 86_400 + seconds) * 1_000_000 + micros
+
+
+def _day(told: str) -> int:
+    """Since the epoch: the calendar repeats after 400 years."""
+    year, month, day = re.fullmatch(r"([+-]?\d+)-(\d\d)-(\d\d)", told).groups()  # type: ignore[union-attr]
+    cycles, rest = divmod(int(year), 400)
+    days = date(rest + 400, int(month), int(day)) - date(1970, 1, 1)
+    return days.days + (cycles - 1) * 146_097
+
+
+def _from_json(text: str) -> tuple[Any, ...]:
+    """The value, alone; nothing where the text is not JSON."""
+    try:
+        return (json.loads(text),)
+    except ValueError:
+        return ()

@@ -1,0 +1,373 @@
+"""``migrate state``: the contract that other programs hold it to, on what Flink wrote."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import shutil
+import subprocess
+import sys
+import tracemalloc
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from decoder.keyed_state import read_keyed_states, streams
+from migrate.cli import state as state_command
+from migrate.report.state_entries import entries_json
+from migrate.report.state_schema import json_schema
+from migrate.report.state_tables import states_table
+from migrate.state.meaning import meaning
+from tests.golden.state.generate import STATE
+from tests.golden.state.test_state_manifest import ENTRIES
+from tests.support.checkpoints import splits, write_source
+from tests.support.command import Result, migrate
+from tests.support.keyed_checkpoint import write_totals
+from tests.support.keyed_rows import expected_states
+
+_BY_NAME = {entry["name"]: entry for entry in ENTRIES}
+
+
+def _golden(name: str) -> Path:
+    return STATE / str(_BY_NAME[name]["path"])
+
+
+def _states(*arguments: str | Path) -> list[dict[str, Any]]:
+    done = migrate("state", *arguments, "--format", "json")
+    assert done.code == 0, done.stderr
+    report = json.loads(done.stdout)
+    jsonschema.validate(report, json_schema(), jsonschema.Draft202012Validator)
+    states: list[dict[str, Any]] = report["states"]
+    return states
+
+
+def _lines(text: str) -> Counter[str]:
+    return Counter(json.dumps(json.loads(line), sort_keys=True) for line in text.splitlines())
+
+
+def _told(entries: Iterable[dict[str, Any]]) -> Counter[str]:
+    return Counter(json.dumps(entry, sort_keys=True) for entry in entries)
+
+
+@pytest.mark.parametrize("version", ["1.15", "1.20", "2.2"])
+def test_the_list_has_what_flink_restored(version: str) -> None:
+    entry = _BY_NAME[f"{version}/kinds/canonical"]
+    listed = _states(STATE / entry["path"])
+    expected = json.loads((STATE / entry["expected"]).read_text())
+    assert Counter(
+        (one["operator_id"], one["uid"], one["name"], one["state"], one["kind"]) for one in listed
+    ) == Counter(
+        (of["operator_id"], of["uid"], of["name"], state["state"], state["kind"])
+        for of in expected
+        for state in of["states"]
+    )
+    types = {
+        one["state"]: (one["key_type"], one["namespace_type"], one["value_type"], one["ttl"])
+        for one in listed
+    }
+    assert types["value"] == ("BIGINT", None, "BIGINT", False)
+    assert types["lasting-list"] == ("BIGINT", None, "ARRAY<STRING>", True)
+    assert types["map"] == ("BIGINT", None, "BIGINT", False)
+    assert types["aggregating"] == ("BIGINT", None, "STRUCT<f0: BIGINT, f1: DOUBLE>", False)
+    assert types["_timer_state/event_user-timers"] == ("BIGINT", None, "BIGINT", False)
+    assert all(one["readable"] and one["reason"] is None for one in listed)
+
+
+def test_types_are_sparks_and_a_window_is_one() -> None:
+    types = {
+        (one["name"], one["state"]): (one["namespace_type"], one["value_type"])
+        for one in _states(_golden("2.2/windows/canonical"))
+    }
+    window = "STRUCT<start: BIGINT, end: BIGINT>"
+    row = "STRUCT<f0: STRING, f1: BIGINT, f2: BIGINT>"
+    assert types["TumblingEventTimeWindows", "window-contents"] == (window, row)
+    assert types["GlobalWindows", "count"] == (None, "BIGINT")
+    decimals = {one["value_type"] for one in _states(_golden("2.2/sql-groups/canonical"))}
+    assert any("DECIMAL(10,2)" in (type_ or "") for type_ in decimals)
+
+
+@pytest.mark.parametrize(
+    ("name", "operator", "state"),
+    [
+        ("2.2/kinds/canonical", "kinds", "lasting-map"),  # inline in _metadata
+        ("1.15/files/retained", None, "lasting-list"),
+        ("1.20/file-merging/retained", None, "map"),
+        ("2.2/rocksdb/native", None, "map"),
+        ("1.20/compressed/native", None, "aggregating"),
+        ("2.2/windows/canonical", "sessions", "merging-window-set"),
+        ("2.2/composites/canonical", None, "either"),
+        ("1.20/sql-rows/canonical", None, "deduplicate-state"),
+        ("2.2/windows/canonical", "tumbling", "_timer_state/event_window-timers"),
+    ],
+)
+def test_entries_are_objects_a_line(name: str, operator: str | None, state: str) -> None:
+    chosen = ["--operator", operator] if operator else []
+    done = migrate("state", _golden(name), *chosen, "--state", state)
+    assert (done.code, done.stderr) == (0, "")
+    told = [
+        one["entries"]
+        for (of, own), one in expected_states(_BY_NAME[name]).items()
+        if own == state and (operator is None or of == _operator_id(name, operator))
+    ]
+    assert told and told[0]
+    assert _lines(done.stdout) == _told(told[0])
+
+
+def _operator_id(name: str, uid: str) -> str:
+    operators = json.loads((STATE / _BY_NAME[name]["expected"]).read_text())
+    return str(next(one["operator_id"] for one in operators if one["uid"] == uid))
+
+
+def test_csv_has_a_column_for_what_the_state_has() -> None:
+    entry = _BY_NAME["2.2/kinds/canonical"]
+    done = migrate("state", STATE / entry["path"], "--state", "lasting-map", "--format", "csv")
+    rows = list(csv.DictReader(io.StringIO(done.stdout)))
+    assert list(rows[0]) == ["key_group", "key", "map_key", "value", "last_access"]
+    (told,) = (
+        one["entries"] for (_, name), one in expected_states(entry).items() if name == "lasting-map"
+    )
+    assert Counter(tuple(row.values()) for row in rows) == Counter(
+        tuple("" if one[name] is None else str(one[name]) for name in rows[0]) for one in told
+    )
+    windows = _golden("2.2/windows/canonical")
+    lists = migrate(
+        *("state", windows, "--operator", "late", "--state", "window-contents"),
+        *("--format", "csv", "--limit", "1"),
+    )
+    (row,) = csv.DictReader(io.StringIO(lists.stdout))
+    assert json.loads(row["namespace"]).keys() == {"start", "end"}
+    assert isinstance(json.loads(row["value"]), list)
+
+
+def test_a_table_shows_some_and_says_that_there_are_more(tmp_path: Path) -> None:
+    chk = write_totals(tmp_path / "savepoint-1", 60)
+    done = migrate("state", chk, "--state", "total", "--format", "table")
+    assert len(done.stdout.splitlines()) == 51
+    assert "only the first 50 entries are shown" in done.stderr
+    done = migrate("state", chk, "--state", "total", "--format", "table", "--limit", "60")
+    assert (len(done.stdout.splitlines()), done.stderr) == (61, "")
+
+
+# -- which state is meant ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", ["1.15", "2.2"])
+def test_an_operator_is_named_as_a_source_is(version: str) -> None:
+    """By its uid too where the metadata holds none (before Flink 2.0)."""
+    name = f"{version}/windows/canonical"
+    operator_id = _operator_id("2.2/windows/canonical", "sessions")
+    names = ["sessions", operator_id, operator_id.upper()]
+    outputs = {
+        migrate("state", _golden(name), "--operator", one, "--state", "merging-window-set").stdout
+        for one in names
+    }
+    assert len(outputs) == 1 and outputs != {""}
+    if version == "2.2":
+        listed = _states(_golden(name), "--operator", "Interval Join")
+        assert {one["uid"] for one in listed} == {"interval-join"}
+
+
+def _refused(code: int, done: Result, *says: str) -> None:
+    assert (done.code, done.stdout) == (code, ""), done
+    assert all(one in done.stderr for one in says), done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_name_that_nothing_answers_to_is_told_with_what_there_is() -> None:
+    windows = _golden("2.2/windows/canonical")
+    _refused(
+        2,
+        migrate("state", windows, "--operator", "session", "--state", "window-contents"),
+        *("'session'", "did you mean 'sessions'", _operator_id("2.2/windows/canonical", "late")),
+    )
+    _refused(2, migrate("state", windows, "--operator", "nothing-like-it"), "'sliding'")
+    _refused(
+        2,
+        migrate("state", windows, "--operator", "sessions", "--state", "window-content"),
+        *("did you mean 'window-contents'", "'merging-window-set'"),
+    )
+    _refused(2, migrate("state", windows, "--limit", "3"), "--state")
+
+
+def test_a_name_of_several_operators_is_refused_with_the_choices() -> None:
+    done = migrate("state", _golden("2.2/windows/canonical"), "--state", "window-contents")
+    _refused(4, done, "--operator", "'tumbling'", "'sliding'")
+
+
+def test_a_job_directory_stands_for_its_newest_checkpoint(tmp_path: Path) -> None:
+    job = tmp_path / "job"
+    shutil.copytree(_golden("2.2/kinds/retained"), job / "chk-9")
+    write_totals(job / "chk-8", 3)
+    assert {one["uid"] for one in _states(job)} == {"kinds"}
+    assert {one["uid"] for one in _states(job / "chk-9" / "_metadata")} == {"kinds"}
+    _refused(3, migrate("state", tmp_path / "nothing"), "nothing")
+
+
+def test_a_checkpoint_without_keyed_state(tmp_path: Path) -> None:
+    chk = write_source(tmp_path / "chk-1", {0: splits("orders", [1])})
+    done = migrate("state", chk)
+    assert (done.code, done.stdout) == (0, "")
+    assert "no keyed state" in done.stderr
+    assert _states(chk) == []
+    _refused(2, migrate("state", chk, "--operator", "x", "--state", "y"), "no keyed state")
+
+
+# -- what cannot be read -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "operator", "state", "named"),
+    [
+        ("2.2/kryo/canonical", None, "secret", "testjobs.Secret"),
+        ("2.2/pojos/canonical", None, "tree", "testjobs.Things$Tree"),
+        # Only its values tell, while they are read.
+        ("1.20/pojos/canonical", None, "manager", "testjobs.Things$Manager"),
+        ("1.15/windows/canonical", "evicted", "window-contents", "StreamRecord"),
+        ("2.2/pojos/native", None, "manager", "testjobs.Secret"),
+    ],
+)
+@pytest.mark.parametrize("format", ["json", "csv", "table"])
+def test_a_state_that_cannot_be_read_names_the_class(
+    name: str, operator: str | None, state: str, named: str, format: str
+) -> None:
+    chosen = ["--operator", operator] if operator else []
+    done = migrate("state", _golden(name), *chosen, "--state", state, "--format", format)
+    _refused(3, done, named)
+
+
+def test_the_list_tells_which_cannot_be_read_and_why() -> None:
+    by_name = {one["state"]: one for one in _states(_golden("2.2/kryo/canonical"))}
+    secret = by_name["secret"]
+    assert (secret["readable"], secret["value_type"], secret["key_type"]) == (False, None, "INT")
+    assert "testjobs.Secret" in secret["reason"]
+    assert by_name["before"]["readable"]
+
+
+def test_state_that_cannot_even_be_listed() -> None:
+    _refused(3, migrate("state", _golden("1.20/changelog/retained")), "changelog")
+    done = migrate(*("state", _golden("1.20/changelog/retained")), "--state", "value")
+    _refused(3, done, "changelog")
+
+
+# -- as a stream ---------------------------------------------------------------------------------
+
+
+def test_a_limit_reads_no_further_and_damage_leaves_nothing_half_told(tmp_path: Path) -> None:
+    chk = write_totals(tmp_path / "savepoint-1", 500)
+    state = chk / "totals"
+    data = bytearray(state.read_bytes())
+    data[-40] ^= 0x55  # in the last key groups
+    state.write_bytes(bytes(data))
+    limited = migrate("state", chk, "--state", "total", "--limit", "100")
+    assert (limited.code, limited.stderr, len(limited.stdout.splitlines())) == (0, "", 100)
+    _refused(3, migrate("state", chk, "--state", "total"), "'total'")
+
+
+def test_what_is_printed_before_the_damage_is_told_not_to_be_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(state_command, "_HELD_BACK", 10_000)
+    chk = write_totals(tmp_path / "savepoint-1", 500)
+    state = chk / "totals"
+    data = bytearray(state.read_bytes())
+    data[-40] ^= 0x55
+    state.write_bytes(bytes(data))
+    done = migrate("state", chk, "--state", "total")
+    assert done.code == 3
+    assert 100 < len(done.stdout.splitlines()) < 500
+    assert "what was printed is not all of it" in done.stderr
+
+
+def test_entries_are_not_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A key group at a time, as of a file of more than 8 MB."""
+    monkeypatch.setattr(streams, "_WHOLE_BYTES", 0)
+    count = 10_000
+    chk = write_totals(tmp_path / "savepoint-1", count)
+    (state,) = read_keyed_states(chk).states
+    tracemalloc.start()
+    try:
+        lines = sum(1 for _ in entries_json(state, state.entries()))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert lines == count
+    assert peak < (chk / "totals").stat().st_size / 3
+
+
+def test_a_reader_that_has_seen_enough_is_no_failure(tmp_path: Path) -> None:
+    chk = write_totals(tmp_path / "savepoint-1", 4_000)
+    command = [sys.executable, "-m", "migrate.cli", "state", str(chk), "--state", "total"]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as running:
+        assert running.stdout is not None and running.stderr is not None
+        assert json.loads(running.stdout.readline()).keys() == {"key_group", "key", "value"}
+        running.stdout.close()
+        assert running.stderr.read() == ""
+    assert running.returncode == 0
+
+
+# -- for people ----------------------------------------------------------------------------------
+
+
+class _Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("name", ["windows", "pojos", "sql-windows", "kinds", "kryo"])
+def test_at_80_columns_no_word_is_broken(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("TERM", "dumb")
+    states = read_keyed_states(_golden(f"2.2/{name}/canonical")).states
+    lines = states_table(states, _Terminal()).splitlines()
+    assert max(len(line) for line in lines if not line.startswith("operator ")) <= 80
+    words = set(" ".join(lines).split())
+    for state in states:
+        assert state.name in words
+        if state.reason is not None:
+            assert set(state.reason.split()) <= words
+    assert not any("…" in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("name", "state", "says"),
+    [
+        ("windows", "window-contents", "contents of each window, under f1 of merging-window-set"),
+        ("windows", "merging-window-set", "merging windows: f0 as it is now, f1 the one"),
+        ("windows", "_timer_state/event_window-timers", "pending event-time timers of windows"),
+        ("windows", "count", "elements counted by the window's trigger"),
+        ("windows", "LEFT_BUFFER", "interval join: left side"),
+        ("sql-groups", "accState", "SQL accumulators"),
+        ("sql-groups", "distinctAcc_0", "SQL DISTINCT"),
+        ("sql-windows", "session-window-mapping", "SQL merging windows"),
+        ("sql-joins", "left-records", "SQL join: left side"),
+        ("sql-ranks", "data-state-with-append", "SQL top n"),
+    ],
+)
+def test_states_of_flinks_own_are_told_as_what_they_are(name: str, state: str, says: str) -> None:
+    done = migrate("state", _golden(f"2.2/{name}/canonical"))
+    assert any(state in line and says in line for line in done.stdout.splitlines()), done.stdout
+
+
+def test_a_state_of_the_jobs_own_is_not_taken_for_flinks() -> None:
+    """`count` and `value` of a function, and of no window."""
+    done = migrate("state", _golden("2.2/evolved/canonical"))
+    (line,) = (line for line in done.stdout.splitlines() if line.split()[:1] == ["count"])
+    assert "trigger" not in line
+
+
+def test_every_state_that_flink_itself_keeps_is_told() -> None:
+    """In jobs of SQL no state is the job's own."""
+    for entry in ENTRIES:
+        if "/sql-" not in entry["name"]:
+            continue
+        states = read_keyed_states(STATE / entry["path"]).states
+        names = {state.name for state in states}
+        assert [state.name for state in states if not meaning(state, names)] == []
