@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from migrate.commands.rollback import rollback as rollback
     from migrate.commands.scan import Inventory as Inventory
     from migrate.commands.scan import scan as scan
+    from migrate.commands.show import QueryLocation as QueryLocation
+    from migrate.commands.show import show as show
     from migrate.commands.state import find_state as find_state
     from migrate.commands.state import keyed_states as keyed_states
     from migrate.commands.state import read_state as read_state
@@ -50,6 +52,7 @@ _ROOMS = {
     "migrate.commands.plan": ("plan",),
     "migrate.commands.scan": ("Inventory", "scan"),
     "migrate.commands.state": ("find_state", "keyed_states", "read_state"),
+    "migrate.commands.show": ("QueryLocation", "show"),
     "migrate.commands.to_spark": ("SparkStart", "SparkStream", "to_spark"),
     "migrate.comparing.diff": ("Diff",),
     "migrate.errors": ("InputError", "MigrateError", "Refused", "ServiceError", "UsageError"),

@@ -123,7 +123,8 @@ def _partitions(
     return {topic: frozenset(numbers) for topic, numbers in wanted.items()}
 
 
-_ALLOWED = "What would lose or repeat records is refused unless allowed here"
+_ALLOWED = "What to do instead of refusing"
+_MOVES = "What moves"
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +141,8 @@ class Policies:
     topic_map: Mapping[str, str] = option(
         default_factory=dict,
         metavar="OLD=NEW",
-        help="The target reads topic OLD of the checkpoint as NEW.",
+        panel=_MOVES,
+        help="The target reads topic OLD of the checkpoint as NEW. Repeatable.",
         repeatable=True,
         read=topic_map_of,
         check=_topic_map,
@@ -148,7 +150,8 @@ class Policies:
     partitions: Mapping[str, frozenset[int]] | None = option(
         None,
         metavar="TOPIC:0-3,5",
-        help="Move these alone.",
+        panel=_MOVES,
+        help="Move these partitions alone. Repeatable.",
         repeatable=True,
         read=partitions_of,
         check=_partitions,
@@ -156,46 +159,49 @@ class Policies:
     topic_pattern: TopicPattern | None = option(
         None,
         metavar="REGEX",
-        help="The pattern, as Java has it, by which the job finds its topics: those that it had "
-        "not found yet move too, as new partitions. No checkpoint holds it.",
+        panel=_MOVES,
+        help="The job's topic pattern (Java's syntax): topics that the job had not found yet move "
+        "too, as new partitions. No checkpoint holds it.",
         check=lambda text: topic_pattern(text) if text is not None else None,
     )
     on_expired: OnExpired = option(
-        OnExpired.FAIL, panel=_ALLOWED, help="A position below the log start."
+        OnExpired.FAIL, panel=_ALLOWED, metavar="HOW", help="A position below the log start."
     )
     on_beyond_end: OnBeyondEnd = option(
-        OnBeyondEnd.FAIL, panel=_ALLOWED, help="A position beyond the log end."
+        OnBeyondEnd.FAIL, panel=_ALLOWED, metavar="HOW", help="A position beyond the log end."
     )
     new_partitions: NewPartitions = option(
         NewPartitions.AS_FLINK,
         panel=_ALLOWED,
-        help="A partition the checkpoint does not know; as-flink: the log start where Flink would "
+        metavar="HOW",
+        help="A partition the checkpoint does not know. as-flink: the log start if Flink would "
         "start it there, else refused.",
     )
     gone: Gone = option(Gone.FAIL, panel=_ALLOWED, help="A topic or partition the broker lacks.")
     unresolved: Unresolved = option(
         Unresolved.FAIL,
         panel=_ALLOWED,
-        metavar="fail|earliest|latest|committed|timestamp:T",
-        help="A position the state does not tell; committed: --source-group's; T: ISO 8601, or "
-        "milliseconds of the epoch.",
+        metavar="HOW",
+        help="A position the state does not tell: fail, earliest, latest, committed (of "
+        "--source-group), timestamp:T (ISO 8601, or epoch milliseconds).",
         check=lambda text: text,  # two fields are made of it
     )
     unresolved_since: int | None = None
     merge_sources: MergeSources = option(
         MergeSources.FAIL,
         panel=_ALLOWED,
+        metavar="HOW",
         help="Sources that read one topic from different positions.",
     )
     allow_in_flight: bool = option(
         False,
         panel=_ALLOWED,
-        help="Lose the records in flight in an unaligned checkpoint, or in a sink's transactions.",
+        help="Lose records in flight: of an unaligned checkpoint, or a sink's transactions.",
     )
     allow_ran_on: bool = option(
         False,
         panel=_ALLOWED,
-        help="Move although the job ran on; what Flink emitted since is repeated.",
+        help="Move although the job ran on: what Flink emitted since is repeated.",
     )
 
 

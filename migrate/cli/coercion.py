@@ -18,6 +18,8 @@ from typing import Any
 from typer import BadParameter
 from typer.core import TyperCommand, TyperGroup
 
+from migrate.cli.help import command_help
+
 # Typer's UsageError, which it gives no public name.
 _USAGE_ERROR: Any = BadParameter.__mro__[1]
 
@@ -26,6 +28,9 @@ _USAGE_ERROR: Any = BadParameter.__mro__[1]
 
 class Command(TyperCommand):
     """A command whose plain parameters need no pydantic, and whose options are given once."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        formatter.write(command_help(self, ctx))
 
     def get_params(self, ctx: Any) -> Any:
         return list(map(_without_pydantic, super().get_params(ctx)))

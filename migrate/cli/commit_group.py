@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from migrate.cli import options
-from migrate.cli.group_change import Execute, RollbackFile, Yes, carry_out
+from migrate.cli.group_change import DryRun, Execute, RollbackFile, Yes, carry_out, check_one
 from migrate.cli.options import with_environment
 from migrate.cli.saved_plan import save_plan, show_move
 from migrate.cli.terminal import ask, check_can_ask, emit, tell
@@ -27,6 +27,7 @@ def commit_group(
         str, typer.Option("--group", metavar="G", help="The consumer group to commit for.")
     ],
     execute: Execute = False,
+    dry_run: DryRun = False,
     yes: Yes = False,
     rollback_file: RollbackFile = None,
     arguments: MoveArguments,
@@ -69,6 +70,7 @@ def commit_group(
 
     if execute and plan_out is not None:
         raise UsageError("--plan-out saves the plan and --execute applies one: one at a time")
+    check_one(execute, dry_run)
     if execute:
         check_can_ask(yes)
     arguments = with_environment(arguments)

@@ -78,6 +78,11 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
             "migrate diff savepoint-1 spark:/data/query --format html",
         ),
     ),
+    "show": (
+        ("A plan before it is applied", "migrate show plan.json"),
+        ("What a rollback would bring back", "migrate show rollback-orders-20260102T030405.json"),
+        ("Where a seeded query starts", "migrate show spark:/data/query"),
+    ),
     "verify": (
         ("Did the query start there?", "migrate verify savepoint-1 spark:/data/query"),
         (
@@ -97,9 +102,3 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ),
     ),
 }
-
-
-def epilog(command: str) -> str:
-    """The examples as Typer takes them: a blank line ends a line."""
-    lines = (f"# {what}\n\n$ {example}" for what, example in EXAMPLES[command])
-    return "\n\n".join(("Examples", *lines))

@@ -11,6 +11,7 @@ import typer
 
 from migrate.cli.errors import Exit, is_interrupt
 from migrate.cli.terminal import emit, say, show
+from migrate.errors import UsageError
 from migrate.storage.files import local_path
 
 if TYPE_CHECKING:
@@ -18,8 +19,9 @@ if TYPE_CHECKING:
 
 Execute = Annotated[
     bool,
-    typer.Option("--execute", help="Do it; without this it is a dry run, and changes nothing."),
+    typer.Option("--execute", help="Do it. Without this it is a dry run, and changes nothing."),
 ]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Change nothing: the default.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
 RollbackFile = Annotated[
     Path | None,
@@ -32,6 +34,16 @@ RollbackFile = Annotated[
         show_default=False,
     ),
 ]
+
+
+def check_one(execute: bool, dry_run: bool) -> None:
+    """A run is dry, or it is not.
+
+    Raises:
+        UsageError: both are asked for.
+    """
+    if execute and dry_run:
+        raise UsageError("--execute and --dry-run: one of them")
 
 
 def carry_out(change: Callable[[], ChangeOutcome], group: str, rollback_path: Path) -> None:

@@ -10,16 +10,17 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from migrate.cli import examples, terminal
+from migrate.cli import terminal
 from migrate.cli.coercion import Command, Group
 from migrate.cli.errors import Exit, exit_of, is_interrupt
+from migrate.cli.help import group_help
 from migrate.cli.terminal import say
 from migrate.errors import Refused
 from migrate.wording import visible
 
 # Each command by its name: where its function is, and the line about it in the list of commands,
 # which is the first of the function's docstring. Its module is imported when it is the one to run.
-COMMANDS = {
+_LOOK = {
     "inspect": (
         "migrate.cli.inspect:inspect",
         "Show what a checkpoint holds: positions per source, state per operator, findings.",
@@ -28,6 +29,18 @@ COMMANDS = {
         "migrate.cli.state:state",
         "Show the keyed states of a checkpoint, and with --state the entries of one of them.",
     ),
+    "diff": ("migrate.cli.diff:diff", "Show two sets of positions side by side."),
+    "scan": (
+        "migrate.cli.scan:scan",
+        "Show every job of an estate: its newest checkpoint, its lag, and whether it can move "
+        "today.",
+    ),
+    "show": (
+        "migrate.cli.show:show",
+        "Show a saved plan, a rollback file, or where a Spark query stands.",
+    ),
+}
+_MOVE = {
     "to-spark": (
         "migrate.cli.to_spark:to_spark",
         "Write where Spark is to start: startingOffsets on stdout, and a seeded checkpoint "
@@ -37,29 +50,24 @@ COMMANDS = {
         "migrate.cli.commit_group:commit_group",
         "Commit a checkpoint's positions as a consumer group's offsets.",
     ),
-    "rollback": (
-        "migrate.cli.rollback:rollback",
-        "Bring a consumer group back to what it held before a change, by its rollback file.",
-    ),
-    "diff": ("migrate.cli.diff:diff", "Show two sets of positions side by side."),
     "verify": (
         "migrate.cli.verify:verify",
         "After the move: did the target start where the checkpoint ended?",
     ),
-    "scan": (
-        "migrate.cli.scan:scan",
-        "Show every job of an estate: its newest checkpoint, its lag, and whether it can move "
-        "today.",
+    "rollback": (
+        "migrate.cli.rollback:rollback",
+        "Bring a consumer group back to what it held before a change, by its rollback file.",
     ),
 }
+_SECTIONS = {"Look (nothing is changed)": _LOOK, "Move": _MOVE}
+COMMANDS = _LOOK | _MOVE
 
 
 def load_command(name: str) -> Any:
     """The command of that name, as Typer makes it of its function."""
     module, _, function = COMMANDS[name][0].partition(":")
     alone = typer.Typer(add_completion=False)
-    epilog = examples.epilog(name)
-    alone.command(name, cls=Command, epilog=epilog)(getattr(import_module(module), function))
+    alone.command(name, cls=Command)(getattr(import_module(module), function))
     command = typer.main.get_command(alone)
     command.params += terminal.loudness_options()
     return command
@@ -67,6 +75,13 @@ def load_command(name: str) -> Any:
 
 class _Commands(Group):
     """Commands that are loaded once they are to run, or to complete their arguments."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        sections = [
+            (title, [(name, line) for name, (_, line) in commands.items()])
+            for title, commands in _SECTIONS.items()
+        ]
+        formatter.write(group_help(self, ctx, sections))
 
     # Any: Typer's own types are of its private copy of click, or of click itself where it is older.
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:

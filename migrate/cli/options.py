@@ -19,12 +19,13 @@ from migrate.options import Option, accept, options_of
 from migrate.storage.files import local_path
 
 _CHK = (
-    "A chk-<n> or savepoint directory, its _metadata, or a job's checkpoint directory "
-    "(its newest complete chk-<n>); a local path, or s3://, gs://, abfs://, hdfs://, webhdfs://"
+    "A chk-N or savepoint directory, or a job's checkpoint directory (its newest complete chk-N); "
+    "local, or at s3://, gs://, abfs://, hdfs://, webhdfs://"
 )
+_PLANS = "Plan now, apply later"
 CheckpointOrPlan = Annotated[
     str | None,
-    typer.Argument(metavar="CHK", help=f"{_CHK}; none with --plan.", show_default=False),
+    typer.Argument(metavar="CHK", help=f"{_CHK}. Not with --plan.", show_default=False),
 ]
 Checkpoint = Annotated[str, typer.Argument(metavar="CHK", help=f"{_CHK}.", show_default=False)]
 PlanFileToApply = Annotated[
@@ -33,9 +34,9 @@ PlanFileToApply = Annotated[
         "--plan",
         metavar="FILE",
         parser=local_path,
-        help="Apply a plan saved with --plan-out, unless the cluster or the job has moved "
-        "meanwhile.",
+        help="Apply a saved plan, unless the cluster or the job has moved meanwhile.",
         show_default=False,
+        rich_help_panel=_PLANS,
     ),
 ]
 PlanFileToWrite = Annotated[
@@ -44,8 +45,9 @@ PlanFileToWrite = Annotated[
         "--plan-out",
         metavar="FILE",
         parser=local_path,
-        help="Save the plan as JSON, to be reviewed and applied later; nothing else is written.",
+        help="Save the plan as JSON, to review and apply later. Nothing else is written.",
         show_default=False,
+        rich_help_panel=_PLANS,
     ),
 ]
 

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from migrate.cli.group_change import Execute, RollbackFile, Yes, carry_out
+from migrate.cli.group_change import DryRun, Execute, RollbackFile, Yes, carry_out, check_one
 from migrate.cli.options import with_environment, with_options
 from migrate.cli.terminal import ask, check_can_ask, emit, show, tell
 from migrate.commands import rollback as calls
@@ -28,6 +28,7 @@ def rollback(
     *,
     kafka: KafkaArguments,
     execute: Execute = False,
+    dry_run: DryRun = False,
     yes: Yes = False,
     force: Annotated[
         bool,
@@ -49,6 +50,7 @@ def rollback(
     from migrate.report.plan import restoration_table
 
     file = local_path(str(file))  # here, as a parser would change the type that --help shows
+    check_one(execute, dry_run)
     if execute:
         check_can_ask(yes)
     change = calls.rollback(

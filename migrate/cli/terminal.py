@@ -176,7 +176,7 @@ Verbose = Annotated[
     typer.Option(
         "--verbose",
         "-v",
-        help="Tell also what is read, who is asked what, and how long it takes.",
+        help="Show also what is read, who is asked, and how long it takes.",
         callback=_set_verbose,
         expose_value=False,
     ),
@@ -186,7 +186,7 @@ Quiet = Annotated[
     typer.Option(
         "--quiet",
         "-q",
-        help="Tell nothing on stderr but warnings, refusals, errors and questions.",
+        help="Show only warnings, refusals, errors and questions on stderr.",
         callback=_set_quiet,
         expose_value=False,
     ),

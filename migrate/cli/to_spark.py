@@ -28,6 +28,9 @@ class SparkFormat(str, Enum):
     SCALA = "scala"
 
 
+_QUERY = "The query"
+
+
 @options.with_options
 def to_spark(
     chk: options.CheckpointOrPlan = None,
@@ -36,8 +39,8 @@ def to_spark(
         str | None,
         typer.Option(
             metavar="DIR",
-            help="Also write a new checkpoint location from which a Spark query starts there: a "
-            "directory, or s3://, gs://, abfs://, hdfs://, dbfs:/.",
+            help="Also write a checkpoint location from which a Spark query starts there: a new "
+            "directory, local or at s3://, gs://, abfs://, hdfs://, dbfs:/.",
             show_default=False,
         ),
     ] = None,
@@ -45,18 +48,19 @@ def to_spark(
         str | None,
         typer.Option(
             metavar="DIR",
-            help="Where the query writes: files, or a table of Delta, Hudi, Iceberg or Paimon. "
-            "Refused where it remembers an older query, and would skip what the new one writes.",
+            help="Where the query writes: files, or a table. Refused if the sink remembers an "
+            "older query, and would skip what the new one writes.",
             show_default=False,
+            rich_help_panel=_QUERY,
         ),
     ] = None,
     sink_writer: Annotated[
         str | None,
         typer.Option(
             metavar="NAME",
-            help="The name that the query writes under there: Hudi's checkpoint identifier, or "
-            "Delta's txnAppId.",
+            help="The name the query writes under: Hudi's checkpoint identifier, Delta's txnAppId.",
             show_default=False,
+            rich_help_panel=_QUERY,
         ),
     ] = None,
     arguments: MoveArguments,
@@ -64,36 +68,38 @@ def to_spark(
         list[str] | None,
         typer.Option(
             metavar="N=S",
-            help="Stream N of the query, by its place in the plan from 0, goes on from source S, "
-            "as in --source; N=topic:NAME takes that topic alone. Repeatable: a source may go to "
-            "several streams, several to one. Streams that are not Kafka's have a number too: "
-            "leave it out.",
+            help="The query's stream N, counted from 0, goes on from source S, as in --source. "
+            "N=topic:NAME takes one topic. Repeatable. Streams that are not Kafka's count too.",
             show_default=False,
+            rich_help_panel=_QUERY,
         ),
     ] = None,
     format: Annotated[
         SparkFormat,
         typer.Option(
-            help="json: the value of startingOffsets, a line for each --spark-source N in their "
-            "order; options: all options as name=value; python, scala: the file of a whole query, "
-            "to start as it is.",
+            metavar="F",
+            help="json: startingOffsets (a line for each --spark-source). options: all options as "
+            "name=value. python, scala: a whole query, to start as it is.",
         ),
     ] = SparkFormat.JSON,
     spark_version: Annotated[
         str | None,
         typer.Option(
             metavar="V",
-            help="The Spark that is to run the printed file, as 4.0.0: its first line names the "
-            "Kafka package for it. By default that of the installed PySpark.",
+            help="The Spark that runs the printed file, as 4.0.0: its first line names the Kafka "
+            "package for it. [default: the installed PySpark's]",
             show_default=False,
+            rich_help_panel=_QUERY,
         ),
     ] = None,
     isolation_level: Annotated[
         IsolationLevel | None,
         typer.Option(
-            help="What the printed options or code say of transactions; no Flink checkpoint holds "
-            "the job's own, and Kafka's default is read_uncommitted.",
+            metavar="LEVEL",
+            help="read_committed or read_uncommitted (Kafka's default), for the printed options "
+            "or code; no Flink checkpoint holds the job's own.",
             show_default=False,
+            rich_help_panel=_QUERY,
         ),
     ] = None,
     plan: options.PlanFileToApply = None,

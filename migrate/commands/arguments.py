@@ -118,16 +118,14 @@ class Kafka:
         None,
         flags=("--bootstrap-servers", "-b"),
         metavar="HOST:PORT,…",
-        help="The Kafka cluster the job reads: resolves what the state leaves open, finds "
-        "partitions the checkpoint does not know, and checks that the offsets are there. "
-        "[env: MIGRATE_BOOTSTRAP_SERVERS, where no property names any]",
-        panel="Kafka",
+        help="The Kafka cluster that the job reads: checks that the offsets are there, and finds "
+        "partitions that the checkpoint does not know. [env: MIGRATE_BOOTSTRAP_SERVERS]",
     )
     kafka_config: Path | None = option(
         None,
         metavar="FILE",
-        help="Properties of librdkafka, or of a Java client, in Java's syntax: a backslash is "
-        "written twice. [env: MIGRATE_KAFKA_CONFIG]",
+        help="Kafka properties, librdkafka's or a Java client's, in Java's syntax. "
+        "[env: MIGRATE_KAFKA_CONFIG]",
         panel="Kafka",
         check=lambda file: local_path(os.fspath(file)) if file is not None else None,
     )
@@ -135,7 +133,7 @@ class Kafka:
         (),
         flags=("-X",),
         metavar="KEY=VALUE",
-        help="One such property.",
+        help="One such property. Repeatable.",
         panel="Kafka",
         repeatable=True,
         read=_read_properties,
@@ -215,8 +213,9 @@ class Request(Choice):
     source_group: str | None = option(
         None,
         metavar="G",
-        help="Flink's own consumer group: resolves partitions still at 'committed', and shows "
-        "whether the job ran on.",
+        panel="What moves",
+        help="Flink's own consumer group: resolves partitions at 'committed', and shows whether "
+        "the job ran on.",
     )
     chk: str | None = None
     target: Target = SPARK

@@ -37,8 +37,8 @@ class Reading:
 
     allow_external_files: bool = option(
         False,
-        help="Open files that the checkpoint names outside of its own directories: for one you "
-        "trust, whose state was left elsewhere.",
+        panel="What is read",
+        help="Open files outside of the checkpoint's own directories, if you trust it.",
     )
 
 
@@ -49,12 +49,13 @@ class Choice(Reading):
     source: str | None = option(
         None,
         metavar="S",
-        help="The Kafka source to move: its operator id, name, uid, or topic:NAME.",
+        help="The Kafka source: its operator id, name, uid, or topic:NAME.",
     )
     cluster: str | None = option(
         None,
         metavar="ID",
-        help="The Kafka cluster to move, by the id that a DynamicKafkaSource knows it by.",
+        panel="What is read",
+        help="The Kafka cluster, by the id that a DynamicKafkaSource knows it by.",
     )
 
 

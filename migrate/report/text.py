@@ -8,11 +8,11 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterable
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
-from rich.console import Console
-from rich.measure import Measurement
-from rich.table import Table
+if TYPE_CHECKING:  # rich takes time to import; CSV has no use for it
+    from rich.console import Console
+    from rich.table import Table
 
 
 def number_text(number: int | None, unknown: str = "") -> str:
@@ -40,6 +40,8 @@ _UNBOUNDED = 1000
 def console_for(out: TextIO) -> tuple[Console, io.StringIO]:
     """A console, and the text it draws into: as wide as the terminal where ``out`` is one; else as
     wide as what is drawn."""
+    from rich.console import Console
+
     terminal = out.isatty()
     text = io.StringIO()
     width = None if terminal else _UNBOUNDED
@@ -62,5 +64,7 @@ def print_whole(console: Console, table: Table) -> None:
 
 def width_of(console: Console, table: Table) -> int:
     """How wide a table is with nothing cut and nothing wrapped."""
+    from rich.measure import Measurement
+
     unbounded = console.options.update(max_width=_UNBOUNDED)
     return Measurement.get(console, unbounded, table).maximum

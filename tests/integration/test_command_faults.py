@@ -97,7 +97,7 @@ def case(wired: WiredBroker, tmp_path: Path) -> Case:
 
 def _start(arguments: list[str], stdout: int = subprocess.PIPE) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-m", "migrate.cli", *arguments],
+        [sys.executable, "-m", "migrate", *arguments],
         stdin=subprocess.DEVNULL,
         stdout=stdout,
         stderr=subprocess.PIPE,
@@ -279,7 +279,7 @@ def test_a_full_disk_behind_stdout_does_not_hide_the_rollback_file(case: Case) -
 
 
 def test_a_closed_stdout_is_refused_before_anything_is_done(case: Case) -> None:
-    command = [sys.executable, "-m", "migrate.cli", *case.commit]
+    command = [sys.executable, "-m", "migrate", *case.commit]
     done = subprocess.run(
         ["bash", "-c", '"$@" >&-', "-", *command], capture_output=True, text=True, cwd=ROOT
     )

@@ -58,7 +58,7 @@ def estate(master: str | None, tmp_path_factory: pytest.TempPathFactory) -> Esta
 def scanned(master: str | None, estate: Estate, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What a scan has written of it, of which a process or an executor was killed in the middle."""
     output = tmp_path_factory.mktemp("scanned") / "out"
-    command = [sys.executable, "-m", "migrate.cli", "scan", str(estate.root)]
+    command = [sys.executable, "-m", "migrate", "scan", str(estate.root)]
     command += ["--master", master] if master is not None else []
     process = subprocess.Popen(
         [*command, "--output", str(output), "--quiet"],

@@ -142,7 +142,7 @@ def test_without_a_terminal_and_without_yes_is_exit_2(
     before = sorted(tmp_path.iterdir())
     result = subprocess.run(
         [
-            *(sys.executable, "-m", "migrate.cli", "commit-group", str(chk)),
+            *(sys.executable, "-m", "migrate", "commit-group", str(chk)),
             *("--group", group, "-b", broker.bootstrap_servers, "--execute"),
         ],
         stdin=subprocess.DEVNULL,

@@ -214,7 +214,7 @@ def test_tables_that_are_written_are_told_where_stdout_is_full(
     out = tmp_path / "out"
     with Path("/dev/full").open("w") as full:
         ended = subprocess.run(
-            [sys.executable, "-m", "migrate.cli", "scan", str(estate.newest), "--output", str(out)],
+            [sys.executable, "-m", "migrate", "scan", str(estate.newest), "--output", str(out)],
             stdout=full,
             stderr=subprocess.PIPE,
             text=True,
@@ -240,7 +240,7 @@ def test_on_a_terminal_it_shows_a_bar(tmp_path: Path) -> None:
     """stdout is the table alone, and nothing is left where it was started."""
     ours, theirs = pty.openpty()
     done = subprocess.Popen(
-        [sys.executable, "-m", "migrate.cli", "scan", str(GOLDEN / "2.2" / "stop")],
+        [sys.executable, "-m", "migrate", "scan", str(GOLDEN / "2.2" / "stop")],
         stdout=subprocess.PIPE,
         stderr=theirs,
         text=True,

@@ -357,7 +357,7 @@ def test_a_real_process_says_no_more(tmp_path: Path, client: Client, stores: Sto
         file.write_text(_scram(stores) + f"sasl.password={_escaped(password)}\ndebug=all\n")
         done = subprocess.run(
             [
-                *(sys.executable, "-m", "migrate.cli", "to-spark", str(chk)),
+                *(sys.executable, "-m", "migrate", "to-spark", str(chk)),
                 *("-b", client.broker.address("SASL"), "--kafka-config", str(file)),
             ],
             capture_output=True,

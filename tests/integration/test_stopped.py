@@ -133,7 +133,7 @@ def _while_it_waits(
     act: Callable[[], object], broker: Broker, topic: str, folder: Path, *arguments: str | Path
 ) -> tuple[int, str]:
     """Exit code and stderr of a run that finds something done while it waits."""
-    command = [sys.executable, "-m", "migrate.cli", "commit-group", "--group", f"new-{topic}"]
+    command = [sys.executable, "-m", "migrate", "commit-group", "--group", f"new-{topic}"]
     with subprocess.Popen(
         [*command, "-b", broker.bootstrap_servers, "--execute", "--yes", *map(str, arguments)],
         cwd=folder,

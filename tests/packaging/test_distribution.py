@@ -50,16 +50,19 @@ def test_the_wheel_holds_both_packages_their_types_and_the_licence(wheel: Path) 
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
     assert {"decoder/py.typed", "migrate/py.typed"} <= names
-    (info,) = {name.split("/")[0] for name in names} - {"decoder", "migrate"}
+    scripts, info = sorted({name.split("/")[0] for name in names} - {"decoder", "migrate"})
+    assert [name for name in names if name.startswith(f"{scripts}/")] == [
+        f"{scripts}/scripts/flink-offset-migrate"
+    ]
     assert f"{info}/licenses/LICENSE" in names
-    assert {name.split("/")[0] for name in names} == {"decoder", "migrate", info}
+    assert {name.split("/")[0] for name in names} == {"decoder", "migrate", info, scripts}
 
 
 def test_the_sdist_holds_what_the_wheel_is_built_from_and_no_tests(dist: Path) -> None:
     (sdist,) = dist.glob("*.tar.gz")
     with tarfile.open(sdist) as archive:
         tops = {name.split("/")[1] for name in archive.getnames() if "/" in name}
-    package = {"decoder", "migrate"}
+    package = {"decoder", "migrate", "scripts"}
     papers = {"CHANGELOG.md", "LICENSE", "README.md", "pyproject.toml"}
     assert tops == package | papers | {".gitignore", "PKG-INFO"}
 
@@ -115,6 +118,20 @@ def test_a_missing_extra_is_named_with_the_command_that_installs_it(
     words = [chk if word == "CHK" else word for word in arguments]
     result = _run(installed / "migrate", *words, code=2)
     assert f"pip install 'flink-offset-migrate[{extra}]'" in " ".join(result.stderr.split())
+
+
+def test_beside_another_package_of_its_name_one_line_says_so(wheel: Path, tmp_path: Path) -> None:
+    """Seen with sqlalchemy-migrate, whose ``migrate/__init__.py`` lay over ours: a traceback."""
+    _run(UV, "venv", "--quiet", "--python", sys.executable, tmp_path / "venv")
+    programs = tmp_path / "venv" / "bin"
+    _run(UV, "pip", "install", "--quiet", "--no-deps", "--python", programs / "python", wheel)
+    (package,) = (tmp_path / "venv").glob("lib/python*/site-packages/migrate")
+    (package / "__init__.py").unlink()  # a link to what uv keeps
+    (package / "__init__.py").write_text("from migrate.versioning import api\n")
+    refused = _run(programs / "flink-offset-migrate", "--version", code=1)
+    (line,) = refused.stderr.splitlines()
+    assert "another package named 'migrate' is installed here" in line
+    assert "pipx install" in line
 
 
 def test_uvx_runs_the_wheel(wheel: Path) -> None:

@@ -39,7 +39,7 @@ def on_terminal(*arguments: str | Path) -> Iterator[Session]:
     """Start ``migrate`` with these arguments; it is killed at the end where it still runs."""
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
-        [sys.executable, "-m", "migrate.cli", *map(str, arguments)],
+        [sys.executable, "-m", "migrate", *map(str, arguments)],
         stdin=theirs,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

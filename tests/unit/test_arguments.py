@@ -169,7 +169,7 @@ def test_a_query_is_not_read_from_a_uri_that_is_not_known(chk: Path) -> None:
 def _without_root(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     """``migrate`` as somebody whom file modes hold back: also where the tests run as root."""
     drop = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"]
-    command = [sys.executable, "-m", "migrate.cli", *map(str, arguments)]
+    command = [sys.executable, "-m", "migrate", *map(str, arguments)]
     if subprocess.run([*drop, "true"], capture_output=True).returncode == 0:
         command = [*drop, *command]
     return subprocess.run(command, capture_output=True, text=True, cwd=ROOT)

@@ -29,7 +29,7 @@ def _run(
             resource.setrlimit(resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
 
     return subprocess.run(
-        [sys.executable, "-m", "migrate.cli", *arguments],
+        [sys.executable, "-m", "migrate", *arguments],
         stdin=subprocess.DEVNULL,
         stdout=stdout,
         stderr=subprocess.PIPE,

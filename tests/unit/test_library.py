@@ -39,11 +39,12 @@ _OF_THE_COMMAND_LINE = {
     "inspect": {"format", "list_"},
     "state": {"format", "limit"},
     "to-spark": {"format", "plan_out", "spark_version"},
-    "commit-group": {"yes", "plan_out"},
-    "rollback": {"yes"},
+    "commit-group": {"yes", "plan_out", "dry_run"},
+    "rollback": {"yes", "dry_run"},
     "diff": {"format", "all_", "exit_code"},
     "verify": {"allow_moved_on"},
     "scan": set(),
+    "show": set(),
 }
 # What a call takes of a program, and the command line draws.
 _OF_THE_LIBRARY = {"scan": {"progress"}}

@@ -65,7 +65,9 @@ def test_help_ends_with_the_examples(name: str, monkeypatch: pytest.MonkeyPatch)
         for examples in EXAMPLES.values()
         for _, example in examples
         # Those that need neither a broker, nor a store, nor Spark, nor what another one writes.
-        if not any(part in example for part in (" -b ", "s3://", "migrate scan", "rollback"))
+        if not any(
+            part in example for part in (" -b ", "s3://", "migrate scan", "rollback", "plan.json")
+        )
     ],
 )
 def test_an_example_runs(example: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

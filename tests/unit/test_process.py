@@ -40,7 +40,7 @@ def test_a_pipe_that_closes_early_is_no_failure() -> None:
 def test_a_disk_that_is_full_is_told_and_nothing_else() -> None:
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
-            [sys.executable, "-m", "migrate.cli", "inspect", golden("1.20/compressed")],
+            [sys.executable, "-m", "migrate", "inspect", golden("1.20/compressed")],
             stdout=full,
             stderr=subprocess.PIPE,
             text=True,

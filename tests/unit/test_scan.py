@@ -303,7 +303,7 @@ def test_ctrl_c_leaves_nothing_behind(tmp_path: Path) -> None:
     work.mkdir()
     process = subprocess.Popen(
         [
-            *(sys.executable, "-m", "migrate.cli", "scan", str(tmp_path / "estate")),
+            *(sys.executable, "-m", "migrate", "scan", str(tmp_path / "estate")),
             *("--output", str(out), "--format", "csv"),
         ],
         stdout=subprocess.PIPE,

@@ -103,6 +103,7 @@ _ARGUMENTS: dict[str, dict[str, str]] = {
     "diff": {"left": "chk-7", "right": "spark:query"},
     "verify": {"moved": "chk-7", "target": "spark:query"},
     "scan": {"roots": "no-such-root"},
+    "show": {"file": "no-such.json"},
 }
 _OPTIONS = {"commit-group": ["--group", "g", "-X", "no.such=1", "-b", "127.0.0.1:1"]}
 

@@ -1,5 +1,0 @@
-"""``python -m migrate.cli``."""
-
-from migrate.cli.main import main
-
-main()

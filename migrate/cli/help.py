@@ -1,0 +1,149 @@
+"""``--help``: sections, one column of flags and one of text, cut nowhere.
+
+Typer's own boxes leave a flag's text 22 of 80 columns, and cut what stands for a value.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
+from enum import Enum
+from typing import Any
+
+from migrate.cli.examples import EXAMPLES
+
+# Typer names the types of contexts and parameters nowhere in public: they are Any here.
+
+# A line of text is hard to read beyond this; a narrower terminal wraps it.
+_WIDEST = 100
+_NARROWEST = 40
+# A longer flag has its text below it.
+_LONGEST_FLAG = 25
+_OPTIONS = "Options"
+# What each command has alike stands last.
+_LAST = "Messages"
+_ALIKE = frozenset(
+    ("--verbose", "--quiet", "--version", "--install-completion", "--show-completion", "--help")
+)
+
+Row = tuple[str, str]
+
+
+def command_help(command: Any, ctx: Any) -> str:
+    """What ``migrate COMMAND --help`` shows."""
+    arguments: list[Any] = []
+    options: list[Any] = []
+    for one in command.get_params(ctx):
+        (arguments if one.param_type_name == "argument" else options).append(one)
+    usage = " ".join([*(_usage(one) for one in arguments), "[OPTIONS]"])
+    blocks = [
+        f"Usage: {ctx.command_path} {usage}",
+        *_paragraphs(command.help),
+        *_section("Arguments", [(one.metavar, _text(one)) for one in arguments]),
+        *_sections(options),
+        *_section("Examples", _examples(EXAMPLES.get(command.name, ()))),
+    ]
+    return "\n\n".join(blocks) + "\n"
+
+
+def group_help(group: Any, ctx: Any, sections: Iterable[tuple[str, Sequence[Row]]]) -> str:
+    """What ``migrate --help`` shows.
+
+    Args:
+        sections: the commands, each with a line about it.
+    """
+    blocks = [
+        f"Usage: {ctx.command_path} COMMAND [OPTIONS]",
+        *_paragraphs(group.help),
+        *(block for title, rows in sections for block in _section(title, rows)),
+        *_sections(group.get_params(ctx)),
+        f"`{ctx.command_path} COMMAND --help` tells more about a command.",
+    ]
+    return "\n\n".join(blocks) + "\n"
+
+
+def _usage(argument: Any) -> str:
+    return str(argument.metavar) if argument.required else f"[{argument.metavar}]"
+
+
+def _sections(options: Iterable[Any]) -> Iterator[str]:
+    """The common options first, what every command has last; the others in their order."""
+    sections: dict[str, list[Row]] = {_OPTIONS: []}
+    alike: list[Row] = []
+    for one in options:
+        row = (_flags(one), _text(one))
+        if not _ALIKE.isdisjoint(one.opts):
+            alike.append(row)
+        else:
+            sections.setdefault(one.rich_help_panel or _OPTIONS, []).append(row)
+    for title, rows in (*sections.items(), (_LAST, alike)):
+        yield from _section(title, rows)
+
+
+def _flags(option: Any) -> str:
+    names = ", ".join(sorted((*option.opts, *option.secondary_opts), key=len))
+    if option.is_flag:
+        return names
+    return f"{names} {option.metavar or '|'.join(_choices(option)) or 'TEXT'}"
+
+
+def _choices(parameter: Any) -> list[str]:
+    """The values it takes; none where it takes any."""
+    described = getattr(parameter, "type_descriptor", None)  # Typer 0.29; click's type before
+    kind = getattr(described, "annotation", None)
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return [str(one.value) for one in kind]
+    return list(getattr(getattr(parameter, "type", None), "choices", ()))
+
+
+def _text(parameter: Any) -> str:
+    default = parameter.default
+    if parameter.param_type_name == "option" and not parameter.is_flag and parameter.show_default:
+        shown = str(default.value if isinstance(default, Enum) else default)
+        others = [one for one in _choices(parameter) if one != shown and one not in parameter.help]
+        more = f"; or {', '.join(others)}" if parameter.metavar is not None and others else ""
+        return f"{parameter.help} [default: {shown}{more}]"
+    return str(parameter.help)
+
+
+def _examples(examples: Iterable[Row]) -> Iterator[Row]:
+    for what, example in examples:
+        yield f"# {what}", ""
+        yield f"$ {example}", ""
+
+
+def _section(title: str, rows: Iterable[Row]) -> Iterator[str]:
+    lines = list(_lines(list(rows)))
+    if lines:
+        yield "\n".join((_bold(title), *lines))
+
+
+def _lines(rows: Sequence[Row]) -> Iterator[str]:
+    column = 4 + max((len(name) for name, _ in rows if len(name) <= _LONGEST_FLAG), default=0)
+    for name, text in rows:
+        wrapped = textwrap.wrap(
+            text, _width() - column, break_long_words=False, break_on_hyphens=False
+        )
+        if len(name) <= _LONGEST_FLAG and wrapped:
+            yield f"  {name}".ljust(column) + wrapped.pop(0)
+        else:
+            yield f"  {name}"
+        for line in wrapped:
+            yield " " * column + line
+
+
+def _paragraphs(text: str) -> Iterator[str]:
+    for paragraph in text.split("\n\n"):
+        yield textwrap.fill(" ".join(paragraph.split()), _width())
+
+
+def _width() -> int:
+    return max(_NARROWEST, min(_WIDEST, shutil.get_terminal_size().columns))
+
+
+def _bold(text: str) -> str:
+    on_a_terminal = sys.stdout is not None and sys.stdout.isatty()
+    return f"\033[1m{text}\033[0m" if on_a_terminal and not os.environ.get("NO_COLOR") else text

@@ -1,0 +1,33 @@
+"""``migrate show``."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from migrate.cli.terminal import emit_pieces
+from migrate.commands import show as calls
+from migrate.planning import Plan
+
+
+def show(
+    file: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE",
+            help="A saved plan, a rollback file, or the checkpoint location of a Spark query.",
+        ),
+    ],
+) -> None:
+    """Show a saved plan, a rollback file, or where a Spark query stands."""
+    from migrate.report.shown import location_text, plan_text, rollback_text
+
+    found = calls.show(file)
+    if isinstance(found, Plan):
+        emit_pieces(plan_text(found, file, sys.stdout))
+    elif isinstance(found, calls.QueryLocation):
+        emit_pieces(location_text(found, file, sys.stdout))
+    else:
+        emit_pieces(rollback_text(found, file, sys.stdout))

@@ -1,0 +1,96 @@
+"""``show``: a saved plan, a rollback file, or where a Spark query stands."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from decoder.storage import join, read_file
+from migrate.errors import InputError
+from migrate.planning import Plan
+from migrate.planning.plan_file import read_plan
+from migrate.positions import PositionSet
+from migrate.spark.progress import committed_positions, has_run, starting_positions
+from migrate.storage.files import Files, path_of
+
+if TYPE_CHECKING:
+    from migrate.commands.arguments import AnyPath
+    from migrate.group.rollback_file import RollbackFile
+
+_SPARK = "spark:"
+
+
+@dataclass(frozen=True, slots=True)
+class QueryLocation:
+    """The checkpoint location of a Spark query: where it started, and where it stands now.
+
+    Attributes:
+        started: what the seed says; None where there is none.
+        committed: after the newest committed batch; None of a query that has not run yet.
+    """
+
+    directory: str
+    started: PositionSet | None
+    committed: PositionSet | None
+
+
+class NothingToShow(InputError):
+    """What is named is neither a plan, nor a rollback file, nor a checkpoint location."""
+
+
+def show(file: AnyPath) -> Plan | RollbackFile | QueryLocation:
+    """Read what ``migrate`` has written, to be looked at.
+
+    Args:
+        file: a saved plan, a rollback file, or the checkpoint location of a Spark query (a
+            directory, or URL, with or without ``spark:``).
+
+    Raises:
+        NothingToShow: it is none of these.
+        InputError: it cannot be read (``PlanFileError``, ``RollbackFileError``,
+            ``UnreadableInput``).
+    """
+    files = Files()
+    name = os.fspath(file)
+    path = path_of(name.removeprefix(_SPARK), files)
+    if not files.is_file(path):
+        if files.list_directory(path) is None:
+            raise NothingToShow(f"{name}: there is no such file or directory")
+        return _location(name, files.absolute(path), files)
+    kind = _kind(Path(path))
+    if kind == "flink-offset-migrate plan":
+        return read_plan(Path(path))
+    if kind == "flink-offset-migrate rollback":
+        from migrate.group import rollback_file
+
+        return rollback_file.read(Path(path))
+    raise NothingToShow(f"{name}: {_NEITHER}")
+
+
+_NEITHER = (
+    "neither a plan (--plan-out), nor a rollback file (commit-group --execute), nor the checkpoint "
+    "location of a Spark query; `migrate inspect` shows a checkpoint of Flink's"
+)
+
+
+def _kind(path: Path) -> object:
+    try:
+        held = json.loads(read_file(path))
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+    except (ValueError, RecursionError):
+        return None
+    return held.get("kind") if isinstance(held, dict) else None
+
+
+def _location(name: str, directory: str, files: Files) -> QueryLocation:
+    if not {"metadata", "sources", "offsets"} & set(files.list_directory(directory) or ()):
+        raise NothingToShow(f"{name}: {_NEITHER}")
+    if not has_run(directory, files):
+        return QueryLocation(directory, starting_positions(name, directory, files), None)
+    seeded = files.list_directory(join(directory, "sources")) is not None
+    started = starting_positions(name, directory, files) if seeded else None
+    return QueryLocation(directory, started, committed_positions(name, directory, files))

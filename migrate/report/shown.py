@@ -1,0 +1,89 @@
+"""What ``show`` shows: a plan, a rollback file, a query's checkpoint location, for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, TextIO
+
+from rich.table import Table
+from rich.text import Text
+
+from migrate.planning import Plan
+from migrate.positions import shown
+from migrate.report.plan import plan_table
+from migrate.report.text import console_for, print_whole
+from migrate.wording import counted, visible
+
+if TYPE_CHECKING:
+    from migrate.commands.show import QueryLocation
+    from migrate.group.rollback_file import RollbackFile
+    from migrate.positions import TopicPartition
+    from migrate.snapshot import Committed
+
+
+def plan_text(plan: Plan, name: str, out: TextIO) -> Iterator[str]:
+    """The plan's head, its partitions as ``commit-group`` shows them, its warnings, a next step."""
+    spark = plan.target.kind == "spark"
+    yield f"plan of {plan.made_at.isoformat(timespec='seconds')}\n"
+    yield f"from:    {visible(plan.origin.title)}, {visible(plan.origin.pointer)}\n"
+    yield f"to:      {'a Spark query' if spark else f'consumer group {plan.target.name}'}\n"
+    cluster = plan.cluster_id or "no broker was asked: nothing was checked against Kafka"
+    yield f"cluster: {visible(cluster)}\n\n"
+    yield plan_table(plan.partitions, out)
+    yield "\n"
+    for warning in plan.warnings:
+        yield f"warning: {visible(warning)}\n"
+    command = "to-spark" if spark else f"commit-group --group {plan.target.name}"
+    brokers = "" if plan.cluster_id is None else " -b HOST:PORT"
+    whole = counted(len(plan.partitions), "partition")
+    yield f"{whole}; apply: migrate {command} --plan {name}{brokers}\n"
+
+
+def rollback_text(file: RollbackFile, name: str, out: TextIO) -> Iterator[str]:
+    """What the group held before the change, and what it was to hold after it."""
+    before, after = file.before.committed, file.after.committed
+    yield f"rollback file of {file.created_at}, written before a {file.change}\n"
+    new = "" if file.before.exists else ", which did not exist before"
+    yield f"group:   {visible(file.group)}{new}\n"
+    yield f"brokers: {visible(file.bootstrap_servers)}\n\n"
+    rows = [
+        (place, (_offset(before.get(place)), _offset(after.get(place))))
+        for place in sorted(before.keys() | after.keys())
+    ]
+    yield _table(("before", "after"), rows, out)
+    changed = counted(len(file.touched), "partition")
+    yield f"\n{changed} changed; what would come back: migrate rollback {name}\n"
+
+
+def location_text(location: QueryLocation, name: str, out: TextIO) -> Iterator[str]:
+    """Where a query started and where it stands."""
+    known = {"starts at": location.started, "next offset": location.committed}
+    sides = {title: side for title, side in known.items() if side is not None}
+    yield f"checkpoint location {visible(location.directory)}\n"
+    if location.committed is None:
+        yield "no query has run from it yet\n\n"
+    else:
+        yield f"a query has run from it: it stands {location.committed.note}\n\n"
+    places = sorted({place for side in sides.values() for place in side.starts})
+    rows = [(place, [shown(side.at(*place)) for side in sides.values()]) for place in places]
+    yield _table(tuple(sides), rows, out)
+    whole = counted(len(places), "partition")
+    spark = name if name.startswith("spark:") else f"spark:{name}"
+    yield f"\n{whole}; did it start where the checkpoint ended: migrate verify CHK {spark}\n"
+
+
+def _table(
+    titles: Sequence[str], rows: Iterable[tuple[TopicPartition, Sequence[str]]], out: TextIO
+) -> str:
+    console, text = console_for(out)
+    table = Table("topic", box=None)
+    for title in ("partition", *titles):
+        table.add_column(title, justify="right")
+    for (topic, partition), cells in rows:
+        table.add_row(Text(visible(topic)), str(partition), *cells)
+    print_whole(console, table)
+    return text.getvalue()
+
+
+def _offset(committed: Committed | None) -> str:
+    return "none" if committed is None else str(committed.next_offset)

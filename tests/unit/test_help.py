@@ -1,0 +1,80 @@
+"""``--help``, ``python -m migrate`` and the flags that every user tries first."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from migrate.cli.main import COMMANDS, load_command
+from tests.support.checkpoints import splits, write_source
+from tests.support.command import migrate
+
+
+@pytest.fixture(autouse=True)
+def _at_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_nothing_in_the_help_is_cut(name: str) -> None:
+    """Seen: ``offs…`` for a metavar, ``<bool>`` for each flag, 22 columns for the text."""
+    shown = migrate(name, "--help").stdout
+    text = " ".join(shown.split())
+    assert "<bool>" not in shown
+    command = load_command(name)
+    for parameter in command.get_params(command.make_context(name, [], resilient_parsing=True)):
+        assert " ".join(parameter.help.split()) in text
+        if parameter.metavar is not None:
+            assert f" {parameter.metavar} " in text
+        for flag in parameter.opts if parameter.param_type_name == "option" else ():
+            assert f" {flag}" in text
+    commands = ("  $ migrate ", "  # ")
+    assert all(len(line) <= 80 for line in shown.splitlines() if not line.startswith(commands))
+
+
+def test_the_help_of_to_spark_fits_on_two_screens() -> None:
+    """Of 54 lines. Seen: 201 lines."""
+    assert len(migrate("to-spark", "--help").stdout.splitlines()) <= 108
+
+
+def test_common_options_come_first() -> None:
+    shown = migrate("to-spark", "--help").stdout
+    first, rest = shown.split("\n\nOptions\n")[1].split("\n\n", 1)
+    for common in ("--checkpoint-dir", "--bootstrap-servers", "--source", "--format"):
+        assert common in first
+    for rare in ("--sink", "-X", "--topic-map", "--on-expired", "--plan", "--verbose"):
+        assert rare in rest and rare + " " not in first
+
+
+def test_a_narrow_terminal_wraps_the_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "50")
+    shown = migrate("inspect", "--help").stdout
+    assert all(len(line) <= 50 for line in shown.split("\n\nExamples\n")[0].splitlines())
+
+
+def test_the_list_of_commands_has_each_with_its_line() -> None:
+    shown = " ".join(migrate("--help").stdout.split())
+    for name, (_, line) in COMMANDS.items():
+        assert f" {name} {line}" in shown
+
+
+def test_python_m_migrate() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "migrate", "--version"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == migrate("--version").stdout
+
+
+@pytest.mark.parametrize("command", ["commit-group", "rollback"])
+def test_a_dry_run_can_be_asked_for(command: str, tmp_path: Path) -> None:
+    chk = write_source(tmp_path / "chk-7", {0: splits("t", [3])})
+    group = ["--group", "g"] if command == "commit-group" else []
+    what: list[str | Path] = [command, chk, *group]
+    both = migrate(*what, "-b", "127.0.0.1:1", "--dry-run", "--execute", "--yes")
+    assert (both.code, both.stderr) == (2, "migrate: --execute and --dry-run: one of them\n")
+    alone = migrate(*what, "-b", "127.0.0.1:1", "--dry-run", "-X", "nonsense=1")
+    assert alone.code in (2, 3)  # it is taken: what is wrong is another argument
+    assert "--dry-run" not in alone.stderr

@@ -1,0 +1,99 @@
+"""``migrate show``: what ``migrate`` has written, for people."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from migrate import show
+from migrate.commands.show import QueryLocation
+from migrate.group import rollback_file
+from migrate.planning import Plan
+from migrate.snapshot import Committed, GroupView
+from migrate.storage.json_models import write_file
+from tests.support.checkpoints import splits, write_source
+from tests.support.command import migrate
+from tests.support.spark_files import COMMIT, SEED, batch, spark_directory
+
+
+def _rows(text: str) -> list[list[str]]:
+    return [line.split() for line in text.splitlines()]
+
+
+@pytest.fixture
+def chk(tmp_path: Path) -> Path:
+    return write_source(tmp_path / "chk-7", {0: splits("orders", [3, 40])})
+
+
+def test_a_plan(chk: Path, tmp_path: Path) -> None:
+    path = tmp_path / "plan.json"
+    assert migrate("to-spark", chk, "--plan-out", path).code == 0
+    shown = migrate("show", path)
+    assert (shown.code, shown.stderr) == (0, "")
+    assert f"checkpoint 7, {chk}" in shown.stdout
+    assert "nothing was checked against Kafka" in shown.stdout
+    rows = _rows(shown.stdout)
+    assert [row[0:3] for row in rows if row[:1] == ["orders"]] == [
+        ["orders", "0", "3"],
+        ["orders", "1", "40"],
+    ]
+    assert "warning: no broker was asked" in shown.stdout
+    assert rows[-1][:4] == ["2", "partitions;", "apply:", "migrate"]
+    assert shown.stdout.endswith(f"migrate to-spark --plan {path}\n")
+    assert isinstance(show(path), Plan)
+
+
+def test_a_rollback_file(tmp_path: Path) -> None:
+    path = tmp_path / "r.json"
+    held = GroupView("g", True, "Empty", "consumer", committed={("t", 0): Committed(5, "")})
+    after = {("t", 0): Committed(9, ""), ("t", 1): Committed(2, "")}
+    write_file(rollback_file.rollback_file("commit", None, "broker:9092", held, after, {}), path)
+    shown = migrate("show", path)
+    assert (shown.code, shown.stderr) == (0, "")
+    assert "written before a commit" in shown.stdout
+    assert ["brokers:", "broker:9092"] in _rows(shown.stdout)
+    assert [row for row in _rows(shown.stdout) if row[:1] == ["t"]] == [
+        ["t", "0", "5", "9"],
+        ["t", "1", "none", "2"],
+    ]
+    assert shown.stdout.endswith(
+        f"2 partitions changed; what would come back: migrate rollback {path}\n"
+    )
+
+
+def test_a_seed_that_no_query_has_run_from(chk: Path, tmp_path: Path) -> None:
+    location = tmp_path / "query"
+    assert migrate("to-spark", chk, "--checkpoint-dir", location).code == 0
+    for name in (str(location), f"spark:{location}"):
+        shown = migrate("show", name)
+        assert (shown.code, shown.stderr) == (0, "")
+        assert "no query has run from it yet" in shown.stdout
+        rows = _rows(shown.stdout)
+        assert ["orders", "0", "3"] in rows and ["orders", "1", "40"] in rows
+        assert f"migrate verify CHK spark:{location}" in shown.stdout
+
+
+def test_a_query_that_has_run(tmp_path: Path) -> None:
+    files = {"sources/0/0": SEED, "offsets/0": batch('{"t":{"0":9}}'), "commits/0": COMMIT}
+    location = spark_directory(tmp_path / "query", files)
+    shown = migrate("show", location)
+    assert (shown.code, shown.stderr) == (0, "")
+    assert "it stands after batch 0" in shown.stdout
+    found = show(location)
+    assert isinstance(found, QueryLocation)
+    assert found.started is not None and found.committed is not None
+    start = str(found.started.at("t", 0))
+    assert ["t", "0", start, "9"] in _rows(shown.stdout)
+    assert start != "9"
+
+
+@pytest.mark.parametrize("kind", ["missing", "text", "json", "directory", "checkpoint"])
+def test_anything_else_is_named_for_what_it_is_not(kind: str, chk: Path, tmp_path: Path) -> None:
+    path = {"directory": tmp_path, "checkpoint": chk}.get(kind, tmp_path / "file")
+    if kind in ("text", "json"):
+        path.write_text("[1]" if kind == "json" else "offset")
+    shown = migrate("show", path)
+    assert (shown.code, shown.stdout) == (3, "")
+    said = "there is no such file or directory" if kind == "missing" else "neither a plan"
+    assert shown.stderr.startswith(f"migrate: {path}: {said}")
