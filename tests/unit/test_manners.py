@@ -66,7 +66,8 @@ def test_help_ends_with_the_examples(name: str, monkeypatch: pytest.MonkeyPatch)
         for _, example in examples
         # Those that need neither a broker, nor a store, nor Spark, nor what another one writes.
         if not any(
-            part in example for part in (" -b ", "s3://", "migrate scan", "rollback", "plan.json")
+            part in example
+            for part in (" -b ", "s3://", "migrate scan", "migrate state", "rollback", "plan.json")
         )
     ],
 )
