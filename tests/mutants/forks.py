@@ -99,7 +99,9 @@ def _put_in(job: Job) -> bool:
     before, as tables of a module hold them, is exchanged too."""
     module = job.path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
     importlib.import_module(module)
-    healthy, faulty = (compile(text, job.path, "exec") for text in (job.healthy, job.faulty))
+    healthy, faulty = (
+        compile(text, job.path, "exec", dont_inherit=True) for text in (job.healthy, job.faulty)
+    )
     # Beside the faulty one those behind it may differ, in their lines.
     changed = {
         old: new
