@@ -66,15 +66,16 @@ class RawTimersSource:
         for key_group in self.key_groups:
             data = self._key_group(key_group)
             if data:
-                for name, timer, _, _ in self._services(data, None, key_group):
-                    states += [timers(f"_timer_state/{kind}_{name}", timer) for kind in _KINDS]
+                for name, timer, _, entry in self._services(data, key_group):
+                    if entry is None:
+                        states += [timers(f"_timer_state/{kind}_{name}", timer) for kind in _KINDS]
                 break
         return Head(False, tuple(states), None, None)
 
     def batches(self, number: int, key_group: int) -> Iterator[list[Entry]]:
         data = self._key_group(key_group)
         batch: list[Entry] = []
-        for _, _, place, entry in self._services(data, number, key_group) if data else ():
+        for _, _, place, entry in self._services(data, key_group) if data else ():
             if entry is not None and place == number:
                 batch.append(entry)
                 if len(batch) == BATCH:
@@ -98,7 +99,7 @@ class RawTimersSource:
         return self.stream.read(offset, self._ends[offset]) if offset >= 0 else b""
 
     def _services(
-        self, data: bytes, number: int | None, key_group: int
+        self, data: bytes, key_group: int
     ) -> Iterator[tuple[str, Timer, int, Entry | None]]:
         """(service, type, number of the state, timer); without a timer once for each service."""
         what = f"{self.what} key group {key_group}"

@@ -241,6 +241,7 @@ _SCALARS: dict[Kind, ColumnType] = {
     Kind.DOUBLE: _DOUBLE,
     Kind.CHAR: _STRING,
     Kind.STRING: _STRING,
+    Kind.STRING_VALUE: _STRING,
     Kind.BIG_INTEGER: _TEXT,
     Kind.BIG_DECIMAL: _TEXT,
     Kind.DATE: _TIMESTAMP,
