@@ -58,6 +58,7 @@ def commit_group(
     ] = False,
     plan: options.PlanFileToApply = None,
     plan_out: options.PlanFileToWrite = None,
+    wide: options.Wide = False,
 ) -> None:
     """Commit a checkpoint's positions as a consumer group's offsets.
 
@@ -76,7 +77,7 @@ def commit_group(
     arguments = with_environment(arguments)
     if plan_out is not None:
         check_sink_of_a_job(sink)
-        save_plan(plan_out, chk, plan, group, arguments)
+        save_plan(plan_out, chk, plan, group, arguments, wide=wide)
         return
     change = api.commit_group(
         chk,
@@ -89,11 +90,11 @@ def commit_group(
         **arguments,
     )
     if execute or change.refusals:
-        show_move(change.plan, needed=bool(change.refusals) or not yes)
+        show_move(change.plan, needed=bool(change.refusals) or not yes, wide=wide)
     if change.refusals:
         raise Refused(change.refusals)
     if not execute:
-        emit(plan_table(change.plan.partitions, sys.stdout), end="")
+        emit(plan_table(change.plan.partitions, sys.stdout, wide=wide), end="")
         tell("dry run: nothing was committed; add --execute")
         return
     question = f"commit {counted(len(change.wanted), 'offset')} for group {group}?"

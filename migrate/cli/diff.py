@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from migrate.cli.errors import Exit
-from migrate.cli.options import with_environment, with_options
+from migrate.cli.options import Wide, with_environment, with_options
 from migrate.cli.terminal import emit
 from migrate.commands import diff as calls
 from migrate.commands.arguments import SideArguments
@@ -45,6 +45,7 @@ def diff(
     all_: Annotated[
         bool, typer.Option("--all", help="Every partition, however many there are.")
     ] = False,
+    wide: Wide = False,
     exit_code: Annotated[
         bool, typer.Option("--exit-code", help="Exit with 1 when the sides differ.")
     ] = False,
@@ -60,7 +61,8 @@ def diff(
     )
     match format:
         case DiffFormat.TABLE:
-            emit(diff_table(found, sys.stdout, every_partition=all_), end="")
+            table = diff_table(found, sys.stdout, every_partition=all_, wide=wide)
+            emit(table, end="")
         case DiffFormat.JSON:
             emit(diff_json(found))
         case DiffFormat.CSV:

@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from decoder import list_checkpoints
-from migrate.cli.options import Checkpoint, with_options
+from migrate.cli.options import Checkpoint, Wide, with_options
 from migrate.cli.terminal import emit, emit_pieces, tell
 from migrate.commands import inspect as inspecting
 from migrate.commands.arguments import ReadArguments
@@ -39,6 +39,7 @@ def inspect(
         ),
     ] = False,
     *,
+    wide: Wide = False,
     reading: ReadArguments,
 ) -> None:
     """Show what a checkpoint holds: positions per source, state per operator, findings."""
@@ -59,7 +60,7 @@ def inspect(
             case InspectFormat.TABLE:
                 from migrate.report.inspection_table import inspection_table
 
-                emit(inspection_table(extraction, sys.stdout), end="")
+                emit(inspection_table(extraction, sys.stdout, wide=wide), end="")
 
 
 @contextmanager

@@ -52,6 +52,12 @@ PlanFileToWrite = Annotated[
 ]
 
 
+Wide = Annotated[
+    bool,
+    typer.Option("--wide", help="Show every column of the table, however narrow the terminal."),
+]
+
+
 def with_options(
     command: Callable[..., None], *, told: Mapping[str, str] | None = None
 ) -> Callable[..., None]:

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from migrate.cli.group_change import DryRun, Execute, RollbackFile, Yes, carry_out, check_one
-from migrate.cli.options import with_environment, with_options
+from migrate.cli.options import Wide, with_environment, with_options
 from migrate.cli.terminal import ask, check_can_ask, emit, show, tell
 from migrate.commands import rollback as calls
 from migrate.commands.arguments import KafkaArguments
@@ -40,6 +40,7 @@ def rollback(
         ),
     ] = False,
     rollback_file: RollbackFile = None,
+    wide: Wide = False,
 ) -> None:
     """Bring a consumer group back to what it held before a change, by its rollback file.
 
@@ -65,12 +66,12 @@ def rollback(
         tell(f"nothing to do: group {group} holds what it held before")
         return
     if (execute or change.refusals) and sys.stderr is not None:
-        table = restoration_table(change.partitions, sys.stderr)
+        table = restoration_table(change.partitions, sys.stderr, wide=wide)
         show(table, needed=bool(change.refusals) or not yes)
     if change.refusals:
         raise Refused(change.refusals)
     if not execute:
-        emit(restoration_table(change.partitions, sys.stdout), end="")
+        emit(restoration_table(change.partitions, sys.stdout, wide=wide), end="")
         tell("dry run: nothing was changed; add --execute")
         return
     question = f"bring {counted(len(change.partitions), 'offset')} of group {group} back?"

@@ -14,7 +14,13 @@ from migrate.planning import Plan
 
 
 def save_plan(
-    path: Path, chk: str | None, applied: Path | None, group: str | None, arguments: MoveArguments
+    path: Path,
+    chk: str | None,
+    applied: Path | None,
+    group: str | None,
+    arguments: MoveArguments,
+    *,
+    wide: bool = False,
 ) -> None:
     """Plan, and write the plan.
 
@@ -30,14 +36,14 @@ def save_plan(
         raise UsageError("name a checkpoint (CHK) to plan for")
     move = plan(chk, group=group, **arguments)
     if group is not None and move.refusals:
-        show_move(move, needed=True)
+        show_move(move, needed=True, wide=wide)
     move.save(path)
     log.info(f"wrote {path}: apply it with --plan")
 
 
-def show_move(move: Plan, *, needed: bool) -> None:
+def show_move(move: Plan, *, needed: bool, wide: bool = False) -> None:
     """A change partition by partition where it is no data: refused, or about to be made."""
     from migrate.report.plan import plan_table
 
     if move.partitions and sys.stderr is not None:
-        show(plan_table(move.partitions, sys.stderr), needed=needed)
+        show(plan_table(move.partitions, sys.stderr, wide=wide), needed=needed)

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from migrate.cli.errors import Exit
-from migrate.cli.options import with_environment, with_options
+from migrate.cli.options import Wide, with_environment, with_options
 from migrate.cli.terminal import emit, say, tell
 from migrate.commands import verify as calls
 from migrate.commands.arguments import SideArguments
@@ -38,6 +38,7 @@ def verify(
             "positions: its consumers have started, say, and you know where.",
         ),
     ] = False,
+    wide: Wide = False,
     run: Annotated[
         bool,
         typer.Option(
@@ -78,7 +79,7 @@ def verify(
     except QueryFailed as error:
         say(f"not verified: Spark's first batch failed: {visible(str(error))}")
         raise typer.Exit(Exit.NOT_VERIFIED) from error
-    emit(verification_table(verification, sys.stdout), end="")
+    emit(verification_table(verification, sys.stdout, wide=wide), end="")
     for line in outcome_lines(verification):
         tell(line)
     if not (verification.verified or (allow_moved_on and verification.verified_or_moved_on)):

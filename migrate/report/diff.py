@@ -6,18 +6,19 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Annotated, Any, Literal, TextIO
 
 from pydantic import Field
-from rich.table import Table
-from rich.text import Text
 
 from migrate.comparing.diff import Diff, DiffRow, DiffTotals, Relation
 from migrate.comparing.group_csv import group_csv
 from migrate.errors import Refused
 from migrate.positions import Marker, PositionSet, Start, TopicPartition, Unknown, shown
-from migrate.report.text import console_for, csv_text, difference_text, number_text, print_whole
+from migrate.report.screen import Screen
+from migrate.report.table import Column, Line, draw, numbers
+from migrate.report.text import csv_text, difference_text
 from migrate.storage.json_models import Model, schema_of
 from migrate.wording import counted, visible
 
@@ -192,22 +193,28 @@ def group_csv_of_right(diff: Diff) -> str:
 # -- the table -----------------------------------------------------------------------------------
 
 
-def diff_table(diff: Diff, out: TextIO, *, every_partition: bool = False) -> str:
+def diff_table(
+    diff: Diff, out: TextIO, *, every_partition: bool = False, wide: bool = False
+) -> str:
     """Totals and a table: of partitions, or of topics where there are very many partitions.
 
     As wide as the terminal where ``out`` is one; else as wide as it is.
     """
-    console, text = console_for(out)
+    screen = Screen.of(out)
+    lines = []
     for name, side in (("left", diff.left), ("right", diff.right)):
         note = f" ({side.note})" if side.note else ""
-        console.print(Text(f"{name:<5} {visible(side.label + note)}"), soft_wrap=True)
+        lines.append(f"{name:<5} {visible(side.label + note)}\n")
     folded = len(diff.rows) > FOLD_ABOVE and not every_partition
-    if diff.rows:
-        print_whole(console, _topics(diff) if folded else _partitions(diff))
-    console.print(Text(totals_line(diff.totals), style="bold"), soft_wrap=True)
     if folded:
-        console.print(Text("shown by topic; --all shows every partition"), soft_wrap=True)
-    return text.getvalue()
+        topics = list(diff.by_topic.items())
+        lines += draw(_columns_of_topics(topics), topics, screen, wide=wide)
+    else:
+        lines += draw(_columns(diff.rows), diff.rows, screen, wide=wide)
+    lines.append(screen.text(totals_line(diff.totals), "bold") + "\n")
+    if folded:
+        lines.append("shown by topic; --all shows every partition\n")
+    return "".join(lines)
 
 
 def totals_line(totals: DiffTotals) -> str:
@@ -224,43 +231,39 @@ def totals_line(totals: DiffTotals) -> str:
     return counted(totals.partitions, "partition") + (f": {told}" if told else "")
 
 
-def _partitions(diff: Diff) -> Table:
-    table = Table("topic", box=None)
-    for column in ("partition", "left", "right", "difference", "records between"):
-        table.add_column(column, justify="right")
-    table.add_column("relation")
-    for column in ("log start", "log end"):
-        table.add_column(column, justify="right")
-    for row in diff.rows:
-        table.add_row(
-            Text(visible(row.topic)),
-            str(row.partition),
-            start_text(row.left, row.left_offset),
-            start_text(row.right, row.right_offset),
-            difference_text(row.difference),
-            number_text(row.records_between),
-            Text(row.relation.value, style=_STYLES[row.relation]),
-            number_text(row.log.start if row.log is not None else None),
-            number_text(row.log.end if row.log is not None else None),
-        )
-    return table
+def _columns(rows: Sequence[DiffRow]) -> tuple[Column[DiffRow], ...]:
+    # The log may hold a part of the offsets between the sides alone.
+    clipped = any(row.records_between not in (None, abs(row.difference or 0)) for row in rows)
+    return (
+        Column("RELATION", lambda row: row.relation.value, style=lambda row: _STYLES[row.relation]),
+        Column("TOPIC", lambda row: visible(row.topic), apart=Line.ABOVE),
+        numbers("PARTITION", lambda row: row.partition),
+        Column("LEFT", lambda row: start_text(row.left, row.left_offset), right=True),
+        Column("RIGHT", lambda row: start_text(row.right, row.right_offset), right=True),
+        Column("DIFFERENCE", lambda row: difference_text(row.difference), right=True),
+        numbers("OFFSETS-BETWEEN", lambda row: row.records_between, wide=not clipped, spare=1),
+        numbers("LOG-START-OFFSET", lambda row: row.log.start if row.log else None, spare=3),
+        numbers("LOG-END-OFFSET", lambda row: row.log.end if row.log else None, spare=2),
+    )
 
 
-def _topics(diff: Diff) -> Table:
-    table = Table("topic", box=None)
-    for column in ("partitions", *(relation.value for relation in Relation)):
-        table.add_column(column, justify="right")
-    for column in ("offsets ahead", "offsets behind"):
-        table.add_column(column, justify="right")
-    for topic, totals in diff.by_topic.items():
-        table.add_row(
-            Text(visible(topic)),
-            str(totals.partitions),
-            *(str(totals.of(relation) or "") for relation in Relation),
-            str(totals.offsets_ahead or ""),
-            str(totals.offsets_behind or ""),
-        )
-    return table
+_Topic = tuple[str, DiffTotals]
+
+
+def _columns_of_topics(topics: Sequence[_Topic]) -> tuple[Column[_Topic], ...]:
+    def counts(heading: str, count: Callable[[DiffTotals], int]) -> Column[_Topic]:
+        return numbers(heading, lambda topic: count(topic[1]) or None, total_of=topics)
+
+    def of(relation: Relation) -> Column[_Topic]:
+        return counts(relation.value.upper(), lambda totals: totals.of(relation))
+
+    return (
+        Column("TOPIC", lambda topic: visible(topic[0]), apart=Line.ABOVE),
+        counts("PARTITIONS", lambda totals: totals.partitions),
+        *map(of, Relation),
+        counts("OFFSETS-AHEAD", lambda totals: totals.offsets_ahead),
+        counts("OFFSETS-BEHIND", lambda totals: totals.offsets_behind),
+    )
 
 
 def start_text(start: Start, next_offset: int | None) -> str:

@@ -34,7 +34,7 @@ _COLUMNS = (
     ("left", "number"),
     ("right", "number"),
     ("difference", "number"),
-    ("records between", "number"),
+    ("offsets between", "number"),
     ("relation", "text"),
     ("log start", "number"),
     ("log end", "number"),

@@ -1,22 +1,19 @@
 """``migrate inspect`` for people: tables.
 
 Names in a checkpoint are whatever a job's author wrote: they are shown, never obeyed, so control
-characters are made visible and rich's markup is never parsed.
+characters are made visible and nothing in them is markup.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from typing import TextIO
-
-from rich.console import Console, Group, RenderableType
-from rich.padding import Padding
-from rich.table import Table
-from rich.text import Text
 
 from decoder import CheckpointKind, Operator, StopKind
 from migrate.flink.extract import Extraction, Severity, Source
-from migrate.report.text import console_for, number_text, print_whole, width_of
+from migrate.positions import Position
+from migrate.report.screen import Screen
+from migrate.report.table import Column, Line, draw, numbers
 from migrate.wording import counted, visible
 
 _STYLES = {Severity.BLOCKER: "bold red", Severity.WARNING: "yellow", Severity.NOTE: "dim"}
@@ -25,135 +22,68 @@ _STOPPED = {
     StopKind.TERMINATE: ", job drained and stopped",
 }
 
-_OPERATORS = Text("\noperators", style="bold")
-# In letters: what names and states have of a line between them, if they are to be read.
-_ROOM_FOR_NAMES = 20
 
-
-def inspection_table(extraction: Extraction, out: TextIO) -> str:
+def inspection_table(extraction: Extraction, out: TextIO, *, wide: bool = False) -> str:
     """Tables as wide as the terminal where ``out`` is one; else as wide as they are."""
-    console, text = console_for(out)
+    return "".join(_lines(extraction, Screen.of(out), wide))
+
+
+def _lines(extraction: Extraction, screen: Screen, wide: bool) -> Iterator[str]:
     checkpoint = extraction.checkpoint
     kind = checkpoint.type.kind
-    console.print(
-        Text(
-            f"{kind.value if kind is not CheckpointKind.UNKNOWN else 'snapshot'} "
-            f"{checkpoint.checkpoint_id}, metadata version {checkpoint.metadata_version}"
-            f"{_STOPPED.get(checkpoint.type.stop, '')}: {visible(checkpoint.pointer)}"
-        ),
-        soft_wrap=True,
+    yield (
+        f"{kind.value if kind is not CheckpointKind.UNKNOWN else 'snapshot'} "
+        f"{checkpoint.checkpoint_id}, metadata version {checkpoint.metadata_version}"
+        f"{_STOPPED.get(checkpoint.type.stop, '')}: {visible(checkpoint.pointer)}\n"
     )
     for source in extraction.sources:
-        console.print(_heading(source), soft_wrap=True)
-        print_whole(console, _positions(source))
+        yield _heading(source, screen)
+        yield from draw(_POSITIONS, source.positions, screen, wide=wide)
     if not extraction.sources:
-        console.print(Text("no Kafka source in this checkpoint"))
-    console.print(_operators(checkpoint.operators, console))
+        yield "no Kafka source in this checkpoint\n"
+    yield "\n" + screen.text("operators", "bold") + "\n"
+    operators = checkpoint.operators
+    yield from draw(_columns(operators), operators, screen, wide=wide)
+    yield "\n"
     for finding in extraction.findings:
-        line = Text()
-        line.append(finding.severity.value, style=_STYLES[finding.severity])
         where = f" {finding.operator_id[:8]}" if finding.operator_id is not None else ""
-        line.append(f"{where} {finding.code}: {visible(finding.message)}")
-        console.print(line, soft_wrap=True)
-    return text.getvalue()
+        severity = screen.text(finding.severity.value, _STYLES[finding.severity])
+        yield f"{severity}{where} {finding.code}: {visible(finding.message)}\n"
 
 
-def _heading(source: Source) -> Text:
+def _heading(source: Source, screen: Screen) -> str:
     names = [f"uid {source.uid}" if source.uid else "", source.name or ""]
     shown = ", ".join(visible(name) for name in names if name)
-    heading = Text(f"\n{source.kind.value} {source.operator_id}", style="bold")
-    heading.append(
-        f"{f' ({shown})' if shown else ''}, parallelism {source.parallelism}", style="not bold"
-    )
-    return heading
+    heading = screen.text(f"{source.kind.value} {source.operator_id}", "bold")
+    return f"\n{heading}{f' ({shown})' if shown else ''}, parallelism {source.parallelism}\n"
 
 
-def _positions(source: Source) -> Table:
-    clusters = any(position.cluster is not None for position in source.positions)
-    table = Table(*(["cluster"] if clusters else []), "topic", box=None)
-    table.add_column("partition", justify="right")
-    table.add_column("state")
-    for column in ("next offset", "stopping offset", "subtask"):
-        table.add_column(column, justify="right")
-    for position in source.positions:
-        table.add_row(
-            *([Text(visible(position.cluster or ""))] if clusters else []),
-            Text(position.topic),
-            str(position.partition),
-            position.state.value,
-            number_text(position.next_offset),
-            number_text(position.stopping_offset),
-            number_text(position.subtask),
-        )
-    return table
+_POSITIONS: tuple[Column[Position], ...] = (
+    Column("CLUSTER", lambda one: visible(one.cluster or "")),
+    Column("TOPIC", lambda one: visible(one.topic), apart=Line.ABOVE),
+    numbers("PARTITION", lambda one: one.partition),
+    Column("STATE", lambda one: one.state.value),
+    numbers("NEXT-OFFSET", lambda one: one.next_offset),
+    numbers("STOPPING-OFFSET", lambda one: one.stopping_offset),
+    numbers("SUBTASK", lambda one: one.subtask, spare=1),
+)
 
 
-def _operators(operators: tuple[Operator, ...], console: Console) -> Group:
-    """A table; where a terminal is too narrow for it the headers are broken, names and states
-    wrapped, and where these would have no room beside the numbers, put below them."""
-    numbers = _numbers(operators)
-    table = _operator_table(operators, numbers, names=True)
-    if width_of(console, table) > console.width:
-        numbers = {header.replace(" ", "\n"): number for header, number in numbers.items()}
-        alone = _operator_table(operators, numbers, names=False)
-        if console.width - width_of(console, alone) < _ROOM_FOR_NAMES:
-            return Group(_OPERATORS, *_entries(operators), Text(""))
-        table = _operator_table(operators, numbers, names=True)
-    return Group(_OPERATORS, table, Text(""))
-
-
-def _numbers(operators: tuple[Operator, ...]) -> dict[str, Callable[[Operator], int | None]]:
-    """What is told of an operator in numbers, by the header of their column."""
+def _columns(operators: Sequence[Operator]) -> tuple[Column[Operator], ...]:
     raw = any(operator.raw_state_bytes for operator in operators)
-    return {
-        "parallelism": lambda operator: operator.parallelism,
-        "keyed bytes": lambda operator: operator.keyed_state_bytes,
-        "operator bytes": lambda operator: operator.operator_state_bytes,
-        **({"of them raw": lambda operator: operator.raw_state_bytes} if raw else {}),
-        "in flight": lambda operator: operator.in_flight_bytes,
-    }
-
-
-def _operator_table(
-    operators: tuple[Operator, ...],
-    numbers: Mapping[str, Callable[[Operator], int | None]],
-    *,
-    names: bool,
-) -> Table:
-    table = Table(box=None)
-    table.add_column("operator", no_wrap=True)
-    if names:
-        table.add_column("name", overflow="fold")
-    for header in numbers:
-        table.add_column(header, justify="right", no_wrap=True)
-    if names:
-        table.add_column("state", overflow="fold")
-    for operator in operators:
-        told = [number_text(number(operator)) for number in numbers.values()]
-        table.add_row(
-            operator.operator_id[:8],
-            *([_name(operator)] if names else []),
-            *told,
-            *([Text(", ".join(_states(operator)))] if names else []),
-        )
-    return table
-
-
-def _entries(operators: tuple[Operator, ...]) -> Iterator[RenderableType]:
-    """An entry of some lines for each operator."""
-    numbers = _numbers(operators)
-    for operator in operators:
-        yield Text(f" {operator.operator_id[:8]} ").append(_name(operator))
-        told = (
-            f"{header} {number_text(number(operator), '?')}" for header, number in numbers.items()
-        )
-        for line in (", ".join(told), ", ".join(_states(operator))):
-            if line:
-                yield Padding(Text(line, overflow="fold"), (0, 0, 0, 3))
-
-
-def _name(operator: Operator) -> Text:
-    return Text(visible(operator.name or operator.uid or ""), overflow="fold")
+    in_flight = any(operator.in_flight_bytes for operator in operators)
+    return (
+        Column("OPERATOR", lambda one: one.operator_id[:8]),
+        Column("NAME", lambda one: visible(one.name or one.uid or ""), apart=Line.BELOW),
+        numbers("PARALLELISM", lambda one: one.parallelism),
+        numbers("KEYED-BYTES", lambda one: one.keyed_state_bytes, total_of=operators),
+        numbers("OPERATOR-BYTES", lambda one: one.operator_state_bytes, total_of=operators),
+        numbers("OF-THEM-RAW", lambda one: one.raw_state_bytes, total_of=operators, wide=not raw),
+        numbers(
+            "IN-FLIGHT", lambda one: one.in_flight_bytes, total_of=operators, wide=not in_flight
+        ),
+        Column("STATE", lambda one: ", ".join(_states(one)), apart=Line.BELOW),
+    )
 
 
 def _states(operator: Operator) -> list[str]:

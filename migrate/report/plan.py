@@ -2,52 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, TextIO
 
-from rich.table import Table
-from rich.text import Text
-
-from migrate.planning import PlannedPartition
+from migrate.planning import PlannedPartition, Verdict
 from migrate.positions import Marker
-from migrate.report.text import console_for, difference_text, number_text, print_whole
+from migrate.report.screen import Screen
+from migrate.report.table import Column, Line, draw, numbers
+from migrate.report.text import difference_text, number_text
 from migrate.wording import counted, visible
 
 if TYPE_CHECKING:
     from migrate.group.commit import ChangeOutcome
     from migrate.group.restoration import Restored
+    from migrate.snapshot import Committed
 
 
-def plan_table(partitions: Sequence[PlannedPartition], out: TextIO) -> str:
+def plan_table(partitions: Sequence[PlannedPartition], out: TextIO, *, wide: bool = False) -> str:
     """The change, partition by partition."""
-    table = Table("topic", box=None)
-    for column in (
-        *("partition", "checkpoint", "from", "now", "next offset"),
-        *("difference", "left", "log start", "log end"),
-    ):
-        table.add_column(column, justify="right")
-    table.add_column("verdict")
-    for column in ("lost", "repeated"):
-        table.add_column(column, justify="right")
-    for planned in partitions:
-        table.add_row(
-            Text(visible(planned.topic)),
-            str(planned.partition),
-            planned.position.value
-            if isinstance(planned.position, Marker)
-            else number_text(planned.position),
-            _origin(planned),
-            number_text(planned.current),
-            number_text(planned.next_offset),
-            difference_text(planned.difference),
-            number_text(planned.records_left),
-            number_text(planned.log_start),
-            number_text(planned.log_end),
-            planned.verdict.value,
-            number_text(planned.lost, "?") if planned.lost != 0 else "",
-            number_text(planned.repeated, "?") if planned.repeated != 0 else "",
-        )
-    return _render(table, out)
+    told = any(_position(one) != number_text(one.next_offset) for one in partitions)
+    columns: tuple[Column[PlannedPartition], ...] = (
+        Column("TOPIC", lambda one: visible(one.topic), apart=Line.ABOVE),
+        numbers("PARTITION", lambda one: one.partition),
+        # What the checkpoint says is worth a column where that is not what is written.
+        Column("CHECKPOINT", _position, right=True, wide=not told, spare=2),
+        Column("FROM", _origin, wide=True),
+        numbers("CURRENT-OFFSET", lambda one: one.current),
+        numbers("NEW-OFFSET", lambda one: one.next_offset),
+        Column("DIFFERENCE", lambda one: difference_text(one.difference), right=True, spare=3),
+        numbers("LOG-START-OFFSET", lambda one: one.log_start, wide=True),
+        numbers("LOG-END-OFFSET", lambda one: one.log_end, spare=1),
+        numbers("LAG", lambda one: one.records_left, total_of=partitions),
+        Column("VERDICT", lambda one: one.verdict.value, style=_style),
+        _records("LOST", lambda one: one.lost, partitions),
+        _records("REPEATED", lambda one: one.repeated, partitions),
+    )
+    return "".join(draw(columns, partitions, Screen.of(out), wide=wide))
+
+
+def _position(planned: PlannedPartition) -> str:
+    position = planned.position
+    return position.value if isinstance(position, Marker) else number_text(position)
 
 
 def _origin(planned: PlannedPartition) -> str:
@@ -58,24 +53,51 @@ def _origin(planned: PlannedPartition) -> str:
     return planned.operator_id[:8] + subtask
 
 
-def restoration_table(partitions: Iterable[Restored], out: TextIO) -> str:
+def _style(planned: PlannedPartition) -> str:
+    if planned.problem:
+        return "bold red"
+    match planned.verdict:
+        case Verdict.OK:
+            return "green"
+        case Verdict.MARKER_RESOLVED | Verdict.NEW_PARTITION | Verdict.FINISHED:
+            return ""
+        case _:  # not as one would have it, and allowed
+            return "yellow"
+
+
+def _records(
+    heading: str,
+    count: Callable[[PlannedPartition], int | None],
+    partitions: Sequence[PlannedPartition],
+) -> Column[PlannedPartition]:
+    """Numbers of records; ``?`` where nobody can tell one, and nothing where there is none."""
+    counts = list(map(count, partitions))
+    known = sum(one or 0 for one in counts)
+    total = str(known) if None not in counts else f"{known}+?" if known else "?"
+    return Column(
+        heading,
+        lambda one: number_text(count(one), "?") if count(one) != 0 else "",
+        right=True,
+        total=total,
+    )
+
+
+def restoration_table(partitions: Sequence[Restored], out: TextIO, *, wide: bool = False) -> str:
     """What is brought back, partition by partition."""
-    table = Table("topic", box=None)
-    for column in ("partition", "now", "then", "log start", "log end"):
-        table.add_column(column, justify="right")
-    table.add_column("doubt")
-    for restored in partitions:
-        now, then = restored.now, restored.then
-        table.add_row(
-            Text(visible(restored.topic)),
-            str(restored.partition),
-            "none" if now is None else str(now.next_offset),
-            "none" if then is None else str(then.next_offset),
-            number_text(restored.log.start if restored.log is not None else None),
-            number_text(restored.log.end if restored.log is not None else None),
-            restored.doubt.value if restored.doubt is not None else "",
-        )
-    return _render(table, out)
+
+    def held(committed: Committed | None) -> str:
+        return "none" if committed is None else str(committed.next_offset)
+
+    columns: tuple[Column[Restored], ...] = (
+        Column("TOPIC", lambda one: visible(one.topic), apart=Line.ABOVE),
+        numbers("PARTITION", lambda one: one.partition),
+        Column("CURRENT-OFFSET", lambda one: held(one.now), right=True),
+        Column("NEW-OFFSET", lambda one: held(one.then), right=True),
+        numbers("LOG-START-OFFSET", lambda one: one.log.start if one.log else None, spare=2),
+        numbers("LOG-END-OFFSET", lambda one: one.log.end if one.log else None, spare=1),
+        Column("DOUBT", lambda one: one.doubt.value if one.doubt else "", style=lambda _: "red"),
+    )
+    return "".join(draw(columns, partitions, Screen.of(out), wide=wide))
 
 
 def outcome_lines(outcome: ChangeOutcome) -> Iterator[str]:
@@ -102,9 +124,3 @@ def _done(written: int, removed: int) -> str:
         return f"{counted(removed, 'offset')} removed"
     also = f", {removed} removed" if removed else ""
     return f"{counted(written, 'offset')} written and read back{also}"
-
-
-def _render(table: Table, out: TextIO) -> str:
-    console, text = console_for(out)
-    print_whole(console, table)
-    return text.getvalue()

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, TextIO
-
-from rich.table import Table
-from rich.text import Text
 
 from migrate.planning import Plan
 from migrate.positions import shown
 from migrate.report.plan import plan_table
-from migrate.report.text import console_for, print_whole
+from migrate.report.screen import Screen
+from migrate.report.table import Column, Line, draw, numbers
 from migrate.wording import counted, visible
 
 if TYPE_CHECKING:
@@ -50,14 +48,14 @@ def rollback_text(file: RollbackFile, name: str, out: TextIO) -> Iterator[str]:
         (place, (_offset(before.get(place)), _offset(after.get(place))))
         for place in sorted(before.keys() | after.keys())
     ]
-    yield _table(("before", "after"), rows, out)
+    yield from _table(("BEFORE", "AFTER"), rows, out)
     changed = counted(len(file.touched), "partition")
     yield f"\n{changed} changed; what would come back: migrate rollback {name}\n"
 
 
 def location_text(location: QueryLocation, name: str, out: TextIO) -> Iterator[str]:
     """Where a query started and where it stands."""
-    known = {"starts at": location.started, "next offset": location.committed}
+    known = {"STARTS-AT": location.started, "NEXT-OFFSET": location.committed}
     sides = {title: side for title, side in known.items() if side is not None}
     yield f"checkpoint location {visible(location.directory)}\n"
     if location.committed is None:
@@ -66,23 +64,25 @@ def location_text(location: QueryLocation, name: str, out: TextIO) -> Iterator[s
         yield f"a query has run from it: it stands {location.committed.note}\n\n"
     places = sorted({place for side in sides.values() for place in side.starts})
     rows = [(place, [shown(side.at(*place)) for side in sides.values()]) for place in places]
-    yield _table(tuple(sides), rows, out)
+    yield from _table(tuple(sides), rows, out)
     whole = counted(len(places), "partition")
     spark = name if name.startswith("spark:") else f"spark:{name}"
     yield f"\n{whole}; did it start where the checkpoint ended: migrate verify CHK {spark}\n"
 
 
-def _table(
-    titles: Sequence[str], rows: Iterable[tuple[TopicPartition, Sequence[str]]], out: TextIO
-) -> str:
-    console, text = console_for(out)
-    table = Table("topic", box=None)
-    for title in ("partition", *titles):
-        table.add_column(title, justify="right")
-    for (topic, partition), cells in rows:
-        table.add_row(Text(visible(topic)), str(partition), *cells)
-    print_whole(console, table)
-    return text.getvalue()
+_Row = tuple["TopicPartition", Sequence[str]]
+
+
+def _table(titles: Sequence[str], rows: Sequence[_Row], out: TextIO) -> Iterator[str]:
+    columns: tuple[Column[_Row], ...] = (
+        Column("TOPIC", lambda row: visible(row[0][0]), apart=Line.ABOVE),
+        numbers("PARTITION", lambda row: row[0][1]),
+        *(
+            Column(title, lambda row, at=at: row[1][at], right=True)  # type: ignore[misc]
+            for at, title in enumerate(titles)
+        ),
+    )
+    return draw(columns, rows, Screen.of(out))
 
 
 def _offset(committed: Committed | None) -> str:

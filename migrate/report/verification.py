@@ -5,37 +5,49 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TextIO
 
-from rich.table import Table
-from rich.text import Text
-
-from migrate.comparing.verify import StartOutcome, Verification
-from migrate.report.text import console_for, number_text, print_whole
-from migrate.wording import visible
+from migrate.comparing.verify import StartOutcome, Verification, Verified
+from migrate.report.screen import Screen
+from migrate.report.table import Column, Line, draw, numbers
+from migrate.wording import counted, visible
 
 
-def verification_table(verification: Verification, out: TextIO) -> str:
+def verification_table(verification: Verification, out: TextIO, *, wide: bool = False) -> str:
     """How the target started, partition by partition, and a total."""
-    console, text = console_for(out)
-    table = Table("topic", box=None)
-    start = "started" if verification.has_run else "will start at"
-    for column in ("partition", "checkpoint", start):
-        table.add_column(column, justify="right")
-    table.add_column("outcome")
-    table.add_column("records", justify="right")
-    for one in verification.partitions:
-        expected = one.expected if isinstance(one.expected, int) else one.expected.value
-        table.add_row(
-            Text(visible(one.topic)),
-            str(one.partition),
-            str(expected),
-            number_text(one.started),
-            one.outcome.value,
-            str(one.records or ""),
-        )
-    print_whole(console, table)
-    counts = ", ".join(f"{count} {outcome.value}" for outcome, count in verification.counts.items())
-    console.print(Text(f"{visible(verification.target)}: {counts}", style="bold"), soft_wrap=True)
-    return text.getvalue()
+    screen, partitions = Screen.of(out), verification.partitions
+    columns: tuple[Column[Verified], ...] = (
+        Column("OUTCOME", lambda one: one.outcome.value, style=_style),
+        Column("TOPIC", lambda one: visible(one.topic), apart=Line.ABOVE),
+        numbers("PARTITION", lambda one: one.partition),
+        Column("CHECKPOINT", _expected, right=True),
+        numbers("STARTED-AT" if verification.has_run else "WILL-START-AT", lambda one: one.started),
+        numbers("OFFSETS", lambda one: one.records or None),
+    )
+    counts = ", ".join(
+        f"{count} {outcome.value}" + _up_to(verification, outcome)
+        for outcome, count in verification.counts.items()
+    )
+    total = f"{visible(verification.target)}: {counts}"
+    return "".join(draw(columns, partitions, screen, wide=wide)) + screen.text(total, "bold") + "\n"
+
+
+def _expected(one: Verified) -> str:
+    return str(one.expected) if isinstance(one.expected, int) else one.expected.value
+
+
+def _style(one: Verified) -> str:
+    match one.outcome:
+        case StartOutcome.OK:
+            return "green"
+        case StartOutcome.MOVED_ON | StartOutcome.UNKNOWN:
+            return "yellow"
+        case _:
+            return "bold red"
+
+
+def _up_to(verification: Verification, outcome: StartOutcome) -> str:
+    """By how many offsets, at most, all partitions that came out so."""
+    offsets = sum(one.records for one in verification.partitions if one.outcome is outcome)
+    return f" (up to {counted(offsets, 'offset')})" if offsets else ""
 
 
 _MEANINGS = {

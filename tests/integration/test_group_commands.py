@@ -45,15 +45,17 @@ def test_a_dry_run_shows_all_and_changes_nothing(
     broker: Broker, topic: str, group: str, chk: Path
 ) -> None:
     broker.commit(group, {(topic, 0): 1, (topic, 1): 9})
-    result = migrate("commit-group", chk, "--group", group, "-b", broker.bootstrap_servers)
+    dry_run = ("commit-group", chk, "--group", group, "-b", broker.bootstrap_servers)
+    result = migrate(*dry_run, "--wide")
     assert result.code == 0, result.stderr
     rows = [line.split() for line in result.stdout.splitlines()[1:]]
     origin = "00010203/0"
-    # partition, checkpoint, from, now, next offset, difference, left, log start, log end, verdict
+    # partition, checkpoint, from, current, new, difference, log start, log end, lag, verdict
     assert rows == [
-        [topic, "0", "3", origin, "1", "3", "+2", "7", "0", "10", "ok"],
-        [topic, "1", "4", origin, "9", "4", "-5", "6", "0", "10", "ok"],
-        [topic, "2", "5", origin, "5", "5", "0", "10", "ok"],
+        [topic, "0", "3", origin, "1", "3", "+2", "0", "10", "7", "ok"],
+        [topic, "1", "4", origin, "9", "4", "-5", "0", "10", "6", "ok"],
+        [topic, "2", "5", origin, "5", "0", "10", "5", "ok"],
+        ["total", "18"],
     ]
     assert f"group {group}: Empty, classic, 0 members, 2 committed offsets" in result.stderr
     assert f"the first is {topic}-1: from 9 to 4): it reads up to 5 records again" in result.stderr
@@ -399,15 +401,15 @@ def test_verify_says_when_the_log_has_moved_away_from_a_right_start(
     for target in targets:
         right = migrate("verify", chk, target, *base)
         assert (right.code, right.stderr) == (0, ""), right.stdout
-        assert "will start at" in right.stdout and "started" not in right.stdout
+        assert "WILL-START-AT" in right.stdout and "STARTED-AT" not in right.stdout
     broker.delete_records(topic, 0, 4)
     for target in targets:
         found = migrate("verify", chk, target, *base, "--allow-moved-on")
         assert found.code == 5
-        assert [topic, "0", "3", "3", "expired", "1"] in [
+        assert ["expired", topic, "0", "3", "3", "1"] in [
             line.split() for line in found.stdout.splitlines()
         ]
-        assert "2 ok, 1 expired" in found.stdout
+        assert "2 ok, 1 expired (up to 1 offset)" in found.stdout
         assert "its next records are gone" in found.stderr
     broker.delete_topic(topic)
     for found in (migrate("verify", chk, target, *base) for target in targets[:1]):

@@ -43,7 +43,7 @@ def test_a_move_and_back(
     assert (looked_at.group.state, looked_at.refusals) == ("Empty", ())
     assert broker.committed(group) == {(topic, 0): 1}
     dry = migrate("commit-group", chk, "--group", group, "-b", servers)
-    assert len(dry.stdout.splitlines()) == 1 + len(looked_at.plan.partitions)
+    assert len(dry.stdout.splitlines()) == 2 + len(looked_at.plan.partitions)  # and the total
 
     back = tmp_path / "back.json"
     done = library.commit_group(

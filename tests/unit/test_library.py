@@ -36,13 +36,13 @@ from tests.support.spark_files import SEED, spark_directory
 
 # Options that decide what is shown, not what is done; or that ask people, not programs.
 _OF_THE_COMMAND_LINE = {
-    "inspect": {"format", "list_"},
+    "inspect": {"format", "list_", "wide"},
     "state": {"format", "limit"},
     "to-spark": {"format", "plan_out", "spark_version"},
-    "commit-group": {"yes", "plan_out", "dry_run"},
-    "rollback": {"yes", "dry_run"},
-    "diff": {"format", "all_", "exit_code"},
-    "verify": {"allow_moved_on"},
+    "commit-group": {"yes", "plan_out", "dry_run", "wide"},
+    "rollback": {"yes", "dry_run", "wide"},
+    "diff": {"format", "all_", "exit_code", "wide"},
+    "verify": {"allow_moved_on", "wide"},
     "scan": set(),
     "show": set(),
 }

@@ -301,7 +301,7 @@ def test_entries_are_not_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 def test_a_reader_that_has_seen_enough_is_no_failure(tmp_path: Path) -> None:
     chk = write_totals(tmp_path / "savepoint-1", 4_000)
-    command = [sys.executable, "-m", "migrate.cli", "state", str(chk), "--state", "total"]
+    command = [sys.executable, "-m", "migrate", "state", str(chk), "--state", "total"]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as running:

@@ -1,4 +1,4 @@
-"""Tables that somebody decides by: a narrow terminal may wrap them, and must not cut a number."""
+"""Tables that somebody decides by fit a terminal of 80 columns, and nothing in them is cut."""
 
 from __future__ import annotations
 
@@ -12,22 +12,37 @@ import pytest
 
 from decoder import read_checkpoint
 from migrate.comparing.diff import diff
-from migrate.comparing.verify import QueryStart, verify_query
+from migrate.comparing.verify import (
+    QueryStart,
+    StartOutcome,
+    Verification,
+    Verified,
+    verify_query,
+)
 from migrate.flink.extract import extract
-from migrate.group.restoration import Restored
+from migrate.group.restoration import Doubt, Restored
+from migrate.planning import PlannedPartition, Verdict
 from migrate.planning.plan_file import read_plan
-from migrate.positions import PositionSet
+from migrate.positions import Marker, PositionSet
 from migrate.report.diff import diff_table
 from migrate.report.inspection_table import inspection_table
 from migrate.report.plan import plan_table, restoration_table
+from migrate.report.screen import Screen
+from migrate.report.table import Column, Line, draw, numbers
 from migrate.report.verification import verification_table
 from migrate.snapshot import Committed, LogRange
 from tests.support.checkpoints import splits, write_source
 from tests.support.command import migrate
+from tests.support.diff_example import example
 from tests.support.golden import golden
 
 _TOPIC = "a-topic-with-a-rather-long-name." + "x" * 60
 _OFFSET = 9_123_456_789_012
+
+
+def _bare(shown: str) -> str:
+    """Without the codes of styles."""
+    return re.sub(r"\x1b\[[0-9;]*m", "", shown)
 
 
 class _Terminal(io.StringIO):
@@ -56,6 +71,146 @@ def _diff(out: TextIO, folder: Path) -> str:
 def _verification(out: TextIO, folder: Path) -> str:
     side = PositionSet("side", {(_TOPIC, 0): _OFFSET})
     return verification_table(verify_query(side, QueryStart(side), None, new_at_earliest=True), out)
+
+
+# -- what a terminal of 80 columns shows ---------------------------------------------------------
+
+
+def _ordinary_plan(out: TextIO) -> str:
+    found: list[tuple[Verdict, int | Marker]]
+    found = [(Verdict.OK, 7_123_456), (Verdict.MARKER_RESOLVED, Marker.EARLIEST)]
+    moved = [
+        PlannedPartition(
+            "orders",
+            partition,
+            verdict,
+            7_123_456,
+            position=position,
+            operator_id="00" * 16,
+            subtask=1,
+            log_start=5_000_000,
+            log_end=7_200_000,
+            current=7_000_000 + partition,
+        )
+        for partition, (verdict, position) in enumerate(found)
+    ]
+    lost = PlannedPartition("payments", 11, Verdict.EXPIRED, None, position=41, lost=None)
+    return plan_table([*moved, lost], out)
+
+
+def _ordinary_restoration(out: TextIO) -> str:
+    log = LogRange(5_000_000, 7_200_000)
+    held = Committed(4_999_999)
+    restored = [Restored("orders", 0, None, held, log, Doubt.EXPIRED)]
+    return restoration_table([*restored, Restored("payments", 1, held, None, None, None)], out)
+
+
+def _ordinary_diff(out: TextIO) -> str:
+    return diff_table(example(), out)
+
+
+def _ordinary_topics(out: TextIO) -> str:
+    left, right = (
+        PositionSet("side", {("orders", n): 7_123_456 + by for n in range(300)}) for by in (0, 90)
+    )
+    return diff_table(diff(left, right, {}), out)
+
+
+def _ordinary_verification(out: TextIO) -> str:
+    found = [
+        Verified("orders", 0, 7_123_456, 7_123_456, StartOutcome.OK),
+        Verified("payments", 11, Marker.EARLIEST, 7_123_500, StartOutcome.RECREATED, 1_234_567),
+    ]
+    return verification_table(Verification("group:orders-next", tuple(found)), out)
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        _ordinary_plan,
+        _ordinary_restoration,
+        _ordinary_diff,
+        _ordinary_topics,
+        _ordinary_verification,
+    ],
+)
+def test_ordinary_names_fit_80_columns(
+    monkeypatch: pytest.MonkeyPatch, table: Callable[[TextIO], str]
+) -> None:
+    """Seen: a dry run of 13 columns took about 130."""
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("NO_COLOR", "1")
+    lines = _bare(table(_Terminal())).splitlines()
+    sentences = ("left ", "right ", "not shown", "shown by", "─")
+    rows = [line for line in lines if not line.startswith(sentences) and "partitions:" not in line]
+    assert max(map(len, rows)) <= 80
+    whole = set(table(io.StringIO()).replace("-", "- ").split())
+    assert {cell for row in rows for cell in row.replace("-", "- ").split()} <= whole
+
+
+_Pair = tuple[str, int]
+_PAIRS: list[_Pair] = [("orders", 1), ("orders", 2), ("payments", 3)]
+
+
+def _drawn(*columns: Column[_Pair], width: int | None = None, wide: bool = False) -> list[str]:
+    screen = Screen(width, styled=False, colored=False)
+    return [line.rstrip("\n") for line in draw(columns, _PAIRS, screen, wide=wide)]
+
+
+_TOPICS: Column[_Pair] = Column("TOPIC", lambda pair: pair[0], apart=Line.ABOVE)
+_NUMBERS = numbers("LOG-END-OFFSET", lambda pair: pair[1], total_of=_PAIRS)
+
+
+def test_a_column_that_is_empty_in_every_row_is_left_out() -> None:
+    empty: Column[_Pair] = Column("NOTE", lambda _: "")
+    assert _drawn(_TOPICS, empty, _NUMBERS) == [
+        "TOPIC     LOG-END-OFFSET",
+        "orders                 1",
+        "orders                 2",
+        "payments               3",
+        "total                  6",
+    ]
+
+
+def test_a_narrow_terminal_first_breaks_headings_between_their_words() -> None:
+    assert _drawn(_TOPICS, _NUMBERS, width=18)[:3] == [
+        "          LOG-END-",
+        "TOPIC       OFFSET",
+        "orders           1",
+    ]
+
+
+def test_a_narrow_terminal_then_does_without_columns_and_names_them() -> None:
+    also: Column[_Pair] = Column("DIFFERENCE", lambda pair: f"+{pair[1]}", spare=1)
+    assert _drawn(_TOPICS, also, _NUMBERS, width=18)[2:] == [
+        "orders           1",
+        "orders           2",
+        "payments         3",
+        "total            6",
+        "not shown: DIFFERENCE; --wide shows every column",
+    ]
+    wide = _drawn(_TOPICS, also, _NUMBERS, width=18, wide=True)
+    assert wide[1] == "orders    +1                       1"
+    assert not any("not shown" in line for line in wide)
+
+
+def test_what_is_too_long_then_goes_to_lines_of_its_own() -> None:
+    places: Column[_Pair] = numbers("PARTITION", lambda pair: pair[1])
+    said: Column[_Pair] = Column(
+        "WHY NOT", lambda pair: "it is far too late" if pair[1] > 2 else "", apart=Line.BELOW
+    )
+    assert _drawn(_TOPICS, places, _NUMBERS, said, width=22) == [
+        "             LOG-END-",
+        "  PARTITION    OFFSET",
+        "orders",
+        "          1         1",
+        "          2         2",
+        "payments",
+        "          3         3",
+        "      why not: it is",
+        "      far too late",
+        "      total         6",
+    ]
 
 
 @pytest.mark.parametrize("table", [_plan, _restoration, _diff, _verification])
@@ -95,7 +250,7 @@ def test_a_narrow_terminal_loses_nothing_of_an_operator(
     monkeypatch.setenv("COLUMNS", str(columns))
     monkeypatch.setenv("NO_COLOR", "1")
     found = read_checkpoint(golden("2.2/two-sources"))
-    shown = re.sub(r"\x1b\[[0-9;]*m", "", inspection_table(extract(found), _Terminal()))
+    shown = _bare(inspection_table(extract(found), _Terminal()))
     operators = shown.partition("\noperators\n")[2].partition("\n\n")[0]
     assert max(map(len, operators.splitlines())) <= columns
     assert "…" not in operators
