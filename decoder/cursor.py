@@ -158,7 +158,7 @@ class Cursor:
             self.fail(f"a size cannot be negative: {value}", field, back=8)
         return value
 
-    def count(self, field: str, item_bytes: int) -> int:
+    def count(self, field: str, item_bytes: int = 1) -> int:
         """An i32 that counts what follows, each item at least ``item_bytes`` (>= 1) long.
 
         Checked against the bytes left, so that no count can make a loop or an allocation larger

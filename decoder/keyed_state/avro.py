@@ -30,7 +30,7 @@ from decoder.keyed_state.types import (
     AvroType,
     AvroUnion,
 )
-from decoder.keyed_state.widths import least_avro_bytes
+from decoder.keyed_state.widths import avro_may_be_nothing
 
 _i32 = Struct(">i").unpack_from
 _i64 = Struct(">q").unpack_from
@@ -83,10 +83,10 @@ class _Compiler:
             case AvroUnion(branches):
                 return _union([self.read(branch) for branch in branches])
             case AvroArray(element):
-                return _runs(self.read(element), least_avro_bytes(element), list)
+                return _runs(self.read(element), avro_may_be_nothing(element), list)
             case AvroMap(value):
                 item = _item(self.read(value))
-                return _runs(item, 4 + least_avro_bytes(value), Pairs)
+                return _runs(item, False, Pairs)
 
     def _define(self, name: str, read: _Read) -> _Read:
         self._named[name] = read
@@ -156,18 +156,18 @@ def _item(read_value: _Read) -> _Read:
     return read
 
 
-def _runs(read_item: _Read, least: int, make: type[list[Any]]) -> _Read:
+def _runs(read_item: _Read, of_nothing: bool, make: type[list[Any]]) -> _Read:
     def read(data: bytes, position: int, depth: int) -> tuple[Any, int]:
         items = make()
         while True:
             count, position = _count(data, position)
             if count == 0:
                 return items, position
-            if least:
-                if count * least > len(data) - position:
-                    raise IndexError
-            elif len(items) + count > _MOST_OF_NOTHING:
-                raise _corrupt(f"more than {_MOST_OF_NOTHING} items of no bytes")
+            if of_nothing:
+                if len(items) + count > _MOST_OF_NOTHING:
+                    raise _corrupt(f"more than {_MOST_OF_NOTHING} items of no bytes")
+            elif count > len(data) - position:
+                raise IndexError
             for _ in range(count):
                 value, position = read_item(data, position, depth)
                 items.append(value)

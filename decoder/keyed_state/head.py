@@ -149,11 +149,11 @@ def _read_state(
     if backend_kind not in (_KEY_VALUE, _PRIORITY_QUEUE):
         cursor.fail(f"not a kind of keyed state: {backend_kind}", f"kind of state {name!r}", back=4)
     field = f"options of state {name!r}"
-    options = {cursor.utf(field): cursor.utf(field) for _ in range(cursor.count(field, 4))}
+    options = {cursor.utf(field): cursor.utf(field) for _ in range(cursor.count(field))}
     serializers: dict[str, Type] = {}
     field = f"serializers of state {name!r}"
     unread = None
-    for _ in range(cursor.count(field, 2)):
+    for _ in range(cursor.count(field)):
         role = cursor.utf(field)
         try:
             serializers[role] = _read_proxy(cursor, kryo_version)

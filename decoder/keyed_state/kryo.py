@@ -275,14 +275,14 @@ class _Reader:
         (value,) = layout.unpack(self.raw(layout.size))
         return float(value)
 
-    def count(self, least: int = 1) -> int:
-        """A varint of elements, each at least ``least`` bytes."""
+    def count(self) -> int:
+        """A varint of elements, each at least a byte."""
         value = self.varint()
-        self.check_count(value, least)
+        self.check_count(value)
         return value
 
-    def check_count(self, value: int, least: int = 1) -> None:
-        if value * least > len(self.data) - self.position:
+    def check_count(self, value: int) -> None:
+        if value > len(self.data) - self.position:
             raise IndexError
 
     def text(self) -> str | None:
@@ -362,7 +362,7 @@ class _Reader:
             self.fail("a map is null")
         if self._little and sorted_:
             self._no_comparator(depth)
-        self.check_count(count, 2)
+        self.check_count(count)
         return Pairs((self.object(depth + 1), self.object(depth + 1)) for _ in range(count))
 
     def _no_comparator(self, depth: int) -> None:

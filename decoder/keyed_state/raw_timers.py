@@ -114,7 +114,7 @@ class RawTimersSource:
                 ErrorKind.UNSUPPORTED,
                 back=4,
             )
-        for place in range(cursor.count("timer services", 18)):
+        for place in range(cursor.count("timer services")):
             name = cursor.utf("timer service")
             key = read_snapshot(cursor, self.kryo_version)
             timer = Timer(key, read_snapshot(cursor, self.kryo_version))
@@ -122,7 +122,7 @@ class RawTimersSource:
             blocked = unreadable(timer)
             readers = Readers(timers(name, timer), self.max_parallelism)
             for part in (2 * place, 2 * place + 1):
-                count = cursor.count("timers", _TIMESTAMP_BYTES)
+                count = cursor.count("timers")
                 if count and blocked is not None:
                     cursor.fail(
                         f"{blocked.class_name}: {blocked.reason}", "timers", ErrorKind.UNSUPPORTED

@@ -69,8 +69,6 @@ _OPTIONAL_MAP_MAGIC = 0x4F2C69A3D70
 
 # How deep serializers may nest: deeper than any job's types, and short of Python's stack.
 _MAX_DEPTH = 32
-# A class name and a version: the least that a snapshot takes.
-_SNAPSHOT_BYTES = 2 + 4
 # The most a null may be padded with: the length of its type, of which every part is a few bytes.
 _MAX_PADDING = 1 << 16
 # DecimalType, TimestampType @ 2.2.0
@@ -201,7 +199,7 @@ class _Reader:
             cursor.fail("their magic number is missing", field, back=4)
         if cursor.i32(field) != _NESTED_VERSION:
             cursor.fail("of an unknown version", field, ErrorKind.UNSUPPORTED, back=4)
-        return tuple(self.snapshot() for _ in range(cursor.count(field, _SNAPSHOT_BYTES)))
+        return tuple(self.snapshot() for _ in range(cursor.count(field)))
 
     def composite(self, make: Callable[[_Reader, int], Type]) -> Type:
         self.known_versions(_COMPOSITE_VERSION)
@@ -233,7 +231,7 @@ class _Reader:
         field = f"map in {self.name}"
         if cursor.i64(field) != _OPTIONAL_MAP_MAGIC:
             cursor.fail("its magic number is missing", field, back=8)
-        for _ in range(cursor.count(field, 4)):
+        for _ in range(cursor.count(field)):
             name = cursor.utf(f"name in the {field}")
             frames = [
                 cursor.frame(cursor.i32(f"length in the {field}"), field)
@@ -399,7 +397,7 @@ def _enum(reader: _Reader) -> Type:
     cursor = reader.cursor
     name = cursor.utf("class of an enum")
     field = f"constants of {name}"
-    return JavaEnum(name, tuple(cursor.utf(field) for _ in range(cursor.count(field, 2))))
+    return JavaEnum(name, tuple(cursor.utf(field) for _ in range(cursor.count(field))))
 
 
 def _pojo(reader: _Reader) -> Type:
@@ -481,7 +479,7 @@ def _row_data(reader: _Reader) -> Type:
     cursor = reader.cursor
     types = [
         logical_type(read_object_stream(cursor), cursor)
-        for _ in range(cursor.count("fields of a row", 5))
+        for _ in range(cursor.count("fields of a row"))
     ]
     reader.nested()
     return Sql(SqlRow(tuple((f"f{place}", type_) for place, type_ in enumerate(types))))

@@ -7,39 +7,39 @@ few that write the same bytes; the classes are named in ``snapshots`` and ``logi
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum
+from enum import Enum, auto
 from typing import NamedTuple
 
 
 class Kind(Enum):
     """A value without parts. The comments say what comes out of the decoder."""
 
-    BOOLEAN = "boolean"  # bool
-    BYTE = "byte"  # int, as the next three
-    SHORT = "short"
-    INT = "int"
-    LONG = "long"
-    FLOAT = "float"  # float
-    DOUBLE = "double"  # float
-    CHAR = "char"  # str of one UTF-16 unit
-    STRING = "string"  # str; an unpaired surrogate comes out as U+FFFD, here and in CHAR
-    STRING_VALUE = "string value"  # as STRING, but never null: org.apache.flink.types.StringValue
-    BIG_INTEGER = "big integer"  # Decimal, of no digits behind the point
-    BIG_DECIMAL = "big decimal"  # Decimal
-    DATE = "date"  # Instant
-    SQL_DATE = "sql date"  # SqlDate, an Instant
-    SQL_TIME = "sql time"  # SqlTime, an Instant
-    SQL_TIMESTAMP = "sql timestamp"  # Instant
-    INSTANT = "instant"  # Instant
-    LOCAL_DATE = "local date"  # LocalDate
-    LOCAL_TIME = "local time"  # LocalTime
-    LOCAL_DATE_TIME = "local date-time"  # LocalDateTime
-    VOID = "void"  # None, as the next three
-    NULL_VALUE = "null"
-    VOID_NAMESPACE = "void namespace"
-    GLOBAL_WINDOW = "global window"
-    TIME_WINDOW = "time window"  # {"start", "end"}: int, epoch milliseconds
-    COUNT_WINDOW = "count window"  # {"id"}: int
+    BOOLEAN = auto()  # bool
+    BYTE = auto()  # int, as the next three
+    SHORT = auto()
+    INT = auto()
+    LONG = auto()
+    FLOAT = auto()  # float
+    DOUBLE = auto()  # float
+    CHAR = auto()  # str of one UTF-16 unit
+    STRING = auto()  # str; an unpaired surrogate comes out as U+FFFD, here and in CHAR
+    STRING_VALUE = auto()  # as STRING, but never null: org.apache.flink.types.StringValue
+    BIG_INTEGER = auto()  # Decimal, of no digits behind the point
+    BIG_DECIMAL = auto()  # Decimal
+    DATE = auto()  # Instant
+    SQL_DATE = auto()  # SqlDate, an Instant
+    SQL_TIME = auto()  # SqlTime, an Instant
+    SQL_TIMESTAMP = auto()  # Instant
+    INSTANT = auto()  # Instant
+    LOCAL_DATE = auto()  # LocalDate
+    LOCAL_TIME = auto()  # LocalTime
+    LOCAL_DATE_TIME = auto()  # LocalDateTime
+    VOID = auto()  # None, as the next three
+    NULL_VALUE = auto()
+    VOID_NAMESPACE = auto()
+    GLOBAL_WINDOW = auto()
+    TIME_WINDOW = auto()  # {"start", "end"}: int, epoch milliseconds
+    COUNT_WINDOW = auto()  # {"id"}: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,21 +272,21 @@ class Avro:
 class SqlKind(Enum):
     """A logical type without parameters that change its bytes."""
 
-    BOOLEAN = "BOOLEAN"  # bool
-    TINYINT = "TINYINT"  # int
-    SMALLINT = "SMALLINT"
-    INT = "INT"
-    BIGINT = "BIGINT"
-    FLOAT = "FLOAT"  # float
-    DOUBLE = "DOUBLE"
-    STRING = "STRING"  # str
-    BYTES = "BYTES"  # bytes
-    DATE = "DATE"  # LocalDate
-    TIME = "TIME"  # LocalTime
-    INTERVAL_MONTHS = "INTERVAL YEAR TO MONTH"  # int, months
-    INTERVAL_MILLIS = "INTERVAL DAY TO SECOND"  # int, milliseconds
-    RAW = "RAW"  # bytes, as its own serializer wrote them
-    NULL = "NULL"  # None
+    BOOLEAN = auto()  # bool
+    TINYINT = auto()  # int
+    SMALLINT = auto()
+    INT = auto()
+    BIGINT = auto()
+    FLOAT = auto()  # float
+    DOUBLE = auto()
+    STRING = auto()  # str
+    BYTES = auto()  # bytes
+    DATE = auto()  # LocalDate
+    TIME = auto()  # LocalTime
+    INTERVAL_MONTHS = auto()  # INTERVAL YEAR TO MONTH: int, months
+    INTERVAL_MILLIS = auto()  # INTERVAL DAY TO SECOND: int, milliseconds
+    RAW = auto()  # bytes, as its own serializer wrote them
+    NULL = auto()  # None
 
 
 @dataclass(frozen=True, slots=True)

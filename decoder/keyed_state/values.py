@@ -56,6 +56,7 @@ from decoder.keyed_state.types import (
     SqlRow,
     SqlScalar,
     SqlTimestamp,
+    SqlType,
     TaggedUnion,
     Timer,
     Ttl,
@@ -65,7 +66,7 @@ from decoder.keyed_state.types import (
 from decoder.keyed_state.types import (
     Struct as StructType,
 )
-from decoder.keyed_state.widths import MAX_COMPACT_DECIMAL, MAX_COMPACT_TIMESTAMP, least_bytes
+from decoder.keyed_state.widths import MAX_COMPACT_DECIMAL, MAX_COMPACT_TIMESTAMP, may_be_nothing
 
 Read = Callable[[bytes, int], tuple[Any, int]]
 
@@ -146,16 +147,16 @@ def _boolean(data: bytes, position: int) -> tuple[bool, int]:
     return value == 1, position + 1
 
 
-def _length(data: bytes, position: int, least: int) -> int:
-    """``i32 n`` of elements that take ``least`` bytes or more."""
+def _length(data: bytes, position: int, of_nothing: bool = False) -> int:
+    """``i32 n`` of elements, which take a byte or more unless they are ``of_nothing``."""
     count: int = _i32(data, position)[0]
     if count < 0:
         raise _corrupt(f"a count cannot be negative: {count}")
-    if least:
-        if count * least > len(data) - position - 4:
-            raise IndexError
-    elif count > _MOST_OF_NOTHING:
-        raise _corrupt(f"more than {_MOST_OF_NOTHING} values of no bytes")
+    if of_nothing:
+        if count > _MOST_OF_NOTHING:
+            raise _corrupt(f"more than {_MOST_OF_NOTHING} values of no bytes")
+    elif count > len(data) - position - 4:
+        raise IndexError
     return count
 
 
@@ -179,7 +180,7 @@ def _char(data: bytes, position: int) -> tuple[str, int]:
 
 def _bytes(data: bytes, position: int) -> tuple[bytes, int]:
     start = position + 4
-    end = start + _length(data, position, 1)
+    end = start + _length(data, position)
     return data[start:end], end
 
 
@@ -348,7 +349,7 @@ def _row(type_: Row) -> Read:
     """A mask of two bits of the RowKind, where there is one, and a bit a field (it is null), the
     highest first, in whole bytes; the fields that are not null."""
     skipped = 2 * type_.has_kind
-    size = least_bytes(type_)
+    size = (skipped + len(type_.fields) + 7) // 8
     fields = [
         (f"f{place}", *divmod(skipped + place, 8), reader(part))
         for place, part in enumerate(type_.fields)
@@ -383,10 +384,10 @@ def _either(names: tuple[str, str], first: Read, second: Read, tags: tuple[int, 
 
 
 def _list(type_: List) -> Read:
-    read_element, least = reader(type_.element), least_bytes(type_.element)
+    read_element, of_nothing = reader(type_.element), may_be_nothing(type_.element)
 
     def read(data: bytes, position: int) -> tuple[list[Any], int]:
-        count = _length(data, position, least)
+        count = _length(data, position, of_nothing)
         position += 4
         elements = []
         for _ in range(count):
@@ -401,7 +402,7 @@ def _nullable_list(type_: NullableList) -> Read:
     read_element, null = reader(type_.element), type_.null
 
     def read(data: bytes, position: int) -> tuple[list[Any], int]:
-        count = _length(data, position, 1)
+        count = _length(data, position)
         position += 4
         elements: list[Any] = []
         for _ in range(count):
@@ -449,10 +450,9 @@ def _linked_list(type_: LinkedList) -> Read:
 
 def _map(type_: Map) -> Read:
     read_key, read_value, null_keys = reader(type_.key), reader(type_.value), type_.null_keys
-    least = least_bytes(type_.key) + 1 if not null_keys else 2
 
     def read(data: bytes, position: int) -> tuple[Pairs, int]:
-        count = _length(data, position, least)
+        count = _length(data, position)
         position += 4
         pairs = Pairs()
         for _ in range(count):
@@ -567,15 +567,17 @@ def _pojo(type_: Pojo) -> Read:
 # -- SQL -----------------------------------------------------------------------------------------
 
 
-def _sql(type_: object) -> Read:
+def _sql(type_: SqlType) -> Read:
     """Rows, arrays, maps, text, bytes: ``i32 n``, n bytes. A DECIMAL ``i64`` unscaled, of a
     precision above 18 ``i32 n``, n bytes. A TIMESTAMP ``i64`` milliseconds, of a precision above 3
     with ``i32`` nanoseconds of the millisecond."""
     match type_:
         case SqlRow() | SqlArray() | SqlMap():
             return _sized(binary_row.reader(type_))
-        case SqlScalar(kind):
-            return _SQL_SCALARS[kind]
+        case SqlScalar(SqlKind.STRING):
+            return _sized(lambda part: part.decode("utf-8", "replace"))
+        case SqlScalar():  # RAW: others have no serializer of SQL's own
+            return _bytes
         case SqlDecimal(precision, scale) if precision <= MAX_COMPACT_DECIMAL:
             return lambda data, position: (scaled(_i64(data, position)[0], scale), position + 8)
         case SqlDecimal(_, scale):
@@ -587,8 +589,6 @@ def _sql(type_: object) -> Read:
             )
         case SqlTimestamp(_, local_zone):
             return _long_timestamp(local_zone)
-        case _:
-            raise TypeError(type_)
 
 
 def _long_timestamp(local_zone: bool) -> Read:
@@ -605,28 +605,3 @@ def _sized(read_part: Callable[[bytes], Any]) -> Read:
         return read_part(part), position
 
     return read
-
-
-_SQL_SCALARS: dict[SqlKind, Read] = {
-    SqlKind.BOOLEAN: _boolean,
-    SqlKind.TINYINT: _number(">b"),
-    SqlKind.SMALLINT: _number(">h"),
-    SqlKind.INT: _number(">i"),
-    SqlKind.BIGINT: _number(">q"),
-    SqlKind.FLOAT: _number(">f"),
-    SqlKind.DOUBLE: _number(">d"),
-    SqlKind.STRING: _sized(lambda part: part.decode("utf-8", "replace")),
-    SqlKind.BYTES: _bytes,
-    SqlKind.DATE: lambda data, position: (
-        LocalDate.of_epoch_day(_i32(data, position)[0]),
-        position + 4,
-    ),
-    SqlKind.TIME: lambda data, position: (
-        binary_row.local_time(_i32(data, position)[0]),
-        position + 4,
-    ),
-    SqlKind.INTERVAL_MONTHS: _number(">i"),
-    SqlKind.INTERVAL_MILLIS: _number(">q"),
-    SqlKind.RAW: _bytes,
-    SqlKind.NULL: _skip_byte,
-}

@@ -1,4 +1,4 @@
-"""How long values are: what Flink says of a serializer, and the least that one takes.
+"""How long values are: what Flink says of a serializer, and whether one may take no bytes.
 
 Source: TypeSerializer.getLength of the classes that ``snapshots`` names @ Flink 2.2.0.
 """
@@ -7,29 +7,20 @@ from __future__ import annotations
 
 from decoder.keyed_state.types import (
     Avro,
-    AvroArray,
-    AvroEnum,
     AvroFixed,
     AvroKind,
-    AvroMap,
     AvroRecord,
     AvroReference,
     AvroScalar,
     AvroType,
-    AvroUnion,
     JavaEnum,
     Kind,
     Nullable,
-    Pojo,
     Row,
     Scalar,
     Sql,
-    SqlDecimal,
-    SqlKind,
-    SqlScalar,
     SqlTimestamp,
     Struct,
-    Timer,
     Ttl,
     Type,
 )
@@ -63,30 +54,6 @@ _FIXED = {
     Kind.TIME_WINDOW: 16,
     Kind.COUNT_WINDOW: 8,
 }
-_SQL_FIXED = {
-    SqlKind.BOOLEAN: 1,
-    SqlKind.TINYINT: 1,
-    SqlKind.SMALLINT: 2,
-    SqlKind.INT: 4,
-    SqlKind.BIGINT: 8,
-    SqlKind.FLOAT: 4,
-    SqlKind.DOUBLE: 8,
-    SqlKind.DATE: 4,
-    SqlKind.TIME: 4,
-    SqlKind.INTERVAL_MONTHS: 4,
-    SqlKind.INTERVAL_MILLIS: 8,
-}
-_LEAST = {Kind.SQL_TIMESTAMP: 8, Kind.VOID_NAMESPACE: 1, Kind.STRING: 1, Kind.STRING_VALUE: 1}
-_AVRO_LEAST = {
-    AvroKind.NULL: 0,
-    AvroKind.BOOLEAN: 1,
-    AvroKind.INT: 4,
-    AvroKind.LONG: 8,
-    AvroKind.FLOAT: 4,
-    AvroKind.DOUBLE: 8,
-    AvroKind.BYTES: 4,
-    AvroKind.STRING: 4,
-}
 
 
 def flink_length(type_: Type) -> int:
@@ -107,54 +74,37 @@ def flink_length(type_: Type) -> int:
             return 8 + length if length >= 0 else VARIABLE
         case Nullable(_, padding) if padding:
             return 1 + padding
-        case Sql(SqlScalar(kind)):
-            return _SQL_FIXED.get(kind, VARIABLE)
         case Sql(SqlTimestamp(precision)):
             return 8 if precision <= MAX_COMPACT_TIMESTAMP else 12
         case _:
             return VARIABLE
 
 
-def least_bytes(type_: Type) -> int:
-    """The least that a value takes, which bounds how many of them there can be."""
+def may_be_nothing(type_: Type) -> bool:
+    """Whether a value may take no bytes, so that nothing bounds how many of them there are."""
     match type_:
         case Scalar(kind):
-            return _LEAST.get(kind, _FIXED.get(kind, 4))
+            return kind is Kind.NULL_VALUE
         case Struct(_, fields):
-            return sum(least_bytes(field.type) for field in fields) if fields else 1
+            return bool(fields) and all(may_be_nothing(field.type) for field in fields)
         case Row(fields, has_kind):
-            return (len(fields) + 2 * has_kind + 7) // 8
-        case Ttl(inner):
-            return 8 + least_bytes(inner)
-        case Timer(key, namespace):
-            return 8 + least_bytes(key) + least_bytes(namespace)
-        case Pojo() | Nullable():
-            return 1
+            return not fields and not has_kind
         case Avro(_, schema):
-            return least_avro_bytes(schema)
-        case Sql(SqlScalar(sql)):
-            return _SQL_FIXED.get(sql, 4)
-        case Sql(SqlDecimal(precision)):
-            return 8 if precision <= MAX_COMPACT_DECIMAL else 4
-        case Sql(SqlTimestamp()):
-            return 8
-        case Sql():
-            return 4
+            return avro_may_be_nothing(schema)
         case _:
-            return 1
+            return False
 
 
-def least_avro_bytes(type_: AvroType) -> int:
+def avro_may_be_nothing(type_: AvroType) -> bool:
+    """A reference may be to anything."""
     match type_:
         case AvroScalar(kind):
-            return _AVRO_LEAST[kind]
+            return kind is AvroKind.NULL
         case AvroFixed(_, size):
-            return size
-        case AvroEnum() | AvroUnion():
-            return 4
+            return size == 0
         case AvroRecord(_, fields):
-            return sum(least_avro_bytes(field) for _, field in fields)
+            return all(avro_may_be_nothing(field) for _, field in fields)
         case AvroReference():
-            return 0
-        case AvroArray() | AvroMap():
-            return 1
+            return True
+        case _:
+            return False
