@@ -12,7 +12,7 @@ STAMP := $(VENV)/.complete
 TWO_WORKERS := --numprocesses 2 --dist loadscope --no-loadscope-reorder
 WITH_JDK = cd $(ROOT) && JAVA_HOME="$$(scripts/find-jdk)" PATH="$(BIN):$$PATH"
 
-.PHONY: help setup jdk demo test unit check docs doc-output bench fuzz mutants golden spark-matrix \
+.PHONY: help setup jdk demo playground playground-stop test unit check docs doc-output bench fuzz mutants golden spark-matrix \
 	dist ranges audit lock clean
 
 help:  ## this list
@@ -29,6 +29,12 @@ $(STAMP): $(ROOT)/pyproject.toml $(ROOT)/requirements/lock.txt $(ROOT)/requireme
 
 demo: setup  ## the whole story on a real Kafka, Flink and Spark
 	@$(WITH_JDK) python -m examples.demo
+
+playground: setup  ## a Kafka, topics and a Flink job's checkpoints to try it on (PORT)
+	@$(WITH_JDK) python -m examples.playground start $(if $(PORT),--port $(PORT))
+
+playground-stop: $(STAMP)  ## stop its Kafka, remove the folder playground
+	@cd $(ROOT) && $(BIN)/python -m examples.playground stop
 
 test: setup  ## every test, the real systems included
 	@$(WITH_JDK) python -m pytest $(TWO_WORKERS)

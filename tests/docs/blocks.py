@@ -52,17 +52,19 @@ class Scene:
         copies: directory of the repository -> where it lies for the page, in a directory of its own
             or in S3. A page without any runs in the root of the repository.
         spark: whether there is a Spark session, ``spark``.
+        playground: whether it starts, and stops, the playground in a directory of its own.
     """
 
     kafka: dict[str, list[int]]
     copies: dict[str, str]
     spark: bool
+    playground: bool
 
     @property
     def needs_a_system(self) -> bool:
         """Whether something must be started first."""
         in_s3 = any(target.startswith("s3://") for target in self.copies.values())
-        return bool(self.kafka) or self.spark or in_s3
+        return bool(self.kafka) or self.spark or self.playground or in_s3
 
 
 def pages() -> list[Path]:
@@ -95,11 +97,12 @@ def blocks(page: Path) -> list[Block]:
 
 
 def scene(page: Path) -> Scene:
-    """What the page asks for in a comment: lines of ``kafka:``, ``copy:`` and ``spark: yes``."""
+    """What the page asks for in a comment: lines of ``kafka:``, ``copy:``, ``spark: yes`` and
+    ``playground: yes``."""
     match = _SCENE.search(page.read_text())
     kafka: dict[str, list[int]] = {}
     copies: dict[str, str] = {}
-    spark = False
+    systems: set[str] = set()
     for line in match["lines"].splitlines() if match is not None else []:
         key, _, value = line.partition(": ")
         if key == "kafka":
@@ -108,8 +111,8 @@ def scene(page: Path) -> Scene:
         elif key == "copy":
             source, _, target = value.partition(" -> ")
             copies[source] = target
-        elif key == "spark":
-            spark = value == "yes"
+        elif key in ("spark", "playground") and value == "yes":
+            systems.add(key)
         else:
             raise ValueError(f"{page}: {line!r} says nothing of a scene")
-    return Scene(kafka, copies, spark)
+    return Scene(kafka, copies, "spark" in systems, "playground" in systems)

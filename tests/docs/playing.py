@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from tests.docs.blocks import ROOT, Scene
-from tests.docs.stage import Stage, new_directory
+from tests.docs.stage import BROKER, PLAYGROUND_BROKER, Stage, new_directory
 
 if TYPE_CHECKING:
     from tests.support.kafka import Broker
@@ -23,6 +26,9 @@ def played(
 ) -> Iterator[Stage]:
     """A stage on which a page's blocks run in their order; what is not given is started."""
     with ExitStack() as stack:
+        if scene.playground:
+            yield _playground(stack)
+            return
         if not scene.copies and not scene.kafka:
             yield Stage(ROOT)
             return
@@ -34,7 +40,7 @@ def played(
                 broker = stack.enter_context(Broker())
             _produce(broker, scene)
             stack.callback(_clear, broker, scene)
-            stage.broker = broker.bootstrap_servers
+            stage.actual[BROKER] = broker.bootstrap_servers
         stage.lay(scene)
         if any(target.startswith("s3://") for target in scene.copies.values()):
             from tests.support.stores import s3
@@ -50,6 +56,31 @@ def played(
                 spark = stack.enter_context(Spark())
             stage.names["spark"] = spark.session
         yield stage
+
+
+def _playground(stack: ExitStack) -> Stage:
+    """A clone's folder, as it were, in which ``make playground`` leaves nothing behind."""
+    from examples.playground.__main__ import stop
+    from tests.support.kafka import free_ports
+    from tests.support.spark import submit_environment
+
+    directory = stack.enter_context(new_directory())
+    home = directory / "playground"
+
+    @stack.callback
+    def _() -> None:
+        if home.exists():
+            stop(home)
+
+    (port,) = free_ports(1)
+    module = f"{sys.executable} -m examples.playground"
+    actual = {
+        "make playground-stop": f"{module} stop",
+        "make playground": f"{module} start --port {port}",
+        PLAYGROUND_BROKER: f"localhost:{port}",
+    }
+    spark = Path(stack.enter_context(TemporaryDirectory()))
+    return Stage(directory, actual, submit_environment(spark))
 
 
 def _produce(broker: Broker, scene: Scene) -> None:

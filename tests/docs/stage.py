@@ -16,24 +16,28 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from examples.playground import JOBS
 from tests.docs.blocks import ROOT, Block, Scene
 from tests.support.command import migrate
 
 # What pages call what is elsewhere here. The directory's name is as long as the one that
 # `new_directory` makes, so that tables keep their columns.
 BROKER = "broker:9092"
+PLAYGROUND_BROKER = "localhost:9092"
 HOME = "/home/me/migration"
-# What differs from run to run, and what a page shows in its place: times in names and in text, and
-# what the names of a scan's plans end with, which is of their checkpoints' paths.
+# What differs from run to run, and what a page shows in its place: times in names and in text, what
+# the names of a scan's plans end with, which is of their checkpoints' paths, and Flink's name for
+# the savepoint of the playground.
 _VARYING = {
     "20260102T030405.000000Z": re.compile(r"\d{8}T\d{6}\.\d{6}Z"),
     "2026-01-02T03:04:05+00:00": re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+\+00:00"),
     "-0123456789abcdef.json": re.compile(r"-[0-9a-f]{16}\.json"),
+    f"savepoint-{JOBS[1][:6]}-0123456789ab": re.compile(rf"savepoint-{JOBS[1][:6]}-[0-9a-f]{{12}}"),
 }
 # A line of a page that stands for any number of lines.
 ANYTHING = "…"
 
-_SHELL_SECONDS = 120
+_SHELL_SECONDS = 180
 
 
 @contextlib.contextmanager
@@ -46,10 +50,17 @@ def new_directory() -> Iterator[Path]:
 
 @dataclass(slots=True)
 class Stage:
-    """Where a page's blocks run: a directory, and the systems of its scene."""
+    """Where a page's blocks run: a directory, and the systems of its scene.
+
+    Attributes:
+        actual: what stands for something else here -> what that is.
+        environment: what a shell is told beside.
+        names: the variables of Python blocks.
+    """
 
     directory: Path
-    broker: str | None = None
+    actual: dict[str, str] = field(default_factory=dict)
+    environment: dict[str, str] = field(default_factory=dict)
     names: dict[str, Any] = field(default_factory=dict)
     _code: int = 0
 
@@ -94,7 +105,7 @@ class Stage:
         actual = self._actual(command)
         if command.startswith("migrate ") and not re.search(r"[|<>;&$*]", command):
             result = migrate(*shlex.split(actual)[1:])
-            self._code, output = result.code, result.stderr + result.stdout
+            self._code, output = result.code, result.output
         else:
             output = self._shell(actual)
         yield from (self._shown(line) for line in output.splitlines())
@@ -103,7 +114,7 @@ class Stage:
         path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
         done = subprocess.run(
             ["bash", "-c", command],
-            env={**os.environ, "PATH": path},
+            env={**os.environ, **self.environment, "PATH": path, "PYTHONPATH": str(ROOT)},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -124,13 +135,13 @@ class Stage:
             os.chdir(before)
 
     def _actual(self, text: str) -> str:
-        if self.broker is not None:
-            text = text.replace(BROKER, self.broker)
+        for shown, actual in self.actual.items():
+            text = text.replace(shown, actual)
         return text if self.directory == ROOT else text.replace(HOME, str(self.directory))
 
     def _shown(self, line: str) -> str:
-        if self.broker is not None:
-            line = line.replace(self.broker, BROKER)
+        for shown, actual in self.actual.items():
+            line = line.replace(actual, shown)
         if self.directory != ROOT:
             line = line.replace(str(self.directory), HOME)
         for shown, varying in _VARYING.items():

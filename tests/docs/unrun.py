@@ -10,6 +10,19 @@ _FLINK = "stops a Flink job of the reader's; tests/integration/test_mission.py s
 _DOCKER = "wants a Docker engine; `make demo` and its test tell the same story without"
 _HOURS = "runs Flink or Spark for minutes and writes into the tree; what it names must exist"
 
+_RUNBOOK = "the outline; each step is run where docs/how-to or docs/tutorial.md tells it"
+
+# The first lines of the runbook's steps.
+_STEPS = (
+    "migrate to-spark CHK -b broker:9092 --allow-ran-on",
+    "flink stop --savepointPath s3://flink/savepoints $JOB_ID",
+    "migrate inspect CHK",
+    "migrate to-spark --plan plan.json -b broker:9092 --checkpoint-dir DIR --format python "
+    "> query.py",
+    "spark-submit --packages org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0 query.py",
+    "migrate diff CHK spark:DIR -b broker:9092",
+)
+
 UNRUN = {
     (
         "README.md",
@@ -17,14 +30,15 @@ UNRUN = {
     ): "installs on the reader's machine; tests/packaging installs the wheel in an empty one",
     (
         "README.md",
-        "make demo    # a real Kafka, a real Flink job, a real Spark query: lost 0, repeated 0, "
-        "per partition",
-    ): "minutes; CI runs `make test`, and tests/integration/test_examples.py the demo's story",
+        "migrate inspect CHK                                           # what does it hold?",
+    ): "the outline; each command is run where docs/how-to tells of it",
     (
         "README.md",
-        "flink stop --savepointPath s3://flink/savepoints $JOB_ID                "
-        "# 1. its last output: $CHK",
-    ): "the outline; each step is run where docs/how-to tells it",
+        "make demo          # a running job moves from Flink to Spark and back; every order is "
+        "counted",
+    ): "minutes; tests/integration/test_examples.py runs the demo's story, test_howtos.py the "
+    "playground",
+    **{("README.md", line): _RUNBOOK for line in _STEPS},
     (
         "CONTRIBUTING.md",
         "python -m tests.mutants --only decoder/cursor.py:170",

@@ -18,6 +18,21 @@ class Result:
     code: int
     stdout: str
     stderr: str
+    # Both, in the order in which a terminal shows them; nothing of a process of its own.
+    output: str = ""
+
+
+class _Kept(io.StringIO):
+    """What is written is kept here and, in the order in which it comes, with what others write."""
+
+    def __init__(self, all_of_it: list[str]) -> None:
+        super().__init__()
+        self._all_of_it = all_of_it
+
+    def write(self, text: str) -> int:
+        length = super().write(text)  # raises for bytes, which some try first
+        self._all_of_it.append(text)
+        return length
 
 
 def migrate(*arguments: str | Path) -> Result:
@@ -26,7 +41,8 @@ def migrate(*arguments: str | Path) -> Result:
     In this process, as a new one takes half a second; ``tests/unit/test_process.py`` has the ones
     that matter as processes of their own.
     """
-    stdout, stderr = io.StringIO(), io.StringIO()
+    written: list[str] = []
+    stdout, stderr = _Kept(written), _Kept(written)
     code = 0
     before, sys.argv = sys.argv, ["migrate", *map(str, arguments)]
     try:
@@ -36,4 +52,4 @@ def migrate(*arguments: str | Path) -> Result:
         code = int(end.code or 0)
     finally:
         sys.argv = before
-    return Result(code, stdout.getvalue(), stderr.getvalue())
+    return Result(code, stdout.getvalue(), stderr.getvalue(), "".join(written))

@@ -12,6 +12,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -35,7 +36,7 @@ from tests.support.service import Service
 # (topic, partition, offset, value)
 Record = tuple[str, int, int, str]
 
-_JARS = "kafka-4.1.1"
+JARS = "kafka-4.1.1"
 _IMAGE = "confluentinc/cp-kafka:7.9.0"
 _START_SECONDS = 90
 _ANSWER_SECONDS = 30
@@ -61,6 +62,20 @@ _SETTINGS = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class Lasting:
+    """Of a broker that goes on when this process ends: a local one, at a port of its own.
+
+    Its process id is in the file ``pid``, its log in ``server.log``.
+
+    Attributes:
+        home: where it keeps its files.
+    """
+
+    home: Path
+    port: int
+
+
 class BrokerError(RuntimeError):
     """The broker did not start, stop or do what it was asked."""
 
@@ -82,13 +97,19 @@ class _Node(Protocol):
 class _ProcessNode:
     """The broker as a local process, run from the published jars."""
 
-    def __init__(self, settings: Mapping[str, str], protocols: Mapping[str, str]) -> None:
-        self._home = Path(tempfile.mkdtemp(prefix="kafka-"))
+    def __init__(
+        self, settings: Mapping[str, str], protocols: Mapping[str, str], lasting: Lasting | None
+    ) -> None:
+        self._lasting = lasting is not None
+        self._home = lasting.home if lasting else Path(tempfile.mkdtemp(prefix="kafka-"))
+        self._home.mkdir(parents=True, exist_ok=True)
         self._properties = self._home / "server.properties"
         self._log_file = self._home / "server.log"
         self._process: subprocess.Popen[bytes] | None = None
         protocols = {"PLAINTEXT": "PLAINTEXT", **protocols}
         controller_port, *ports = free_ports(1 + len(protocols))
+        if lasting is not None:
+            ports[0] = lasting.port
         self.addresses = {
             name: f"127.0.0.1:{port}" for name, port in zip(protocols, ports, strict=True)
         }
@@ -114,14 +135,19 @@ class _ProcessNode:
         if not (self._home / "data").exists():
             run_java(
                 "kafka.tools.StorageTool",
-                classpath(_JARS),
+                classpath(JARS),
                 ["format", "-t", "MkU3OEVBNTcwNTJENDM2Qg", "-c", str(self._properties)],
             )
-        command = java_command("kafka.Kafka", classpath(_JARS), [str(self._properties)])
+        command = java_command("kafka.Kafka", classpath(JARS), [str(self._properties)])
         with self._log_file.open("ab") as log:
             self._process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=self._lasting,
             )
+        (self._home / "pid").write_text(f"{self._process.pid}\n")
 
     def stop(self) -> None:
         if self._process is None:
@@ -190,18 +216,20 @@ class Broker(Service):
         settings: the broker's own, over those every broker here has.
         listeners: further listeners, name to security protocol; what each needs is in `settings`,
             as local files. A broker that has some is always a local process.
+        lasting: None for one that ends with this process.
     """
 
     def __init__(
         self,
         settings: Mapping[str, str] | None = None,
         listeners: Mapping[str, str] | None = None,
+        lasting: Lasting | None = None,
     ) -> None:
         merged = {**_SETTINGS, **(settings or {})}
         self._node: _Node = (
             _ContainerNode(merged)
-            if not listeners and _docker_can_run()
-            else _ProcessNode(merged, listeners or {})
+            if not listeners and lasting is None and _docker_can_run()
+            else _ProcessNode(merged, listeners or {}, lasting)
         )
         self._admin_client: AdminClient | None = None
 
