@@ -14,22 +14,26 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
 from rich.box import SIMPLE_HEAD
-from rich.console import Console
 from rich.table import Table
 
-from examples.local import LocalStack, Order
+from examples.local import JARS, LocalStack, Order
+from examples.progress import console, fetch_jars, step, wait_for
 
+# Measured: all of its jars, and how long it takes once they are there.
+MEGABYTES = 260
+_TIME = "three to four minutes"
+# A warning is known by its last characters.
+_WARNING_ENDS = 80
 # How long each of them has the orders to itself.
 _SECONDS = 3
 _PATIENCE_SECONDS = 120
 # It takes a checkpoint every second.
 _SETTLED_SECONDS = 4
-
-console = Console(highlight=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,42 +51,78 @@ class Account:
 
 def main() -> int:
     """Tell the story; 0 where nothing was lost and nothing repeated."""
+    console.print(
+        f"A real Kafka, Flink, S3 and Spark run on this machine for {_TIME}; nothing of it stays.",
+        soft_wrap=True,
+    )
+    fetch_jars(JARS, MEGABYTES)
+    console.rule("Kafka and Flink")
     with tempfile.TemporaryDirectory(prefix="demo-") as directory:
-        console.rule("Kafka and Flink")
-        say("Starting them (the first time their jars are fetched, which takes a minute) ...")
-        with LocalStack(Path(directory)) as stack:
-            accounts = story(stack, say)
+        stack = LocalStack(Path(directory))
+        with step("Starting Kafka, an S3 and a Flink cluster"):
+            stack.start()
+        with closing(stack):
+            accounts = story(stack)
     console.rule("Every order, accounted for")
     console.print(_table(accounts))
     lost = sum(one.lost for one in accounts)
     repeated = sum(one.repeated for one in accounts)
-    say(f"from Flink to Spark and back, while orders kept coming: lost {lost}, repeated {repeated}")
+    console.print(
+        f"From Flink to Spark and back, while orders kept coming: lost {lost}, repeated {repeated}."
+    )
     return 0 if lost == repeated == 0 else 1
 
 
-def story(stack: LocalStack, say: Callable[[str], None]) -> list[Account]:
+def story(stack: LocalStack) -> list[Account]:
     """From Flink to Spark and back; every partition's orders."""
     stack.start_orders()
-    stack.submit("orders/tables.sql", "orders/flink.sql")
-    _await(stack.by_flink, "Flink's first orders", stack.flink.log)
-    say("A Flink job writes orders from Kafka into files; more keep coming.")
+    with step("Orders come into Kafka. Flink's SQL client submits the job that takes them"):
+        stack.submit("orders/tables.sql", "orders/flink.sql")
+    _await("Flink writes its first orders into files", stack.by_flink, stack.flink.log)
     time.sleep(_SECONDS)
     stack.add_partition()
-    say("The topic has got one more partition, and the job is to move.")
+    console.print("The topic has got one more partition. Now the job is to move.")
 
     console.rule("examples/cut-over there")
-    stack.cut_over("there", say)
+    _cut_over(stack, "there")
     by_flink = stack.by_flink()
-    _await(stack.by_spark, "Spark's first orders", stack.spark_log)
+    _await("Spark writes its first orders", stack.by_spark, stack.spark_log)
     time.sleep(_SECONDS)
 
     console.rule("examples/cut-over back")
-    stack.cut_over("back", say)
+    _cut_over(stack, "back")
     by_spark = stack.by_spark()
-    _await(lambda: stack.by_flink()[len(by_flink) :], "Flink's next orders", stack.flink.log)
+    _await(
+        "Flink writes its next orders",
+        lambda: stack.by_flink()[len(by_flink) :],
+        stack.flink.log,
+    )
     stack.stop_orders()
-    again = Counter(_settled(stack.by_flink)) - Counter(by_flink)
-    return account(stack.in_kafka(), by_flink, by_spark, list(again.elements()))
+    with step("No more orders come. Flink's checkpoints write out what it has read"):
+        again = Counter(_settled(stack.by_flink)) - Counter(by_flink)
+    with step("Reading all orders from Kafka, and comparing"):
+        return account(stack.in_kafka(), by_flink, by_spark, list(again.elements()))
+
+
+def _cut_over(stack: LocalStack, way: str) -> None:
+    """Run the script. Its steps stand out; what several commands warn of is shown once."""
+    warnings: set[str] = set()
+    with step(f"cut-over {way}") as going:
+
+        def say(line: str) -> None:
+            if line.startswith("warning"):
+                # What comes before differs from command to command.
+                text = line[-_WARNING_ENDS:]
+                if text in warnings:
+                    return
+                warnings.add(text)
+            going.say(line, "bold cyan" if line.startswith("==> ") else None)
+            if "files-in-progress" in line or ": a file sink: " in line:
+                going.say(
+                    "    (Safe here: the files are CSV, which Flink finishes at each checkpoint.)"
+                )
+
+        stack.cut_over(way, say)
 
 
 def account(
@@ -113,18 +153,8 @@ def account(
     return [Account(partition, *(of[partition] for of in counts)) for partition in partitions]
 
 
-def say(line: str) -> None:
-    """One line of the story; the script's steps stand out."""
-    style = "bold cyan" if line.startswith("==> ") else None
-    console.print(line, style=style, markup=False, soft_wrap=True)
-
-
-def _await(done: Callable[[], object], what: str, log: Callable[[], str]) -> None:
-    deadline = time.monotonic() + _PATIENCE_SECONDS
-    while not done():
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"{what}: not after {_PATIENCE_SECONDS} s\n{log()}")
-        time.sleep(0.2)
+def _await(what: str, done: Callable[[], object], log: Callable[[], str]) -> None:
+    wait_for(what, done, _PATIENCE_SECONDS, log)
 
 
 def _settled(orders: Callable[[], list[Order]]) -> list[Order]:
@@ -137,20 +167,21 @@ def _settled(orders: Callable[[], list[Order]]) -> list[Order]:
 
 
 def _table(accounts: Sequence[Account]) -> Table:
-    table = Table(box=SIMPLE_HEAD, padding=0)
-    for heading in ("partition", "Kafka", "Flink", "Spark", "Flink again", "lost", "repeated"):
-        table.add_column(heading, justify="right", no_wrap=True)
+    table = Table(box=SIMPLE_HEAD, padding=0, show_footer=True)
+    columns: dict[str, Callable[[Account], int]] = {
+        "Kafka": lambda one: one.in_kafka,
+        "Flink": lambda one: one.by_flink,
+        "Spark": lambda one: one.by_spark,
+        "Flink again": lambda one: one.by_flink_again,
+        "lost": lambda one: one.lost,
+        "repeated": lambda one: one.repeated,
+    }
+    table.add_column("partition", "total", justify="right", no_wrap=True)
+    for heading, number in columns.items():
+        total = str(sum(map(number, accounts)))
+        table.add_column(heading, total, justify="right", no_wrap=True)
     for one in accounts:
-        numbers = (
-            one.partition,
-            one.in_kafka,
-            one.by_flink,
-            one.by_spark,
-            one.by_flink_again,
-            one.lost,
-            one.repeated,
-        )
-        table.add_row(*map(str, numbers))
+        table.add_row(str(one.partition), *(str(number(one)) for number in columns.values()))
     return table
 
 

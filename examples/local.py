@@ -20,9 +20,11 @@ from pathlib import Path
 
 from confluent_kafka import KafkaError, Message, Producer
 
+from tests.support.flink_session import JARS as FLINK_JARS
 from tests.support.flink_session import FlinkSession
 from tests.support.jars import classpath
 from tests.support.jdk import QUICK_START, find_jdk, tail
+from tests.support.kafka import JARS as KAFKA_JARS
 from tests.support.kafka import Broker
 from tests.support.service import Service
 from tests.support.stores import s3
@@ -33,6 +35,7 @@ PARTITIONS = 5
 _CUSTOMERS = 5
 _SECONDS_BETWEEN_ORDERS = 0.005
 _SPARK_JARS = "spark-4.0.0"
+JARS = (FLINK_JARS, KAFKA_JARS, _SPARK_JARS)
 _SCRIPT_SECONDS = 240
 
 # partition, offset, order_id, customer, cents

@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from examples.demo import story
-from examples.local import TOPIC, LocalStack
+from examples.demo import MEGABYTES, story
+from examples.local import JARS, TOPIC, LocalStack
 from examples.windows.spark_query import WINDOW, revenue, upsert
 from tests.support.command import migrate
+from tests.support.jars import read_lock
 from tests.support.spark import Spark, run_to_end
 
 pytestmark = pytest.mark.integration
@@ -93,7 +94,9 @@ def test_a_file_that_is_written_over_checkpoints_is_left_hidden(stack: LocalStac
 
 def test_orders_go_to_spark_and_back_while_they_keep_coming(stack: LocalStack) -> None:
     """What `make demo` tells."""
-    accounts = story(stack, print)
+    accounts = story(stack)
+    jars = {jar.path for name in JARS for jar in read_lock()[name]}
+    assert sum(jar.stat().st_size for jar in jars) / 1e6 == pytest.approx(MEGABYTES, rel=0.05)
 
     assert len(accounts) == 6
     for one in accounts:

@@ -26,6 +26,8 @@ JARS = "flink-1.20-sql"
 _START_SECONDS = 90
 _COMMAND_SECONDS = 180
 
+_VERBOSE = ("flink", "hadoop")
+
 # What Flink's start scripts would work out from one number; without them each part is named.
 _MEMORY = {
     "taskmanager.cpu.cores": "1",
@@ -99,9 +101,9 @@ class FlinkSession(Service):
     def program(self, main: str, *arguments: str) -> list[str]:
         """The command line of one of Flink's programs against this cluster."""
         java, *rest = java_command(main, classpath(JARS), arguments)
-        # They warn of what a session of local processes does not have: YARN, plugins.
-        quiet = "-Dorg.slf4j.simpleLogger.log.org.apache.flink=error"
-        return ["env", f"FLINK_CONF_DIR={self._home}", java, quiet, *rest]
+        # They warn of what a session of local processes does not have: YARN, plugins, native code.
+        quiet = [f"-Dorg.slf4j.simpleLogger.log.org.apache.{name}=error" for name in _VERBOSE]
+        return ["env", f"FLINK_CONF_DIR={self._home}", java, *quiet, *rest]
 
     def command_line(self) -> list[str]:
         """Flink's ``flink``; its arguments are to follow."""
