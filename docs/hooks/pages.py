@@ -2,7 +2,8 @@
 
 README.md and a few others are pages of the site as they are. A line `<!-- generated: NAME -->`
 becomes what `reference` makes of the program itself. A link to a file outside of docs/ must lead to
-one, and is shown as its path, since the site does not hold it.
+one, and is shown as its path, since the site does not hold it. A paragraph that says which tests
+hold what is told is folded away.
 """
 
 from __future__ import annotations
@@ -37,6 +38,11 @@ _CONSOLE = re.compile(r"^```console\n(?!(?:(?!```).*\n)*?(?=.{110}).*\S {2,}\S)"
 _FENCED = re.compile(r"(^ *```.*\n(?:.*\n)*?^ *```$)", re.M)
 _LINK = re.compile(r"(?P<image>!?)\[(?P<text>[^\]]*)\]\((?P<target>[^)\s]+)\)")
 
+# In HTML: code within a line, a flag in it, and the paragraphs that are folded.
+_INLINE_CODE = re.compile(r"(?<!<pre>)<code>([^<]*)</code>")
+_FLAG = re.compile(r"(?<![\w-])--?[a-zA-Z][\w-]*")
+_HELD_BY = re.compile(r"<p>Held by ((?:(?!</p>).)*)</p>", re.S)
+
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the pages whose text lies outside of docs/."""
@@ -52,6 +58,18 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     source = page.file.src_uri
     here = ROOT / _SOURCES[source] if source in _SOURCES else _DOCS / source
     return _with_links_turned(markdown, here.parent, source)
+
+
+def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Flags stay whole, bars in tables lose the backslash of Markdown, tests are folded away."""
+    html = _INLINE_CODE.sub(lambda code: f"<code>{_whole_flags(code[1])}</code>", html)
+    return _HELD_BY.sub(
+        r"<details><summary>Tests that hold this</summary><p>\1</p></details>", html
+    )
+
+
+def _whole_flags(code: str) -> str:
+    return _FLAG.sub(r'<span class="flag">\g<0></span>', code.replace("\\|", "|"))
 
 
 def _with_links_turned(markdown: str, directory: Path, page: str) -> str:

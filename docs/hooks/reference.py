@@ -19,7 +19,7 @@ from migrate.cli.errors import Exit
 from migrate.cli.main import app
 
 _SCHEMAS = Path(__file__).parents[1] / "schemas"
-_WIDTH = 100
+_WIDTH = 88  # what the page has room for
 _HELP_SECONDS = 60
 
 Schema = dict[str, Any]
