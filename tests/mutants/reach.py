@@ -7,6 +7,7 @@ that ran any of it.
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import json
 import subprocess
@@ -34,6 +35,7 @@ class Reach:
         starting: the tests that start processes, whose lines are not known.
         measured: a test module's digest, and each file of code's, as they were.
         changed: the files of code that are no longer as they were measured.
+        importers: by file of code, those that import it.
     """
 
     lines: dict[str, dict[int, set[str]]] = field(default_factory=dict)
@@ -42,13 +44,14 @@ class Reach:
     starting: set[str] = field(default_factory=set)
     measured: dict[str, str] = field(default_factory=dict)
     changed: set[str] = field(default_factory=set)
+    importers: dict[str, set[str]] = field(default_factory=dict)
 
     def choose(self, mutant: Mutant) -> list[str]:
         """The tests that may see a fault: those that run its statement, the short ones first.
 
         Then those of the same modules that may only look at what was run for another one, or by
-        another process. What runs on import is anybody's: those that run something of its file
-        first, then all.
+        another process. What runs on import is seen by those that run something of its file, or of
+        one that imports it.
         """
         first, last = mutant.lines
         exact = mutant.in_function and mutant.path not in self.changed
@@ -58,11 +61,13 @@ class Reach:
             if not exact or first <= line <= last
             for test in tests
         } & self.seconds.keys()
+        beside: set[str] = set()
         if not mutant.in_function:
-            beside = self.seconds.keys() - ran
-        else:
-            modules = {_module(test) for test in ran}
-            beside = {t for t in (self.sharing | self.starting) - ran if _module(t) in modules}
+            for file in self.importers.get(mutant.path, ()):
+                beside.update(*self.lines.get(file, {}).values())
+            beside = (beside & self.seconds.keys()) - ran
+        modules = {_module(test) for test in ran | beside}
+        beside |= {t for t in (self.sharing | self.starting) - ran if _module(t) in modules}
         return [*self._short_first(ran), *self._short_first(beside)]
 
     def _short_first(self, tests: Iterable[str]) -> list[str]:
@@ -135,9 +140,28 @@ def measure(trees: list[Tree], kept: Path) -> Reach:
                 for line, tests in lines.items():
                     of_file.setdefault(line, set()).update(tests)
     reach.measured |= {module: _digest(root / module) for module in stale}
+    reach.importers = _importers({name: (root / name).read_text() for name in now})
     reach.changed = {file for file, digest in now.items() if reach.measured.get(file) != digest}
     reach.write(kept)
     return reach
+
+
+def _importers(sources: dict[str, str]) -> dict[str, set[str]]:
+    """By file, the files that import its module, or something of it."""
+    found: dict[str, set[str]] = {}
+    for path, source in sources.items():
+        for node in ast.walk(ast.parse(source)):
+            named: list[str] = []
+            if isinstance(node, ast.ImportFrom) and node.module is not None:
+                named = [node.module, *(f"{node.module}.{one.name}" for one in node.names)]
+            elif isinstance(node, ast.Import):
+                named = [one.name for one in node.names]
+            for name in named:
+                stem = name.replace(".", "/")
+                for file in (f"{stem}.py", f"{stem}/__init__.py"):
+                    if file in sources:
+                        found.setdefault(file, set()).add(path)
+    return found
 
 
 def _digest(file: Path) -> str:

@@ -1,0 +1,140 @@
+"""States in RocksDB's own files: what is damaged there is refused, and said to be what it is. The
+files are written by RocksDB itself, as Flink's backend lays them out."""
+
+from __future__ import annotations
+
+import gc
+from pathlib import Path
+from struct import pack
+
+import pytest
+from rocksdict import Options, Rdict
+
+from decoder.errors import DecodeError, ErrorKind
+from decoder.keyed_state import KeyedState, read_keyed_states
+from tests.support.encoder import (
+    ByteStreamHandle,
+    IncrementalHandle,
+    Metadata,
+    Operator,
+    Subtask,
+    encode_metadata,
+)
+from tests.support.encoder.keyed_state import KeyedState as Encoded
+from tests.support.encoder.keyed_state import encode_head, key_group_of
+from tests.support.encoder.keyed_values import LONG, VOID_NAMESPACE
+from tests.support.keyed_bytes import OPERATOR, POINTER, told
+from tests.support.memory_files import MemoryFiles
+
+_KEYS = (1, 2, 3)
+_MAX_PARALLELISM = 128
+
+
+def _row(key: int) -> bytes:
+    group = key_group_of(key, _MAX_PARALLELISM)
+    return bytes((group,)) + pack(">q", key) + b"\0"
+
+
+def _database(directory: Path, rows: dict[bytes, bytes], family: str = "count") -> dict[str, bytes]:
+    """By name, RocksDB's files of a column family."""
+    options = Options(raw_mode=True)
+    options.create_if_missing(True)
+    with_default = Rdict(str(directory), options)
+    one = with_default.create_column_family(family, Options(raw_mode=True))
+    for key, value in rows.items():
+        one[key] = value
+    one.flush()
+    one.close()
+    with_default.close()
+    del one, with_default
+    gc.collect()
+    wanted = ("CURRENT", "MANIFEST", "OPTIONS")
+    return {
+        file.name: file.read_bytes()
+        for file in directory.iterdir()
+        if file.name.startswith(wanted) or file.suffix == ".sst"
+    }
+
+
+def _state(files: dict[str, bytes], first: int = 0, groups: int = _MAX_PARALLELISM) -> KeyedState:
+    head = encode_head(LONG, [Encoded("count", "VALUE", VOID_NAMESPACE, LONG, ())])
+    private = tuple((name, ByteStreamHandle("inline", data)) for name, data in files.items())
+    handle = IncrementalHandle(
+        1, "backend", first, groups, None, ByteStreamHandle("head", head), (), private, None
+    )
+    operator = Operator(OPERATOR, 1, _MAX_PARALLELISM, subtasks=(Subtask(0, managed_keyed=handle),))
+    data = encode_metadata(Metadata(1, (operator,)), 3)
+    (state,) = read_keyed_states(POINTER, MemoryFiles({POINTER: data})).states
+    return state
+
+
+def _fails(state: KeyedState) -> DecodeError:
+    with pytest.raises(DecodeError) as refused:
+        told(state)
+    return refused.value
+
+
+def test_rows_of_a_column_family(tmp_path: Path) -> None:
+    files = _database(tmp_path / "db", {_row(key): pack(">q", 10 * key) for key in _KEYS})
+    found = told(_state(files))
+    assert sorted((line["key"], line["value"]) for line in found) == [(1, 10), (2, 20), (3, 30)]
+    # The files may hold rows of other subtasks' key groups.
+    group = key_group_of(2, _MAX_PARALLELISM)
+    assert [line["key"] for line in told(_state(files, group, 1))] == [2]
+
+
+def test_many_rows_of_a_key_group(tmp_path: Path) -> None:
+    """Each in a namespace of its own: they come all, some at a time."""
+    group = key_group_of(1, _MAX_PARALLELISM)
+    keys = [key for key in range(400_000) if key_group_of(key, _MAX_PARALLELISM) == group][:2100]
+    files = _database(tmp_path / "db", {_row(key): pack(">q", key) for key in keys})
+    state = _state(files)
+    values = sorted(line["value"] for line in told(state))
+    complete = values == keys
+    assert complete
+    (part,) = state.parts
+    sizes = [len(batch) for batch in part.batches([group])]
+    assert 1 < len(sizes) < 4
+    assert part.shares(1) == [(range(_MAX_PARALLELISM), sum(map(len, files.values())))]
+
+
+def test_rows_that_are_damaged(tmp_path: Path) -> None:
+    where = "operator 000102030405060708090a0b0c0d0e0f subtask 0 keyed state key group "
+    group = key_group_of(1, _MAX_PARALLELISM)
+    for name, row, kind, problem in (
+        ("short", {_row(1): b"\0"}, ErrorKind.TRUNCATED, "the bytes end inside of an entry"),
+        ("cut", {_row(1)[:5]: bytes(8)}, ErrorKind.TRUNCATED, "the bytes end inside of an entry"),
+        ("long", {_row(1): bytes(9)}, ErrorKind.CORRUPT, "1 bytes are left over after a value"),
+    ):
+        error = _fails(_state(_database(tmp_path / name, row)))
+        assert (error.kind, error.problem) == (kind, problem)
+        assert (error.file, error.field) == (f"{where}{group}", "state 'count'")
+
+
+def test_files_that_are_not_the_states(tmp_path: Path) -> None:
+    files = _database(tmp_path / "db", {_row(1): bytes(8)}, family="other")
+    error = _fails(_state(files))
+    assert (error.kind, error.problem) == (
+        ErrorKind.CORRUPT,
+        "RocksDB has no column family 'count'",
+    )
+    for name in ("../escape.sst", "x.sst", "CURRENT.sh", "LOCK"):
+        error = _fails(_state({**files, name: b""}))
+        assert (error.kind, error.problem) == (
+            ErrorKind.CORRUPT,
+            f"{name!r} is not a file of RocksDB's",
+        )
+
+
+def test_a_database_that_is_damaged(tmp_path: Path) -> None:
+    files = _database(tmp_path / "db", {_row(key): bytes(8) for key in _KEYS})
+    manifest = next(name for name in files if name.startswith("MANIFEST"))
+    error = _fails(_state({**files, manifest: b"?" * 40}))
+    assert error.kind is ErrorKind.CORRUPT
+    assert error.problem.startswith("RocksDB does not open it: ")
+    table = next(name for name in files if name.endswith(".sst"))
+    damaged = bytearray(files[table])
+    damaged[: len(damaged) // 4] = b"?" * (len(damaged) // 4)
+    error = _fails(_state({**files, table: bytes(damaged)}))
+    assert error.kind is ErrorKind.CORRUPT
+    assert error.problem.startswith("RocksDB does not ")
