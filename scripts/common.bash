@@ -28,17 +28,21 @@ apt_install_first_of() {
 # telling HOW COMMAND...: runs it; every ten seconds, says what HOW makes of its output so far. The
 # output itself is shown where it fails.
 telling() {
-    local how=$1 output pid
+    local how=$1 output pid second failed=0
     shift
     output=$(mktemp)
     "$@" >"$output" 2>&1 &
     pid=$!
     # A background process does not hear Ctrl-C.
-    trap 'kill "$pid" 2>/dev/null; rm -f "$output"' EXIT
+    trap "kill $pid 2>/dev/null; rm -f '$output'" EXIT
     for ((second = 1; ; second++)); do
         sleep 1
         kill -0 "$pid" 2>/dev/null || break
         ((second % 10)) || echo "    ... $second s: $("$how" "$output")" >&2
     done
-    wait "$pid" || { cat "$output" >&2; return 1; }
+    wait "$pid" || failed=$?
+    ((failed == 0)) || cat "$output" >&2
+    trap - EXIT
+    rm -f "$output"
+    return "$failed"
 }

@@ -2,8 +2,8 @@
 
 README.md and a few others are pages of the site as they are. A line `<!-- generated: NAME -->`
 becomes what `reference` makes of the program itself. A link to a file outside of docs/ must lead to
-one, and is shown as its path, since the site does not hold it. A paragraph that says which tests
-hold what is told is folded away.
+one, and is shown as its path, since the site does not hold it. What says which tests hold
+what is told is folded away.
 """
 
 from __future__ import annotations
@@ -42,6 +42,8 @@ _LINK = re.compile(r"(?P<image>!?)\[(?P<text>[^\]]*)\]\((?P<target>[^)\s]+)\)")
 _INLINE_CODE = re.compile(r"(?<!<pre>)<code>([^<]*)</code>")
 _FLAG = re.compile(r"(?<![\w-])--?[a-zA-Z][\w-]*")
 _HELD_BY = re.compile(r"<p>Held by ((?:(?!</p>).)*)</p>", re.S)
+_HELD_BY_TABLE = re.compile(r"<table>(?:(?!</table>).)*<th>held by</th>.*?</table>", re.S)
+_FOLDED = "<details><summary>Tests that hold this</summary>{}</details>"
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -63,9 +65,8 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Flags stay whole, bars in tables lose the backslash of Markdown, tests are folded away."""
     html = _INLINE_CODE.sub(lambda code: f"<code>{_whole_flags(code[1])}</code>", html)
-    return _HELD_BY.sub(
-        r"<details><summary>Tests that hold this</summary><p>\1</p></details>", html
-    )
+    html = _HELD_BY_TABLE.sub(lambda table: _FOLDED.format(table[0]), html)
+    return _HELD_BY.sub(lambda paragraph: _FOLDED.format(f"<p>{paragraph[1]}</p>"), html)
 
 
 def _whole_flags(code: str) -> str:

@@ -213,7 +213,11 @@ def main() -> int:
     arguments = parser.parse_args()
     home = Path.cwd() / "playground"
     try:
-        start(home, arguments.port) if arguments.what == "start" else stop(home)
+        if arguments.what == "start":
+            start(home, arguments.port)
+        else:
+            stop(home)
+            console.print(f"Kafka is stopped, and {_near(home)} removed.")
     except PlaygroundError as error:
         print(f"playground: {error}", file=sys.stderr)
         return 1

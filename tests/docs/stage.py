@@ -37,7 +37,7 @@ _VARYING = {
 # A line of a page that stands for any number of lines.
 ANYTHING = "…"
 
-_SHELL_SECONDS = 180
+_SHELL_SECONDS = 300
 
 
 @contextlib.contextmanager

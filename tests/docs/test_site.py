@@ -7,15 +7,22 @@ import re
 import shutil
 import subprocess
 import sys
+from html import unescape
 from pathlib import Path
 
 import pytest
+from selenium.webdriver import Chrome
+from selenium.webdriver.support.wait import WebDriverWait
 
 from tests.docs.blocks import ROOT
+from tests.support.chromium import NoChromium, chromium
 
 pytestmark = pytest.mark.slow
 
 _BUILD_SECONDS = 300
+_SEARCH_SECONDS = 60
+# Characters of a line of code at a width of 1280 pixels, as a screenshot shows.
+_ROOM = 96
 
 
 def _build(root: Path, site: Path) -> subprocess.CompletedProcess[str]:
@@ -64,6 +71,45 @@ def test_the_reference_is_what_the_program_says(site: Path) -> None:
     )
     assert "starting_offsets" in (site / "reference/library.html").read_text()
     assert "metadata_version" in (site / "reference/json.html").read_text()
+
+
+def test_it_reads_well(site: Path) -> None:
+    refusals = (site / "reference/refusals.html").read_text()
+    assert '<code><span class="flag">--new-partitions</span> earliest|latest</code>' in refusals
+    for page in site.rglob("*.html"):
+        text = page.read_text()
+        assert not re.search(r"<code>[^<]*\\\|", text), page
+        assert "<p>Held by" not in text, page
+    traps = (site / "explanation/traps-broker.html").read_text()
+    table, verdict = traps.index("<th>held by</th>"), traps.index("What the tool does".lower())
+    assert verdict < traps.rindex("<details>", 0, table) < table
+
+
+def test_a_help_is_no_wider_than_its_page(site: Path) -> None:
+    commands = (site / "reference/commands.html").read_text()
+    boxes = re.findall(r"<pre.*?</pre>", commands, re.S)
+    lines = unescape(re.sub(r"<[^>]+>", "", "\n".join(boxes))).splitlines()
+    assert any("Usage: migrate" in line for line in lines)
+    assert max(map(len, lines)) <= _ROOM
+
+
+def test_search_works_from_the_disk(site: Path) -> None:
+    """Where a page may start no worker."""
+    try:
+        with chromium() as browser:
+            browser.get((site / "index.html").as_uri())
+            WebDriverWait(browser, _SEARCH_SECONDS).until(_found)
+    except NoChromium as reason:
+        pytest.skip(str(reason))
+
+
+def _found(browser: Chrome) -> bool:
+    """Search for a command, as one types, until its page is among the results."""
+    field = "document.querySelector('.md-search__input')"
+    browser.execute_script(f"{field}.focus(); {field}.value = 'rollback'")
+    browser.execute_script(f"{field}.dispatchEvent(new Event('keyup'))")
+    results = "document.querySelector('.md-search-result__list').textContent"
+    return "rollback" in str(browser.execute_script(f"return {results}"))
 
 
 def test_what_leads_nowhere_fails(tmp_path: Path) -> None:
