@@ -1,12 +1,13 @@
 """An estate read on Spark: by the functions of ``migrate.fleet.estate``, on its executors.
 
 A row of the DataFrame is what was read of one checkpoint, pickled: read once, and kept by Spark.
+The last row of each share answers the first question about it, as a task of Python costs a start.
 """
 
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from threading import Event, Thread
@@ -39,7 +40,8 @@ if TYPE_CHECKING:
 
     from migrate.snapshot import ClusterSnapshot
 
-_PICKLED = "pickled BINARY"
+_SCHEMA = "scanned BINARY, answer BINARY"
+_ANSWER = "answer BINARY"
 # What goes to Spark at a time; a giant may be more.
 _BYTES_AT_ONCE = 4 * 1024 * 1024
 # In seconds, between two looks at how far it has come.
@@ -51,12 +53,24 @@ def spark_estate(
     spark: SparkSession, marked: Sequence[Marked], wanted: Wanted, progress: Progress | None = None
 ) -> Iterator[SparkEstate]:
     """An estate of which nothing is read before something is asked."""
-    read = over_shares(spark, pack(marked), partial(_read, wanted), _PICKLED).persist()
+    read = over_shares(spark, pack(marked), partial(_read, wanted), _SCHEMA).persist()
     try:
         with _watched(spark, progress):
-            yield SparkEstate(read, wanted)
+            yield SparkEstate(read, _by_core(spark, read), wanted)
     finally:
         read.unpersist()
+
+
+def _by_core(spark: SparkSession, read: DataFrame) -> DataFrame:
+    """What was read, in a task for each core: where Spark has kept it, a task of Python costs more
+    than its work. Spark Connect does not tell its cores."""
+    if _is_connect(spark):
+        return read
+    return read.coalesce(spark.sparkContext.defaultParallelism)
+
+
+def _is_connect(spark: SparkSession) -> bool:
+    return "connect" in type(spark).__module__
 
 
 @contextmanager
@@ -65,7 +79,7 @@ def _watched(spark: SparkSession, progress: Progress | None) -> Iterator[None]:
 
     Spark Connect does not tell.
     """
-    if progress is None or "connect" in type(spark).__module__:
+    if progress is None or _is_connect(spark):
         yield
         return
     tracker = spark.sparkContext.statusTracker()
@@ -94,29 +108,28 @@ def _watched(spark: SparkSession, progress: Progress | None) -> Iterator[None]:
 class SparkEstate:
     """An ``Estate`` on Spark; it is Spark that writes its tables."""
 
-    def __init__(self, read: DataFrame, wanted: Wanted) -> None:
-        self._read = read
+    def __init__(self, to_read: DataFrame, kept: DataFrame, wanted: Wanted) -> None:
+        self._to_read = to_read
+        self._kept = kept
         self._wanted = wanted
 
     def topics(self) -> set[str]:
-        return set().union(*self._collected(_topics))
+        return set().union(*_answers(self._to_read))
 
     def finish(self, snapshot: ClusterSnapshot | None) -> Told:
-        whole = together(self._collected(partial(_told, snapshot)))
+        if snapshot is None:
+            whole = together(_answers(self._to_read))
+        else:
+            compared = self._kept.mapInArrow(partial(_compared, snapshot), _ANSWER)
+            whole = together(_answers(compared))
         if self._wanted.output is not None:
             for view in self._wanted.views:
                 self._write(view, snapshot, self._wanted.output)
         return whole
 
-    def _collected(self, function: Callable[[Iterator[Scanned]], Any]) -> Iterator[Any]:
-        """What the function makes of what was read, task by task."""
-        made = self._read.mapInArrow(partial(_made, function), _PICKLED)
-        for row in made.collect():
-            yield pickle.loads(row.pickled)
-
     def _write(self, view: View, snapshot: ClusterSnapshot | None, output: Output) -> None:
         columns = self._wanted.columns(view)
-        table = self._read.mapInArrow(
+        table = self._kept.mapInArrow(
             partial(_table, view, self._wanted, snapshot), struct_type(columns)
         )
         if output.format is TableFormat.CSV:
@@ -139,34 +152,38 @@ class SparkEstate:
             raise already_there(path) from error
 
 
+def _answers(made: DataFrame) -> Iterator[Any]:
+    """What is told of each share."""
+    for row in made.where("answer IS NOT NULL").select("answer").collect():
+        yield pickle.loads(row.answer)
+
+
 def _read(wanted: Wanted, share: list[Marked]) -> Iterator[pa.RecordBatch]:
+    """The answer is what topics there are, where a broker is to be asked; else all that is told."""
+    topics: set[str] = set()
+    told = Told()
     some: list[bytes] = []
     size = 0
-    for one in read_marked(share, Files()):
-        some.append(pickle.dumps(scanned(one, wanted)))
+    for read in read_marked(share, Files()):
+        one = scanned(read, wanted)
+        topics |= topics_to_ask(one.positions)
+        told.add(one, None)
+        some.append(pickle.dumps(one))
         size += len(some[-1])
         if size >= _BYTES_AT_ONCE:
-            yield _pickled(some)
+            yield _batch(scanned=some, answer=[None] * len(some))
             some, size = [], 0
-    if some:
-        yield _pickled(some)
+    answer = pickle.dumps(topics if wanted.broker else told)
+    yield _batch(scanned=[*some, None], answer=[*[None] * len(some), answer])
 
 
-def _topics(each: Iterator[Scanned]) -> set[str]:
-    return {topic for one in each for topic in topics_to_ask(one.positions)}
-
-
-def _told(snapshot: ClusterSnapshot | None, each: Iterator[Scanned]) -> Told:
-    told = Told()
-    for one in each:
-        told.add(one, lags_of(one, snapshot))
-    return told
-
-
-def _made(
-    function: Callable[[Iterator[Scanned]], Any], read: Iterable[pa.RecordBatch]
+def _compared(
+    snapshot: ClusterSnapshot, read: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    yield _pickled([pickle.dumps(function(_kept(read)))])
+    told = Told()
+    for one in _kept(read):
+        told.add(one, lags_of(one, snapshot))
+    yield _batch(answer=[pickle.dumps(told)])
 
 
 def _table(
@@ -182,9 +199,11 @@ def _table(
 
 def _kept(read: Iterable[pa.RecordBatch]) -> Iterator[Scanned]:
     for batch in read:
-        for one in batch.column("pickled"):
+        for one in batch.column("scanned").drop_null():
             yield pickle.loads(one.as_py())
 
 
-def _pickled(some: list[bytes]) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays([pa.array(some, pa.binary())], ["pickled"])
+def _batch(**columns: Sequence[bytes | None]) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pydict(
+        {name: pa.array(values, pa.binary()) for name, values in columns.items()}
+    )
