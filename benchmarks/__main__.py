@@ -1,6 +1,7 @@
 """`make bench`: measures everything in one go, and writes docs/performance.md anew.
 
 python -m benchmarks          measure, and write the page
+python -m benchmarks scans    measure the scans alone, and write the page
 python -m benchmarks page     write the page and its plot of the figures that are there
 """
 
@@ -32,13 +33,16 @@ _CASES = {
 
 
 def main() -> None:
-    if sys.argv[1:] == ["page"]:
-        results = load()
-    else:
-        _say("writing what is to be read")
-        make([A, B, C, D, *PARTITIONS.values(), *HANDLES.values()])
-        results = _measured()
-        save(results)
+    match sys.argv[1:]:
+        case ["page"]:
+            pass
+        case ["scans"]:
+            save({**load(), "scans": measure_scans(), "scans_measured": _today()})
+        case _:
+            _say("writing what is to be read")
+            make([A, B, C, D, *PARTITIONS.values(), *HANDLES.values()])
+            save(_measured())
+    results = load()  # of the digits that are kept
     page.write(results)
     plot_growth(results)
 
@@ -56,17 +60,22 @@ def _measured() -> Results:
     scans = measure_scans()
     _say("profiles, and requests to a store")
     return {
-        "measured": datetime.now(timezone.utc).date().isoformat(),
+        "measured": _today(),
         "machine": machine(others),
         "cases": cases,
         "growth": growth,
         "scans": scans,
+        "scans_measured": _today(),
         "profiles": {
             name: profile(made, readers[0]) for name, (made, readers, _) in _CASES.items()
         },
         "costs": costs(),
         "seconds": time.monotonic() - began,
     }
+
+
+def _today() -> str:
+    return datetime.now(timezone.utc).date().isoformat()
 
 
 def _say(step: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from benchmarks import words
-from benchmarks.results import DOCS, Case, Growth, Results
+from benchmarks.results import DOCS, Case, Growth, Results, Scan, times_as_fast
 from benchmarks.targets import verdicts
 from benchmarks.thousandfold import arithmetic
 from benchmarks.words import paragraph, table
@@ -226,34 +226,50 @@ def _scans(results: Results) -> Iterator[str]:
     scans = results["scans"]
     yield from ("## A fleet: one core against two", "")
     told = (
-        f"`migrate scan` of {scans[0]['checkpoints']:,} checkpoints with "
-        f"{scans[0]['positions']:,} positions, all written as Parquet, in processes of this machine"
+        f"`migrate scan`, whole commands, measured {results['scans_measured']}; with Parquet, all "
+        "that was read is written as tables."
     )
     starts = [scan["start_seconds"]["median"] for scan in scans if scan["spark"]]
     if starts:
-        told += ", and on a Spark of one executor for each core, whose own start "
-        told += f"({words.seconds(max(starts))}) is left out"
-    yield from paragraph(f"{told}.")
-    others = max(scan["others_cores"] for scan in scans)
+        told += (
+            " On Spark (`local[1]`, `local[2]`) the start of the session, "
+            f"{words.seconds(max(starts))}, is left out; the first tasks, which start Python and "
+            "warm the JVM, are not."
+        )
+    yield from paragraph(told)
+    others = max(scan["others_cores"] for scan in scans if not scan["spark"])
     if others >= _NOTICEABLE:
+        yield ""
         yield from paragraph(
-            f"Others kept up to {words.digits(others)} cores busy meanwhile: on a machine of one's "
-            "own it is faster, and twice the cores are worth more."
+            f"Others kept up to {words.digits(others)} cores busy meanwhile, so that the clock "
+            "tells more of them than of the scan. CPU is what all its processes used. The last "
+            "column is what that comes to on cores of its own: start and search are one process's "
+            "work, and all else is shared."
         )
     yield ""
-    ones = {scan["spark"]: scan["seconds"]["median"] for scan in scans if scan["cores"] == 1}
-    rows = [
-        (
-            "on Spark" if scan["spark"] else "this machine",
-            str(scan["cores"]),
-            words.seconds(scan["seconds"]["min"]),
-            words.seconds(scan["seconds"]["median"]),
-            words.seconds(scan["seconds"]["max"]),
-            words.digits(ones[scan["spark"]] / scan["seconds"]["median"]),
+    rows = []
+    for scan in scans:
+        one = next(each for each in scans if _alike(each, scan) and each["cores"] == 1)
+        rows.append(
+            (
+                ("on Spark" if scan["spark"] else "this machine")
+                + (", Parquet" if scan["parquet"] else ""),
+                f"{scan['checkpoints']:,}",
+                str(scan["cores"]),
+                words.seconds(scan["seconds"]["min"]),
+                words.seconds(scan["seconds"]["median"]),
+                words.seconds(scan["seconds"]["max"]),
+                words.digits(one["seconds"]["median"] / scan["seconds"]["median"]),
+                "" if scan["spark"] else words.seconds(scan["cpu_seconds"]["median"]),
+                "" if scan["spark"] else words.digits(times_as_fast(scan, one)),
+            )
         )
-        for scan in scans
-    ]
-    yield from table(("", "cores", "least", "median", "most", "times as fast as one"), rows)
+    head = ("", "checkpoints", "cores", "least", "median", "most", "times as fast", "CPU")
+    yield from table((*head, "times as fast by CPU"), rows)
+
+
+def _alike(one: Scan, other: Scan) -> bool:
+    return (one["checkpoints"], one["spark"]) == (other["checkpoints"], other["spark"])
 
 
 def _method() -> Iterator[str]:

@@ -86,14 +86,18 @@ class Costs(TypedDict):
 class Scan(TypedDict):
     """``migrate scan`` of a generated estate, by the number of cores."""
 
-    # On Spark, with an executor for each core; else in processes of one machine.
+    # On Spark, or in processes of this machine.
     spark: bool
+    # Whether all that was read was written as tables.
+    parquet: bool
     cores: int
     checkpoints: int
-    positions: int
-    # Of the scan alone, and of Spark's start.
+    # Of the whole command; on Spark of the scan alone, and beside it of Spark's start.
     seconds: Spread
     start_seconds: Spread
+    # Of all its processes, and of those what is not shared among them; 0 on Spark, not counted.
+    cpu_seconds: Spread
+    alone_seconds: float
     # How many cores others used meanwhile.
     others_cores: float
 
@@ -123,11 +127,26 @@ class Results(TypedDict):
     profiles: dict[str, list[Share]]
     costs: Costs
     scans: list[Scan]
+    # When the scans were, which may be measured without the rest.
+    scans_measured: str
 
 
-def scans_here(results: Results) -> list[Scan]:
-    """Those without Spark, by their cores."""
-    return [scan for scan in results["scans"] if not scan["spark"]]
+def largest_scans(results: Results) -> list[Scan]:
+    """Those of the most checkpoints in processes of this machine, by their cores."""
+    here = [scan for scan in results["scans"] if not scan["spark"]]
+    most = max(scan["checkpoints"] for scan in here)
+    return [scan for scan in here if scan["checkpoints"] == most]
+
+
+def times_as_fast(scan: Scan, one: Scan) -> float:
+    """As one core, had it cores of its own: by the CPU's seconds, and what of them is not shared.
+
+    Args:
+        one: the same scan on one core.
+    """
+    used = scan["cpu_seconds"]["median"]
+    alone = min(scan["alone_seconds"], used)  # all of a small one's, which starts no process
+    return one["cpu_seconds"]["median"] / (alone + (used - alone) / scan["cores"])
 
 
 def spread(values: Sequence[float]) -> Spread:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from benchmarks import words
-from benchmarks.results import Results, scans_here
+from benchmarks.results import Results, largest_scans, times_as_fast
 from benchmarks.words import paragraph, table
 from decoder.checkpoint import MAX_METADATA_BYTES
 
@@ -42,8 +42,8 @@ def arithmetic(results: Results) -> Iterator[str]:
 
 
 def _time(results: Results, small: int) -> Iterator[str]:
-    one, *_, most = scans_here(results)
-    of_small = one["seconds"]["median"] / one["checkpoints"]
+    one, *_, most = largest_scans(results)
+    of_small = one["cpu_seconds"]["median"] / one["checkpoints"]
     parts = [(f"{small:,} small ones, as the scan above reads its own", of_small, of_small * small)]
     for name in ("a", "b"):
         seconds = results["cases"][name]["readers"]["ours"]["cpu_seconds"]["median"]
@@ -52,11 +52,11 @@ def _time(results: Results, small: int) -> Iterator[str]:
     yield from table(("", "of one", "of all, on one core"), rows)
     yield ""
     whole = sum(all_ for _, _, all_ in parts)
-    faster = one["seconds"]["median"] / most["seconds"]["median"]
+    faster = times_as_fast(most, one)
     longest = max(each for _, each, _ in parts)
     yield from paragraph(
         f"Together {words.seconds(whole)} of one core, or an hour of {words.digits(whole / _HOUR)} "
-        f"cores if twice as many were twice as fast; measured, {most['cores']} were "
+        f"cores if twice as many were twice as fast; as counted above, {most['cores']} are "
         f"{words.digits(faster)} times as fast as one. A task takes at most "
         f"{CHECKPOINTS_OF_A_TASK} checkpoints, or {BYTES_OF_A_TASK >> 20} MiB of them, or one "
         f"giant: {small // CHECKPOINTS_OF_A_TASK:,} tasks for the small ones, and no checkpoint "
