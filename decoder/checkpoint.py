@@ -152,10 +152,15 @@ def _path(pointer: str, files: ByteSource) -> str:
     if path is None:
         raise DecodeError(
             ErrorKind.UNSUPPORTED,
-            "checkpoints are not read from a URI of this kind",
+            "checkpoints are not read from a URI of this kind" + _with_two_slashes(pointer),
             file=pointer,
         )
     return path
+
+
+def _with_two_slashes(uri: str) -> str:
+    scheme, _, rest = uri.partition(":")
+    return f"; did you mean {scheme}:/{rest}?" if re.match("/[^/]", rest) else ""
 
 
 class MetadataFile(NamedTuple):

@@ -44,3 +44,11 @@ def did_you_mean(names: Iterable[str]) -> str:
     """`` (did you mean 'orders' or 'order'?)``; nothing where there are no names."""
     shown = " or ".join(map(repr, names))
     return f" (did you mean {shown}?)" if shown else ""
+
+
+def install(extra: str) -> str:
+    """How an extra of this package is installed."""
+    return (
+        f"pip install 'flink-offset-migrate[{extra}]' (from a wheel: pip install "
+        f"'FILE.whl[{extra}]')"
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+import time
 from concurrent.futures import Future, wait
 from typing import Any
 
@@ -51,10 +52,15 @@ _UNREACHABLE = frozenset(
     }
 )
 
+# How long brokers may take to listen, in seconds: one that restarts takes longer, and is waited for
+# by whoever restarts it.
+_NOBODY_THERE = 1.5
+_NO_LISTENER = re.compile("Connection refused|Failed to resolve")
+
 # How often librdkafka is asked what went wrong while an answer is out, in seconds.
 _POLL_INTERVAL = 0.05
 # Where librdkafka's errors say which connection they are of, and when it failed.
-_CONNECTION = re.compile(r"^\S+://\S+: |\s*\(after [^()]*\)$")
+_CONNECTION = re.compile(r"^\S+://\S+: |\s*\(after (?:[^()]|\([^()]*\))*\)$")
 
 
 class Connection:
@@ -94,8 +100,12 @@ class Connection:
         """
         # Needs no permission at all.
         answer = self.admin.describe_cluster(request_timeout=self.timeout)
+        began = time.monotonic()
         while not wait([answer], timeout=_POLL_INTERVAL).done:
-            if refusal := self._refusal():
+            refusal = self._refusal()
+            if refusal is None and time.monotonic() - began > _NOBODY_THERE:
+                refusal = self._nobody_there()
+            if refusal is not None:
                 raise refusal
         self.wait("the cluster", answer)
         # Let in: what failed on the way there explains nothing that fails later.
@@ -123,6 +133,18 @@ class Connection:
             if failure.code() == KafkaError._SSL or "SSL routines:" in text:
                 return BrokerError(f"TLS failed at {self._servers}: {reason}")
         return None
+
+    def _nobody_there(self) -> BrokerError | None:
+        """That nothing listens at any of the addresses, or that their names are unknown."""
+        failures = [one for one in self._failures if one.code() != KafkaError._ALL_BROKERS_DOWN]
+        if len(failures) == len(self._failures):
+            return None  # not all of them have been tried
+        if not all(_NO_LISTENER.search(failure.str()) for failure in failures):
+            return None
+        return BrokerError(
+            f"no broker at {self._servers}{self._last_failure()}; check the address, and that a "
+            "broker runs there"
+        )
 
     def _last_failure(self) -> str:
         """What a connection last failed of, in brackets; nothing where librdkafka does not say."""

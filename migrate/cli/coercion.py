@@ -73,6 +73,12 @@ def _untold() -> Iterator[None]:
     try:
         yield
     except _USAGE_ERROR as error:
+        if getattr(error, "option_name", None) == "--execute":
+            error.possibilities = None
+            error.message = (
+                "No such option: --execute: this command changes no group; what it writes, it "
+                "writes where its own options say"
+            )
         from decoder.urls import shown_in  # here, as --help has no use for the decoder
 
         error.message = shown_in(error.message)

@@ -14,9 +14,10 @@ import typer
 
 from decoder import list_checkpoints
 from migrate.cli.options import Checkpoint, Wide, with_options
-from migrate.cli.terminal import emit, emit_pieces, tell
+from migrate.cli.terminal import emit, emit_pieces
 from migrate.commands import inspect as inspecting
 from migrate.commands.arguments import ReadArguments
+from migrate.errors import InputError
 from migrate.storage.files import Files
 
 
@@ -79,7 +80,7 @@ def _nothing_collected() -> Iterator[None]:
 def _list(chk: str, format: InspectFormat) -> None:
     checkpoints = list_checkpoints(chk, Files())
     if not checkpoints:
-        tell(f"no complete chk-<n> in {chk}: --list is of a job's checkpoint directory")
+        raise InputError(f"{chk}: no complete chk-N in it; name a job's checkpoint directory")
     match format:
         case InspectFormat.JSON:
             emit(json.dumps([{"id": number, "pointer": path} for number, path in checkpoints]))

@@ -176,7 +176,7 @@ def _end(error: Exception) -> NoReturn:
         case Refused(reasons=reasons):
             for reason in reasons:
                 say(f"refused: {visible(reason)}")
-            _fail(code, "refused as asked; nothing was written")
+            _fail(code, "refused; nothing was written")
         case OSError():
             _fail(code, f"{error.filename or 'the system'}: {error.strerror or error}")
     if getattr(error, "kind", None) is ErrorKind.EXTERNAL:

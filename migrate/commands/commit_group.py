@@ -196,8 +196,8 @@ def _tell_of_the_group(group: GroupView, run: EarlierRun | None) -> None:
     for member in group.members:
         log.info(f"  member {member.client_id} on {member.host}")
     log.info(
-        "a group without members expires offsets.retention.minutes after its last commit: start "
-        "its consumers before"
+        "Kafka deletes an idle group's offsets after offsets.retention.minutes; start its "
+        "consumers before then"
     )
     if run is not None:
         log.info(f"{run.path}: {run.fate.value}")

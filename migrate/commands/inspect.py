@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from decoder import read_checkpoint
 from decoder.urls import shown_url
-from migrate.flink.extract import Extraction, extract
+from migrate.flink.extract import Extraction
+from migrate.flink.read import read
 from migrate.log import timed
-from migrate.storage.files import Files
 
 if TYPE_CHECKING:
     from migrate.commands.arguments import AnyPath
@@ -29,4 +28,4 @@ def inspect(chk: AnyPath, *, allow_external_files: bool = False) -> Extraction:
     """
     pointer = os.fspath(chk)
     with timed(f"read {shown_url(pointer)}"):
-        return extract(read_checkpoint(pointer, Files(), allow_external_files=allow_external_files))
+        return read(pointer, allow_external_files=allow_external_files)

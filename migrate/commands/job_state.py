@@ -69,9 +69,8 @@ def tell_what_runs(plan: Plan, interval: float | None, flink_rest: str | None) -
         log.info(LAST_OUTPUT)
     elif jobs is None:
         log.warning(
-            "not proven stopped: KafkaSource joins no group, so that a running job does not show "
-            "here, and would overwrite these offsets at its next checkpoint; "
-            f"{_watch(interval)}; {_WAYS_TO_PROVE}"
+            "cannot tell whether the job still runs: KafkaSource joins no group; if it runs, it "
+            f"overwrites these offsets at its next checkpoint; {_watch(interval)}; {_WAYS_TO_PROVE}"
         )
     else:
         _tell_of_its_job(plan.origin.pointer, jobs, interval)
@@ -93,7 +92,7 @@ def _tell_of_its_job(pointer: str, jobs: Sequence[FlinkJob], interval: float | N
             "elsewhere, or was forgotten since it ended"
         )
     log.warning(
-        f"not proven stopped: Flink has no job there that has not ended, but {why}; "
+        f"cannot tell whether the job still runs: Flink runs no job there, but {why}; "
         f"{_watch(interval)}; a stop-with-savepoint is proof in itself"
     )
 

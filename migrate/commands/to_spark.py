@@ -138,9 +138,8 @@ def to_spark(
     if target is not None:
         write_checkpoint(sources, target)
         log.info(
-            f"wrote {target.name}: a new query's checkpointLocation, starting there with any "
-            "trigger but the continuous one; that, and pipelines that own their checkpoints, go "
-            "by startingOffsets alone"
+            f"wrote {target.name}: use it as checkpointLocation; the continuous trigger and "
+            "declarative pipelines need startingOffsets"
         )
     streams = tuple(
         SparkStream(

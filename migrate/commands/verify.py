@@ -85,10 +85,7 @@ def verify(
             logs, recreated, _ = _look(ask, expected, plan, None)
             query = _query(side, asked, run, spark_conf or {})
             if ask is None:
-                log.warning(
-                    "no broker was asked (--bootstrap-servers): that these offsets are still in "
-                    "their logs is not checked"
-                )
+                log.warning("not checked against Kafka: offsets may be gone; add -b HOST:PORT")
             return verify_query(
                 expected, query, logs, new_at_earliest=new_at_earliest, recreated=recreated
             )
@@ -111,7 +108,10 @@ def verify(
                 recreated=recreated,
             )
         case _:
-            raise UsageError(f"{target!r}: spark:DIR or group:NAME")
+            raise UsageError(
+                f"{target}: a target is named spark:{target} (the checkpoint location of a query) "
+                f"or group:{target}; the checkpoint comes before it"
+            )
 
 
 def _expected(moved: str, choice: Choice) -> tuple[PositionSet, bool, Plan | None]:

@@ -16,11 +16,12 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TypeAlias
 
-from decoder import Checkpoint, CheckpointKind, read_checkpoint
+from decoder import Checkpoint, CheckpointKind
 from migrate.comparing.group_csv import read_group_csv
 from migrate.errors import InputError, UsageError
 from migrate.flink.choose import ANY_SOURCE, Choice, choose, source_positions
-from migrate.flink.extract import Extraction, Severity, extract
+from migrate.flink.extract import Extraction, Severity
+from migrate.flink.read import read
 from migrate.positions import Logs, PositionSet, group_positions, log_ends, log_starts
 from migrate.snapshot import BrokerError, ClusterSnapshot, GroupView
 from migrate.spark.offsets_json import read_starting_offsets
@@ -194,9 +195,7 @@ def _load(
 ) -> PositionSet:
     match side.kind:
         case SideKind.CHECKPOINT:
-            allowed = choice.allow_external_files
-            checkpoint = read_checkpoint(side.what, Files(), allow_external_files=allowed)
-            extraction = extract(checkpoint)
+            extraction = read(side.what, allow_external_files=choice.allow_external_files)
             warnings += _blockers(side.label, extraction)
             chosen = choose(extraction, choice)
             return source_positions(side.label, chosen, _kind_and_id(extraction.checkpoint))

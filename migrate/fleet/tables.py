@@ -23,6 +23,7 @@ from migrate.fleet.inventory import EPOCH
 from migrate.fleet.rows import Row
 from migrate.fleet.views import Column, ColumnType
 from migrate.storage.files import Files
+from migrate.wording import install
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -105,8 +106,8 @@ def check_output(output: Output) -> None:
         )
     if output.format is TableFormat.PARQUET and find_spec("pyarrow") is None:
         raise UsageError(
-            "Parquet is written by pyarrow, which is not installed: pip install "
-            "'flink-offset-migrate[parquet]', or add --format csv"
+            f"Parquet is written by pyarrow, which is not installed: {install('parquet')}; or add "
+            "--format csv"
         )
 
 

@@ -280,7 +280,7 @@ def keeping(path: Path) -> Iterator[None]:
     Raises:
         Refused: there is something of this name by now.
     """
-    log.info(f"what the group holds now goes to {path} first")
+    log.info(f"saving current offsets to {path}")
     try:
         yield
     except FileExistsError as error:

@@ -28,13 +28,16 @@ _SECRET_NAME = re.compile(
 # A part of a property's name, as `ssl` is, or of a number: only where it stands by itself.
 _PLAIN_WORD = re.compile(r"[a-z]+|[0-9]+")
 _HIDDEN = "…"
+_SHORT = 4
 
 
 def without_secrets(text: str, config: KafkaConfig) -> str:
     """The text without passwords and the like, nor the credentials of a URL."""
     text = shown_in(text)
     for value in _values(config, secret=True):
-        text = text.replace(value, _HIDDEN)
+        # One of a letter or two would take pieces of words with it.
+        short = rf"(?<!\w){re.escape(value)}(?!\w)"
+        text = re.sub(short if len(value) < _SHORT else re.escape(value), _HIDDEN, text)
     return text
 
 

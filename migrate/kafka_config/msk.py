@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from migrate.kafka_config.jaas import LoginModule
 from migrate.kafka_config.model import ConfigError, TokenCallback
+from migrate.wording import install
 
 AWS_MSK_IAM = "AWS_MSK_IAM"
 CALLBACK_HANDLERS = frozenset(
@@ -75,9 +76,7 @@ def token_callback(
     try:
         from aws_msk_iam_sasl_signer import MSKAuthTokenProvider as Signer
     except ImportError as error:
-        raise ConfigError(
-            f"{AWS_MSK_IAM} needs AWS's signer: pip install 'flink-offset-migrate[msk]'"
-        ) from error
+        raise ConfigError(f"{AWS_MSK_IAM} needs AWS's signer: {install('msk')}") from error
     host = _HOST.search(bootstrap_servers)
     region = host[1] if host else aws_region
     if not region:

@@ -34,6 +34,9 @@ from migrate.snapshot import ClusterSnapshot
 
 REFUSED_BY_DEFAULT: Policies = Policies()
 
+# How many partitions are named.
+_NAMED = 20
+
 
 def make_plan(
     found: PlanInput,
@@ -72,13 +75,17 @@ def make_plan(
         newer = any(finding.code is Code.RAN_ON for finding in findings)
         more = topics_that_match(snapshot, policies)
         partitions = plan_partitions(moved, snapshot, policies, more, newer_checkpoint=newer)
-        refusals += [refuse(planned) for planned in partitions if planned.problem]
+        refusals += refuse(partitions)
         refusals += nowhere(chosen, partitions, policies)
         if not policies.allow_ran_on:
             refusals += group_ran_on(partitions)
     if not refusals and all(planned.next_offset is None for planned in partitions):
-        what = "there is nothing to move: no partition is left that has an offset"
-        refusals.append(Refusal(what))
+        empty_plan = "there is nothing to move: no partition is left that has an offset"
+        if policies.partitions is not None:
+            held = sorted({one.topic_partition for source in chosen for one in source.positions})
+            those = ", ".join(f"{topic}-{partition}" for topic, partition in held[:_NAMED])
+            empty_plan += f"; the checkpoint holds {those}{', …' if held[_NAMED:] else ''}"
+        refusals.append(Refusal(empty_plan))
     source_group = snapshot.source_group if snapshot is not None else None
     return Plan(
         found.origin,

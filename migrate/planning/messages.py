@@ -14,11 +14,53 @@ from migrate.positions import Marker, Origin
 from migrate.snapshot import ClusterSnapshot
 from migrate.wording import counted, did_you_mean, moment
 
+# How many partitions one refusal names.
+_NAMED = 20
 
-def refuse(planned: PlannedPartition) -> Refusal:
-    """A partition that has a problem."""
-    what = f"{_name(planned)} is {planned.verdict.value}: {planned.problem}"
-    return Refusal(what, _way_out(planned))
+
+def refuse(partitions: Iterable[PlannedPartition]) -> Iterator[Refusal]:
+    """What is wrong with partitions: once for those of which the same is wrong."""
+    alike: dict[tuple[Verdict, str, str], list[PlannedPartition]] = {}
+    for planned in partitions:
+        if planned.problem:
+            way_out = _way_out(planned)
+            # Of these the problem has its own numbers in it.
+            own = planned.verdict in (Verdict.EXPIRED, Verdict.BEYOND_END)
+            problem = "" if own else planned.problem
+            alike.setdefault((planned.verdict, problem, way_out), []).append(planned)
+    for (verdict, _, way_out), these in alike.items():
+        yield Refusal(f"{_names(these)}: {verdict.value}: {_problem(these)}", way_out)
+
+
+def _names(these: Sequence[PlannedPartition]) -> str:
+    more = f" and {len(these) - _NAMED} more" if len(these) > _NAMED else ""
+    return ", ".join(map(_name, these[:_NAMED])) + more
+
+
+def _problem(these: Sequence[PlannedPartition]) -> str:
+    first = these[0]
+    if len(these) == 1:
+        return first.problem
+    at = f"{_name(first)}: {_shown(first)}"
+    match first.verdict:
+        case Verdict.EXPIRED:
+            lost = sum(planned.lost or 0 for planned in these)
+            return (
+                f"their next offsets lie below the log start ({at}, log start {first.log_start}, "
+                f"…): up to {lost} records are already gone"
+            )
+        case Verdict.BEYOND_END:
+            return (
+                f"their next offsets lie beyond the log end ({at}, log end {first.log_end}, …): "
+                "the topics were recreated, or this is another cluster"
+            )
+        case _:
+            return first.problem
+
+
+def _shown(planned: PlannedPartition) -> str:
+    position = planned.position
+    return position.value if isinstance(position, Marker) else str(position)
 
 
 def _way_out(planned: PlannedPartition) -> str:
@@ -87,8 +129,7 @@ def warnings(
         )
     if snapshot is None:
         yield (
-            "no broker was asked (--bootstrap-servers): that these offsets are still there, and "
-            "that the topics have no other partitions, which Spark wants listed, is not checked"
+            "not checked against Kafka: offsets may be gone, partitions missing; add -b HOST:PORT"
         )
 
 

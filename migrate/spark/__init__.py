@@ -12,6 +12,8 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
+from migrate.wording import install
+
 if TYPE_CHECKING:
     from migrate.spark.running.data_source import FlinkCheckpointDataSource
     from migrate.spark.running.dataframe import read_checkpoints
@@ -31,7 +33,7 @@ def __getattr__(name: str) -> Any:
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     if find_spec("pyspark") is None:
-        raise ImportError(f"{name} needs PySpark: pip install 'flink-offset-migrate[spark]'")
+        raise ImportError(f"{name} needs PySpark: {install('spark')}")
     if name == "FlinkCheckpointDataSource" and find_spec("pyspark.sql.datasource") is None:
         from importlib.metadata import version
 

@@ -107,8 +107,9 @@ def _take_back(files: Iterable[str], location: Location) -> None:
 
 def _stage_and_rename(files: dict[str, bytes], location: LocalDirectory) -> None:
     directory = location.path
-    directory.parent.mkdir(parents=True, exist_ok=True)
-    stage = Path(tempfile.mkdtemp(prefix=f".{directory.name}.", dir=directory.parent))
+    with _of(location):
+        directory.parent.mkdir(parents=True, exist_ok=True)
+        stage = Path(tempfile.mkdtemp(prefix=f".{directory.name}.", dir=directory.parent))
     try:
         staged = LocalDirectory(str(stage), stage)
         for path, content in files.items():

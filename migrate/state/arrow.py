@@ -19,6 +19,7 @@ from migrate.state.columns import (
     StructOf,
     columns,
 )
+from migrate.wording import install
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -39,10 +40,7 @@ class DoesNotFit(InputError):
 def check_arrow() -> None:
     """Raise MissingArrow where pyarrow is not installed."""
     if find_spec("pyarrow") is None:
-        raise MissingArrow(
-            "a state in Arrow batches needs pyarrow: pip install 'flink-offset-migrate[parquet]' "
-            "(or [spark])"
-        )
+        raise MissingArrow(f"a state in Arrow batches needs pyarrow: {install('parquet')}")
 
 
 def arrow_schema(columns: Iterable[Column]) -> pa.Schema:

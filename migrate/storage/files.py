@@ -25,6 +25,7 @@ from decoder import ByteSource
 from decoder.storage import MAX_FILE_BYTES, LocalFiles, StorageUnavailable, check_size, normal
 from decoder.urls import CREDENTIALS_REFUSED, shown_in, shown_url
 from migrate.errors import InputError, MigrateError, UsageError
+from migrate.wording import install
 
 if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
@@ -307,8 +308,7 @@ def _connect(path: str, store: _Store) -> AbstractFileSystem:
         return kind(**given, **store.options, use_listings_cache=False, skip_instance_cache=True)
     except ImportError as error:
         raise MissingExtra(
-            f"{path}: reading {store.protocol}:// needs another package: "
-            f"pip install 'flink-offset-migrate[{store.extra}]'"
+            f"{path}: reading {store.protocol}:// needs another package: {install(store.extra)}"
         ) from error
 
 

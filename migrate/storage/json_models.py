@@ -79,6 +79,9 @@ def read_file(
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"])) or "the whole"
+        if where == "kind" and isinstance(first["input"], str):
+            kind = first["input"].removeprefix("flink-offset-migrate ")
+            raise unreadable(f"{path}: not a {name}: it is a {kind}") from error
         raise unreadable(f"{path}: not a {name}: {where}: {first['msg']}") from error
 
 

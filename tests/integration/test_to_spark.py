@@ -70,7 +70,7 @@ def test_earliest_is_resolved_to_the_log_start(tmp_path: Path, broker: Broker, t
 def test_latest_is_refused(tmp_path: Path, broker: Broker, topic: str) -> None:
     result = _to_spark(tmp_path, broker, topic, [1, LATEST, 1])
     assert result.code == 4
-    assert f"{topic}-1 is unresolved" in result.stderr
+    assert f"{topic}-1: unresolved" in result.stderr
 
 
 def test_committed_needs_flinks_own_group(tmp_path: Path, broker: Broker, topic: str) -> None:
@@ -83,7 +83,7 @@ def test_committed_needs_flinks_own_group(tmp_path: Path, broker: Broker, topic:
         tmp_path / "b", broker, topic, [1, COMMITTED, COMMITTED], "--source-group", group
     )
     assert nothing.code == 4
-    assert f"{topic}-2 is unresolved" in nothing.stderr
+    assert f"{topic}-2: unresolved" in nothing.stderr
     assert f"{topic}-1 is" not in nothing.stderr
     resolved = _to_spark(tmp_path / "c", broker, topic, [1, COMMITTED, 1], "--source-group", group)
     assert _offsets(resolved, topic) == {0: 1, 1: 7, 2: 1}
@@ -109,7 +109,7 @@ def test_records_already_gone_are_refused(tmp_path: Path, broker: Broker, topic:
     broker.delete_records(topic, 0, 6)
     result = _to_spark(tmp_path, broker, topic, [5, 1, 1])
     assert result.code == 4
-    assert f"{topic}-0 is expired" in result.stderr
+    assert f"{topic}-0: expired" in result.stderr
     assert "up to 1 records are already gone" in result.stderr
 
 
@@ -119,8 +119,8 @@ def test_a_topic_recreated_smaller_is_refused(tmp_path: Path, broker: Broker, to
     broker.produce(topic, 0, ["new"])
     result = _to_spark(tmp_path, broker, topic, [5, 0, 3])
     assert result.code == 4
-    assert f"{topic}-0 is beyond end" in result.stderr
-    assert f"{topic}-2 is partition gone" in result.stderr
+    assert f"{topic}-0: beyond end" in result.stderr
+    assert f"{topic}-2: partition gone" in result.stderr
     assert f"{topic}-1 is" not in result.stderr
 
 
@@ -128,7 +128,7 @@ def test_a_topic_that_is_gone_is_refused(tmp_path: Path, broker: Broker) -> None
     name = f"gone-{uuid.uuid4().hex[:8]}"
     result = _to_spark(tmp_path, broker, name, [5])
     assert result.code == 4
-    assert f"{name}-0 is topic gone" in result.stderr
+    assert f"{name}-0: topic gone" in result.stderr
 
 
 def test_a_topic_misspelt_is_told_with_the_one_that_is_there(
@@ -182,7 +182,7 @@ def test_partitions_added_later_whose_start_is_a_policy_are_refused(
     chk = write_checkpoint(tmp_path / "chk-7", source_operator(state))
     result = migrate("to-spark", chk, "-b", broker.bootstrap_servers)
     assert (result.code, result.stdout) == (4, "")
-    assert f"{topic}-2 is unresolved" in result.stderr
+    assert f"{topic}-2: unresolved" in result.stderr
 
 
 def test_a_finished_partition_goes_on_from_its_stop(

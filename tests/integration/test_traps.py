@@ -101,7 +101,7 @@ def test_a_job_that_started_from_committed_needs_its_own_group(
     refused = _golden_to_spark(chk, broker, names, ("idle", "orders"), "--source", "committed")
     assert (refused.code, refused.stdout) == (4, "")
     for place in (f"{names['idle']}-0", f"{names['idle']}-1", f"{names['orders']}-2"):
-        assert f"{place} is unresolved" in refused.stderr
+        assert f"{place}: unresolved" in refused.stderr
     committed = {(names["idle"], 0): 3, (names["idle"], 1): 0, (names["orders"], 2): 0}
     broker.commit(group, committed)
     result = _golden_to_spark(
@@ -130,7 +130,7 @@ def test_an_unassigned_split_starts_at_its_own_start(
     result = _to_spark(write_checkpoint(tmp_path / "chk-7", source_operator(state)), broker)
     if next_offset is None:
         assert (result.code, result.stdout) == (4, "")
-        assert f"{topic}-2 is unresolved" in result.stderr
+        assert f"{topic}-2: unresolved" in result.stderr
     else:
         assert _offsets(result) == {topic: {"0": 3, "1": 4, "2": next_offset}}
 
@@ -149,7 +149,7 @@ def test_where_an_unassigned_split_of_version_2_starts_is_not_in_the_state(
     chk = write_checkpoint(tmp_path / "chk-7", source_operator(state))
     refused = _to_spark(chk, broker)
     assert (refused.code, refused.stdout) == (4, "")
-    assert f"{topic}-2 is unresolved" in refused.stderr
+    assert f"{topic}-2: unresolved" in refused.stderr
     chosen = _to_spark(chk, broker, "--unresolved", "earliest")
     assert _offsets(chosen) == {topic: {"0": 3, "1": 4, "2": 0}}
 
@@ -159,7 +159,7 @@ def test_a_split_that_a_reader_has_not_initialised_is_unresolved(
 ) -> None:
     refused = _to_spark(write_source(tmp_path / "chk-7", {0: splits(topic, [3, MIGRATED])}), broker)
     assert (refused.code, refused.stdout) == (4, "")
-    assert f"{topic}-1 is unresolved" in refused.stderr
+    assert f"{topic}-1: unresolved" in refused.stderr
 
 
 # -- A 5: bounded sources ------------------------------------------------------------------------
@@ -174,7 +174,7 @@ def test_a_partition_that_a_bounded_job_finished_is_not_read_again(
     result = _golden_to_spark(_golden(version, scenario), broker, names, ("payments",))
     if version != "2.2":
         assert (result.code, result.stdout) == (4, "")
-        assert f"{names['payments']}-0 is unresolved" in result.stderr
+        assert f"{names['payments']}-0: unresolved" in result.stderr
     else:
         (offsets,) = _offsets(result).values()
         assert offsets["0"] == 18
@@ -195,7 +195,7 @@ def test_a_finished_partition_whose_stop_is_a_marker_is_unresolved(
     chk = write_checkpoint(tmp_path / "chk-7", source_operator(state))
     refused = _to_spark(chk, broker)
     assert (refused.code, refused.stdout) == (4, "")
-    assert f"{topic}-1 is unresolved" in refused.stderr
+    assert f"{topic}-1: unresolved" in refused.stderr
     assert f"{topic}-2 is" not in refused.stderr
     chosen = _to_spark(chk, broker, "--unresolved", "latest")
     assert _offsets(chosen) == {topic: {"0": 3, "1": 10, "2": 9}}
@@ -292,6 +292,6 @@ def test_one_partition_twice_in_one_source_must_stand_at_one_place(
     result = _to_spark(chk, broker)
     if refused:
         assert (result.code, result.stdout) == (4, "")
-        assert f"{topic}-0 is unresolved: it stands in reader state 2 times" in result.stderr
+        assert f"{topic}-0: unresolved: it stands in reader state 2 times" in result.stderr
     else:
         assert _offsets(result) == {topic: {"0": 3, "1": 4, "2": 5}}

@@ -111,7 +111,7 @@ def test_new_partitions_may_be_chosen_for(
 def test_new_partitions_may_be_refused_even_where_flink_would_start_them(tmp_path: Path) -> None:
     policies = Policies(new_partitions=NewPartitions.FAIL)
     (refusal,) = _plan(tmp_path, [1], [(0, 5), (4, 9)], policies).refusals
-    assert "t-1 is new partition" in refusal.what
+    assert "t-1: new partition" in refusal.what
 
 
 @pytest.mark.parametrize(

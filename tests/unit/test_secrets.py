@@ -104,6 +104,7 @@ _ARGUMENTS: dict[str, dict[str, str]] = {
     "verify": {"moved": "chk-7", "target": "spark:query"},
     "scan": {"roots": "no-such-root"},
     "show": {"file": "no-such.json"},
+    "state": {"chk": "chk-7"},
 }
 _OPTIONS = {"commit-group": ["--group", "g", "-X", "no.such=1", "-b", "127.0.0.1:1"]}
 

@@ -38,7 +38,7 @@ def test_a_plan(chk: Path, tmp_path: Path) -> None:
         ["orders", "0", "3"],
         ["orders", "1", "40"],
     ]
-    assert "warning: no broker was asked" in shown.stdout
+    assert "warning: not checked against Kafka" in shown.stdout
     assert rows[-1][:4] == ["2", "partitions;", "apply:", "migrate"]
     assert shown.stdout.endswith(f"migrate to-spark --plan {path}\n")
     assert isinstance(show(path), Plan)

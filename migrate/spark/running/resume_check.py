@@ -31,6 +31,7 @@ from migrate.spark.offsets_json import topic_offsets
 from migrate.spark.progress import kafka_seeds, seed_path
 from migrate.storage.files import Files
 from migrate.storage.new_file import named
+from migrate.wording import install
 
 # Enough to prove that the records can be had, few enough not to be waited for.
 _RECORDS = 1000
@@ -99,7 +100,7 @@ def check_there_is_pyspark() -> None:
         SparkNotThere: there is none.
     """
     if find_spec("pyspark") is None:
-        raise SparkNotThere("--run needs PySpark: pip install 'flink-offset-migrate[spark]'")
+        raise SparkNotThere(f"--run needs PySpark: {install('spark')}")
 
 
 def run_first_batch(

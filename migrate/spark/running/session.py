@@ -20,6 +20,7 @@ import decoder
 import migrate
 from migrate.errors import ServiceError, UsageError
 from migrate.storage.files import without_secrets
+from migrate.wording import install
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaGateway
@@ -53,9 +54,7 @@ def is_wanted(master: str | None) -> bool:
     """
     if master is not None:
         if find_spec("pyspark") is None:
-            raise SparkUnavailable(
-                "--master needs PySpark: pip install 'flink-offset-migrate[spark]'"
-            )
+            raise SparkUnavailable(f"--master needs PySpark: {install('spark')}")
         return True
     # Of a PySpark that nobody has imported there is no session.
     return _SUBMITTED in os.environ or bool(sys.modules.get("pyspark") and _active())
