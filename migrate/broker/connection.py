@@ -142,8 +142,8 @@ class Connection:
         if not all(_NO_LISTENER.search(failure.str()) for failure in failures):
             return None
         return BrokerError(
-            f"no broker at {self._servers}{self._last_failure()}; check the address, and that a "
-            "broker runs there"
+            f"no broker answered at {self._servers}{self._last_failure()}; check the address, and "
+            "that a broker runs there"
         )
 
     def _last_failure(self) -> str:

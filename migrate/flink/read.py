@@ -5,6 +5,7 @@ from __future__ import annotations
 from decoder import DecodeError, ErrorKind, list_checkpoints, read_checkpoint
 from decoder.checkpoint import read_metadata
 from decoder.storage import METADATA_FILE, checkpoint_number, join
+from decoder.urls import shown_url
 from migrate.flink.extract import Extraction, extract
 from migrate.storage.files import Files
 
@@ -25,6 +26,8 @@ def read(pointer: str, *, allow_external_files: bool = False) -> Extraction:
     try:
         checkpoint = read_checkpoint(pointer, files, allow_external_files=allow_external_files)
     except DecodeError as error:
+        if shown_url(pointer) != pointer:
+            raise  # it holds credentials: nobody is asked about it
         try:
             instead = _instead(pointer, error, files)
         except (DecodeError, OSError):  # what went wrong first is what counts

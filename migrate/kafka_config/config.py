@@ -70,10 +70,10 @@ def check_servers(name: str, servers: str) -> None:
     Raises:
         ConfigError: ``servers``, the value of ``name``, holds some.
     """
-    if web := re.search(r"https?://", servers):
-        raise ConfigError(f"{name}: {servers}: brokers are named HOST:PORT, without {web[0]}")
     if "@" in servers or shown_url(servers) != servers:
         raise ConfigError(
             f"{name}: credentials in an address are refused: name HOST:PORT alone; a user and a "
             "password are the properties sasl.username and sasl.password"
         )
+    if web := re.search(r"https?://", servers):
+        raise ConfigError(f"{name}: {servers}: brokers are named HOST:PORT, without {web[0]}")

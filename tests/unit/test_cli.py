@@ -108,9 +108,9 @@ def test_a_list_of_nothing_says_what_is_listed(tmp_path: Path, place: str) -> No
     (tmp_path / "job" / "empty").mkdir()
     directory = tmp_path / "job" / place if place != "." else tmp_path
     listed = migrate("inspect", directory, "--list", "--format", "json")
-    assert (listed.code, listed.stdout) == (0, "[]\n")
+    assert (listed.code, listed.stdout) == (3, "")
     assert listed.stderr == (
-        f"no complete chk-<n> in {directory}: --list is of a job's checkpoint directory\n"
+        f"migrate: {directory}: no complete chk-N in it; name a job's checkpoint directory\n"
     )
 
 

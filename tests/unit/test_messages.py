@@ -1,0 +1,144 @@
+"""What a message tells a user to do instead; each was seen to help nobody before."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from migrate.group import rollback_file
+from migrate.kafka_config import without_secrets
+from migrate.snapshot import GroupView
+from migrate.storage.json_models import write_file
+from tests.support.checkpoints import splits, write_source
+from tests.support.command import migrate
+from tests.support.encoder import EARLIEST
+
+
+@pytest.fixture
+def chk(tmp_path: Path) -> Path:
+    return write_source(tmp_path / "job" / "chk-7", {0: splits("t", [3, 4])})
+
+
+def test_the_directory_of_jobs_names_its_jobs(chk: Path, tmp_path: Path) -> None:
+    for command in (("inspect",), ("to-spark",), ("diff", str(chk))):
+        result = migrate(*command, tmp_path)
+        assert (result.code, result.stdout) == (3, "")
+        assert f"name one of those below it: {chk.parent}\n" in result.stderr
+    (tmp_path / "other").mkdir()
+    assert "name one of" not in migrate("inspect", tmp_path / "other").stderr
+
+
+def test_a_directory_of_savepoints_names_them(tmp_path: Path) -> None:
+    saved = write_source(tmp_path / "savepoint-1", {0: splits("t", [3])})
+    assert f"below it: {saved}\n" in migrate("inspect", tmp_path).stderr
+
+
+def test_a_damaged_newest_checkpoint_names_the_newest_whole_one(chk: Path) -> None:
+    whole = write_source(chk.parent / "chk-8", {0: splits("t", [5, 6])})
+    for number in (9, 10):
+        cut = write_source(chk.parent / f"chk-{number}", {0: splits("t", [7, 8])}) / "_metadata"
+        cut.write_bytes(cut.read_bytes()[:-100])
+    result = migrate("to-spark", chk.parent)
+    assert (result.code, result.stdout) == (3, "")
+    assert f"the newest whole one is {whole}" in result.stderr
+    # Of one that is named, another is not what was asked for.
+    assert "newest whole" not in migrate("to-spark", chk.parent / "chk-10").stderr
+
+
+def test_the_checkpoint_location_of_a_query_is_named_as_a_side(chk: Path, tmp_path: Path) -> None:
+    query = tmp_path / "query"
+    assert migrate("to-spark", chk, "--checkpoint-dir", query).code == 0
+    for command in (
+        ["diff", chk, query],
+        ["diff", query, chk],
+        ["verify", query, f"spark:{query}"],
+    ):
+        result = migrate(*map(str, command))
+        assert result.code == 3
+        assert f"name it spark:{query}" in result.stderr
+    swapped = migrate("verify", chk, query)
+    assert (swapped.code, swapped.stdout) == (2, "")
+    assert f"spark:{query}" in swapped.stderr and "the checkpoint comes before it" in swapped.stderr
+
+
+def test_one_slash_too_few() -> None:
+    result = migrate("inspect", "s3:/bucket/chk-1")
+    assert result.code == 3
+    assert result.stderr.endswith("; did you mean s3://bucket/chk-1?\n")
+    assert "did you mean" not in migrate("inspect", "ftp://host/chk-1").stderr
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_brokers_are_no_web_address(scheme: str, chk: Path) -> None:
+    result = migrate("to-spark", chk, "-b", f"{scheme}://broker:9092")
+    assert (result.code, result.stdout) == (2, "")
+    assert f"brokers are named HOST:PORT, without {scheme}://" in result.stderr
+
+
+@pytest.mark.parametrize("servers", ["127.0.0.1:1", "127.0.0.1:1,127.0.0.1:2"])
+def test_a_closed_port_is_told_within_two_seconds(servers: str, chk: Path) -> None:
+    """Seen: 15 s of silence."""
+    began = time.monotonic()
+    result = migrate("to-spark", chk, "-b", servers)
+    assert time.monotonic() - began < 4  # 2 s, and a busy machine
+    assert (result.code, result.stdout) == (6, "")
+    assert f"no broker answered at {servers}" in result.stderr
+    assert "Connection refused)" in result.stderr
+
+
+def test_partitions_that_are_not_there_are_told_beside_those_that_are(chk: Path) -> None:
+    result = migrate("to-spark", chk, "--partitions", "t:9")
+    assert (result.code, result.stdout) == (4, "")
+    assert "the checkpoint holds t-0, t-1" in result.stderr
+
+
+def test_execute_is_of_the_commands_that_change_a_group(chk: Path) -> None:
+    result = migrate("to-spark", chk, "--execute")
+    assert result.code == 2
+    assert "this command changes no group" in " ".join(result.stderr.split())
+    assert "--cluster" not in result.stderr
+
+
+def test_json_is_no_checkpoint_and_a_plan_no_rollback_file(chk: Path, tmp_path: Path) -> None:
+    plan, back = tmp_path / "plan.json", tmp_path / "r.json"
+    assert migrate("to-spark", chk, "--plan-out", plan).code == 0
+    group = GroupView("g", False, "Dead", "unknown")
+    write_file(rollback_file.rollback_file("commit", None, "broker:9092", group, {}, {}), back)
+    for file in (plan, back):
+        named = migrate("to-spark", file)
+        assert named.code == 3
+        assert "a saved plan is applied with --plan FILE" in named.stderr
+    swapped = migrate("rollback", plan)
+    assert (swapped.code, swapped.stderr) == (
+        3,
+        f"migrate: {plan}: not a rollback file of version 1: it is a plan\n",
+    )
+    other = migrate("to-spark", "--plan", back)
+    assert other.code == 3
+    assert other.stderr.endswith("it is a rollback\n")
+
+
+def test_a_checkpoint_location_that_cannot_be_written_is_called_by_its_own_name(chk: Path) -> None:
+    """Seen: the name of a temporary directory beside it."""
+    result = migrate("to-spark", chk, "--checkpoint-dir", "/proc/query")
+    assert (result.code, result.stdout) == (6, "")
+    assert result.stderr.splitlines()[-1].startswith("migrate: /proc/query: ")
+
+
+def test_the_same_refusal_is_told_once(tmp_path: Path) -> None:
+    chk = write_source(tmp_path / "chk-7", {0: splits("t", [EARLIEST] * 30)})
+    result = migrate("to-spark", chk)
+    (refused,) = [line for line in result.stderr.splitlines() if line.startswith("refused: ")]
+    assert refused.startswith("refused: t-0, t-1, t-2, ")
+    assert "t-19 and 10 more: unresolved: it has read no record" in refused
+
+
+def test_a_password_of_a_letter_takes_no_letters_out_of_words() -> None:
+    """Seen: ``…roker's``, by the password ``b``."""
+    config = {"sasl.password": "b"}
+    assert without_secrets("the broker's answer to b: 'b'", config) == (
+        "the broker's answer to …: '…'"
+    )
+    assert without_secrets("xhushx", {"sasl.password": "hush"}) == "x…x"
