@@ -34,13 +34,13 @@ _SOURCES = {page: source for source, page in _ROOT_PAGES.items()}
 
 _GENERATED = re.compile(r"^<!-- generated: (.+) -->$", re.M)
 # Console blocks whose lines may be broken: those without a table that is wider than the page.
-_CONSOLE = re.compile(r"^```console\n(?!(?:(?!```).*\n)*?(?=.{110}).*\S {2,}\S)", re.M)
+_CONSOLE = re.compile(r"^```console\n(?!(?:(?!```).*\n)*?(?=.{102}).*\S {2,}\S)", re.M)
 _FENCED = re.compile(r"(^ *```.*\n(?:.*\n)*?^ *```$)", re.M)
 _LINK = re.compile(r"(?P<image>!?)\[(?P<text>[^\]]*)\]\((?P<target>[^)\s]+)\)")
 
-# In HTML: code within a line, a flag in it, and the paragraphs that are folded.
-_INLINE_CODE = re.compile(r"(?<!<pre>)<code>([^<]*)</code>")
-_FLAG = re.compile(r"(?<![\w-])--?[a-zA-Z][\w-]*")
+# In HTML: code within a line, a flag or a short name with hyphens in it, and what is folded.
+_INLINE_CODE = re.compile(r"<code>([^<\n]*)</code>")
+_HYPHENATED = re.compile(r"(?<![\w/.-])(?:--?[a-zA-Z][\w-]*|\w[\w-]{0,30}-\w+)(?![\w/-])")
 _HELD_BY = re.compile(r"<p>Held by ((?:(?!</p>).)*)</p>", re.S)
 _HELD_BY_TABLE = re.compile(r"<table>(?:(?!</table>).)*<th>held by</th>.*?</table>", re.S)
 _FOLDED = "<details><summary>Tests that hold this</summary>{}</details>"
@@ -64,13 +64,13 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Flags stay whole, bars in tables lose the backslash of Markdown, tests are folded away."""
-    html = _INLINE_CODE.sub(lambda code: f"<code>{_whole_flags(code[1])}</code>", html)
+    html = _INLINE_CODE.sub(lambda code: f"<code>{_whole(code[1])}</code>", html)
     html = _HELD_BY_TABLE.sub(lambda table: _FOLDED.format(table[0]), html)
     return _HELD_BY.sub(lambda paragraph: _FOLDED.format(f"<p>{paragraph[1]}</p>"), html)
 
 
-def _whole_flags(code: str) -> str:
-    return _FLAG.sub(r'<span class="flag">\g<0></span>', code.replace("\\|", "|"))
+def _whole(code: str) -> str:
+    return _HYPHENATED.sub(r'<span class="whole">\g<0></span>', code.replace("\\|", "|"))
 
 
 def _with_links_turned(markdown: str, directory: Path, page: str) -> str:

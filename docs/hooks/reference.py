@@ -54,7 +54,7 @@ def _commands() -> Iterator[str]:
 def _help(heading: str, text: str) -> Iterator[str]:
     yield f"## {heading}"
     yield ""
-    yield "```text"
+    yield "``` { .text .wrap }"  # examples are longer than the rest
     yield text
     yield "```"
     yield ""

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.slow
 _BUILD_SECONDS = 300
 _SEARCH_SECONDS = 60
 # Characters of a line of code at a width of 1280 pixels, as a screenshot shows.
-_ROOM = 96
+_ROOM = 101
 
 
 def _build(root: Path, site: Path) -> subprocess.CompletedProcess[str]:
@@ -75,11 +75,13 @@ def test_the_reference_is_what_the_program_says(site: Path) -> None:
 
 def test_it_reads_well(site: Path) -> None:
     refusals = (site / "reference/refusals.html").read_text()
-    assert '<code><span class="flag">--new-partitions</span> earliest|latest</code>' in refusals
+    assert '<code><span class="whole">--new-partitions</span> earliest|latest</code>' in refusals
     for page in site.rglob("*.html"):
         text = page.read_text()
         assert not re.search(r"<code>[^<]*\\\|", text), page
         assert "<p>Held by" not in text, page
+    findings = (site / "reference/findings.html").read_text()
+    assert '<code><span class="whole">another-source-kind</span></code>' in findings
     traps = (site / "explanation/traps-broker.html").read_text()
     table, verdict = traps.index("<th>held by</th>"), traps.index("What the tool does".lower())
     assert verdict < traps.rindex("<details>", 0, table) < table
@@ -90,7 +92,8 @@ def test_a_help_is_no_wider_than_its_page(site: Path) -> None:
     boxes = re.findall(r"<pre.*?</pre>", commands, re.S)
     lines = unescape(re.sub(r"<[^>]+>", "", "\n".join(boxes))).splitlines()
     assert any("Usage: migrate" in line for line in lines)
-    assert max(map(len, lines)) <= _ROOM
+    # Examples are broken where they are longer.
+    assert max(len(line) for line in lines if not line.startswith("  $ ")) <= _ROOM
 
 
 def test_search_works_from_the_disk(site: Path) -> None:
