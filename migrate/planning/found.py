@@ -78,8 +78,8 @@ def about_found_topics(
                 f"know it ({_first_record(snapshot, topic)}): it is taken for one that the job had "
                 "not found yet"
             )
-        if new[_SHOWN:]:
-            yield f"so is {counted(len(new) - _SHOWN, 'more topic')}"
+        if more := len(new[_SHOWN:]):
+            yield f"so {'is' if more == 1 else 'are'} {counted(more, 'more topic')}"
         return
     young = [
         topic

@@ -1,0 +1,186 @@
+"""Topics that the checkpoint does not know: which match a pattern, and what a plan says of them.
+That a real broker tells of them is in tests/integration/test_topic_pattern.py."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from decoder import read_checkpoint
+from migrate.errors import UsageError
+from migrate.flink.extract import extract
+from migrate.planning import Plan, make_plan, pattern_to_ask
+from migrate.policies import Policies
+from migrate.snapshot import ClusterSnapshot, LogRange
+from migrate.topic_pattern import suggested_pattern, topic_pattern
+from tests.support.checkpoints import SourceState, source_operator, splits, write_checkpoint
+
+_HOUR = 3_600_000
+_TAKEN = 1_700_000_000_000  # 2023-11-14T22:13:20Z
+
+
+@pytest.mark.parametrize(
+    ("text", "matching"),
+    [
+        ("orders-.*", ["orders-eu", "orders-us"]),
+        ("orders-eu", ["orders-eu"]),
+        ("order", []),  # the whole name, as Java's matches()
+        (r"[a-z]+\.v[0-9]", ["audit.v1"]),
+        (r"a\[?udit[.]v1", ["audit.v1"]),
+        (r"[^o].*|\\00", ["audit.v1"]),
+    ],
+)
+def test_a_pattern_matches_whole_names(text: str, matching: list[str]) -> None:
+    topics = ["orders-us", "audit.v1", "orders-eu", "__consumer_offsets"]
+    assert topic_pattern(text).matching(topics) == matching
+
+
+def test_kafkas_own_topics_match_no_pattern() -> None:
+    own = ["__consumer_offsets", "__transaction_state", "__share_group_state"]
+    assert topic_pattern(".*").matching([*own, "__cluster_metadata", "__mine"]) == ["__mine"]
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "--topic-pattern: no pattern (an unset variable?)"),
+        ("[", "not read here as Java reads it"),
+        ("a[b[cd]]", "a class within a class"),
+        (r"\\[a\][b]", "a class within a class"),
+        (r"\012", "a character by its octal number"),
+        (r"a\\\012", "a character by its octal number"),
+        ("[a-z&&[^b]]", "not read here as Java reads it"),
+    ],
+)
+def test_a_pattern_that_java_reads_otherwise(text: str, problem: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        topic_pattern(text)
+    assert problem in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("families", "text"),
+    [
+        ([["orders-eu", "orders-us"]], "orders-.*"),
+        ([["eu.orders", "us.orders"]], ".*[.]orders"),
+        ([["a.eu.b", "a.us.b"]], "a[.].*[.]b"),
+        ([["orders-eu", "orders-us"], ["log_a", "log_b"]], "log_.*|orders-.*"),
+        ([["orders-eu"]], None),
+        ([["alpha", "alps"]], None),
+        ([["orders-eu", "orders-eu"]], None),
+        ([], None),
+    ],
+)
+def test_names_suggest_a_pattern(families: list[list[str]], text: str | None) -> None:
+    found = suggested_pattern(families)
+    assert (found.text if found else None) == text
+
+
+def test_a_suggested_pattern_is_asked_for_a_few_topics_that_nobody_knows() -> None:
+    pattern = suggested_pattern([["t-a", "t-b"]], frozenset(("t-001",)))
+    assert pattern is not None and pattern.suggested
+    topics = [f"t-{number:03d}" for number in range(30)]
+    assert pattern.matching(topics) == ["t-000", *topics[2:21]]
+
+
+# -- what a plan says -----------------------------------------------------------------------------
+
+
+def _plan(
+    tmp_path: Path,
+    found: dict[str, int | None],
+    policies: Policies,
+    empty: tuple[str, ...] = (),
+) -> Plan:
+    """Of a job that reads t-a and t-b; ``found``: by name, the time of a topic's first record."""
+    held = SourceState({0: [*splits("t-a", [1]), *splits("t-b", [1])]})
+    pointer = write_checkpoint(tmp_path / "c", source_operator(held))
+    os.utime(pointer / "_metadata" if pointer.is_dir() else pointer, (_TAKEN / 1000, _TAKEN / 1000))
+    extraction = extract(read_checkpoint(pointer))
+    logs = {0: LogRange(0, 5, first_since=2)}
+    topics = {
+        name: {0: LogRange(4, 4)} if name in empty else logs for name in ("t-a", "t-b", *found)
+    }
+    snapshot = ClusterSnapshot(topics, found=found)
+    return make_plan(extraction, extraction.sources, snapshot, policies)
+
+
+def _said(plan: Plan, *words: str) -> list[str]:
+    return [one for one in plan.warnings if any(word in one for word in words)]
+
+
+def test_topics_that_match_the_given_pattern_move(tmp_path: Path) -> None:
+    policies = Policies(topic_pattern=topic_pattern("t-.*"))
+    found = {f"t-new{number}": _TAKEN + number for number in range(7)} | {"t-none": None}
+    plan = _plan(tmp_path, found, policies)
+    assert not plan.refusals
+    assert plan.topic_pattern == "t-.*"
+    moved = {one.topic: one.next_offset for one in plan.partitions}
+    assert moved == {"t-a": 1, "t-b": 1} | dict.fromkeys(found, 0)
+    said = _said(plan, "--topic-pattern")
+    taken = "2023-11-14T22:13:20+00:00"
+    assert said[0] == (
+        f"topic t-new0 matches --topic-pattern, and the checkpoint of {taken} does not know it "
+        f"(its first record is of {taken}): it is taken for one that the job had not found yet"
+    )
+    assert len(said) == 5
+    assert _said(plan, "so are") == ["so are 3 more topics"]
+
+
+@pytest.mark.parametrize(
+    ("empty", "told"), [((), "its records have no time"), (("t-new",), "it has no record yet")]
+)
+def test_a_topic_without_times(tmp_path: Path, empty: tuple[str, ...], told: str) -> None:
+    policies = Policies(topic_pattern=topic_pattern("t-.*"))
+    (said,) = _said(_plan(tmp_path, {"t-new": None}, policies, empty), "t-new matches")
+    assert told in said
+
+
+def test_a_pattern_that_matches_none_of_the_jobs_is_a_slip(tmp_path: Path) -> None:
+    policies = Policies(topic_pattern=topic_pattern("u-.*"))
+    (said,) = _said(_plan(tmp_path, {}, policies), "--topic-pattern")
+    assert said == (
+        "--topic-pattern 'u-.*' matches no topic that the checkpoint knows: is it the job's?"
+    )
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        ({"t-old": _TAKEN - 24 * _HOUR}, None),
+        (
+            {"t-other": None, "u-new": _TAKEN},
+            "1 topic named like those that the job reads is young",
+        ),
+        (
+            {"t-new": _TAKEN - 24 * _HOUR + 1},
+            "1 topic named like those that the job reads is young",
+        ),
+        (
+            {"t-new": _TAKEN, "t-newer": _TAKEN + 1},
+            "2 topics named like those that the job reads are young, and not in the checkpoint of "
+            "2023-11-14T22:13:20+00:00 (the first is t-new: its first record is of",
+        ),
+        ({"u-new": _TAKEN}, None),
+    ],
+)
+def test_young_topics_that_are_named_alike(
+    tmp_path: Path, found: dict[str, int | None], said: str | None
+) -> None:
+    warned = _said(_plan(tmp_path, found, Policies()), "young")
+    assert len(warned) == (0 if said is None else 1)
+    if said is not None:
+        assert warned[0].startswith(said)
+        assert "such as 't-.*', they stay behind; name it with --topic-pattern" in warned[0]
+
+
+def test_no_pattern_is_asked_for_where_what_moves_is_named(tmp_path: Path) -> None:
+    state = SourceState({0: [*splits("t-a", [1]), *splits("t-b", [1])]})
+    found = extract(read_checkpoint(write_checkpoint(tmp_path / "c", source_operator(state))))
+    suggested = pattern_to_ask(found, found.sources, Policies())
+    assert suggested is not None and suggested.text == "t-.*"
+    given = topic_pattern("x")
+    assert pattern_to_ask(found, found.sources, Policies(topic_pattern=given)) is given
+    assert pattern_to_ask(found, found.sources, Policies(topic_map={"t-a": "u"})) is None

@@ -1,0 +1,57 @@
+"""Every name that a package says it has is there; what it has not is no attribute of it."""
+
+from __future__ import annotations
+
+import ast
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import migrate.spark
+
+ROOT = Path(__file__).parents[2]
+
+
+def _packages() -> list[str]:
+    """Those with an ``__all__``, by name."""
+    found = []
+    for file in sorted((*ROOT.glob("decoder/**/*.py"), *ROOT.glob("migrate/**/*.py"))):
+        names = {
+            target.id
+            for node in ast.parse(file.read_text()).body
+            if isinstance(node, ast.Assign)
+            for target in node.targets
+            if isinstance(target, ast.Name)
+        }
+        if "__all__" in names:
+            found.append(".".join(file.relative_to(ROOT).with_suffix("").parts))
+    return [name.removesuffix(".__init__") for name in found]
+
+
+@pytest.mark.parametrize("name", _packages())
+def test_every_name_of_a_package_is_there(name: str) -> None:
+    package = import_module(name)
+    assert package.__all__
+    for one in package.__all__:
+        assert getattr(package, one) is not None
+
+
+def test_what_spark_has_not() -> None:
+    with pytest.raises(AttributeError, match="has no attribute 'Nothing'"):
+        migrate.spark.Nothing  # noqa: B018
+
+
+@pytest.mark.parametrize("name", sorted(migrate.spark.__all__))
+def test_what_needs_pyspark_says_so(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("migrate.spark.find_spec", lambda _: None)
+    with pytest.raises(ImportError, match=f"{name} needs PySpark: pip install"):
+        getattr(migrate.spark, name)
+
+
+def test_a_data_source_needs_pyspark_4(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("migrate.spark.find_spec", lambda name: name if name == "pyspark" else None)
+    with pytest.raises(ImportError, match="or newer, and this is") as refused:
+        migrate.spark.FlinkCheckpointDataSource  # noqa: B018
+    assert "read_checkpoints(spark, PATH, view=…)" in str(refused.value)
+    assert callable(migrate.spark.read_checkpoints)
