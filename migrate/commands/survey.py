@@ -6,11 +6,11 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from migrate.commands.arguments import Kafka, Request
-from migrate.commands.inspect import inspect
 from migrate.comparing.sides import Ask
 from migrate.errors import InputError, UsageError
 from migrate.flink.choose import choose
 from migrate.flink.extract import PlanInput, Source
+from migrate.flink.read import read
 from migrate.log import timed
 from migrate.planning import (
     may_have_a_pattern,
@@ -40,7 +40,7 @@ def read_input(request: Request) -> PlanInput:
         raise UsageError("name a checkpoint (CHK), or a saved plan with --plan")
     check_no_credentials(chk, InputError)
     if not is_query(chk):
-        return inspect(chk, allow_external_files=request.allow_external_files)
+        return read(chk, request)
     if request.target == SPARK:
         raise UsageError(f"{chk}: it is a Spark query already; commit-group takes one")
     if (request.source, request.cluster, request.source_group) != (None, None, None):

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from migrate.commands.arguments import Kafka, SideArguments, choice, kafka
-from migrate.commands.inspect import inspect
 from migrate.commands.survey import asker
 from migrate.comparing.sides import (
     Ask,
@@ -20,6 +19,7 @@ from migrate.comparing.sides import (
 from migrate.comparing.verify import QueryStart, Verification, verify_group, verify_query
 from migrate.errors import Refused, UsageError
 from migrate.flink.choose import Choice, choose, source_positions
+from migrate.flink.read import read
 from migrate.group.our_commits import METADATA_PREFIX
 from migrate.log import log
 from migrate.planning import Plan
@@ -125,7 +125,7 @@ def _expected(moved: str, choice: Choice) -> tuple[PositionSet, bool, Plan | Non
                 raise UsageError(f"{option} chooses of a checkpoint: not with plan:FILE")
         plan = read_plan(local_path(moved.removeprefix(_PLAN)))
         return PositionSet(moved, plan.next_offsets), False, plan
-    extraction = inspect(moved, allow_external_files=choice.allow_external_files)
+    extraction = read(moved, choice)
     chosen = choose(extraction, choice)
     at_earliest = all(source.absent_start_at_earliest for source in chosen)
     return source_positions(moved, chosen), at_earliest, None

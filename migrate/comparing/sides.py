@@ -195,7 +195,7 @@ def _load(
 ) -> PositionSet:
     match side.kind:
         case SideKind.CHECKPOINT:
-            extraction = read(side.what, allow_external_files=choice.allow_external_files)
+            extraction = read(side.what, choice)
             warnings += _blockers(side.label, extraction)
             chosen = choose(extraction, choice)
             return source_positions(side.label, chosen, _kind_and_id(extraction.checkpoint))

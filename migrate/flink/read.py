@@ -6,7 +6,9 @@ from decoder import DecodeError, ErrorKind, list_checkpoints, read_checkpoint
 from decoder.checkpoint import read_metadata
 from decoder.storage import METADATA_FILE, checkpoint_number, join
 from decoder.urls import shown_url
+from migrate.flink.choose import Reading
 from migrate.flink.extract import Extraction, extract
+from migrate.log import timed
 from migrate.storage.files import Files
 
 # Of a directory that is no checkpoint: how much of it is looked into, and how much is named.
@@ -14,17 +16,25 @@ _MOST_CHILDREN = 200
 _NAMED = 5
 # What lies in the checkpoint location of a Spark query.
 _SPARKS = {"metadata", "offsets", "sources"}
+_STRICT = Reading()
 
 
-def read(pointer: str, *, allow_external_files: bool = False) -> Extraction:
+def read(pointer: str, how: Reading = _STRICT) -> Extraction:
     """Positions, state and findings of a checkpoint.
+
+    Args:
+        pointer: as for ``read_checkpoint``.
+        how: a ``Choice`` is one, too.
 
     Raises:
         DecodeError: as ``read_checkpoint`` does; it says what to name instead, where that shows.
     """
     files = Files()
     try:
-        checkpoint = read_checkpoint(pointer, files, allow_external_files=allow_external_files)
+        with timed(f"read {shown_url(pointer)}"):
+            checkpoint = read_checkpoint(
+                pointer, files, allow_external_files=how.allow_external_files
+            )
     except DecodeError as error:
         if shown_url(pointer) != pointer:
             raise  # it holds credentials: nobody is asked about it
