@@ -43,7 +43,8 @@ class Step:
                 self.say(f"    ... {self.seconds} s {self.detail}".rstrip())
 
     def __rich__(self) -> str:
-        return f"{self._name} ... {self.detail} ({self.seconds} s)"
+        detail = f"{self.detail}, " if self.detail else ""
+        return f"{self._name} ... {detail}{self.seconds} s"
 
 
 @contextmanager
