@@ -12,7 +12,7 @@ from typing import NamedTuple, NoReturn
 
 from decoder.cursor import Cursor
 from decoder.errors import ErrorKind
-from decoder.metadata.handles import MAX_NESTING, STREAM_HANDLE_BYTES, read_stream
+from decoder.metadata.handles import STREAM_HANDLE_BYTES, read_stream
 from decoder.metadata.model import StreamState
 
 # KeyGroupRangeAssignment.UPPER_BOUND_MAX_PARALLELISM @ 2.2.0
@@ -45,37 +45,18 @@ class IncrementalState(NamedTuple):
 
 
 class ChangelogState(NamedTuple):
-    """ChangelogStateBackendHandle: a base, and the changes since."""
-
-    first: int
-    key_groups: int
-    materialized: tuple[KeyedHandle, ...]
-    changes: tuple[KeyedHandle, ...]
+    """What the changelog backend writes, a base and changes or changes alone: not read here."""
 
 
-class InlineChanges(NamedTuple):
-    """InMemoryChangelogStateHandle: (key group, -1 for what is of all; bytes) in their order."""
-
-    changes: tuple[tuple[int, bytes], ...]
+KeyedHandle = KeyGroupsState | IncrementalState | ChangelogState
 
 
-class FileChanges(NamedTuple):
-    """ChangelogStateHandleStreamImpl: (byte offset in the stream, stream) in their order."""
-
-    streams: tuple[tuple[int, StreamState], ...]
-
-
-KeyedHandle = KeyGroupsState | IncrementalState | ChangelogState | InlineChanges | FileChanges
-
-
-def read_keyed_handle(cursor: Cursor, field: str, depth: int = 0) -> KeyedHandle | None:
-    """A KeyedStateHandle; None: there is none.
+def read_keyed_handle(cursor: Cursor, field: str) -> KeyedHandle | None:
+    """A KeyedStateHandle, which ``handles.skip_keyed_state`` has stepped over; None: there is none.
 
     Raises:
         DecodeError: cut short, corrupt, or of an unknown kind.
     """
-    if depth > MAX_NESTING:
-        cursor.fail(f"handles nested more than {MAX_NESTING} deep", field)
     kind = cursor.u8(f"{field} type")
     match kind:
         case 0:
@@ -84,12 +65,8 @@ def read_keyed_handle(cursor: Cursor, field: str, depth: int = 0) -> KeyedHandle
             return _read_key_groups(cursor, field, kind)
         case 5 | 11:
             return _read_incremental(cursor, field, version2=kind == 11)
-        case 8 | 14:
-            return _read_changelog(cursor, field, depth, version2=kind == 14)
-        case 9:
-            return _read_inline_changes(cursor, field)
-        case 10 | 13:
-            return _read_file_changes(cursor, field, version2=kind == 13)
+        case 8 | 9 | 10 | 13 | 14:
+            return ChangelogState()
         case _:
             cursor.fail(
                 f"unknown kind of keyed state handle: {kind}", field, ErrorKind.UNSUPPORTED, back=1
@@ -101,14 +78,6 @@ def _stream(cursor: Cursor, field: str) -> StreamState:
     if stream is None:
         cursor.fail("keyed state without a stream", field)
     return stream
-
-
-def _range(cursor: Cursor, field: str) -> tuple[int, int]:
-    first = cursor.i32(f"{field} first key group")
-    count = cursor.i32(f"{field} key groups")
-    if not (first >= 0 and 0 <= count <= _MAX_KEY_GROUPS - first):
-        _bad_range(cursor, field, first, count)
-    return first, count
 
 
 def _bad_range(cursor: Cursor, field: str, first: int, count: int) -> NoReturn:
@@ -132,7 +101,10 @@ def _read_key_groups(cursor: Cursor, field: str, kind: int) -> KeyGroupsState:
 def _read_incremental(cursor: Cursor, field: str, version2: bool) -> IncrementalState:
     cursor.i64(f"{field} checkpoint id")
     cursor.skip_utf(f"{field} backend id")
-    first, count = _range(cursor, field)
+    first = cursor.i32(f"{field} first key group")
+    count = cursor.i32(f"{field} key groups")
+    if not (first >= 0 and 0 <= count <= _MAX_KEY_GROUPS - first):
+        _bad_range(cursor, field, first, count)
     if version2:
         cursor.i64(f"{field} checkpointed size")
     meta = _stream(cursor, f"{field} meta")
@@ -144,47 +116,3 @@ def _read_incremental(cursor: Cursor, field: str, version2: bool) -> Incremental
     if version2:
         cursor.skip_utf(f"{field} handle id")
     return IncrementalState(first, count, meta, files)
-
-
-def _read_changelog(cursor: Cursor, field: str, depth: int, version2: bool) -> ChangelogState:
-    first, count = _range(cursor, field)
-    cursor.i64(f"{field} checkpointed size")
-    materialized, changes = (
-        tuple(
-            handle
-            for _ in range(cursor.count(f"{part} handles", 1))
-            if (handle := read_keyed_handle(cursor, part, depth + 1)) is not None
-        )
-        for part in (f"{field} materialized", f"{field} non-materialized")
-    )
-    cursor.i64(f"{field} materialization id")
-    if version2:
-        cursor.i64(f"{field} checkpoint id")
-    cursor.skip_utf(f"{field} handle id")
-    return ChangelogState(first, count, materialized, changes)
-
-
-def _read_inline_changes(cursor: Cursor, field: str) -> InlineChanges:
-    _range(cursor, field)
-    cursor.i64(f"{field} from")
-    cursor.i64(f"{field} to")
-    changes = tuple(
-        (cursor.i32(f"{field} key group of a change"), cursor.blob(f"{field} change"))
-        for _ in range(cursor.count(f"{field} changes", 8))
-    )
-    cursor.skip_utf(f"{field} handle id")
-    return InlineChanges(changes)
-
-
-def _read_file_changes(cursor: Cursor, field: str, version2: bool) -> FileChanges:
-    _range(cursor, field)
-    streams = tuple(
-        (cursor.size(f"{field} offset in a file"), _stream(cursor, field))
-        for _ in range(cursor.count(f"{field} files", 8 + STREAM_HANDLE_BYTES))
-    )
-    cursor.size(f"{field} size")
-    cursor.i64(f"{field} checkpointed size")
-    cursor.skip_utf(f"{field} handle id")
-    if version2:
-        cursor.skip_utf(f"{field} storage id")
-    return FileChanges(streams)

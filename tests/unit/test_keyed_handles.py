@@ -1,0 +1,117 @@
+"""Handles of keyed state, as the encoder writes them and Flink reads (test_encoder.py): what is in
+them, and what is refused."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from decoder.cursor import Cursor
+from decoder.errors import DecodeError, ErrorKind
+from decoder.metadata.keyed import (
+    ChangelogState,
+    IncrementalState,
+    KeyedHandle,
+    KeyGroupsState,
+    read_keyed_handle,
+)
+from decoder.metadata.model import InlineState
+from tests.support.encoder import (
+    ByteStreamHandle,
+    ChangelogBytesHandle,
+    ChangelogFilesHandle,
+    ChangelogHandle,
+    IncrementalHandle,
+    KeyGroupsHandle,
+)
+from tests.support.encoder.data_output import DataOutput
+
+_INLINE = ByteStreamHandle("inline", b"state")
+_GROUPS = KeyGroupsHandle(3, (9, 0, 12), _INLINE, "id")
+_FILES = IncrementalHandle(
+    7, "backend", 5, 2, 44, _INLINE, (("a.sst", _INLINE),), (("CURRENT", _INLINE),), "id"
+)
+_BYTES = ChangelogBytesHandle(0, 4, 1, 2, ((-1, b"meta"), (2, b"change")), "id")
+_CHANGES = ChangelogFilesHandle(0, 4, ((8, _INLINE),), 5, 5, "id", "storage")
+_CHANGELOG = ChangelogHandle(0, 4, 9, (_GROUPS,), (_BYTES, _CHANGES), 1, 2, "id")
+
+
+def _read(handle: object) -> tuple[KeyedHandle | None, int]:
+    out = DataOutput()
+    handle.write(out)  # type: ignore[attr-defined]
+    cursor = Cursor(out.to_bytes(), "_metadata")
+    return read_keyed_handle(cursor, "keyed"), cursor.remaining
+
+
+@pytest.mark.parametrize("handle_id", ["id", None])
+@pytest.mark.parametrize("savepoint", [True, False])
+def test_key_groups(handle_id: str | None, savepoint: bool) -> None:
+    if savepoint and handle_id is not None:
+        return
+    found = _read(replace(_GROUPS, handle_id=handle_id, savepoint=savepoint))
+    assert found == (KeyGroupsState(savepoint, 3, (9, 0, 12), InlineState("inline", b"state")), 0)
+
+
+@pytest.mark.parametrize(("size", "handle_id"), [(44, "id"), (None, None)])
+def test_rocksdbs_files(size: int | None, handle_id: str | None) -> None:
+    inline = InlineState("inline", b"state")
+    found = _read(replace(_FILES, checkpointed_size=size, handle_id=handle_id))
+    assert found == (IncrementalState(5, 2, inline, (("a.sst", inline), ("CURRENT", inline))), 0)
+
+
+@pytest.mark.parametrize(
+    "handle",
+    [
+        _CHANGELOG,
+        replace(_CHANGELOG, checkpoint_id=None),
+        _BYTES,
+        _CHANGES,
+        replace(_CHANGES, storage_id=None),
+    ],
+)
+def test_the_changelog_backends_are_told_and_not_read(handle: object) -> None:
+    assert isinstance(_read(handle)[0], ChangelogState)
+
+
+def test_no_handle() -> None:
+    assert read_keyed_handle(Cursor(b"\0", "_metadata"), "keyed") is None
+
+
+@pytest.mark.parametrize(
+    ("handle", "problem"),
+    [
+        (replace(_GROUPS, first_key_group=-1), "3 key groups from -1 on: there are 32768 at most"),
+        (replace(_GROUPS, first_key_group=32_766), "3 key groups from 32766 on: there are 32768"),
+        (replace(_GROUPS, offsets=(1, -2)), "a key group cannot lie at a negative position"),
+        (replace(_FILES, first_key_group=-1), "2 key groups from -1 on: there are 32768 at most"),
+        (replace(_FILES, first_key_group=32_767), "2 key groups from 32767 on: there are 32768"),
+        (replace(_FILES, key_groups=-1), "-1 key groups from 5 on: there are 32768 at most"),
+    ],
+)
+def test_a_handle_that_is_refused(handle: object, problem: str) -> None:
+    with pytest.raises(DecodeError) as refused:
+        _read(handle)
+    assert problem in refused.value.problem
+    assert (refused.value.kind, refused.value.field) == (ErrorKind.CORRUPT, "keyed")
+
+
+def test_a_handle_without_a_stream_or_of_an_unknown_kind() -> None:
+    out = DataOutput()
+    _GROUPS.write(out)
+    stream = DataOutput()
+    _INLINE.write(stream)
+    whole = out.to_bytes()
+    without = whole[: whole.index(stream.to_bytes())] + b"\0"
+    with pytest.raises(DecodeError, match="keyed state without a stream"):
+        read_keyed_handle(Cursor(without, "_metadata"), "keyed")
+    with pytest.raises(DecodeError, match="unknown kind of keyed state handle: 99") as refused:
+        read_keyed_handle(Cursor(b"\x63", "_metadata"), "keyed")
+    assert (refused.value.kind, refused.value.byte_offset) == (ErrorKind.UNSUPPORTED, 0)
+
+
+def test_the_last_key_groups_there_are() -> None:
+    assert _read(replace(_GROUPS, first_key_group=32_765))[1] == 0
+    assert _read(replace(_FILES, first_key_group=32_766))[1] == 0
+    assert _read(replace(_GROUPS, offsets=(-1, -1, 0)))[1] == 0
+    assert _read(replace(_GROUPS, offsets=()))[1] == 0

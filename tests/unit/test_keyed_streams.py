@@ -1,0 +1,133 @@
+"""A stream of keyed state in a file: a large one is read by the parts that are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from struct import pack
+
+import pytest
+
+from decoder.errors import DecodeError, ErrorKind
+from decoder.keyed_state import KeyedStates, read_keyed_states
+from tests.support.encoder import (
+    FileHandle,
+    KeyGroupsHandle,
+    Metadata,
+    Operator,
+    Subtask,
+    encode_metadata,
+)
+from tests.support.encoder.keyed_state import KeyedState as Encoded
+from tests.support.encoder.keyed_state import encode_head, key_group_of
+from tests.support.encoder.keyed_values import BYTES, LONG, VOID_NAMESPACE
+from tests.support.keyed_bytes import OPERATOR, POINTER, canonical_group, only, told
+from tests.support.memory_files import MemoryFiles
+
+_FILE = "/flink/checkpoints/chk-1/state"
+_MIB = 1024 * 1024
+# Of a stream of more than 8 MiB.
+_SIZES = (5 * _MIB, 4 * _MIB, 10)
+
+
+class Counted(MemoryFiles):
+    """Notes how many bytes of the file are read, each time."""
+
+    def __init__(self, files: Mapping[str, bytes]) -> None:
+        super().__init__(files)
+        self.reads: list[int] = []
+
+    def read_range(self, path: str, start: int, size: int) -> bytes:
+        data = self.files[path][start : start + size]
+        if path == _FILE:
+            self.reads.append(len(data))
+        return data
+
+
+def _keys() -> list[int]:
+    """A key for each of three key groups."""
+    return [
+        next(key for key in range(9999) if key_group_of(key, 128) == group) for group in (7, 8, 9)
+    ]
+
+
+def _stream(sizes: tuple[int, ...]) -> tuple[bytes, tuple[int, ...]]:
+    head = encode_head(LONG, [Encoded("blob", "VALUE", VOID_NAMESPACE, BYTES, ())])
+    parts, offsets = [head], []
+    for group, key, size in zip((7, 8, 9), _keys(), sizes, strict=True):
+        offsets.append(sum(map(len, parts)))
+        name = bytes((group,)) + pack(">q", key) + b"\0"
+        parts.append(canonical_group((0, name, pack(">i", size) + bytes(size))))
+    return b"".join(parts), tuple(offsets)
+
+
+def _read(
+    data: bytes, offsets: tuple[int, ...], size: int | None = None
+) -> tuple[KeyedStates, Counted]:
+    told_size = len(data) if size is None else size
+    handle = KeyGroupsHandle(7, offsets, FileHandle(f"file:{_FILE}", told_size), None, True)
+    operator = Operator(OPERATOR, 1, 128, subtasks=(Subtask(0, managed_keyed=handle),))
+    metadata = encode_metadata(Metadata(1, (operator,)), 3)
+    files = Counted({POINTER: metadata, _FILE: data})
+    return read_keyed_states(POINTER, files), files
+
+
+def _lengths(found: KeyedStates) -> list[int]:
+    return [len(line["value"]) // 2 for line in told(only(found))]
+
+
+def test_a_small_stream_is_read_once() -> None:
+    found, files = _read(*_stream((30, 20, 10)))
+    assert _lengths(found) == [30, 20, 10]
+    assert len(files.reads) == 1
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["size known", "size not known"])
+def test_a_large_stream_is_read_by_its_parts(known: bool) -> None:
+    data, offsets = _stream(_SIZES)
+    found, files = _read(data, offsets, None if known else -1)
+    assert sum(files.reads) == offsets[0]
+    (part,) = only(found).parts
+    (entry,) = (entry for batch in part.batches([9]) for entry in batch)
+    assert (entry.key, len(entry.value)) == (_keys()[2], 10)
+    assert sum(files.reads) == offsets[0] + len(data) - offsets[2]
+    assert _lengths(found) == list(_SIZES)
+    assert max(files.reads) < len(data) - offsets[0]
+
+
+def test_a_large_stream_is_shared_out_by_key_groups() -> None:
+    data, offsets = _stream(_SIZES)
+    found, _ = _read(data, offsets)
+    (part,) = only(found).parts
+    ends = (*offsets[1:], len(data))
+    sizes = [end - start for start, end in zip(offsets, ends, strict=True)]
+    assert part.shares(6 * _MIB) == [
+        (range(7, 8), sizes[0]),
+        (range(8, 10), sizes[1] + sizes[2]),
+    ]
+    assert part.shares(len(data)) == [(range(7, 10), sum(sizes))]
+    assert part.shares(sizes[0] + sizes[1]) == [
+        (range(7, 9), sizes[0] + sizes[1]),
+        (range(9, 10), sizes[2]),
+    ]
+
+
+def test_key_groups_of_nothing_are_in_no_share() -> None:
+    data, offsets = _stream((30, 20, 10))
+    found, _ = _read(data, (0, *offsets, 0))
+    with pytest.raises(DecodeError, match="a key of key group 7 lies in key group 8"):
+        told(only(found))
+    (part,) = only(found).parts
+    assert [key_groups for key_groups, _ in part.shares(1)] == [
+        range(8, 9),
+        range(9, 10),
+        range(10, 11),
+    ]
+
+
+def test_a_large_stream_that_ends_early() -> None:
+    data, offsets = _stream(_SIZES)
+    for kept in (len(data) - 1, offsets[2] - 1):
+        found, _ = _read(data[:kept], offsets, len(data))
+        with pytest.raises(DecodeError) as refused:
+            told(only(found))
+        assert refused.value.kind in (ErrorKind.TRUNCATED, ErrorKind.CORRUPT)
