@@ -44,6 +44,8 @@ _SCHEMA = "scanned BINARY, answer BINARY"
 _ANSWER = "answer BINARY"
 # What goes to Spark at a time; a giant may be more.
 _BYTES_AT_ONCE = 4 * 1024 * 1024
+# Of what Spark has kept: to lay out the rows of a share takes less than the start of a task.
+_SHARES_OF_A_TASK = 8
 # In seconds, between two looks at how far it has come.
 _EVERY = 0.2
 
@@ -53,24 +55,14 @@ def spark_estate(
     spark: SparkSession, marked: Sequence[Marked], wanted: Wanted, progress: Progress | None = None
 ) -> Iterator[SparkEstate]:
     """An estate of which nothing is read before something is asked."""
-    read = over_shares(spark, pack(marked), partial(_read, wanted), _SCHEMA).persist()
+    shares = pack(marked)
+    read = over_shares(spark, shares, partial(_read, wanted), _SCHEMA).persist()
+    kept = read.coalesce(max(1, -(-len(shares) // _SHARES_OF_A_TASK)))
     try:
         with _watched(spark, progress):
-            yield SparkEstate(read, _by_core(spark, read), wanted)
+            yield SparkEstate(read, kept, wanted)
     finally:
         read.unpersist()
-
-
-def _by_core(spark: SparkSession, read: DataFrame) -> DataFrame:
-    """What was read, in a task for each core: where Spark has kept it, a task of Python costs more
-    than its work. Spark Connect does not tell its cores."""
-    if _is_connect(spark):
-        return read
-    return read.coalesce(spark.sparkContext.defaultParallelism)
-
-
-def _is_connect(spark: SparkSession) -> bool:
-    return "connect" in type(spark).__module__
 
 
 @contextmanager
@@ -79,7 +71,7 @@ def _watched(spark: SparkSession, progress: Progress | None) -> Iterator[None]:
 
     Spark Connect does not tell.
     """
-    if progress is None or _is_connect(spark):
+    if progress is None or "connect" in type(spark).__module__:
         yield
         return
     tracker = spark.sparkContext.statusTracker()
