@@ -41,6 +41,7 @@ ON_SPARK = frozenset(
         "spark_shapes",
         "spark_sinks",
         "spark_versions",
+        "state_on_spark",
         "verify_run",
     )
 )

@@ -9,10 +9,10 @@ from typing import Any, TextIO
 from decoder.keyed_state import Entry, KeyedState
 from migrate.report.screen import Screen
 from migrate.report.state_entries import cell, names_of
-from migrate.report.states import ddl
 from migrate.report.table import Column, Line, draw
 from migrate.state.columns import column_type, namespace_type, value_type
 from migrate.state.json_form import entry_json
+from migrate.state.listing import ddl
 from migrate.state.meaning import meaning
 from migrate.wording import visible
 
@@ -23,7 +23,7 @@ def states_table(states: Sequence[KeyedState], out: TextIO) -> str:
     for _, of_operator in groupby(states, lambda state: state.operator_id):
         some = list(of_operator)
         lines.append(blank + _heading(some[0], screen))
-        lines += draw(_COLUMNS, [_cells(state, states) for state in some], screen)
+        lines += draw(_COLUMNS, [_cells(state, some) for state in some], screen)
         blank = "\n"
     return "".join(lines)
 

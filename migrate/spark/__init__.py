@@ -2,8 +2,9 @@
 
 ``running`` is what runs Spark. Its names are loaded when one is first asked for, as PySpark is
 there only with the extra ``spark``. ``FlinkCheckpointDataSource`` is the data source
-``flink_checkpoint`` of Spark 4, ``read_checkpoints`` the same as a function from Spark 3.5 on, and
-``add_package`` sends this package to a cluster's executors; ``write_package`` writes what is sent.
+``flink_checkpoint`` of Spark 4, ``read_checkpoints`` the same as a function from Spark 3.5 on;
+``FlinkStateDataSource`` and ``read_keyed_state`` are those of keyed state. ``add_package`` sends
+this package to a cluster's executors; ``write_package`` writes what is sent.
 """
 
 from __future__ import annotations
@@ -18,14 +19,30 @@ if TYPE_CHECKING:
     from migrate.spark.running.data_source import FlinkCheckpointDataSource
     from migrate.spark.running.dataframe import read_checkpoints
     from migrate.spark.running.session import add_package, write_package
+    from migrate.spark.running.state_frame import read_keyed_state
+    from migrate.spark.running.state_source import FlinkStateDataSource
 
-__all__ = ["FlinkCheckpointDataSource", "add_package", "read_checkpoints", "write_package"]
+__all__ = [
+    "FlinkCheckpointDataSource",
+    "FlinkStateDataSource",
+    "add_package",
+    "read_checkpoints",
+    "read_keyed_state",
+    "write_package",
+]
 
 _MODULES = {
     "FlinkCheckpointDataSource": "running.data_source",
+    "FlinkStateDataSource": "running.state_source",
     "add_package": "running.session",
     "read_checkpoints": "running.dataframe",
+    "read_keyed_state": "running.state_frame",
     "write_package": "running.session",
+}
+# Before Spark 4.
+_INSTEAD = {
+    "FlinkCheckpointDataSource": "read_checkpoints(spark, PATH, view=…)",
+    "FlinkStateDataSource": "read_keyed_state(spark, CHK, operator=…, state=…)",
 }
 
 
@@ -34,11 +51,11 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     if find_spec("pyspark") is None:
         raise ImportError(f"{name} needs PySpark: {install('spark')}")
-    if name == "FlinkCheckpointDataSource" and find_spec("pyspark.sql.datasource") is None:
+    if name in _INSTEAD and find_spec("pyspark.sql.datasource") is None:
         from importlib.metadata import version
 
         raise ImportError(
             f"{name} needs PySpark 4.0 or newer, and this is {version('pyspark')}: use "
-            "migrate.spark.read_checkpoints(spark, PATH, view=…) instead"
+            f"migrate.spark.{_INSTEAD[name]} instead"
         )
     return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib.util import find_spec
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from decoder.keyed_state import Entry, KeyedState, Part
@@ -109,35 +110,58 @@ def record_batches(state: KeyedState) -> Iterator[pa.RecordBatch]:
 
 
 def part_batches(
-    state: KeyedState, part: Part, key_groups: Iterable[int] | None
+    state: KeyedState,
+    part: Part,
+    key_groups: Iterable[int] | None,
+    made: Sequence[Column] | None = None,
+    constants: Mapping[str, Callable[[KeyedState], Any]] = MappingProxyType({}),
 ) -> Iterator[pa.RecordBatch]:
     """The same of some key groups of a part, or of all that it has; nothing where they are empty.
+
+    Args:
+        made: the columns, where they are not the state's own.
+        constants: what stands in those that no entry has, by name.
 
     Raises:
         as ``record_batches``.
     """
-    found = columns(state)
+    found = columns(state) if made is None else made
     entries: list[Entry] = []
     for some in part.batches(key_groups):
         entries += some
         if len(entries) >= _ROWS:
-            yield batch_of(state, found, entries)
+            yield _batch_of(state, found, entries, constants)
             entries = []
     if entries:
-        yield batch_of(state, found, entries)
+        yield _batch_of(state, found, entries, constants)
 
 
-def batch_of(
-    state: KeyedState, columns: Sequence[Column], entries: Sequence[Entry]
+def _batch_of(
+    state: KeyedState,
+    columns: Sequence[Column],
+    entries: Sequence[Entry],
+    constants: Mapping[str, Callable[[KeyedState], Any]],
 ) -> pa.RecordBatch:
-    """Entries as one batch of these columns."""
+    by_name = dict(zip(Entry._fields, zip(*entries, strict=True), strict=True))
+    for name, constant in constants.items():
+        by_name[name] = (constant(state),) * len(entries)
+    try:
+        return _batch(columns, [by_name[column.name] for column in columns])
+    except DoesNotFit as error:
+        raise DoesNotFit(f"state {state.name!r}: {error}") from error
+
+
+def batch_of_rows(columns: Sequence[Column], rows: Iterable[Sequence[Any]]) -> pa.RecordBatch:
+    """Rows as one batch of these columns."""
+    return _batch(columns, list(zip(*rows, strict=True)))
+
+
+def _batch(columns: Sequence[Column], by_column: Sequence[Sequence[Any]]) -> pa.RecordBatch:
     import pyarrow as pa
 
     schema = arrow_schema(columns)
-    by_name = dict(zip(Entry._fields, zip(*entries, strict=True), strict=True))
     arrays = []
-    for column, field in zip(columns, schema, strict=True):
-        values: Sequence[Any] = by_name[column.name]
+    for column, field, values in zip(columns, schema, by_column, strict=True):
         convert = column.type.convert
         try:
             if convert is not None:
@@ -145,7 +169,7 @@ def batch_of(
             arrays.append(pa.array(values, field.type))
         except (pa.ArrowException, OverflowError, ValueError) as error:
             raise DoesNotFit(
-                f"state {state.name!r}: a value does not fit into column {column.name} "
-                f"{column.type.ddl}: {error}; `migrate state --format json` prints it"
+                f"a value does not fit into column {column.name} {column.type.ddl}: {error}; "
+                "`migrate state --format json` prints it"
             ) from error
     return pa.RecordBatch.from_arrays(arrays, schema=schema)

@@ -40,9 +40,9 @@ def of_operator(found: KeyedStates, operator: str | None) -> KeyedStates:
     if operator is None:
         return found
     everything: list[_OfOperator] = [*found.states, *found.unread]
-    meant = {one.operator_id for one in everything if _answers_to(one, operator)}
     if not everything:
         raise NoSuchState("this checkpoint holds no keyed state")
+    meant = _meant(everything, operator)
     if not meant:
         names = {name for one in everything for name in (one.operator_name, one.uid) if name}
         raise NoSuchState(
@@ -86,12 +86,17 @@ def choose_state(found: KeyedStates, operator: str | None, name: str) -> KeyedSt
     )
 
 
-def _answers_to(one: _OfOperator, name: str) -> bool:
-    return (
-        name in (one.operator_name, one.uid)
-        or one.operator_id == name.lower()
-        or one.operator_id == operator_id_of(name)
-    )
+def _meant(some: Iterable[_OfOperator], name: str) -> set[str]:
+    """The ids of the operators that answer to a name."""
+    known = {
+        one.operator_id
+        for one in some
+        if name in (one.operator_name, one.uid) or one.operator_id == name.lower()
+    }
+    if known:
+        return known
+    hashed = operator_id_of(name)  # which takes a library that executors may not have
+    return {one.operator_id for one in some if one.operator_id == hashed}
 
 
 def _operators(some: Sequence[_OfOperator]) -> str:

@@ -170,14 +170,14 @@ class Column:
 def columns(state: KeyedState) -> tuple[Column, ...]:
     """The columns of a state that can be read."""
     found: dict[str, ColumnType | None] = {
-        "key_group": _INT,
+        "key_group": INT,
         "key": column_type(state.key),
         "namespace": namespace_type(state),
         "map_key": column_type(state.map_key) if state.map_key is not None else None,
         "value": value_type(state),
     }
     if state.ttl:
-        found["last_access"] = ArrayOf(_BIGINT) if state.kind is StateKind.LIST else _BIGINT
+        found["last_access"] = ArrayOf(BIGINT) if state.kind is StateKind.LIST else BIGINT
     return tuple(Column(name, type_) for name, type_ in found.items() if type_ is not None)
 
 
@@ -219,29 +219,27 @@ def _date_time(value: LocalDateTime) -> int:
     return seconds * _MICROS + value.time.nano_of_day // 1000
 
 
-_BOOLEAN, _TINYINT, _SMALLINT, _INT, _BIGINT = map(
+BOOLEAN, _TINYINT, _SMALLINT, INT, BIGINT = map(
     Leaf, ("BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT")
 )
-_FLOAT, _DOUBLE, _STRING, _BINARY, _VOID = map(
-    Leaf, ("FLOAT", "DOUBLE", "STRING", "BINARY", "VOID")
-)
+_FLOAT, _DOUBLE, STRING, _BINARY, _VOID = map(Leaf, ("FLOAT", "DOUBLE", "STRING", "BINARY", "VOID"))
 _DATE = Leaf("DATE", _date)
 _TIMESTAMP = Leaf("TIMESTAMP", _instant)
 _TIMESTAMP_NTZ = Leaf("TIMESTAMP_NTZ", _date_time)
 _TEXT = Leaf("STRING", value_json)
-_JSON = Leaf("STRING", _as_json)
+JSON = Leaf("STRING", _as_json)
 
 _SCALARS: dict[Kind, ColumnType] = {
-    Kind.BOOLEAN: _BOOLEAN,
+    Kind.BOOLEAN: BOOLEAN,
     Kind.BYTE: _TINYINT,
     Kind.SHORT: _SMALLINT,
-    Kind.INT: _INT,
-    Kind.LONG: _BIGINT,
+    Kind.INT: INT,
+    Kind.LONG: BIGINT,
     Kind.FLOAT: _FLOAT,
     Kind.DOUBLE: _DOUBLE,
-    Kind.CHAR: _STRING,
-    Kind.STRING: _STRING,
-    Kind.STRING_VALUE: _STRING,
+    Kind.CHAR: STRING,
+    Kind.STRING: STRING,
+    Kind.STRING_VALUE: STRING,
     Kind.BIG_INTEGER: _TEXT,
     Kind.BIG_DECIMAL: _TEXT,
     Kind.DATE: _TIMESTAMP,
@@ -256,35 +254,35 @@ _SCALARS: dict[Kind, ColumnType] = {
     Kind.NULL_VALUE: _VOID,
     Kind.VOID_NAMESPACE: _VOID,
     Kind.GLOBAL_WINDOW: _VOID,
-    Kind.TIME_WINDOW: StructOf((("start", _BIGINT), ("end", _BIGINT))),
-    Kind.COUNT_WINDOW: StructOf((("id", _BIGINT),)),
+    Kind.TIME_WINDOW: StructOf((("start", BIGINT), ("end", BIGINT))),
+    Kind.COUNT_WINDOW: StructOf((("id", BIGINT),)),
 }
 _SQL: dict[SqlKind, ColumnType] = {
-    SqlKind.BOOLEAN: _BOOLEAN,
+    SqlKind.BOOLEAN: BOOLEAN,
     SqlKind.TINYINT: _TINYINT,
     SqlKind.SMALLINT: _SMALLINT,
-    SqlKind.INT: _INT,
-    SqlKind.BIGINT: _BIGINT,
+    SqlKind.INT: INT,
+    SqlKind.BIGINT: BIGINT,
     SqlKind.FLOAT: _FLOAT,
     SqlKind.DOUBLE: _DOUBLE,
-    SqlKind.STRING: _STRING,
+    SqlKind.STRING: STRING,
     SqlKind.BYTES: _BINARY,
     SqlKind.DATE: _DATE,
     SqlKind.TIME: _TEXT,
-    SqlKind.INTERVAL_MONTHS: _INT,
-    SqlKind.INTERVAL_MILLIS: _BIGINT,
+    SqlKind.INTERVAL_MONTHS: INT,
+    SqlKind.INTERVAL_MILLIS: BIGINT,
     SqlKind.RAW: _BINARY,
     SqlKind.NULL: _VOID,
 }
 _AVRO: dict[AvroKind, ColumnType] = {
     AvroKind.NULL: _VOID,
-    AvroKind.BOOLEAN: _BOOLEAN,
-    AvroKind.INT: _INT,
-    AvroKind.LONG: _BIGINT,
+    AvroKind.BOOLEAN: BOOLEAN,
+    AvroKind.INT: INT,
+    AvroKind.LONG: BIGINT,
     AvroKind.FLOAT: _FLOAT,
     AvroKind.DOUBLE: _DOUBLE,
     AvroKind.BYTES: _BINARY,
-    AvroKind.STRING: _STRING,
+    AvroKind.STRING: STRING,
 }
 _AVRO_LOGICAL: dict[str, ColumnType] = {
     "date": _DATE,
@@ -299,17 +297,17 @@ _AVRO_LOGICAL: dict[str, ColumnType] = {
 }
 # What Kryo writes of these classes is of the same Python type as what Flink's own serializer does.
 _KRYO: dict[str, ColumnType] = {
-    "java.lang.Integer": _INT,
-    "java.lang.String": _STRING,
+    "java.lang.Integer": INT,
+    "java.lang.String": STRING,
     "java.lang.Float": _FLOAT,
-    "java.lang.Boolean": _BOOLEAN,
+    "java.lang.Boolean": BOOLEAN,
     "java.lang.Byte": _TINYINT,
-    "java.lang.Character": _STRING,
+    "java.lang.Character": STRING,
     "java.lang.Short": _SMALLINT,
-    "java.lang.Long": _BIGINT,
+    "java.lang.Long": BIGINT,
     "java.lang.Double": _DOUBLE,
-    "java.lang.StringBuilder": _STRING,
-    "java.lang.StringBuffer": _STRING,
+    "java.lang.StringBuilder": STRING,
+    "java.lang.StringBuffer": STRING,
     "java.math.BigInteger": _TEXT,
     "java.math.BigDecimal": _TEXT,
     "java.util.Date": _TIMESTAMP,
@@ -333,7 +331,7 @@ def _column(type_: types.Type) -> ColumnType:
         case types.PrimitiveArray(element):
             return _BINARY if element is Kind.BYTE else ArrayOf(_SCALARS[element])
         case types.JavaEnum():
-            return _STRING
+            return STRING
         case types.Struct(_, fields):
             return StructOf(tuple((name, _column(part)) for name, part in fields))
         case types.Row(parts):
@@ -355,7 +353,7 @@ def _column(type_: types.Type) -> ColumnType:
         case types.Sql(sql):
             return _sql(sql)
         case types.Kryo(name):
-            return _KRYO.get(name, _JSON)
+            return _KRYO.get(name, JSON)
         case types.Timer() | types.Unreadable():
             raise AssertionError(f"no value is of type {type_}")
 
@@ -389,7 +387,7 @@ def _pojo(type_: types.Pojo) -> ColumnType:
             column = _column(part)
             known = found.setdefault(name, column)
             if known != column:
-                found[name] = _JSON
+                found[name] = JSON
     return StructOf(tuple(found.items()))
 
 
@@ -432,9 +430,9 @@ class _Avro:
             case types.AvroFixed(name, _, scale, precision):
                 found = _BINARY if scale is None else _decimal(precision, scale)
             case types.AvroEnum(name):
-                found = _STRING
+                found = STRING
             case types.AvroRecord(name, fields):
-                self._named[name] = _JSON  # of itself, inside of it
+                self._named[name] = JSON  # of itself, inside of it
                 found = StructOf(tuple((own, self.column(part)) for own, part in fields))
             case types.AvroReference(name):
                 return self._named[name]
@@ -443,14 +441,14 @@ class _Avro:
             case types.AvroArray(element):
                 return ArrayOf(self.column(element))
             case types.AvroMap(value):
-                return MapOf(_STRING, self.column(value))
+                return MapOf(STRING, self.column(value))
         self._named[name] = found
         return found
 
     def _union(self, branches: tuple[types.AvroType, ...]) -> ColumnType:
         null = types.AvroScalar(AvroKind.NULL)
         found = [self.column(branch) for branch in branches if branch != null]
-        return _VOID if not found else found[0] if len(found) == 1 else _JSON
+        return _VOID if not found else found[0] if len(found) == 1 else JSON
 
 
 def _decimal(precision: int | None, scale: int) -> ColumnType:

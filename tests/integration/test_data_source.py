@@ -29,6 +29,7 @@ from tests.support import stores
 from tests.support.checkpoints import splits, write_source
 from tests.support.executors import bare_python, drive
 from tests.support.golden import GOLDEN, WRITTEN, Held, positions_of
+from tests.support.keyed_checkpoint import write_totals
 from tests.support.spark import Spark
 from tests.support.stores import S3, Store
 
@@ -291,11 +292,15 @@ def test_executors_get_the_package_by_py_files_or_from_the_session(tmp_path: Pat
     both = [whole, whole if WITH_DATA_SOURCE else None]
     missing = "No module named 'migrate'"
 
-    assert drive(python, root, master="local-cluster[2,1,1024]") == {
+    state = write_totals(tmp_path / "savepoint-1", 300)
+    assert drive(python, root, state, master="local-cluster[2,1,1024]") == {
         "as it is": [missing, missing if WITH_DATA_SOURCE else None],
         "add_package": both,  # addArtifacts; on Spark 3.5 addPyFile
+        "state": [300, 300 if WITH_DATA_SOURCE else None],
     }
 
     archive = write_package(tmp_path / "flink_offset_migrate.zip")
-    submitted = drive(python, root, "--py-files", str(archive), master="local-cluster[1,1,1024]")
+    submitted = drive(
+        python, root, state, "--py-files", str(archive), master="local-cluster[1,1,1024]"
+    )
     assert submitted == {"as it is": both}

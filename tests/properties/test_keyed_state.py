@@ -11,12 +11,15 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from decoder.keyed_state import read_keyed_states
+from migrate.state.arrow import record_batches
 from migrate.state.json_form import entry_json
+from tests.support.keyed_rows import assert_same_rows
 from tests.support.strategies.keyed import KeyedCheckpoint, keyed_checkpoints
 
 
@@ -37,6 +40,11 @@ def test_entries_decode_to_what_was_encoded(examples: int) -> None:
                 )
                 for state in found.states
             }
+            tables = {
+                state.name: pa.Table.from_batches(record_batches(state)) for state in found.states
+            }
+        for name, lines in drawn.told.items():
+            assert_same_rows(tables[name], lines)
         assert told == {
             name: Counter(json.dumps(line, sort_keys=True) for line in lines)
             for name, lines in drawn.told.items()

@@ -39,8 +39,13 @@ def bare_python(directory: Path) -> Path:
     return directory / "bin" / "python"
 
 
-def drive(python: Path, root: Path, *submit: str, master: str) -> dict[str, Any]:
-    """Submit the driver, with these arguments; its executors run `python`. What it printed."""
+def drive(python: Path, root: Path, state: Path, *submit: str, master: str) -> dict[str, Any]:
+    """Submit the driver, with these arguments; its executors run `python`. What it printed.
+
+    Args:
+        root: the checkpoints whose positions it reads.
+        state: one whose keyed state it reads.
+    """
     import pyspark
 
     with tempfile.TemporaryDirectory() as work:
@@ -75,7 +80,7 @@ def drive(python: Path, root: Path, *submit: str, master: str) -> dict[str, Any]
         # Executors would inherit it; Spark itself finds its own PySpark for the driver.
         environment.pop("PYTHONPATH", None)
         done = subprocess.run(
-            [*command, str(_DRIVER), str(root)],
+            [*command, str(_DRIVER), str(root), str(state)],
             env=environment,
             cwd=work,
             capture_output=True,

@@ -11,7 +11,7 @@ from typing import Any
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from migrate.spark import add_package, read_checkpoints
+from migrate.spark import add_package, read_checkpoints, read_keyed_state
 
 
 def attempt(spark: SparkSession, root: str) -> list[Any]:
@@ -45,15 +45,28 @@ def _outcome(way: Any, spark: SparkSession, root: str) -> Any:
         return missing[0] if missing else str(error)
 
 
-def main(root: str) -> None:
+def totals(spark: SparkSession, state: str) -> list[int | None]:
+    """How many entries the state `total` has, by each of the two ways."""
+    counts: list[int | None] = [read_keyed_state(spark, state, state="total").count(), None]
+    if find_spec("pyspark.sql.datasource") is not None:
+        from migrate.spark import FlinkStateDataSource
+
+        spark.dataSource.register(FlinkStateDataSource)
+        loaded = spark.read.format("flink_state").option("state", "total").load(state)
+        counts[1] = loaded.count()
+    return counts
+
+
+def main(root: str, state: str) -> None:
     spark = SparkSession.builder.getOrCreate()
-    outcomes = {"as it is": attempt(spark, root)}
+    outcomes: dict[str, Any] = {"as it is": attempt(spark, root)}
     if "No module named 'migrate'" in outcomes["as it is"]:
         add_package(spark)
         outcomes["add_package"] = attempt(spark, root)
+        outcomes["state"] = totals(spark, state)
     spark.stop()
     print(json.dumps(outcomes))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(sys.argv[1], sys.argv[2])

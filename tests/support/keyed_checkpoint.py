@@ -13,14 +13,15 @@ MAX_PARALLELISM = 128
 OPERATOR = "0123456789abcdef0123456789abcdef"
 
 
-def write_totals(directory: Path, count: int) -> Path:
-    """In canonical form, in the file `totals`: `total` of `name-0…<n>` is n."""
-    names = (f"name-{number:060}" for number in range(count))
+def write_totals(directory: Path, count: int, name: str = "total") -> Path:
+    """In canonical form, in the file `totals`: the state `total`, or of another name, of
+    `name-0…<n>` is n."""
+    keys = (f"name-{number:060}" for number in range(count))
     entries = tuple(
-        Entry(key_group_of(name, MAX_PARALLELISM), name, None, number)
-        for number, name in enumerate(names)
+        Entry(key_group_of(key, MAX_PARALLELISM), key, None, number)
+        for number, key in enumerate(keys)
     )
-    state = KeyedState("total", "VALUE", of.VOID_NAMESPACE, of.LONG, entries)
+    state = KeyedState(name, "VALUE", of.VOID_NAMESPACE, of.LONG, entries)
     data, offsets = encode_canonical(of.STRING, [state], range(MAX_PARALLELISM), MAX_PARALLELISM)
     handle = KeyGroupsHandle(
         0, offsets, FileHandle("file:/flink/savepoint/totals", len(data)), None, savepoint=True

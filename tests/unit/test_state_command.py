@@ -356,11 +356,19 @@ def test_states_of_flinks_own_are_told_as_what_they_are(name: str, state: str, s
     assert any(state in line and says in line for line in done.stdout.splitlines()), done.stdout
 
 
-def test_a_state_of_the_jobs_own_is_not_taken_for_flinks() -> None:
-    """`count` and `value` of a function, and of no window."""
-    done = migrate("state", _golden("2.2/evolved/canonical"))
-    (line,) = (line for line in done.stdout.splitlines() if line.split()[:1] == ["count"])
-    assert "trigger" not in line
+def test_windows_that_do_not_merge_stand_beside_some_that_do() -> None:
+    done = migrate("state", _golden("2.2/windows/canonical"), "--operator", "tumbling")
+    everything = migrate("state", _golden("2.2/windows/canonical"))
+    assert "contents of each window" in done.stdout
+    assert "merging" not in done.stdout
+    assert everything.stdout.count("under f1 of merging-window-set") == 2  # both of sessions
+
+
+@pytest.mark.parametrize("name", ["accState", "count", "left", "timeout", "LEFT"])
+def test_a_state_of_the_jobs_own_is_not_taken_for_flinks(tmp_path: Path, name: str) -> None:
+    done = migrate("state", write_totals(tmp_path / "savepoint-1", 1, name))
+    assert name in done.stdout
+    assert "WHAT IT IS" not in done.stdout
 
 
 def test_every_state_that_flink_itself_keeps_is_told() -> None:

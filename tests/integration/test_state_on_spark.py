@@ -1,0 +1,234 @@
+"""Keyed state as tables of a real Spark: the data source of Spark 4, and the function of any.
+
+`python -m tests.support.spark_versions 4.1 pytest tests/integration/test_state_on_spark.py` runs it
+with another Spark than .venv's.
+"""
+
+from __future__ import annotations
+
+import json
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.version import __version__ as pyspark_version
+
+import migrate
+import migrate.spark
+from decoder import DecodeError
+from decoder.keyed_state import read_keyed_states
+from migrate.spark import read_keyed_state
+from migrate.state import views
+from migrate.state.listing import listed
+from migrate.state.views import open_table, parse_state_options
+from tests.golden.state.generate import STATE
+from tests.golden.state.test_state_manifest import ENTRIES
+from tests.support.command import migrate as command
+from tests.support.encoder.keyed_state import key_group_of
+from tests.support.keyed_checkpoint import MAX_PARALLELISM, write_totals
+from tests.support.keyed_rows import assert_same_rows, expected_states
+from tests.support.spark import Spark
+
+pytestmark = pytest.mark.integration
+
+WITH_DATA_SOURCE = find_spec("pyspark.sql.datasource") is not None
+needs_data_source = pytest.mark.skipif(
+    not WITH_DATA_SOURCE, reason=f"PySpark {pyspark_version} has no Python data sources"
+)
+FILTERS = "spark.sql.python.filterPushdown.enabled"
+with_filters = pytest.mark.skipif(
+    tuple(map(int, pyspark_version.split(".")[:2])) < (4, 1),
+    reason=f"PySpark {pyspark_version} hands no filters to Python data sources",
+)
+_BY_NAME = {entry["name"]: entry for entry in ENTRIES}
+
+
+@pytest.fixture(scope="module")
+def session(spark: Spark) -> SparkSession:
+    if WITH_DATA_SOURCE:
+        spark.session.dataSource.register(migrate.spark.FlinkStateDataSource)
+    return spark.session
+
+
+@pytest.fixture(params=["data source", "function"])
+def read(request: pytest.FixtureRequest, session: SparkSession) -> Any:
+    """Both ways to read, called alike."""
+    if request.param == "function":
+        return lambda chk, **options: read_keyed_state(session, str(chk), **options)
+    if not WITH_DATA_SOURCE:
+        pytest.skip(f"PySpark {pyspark_version} has no Python data sources")
+    return lambda chk, **options: load(session, chk, **options)
+
+
+def load(session: SparkSession, chk: str | Path, **options: str) -> DataFrame:
+    return session.read.format("flink_state").options(**options).load(str(chk))
+
+
+def arrow(frame: DataFrame) -> pa.Table:
+    if WITH_DATA_SOURCE:
+        return frame.toArrow()
+    collect: Any = frame._collect_as_arrow  # PySpark 3.5 has no toArrow
+    return pa.Table.from_batches(collect())
+
+
+@pytest.mark.parametrize(
+    ("name", "states"),
+    [
+        ("2.2/composites/canonical", {"either", "map-value", "nested-tuple", "pojos", "row"}),
+        ("1.15/rocksdb/native", {"lasting-map", "list"}),  # files of RocksDB's
+        ("1.20/rescaled-up/retained", {"map"}),  # several handles a subtask
+        ("2.2/sql-rows/native", {"deduplicate-state"}),  # decimals, timestamps, nested rows
+        ("1.20/avro/canonical", {"generic", "specific"}),
+        ("1.20/types/canonical", {"big-decimal", "bytes", "instant", "sql-time"}),
+    ],
+)
+def test_rows_are_what_flink_restored(session: SparkSession, name: str, states: set[str]) -> None:
+    """By the data source, where there is one."""
+    chk = STATE / _BY_NAME[name]["path"]
+    expected = expected_states(_BY_NAME[name])
+    assert states <= {state for _, state in expected}
+    for (operator, state), told in expected.items():
+        if state not in states or not told.get("entries"):
+            continue
+        options = {"operator": operator, "state": state}
+        if WITH_DATA_SOURCE:
+            frame = load(session, chk, **options)
+        else:
+            frame = read_keyed_state(session, str(chk), **options)
+        assert_same_rows(arrow(frame), told["entries"])
+
+
+def test_both_ways_give_typed_rows(read: Any) -> None:
+    entry = _BY_NAME["2.2/windows/canonical"]
+    frame = read(STATE / entry["path"], operator="sessions", state="merging-window-set")
+    window = "struct<start:bigint,end:bigint>"
+    assert frame.schema.simpleString() == (
+        f"struct<key_group:int,key:string,value:array<struct<f0:{window},f1:{window}>>>"
+    )
+    (row,) = frame.selectExpr("key", "value[0].f0.start AS start").collect()
+    assert (row["key"], row["start"]) == ("key-2", 1700000084700)
+
+
+def test_columns_have_the_types_that_the_list_tells(session: SparkSession) -> None:
+    """Spark's own DDL of a column is what `migrate state` prints."""
+    for name in ("2.2/composites/canonical", "2.2/sql-rows/canonical", "1.20/avro/canonical"):
+        chk = STATE / _BY_NAME[name]["path"]
+        for state in read_keyed_states(chk).states:
+            options = {"operator": state.operator_id, "state": state.name}
+            fields = {
+                field.name: field.dataType
+                for field in read_keyed_state(session, str(chk), **options).schema.fields
+            }
+            told = listed(state)
+            for column, ddl in (("key", told.key_type), ("value", told.value_type)):
+                assert (
+                    session.sql(f"SELECT CAST(NULL AS {ddl}) AS it").schema["it"].dataType
+                    == (fields[column])
+                ), (state.name, ddl)
+
+
+def test_the_states(read: Any) -> None:
+    entry = _BY_NAME["2.2/kryo/canonical"]
+    chk = STATE / entry["path"]
+    rows = [row.asDict() for row in read(chk, view="states").collect()]
+    printed = json.loads(command("state", chk, "--format", "json").stdout)
+    assert rows == printed["states"]
+    assert {row["readable"] for row in rows} == {True, False}
+    assert read(chk, view="states", operator="kryo").count() < len(rows)
+
+
+def test_the_timers(read: Any) -> None:
+    entry = _BY_NAME["2.2/windows/canonical"]
+    frame = read(STATE / entry["path"], view="timers")
+    told = {
+        (operator, state, one["key"], one["value"], json.dumps(one.get("namespace")))
+        for (operator, state), kept in expected_states(entry).items()
+        if kept["kind"] == "timers"
+        for one in kept["entries"]
+    }
+    found = {
+        (row["operator_id"], row["state"], row["key"], row["value"], row["namespace"] or "null")
+        for row in frame.collect()
+    }
+    assert told and found == told
+    typed = read(STATE / entry["path"], view="timers", operator="tumbling")
+    assert typed.schema["namespace"].dataType.simpleString() == "struct<start:bigint,end:bigint>"
+    assert {row["name"] for row in typed.collect()} == {"TumblingEventTimeWindows"}
+
+
+def test_many_tasks_read_one_state(
+    session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chk = write_totals(tmp_path / "savepoint-1", 3000)
+    table = open_table(str(chk), parse_state_options({"state": "total"}))
+    assert len(table.shares()) == 1
+    monkeypatch.setattr(views, "_SHARE_BYTES", 50_000)
+    frame = read_keyed_state(session, str(chk), state="total")
+    assert 4 <= frame.rdd.getNumPartitions() <= 16
+    sizes = frame.rdd.mapPartitions(lambda some: [sum(1 for _ in some)]).collect()
+    assert sum(sizes) == 3000 and max(sizes) < 1500
+    assert frame.selectExpr("sum(value)", "count(DISTINCT key)").collect() == [
+        (sum(range(3000)), 3000)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({}, "option state names it"),
+        ({"state": "x"}, "no keyed state 'x'"),
+        ({"state": "count", "operator": "nobody"}, "no operator with keyed state answers"),
+        ({"state": "window-contents"}, "choose one with --operator"),
+        ({"view": "rows"}, "not one of entries, states, timers"),
+        ({"stat": "count"}, "no such option: stat; there are: operator, state, view"),
+        ({"state": "window-contents", "operator": "evicted"}, "StreamRecord"),
+    ],
+)
+def test_what_cannot_be_read_is_said(read: Any, options: dict[str, str], says: str) -> None:
+    chk = STATE / _BY_NAME["2.2/windows/canonical"]["path"]
+    with pytest.raises((PySparkException, migrate.MigrateError, DecodeError), match=says):
+        read(chk, **options).collect()
+
+
+@needs_data_source
+def test_a_schema_of_ones_own_is_refused(session: SparkSession) -> None:
+    chk = STATE / _BY_NAME["2.2/kinds/canonical"]["path"]
+    reader = session.read.format("flink_state").schema("key STRING").option("state", "value")
+    with pytest.raises(PySparkException, match="the schema is the state's"):
+        reader.load(str(chk)).collect()
+    with pytest.raises(PySparkException, match="one path"):
+        session.read.format("flink_state").option("state", "value").load().collect()
+
+
+@with_filters
+def test_a_filter_on_the_key_reads_its_key_group_alone(
+    session: SparkSession, tmp_path: Path
+) -> None:
+    """The rest of the state is damaged, and nobody notices."""
+    chk = write_totals(tmp_path / "savepoint-1", 500)
+    names = [f"name-{number:060}" for number in range(500)]
+    groups = {name: key_group_of(name, MAX_PARALLELISM) for name in names}
+    name = names[7]
+    data = (chk / "totals").read_bytes()
+    for other, group in groups.items():
+        if group != groups[name]:
+            data = data.replace(other.encode(), other[:-1].encode() + b"x")
+    (chk / "totals").write_bytes(data)
+    session.conf.set(FILTERS, "true")
+    try:
+        frame = load(session, chk, state="total", pushFilters="true")
+        assert [row["value"] for row in frame.where(f"key = '{name}'").collect()] == [7]
+        beside = [other for other, group in groups.items() if group == groups[name]]
+        assert len(beside) > 1
+        assert frame.where(frame["key"].isin(beside)).count() == len(beside)
+        assert frame.where(f"key_group = {groups[name]}").count() == len(beside)
+        with pytest.raises(PySparkException, match="lies in key group"):
+            frame.count()
+    finally:
+        session.conf.unset(FILTERS)
+    with pytest.raises(PySparkException, match=r"filterPushdown\.enabled"):
+        load(session, chk, state="total", pushFilters="true").count()
