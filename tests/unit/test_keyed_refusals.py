@@ -358,6 +358,22 @@ def test_kryos_maps_nest_to_a_bound(flink: str, half: str) -> None:
     refuse(serializer, value, CORRUPT, _DEEP, flink)
 
 
+@pytest.mark.parametrize("flink", ["1.20", "2.2"])
+@pytest.mark.parametrize("name", ["SingletonList", "SingletonSet", "SingletonMap"])
+def test_kryos_collections_of_one_nest_to_a_bound(name: str, flink: str) -> None:
+    serializer = snapshot("Kryo Integer", flink)
+    new, again = _kryo_name(f"java.util.Collections${name}"), b"\1\0\1"
+    halves = (b"", b"\2\2") if name == "SingletonMap" else (b"",)
+    for before in halves:
+        after = b"\2\2" if halves[1:] and not before else b""
+
+        def lists(depth: int, before: bytes = before, after: bytes = after) -> bytes:
+            return new + (before + again) * (depth - 1) + before + b"\2\2" + after * depth
+
+        value_of(serializer, lists(64), flink=flink)
+        refuse(serializer, lists(65), CORRUPT, _DEEP, flink)
+
+
 def test_kryos_nulls_are_counted() -> None:
     serializer = snapshot("Kryo Integer")
 

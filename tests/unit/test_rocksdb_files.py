@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import gc
 from pathlib import Path
+from random import Random
 from struct import pack
 
 import pytest
@@ -14,6 +15,7 @@ from decoder.errors import DecodeError, ErrorKind
 from decoder.keyed_state import KeyedState, read_keyed_states
 from tests.support.encoder import (
     ByteStreamHandle,
+    FileHandle,
     IncrementalHandle,
     Metadata,
     Operator,
@@ -22,12 +24,13 @@ from tests.support.encoder import (
 )
 from tests.support.encoder.keyed_state import KeyedState as Encoded
 from tests.support.encoder.keyed_state import encode_head, key_group_of
-from tests.support.encoder.keyed_values import LONG, VOID_NAMESPACE
+from tests.support.encoder.keyed_values import BYTES, LONG, VOID_NAMESPACE, Serializer
 from tests.support.keyed_bytes import OPERATOR, POINTER, told
 from tests.support.memory_files import MemoryFiles
 
 _KEYS = (1, 2, 3)
 _MAX_PARALLELISM = 128
+_DIRECTORY = "/flink/checkpoints/chk-1"
 
 
 def _row(key: int) -> bytes:
@@ -56,15 +59,23 @@ def _database(directory: Path, rows: dict[bytes, bytes], family: str = "count") 
     }
 
 
-def _state(files: dict[str, bytes], first: int = 0, groups: int = _MAX_PARALLELISM) -> KeyedState:
-    head = encode_head(LONG, [Encoded("count", "VALUE", VOID_NAMESPACE, LONG, ())])
-    private = tuple((name, ByteStreamHandle("inline", data)) for name, data in files.items())
+def _state(
+    files: dict[str, bytes],
+    first: int = 0,
+    groups: int = _MAX_PARALLELISM,
+    value: Serializer = LONG,
+) -> KeyedState:
+    head = encode_head(LONG, [Encoded("count", "VALUE", VOID_NAMESPACE, value, ())])
+    private = tuple(
+        (name, FileHandle(f"file:{_DIRECTORY}/{name}", len(data))) for name, data in files.items()
+    )
     handle = IncrementalHandle(
         1, "backend", first, groups, None, ByteStreamHandle("head", head), (), private, None
     )
     operator = Operator(OPERATOR, 1, _MAX_PARALLELISM, subtasks=(Subtask(0, managed_keyed=handle),))
     data = encode_metadata(Metadata(1, (operator,)), 3)
-    (state,) = read_keyed_states(POINTER, MemoryFiles({POINTER: data})).states
+    stored = {f"{_DIRECTORY}/{name}": data for name, data in files.items()}
+    (state,) = read_keyed_states(POINTER, MemoryFiles({POINTER: data, **stored})).states
     return state
 
 
@@ -96,6 +107,17 @@ def test_many_rows_of_a_key_group(tmp_path: Path) -> None:
     sizes = [len(batch) for batch in part.batches([group])]
     assert 1 < len(sizes) < 4
     assert part.shares(1) == [(range(_MAX_PARALLELISM), sum(map(len, files.values())))]
+
+
+def test_a_large_file_is_copied_in_parts(tmp_path: Path) -> None:
+    """Of more than what is copied at once."""
+    value = Random(1).randbytes(17 * 1024 * 1024)
+    files = _database(tmp_path / "db", {_row(1): pack(">i", len(value)) + value})
+    assert max(map(len, files.values())) > len(value)
+    state = _state(files, value=BYTES)
+    (entry,) = state.entries()
+    same = entry.value == value
+    assert same
 
 
 def test_rows_that_are_damaged(tmp_path: Path) -> None:
