@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from migrate.cli import options
+from migrate.cli import next_step, options
 from migrate.cli.group_change import DryRun, Execute, RollbackFile, Yes, carry_out, check_one
 from migrate.cli.options import with_environment
 from migrate.cli.saved_plan import save_plan, show_move
@@ -95,7 +95,26 @@ def commit_group(
         raise Refused(change.refusals)
     if not execute:
         emit(plan_table(change.plan.partitions, sys.stdout, wide=wide), end="")
-        tell("dry run: nothing was committed; add --execute")
+        tell(_dry_run(change))
         return
     question = f"commit {counted(len(change.wanted), 'offset')} for group {group}?"
-    carry_out(lambda: change.execute(lambda: ask(question, yes)), group, change.rollback_path)
+    outcome = carry_out(
+        lambda: change.execute(lambda: ask(question, yes)), group, change.rollback_path
+    )
+    if check := next_step.verification(chk, plan, f"group:{group}", arguments):
+        tell(f"next, before its consumers start: {check}")
+    if outcome.rollback_path is not None:
+        back = next_step.command("rollback", outcome.rollback_path, kafka=arguments)
+        tell(f"to see what would take it back: {back}")
+
+
+def _dry_run(change: api.GroupChange) -> str:
+    """What would be done, in a line."""
+    moving = [one for one in change.plan.partitions if one.next_offset is not None]
+    changing = sum(one.next_offset != one.current for one in moving)
+    if not changing:
+        return f"dry run: nothing to do, group {change.group.name} holds these offsets"
+    return (
+        f"dry run: {changing} of {counted(len(moving), 'offset')} would change; nothing was "
+        "committed; add --execute"
+    )

@@ -46,18 +46,25 @@ def check_one(execute: bool, dry_run: bool) -> None:
         raise UsageError("--execute and --dry-run: one of them")
 
 
-def carry_out(change: Callable[[], ChangeOutcome], group: str, rollback_path: Path) -> None:
+def carry_out(
+    change: Callable[[], ChangeOutcome], group: str, rollback_path: Path
+) -> ChangeOutcome:
     """Do it, and tell what came of it.
 
     Args:
         change: asks, and changes the group; writes the rollback file first.
         rollback_path: where it writes that file.
 
+    Returns:
+        What came of it, all as it was asked for.
+
     Raises:
         typer.Exit: it is not as it was asked for, or that could not be told.
     """
     with _told_if_interrupted(group, rollback_path):
-        _tell(change())
+        outcome = change()
+        _tell(outcome)
+        return outcome
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import Enum
@@ -13,12 +14,17 @@ from typing import Annotated
 import typer
 
 from decoder import list_checkpoints
+from decoder.urls import shown_url
+from migrate.cli import next_step
 from migrate.cli.options import Checkpoint, Wide, with_options
-from migrate.cli.terminal import emit, emit_pieces
+from migrate.cli.terminal import emit, emit_pieces, tell
 from migrate.commands import inspect as inspecting
 from migrate.commands.arguments import ReadArguments
 from migrate.errors import InputError
+from migrate.flink.extract import Extraction
+from migrate.log import timed
 from migrate.storage.files import Files
+from migrate.wording import counted
 
 
 class InspectFormat(str, Enum):
@@ -62,6 +68,23 @@ def inspect(
                 from migrate.report.inspection_table import inspection_table
 
                 emit(inspection_table(extraction, sys.stdout, wide=wide), end="")
+                tell(_summary(chk, extraction))
+
+
+def _summary(chk: str, extraction: Extraction) -> str:
+    """What there is, in a line, and what comes next."""
+    positions = sum(len(source.positions) for source in extraction.sources)
+    found = Counter(finding.severity.value for finding in extraction.findings)
+    told = ", ".join(
+        [
+            counted(len(extraction.sources), "Kafka source"),
+            counted(positions, "position"),
+            *(counted(count, what) for what, count in found.items()),
+        ]
+    )
+    if not positions:
+        return told
+    return f"{told}; next: {next_step.command('to-spark', chk, '-b', 'HOST:PORT')}"
 
 
 @contextmanager
@@ -78,7 +101,8 @@ def _nothing_collected() -> Iterator[None]:
 
 
 def _list(chk: str, format: InspectFormat) -> None:
-    checkpoints = list_checkpoints(chk, Files())
+    with timed(f"listing {shown_url(chk)}"):
+        checkpoints = list_checkpoints(chk, Files())
     if not checkpoints:
         raise InputError(f"{chk}: no complete chk-N in it; name a job's checkpoint directory")
     match format:
@@ -90,3 +114,6 @@ def _list(chk: str, format: InspectFormat) -> None:
             emit(csv_text(("id", "pointer"), checkpoints), end="")
         case InspectFormat.TABLE:
             emit("".join(f"{number}\t{path}\n" for number, path in checkpoints), end="")
+            if checkpoints:
+                newest = next_step.command("inspect", checkpoints[-1][1])
+                tell(f"{counted(len(checkpoints), 'complete checkpoint')}; next: {newest}")

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from migrate.cli import next_step
 from migrate.cli.group_change import DryRun, Execute, RollbackFile, Yes, carry_out, check_one
 from migrate.cli.options import Wide, with_environment, with_options
 from migrate.cli.terminal import ask, check_can_ask, emit, show, tell
 from migrate.commands import rollback as calls
 from migrate.commands.arguments import KafkaArguments
 from migrate.errors import Refused
+from migrate.group.restoration import Restored
 from migrate.storage.files import local_path
 from migrate.wording import counted
 
@@ -72,7 +75,18 @@ def rollback(
         raise Refused(change.refusals)
     if not execute:
         emit(restoration_table(change.partitions, sys.stdout, wide=wide), end="")
-        tell("dry run: nothing was changed; add --execute")
+        tell(f"dry run: {_would_change(change.partitions)}; nothing was changed; add --execute")
         return
     question = f"bring {counted(len(change.partitions), 'offset')} of group {group} back?"
-    carry_out(lambda: change.execute(lambda: ask(question, yes)), group, change.rollback_path)
+    outcome = carry_out(
+        lambda: change.execute(lambda: ask(question, yes)), group, change.rollback_path
+    )
+    if outcome.rollback_path is not None:
+        back = next_step.command("rollback", outcome.rollback_path, kafka=kafka)
+        tell(f"to see what would take it back: {back}")
+
+
+def _would_change(partitions: Sequence[Restored]) -> str:
+    removed = sum(one.then is None for one in partitions)
+    also = f", {removed} of them be removed" if removed else ""
+    return f"{counted(len(partitions), 'offset')} would change{also}"

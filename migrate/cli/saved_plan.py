@@ -5,11 +5,11 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from migrate.cli.terminal import show
+from migrate.cli import next_step
+from migrate.cli.terminal import show, tell
 from migrate.commands.arguments import MoveArguments
 from migrate.commands.plan import plan
 from migrate.errors import UsageError
-from migrate.log import log
 from migrate.planning import Plan
 
 
@@ -35,10 +35,11 @@ def save_plan(
     if chk is None:
         raise UsageError("name a checkpoint (CHK) to plan for")
     move = plan(chk, group=group, **arguments)
-    if group is not None and move.refusals:
-        show_move(move, needed=True, wide=wide)
+    show_move(move, needed=group is not None and bool(move.refusals), wide=wide)
     move.save(path)
-    log.info(f"wrote {path}: apply it with --plan")
+    to = ("to-spark",) if group is None else ("commit-group", "--group", group)
+    apply = next_step.command(*to, "--plan", path, kafka=arguments)
+    tell(f"wrote {path}; next, once it is reviewed: {apply}")
 
 
 def show_move(move: Plan, *, needed: bool, wide: bool = False) -> None:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from migrate.cli import terminal
+from migrate.cli import next_step, terminal
 from migrate.cli.errors import exit_of
-from migrate.cli.options import with_environment, with_options
+from migrate.cli.options import Wide, with_environment, with_options
 from migrate.cli.terminal import after_writing, emit_pieces, tell
 from migrate.commands import scan as scanning
 from migrate.commands.arguments import KafkaArguments
@@ -71,6 +71,7 @@ def scan(
             show_default=False,
         ),
     ] = None,
+    wide: Wide = False,
     master: Annotated[
         str | None,
         typer.Option(
@@ -103,11 +104,30 @@ def scan(
     wrote = " and ".join(map(str, filter(None, (output, plans))))
     if inventory.jobs:
         with after_writing(f"{wrote}: written, and whole" if wrote else ""):
-            emit_pieces(inventory_table(inventory))
+            emit_pieces(inventory_table(inventory, sys.stdout, wide=wide))
     for line in summary_lines(inventory):
         tell(line)
+    if step := _next(inventory, roots, plans, kafka):
+        tell(step)
     if inventory.failures:  # told job by job; a bug of ours before all others
         raise max(inventory.failures, key=exit_of)
+
+
+def _next(
+    inventory: scanning.Inventory, roots: Sequence[str], plans: Path | None, kafka: KafkaArguments
+) -> str | None:
+    """What comes next, where there is a job that moves."""
+    if inventory.plans is None:
+        if not inventory.totals.movable:
+            return None
+        brokers = () if kafka else ("-b", "HOST:PORT")
+        make = next_step.command("scan", *roots, "--plans", "plans", *brokers, kafka=kafka)
+        return f"next, a plan for each job that can move: {make}"
+    made = [plan for plan in inventory.plans.values() if plan.file is not None]
+    if not made or plans is None:
+        return None
+    first = next_step.command("show", plans / str(made[0].file))
+    return f"next, look at each plan, as the first: {first}"
 
 
 @contextmanager
@@ -120,6 +140,6 @@ def _progress() -> Iterator[Progress | None]:
     from rich.console import Console
     from rich.progress import Progress as Bars
 
-    with Bars(console=Console(stderr=True), transient=True) as bars:
+    with terminal.busy.disabled(), Bars(console=Console(stderr=True), transient=True) as bars:
         bar = bars.add_task("looking for checkpoints", total=None)
         yield lambda what, done, of: bars.update(bar, description=what, completed=done, total=of)

@@ -11,14 +11,17 @@ from typing import Annotated, Any
 
 import typer
 
+from migrate.cli.busy import BusyLine
 from migrate.cli.errors import Exit
 from migrate.errors import Refused, UsageError
-from migrate.log import log
+from migrate.log import STAGE, log
 from migrate.wording import visible
 
 # Messages of this level and above are shown; the levels are those of the module ``logging``.
 VERBOSE, NORMAL, QUIET = 10, 20, 30
 loudness = NORMAL
+
+busy = BusyLine()
 
 
 def emit(text: str, end: str = "\n") -> None:
@@ -79,7 +82,7 @@ def say(line: str) -> None:
     from decoder.urls import shown_in  # here, as --help has no use for the decoder
 
     if sys.stderr is not None:  # print would turn to stdout
-        with contextlib.suppress(OSError):
+        with busy.away(), contextlib.suppress(OSError):
             print(shown_in(line), file=sys.stderr, flush=True)
 
 
@@ -92,6 +95,15 @@ class _Messages(logging.Handler):
     """Shows the messages of the calls; control characters in them are made visible."""
 
     def emit(self, record: logging.LogRecord) -> None:
+        stage = getattr(record, STAGE, None)
+        if stage == "begin":
+            if loudness < QUIET:
+                from decoder.urls import shown_in
+
+                busy.begin(visible(shown_in(record.getMessage())))
+            return
+        if stage == "end":
+            busy.end()
         if record.levelno >= loudness:
             prefix = "warning: " if record.levelno == logging.WARNING else ""
             say(prefix + visible(record.getMessage()))

@@ -9,10 +9,10 @@ from typing import Annotated
 
 import typer
 
-from migrate.cli import options
+from migrate.cli import next_step, options
 from migrate.cli.options import with_environment
 from migrate.cli.saved_plan import save_plan
-from migrate.cli.terminal import after_writing, emit
+from migrate.cli.terminal import after_writing, emit, tell
 from migrate.commands import to_spark as spark
 from migrate.commands.arguments import MoveArguments
 from migrate.commands.to_spark import check_directories
@@ -138,6 +138,16 @@ def to_spark(
             emit(start.starting_offsets)
         else:
             emit(start.code(format.value, spark_version))
+    if checkpoint_dir is None:
+        if format is SparkFormat.JSON:
+            tell(
+                "next: a new query takes this as startingOffsets, with a new checkpointLocation; "
+                "--checkpoint-dir DIR writes one that starts there"
+            )
+    elif not spark_source:
+        target = f"spark:{checkpoint_dir}"
+        if check := next_step.verification(chk, plan, target, arguments):
+            tell(f"next, before and after the query has run: {check}")
 
 
 _SPARK_SOURCE = re.compile(r"(0|[1-9][0-9]{0,3})=(.+)")

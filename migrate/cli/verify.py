@@ -65,7 +65,7 @@ def verify(
     A group is verified before its consumers start: whoever commits overwrites where they started,
     and so does a Flink job that still runs. Such a partition has "moved on".
     """
-    from migrate.report.verification import outcome_lines, verification_table
+    from migrate.report.verification import outcome_lines, summary_line, verification_table
     from migrate.spark.running.resume_check import QueryFailed
 
     try:
@@ -82,6 +82,7 @@ def verify(
     emit(verification_table(verification, sys.stdout, wide=wide), end="")
     for line in outcome_lines(verification):
         tell(line)
+    tell(summary_line(verification, allow_moved_on=allow_moved_on))
     if not (verification.verified or (allow_moved_on and verification.verified_or_moved_on)):
         raise typer.Exit(Exit.NOT_VERIFIED)
 

@@ -17,7 +17,7 @@ from migrate.flink.findings import SINKS_THAT_REMEMBER
 from migrate.group import rollback_file as rollback_files
 from migrate.group.our_commits import commit_metadata, goes_back
 from migrate.group.rollback_file import ChangeFate, EarlierRun, check_rollback_path, keeping
-from migrate.log import log
+from migrate.log import log, timed
 from migrate.planning import Plan
 from migrate.positions import Target, TopicPartition
 from migrate.snapshot import Committed, GroupView
@@ -97,7 +97,7 @@ class GroupChange:
             confirm()
         check_unmoved(self._request, self.plan)  # it may have waited for the answer
         config = self._request.kafka.config()
-        with keeping(self.rollback_path):
+        with keeping(self.rollback_path), timed(f"committing for group {self.group.name}"):
             return commit(config, self.group.name, wanted, self.group, self.rollback_path)
 
 

@@ -42,7 +42,7 @@ def diff(
     """
     parsed = parse_side(os.fspath(left)), parse_side(os.fspath(right))
     ask = asker(kafka(arguments, SideArguments))
-    with timed(f"read {parsed[0].label} and {parsed[1].label}"):
+    with timed(f"reading {parsed[0].label} and {parsed[1].label}"):
         sides = load_sides(*parsed, ask, choice(arguments))
     for warning in sides.warnings:
         log.warning(warning)

@@ -13,11 +13,12 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
 from decoder import DecodeError
+from decoder.urls import shown_url
 from migrate.commands.arguments import Request
 from migrate.commands.plan import LAST_OUTPUT, check_unmoved
 from migrate.fleet.candidates import job_id_of
 from migrate.flink.beside import look_beside
-from migrate.log import log
+from migrate.log import log, timed
 from migrate.planning import Plan
 from migrate.storage.files import Files, MissingExtra
 
@@ -123,7 +124,8 @@ def look_twice(request: Request, plan: Plan, interval: float | None) -> None:
     wait = _apart(interval) - passed
     if wait > 0:
         log.info(f"waiting {wait:.0f} s for a checkpoint that a running job would take")
-        time.sleep(wait)
+        with timed("waiting for a checkpoint"):
+            time.sleep(wait)
     if not check_unmoved(request, plan):
         return
     apart = (datetime.now(timezone.utc) - plan.made_at).total_seconds()
@@ -142,7 +144,8 @@ def _apart(interval: float) -> float:
 def _ask_flink(url: str) -> Sequence[FlinkJob]:
     from migrate.flink.rest import known_jobs
 
-    return known_jobs(url)
+    with timed(f"asking Flink at {shown_url(url)}"):
+        return known_jobs(url)
 
 
 def _still_there(job: FlinkJob) -> str:

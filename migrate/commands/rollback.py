@@ -12,7 +12,7 @@ from migrate.commands.arguments import Kafka, kafka
 from migrate.errors import Refused
 from migrate.group import rollback_file as rollback_files
 from migrate.group.rollback_file import check_rollback_path, keeping
-from migrate.log import log
+from migrate.log import log, timed
 from migrate.storage.files import local_path
 
 if TYPE_CHECKING:
@@ -74,7 +74,8 @@ class GroupRollback:
         check_rollback_path(self.rollback_path)
         if confirm is not None:
             confirm()
-        with keeping(self.rollback_path):
+        group = self.seen.file.group
+        with keeping(self.rollback_path), timed(f"bringing group {group} back"):
             return restore(
                 self._config, self._file, self.seen, self.rollback_path, force=self._force
             )
@@ -114,7 +115,8 @@ def rollback(
     file = local_path(os.fspath(file))
     change = rollback_files.read(file)
     config = _asked_or_named(change.bootstrap_servers, arguments).config()
-    seen = look(config, file, change)
+    with timed(f"asking {config['bootstrap.servers']} about group {change.group}"):
+        seen = look(config, file, change)
     log.info(f"group {change.group}, {change.change} of {change.created_at}: {seen.fate.value}")
     for warning in seen.warnings:
         log.warning(warning)

@@ -111,7 +111,7 @@ def scan(
     wanted = Wanted(broker.given)
     if output is not None:
         wanted = Wanted(broker.given, _output(os.fspath(output), table_format, on_spark))
-    with timed("looked for checkpoints"):
+    with timed("looking for checkpoints"):
         candidates = discover([os.fspath(root) for root in roots], Files(), latest_only=latest_only)
     _check_found(candidates)
     marked = mark_newest(candidates)
@@ -120,7 +120,7 @@ def scan(
             estate = _on_spark(stack, master, marked, wanted, progress)
         else:
             estate = stack.enter_context(local_estate(marked, wanted, progress))
-        with timed("scanned"):
+        with timed("scanning"):
             snapshot = None
             if broker.given:
                 snapshot = ask_broker(broker, Question(frozenset(estate.topics())))
@@ -140,7 +140,7 @@ def _on_spark(
     wanted: Wanted,
     progress: Progress | None,
 ) -> Estate:
-    with timed("started Spark"):
+    with timed("starting Spark"):
         spark = stack.enter_context(session(master))
     from migrate.spark.running.estate import spark_estate
 

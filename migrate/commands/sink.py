@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from migrate.errors import Refused, UsageError
-from migrate.log import log
+from migrate.log import log, timed
 from migrate.sinks import DEFAULT_IDENTIFIER, SinkMemory, UnreadableSink, WriterKind, sink_memory
 from migrate.spark.locations import BadLocation, LocalDirectory, RemoteDirectory, location
 
@@ -81,7 +81,8 @@ def _look(sink: AnyPath) -> tuple[str, SinkMemory]:
     """What the sink is called, and what it remembers."""
     place = named_location("--sink", sink)
     try:
-        return place.name, sink_memory(*place.to_read)
+        with timed(f"reading {place.name}"):
+            return place.name, sink_memory(*place.to_read)
     except UnreadableSink as error:
         raise Refused([f"--sink {place.name}: {error}"]) from error
 

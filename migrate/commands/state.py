@@ -98,5 +98,5 @@ def read_state(
 
 def _read(chk: AnyPath, allow_external_files: bool) -> KeyedStates:
     pointer = os.fspath(chk)
-    with timed(f"read {shown_url(pointer)}"):
+    with timed(f"reading {shown_url(pointer)}"):
         return read_keyed_states(pointer, Files(), allow_external_files=allow_external_files)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from decoder.urls import shown_url
 from migrate.commands.arguments import Kafka, Request
 from migrate.comparing.sides import Ask
 from migrate.errors import InputError, UsageError
@@ -45,7 +46,8 @@ def read_input(request: Request) -> PlanInput:
         raise UsageError(f"{chk}: it is a Spark query already; commit-group takes one")
     if (request.source, request.cluster, request.source_group) != (None, None, None):
         raise UsageError("--source, --cluster and --source-group are Flink's: not with spark:DIR")
-    return query_positions(chk)
+    with timed(f"reading {shown_url(chk)}"):
+        return query_positions(chk)
 
 
 class Survey(NamedTuple):
@@ -118,7 +120,7 @@ def ask_broker(kafka: Kafka, asked: Question) -> ClusterSnapshot:
     from migrate.broker import take_snapshot
 
     config = kafka.config()
-    with timed(f"asked {config['bootstrap.servers']} about {asked}"):
+    with timed(f"asking {config['bootstrap.servers']} about {asked}"):
         return take_snapshot(config, asked)
 
 

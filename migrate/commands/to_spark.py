@@ -11,7 +11,7 @@ from migrate.commands.plan import planned
 from migrate.commands.sink import check_sink_of_a_query, named_location
 from migrate.commands.spark_sources import plan_streams
 from migrate.errors import UsageError
-from migrate.log import log
+from migrate.log import log, timed
 from migrate.options import one_of
 from migrate.planning import Plan
 from migrate.positions import SPARK
@@ -136,7 +136,8 @@ def to_spark(
         more = move.warnings
     known = request.kafka.config() if request.kafka.given else None
     if target is not None:
-        write_checkpoint(sources, target)
+        with timed(f"writing {target.name}"):
+            write_checkpoint(sources, target)
         log.info(
             f"wrote {target.name}: use it as checkpointLocation; the continuous trigger and "
             "declarative pipelines need startingOffsets"

@@ -21,7 +21,7 @@ from migrate.errors import Refused, UsageError
 from migrate.flink.choose import Choice, choose, source_positions
 from migrate.flink.read import read
 from migrate.group.our_commits import METADATA_PREFIX
-from migrate.log import log
+from migrate.log import log, timed
 from migrate.planning import Plan
 from migrate.planning.recheck import other_cluster, recreated_topics
 from migrate.positions import Logs, PositionSet, group_positions
@@ -83,7 +83,8 @@ def verify(
     match side.kind:
         case SideKind.SPARK:
             logs, recreated, _ = _look(ask, expected, plan, None)
-            query = _query(side, asked, run, spark_conf or {})
+            with timed(f"reading {side.label}"):
+                query = _query(side, asked, run, spark_conf or {})
             if ask is None:
                 log.warning("not checked against Kafka: offsets may be gone; add -b HOST:PORT")
             return verify_query(
@@ -167,6 +168,7 @@ def _starts_of_a_run(side: Side, kafka: Kafka, settings: Mapping[str, str]) -> P
     if not kafka.given:
         raise UsageError("--run needs a broker: add --bootstrap-servers HOST:PORT")
     log.info("starting Spark on a copy of the seed")
-    resume = run_first_batch(side.label, side.what, kafka.config(), settings)
+    with timed("running Spark on a copy of the seed"):
+        resume = run_first_batch(side.label, side.what, kafka.config(), settings)
     log.info(f"Spark {resume.spark} planned its first batch, and read {resume.records} records")
     return resume.started

@@ -31,7 +31,7 @@ def read(pointer: str, how: Reading = _STRICT) -> Extraction:
     """
     files = Files()
     try:
-        with timed(f"read {shown_url(pointer)}"):
+        with timed(f"reading {shown_url(pointer)}"):
             checkpoint = read_checkpoint(
                 pointer, files, allow_external_files=how.allow_external_files
             )

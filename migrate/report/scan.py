@@ -2,58 +2,75 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
 
 from migrate.commands.scan import Inventory
 from migrate.fleet.inventory import ScannedJob
-from migrate.report.text import number_text
+from migrate.report.screen import Screen
+from migrate.report.table import Column, Line, draw, numbers
 from migrate.wording import counted, visible
 
 if TYPE_CHECKING:
     from migrate.commands.scan_plans import BulkPlan
 
-_COLUMNS = ("checkpoint", "sources", "partitions", "lag", "moves", "why not")
-# Which of them are numbers.
-_RIGHT = frozenset({"sources", "partitions", "lag"})
 
+def inventory_table(inventory: Inventory, out: TextIO, *, wide: bool = False) -> Iterator[str]:
+    """A line for each job, whether it moves first, and a total; with newlines.
 
-def inventory_table(inventory: Inventory) -> Iterator[str]:
-    """A header and a line for each job, with newlines; nothing is cut, however wide it gets.
-
-    Drawn by hand: rich takes seconds for ten thousand rows.
+    Paths below the current folder are told from there; with ``wide`` they are whole.
     """
-    rows = [_COLUMNS, *(_row(job, _plan_of(job, inventory.plans)) for job in inventory.jobs)]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        cells = (
-            cell.rjust(width) if name in _RIGHT else cell.ljust(width)
-            for name, cell, width in zip(_COLUMNS, row, widths, strict=True)
-        )
-        yield "  ".join(cells).rstrip() + "\n"
+    here = "" if wide else f"{Path.cwd()}/"
+    jobs = inventory.jobs
 
+    def style(job: ScannedJob) -> str:
+        if _moves(job, inventory) != "yes":
+            return "red"
+        return "yellow" if job.to_check else "green"
 
-def _plan_of(job: ScannedJob, plans: Mapping[str, BulkPlan] | None) -> BulkPlan | None:
-    return plans[job.pointer] if plans is not None else None
-
-
-def _row(job: ScannedJob, plan: BulkPlan | None) -> tuple[str, ...]:
-    if not job.readable:
-        moves, why_not = "unreadable", job.error_kind or ""
-    elif not job.movable:
-        moves, why_not = "no", ", ".join(job.obstacles)
-    elif plan is not None and plan.file is None:
-        moves, why_not = "no", visible("; ".join(plan.reasons))
-    else:
-        moves, why_not = "yes", f"check {', '.join(job.to_check)}" if job.to_check else ""
-    return (
-        visible(job.pointer),
-        number_text(job.sources),
-        number_text(job.positions),
-        _lag(job),
-        moves,
-        why_not,
+    columns: tuple[Column[ScannedJob], ...] = (
+        Column("MOVES", lambda job: _moves(job, inventory), style=style),
+        Column(
+            "CHECKPOINT",
+            lambda job: visible(job.pointer.removeprefix(here)),
+            apart=Line.BELOW,
+        ),
+        numbers("SOURCES", lambda job: job.sources, total_of=jobs, spare=1),
+        numbers("PARTITIONS", lambda job: job.positions, total_of=jobs),
+        Column("LAG", _lag, right=True, total=_total_lag(jobs)),
+        Column("WHY NOT", lambda job: _why_not(job, inventory), apart=Line.BELOW),
     )
+    return draw(columns, jobs, Screen.of(out), wide=wide)
+
+
+def _moves(job: ScannedJob, inventory: Inventory) -> str:
+    if not job.readable:
+        return "unreadable"
+    return "yes" if job.movable and _refused(job, inventory.plans) is None else "no"
+
+
+def _refused(job: ScannedJob, plans: Mapping[str, BulkPlan] | None) -> BulkPlan | None:
+    """What became of its plan, where there was to be one, and is none."""
+    plan = plans[job.pointer] if plans is not None else None
+    return plan if plan is not None and plan.file is None else None
+
+
+def _why_not(job: ScannedJob, inventory: Inventory) -> str:
+    if not job.readable:
+        return job.error_kind or ""
+    if not job.movable:
+        return ", ".join(job.obstacles)
+    refused = _refused(job, inventory.plans)
+    if refused is not None:
+        return visible("; ".join(refused.reasons))
+    return f"check {', '.join(job.to_check)}" if job.to_check else ""
+
+
+def _total_lag(jobs: Sequence[ScannedJob]) -> str:
+    known = [job.lag for job in jobs if job.lag is not None]
+    unknown = any(job.lag_unknown for job in jobs)
+    return f"{sum(known)}{'+?' if unknown else ''}" if known else ""
 
 
 def _lag(job: ScannedJob) -> str:

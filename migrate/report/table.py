@@ -17,8 +17,6 @@ from itertools import groupby
 from textwrap import wrap
 from typing import Generic, TypeVar
 
-from rich.cells import cell_len
-
 from migrate.report.screen import Screen
 from migrate.report.text import number_text
 
@@ -218,4 +216,8 @@ def _below(one: _Filled[_Row], at: int, indent: str, screen: Screen) -> Iterator
 
 def _length(text: str) -> int:
     """In columns of a terminal, of which some scripts take two for a letter."""
-    return len(text) if text.isascii() else cell_len(text)
+    if text.isascii():
+        return len(text)
+    from rich.cells import cell_len  # where it is of use: its import takes time
+
+    return cell_len(text)

@@ -83,6 +83,22 @@ def outcome_lines(verification: Verification) -> Iterator[str]:
     yield from _about_moving_on(verification)
 
 
+def summary_line(verification: Verification, *, allow_moved_on: bool = False) -> str:
+    """Whether it is verified, in a line."""
+    partitions = verification.partitions
+    if not partitions:
+        return "not verified: there is no partition to compare"
+    bad = sum(one.outcome is not StartOutcome.OK for one in partitions)
+    of_all = f"{bad} of {counted(len(partitions), 'partition')}"
+    if not bad:
+        whole = "the one partition" if len(partitions) == 1 else f"all {len(partitions)} partitions"
+        start = "started" if verification.has_run else "will start"
+        return f"verified: {whole} {start} where the checkpoint ended"
+    if allow_moved_on and verification.verified_or_moved_on:
+        return f"verified but for {of_all}, moved on as allowed"
+    return f"not verified: {of_all} did not come out ok"
+
+
 def _about_moving_on(verification: Verification) -> Iterator[str]:
     """What it means that a group has moved on, and what may have moved it."""
     moved_on = verification.counts.get(StartOutcome.MOVED_ON)

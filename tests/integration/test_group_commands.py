@@ -61,7 +61,7 @@ def test_a_dry_run_shows_all_and_changes_nothing(
     assert f"the first is {topic}-1: from 9 to 4): it reads up to 5 records again" in result.stderr
     assert f"the first is {topic}-0: from 1 to 3): it never reads up to 2 record" in result.stderr
     assert "cannot tell whether the job still runs" in result.stderr
-    assert "dry run" in result.stderr
+    assert "dry run: 3 of 3 offsets would change; nothing was" in result.stderr
     assert broker.committed(group) == {(topic, 0): 1, (topic, 1): 9}
 
 
@@ -116,6 +116,11 @@ def test_execute_commits_names_its_rollback_file_and_is_idempotent(
     result = migrate(*command, "--yes", "--rollback-file", back)
     assert (result.code, result.stdout) == (0, f"{back}\n"), result.stderr
     assert broker.committed(group) == {(topic, 0): 3, (topic, 1): 4, (topic, 2): 5}
+    servers = f"-b {broker.bootstrap_servers}"
+    assert result.stderr.splitlines()[-2:] == [
+        f"next, before its consumers start: migrate verify {chk} group:{group} {servers}",
+        f"to see what would take it back: migrate rollback {back} {servers}",
+    ]
 
     again = migrate(*command, "--yes", "--rollback-file", tmp_path / "second.json")
     assert (again.code, again.stdout) == (0, ""), again.stderr
@@ -129,7 +134,7 @@ def test_execute_commits_names_its_rollback_file_and_is_idempotent(
 
     shown = migrate("rollback", back)
     assert shown.code == 0, shown.stderr
-    assert "dry run" in shown.stderr
+    assert "dry run: 3 offsets would change, 2 of them be removed; nothing was" in shown.stderr
     assert broker.committed(group)[topic, 1] == 4
     undone = migrate(
         "rollback", back, "--execute", "--yes", "--rollback-file", tmp_path / "forth.json"
@@ -400,7 +405,10 @@ def test_verify_says_when_the_log_has_moved_away_from_a_right_start(
     targets = (f"spark:{seed}", f"group:{group}")
     for target in targets:
         right = migrate("verify", chk, target, *base)
-        assert (right.code, right.stderr) == (0, ""), right.stdout
+        assert right.code == 0, right.stdout
+        assert right.stderr == (
+            "verified: all 3 partitions will start where the checkpoint ended\n"
+        )
         assert "WILL-START-AT" in right.stdout and "STARTED-AT" not in right.stdout
     broker.delete_records(topic, 0, 4)
     for target in targets:

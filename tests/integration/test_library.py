@@ -128,4 +128,4 @@ def test_the_broker_and_the_group_that_were_meant(
     )
     assert looked_at.group.alike == (group,)
     told = migrate("commit-group", chk, "--group", group, "-v").stderr
-    assert f"asked {broker.bootstrap_servers} about 1 topic, group {group}: " in told
+    assert f"asking {broker.bootstrap_servers} about 1 topic, group {group}: " in told

@@ -36,20 +36,22 @@ def estate(tmp_path_factory: pytest.TempPathFactory, broker: Broker) -> SmallEst
 def test_each_job_is_a_line_by_its_newest_complete_checkpoint(estate: SmallEstate) -> None:
     result = scan(estate.root)
     assert lines(result) == {
-        str(estate.newest): ["1", "2", "yes"],
-        str(estate.earliest): ["1", "2", "yes"],
-        str(estate.expired): ["1", "2", "yes"],
-        str(estate.beyond_end): ["1", "2", "yes"],
-        str(estate.without_topic): ["1", "2", "yes"],
-        str(estate.unaligned): ["1", "2", "no", "in-flight-records"],
+        str(estate.newest): ["yes", "1", "2"],
+        str(estate.earliest): ["yes", "1", "2"],
+        str(estate.expired): ["yes", "1", "2"],
+        str(estate.beyond_end): ["yes", "1", "2"],
+        str(estate.without_topic): ["yes", "1", "2"],
+        str(estate.unaligned): ["no", "1", "2", "in-flight-records"],
         str(estate.corrupt): ["unreadable", "corrupt"],
-        str(estate.savepoint): ["1", "2", "yes"],
+        str(estate.savepoint): ["yes", "1", "2"],
     }
     assert result.stderr.splitlines() == [
         "7 jobs and 1 savepoint, 14 positions; 10 checkpoints read, 2 of them unreadable",
         "can move: 6",
         "cannot move: 1 (in-flight-records 1)",
         "unreadable: 1 (corrupt 1)",
+        "next, a plan for each job that can move: migrate scan "
+        f"{estate.root} --plans plans -b HOST:PORT",
     ]
     latest_only = scan(estate.root, "--latest-only")
     assert latest_only.stdout == result.stdout
@@ -59,16 +61,16 @@ def test_each_job_is_a_line_by_its_newest_complete_checkpoint(estate: SmallEstat
 def test_a_broker_tells_the_lag_and_what_is_no_longer_there(estate: SmallEstate) -> None:
     result = scan(estate.root, *estate.broker)
     assert lines(result) == {
-        str(estate.newest): ["1", "2", "16", "yes"],
+        str(estate.newest): ["yes", "1", "2", "16"],
         # A partition without a record read yet goes on from the log start, which is 5.
-        str(estate.earliest): ["1", "2", "35", "yes"],
-        str(estate.expired): ["1", "2", "36", "no", "expired"],
+        str(estate.earliest): ["yes", "1", "2", "35"],
+        str(estate.expired): ["no", "1", "2", "36", "expired"],
         # What lies beyond the log end of another topic has no lag.
-        str(estate.beyond_end): ["1", "2", "0+?", "no", "beyond-end"],
-        str(estate.without_topic): ["1", "2", "no", "topic-gone"],
-        str(estate.unaligned): ["1", "2", "16", "no", "in-flight-records"],
+        str(estate.beyond_end): ["no", "1", "2", "0+?", "beyond-end"],
+        str(estate.without_topic): ["no", "1", "2", "topic-gone"],
+        str(estate.unaligned): ["no", "1", "2", "16", "in-flight-records"],
         str(estate.corrupt): ["unreadable", "corrupt"],
-        str(estate.savepoint): ["1", "2", "16", "yes"],
+        str(estate.savepoint): ["yes", "1", "2", "16"],
     }
     assert "lag: up to 119 records" in result.stderr.splitlines()
 
@@ -258,7 +260,8 @@ def test_on_a_terminal_it_shows_a_bar(tmp_path: Path) -> None:
     os.close(ours)
     assert done.returncode == 0, shown
     header, line = stdout.splitlines()
-    assert header.split()[0] == "checkpoint"
-    assert "savepoint-" in line and line.endswith("yes    check pending-transactions")
+    assert header.split()[0] == "MOVES"
+    assert line.startswith("yes ") and "savepoint-" in line
+    assert line.endswith("  check pending-transactions")
     assert "━".encode() in shown and b"can move: 1" in shown
     assert not list(tmp_path.iterdir())

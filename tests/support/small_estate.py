@@ -86,10 +86,11 @@ def scan(*arguments: str | Path) -> Result:
 
 
 def lines(result: Result) -> dict[str, list[str]]:
-    """The cells of each line of the table, by checkpoint."""
+    """The cells of each line of the table but the total, by checkpoint."""
     assert result.code == 0, result.stderr
-    rows = [line.split() for line in result.stdout.splitlines()[1:]]
-    return {row[0]: row[1:] for row in rows}
+    _, *rows, total = (line.split() for line in result.stdout.splitlines())
+    assert total[0] == "total"
+    return {checkpoint: [moves, *row] for moves, checkpoint, *row in rows}
 
 
 def csv_rows(file: Path) -> list[dict[str, str]]:

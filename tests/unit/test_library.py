@@ -43,7 +43,7 @@ _OF_THE_COMMAND_LINE = {
     "rollback": {"yes", "dry_run", "wide"},
     "diff": {"format", "all_", "exit_code", "wide"},
     "verify": {"allow_moved_on", "wide"},
-    "scan": set(),
+    "scan": {"wide"},
     "show": set(),
 }
 # What a call takes of a program, and the command line draws.

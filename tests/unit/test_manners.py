@@ -127,7 +127,7 @@ def test_verbose_says_what_is_read_and_how_long_it_takes(chk: Path, command: str
     plain, verbose = migrate(command, chk), migrate(command, "-v", chk)
     assert verbose.stdout == plain.stdout
     more = set(verbose.stderr.splitlines()) - set(plain.stderr.splitlines())
-    assert [line.rpartition(":")[0] for line in more] == [f"read {chk}"]
+    assert [line.rpartition(":")[0] for line in more] == [f"reading {chk}"]
 
 
 # -- where the broker comes from ------------------------------------------------------------------

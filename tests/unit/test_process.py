@@ -24,13 +24,13 @@ def _run(*command: str | Path) -> subprocess.CompletedProcess[str]:
 
 def test_both_console_scripts_are_the_command() -> None:
     for name in ("migrate", "flink-offset-migrate"):
-        done = _run(Path(sys.executable).with_name(name), "inspect", golden("2.2/retained"))
+        done = _run(Path(sys.executable).with_name(name), "inspect", "-q", golden("2.2/retained"))
         assert (done.returncode, done.stderr) == (0, "")
         assert "orders-and-payments" in done.stdout
 
 
 def test_a_pipe_that_closes_early_is_no_failure() -> None:
-    command = f"{sys.executable} -m migrate.cli inspect {golden('1.20/compressed')} | head -n 1"
+    command = f"{sys.executable} -m migrate inspect -q {golden('1.20/compressed')} | head -n 1"
     done = subprocess.run(
         ["bash", "-c", f"set -o pipefail; {command}"], capture_output=True, text=True, cwd=ROOT
     )
@@ -50,7 +50,7 @@ def test_a_disk_that_is_full_is_told_and_nothing_else() -> None:
 
 
 def test_a_closed_stdout_is_wrong_usage() -> None:
-    command = f"{sys.executable} -m migrate.cli inspect {golden('1.20/compressed')} >&-"
+    command = f"{sys.executable} -m migrate inspect {golden('1.20/compressed')} >&-"
     done = subprocess.run(["bash", "-c", command], stderr=subprocess.PIPE, text=True, cwd=ROOT)
     assert done.returncode == 2
     assert done.stderr.startswith("migrate: stdout is closed")
@@ -88,7 +88,7 @@ def test_neither_spark_nor_kafkas_client_is_imported_without_need(
 )
 def test_nobody_reading_any_more_changes_no_exit_code(arguments: str, code: int) -> None:
     """1 is what ``diff --exit-code`` says, and nothing else."""
-    command = f"{sys.executable} -m migrate.cli {arguments} 2>&1 | true; exit ${{PIPESTATUS[0]}}"
+    command = f"{sys.executable} -m migrate {arguments} 2>&1 | true; exit ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, cwd=ROOT)
     assert (done.returncode, done.stdout, done.stderr) == (code, "", "")
 

@@ -93,11 +93,12 @@ def test_a_root_that_is_not_there_is_no_savepoint(kind: str) -> None:
 
 def test_the_table_and_its_summary() -> None:
     inventory = Inventory((_MOVES, _UNALIGNED, _UNREADABLE), 12, 1)
-    assert "".join(inventory_table(inventory)) == (
-        "checkpoint  sources  partitions  lag  moves       why not\n"
-        "/e/a/chk-9        1           2   16  yes\n"
-        "/e/b/chk-1        2           5       no          in-flight-records\n"
-        "/e/c/chk-2                            unreadable  truncated\n"
+    assert "".join(inventory_table(inventory, io.StringIO())) == (
+        "MOVES       CHECKPOINT  SOURCES  PARTITIONS  LAG  WHY NOT\n"
+        "yes         /e/a/chk-9        1           2   16\n"
+        "no          /e/b/chk-1        2           5       in-flight-records\n"
+        "unreadable  /e/c/chk-2                            truncated\n"
+        "total                         3           7   16\n"
     )
     assert list(summary_lines(inventory)) == [
         "3 jobs, 7 positions; 12 checkpoints read, 1 of them unreadable",
@@ -110,7 +111,8 @@ def test_the_table_and_its_summary() -> None:
 
 def test_names_in_the_table_move_no_cursor() -> None:
     inventory = Inventory((_job("/e/\x1b[2J\nfake/chk-1"),), 1, 0)
-    assert "".join(inventory_table(inventory)).splitlines()[1].startswith("/e/\\x1b[2J\\nfake")
+    table = "".join(inventory_table(inventory, io.StringIO()))
+    assert table.splitlines()[1].split()[1].startswith("/e/\\x1b[2J\\nfake")
 
 
 @pytest.mark.parametrize(
@@ -212,7 +214,9 @@ def test_a_plan_that_fails_costs_no_other_job_its_own(
     monkeypatch.setattr(scanning, "scan", lambda *_, **__: inventory)  # what Spark would read
     done = migrate("scan", tmp_path / "e", "--plans", tmp_path / "plans")
     assert done.code == 70
-    assert [line.split()[0] for line in done.stdout.splitlines()[1:]] == [j.pointer for j in jobs]
+    assert [line.split()[1] for line in done.stdout.splitlines()[1:]] == [
+        job.pointer for job in jobs
+    ]
     assert "plans: 1; 2 that can move failed" in done.stderr
     assert "Traceback" in done.stderr
     del plans[unlucky.pointer]

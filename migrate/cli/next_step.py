@@ -1,0 +1,53 @@
+"""What comes after a command, as a command that can be copied."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Iterator
+from dataclasses import replace
+
+from migrate.commands.arguments import KafkaArguments, MoveArguments
+from migrate.policies import Policies, policies_of
+
+
+def command(*words: str | os.PathLike[str], kafka: KafkaArguments | None = None) -> str:
+    """``migrate`` with these arguments, and those that reach Kafka; no property is shown."""
+    told = [*(os.fspath(word) for word in words), *_reaching(kafka or {})]
+    more = " -X …" if kafka and kafka.get("kafka_properties") else ""
+    return shlex.join(["migrate", *told]) + more
+
+
+def _reaching(kafka: KafkaArguments) -> Iterator[str]:
+    if servers := kafka.get("bootstrap_servers"):
+        yield from ("-b", servers)
+    if file := kafka.get("kafka_config"):
+        yield from ("--kafka-config", os.fspath(file))
+
+
+def verification(
+    chk: str | None, plan: os.PathLike[str] | None, target: str, arguments: MoveArguments
+) -> str | None:
+    """The command that checks a move; None where none can tell, as the options made something else
+    of the checkpoint, and no plan keeps what."""
+    if plan is not None:
+        return command("verify", f"plan:{os.fspath(plan)}", target, kafka=arguments)
+    if chk is None or chk.startswith("spark:") or _changes_positions(arguments):
+        return None
+    chosen = [
+        word
+        for flag, value in (
+            ("--source", arguments.get("source")),
+            ("--cluster", arguments.get("cluster")),
+        )
+        if value is not None
+        for word in (flag, value)
+    ]
+    if arguments.get("allow_external_files"):
+        chosen.append("--allow-external-files")
+    return command("verify", chk, target, *chosen, kafka=arguments)
+
+
+def _changes_positions(arguments: MoveArguments) -> bool:
+    asked = replace(policies_of(arguments), allow_in_flight=False, allow_ran_on=False)
+    return asked != Policies()

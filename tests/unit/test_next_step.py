@@ -1,0 +1,108 @@
+"""A command ends with what came of it, and with the next command as it can be copied."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pytest
+
+from migrate.cli.next_step import command
+from tests.support.checkpoints import splits, write_source
+from tests.support.command import Result, migrate
+from tests.support.golden import golden
+
+
+@pytest.fixture
+def chk(tmp_path: Path) -> Path:
+    return write_source(tmp_path / "a job" / "chk-7", {0: splits("orders", [3, 40])})
+
+
+def _last(result: Result) -> str:
+    assert result.code == 0, result.stderr
+    return result.stderr.splitlines()[-1]
+
+
+def _run(line: str) -> Result:
+    """The command at the end of a line, as a shell would take it apart."""
+    return migrate(*shlex.split(line.partition(": migrate ")[2]))
+
+
+def test_a_seed_is_verified_by_the_line_that_tells_how(chk: Path, tmp_path: Path) -> None:
+    seeded = _last(migrate("to-spark", chk, "--checkpoint-dir", tmp_path / "a query"))
+    assert seeded.startswith("next, before and after the query has run: ")
+    verified = _run(seeded)
+    assert "spark:" in verified.stdout and "2 ok" in verified.stdout
+    assert _last(verified) == "verified: all 2 partitions will start where the checkpoint ended"
+
+
+def test_no_command_is_told_that_would_compare_with_something_else(
+    chk: Path, tmp_path: Path
+) -> None:
+    mapped = ("--topic-map", "orders=other")
+    seeded = migrate("to-spark", chk, *mapped, "--checkpoint-dir", tmp_path / "query")
+    assert seeded.code == 0 and "migrate verify" not in seeded.stderr
+    saved = migrate("to-spark", chk, *mapped, "--plan-out", tmp_path / "plan.json")
+    applied = _last(saved)
+    assert "next, once it is reviewed: migrate to-spark --plan" in applied
+    assert '"other"' in _run(applied).stdout
+    # What a plan keeps can be verified.
+    seeded = migrate(
+        *("to-spark", "--plan", tmp_path / "plan.json", "--checkpoint-dir", tmp_path / "other")
+    )
+    assert "2 ok" in _run(_last(seeded)).stdout
+
+
+def test_a_source_that_was_named_is_named_again(tmp_path: Path) -> None:
+    two = golden("2.2/two-sources")
+    saved = migrate("to-spark", two, "--source", "orders-us", "--checkpoint-dir", tmp_path / "q")
+    assert "3 ok" in _run(_last(saved)).stdout
+
+
+def test_a_plan_is_shown_where_it_is_saved(chk: Path, tmp_path: Path) -> None:
+    saved = migrate("to-spark", chk, "--plan-out", tmp_path / "plan.json")
+    rows = [line.split() for line in saved.stderr.splitlines()]
+    assert ["orders", "1", "40", "ok"] in rows
+
+
+def test_the_newest_of_a_list_is_inspected_next(chk: Path) -> None:
+    listed = _last(migrate("inspect", "--list", chk.parent))
+    assert listed.startswith("1 complete checkpoint; next: ")
+    assert _last(_run(listed)).startswith("1 Kafka source, 2 positions, ")
+
+
+def test_what_is_read_by_programs_has_no_next_step(chk: Path) -> None:
+    for format in ("json", "csv"):
+        assert migrate("inspect", chk, "--format", format).stderr == ""
+
+
+def test_quiet_hides_it(chk: Path, tmp_path: Path) -> None:
+    query = tmp_path / "query"
+    seeded = migrate("to-spark", chk, "-q", "--checkpoint-dir", query)
+    verified = migrate("verify", "-q", chk, f"spark:{query}")
+    for quiet in (seeded, migrate("inspect", "-q", chk), verified):
+        assert quiet.code == 0
+        assert all(line.startswith("warning: ") for line in quiet.stderr.splitlines())
+
+
+def test_not_verified(chk: Path, tmp_path: Path) -> None:
+    query = tmp_path / "query"
+    assert migrate("to-spark", chk, "--checkpoint-dir", query).code == 0
+    later = write_source(tmp_path / "chk-8", {0: splits("orders", [3, 41])})
+    found = migrate("verify", later, f"spark:{query}")
+    assert found.code == 5
+    assert "1 ok, 1 repeated (up to 1 offset)" in found.stdout
+    assert found.stderr.splitlines()[-1] == "not verified: 1 of 2 partitions did not come out ok"
+
+
+def test_how_kafka_is_reached_is_told_but_for_its_properties() -> None:
+    told = command(
+        "rollback",
+        Path("r.json"),
+        kafka={
+            "bootstrap_servers": "broker:9092",
+            "kafka_config": Path("client.properties"),
+            "kafka_properties": {"sasl.password": "hush"},
+        },
+    )
+    assert told == "migrate rollback r.json -b broker:9092 --kafka-config client.properties -X …"
