@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum
 from itertools import islice
 from typing import Annotated
@@ -12,12 +12,14 @@ import typer
 
 from decoder import DecodeError
 from decoder.keyed_state import KeyedState, KeyedStates
+from migrate.cli import next_step
 from migrate.cli.options import Checkpoint, with_options
 from migrate.cli.terminal import emit, emit_pieces, say, tell
 from migrate.commands import state as reading_state
 from migrate.commands.arguments import ReadArguments
 from migrate.errors import UsageError
 from migrate.log import log
+from migrate.wording import counted
 
 # Characters that are held back before the first is written: a state that turns out to be unreadable
 # while it is read leaves nothing on stdout, unless there is more of it.
@@ -76,7 +78,24 @@ def state(
         return
     if limit is not None:
         raise UsageError("--limit is of the entries of a state: add --state NAME")
-    _list(reading_state.keyed_states(chk, operator=operator, **reading), format or Format.TABLE)
+    found_states = reading_state.keyed_states(chk, operator=operator, **reading)
+    _list(found_states, format or Format.TABLE)
+    if format in (None, Format.TABLE) and found_states.states:
+        tell(_summary(chk, found_states.states))
+
+
+def _summary(chk: str, states: Sequence[KeyedState]) -> str:
+    """What there is, in a line, and how to see the entries of the first that can be read."""
+    operators = len({state.operator_id for state in states})
+    unread = sum(not state.readable for state in states)
+    told = f"{counted(len(states), 'state')} of {counted(operators, 'operator')}" + (
+        f", {unread} of them cannot be read" if unread else ""
+    )
+    first = next((state for state in states if state.readable), None)
+    if first is None:
+        return told
+    which = ("--operator", first.operator_id, "--state", first.name)
+    return f"{told}; next, the entries of one: {next_step.command('state', chk, *which)}"
 
 
 def _list(found: KeyedStates, format: Format) -> None:

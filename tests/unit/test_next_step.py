@@ -11,6 +11,7 @@ from migrate.cli.next_step import command
 from tests.support.checkpoints import splits, write_source
 from tests.support.command import Result, migrate
 from tests.support.golden import golden
+from tests.support.keyed_checkpoint import write_totals
 
 
 @pytest.fixture
@@ -69,6 +70,12 @@ def test_the_newest_of_a_list_is_inspected_next(chk: Path) -> None:
     listed = _last(migrate("inspect", "--list", chk.parent))
     assert listed.startswith("1 complete checkpoint; next: ")
     assert _last(_run(listed)).startswith("1 Kafka source, 2 positions, ")
+
+
+def test_the_entries_of_a_state_come_next(tmp_path: Path) -> None:
+    listed = _last(migrate("state", write_totals(tmp_path / "a job" / "savepoint-1", 3)))
+    assert listed.startswith("1 state of 1 operator; next, the entries of one: ")
+    assert len(_run(listed).stdout.splitlines()) == 3
 
 
 def test_what_is_read_by_programs_has_no_next_step(chk: Path) -> None:
