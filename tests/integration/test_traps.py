@@ -100,8 +100,8 @@ def test_a_job_that_started_from_committed_needs_its_own_group(
     chk, group = _golden(version, "starting-offsets"), f"flink-{uuid.uuid4().hex[:8]}"
     refused = _golden_to_spark(chk, broker, names, ("idle", "orders"), "--source", "committed")
     assert (refused.code, refused.stdout) == (4, "")
-    for place in (f"{names['idle']}-0", f"{names['idle']}-1", f"{names['orders']}-2"):
-        assert f"{place}: unresolved" in refused.stderr
+    idle, orders = names["idle"], names["orders"]
+    assert f"refused: {idle}-0, {idle}-1, {orders}-2: unresolved: " in refused.stderr
     committed = {(names["idle"], 0): 3, (names["idle"], 1): 0, (names["orders"], 2): 0}
     broker.commit(group, committed)
     result = _golden_to_spark(
