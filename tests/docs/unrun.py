@@ -26,7 +26,8 @@ _STEPS = (
 UNRUN = {
     (
         "README.md",
-        "make dist && pipx install dist/*.whl              # from a clone",
+        "pipx install .                                    # in a clone; with an extra: "
+        "pipx install '.[s3]'",
     ): "installs on the reader's machine; tests/packaging installs the wheel in an empty one",
     (
         "README.md",
