@@ -78,7 +78,7 @@ def arrow(frame: DataFrame) -> pa.Table:
 @pytest.mark.parametrize(
     ("name", "states"),
     [
-        ("2.2/composites/canonical", {"either", "map-value", "nested-tuple", "pojos", "row"}),
+        ("2.2/composites/canonical", {"either", "map-value", "pojos"}),
         ("1.15/rocksdb/native", {"lasting-map", "list"}),  # files of RocksDB's
         ("1.20/rescaled-up/retained", {"map"}),  # several handles a subtask
         ("2.2/sql-rows/native", {"deduplicate-state"}),  # decimals, timestamps, nested rows

@@ -1,0 +1,122 @@
+"""Column types of keyed state that no golden snapshot has: what is text, what is refused."""
+
+from __future__ import annotations
+
+import sys
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+import migrate
+from decoder.keyed_state import types
+from decoder.keyed_state.java_values import MAX_SECOND, Instant, LocalDate, LocalTime, Pairs
+from decoder.keyed_state.types import AvroKind, Field, Kind, Scalar, SqlKind
+from migrate.state.arrow import DoesNotFit, MissingArrow, batch_of_rows
+from migrate.state.columns import Column, column_type
+
+_LONG, _STRING = Scalar(Kind.LONG), Scalar(Kind.STRING)
+_INT = types.AvroScalar(AvroKind.INT)
+_TEXT = types.AvroScalar(AvroKind.STRING)
+_NULL = types.AvroScalar(AvroKind.NULL)
+
+
+def _ddl(type_: types.Type) -> str | None:
+    found = column_type(type_)
+    return found.ddl if found is not None else None
+
+
+def _told(type_: types.Type, value: Any) -> Any:
+    """What a column of that type has of a value."""
+    found = column_type(type_)
+    assert found is not None
+    return batch_of_rows((Column("value", found),), [(value,)]).column("value").to_pylist()[0]
+
+
+def _avro(schema: types.AvroType) -> types.Avro:
+    return types.Avro("shop.Order", schema)
+
+
+def test_names_that_ddl_would_not_take_are_quoted() -> None:
+    of = types.Pojo("A", (Field("plain_1", _LONG), Field("a b", _LONG), Field("x`y", _STRING)))
+    assert _ddl(of) == "STRUCT<plain_1: BIGINT, `a b`: BIGINT, `x``y`: STRING>"
+
+
+def test_a_union_of_several_types_is_json() -> None:
+    assert _ddl(_avro(types.AvroUnion((_NULL, _INT)))) == "INT"
+    assert _ddl(_avro(types.AvroUnion((_NULL,)))) == "VOID"
+    several = _avro(types.AvroUnion((_NULL, _INT, _TEXT)))
+    assert _ddl(several) == "STRING"
+    assert [_told(several, value) for value in (5, "5", None)] == ["5", '"5"', None]
+
+
+def test_a_record_of_itself_is_json_inside() -> None:
+    node = types.AvroRecord(
+        "Node", (("id", _INT), ("next", types.AvroUnion((_NULL, types.AvroReference("Node")))))
+    )
+    assert _ddl(_avro(node)) == "STRUCT<id: INT, next: STRING>"
+    told = _told(_avro(node), {"id": 1, "next": {"id": 2, "next": None}})
+    assert told == {"id": 1, "next": '{"id": 2, "next": null}'}
+    twice = types.AvroRecord(
+        "Two", (("a", types.AvroFixed("F", 2)), ("b", types.AvroReference("F")))
+    )
+    assert _ddl(_avro(twice)) == "STRUCT<a: BINARY, b: BINARY>"
+
+
+@pytest.mark.parametrize(
+    ("precision", "scale", "ddl"),
+    [(10, 2, "DECIMAL(10,2)"), (38, 38, "DECIMAL(38,38)"), (39, 2, "STRING"), (None, 2, "STRING")],
+)
+def test_decimals_of_avro(precision: int | None, scale: int, ddl: str) -> None:
+    decimal = _avro(types.AvroScalar(AvroKind.BYTES, "decimal", scale, precision))
+    assert _ddl(decimal) == ddl
+    assert str(_told(decimal, Decimal("0.25"))) in ("0.25", f"{Decimal('0.25'):.{scale}f}")
+
+
+def test_a_field_that_subclasses_have_with_another_type_is_json() -> None:
+    cat = types.Pojo("Cat", (Field("name", _STRING), Field("lives", _LONG)))
+    dog = types.Pojo("Dog", (Field("name", _STRING), Field("lives", _STRING)))
+    animal = types.Pojo(
+        "Animal", (Field("name", _STRING),), (Field("Cat", cat),), (Field("Dog", dog),)
+    )
+    assert _ddl(animal) == "STRUCT<name: STRING, lives: STRING>"
+    assert _told(animal, {"name": "Tom", "lives": 9}) == {"name": "Tom", "lives": "9"}
+    assert _told(animal, {"name": "Rex"}) == {"name": "Rex", "lives": None}
+
+
+def test_maps_whose_keys_spark_has_not() -> None:
+    inner = types.Map(_STRING, _LONG)
+    assert _ddl(inner) == "MAP<STRING, BIGINT>"
+    assert _ddl(types.Map(inner, _LONG)) == (
+        "ARRAY<STRUCT<key: MAP<STRING, BIGINT>, value: BIGINT>>"
+    )
+    nullable = types.Map(_STRING, _LONG, null_keys=True)
+    assert _told(nullable, Pairs([(None, 1)])) == [{"key": None, "value": 1}]
+    with pytest.raises(DoesNotFit, match="column value MAP<STRING, BIGINT>"):
+        _told(inner, Pairs([(None, 1)]))
+
+
+def test_what_has_no_place_in_its_column_is_an_error() -> None:
+    with pytest.raises(DoesNotFit, match="TIMESTAMP"):
+        _told(Scalar(Kind.INSTANT), Instant(MAX_SECOND, 0))
+    with pytest.raises(DoesNotFit, match="DATE"):
+        _told(Scalar(Kind.LOCAL_DATE), LocalDate(999_999_999, 1, 1))
+    with pytest.raises(DoesNotFit, match=r"DECIMAL\(3,1\)"):
+        _told(types.Sql(types.SqlDecimal(3, 1)), Decimal("1000.5"))
+
+
+def test_text_of_what_spark_has_no_exact_type_for() -> None:
+    assert _told(Scalar(Kind.BIG_DECIMAL), Decimal("1E+3")) == "1000"
+    assert _told(Scalar(Kind.BIG_INTEGER), Decimal(2**200)) == str(2**200)
+    assert _told(types.Sql(types.SqlScalar(SqlKind.TIME)), LocalTime(1, 2, 3, 0)) == "01:02:03"
+
+
+def test_no_type_is_told_of_what_cannot_be_read() -> None:
+    secret = types.Unreadable("shop.Secret", "Kryo writes it")
+    assert _ddl(types.List(types.Struct("T", (Field("f0", _LONG), Field("f1", secret))))) is None
+
+
+def test_without_pyarrow_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(MissingArrow, match=r"flink-offset-migrate\[parquet\]"):
+        migrate.read_state("nothing", state="x")
