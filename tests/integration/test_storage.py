@@ -124,6 +124,20 @@ def test_every_command_takes_a_url(store: Store, tmp_path: Path) -> None:
     assert migrate("to-spark", "--plan", plan).stdout == written.stdout
 
 
+@pytest.mark.parametrize("job", ["1.20/files", "1.20/rocksdb", "1.20/file-merging"])
+def test_keyed_state_reads_the_same_wherever_it_lives(store: Store, job: str) -> None:
+    """In files beside _metadata, in RocksDB's shared files, in segments of merged files."""
+    here = _GOLDEN / "state" / job / "retained"
+    url = store.put(here, f"keyed/{job}")
+    (newest,) = (path.parent for path in here.rglob("_metadata"))
+    named = f"{url}/{newest.relative_to(here)}" if newest != here else url
+    for arguments in ([], ["--state", "lasting-list"]):
+        local = migrate("state", newest, "--format", "json", *arguments)
+        stored = migrate("state", named, "--format", "json", *arguments)
+        assert (stored.code, stored.stdout, stored.stderr) == (0, local.stdout, "")
+        assert local.stdout
+
+
 def test_a_group_is_moved_and_verified_from_a_url(s3: S3, broker: Broker, tmp_path: Path) -> None:
     topic, group = (f"url-{uuid.uuid4().hex[:8]}" for _ in range(2))
     broker.create_topic(topic, 2)
