@@ -21,7 +21,7 @@ from migrate.cli.terminal import emit, emit_pieces, tell
 from migrate.commands import inspect as inspecting
 from migrate.commands.arguments import ReadArguments
 from migrate.errors import InputError
-from migrate.flink.extract import Extraction
+from migrate.flink.extract import Extraction, Severity
 from migrate.log import timed
 from migrate.storage.files import Files
 from migrate.wording import counted
@@ -74,12 +74,12 @@ def inspect(
 def _summary(chk: str, extraction: Extraction) -> str:
     """What there is, in a line, and what comes next."""
     positions = sum(len(source.positions) for source in extraction.sources)
-    found = Counter(finding.severity.value for finding in extraction.findings)
+    found = Counter(finding.severity for finding in extraction.findings)
     told = ", ".join(
         [
             counted(len(extraction.sources), "Kafka source"),
             counted(positions, "position"),
-            *(counted(count, what) for what, count in found.items()),
+            *(counted(found[one], one.value) for one in Severity if found[one]),
         ]
     )
     if not positions:

@@ -54,7 +54,7 @@ PlanFileToWrite = Annotated[
 
 Wide = Annotated[
     bool,
-    typer.Option("--wide", help="Show every column of the table, however narrow the terminal."),
+    typer.Option("--wide", help="Show every column of the table."),
 ]
 
 

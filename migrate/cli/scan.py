@@ -107,21 +107,26 @@ def scan(
             emit_pieces(inventory_table(inventory, sys.stdout, wide=wide))
     for line in summary_lines(inventory):
         tell(line)
-    if step := _next(inventory, roots, plans, kafka):
+    if step := _next(inventory, roots, latest_only, plans, kafka):
         tell(step)
     if inventory.failures:  # told job by job; a bug of ours before all others
         raise max(inventory.failures, key=exit_of)
 
 
 def _next(
-    inventory: scanning.Inventory, roots: Sequence[str], plans: Path | None, kafka: KafkaArguments
+    inventory: scanning.Inventory,
+    roots: Sequence[str],
+    latest_only: bool,
+    plans: Path | None,
+    kafka: KafkaArguments,
 ) -> str | None:
     """What comes next, where there is a job that moves."""
     if inventory.plans is None:
         if not inventory.totals.movable:
             return None
         brokers = () if kafka else ("-b", "HOST:PORT")
-        make = next_step.command("scan", *roots, "--plans", "plans", *brokers, kafka=kafka)
+        asked = (*roots, *(["--latest-only"] if latest_only else []), "--plans", "plans")
+        make = next_step.command("scan", *asked, *brokers, kafka=kafka)
         return f"next, a plan for each job that can move: {make}"
     made = [plan for plan in inventory.plans.values() if plan.file is not None]
     if not made or plans is None:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from migrate.cli.options import Wide
 from migrate.cli.terminal import emit_pieces
 from migrate.commands import show as calls
 from migrate.planning import Plan
@@ -20,13 +21,14 @@ def show(
             help="A saved plan, a rollback file, or the checkpoint location of a Spark query.",
         ),
     ],
+    wide: Wide = False,
 ) -> None:
     """Show a saved plan, a rollback file, or where a Spark query stands."""
     from migrate.report.shown import location_text, plan_text, rollback_text
 
     found = calls.show(file)
     if isinstance(found, Plan):
-        emit_pieces(plan_text(found, file, sys.stdout))
+        emit_pieces(plan_text(found, file, sys.stdout, wide=wide))
     elif isinstance(found, calls.QueryLocation):
         emit_pieces(location_text(found, file, sys.stdout))
     else:

@@ -104,6 +104,7 @@ def to_spark(
     ] = None,
     plan: options.PlanFileToApply = None,
     plan_out: options.PlanFileToWrite = None,
+    wide: options.Wide = False,
 ) -> None:
     """Write where Spark is to start: startingOffsets on stdout, and a seeded checkpoint location.
 
@@ -120,7 +121,7 @@ def to_spark(
         if spark_source:
             raise UsageError("--spark-source goes with a checkpoint (CHK), not with a saved plan")
         check_directories(checkpoint_dir, sink, sink_writer)
-        save_plan(plan_out, chk, plan, None, arguments)
+        save_plan(plan_out, chk, plan, None, arguments, wide=wide)
         return
     start = spark.to_spark(
         chk,

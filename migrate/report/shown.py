@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from migrate.snapshot import Committed
 
 
-def plan_text(plan: Plan, name: str, out: TextIO) -> Iterator[str]:
+def plan_text(plan: Plan, name: str, out: TextIO, *, wide: bool = False) -> Iterator[str]:
     """The plan's head, its partitions as ``commit-group`` shows them, its warnings, a next step."""
     spark = plan.target.kind == "spark"
     yield f"plan of {plan.made_at.isoformat(timespec='seconds')}\n"
@@ -27,7 +27,7 @@ def plan_text(plan: Plan, name: str, out: TextIO) -> Iterator[str]:
     yield f"to:      {'a Spark query' if spark else f'consumer group {plan.target.name}'}\n"
     cluster = plan.cluster_id or "no broker was asked: nothing was checked against Kafka"
     yield f"cluster: {visible(cluster)}\n\n"
-    yield plan_table(plan.partitions, out)
+    yield plan_table(plan.partitions, out, wide=wide)
     yield "\n"
     for warning in plan.warnings:
         yield f"warning: {visible(warning)}\n"

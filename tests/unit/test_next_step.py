@@ -72,6 +72,10 @@ def test_the_newest_of_a_list_is_inspected_next(chk: Path) -> None:
     assert _last(_run(listed)).startswith("1 Kafka source, 2 positions, ")
 
 
+def test_findings_are_counted_the_worst_first() -> None:
+    assert ", 1 warning, 2 notes; next: " in _last(migrate("inspect", golden("2.2/stop")))
+
+
 def test_the_entries_of_a_state_come_next(tmp_path: Path) -> None:
     listed = _last(migrate("state", write_totals(tmp_path / "a job" / "savepoint-1", 3)))
     assert listed.startswith("1 state of 1 operator; next, the entries of one: ")
