@@ -204,7 +204,7 @@ def test_a_plan_that_only_the_broker_refuses_is_told_with_its_reasons(
     chk = write_checkpoint(root / JOB(1) / "chk-1", source_operator(state), checkpoint_id=1)
     done = scan(root, "--plans", tmp_path / "plans", *estate.broker)
     ((pointer, cells),) = lines(done).items()
-    assert (pointer, cells[:4]) == (str(chk), ["1", "1", "10", "no"])
+    assert (pointer, cells[:4]) == (str(chk), ["no", "1", "1", "10"])
     assert "starting policy" in " ".join(cells)
     assert not list((tmp_path / "plans").glob("*.json"))
     assert "plans: 0; 1 that can move were refused" in done.stderr.splitlines()

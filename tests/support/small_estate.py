@@ -88,9 +88,8 @@ def scan(*arguments: str | Path) -> Result:
 def lines(result: Result) -> dict[str, list[str]]:
     """The cells of each line of the table but the total, by checkpoint."""
     assert result.code == 0, result.stderr
-    _, *rows, total = (line.split() for line in result.stdout.splitlines())
-    assert total[0] == "total"
-    return {checkpoint: [moves, *row] for moves, checkpoint, *row in rows}
+    rows = [line.split() for line in result.stdout.splitlines()[1:]]
+    return {row[1]: [row[0], *row[2:]] for row in rows if row[0] != "total"}
 
 
 def csv_rows(file: Path) -> list[dict[str, str]]:
