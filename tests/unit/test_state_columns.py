@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import migrate
-from decoder.keyed_state import types
+from decoder.keyed_state import avro_schema, types
 from decoder.keyed_state.java_values import MAX_SECOND, Instant, LocalDate, LocalTime, Pairs
 from decoder.keyed_state.types import AvroKind, Field, Kind, Scalar, SqlKind
 from migrate.state.arrow import DoesNotFit, MissingArrow, batch_of_rows
@@ -35,6 +35,20 @@ def _told(type_: types.Type, value: Any) -> Any:
 
 def _avro(schema: types.AvroType) -> types.Avro:
     return types.Avro("shop.Order", schema)
+
+
+def test_every_kind_of_value_has_a_column() -> None:
+    """And Arrow has a type for it: a value of it that is null."""
+    every = [
+        *map(Scalar, Kind),
+        *(types.Sql(types.SqlScalar(kind)) for kind in SqlKind),
+        *(_avro(types.AvroScalar(kind)) for kind in AvroKind),
+        *(
+            _avro(types.AvroScalar(AvroKind(kind), logical))
+            for kind, logical in avro_schema._LOGICAL
+        ),
+    ]
+    assert {_told(type_, None) for type_ in every} == {None}
 
 
 def test_names_that_ddl_would_not_take_are_quoted() -> None:
