@@ -39,7 +39,7 @@ def _avro(schema: types.AvroType) -> types.Avro:
 
 def test_every_kind_of_value_has_a_column() -> None:
     """And Arrow has a type for it: a value of it that is null."""
-    every = [
+    every: list[types.Type] = [
         *map(Scalar, Kind),
         *(types.Sql(types.SqlScalar(kind)) for kind in SqlKind),
         *(_avro(types.AvroScalar(kind)) for kind in AvroKind),
