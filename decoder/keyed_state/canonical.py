@@ -25,7 +25,7 @@ from typing import Any
 from decoder.errors import DecodeError, ErrorKind
 from decoder.keyed_state.entries import BATCH, Entry, Readers, elements, located, split_ttl, torn
 from decoder.keyed_state.head import StateKind
-from decoder.keyed_state.widths import flink_length
+from decoder.keyed_state.widths import has_fixed_length
 
 _i32 = Struct(">i").unpack_from
 _u16 = Struct(">H").unpack_from
@@ -50,7 +50,7 @@ class CanonicalReader:
         self._readers = readers
         self._number = number
         self._prefix = prefix_bytes(max_parallelism)
-        self._lengths = flink_length(info.key) < 0 and flink_length(info.namespace) < 0
+        self._lengths = not (has_fixed_length(info.key) or has_fixed_length(info.namespace))
         self._kind = info.kind
 
     def batches(self, data: bytes, key_group: int, what: str) -> Iterator[list[Entry]]:

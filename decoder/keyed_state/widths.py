@@ -25,59 +25,35 @@ from decoder.keyed_state.types import (
     Type,
 )
 
-VARIABLE = -1
 # DecimalData.MAX_COMPACT_PRECISION, TimestampData.isCompact @ 2.2.0
 MAX_COMPACT_DECIMAL = 18
 MAX_COMPACT_TIMESTAMP = 3
 
-_FIXED = {
-    Kind.BOOLEAN: 1,
-    Kind.BYTE: 1,
-    Kind.SHORT: 2,
-    Kind.INT: 4,
-    Kind.LONG: 8,
-    Kind.FLOAT: 4,
-    Kind.DOUBLE: 8,
-    Kind.CHAR: 2,
-    Kind.DATE: 8,
-    Kind.SQL_DATE: 8,
-    Kind.SQL_TIME: 8,
-    Kind.SQL_TIMESTAMP: 12,
-    Kind.INSTANT: 12,
-    Kind.LOCAL_DATE: 6,
-    Kind.LOCAL_TIME: 7,
-    Kind.LOCAL_DATE_TIME: 13,
-    Kind.VOID: 1,
-    Kind.NULL_VALUE: 0,
-    Kind.VOID_NAMESPACE: 0,  # though it writes a byte
-    Kind.GLOBAL_WINDOW: 1,
-    Kind.TIME_WINDOW: 16,
-    Kind.COUNT_WINDOW: 8,
-}
+_VARIABLE = {Kind.STRING, Kind.STRING_VALUE, Kind.BIG_INTEGER, Kind.BIG_DECIMAL}
+# Of the length 0, though a VoidNamespace writes a byte.
+_NO_LENGTH = {Kind.NULL_VALUE, Kind.VOID_NAMESPACE}
 
 
-def flink_length(type_: Type) -> int:
-    """What ``getLength`` of the serializer says: bytes, or VARIABLE."""
+def has_fixed_length(type_: Type) -> bool:
+    """Whether ``getLength`` of the serializer is no -1: all its values are of one length."""
     match type_:
         case Scalar(kind):
-            return _FIXED.get(kind, VARIABLE)
-        case JavaEnum():
-            return 4
+            return kind not in _VARIABLE
         case Struct(_, fields):
-            # TupleSerializerBase: one of no length, or of none that is fixed, makes it variable.
-            lengths = [flink_length(field.type) for field in fields]
-            if not lengths:
-                return 1
-            return sum(lengths) if min(lengths) > 0 else VARIABLE
+            # TupleSerializerBase: one of no length makes it variable too.
+            return all(
+                has_fixed_length(part)
+                and not (isinstance(part, Scalar) and part.kind in _NO_LENGTH)
+                for _, part in fields
+            )
         case Ttl(inner):
-            length = flink_length(inner)
-            return 8 + length if length >= 0 else VARIABLE
-        case Nullable(_, padding) if padding:
-            return 1 + padding
-        case Sql(SqlTimestamp(precision)):
-            return 8 if precision <= MAX_COMPACT_TIMESTAMP else 12
+            return has_fixed_length(inner)
+        case Nullable(_, padding):
+            return padding > 0
+        case JavaEnum() | Sql(SqlTimestamp()):
+            return True
         case _:
-            return VARIABLE
+            return False
 
 
 def may_be_nothing(type_: Type) -> bool:
