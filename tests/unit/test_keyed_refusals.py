@@ -484,10 +484,27 @@ def test_avros_records_nest_to_a_bound() -> None:
 _DEEP_SCHEMA = '{"type": "array", "items": '
 
 
+def _records(depth: int) -> str:
+    """An int in so many records."""
+    found = '"int"'
+    for number in range(depth):
+        fields = f'[{{"name": "f", "type": {found}}}]'
+        found = f'{{"type": "record", "name": "R{number}", "fields": {fields}}}'
+    return found
+
+
+def test_records_of_a_schema_nest_to_a_bound() -> None:
+    found = value_of(avro(_records(32)), i32(5))
+    for _ in range(32):
+        found = found["f"]
+    assert found == 5
+
+
 @pytest.mark.parametrize(
     ("schema", "problem"),
     [
         ("{", "it is not JSON"),
+        (_records(33), "types nested more than 32 deep"),
         ("5", "a type is a name, an object or a list"),
         ("[]", "a union of nothing"),
         ('"Unknown"', "no type of the name 'Unknown'"),
