@@ -130,11 +130,8 @@ _SERVERS_VARIABLE, _CONFIG_VARIABLE = "MIGRATE_BOOTSTRAP_SERVERS", "MIGRATE_KAFK
 _Arguments = TypeVar("_Arguments", bound=KafkaArguments)
 
 
-def with_environment(arguments: _Arguments, *, brokers_known: bool = False) -> _Arguments:
+def with_environment(arguments: _Arguments) -> _Arguments:
     """How to reach Kafka by the options, else by the environment, which is told then.
-
-    Args:
-        brokers_known: the command knows the brokers where no option names them.
 
     Raises:
         ConfigError: a file of properties cannot be read.
@@ -142,15 +139,14 @@ def with_environment(arguments: _Arguments, *, brokers_known: bool = False) -> _
     from migrate.kafka_config import check_servers
 
     given = Kafka(**accept(Kafka, arguments))
-    brokers_known = brokers_known or given.names_brokers
-    its_servers = None if brokers_known else os.environ.get(_SERVERS_VARIABLE)
+    its_servers = None if given.names_brokers else os.environ.get(_SERVERS_VARIABLE)
     its_file = os.environ.get(_CONFIG_VARIABLE) if given.kafka_config is None else None
     if its_servers and not _names_brokers(its_file):
         check_servers(_SERVERS_VARIABLE, its_servers)
         tell(f"{_SERVERS_VARIABLE} names the brokers: {its_servers}")
         arguments["bootstrap_servers"] = its_servers
     # How to log in is no reason to ask a broker: it takes one that is named.
-    named = arguments.get("bootstrap_servers") is not None or brokers_known
+    named = arguments.get("bootstrap_servers") is not None or given.names_brokers
     if its_file and (named or _names_brokers(its_file)):
         tell(f"{_CONFIG_VARIABLE} names the file of Kafka properties: {its_file}")
         arguments["kafka_config"] = local_path(its_file)

@@ -16,8 +16,10 @@ from migrate.cli.options import Wide, with_environment, with_options
 from migrate.cli.terminal import ask, check_can_ask, emit, show, tell
 from migrate.commands import rollback as calls
 from migrate.commands.arguments import KafkaArguments
+from migrate.commands.arguments import kafka as kafka_of
 from migrate.errors import Refused
 from migrate.group.restoration import Restored
+from migrate.group.rollback_file import read
 from migrate.storage.files import local_path
 from migrate.wording import counted
 
@@ -57,12 +59,14 @@ def rollback(
     check_one(execute, dry_run)
     if execute:
         check_can_ask(yes)
+    if not kafka_of(kafka).names_brokers:
+        # Before those of the environment, which may be of another day.
+        kafka["bootstrap_servers"] = read(file).bootstrap_servers
     change = calls.rollback(
         file,
         force=force,
         rollback_file=rollback_file,
-        # The environment's brokers may be of another day.
-        **with_environment(kafka, brokers_known=True),
+        **with_environment(kafka),
     )
     group = change.seen.file.group
     if not (change.refusals or change.partitions):

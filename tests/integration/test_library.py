@@ -86,7 +86,7 @@ def test_to_spark_asks_the_broker(broker: Broker, topic: str, tmp_path: Path) ->
     start = library.to_spark(chk, bootstrap_servers=servers)
     assert migrate("to-spark", chk, "-b", servers).stdout == start.starting_offsets + "\n"
     assert json.loads(start.starting_offsets) == {topic: {"0": 3, "1": 4, "2": 0}}
-    with pytest.raises(library.Refused, match=f"{topic}-2 is new partition"):
+    with pytest.raises(library.Refused, match=f"{topic}-2: new partition"):
         library.to_spark(
             chk, kafka_properties={"bootstrap.servers": servers}, new_partitions="fail"
         )

@@ -207,6 +207,13 @@ def test_a_rollback_goes_to_the_brokers_of_its_file(
     result = migrate("rollback", path, *_STOP)
     assert result.code == 2
     assert "MIGRATE_" not in result.stderr
+    # Nor those that the environment's file of properties names beside how to log in.
+    properties = tmp_path / "client.properties"
+    properties.write_text("bootstrap.servers=127.0.0.1:2\nclient.id=of-the-environment\n")
+    monkeypatch.setenv("MIGRATE_KAFKA_CONFIG", str(properties))
+    asked = migrate("rollback", path)
+    assert asked.code == 6
+    assert f"no broker answered at {NOBODY} " in asked.stderr
 
 
 def test_an_empty_variable_names_nothing(chk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
