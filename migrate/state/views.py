@@ -6,14 +6,12 @@ without another look at the checkpoint's metadata.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from decoder.keyed_state import KeyedState, KeyedStates, Part, StateKind, read_keyed_states
-from decoder.keyed_state.key_groups import key_group_of
-from decoder.keyed_state.types import Kind, Scalar
 from migrate.errors import UsageError
 from migrate.state.choose import choose_state, of_operator
 from migrate.state.columns import BIGINT, BOOLEAN, INT, JSON, STRING, Column, ColumnType, columns
@@ -23,8 +21,6 @@ from migrate.storage.files import Files
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# Types of keys whose values are the same in Spark, and whose key group the value tells.
-_TOLD_ALIKE = frozenset(map(Scalar, (Kind.BYTE, Kind.SHORT, Kind.INT, Kind.LONG, Kind.STRING)))
 # What a task reads at most, where it can be cut: some million entries, and some seconds of work.
 _SHARE_BYTES = 16 * 1024 * 1024
 
@@ -43,17 +39,15 @@ class BadStateOption(UsageError):
 
 @dataclass(frozen=True, slots=True)
 class StateOptions:
-    """What is to be read; ``state`` is of the entries alone. ``push_filters``: whether Spark's
-    filters are taken (``migrate.spark.running.state_source``)."""
+    """What is to be read; ``state`` is of the entries alone."""
 
     view: View = View.ENTRIES
     operator: str | None = None
     state: str | None = None
-    push_filters: bool = False
     allow_external_files: bool = False
 
 
-_NAMES = ("operator", "state", "view", "pushFilters", "allowExternalFiles")
+_NAMES = ("operator", "state", "view", "allowExternalFiles")
 
 
 def parse_state_options(options: Mapping[str, str]) -> StateOptions:
@@ -75,8 +69,7 @@ def parse_state_options(options: Mapping[str, str]) -> StateOptions:
         raise BadStateOption("no state: option state names it, and view=states lists them")
     if view is not View.ENTRIES and state is not None:
         raise BadStateOption(f"option state is of view=entries, not of view={named}")
-    flags = (_flag("pushFilters", given), _flag("allowExternalFiles", given))
-    return StateOptions(view, given.get("operator"), state, *flags)
+    return StateOptions(view, given.get("operator"), state, _flag("allowExternalFiles", given))
 
 
 def _flag(name: str, given: Mapping[str, str]) -> bool:
@@ -99,7 +92,7 @@ class Slice:
 
     state: KeyedState
     part: Part
-    key_groups: range | tuple[int, ...]
+    key_groups: range
     size: int
 
 
@@ -119,32 +112,13 @@ class Table:
     slices: tuple[Slice, ...] = ()
     states: tuple[Listed, ...] = ()
 
-    def key_groups_of(self, column: str, values: Collection[Any]) -> frozenset[int] | None:
-        """The key groups in which a column can have one of these values; None: it is not known."""
-        if not self.slices or self.view is not View.ENTRIES:
-            return None
-        if column == "key_group":
-            return frozenset(values)
-        state = self.slices[0].state
-        if column != "key" or state.key not in _TOLD_ALIKE:
-            return None
-        group_of = key_group_of(state.key, state.max_parallelism)
-        assert group_of is not None
-        groups = {group_of(b"", 0, value) for value in values if value is not None}
-        return None if None in groups else frozenset(group for group in groups if group is not None)
-
-    def shares(self, key_groups: Collection[int] | None = None) -> list[Share]:
-        """Work for a task each: some slices, or some rows; of only these key groups, if named."""
+    def shares(self) -> list[Share]:
+        """Work for a task each: some slices, or some rows."""
         if self.view is View.STATES:
             return [Share(self.view, self.columns, (), self.states)]
         packed: list[list[Slice]] = []
         room = 0
         for one in self.slices:
-            if key_groups is not None:
-                left = tuple(group for group in one.key_groups if group in key_groups)
-                if not left:
-                    continue
-                one = replace(one, key_groups=left)
             if not packed or one.size > room:
                 packed.append([])
                 room = _SHARE_BYTES

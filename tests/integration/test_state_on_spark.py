@@ -28,8 +28,7 @@ from migrate.state.views import open_table, parse_state_options
 from tests.golden.state.generate import STATE
 from tests.golden.state.test_state_manifest import ENTRIES
 from tests.support.command import migrate as command
-from tests.support.encoder.keyed_state import key_group_of
-from tests.support.keyed_checkpoint import MAX_PARALLELISM, write_totals
+from tests.support.keyed_checkpoint import write_totals
 from tests.support.keyed_rows import assert_same_rows, expected_states
 from tests.support.spark import Spark
 
@@ -38,11 +37,6 @@ pytestmark = pytest.mark.integration
 WITH_DATA_SOURCE = find_spec("pyspark.sql.datasource") is not None
 needs_data_source = pytest.mark.skipif(
     not WITH_DATA_SOURCE, reason=f"PySpark {pyspark_version} has no Python data sources"
-)
-FILTERS = "spark.sql.python.filterPushdown.enabled"
-with_filters = pytest.mark.skipif(
-    tuple(map(int, pyspark_version.split(".")[:2])) < (4, 1),
-    reason=f"PySpark {pyspark_version} hands no filters to Python data sources",
 )
 _BY_NAME = {entry["name"]: entry for entry in ENTRIES}
 
@@ -202,33 +196,3 @@ def test_a_schema_of_ones_own_is_refused(session: SparkSession) -> None:
         reader.load(str(chk)).collect()
     with pytest.raises(PySparkException, match="one path"):
         session.read.format("flink_state").option("state", "value").load().collect()
-
-
-@with_filters
-def test_a_filter_on_the_key_reads_its_key_group_alone(
-    session: SparkSession, tmp_path: Path
-) -> None:
-    """The rest of the state is damaged, and nobody notices."""
-    chk = write_totals(tmp_path / "savepoint-1", 500)
-    names = [f"name-{number:060}" for number in range(500)]
-    groups = {name: key_group_of(name, MAX_PARALLELISM) for name in names}
-    name = names[7]
-    data = (chk / "totals").read_bytes()
-    for other, group in groups.items():
-        if group != groups[name]:
-            data = data.replace(other.encode(), other[:-1].encode() + b"x")
-    (chk / "totals").write_bytes(data)
-    session.conf.set(FILTERS, "true")
-    try:
-        frame = load(session, chk, state="total", pushFilters="true")
-        assert [row["value"] for row in frame.where(f"key = '{name}'").collect()] == [7]
-        beside = [other for other, group in groups.items() if group == groups[name]]
-        assert len(beside) > 1
-        assert frame.where(frame["key"].isin(beside)).count() == len(beside)
-        assert frame.where(f"key_group = {groups[name]}").count() == len(beside)
-        with pytest.raises(PySparkException, match="lies in key group"):
-            frame.count()
-    finally:
-        session.conf.unset(FILTERS)
-    with pytest.raises(PySparkException, match=r"filterPushdown\.enabled"):
-        load(session, chk, state="total", pushFilters="true").count()

@@ -1,4 +1,4 @@
-"""Keyed state as tables: what is asked for, how the work is cut, what a filter leaves of it."""
+"""Keyed state as tables: what is asked for, and how the work is cut."""
 
 from __future__ import annotations
 
@@ -18,15 +18,14 @@ from migrate.state.views import (
 )
 from tests.golden.state.generate import STATE
 from tests.golden.state.test_state_manifest import ENTRIES
-from tests.support.encoder.keyed_state import key_group_of
 from tests.support.keyed_checkpoint import MAX_PARALLELISM, write_totals
 
 _BY_NAME = {entry["name"]: entry for entry in ENTRIES}
 
 
 def test_options_are_sparks() -> None:
-    assert parse_state_options({"State": "x", "OPERATOR": "o", "pushFilters": "True"}) == (
-        StateOptions(View.ENTRIES, "o", "x", push_filters=True)
+    assert parse_state_options({"State": "x", "OPERATOR": "o"}) == (
+        StateOptions(View.ENTRIES, "o", "x")
     )
     assert parse_state_options({"view": "TIMERS"}).view is View.TIMERS
 
@@ -38,7 +37,7 @@ def test_options_are_sparks() -> None:
         ({"state": "x", "view": "timers"}, "option state is of view=entries"),
         ({"view": "rows"}, "not one of entries, states, timers"),
         ({"states": "x"}, "no such option: states; there are: operator, state, view"),
-        ({"state": "x", "pushFilters": "yes"}, "pushFilters = 'yes': not one of true, false"),
+        ({"state": "x", "allowExternalFiles": "yes"}, "allowExternalFiles = 'yes': not one of"),
     ],
 )
 def test_what_is_not_known_is_refused(options: dict[str, str], says: str) -> None:
@@ -64,31 +63,6 @@ def test_shares_are_the_whole_each_row_once(
         for value in batch.column("value").to_pylist()
     ]
     assert sorted(values) == list(range(500))
-
-
-def test_a_filter_leaves_the_key_groups_of_its_keys(tmp_path: Path) -> None:
-    table = open_table(
-        str(write_totals(tmp_path / "savepoint-1", 500)), StateOptions(state="total")
-    )
-    keys = [f"name-{number:060}" for number in (7, 300)]
-    groups = frozenset(key_group_of(key, MAX_PARALLELISM) for key in keys)
-    assert table.key_groups_of("key", [*keys, None]) == groups
-    assert table.key_groups_of("key_group", (3, 4)) == frozenset((3, 4))
-    assert table.key_groups_of("value", (3,)) is None
-    assert table.key_groups_of("key", ("\ufffd",)) is None  # what stood there is not known
-    (share,) = table.shares(groups)
-    found = {row["key"] for batch in read_share(share) for row in batch.to_pylist()}
-    assert set(keys) <= found
-    assert {key_group_of(key, MAX_PARALLELISM) for key in found} == groups
-    (nothing,) = table.shares(frozenset())
-    assert list(read_share(nothing)) == []
-
-
-def test_no_key_group_is_left_out_for_a_key_of_parts() -> None:
-    """A row of SQL's tells its key group by its bytes alone."""
-    chk = STATE / _BY_NAME["2.2/sql-rows/canonical"]["path"]
-    table = open_table(str(chk), StateOptions(state="deduplicate-state"))
-    assert table.key_groups_of("key", ({"f0": 1},)) is None
 
 
 def test_timers_of_operators_with_other_keys_are_told_as_json() -> None:
