@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Literal, NamedTuple, TypeAlias
 
+from migrate.cluster_snapshot import GroupView, LogRange
 from migrate.errors import InputError, Refused
-from migrate.snapshot import GroupView, LogRange
 from migrate.wording import did_you_mean
 
 TopicPartition = tuple[str, int]

@@ -9,8 +9,8 @@ from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaExcep
 
 from migrate.broker.connection import Connection, kafka_error
 from migrate.broker.reading import COORDINATOR_AWAY
+from migrate.cluster_snapshot import Committed
 from migrate.kafka_config import KafkaConfig, without_secrets
-from migrate.snapshot import Committed
 
 # What may go away by itself; and what librdkafka says where the answer was lost.
 _TRANSIENT = COORDINATOR_AWAY | {

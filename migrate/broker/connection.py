@@ -11,8 +11,8 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
+from migrate.cluster_snapshot import BrokerError
 from migrate.kafka_config import ConfigError, KafkaConfig, without_secrets, without_values
-from migrate.snapshot import BrokerError
 
 # How long one request may take, in seconds. A healthy cluster answers in milliseconds; a leader
 # election or a slow link takes a few seconds.

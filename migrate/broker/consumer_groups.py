@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from migrate.broker import changing, reading
 from migrate.broker.changing import CommitFailure
 from migrate.broker.connection import Connection
+from migrate.cluster_snapshot import BrokerError, ClusterSnapshot, Committed, GroupView
 from migrate.kafka_config import KafkaConfig
-from migrate.snapshot import BrokerError, ClusterSnapshot, Committed, GroupView
 
 
 class ConsumerGroups:

@@ -23,8 +23,7 @@ from confluent_kafka.admin import ListOffsetsResultInfo, OffsetSpec, TopicDescri
 
 from migrate.broker.connection import Connection, kafka_error
 from migrate.broker.transactions import fates
-from migrate.kafka_config import KafkaConfig
-from migrate.snapshot import (
+from migrate.cluster_snapshot import (
     BrokerError,
     ClusterSnapshot,
     Committed,
@@ -34,6 +33,7 @@ from migrate.snapshot import (
     Question,
     Transaction,
 )
+from migrate.kafka_config import KafkaConfig
 from migrate.topic_pattern import TopicPattern
 from migrate.wording import alike
 

@@ -24,7 +24,7 @@ from typing import NamedTuple
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
 
 from migrate.broker.connection import QUIET, Connection
-from migrate.snapshot import BrokerError, Fate, Transaction
+from migrate.cluster_snapshot import BrokerError, Fate, Transaction
 
 _LOG = "__transaction_state"
 _KEY = struct.Struct(">hh")

@@ -7,10 +7,11 @@ from typing import Annotated
 
 import typer
 
-from migrate.cli import next_step, options
+from migrate.cli import next_step
+from migrate.cli import shared_options as options
 from migrate.cli.group_change import DryRun, Execute, RollbackFile, Yes, carry_out, check_one
-from migrate.cli.options import with_environment
 from migrate.cli.saved_plan import save_plan, show_move
+from migrate.cli.shared_options import with_environment
 from migrate.cli.terminal import ask, check_can_ask, emit, tell
 from migrate.commands import commit_group as api
 from migrate.commands.arguments import MoveArguments

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from migrate.cli.errors import Exit
-from migrate.cli.options import Wide, with_environment, with_options
+from migrate.cli.shared_options import Wide, with_environment, with_options
 from migrate.cli.terminal import emit
 from migrate.commands import diff as calls
 from migrate.commands.arguments import SideArguments

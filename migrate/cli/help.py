@@ -40,7 +40,7 @@ def command_help(command: Any, ctx: Any) -> str:
         (arguments if one.param_type_name == "argument" else options).append(one)
     usage = " ".join([*(_usage(one) for one in arguments), "[OPTIONS]"])
     blocks = [
-        f"Usage: {ctx.command_path} {usage}",
+        f"Usage: migrate {command.name} {usage}",
         *_paragraphs(command.help),
         *_section("Arguments", [(one.metavar, _text(one)) for one in arguments]),
         *_sections(options),
@@ -56,11 +56,11 @@ def group_help(group: Any, ctx: Any, sections: Iterable[tuple[str, Sequence[Row]
         sections: the commands, each with a line about it.
     """
     blocks = [
-        f"Usage: {ctx.command_path} COMMAND [OPTIONS]",
+        "Usage: migrate COMMAND [OPTIONS]",
         *_paragraphs(group.help),
         *(block for title, rows in sections for block in _section(title, rows)),
         *_sections(group.get_params(ctx)),
-        f"`{ctx.command_path} COMMAND --help` tells more about a command.",
+        "`migrate COMMAND --help` tells more about a command.",
     ]
     return "\n\n".join(blocks) + "\n"
 

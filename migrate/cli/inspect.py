@@ -16,7 +16,7 @@ import typer
 from decoder import list_checkpoints
 from decoder.urls import shown_url
 from migrate.cli import next_step
-from migrate.cli.options import Checkpoint, Wide, with_options
+from migrate.cli.shared_options import Checkpoint, Wide, with_options
 from migrate.cli.terminal import emit, emit_pieces, tell
 from migrate.commands import inspect as inspecting
 from migrate.commands.arguments import ReadArguments

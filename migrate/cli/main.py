@@ -11,10 +11,10 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from migrate.cli import terminal
-from migrate.cli.coercion import Command, Group
 from migrate.cli.errors import Exit, exit_of, is_interrupt
 from migrate.cli.help import group_help
 from migrate.cli.terminal import say
+from migrate.cli.typer_classes import Command, Group
 from migrate.errors import Refused
 from migrate.wording import visible
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from migrate.commands.arguments import KafkaArguments, MoveArguments
-from migrate.policies import Policies, policies_of
+from migrate.policy_options import Policies, policies_of
 
 
 def command(*words: str | os.PathLike[str], kafka: KafkaArguments | None = None) -> str:

@@ -12,7 +12,7 @@ import typer
 
 from migrate.cli import next_step, terminal
 from migrate.cli.errors import exit_of
-from migrate.cli.options import Wide, with_environment, with_options
+from migrate.cli.shared_options import Wide, with_environment, with_options
 from migrate.cli.terminal import after_writing, emit_pieces, tell
 from migrate.commands import scan as scanning
 from migrate.commands.arguments import KafkaArguments

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from migrate.cli.options import Wide
+from migrate.cli.shared_options import Wide
 from migrate.cli.terminal import emit_pieces
 from migrate.commands import show as calls
 from migrate.planning import Plan
@@ -24,7 +24,7 @@ def show(
     wide: Wide = False,
 ) -> None:
     """Show a saved plan, a rollback file, or where a Spark query stands."""
-    from migrate.report.shown import location_text, plan_text, rollback_text
+    from migrate.report.show import location_text, plan_text, rollback_text
 
     found = calls.show(file)
     if isinstance(found, Plan):

@@ -13,7 +13,7 @@ import typer
 from decoder import DecodeError
 from decoder.keyed_state import KeyedState, KeyedStates
 from migrate.cli import next_step
-from migrate.cli.options import Checkpoint, with_options
+from migrate.cli.shared_options import Checkpoint, with_options
 from migrate.cli.terminal import emit, emit_pieces, say, tell
 from migrate.commands import state as reading_state
 from migrate.commands.arguments import ReadArguments

@@ -9,16 +9,17 @@ from typing import Annotated
 
 import typer
 
-from migrate.cli import next_step, options
-from migrate.cli.options import with_environment
+from migrate.cli import next_step
+from migrate.cli import shared_options as options
 from migrate.cli.saved_plan import save_plan
+from migrate.cli.shared_options import with_environment
 from migrate.cli.terminal import after_writing, emit, tell
 from migrate.commands import to_spark as spark
 from migrate.commands.arguments import MoveArguments
 from migrate.commands.to_spark import check_directories
 from migrate.errors import UsageError
 from migrate.spark.connector import kafka_connector
-from migrate.spark.options import IsolationLevel
+from migrate.spark.source_options import IsolationLevel
 
 
 class SparkFormat(str, Enum):

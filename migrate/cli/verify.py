@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from migrate.cli.errors import Exit
-from migrate.cli.options import Wide, with_environment, with_options
+from migrate.cli.shared_options import Wide, with_environment, with_options
 from migrate.cli.terminal import emit, say, tell
 from migrate.commands import verify as calls
 from migrate.commands.arguments import SideArguments

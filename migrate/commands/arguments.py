@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from migrate.errors import UsageError
 from migrate.flink.choose import Choice, Reading
-from migrate.options import accept, option, options_of
-from migrate.policies import (
+from migrate.option_declaration import accept, option, options_of
+from migrate.policy_options import (
     Gone,
     MergeSources,
     NewPartitions,
@@ -105,7 +105,7 @@ class MoveArguments(SideArguments, total=False):
 
 
 def _read_properties(texts: Iterable[str]) -> dict[str, str]:
-    from migrate.kafka_config.read import read_arguments
+    from migrate.kafka_config.properties import read_arguments
 
     return read_arguments(texts)
 

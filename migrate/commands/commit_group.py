@@ -8,19 +8,19 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from migrate.cluster_snapshot import Committed, GroupView
 from migrate.commands.arguments import Request, move_request
-from migrate.commands.job_state import interval_of, look_twice, tell_what_runs
+from migrate.commands.job_stopped import interval_of, look_twice, tell_what_runs
 from migrate.commands.plan import check_unmoved, planned
 from migrate.commands.sink import check_sink_of_a_job
 from migrate.errors import Refused, UsageError
 from migrate.flink.findings import SINKS_THAT_REMEMBER
 from migrate.group import rollback_file as rollback_files
-from migrate.group.our_commits import commit_metadata, goes_back
+from migrate.group.commit_marks import commit_metadata, goes_back
 from migrate.group.rollback_file import ChangeFate, EarlierRun, check_rollback_path, keeping
 from migrate.log import log, timed
 from migrate.planning import Plan
 from migrate.positions import Target, TopicPartition
-from migrate.snapshot import Committed, GroupView
 from migrate.storage.files import local_path
 from migrate.wording import counted, did_you_mean
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from migrate.flink.choose import Reading
 from migrate.flink.extract import Extraction
 from migrate.flink.read import read
-from migrate.options import accept
+from migrate.option_declaration import accept
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING
 
 from decoder import DecodeError
 from decoder.storage import METADATA_FILE, join
+from migrate.cluster_snapshot import ClusterSnapshot, Question
 from migrate.commands.arguments import Request, move_request
 from migrate.commands.survey import ask_broker, survey
 from migrate.errors import Refused, UsageError
-from migrate.flink.beside import look_beside
 from migrate.flink.extract import PlanInput, Source
+from migrate.flink.newer_checkpoints import look_beside
 from migrate.log import log
 from migrate.planning import Plan, make_plan, may_have_a_pattern, plan_lines
 from migrate.planning.recheck import moved_meanwhile, ran_on_since
-from migrate.policies import Policies
+from migrate.policy_options import Policies
 from migrate.positions import SPARK, Origin, Target, target_of
-from migrate.snapshot import ClusterSnapshot, Question
 from migrate.storage.files import Files, MissingExtra, local_path
 from migrate.topic_pattern import topic_pattern
 from migrate.wording import counted

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from migrate.commands.arguments import AnyPath, KafkaArguments
     from migrate.group.commit import ChangeOutcome
-    from migrate.group.restoration import Restoration, Restored
+    from migrate.group.rollback_decision import Restoration, Restored
     from migrate.kafka_config import KafkaConfig
 
 
@@ -65,7 +65,7 @@ class GroupRollback:
             BrokerError, OSError: as for ``undo.restore``; nothing was changed.
         """
         from migrate.group.commit import ChangeOutcome
-        from migrate.group.restore import restore
+        from migrate.group.rollback import restore
 
         if self.refusals:
             raise Refused(self.refusals)
@@ -110,7 +110,7 @@ def rollback(
         RollbackFileError: it is no rollback file of this version.
         BrokerError: the broker did not answer, or denied what was asked.
     """
-    from migrate.group.restore import look
+    from migrate.group.rollback import look
 
     file = local_path(os.fspath(file))
     change = rollback_files.read(file)

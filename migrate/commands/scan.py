@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from migrate.cluster_snapshot import Question
 from migrate.commands.arguments import kafka
 from migrate.commands.survey import ask_broker
 from migrate.errors import InputError, Refused, UsageError
@@ -18,8 +19,7 @@ from migrate.fleet.estate import Estate, Progress, Wanted, local_estate
 from migrate.fleet.inventory import ScannedJob, Totals, totals
 from migrate.fleet.tables import Output, TableFormat, check_output
 from migrate.log import log, timed
-from migrate.options import one_of
-from migrate.snapshot import Question
+from migrate.option_declaration import one_of
 from migrate.spark.running.session import is_wanted, session
 from migrate.storage.files import Files, check_no_credentials, is_uri, local_path
 from migrate.storage.new_file import write_new

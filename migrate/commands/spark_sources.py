@@ -13,8 +13,8 @@ from migrate.flink.choose import TOPIC_PREFIX, choose, choose_sources
 from migrate.flink.extract import PlanInput, Source
 from migrate.log import log
 from migrate.planning import Plan, plan_lines
-from migrate.policies import Policies
-from migrate.spark.options import SparkSource
+from migrate.policy_options import Policies
+from migrate.spark.source_options import SparkSource
 
 _SHOWN = 5
 # The highest number of a Spark source: beyond what any query has, it is a slip.

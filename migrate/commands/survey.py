@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from decoder.urls import shown_url
+from migrate.cluster_snapshot import ClusterSnapshot, Question
 from migrate.commands.arguments import Kafka, Request
 from migrate.comparing.sides import Ask
 from migrate.errors import InputError, UsageError
@@ -19,9 +20,8 @@ from migrate.planning import (
     topics_to_ask,
     transactions_to_ask,
 )
-from migrate.policies import Policies
+from migrate.policy_options import Policies
 from migrate.positions import SPARK
-from migrate.snapshot import ClusterSnapshot, Question
 from migrate.spark.query import is_query, query_positions
 from migrate.storage.files import check_no_credentials
 from migrate.wording import hint

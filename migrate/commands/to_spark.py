@@ -12,15 +12,15 @@ from migrate.commands.sink import check_sink_of_a_query, named_location
 from migrate.commands.spark_sources import plan_streams
 from migrate.errors import UsageError
 from migrate.log import log, timed
-from migrate.options import one_of
+from migrate.option_declaration import one_of
 from migrate.planning import Plan
 from migrate.positions import SPARK
-from migrate.spark.code import ReadStream, option_lines, python_code, scala_code
 from migrate.spark.connector import kafka_connector
 from migrate.spark.locations import Location
 from migrate.spark.offsets_json import NextOffsets, starting_offsets
-from migrate.spark.options import IsolationLevel, KafkaOption, SparkSource, read_options
+from migrate.spark.query_code import ReadStream, option_lines, python_code, scala_code
 from migrate.spark.seed import check_free, write_checkpoint
+from migrate.spark.source_options import IsolationLevel, KafkaOption, SparkSource, read_options
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

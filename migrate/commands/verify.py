@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from migrate.cluster_snapshot import BrokerError, GroupView
 from migrate.commands.arguments import Kafka, SideArguments, choice, kafka
 from migrate.commands.survey import asker
 from migrate.comparing.sides import (
@@ -20,12 +21,11 @@ from migrate.comparing.verify import QueryStart, Verification, verify_group, ver
 from migrate.errors import Refused, UsageError
 from migrate.flink.choose import Choice, choose, source_positions
 from migrate.flink.read import read
-from migrate.group.our_commits import METADATA_PREFIX
+from migrate.group.commit_marks import METADATA_PREFIX
 from migrate.log import log, timed
 from migrate.planning import Plan
 from migrate.planning.recheck import other_cluster, recreated_topics
 from migrate.positions import Logs, PositionSet, group_positions
-from migrate.snapshot import BrokerError, GroupView
 from migrate.spark.progress import (
     began_continuous,
     committed_positions,

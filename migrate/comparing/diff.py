@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from enum import Enum
 from itertools import groupby
 
+from migrate.cluster_snapshot import LogRange
 from migrate.positions import Logs, Marker, PositionSet, Start, Unknown, log_of, resolve
-from migrate.snapshot import LogRange
 
 
 class Relation(str, Enum):

@@ -17,13 +17,13 @@ from enum import Enum
 from typing import TypeAlias
 
 from decoder import Checkpoint, CheckpointKind
+from migrate.cluster_snapshot import BrokerError, ClusterSnapshot, GroupView
 from migrate.comparing.group_csv import read_group_csv
 from migrate.errors import InputError, UsageError
 from migrate.flink.choose import ANY_SOURCE, Choice, choose, source_positions
 from migrate.flink.extract import Extraction, Severity
 from migrate.flink.read import read
 from migrate.positions import Logs, PositionSet, group_positions, log_ends, log_starts
-from migrate.snapshot import BrokerError, ClusterSnapshot, GroupView
 from migrate.spark.offsets_json import read_starting_offsets
 from migrate.spark.progress import committed_positions
 from migrate.spark.query import about_its_output

@@ -32,8 +32,8 @@ from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
+from migrate.cluster_snapshot import GroupView, LogRange
 from migrate.positions import Logs, Marker, PositionSet, Start, TopicPartition, Unknown, log_of
-from migrate.snapshot import GroupView, LogRange
 
 
 class StartOutcome(str, Enum):

@@ -18,15 +18,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple, Protocol, TypeVar
 
+from migrate.cluster_snapshot import ClusterSnapshot
 from migrate.fleet.candidates import Marked, Read, pack, read_marked
 from migrate.fleet.inventory import Lag, ScannedJob, lag_of, scanned_job, topics_to_ask
-from migrate.fleet.processes import Processes, cores
 from migrate.fleet.rows import Row, values_of, view_rows
 from migrate.fleet.tables import Output, Stage, TableFile, staged, table_file
 from migrate.fleet.views import LAG, VIEWS, Column, View
+from migrate.fleet.workers import Processes, cores
 from migrate.flink.extract import Extraction
 from migrate.positions import Position
-from migrate.snapshot import ClusterSnapshot
 from migrate.storage.files import Files
 from migrate.storage.new_file import named
 

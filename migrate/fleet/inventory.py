@@ -12,13 +12,13 @@ from datetime import datetime, timedelta, timezone
 from typing import NamedTuple
 
 from decoder import ErrorKind
+from migrate.cluster_snapshot import ClusterSnapshot
 from migrate.fleet.rows import Row
 from migrate.fleet.views import VIEWS, View
 from migrate.planning import Verdict
 from migrate.planning.position import plan_position
-from migrate.policies import Policies
+from migrate.policy_options import Policies
 from migrate.positions import Position
-from migrate.snapshot import ClusterSnapshot
 from migrate.wording import counted
 
 # How a root ends that is not there, and a directory that cannot be listed.

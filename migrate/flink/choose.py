@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from migrate.errors import UsageError
 from migrate.flink.extract import PlanInput, Source
-from migrate.options import option
+from migrate.option_declaration import option
 from migrate.positions import (
     AmbiguousPositions,
     Position,

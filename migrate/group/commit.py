@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import Literal
 
 from migrate.broker import CommitFailure, ConsumerGroups
+from migrate.cluster_snapshot import BrokerError, Committed, GroupView
 from migrate.errors import Refused
 from migrate.group import rollback_file
 from migrate.group.rollback_file import Offsets
 from migrate.kafka_config import KafkaConfig
 from migrate.positions import TopicPartition
-from migrate.snapshot import BrokerError, Committed, GroupView
 from migrate.storage.json_models import write_file
 from migrate.wording import counted
 

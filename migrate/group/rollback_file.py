@@ -20,10 +20,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from migrate.cluster_snapshot import Committed, GroupView
 from migrate.errors import InputError, Refused, UsageError
 from migrate.log import log
 from migrate.positions import TopicPartition
-from migrate.snapshot import Committed, GroupView
 from migrate.storage.json_models import (
     Model,
     Offset,

@@ -1,11 +1,12 @@
 """How to reach Kafka: librdkafka's properties and the Java client's, as librdkafka takes them.
 
-A file and ``-X`` arguments (`read`) hold either kind, or both. What is the Java client's own is
-translated (`java`, with `jaas` for log-ins, `stores` for certificates and `msk` for AWS), what
-bears on nothing here is left out by name, and every other property is librdkafka's to judge.
+A file and ``-X`` arguments (`properties`) hold either kind, or both. What is the Java client's own
+is translated (`java`, with `jaas` for log-ins, `key_stores` for certificates and `aws_msk` for AWS).
+What bears on nothing here is left out by name. Every other property is librdkafka's to judge.
 """
 
 from migrate.kafka_config.config import check_servers, kafka_config, names_brokers
+from migrate.kafka_config.key_stores import MAX_STORE_BYTES
 from migrate.kafka_config.model import (
     ConfigError,
     KafkaConfig,
@@ -13,7 +14,6 @@ from migrate.kafka_config.model import (
     without_secrets,
     without_values,
 )
-from migrate.kafka_config.stores import MAX_STORE_BYTES
 
 __all__ = [
     "MAX_STORE_BYTES",

@@ -7,11 +7,11 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from decoder.urls import shown_url
+from migrate.kafka_config.aws_msk import AWS_MSK_IAM, token_callback
 from migrate.kafka_config.java import Translation, translate
+from migrate.kafka_config.key_stores import check_file
 from migrate.kafka_config.model import ConfigError, KafkaConfig, TokenCallback
-from migrate.kafka_config.msk import AWS_MSK_IAM, token_callback
-from migrate.kafka_config.read import read_arguments, read_file
-from migrate.kafka_config.stores import check_file
+from migrate.kafka_config.properties import read_arguments, read_file
 
 # Both are librdkafka's names for the brokers' addresses.
 _SERVERS = ("bootstrap.servers", "metadata.broker.list")

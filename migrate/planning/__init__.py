@@ -6,15 +6,15 @@ one, the flag that allows it.
 
 The rooms: ``model`` (what a plan is), ``obstacles`` (what stands in the way of the whole),
 ``transactions`` (what brokers say of a sink's), ``position`` (one position against one log),
-``partitions`` (all of them), ``found`` (topics that the checkpoint does not know), ``messages``
-(refusals of partitions, warnings, the plan in lines), joined by ``make``; ``plan_file`` saves it,
-and ``recheck`` says what has moved since.
+``partitions`` (all of them), ``new_topics`` (topics that the checkpoint does not know),
+``messages`` (refusals of partitions, warnings, the plan in lines), joined by ``planner``;
+``plan_file`` saves it, and ``recheck`` says what has moved since.
 """
 
-from migrate.planning.found import may_have_a_pattern, pattern_to_ask
-from migrate.planning.make import make_plan, topics_to_ask
 from migrate.planning.messages import plan_lines
 from migrate.planning.model import Plan, PlannedPartition, Refusal, Verdict
+from migrate.planning.new_topics import may_have_a_pattern, pattern_to_ask
+from migrate.planning.planner import make_plan, topics_to_ask
 from migrate.planning.transactions import transactions_to_ask
 
 __all__ = [

@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from decoder.urls import shown_url
+from migrate.cluster_snapshot import ClusterSnapshot
 from migrate.flink.extract import Code, Finding, Severity, Source
 from migrate.planning.model import Plan, PlannedPartition, Refusal, Verdict
 from migrate.planning.obstacles import where
-from migrate.policies import Policies
+from migrate.policy_options import Policies
 from migrate.positions import Marker, Origin
-from migrate.snapshot import ClusterSnapshot
 from migrate.wording import counted, did_you_mean, moment
 
 # How many partitions one refusal names.

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from enum import Enum
 
+from migrate.cluster_snapshot import ClusterSnapshot
 from migrate.errors import Refused
 from migrate.positions import Marker, Origin, Target, TopicPartition
-from migrate.snapshot import ClusterSnapshot
 from migrate.storage.files import local_path
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from migrate.cluster_snapshot import ClusterSnapshot
 from migrate.flink.extract import Code, Finding, PlanInput, Severity, Source
 from migrate.planning.model import Refusal
-from migrate.policies import Policies
+from migrate.policy_options import Policies
 from migrate.positions import Marker, PositionState
-from migrate.snapshot import ClusterSnapshot
 from migrate.wording import counted
 
 

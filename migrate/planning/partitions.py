@@ -6,12 +6,12 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from migrate.cluster_snapshot import ClusterSnapshot
 from migrate.flink.extract import Source
 from migrate.planning.model import PlannedPartition
 from migrate.planning.position import flink_committed, new_partition, plan_position
-from migrate.policies import Policies
+from migrate.policy_options import Policies
 from migrate.positions import TopicPartition
-from migrate.snapshot import ClusterSnapshot
 
 
 def plan_partitions(

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from migrate.cluster_snapshot import ClusterSnapshot, LogRange
 from migrate.planning.model import PlannedPartition, Verdict
-from migrate.policies import Gone, NewPartitions, OnBeyondEnd, OnExpired, Policies, Unresolved
+from migrate.policy_options import Gone, NewPartitions, OnBeyondEnd, OnExpired, Policies, Unresolved
 from migrate.positions import Marker, Position, PositionState
-from migrate.snapshot import ClusterSnapshot, LogRange
 from migrate.wording import did_you_mean
 
 # A recreated topic that has grown past a position holds other records there. It is suspected where

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from migrate.cluster_snapshot import ClusterSnapshot, LogRange
 from migrate.planning.model import Plan, PlannedPartition
 from migrate.positions import Origin
-from migrate.snapshot import ClusterSnapshot, LogRange
 from migrate.wording import counted
 
 

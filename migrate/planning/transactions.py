@@ -11,10 +11,10 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from decoder import PendingTransaction
+from migrate.cluster_snapshot import ClusterSnapshot, Fate
 from migrate.flink.extract import Code, Finding, PlanInput
 from migrate.planning.model import Refusal
-from migrate.policies import Policies
-from migrate.snapshot import ClusterSnapshot, Fate
+from migrate.policy_options import Policies
 from migrate.wording import counted
 
 

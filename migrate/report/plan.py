@@ -13,9 +13,9 @@ from migrate.report.text import difference_text, number_text
 from migrate.wording import counted, visible
 
 if TYPE_CHECKING:
+    from migrate.cluster_snapshot import Committed
     from migrate.group.commit import ChangeOutcome
-    from migrate.group.restoration import Restored
-    from migrate.snapshot import Committed
+    from migrate.group.rollback_decision import Restored
 
 
 def plan_table(partitions: Sequence[PlannedPartition], out: TextIO, *, wide: bool = False) -> str:

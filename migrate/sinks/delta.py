@@ -23,7 +23,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from migrate.sinks.directory import MOST_FILES, Directory, UnreadableSink, number, parse, table
-from migrate.sinks.memory import Found, Remembered, WriterKind
+from migrate.sinks.remembered import Found, Remembered, WriterKind
 
 LOG = "_delta_log"
 

@@ -18,7 +18,7 @@ import re
 
 from migrate.sinks.avro import is_avro, read_map
 from migrate.sinks.directory import MOST_FILES, Directory, UnreadableSink, number, parse, table
-from migrate.sinks.memory import Found, Remembered, WriterKind
+from migrate.sinks.remembered import Found, Remembered, WriterKind
 
 LOG = ".hoodie"
 

@@ -24,7 +24,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from migrate.sinks.directory import LARGEST, Directory, UnreadableSink, items, number, parse, table
-from migrate.sinks.memory import Found, Remembered, WriterKind
+from migrate.sinks.remembered import Found, Remembered, WriterKind
 
 LOG = "metadata"
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 
 from migrate.sinks.directory import Directory, UnreadableSink, number, parse, short, table
-from migrate.sinks.memory import Found, Remembered, WriterKind
+from migrate.sinks.remembered import Found, Remembered, WriterKind
 
 LOG = "snapshot"
 

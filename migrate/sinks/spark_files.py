@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 
 from migrate.sinks.directory import Directory
-from migrate.sinks.memory import Found, Remembered, WriterKind
+from migrate.sinks.remembered import Found, Remembered, WriterKind
 
 LOG = "_spark_metadata"
 

@@ -28,7 +28,7 @@ from pathlib import Path
 from migrate.errors import Refused
 from migrate.spark.locations import LocalDirectory, Location
 from migrate.spark.offsets_json import starting_offsets
-from migrate.spark.options import SparkSource
+from migrate.spark.source_options import SparkSource
 from migrate.storage.new_file import sync_folder
 
 _METADATA = "metadata"

@@ -19,12 +19,12 @@ from typing import Any
 import pytest
 
 from migrate.broker import ConsumerGroups, changing, connection
+from migrate.cluster_snapshot import BrokerError, Committed, GroupView
 from migrate.group import commit as consumer_group
-from migrate.group import restore as undo
+from migrate.group import rollback as undo
 from migrate.group import rollback_file
 from migrate.group.commit import Applied, ChangeOutcome, GroupRefused, Result
 from migrate.group.rollback_file import ChangeFate
-from migrate.snapshot import BrokerError, Committed, GroupView
 from tests.support.groups import PROTOCOLS, member
 from tests.support.wire import Api, Fault, Trap, WiredBroker
 
@@ -307,7 +307,7 @@ _COMMIT = """
 import json, sys
 from pathlib import Path
 from migrate.broker import ConsumerGroups
-from migrate.snapshot import Committed
+from migrate.cluster_snapshot import Committed
 from migrate.group.commit import commit
 config, group, wanted, path = json.loads(sys.argv[1])
 before = ConsumerGroups(config).view(group)
@@ -318,7 +318,7 @@ _RESTORE = """
 import json, sys
 from pathlib import Path
 from migrate.group import rollback_file
-from migrate.group.restore import look, restore
+from migrate.group.rollback import look, restore
 config, path, to = json.loads(sys.argv[1])
 print("ready", flush=True)
 restore(config, Path(path), look(config, Path(path), rollback_file.read(Path(path))), Path(to))

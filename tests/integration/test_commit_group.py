@@ -12,14 +12,14 @@ from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AclOperation, ResourceType
 
 from migrate.broker import ConsumerGroups, changing, take_snapshot
+from migrate.cluster_snapshot import BrokerError, Committed, GroupView, Member, Question
 from migrate.group import commit as consumer_group
-from migrate.group import restore as undo
+from migrate.group import rollback as undo
 from migrate.group import rollback_file
 from migrate.group.commit import Applied, ChangeOutcome, GroupRefused, Result
-from migrate.group.our_commits import commit_metadata
-from migrate.group.restoration import Restoration
+from migrate.group.commit_marks import commit_metadata
+from migrate.group.rollback_decision import Restoration
 from migrate.group.rollback_file import ChangeFate
-from migrate.snapshot import BrokerError, Committed, GroupView, Member, Question
 from migrate.storage.json_models import write_file
 from tests.support.groups import PROTOCOLS, member
 from tests.support.jars import classpath

@@ -12,10 +12,10 @@ from threading import Thread
 import pytest
 from selenium.webdriver import Chrome
 
+from migrate.cluster_snapshot import LogRange
 from migrate.comparing.diff import Diff, diff
 from migrate.positions import PositionSet
 from migrate.report.html import diff_page
-from migrate.snapshot import LogRange
 from tests.support.chromium import NoChromium, chromium
 from tests.support.diff_example import example
 

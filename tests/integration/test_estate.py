@@ -21,7 +21,7 @@ from typing import Any
 import pyarrow.parquet as parquet
 import pytest
 
-from migrate.fleet.processes import cores
+from migrate.fleet.workers import cores
 from tests.support.estate import DAMAGES, Estate, Expected, Fate, generate, vanish
 from tests.support.golden import Held
 from tests.support.spark import process_environment
@@ -123,7 +123,7 @@ def _helpers_at_work(process: subprocess.Popen[str]) -> list[int]:
         pytest.skip("of one core no other process is made use of")
     deadline = time.monotonic() + _SECONDS
     while process.poll() is None and time.monotonic() < deadline:
-        helpers = [p for p, command in _below(process.pid) if "migrate.fleet.processes" in command]
+        helpers = [p for p, command in _below(process.pid) if "migrate.fleet.workers" in command]
         if helpers:
             return helpers
         time.sleep(0.02)

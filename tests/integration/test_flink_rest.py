@@ -14,7 +14,7 @@ import pytest
 
 from migrate.broker import ConsumerGroups
 from migrate.errors import UsageError
-from migrate.flink.rest import FlinkRestError, known_jobs
+from migrate.flink.rest_api import FlinkRestError, known_jobs
 from tests.support.checkpoints import splits, write_source
 from tests.support.command import Result, migrate
 from tests.support.kafka import Broker

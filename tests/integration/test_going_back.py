@@ -13,8 +13,8 @@ import pytest
 
 from migrate import commit_group
 from migrate.broker import take_snapshot
+from migrate.cluster_snapshot import Committed, GroupView, Question
 from migrate.group import rollback_file
-from migrate.snapshot import Committed, GroupView, Question
 from migrate.storage.json_models import write_file
 from tests.support.checkpoints import splits, write_source
 from tests.support.kafka import Broker

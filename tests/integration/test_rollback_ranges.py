@@ -10,11 +10,11 @@ import pytest
 from confluent_kafka import Consumer
 
 from migrate.broker import ConsumerGroups
+from migrate.cluster_snapshot import Committed
 from migrate.group import commit as consumer_group
-from migrate.group import restore as undo
+from migrate.group import rollback as undo
 from migrate.group import rollback_file
 from migrate.group.commit import Applied
-from migrate.snapshot import Committed
 from tests.support.command import Result, migrate
 from tests.support.kafka import Broker
 

@@ -17,8 +17,8 @@ import pytest
 from py4j.protocol import Py4JJavaError
 
 from migrate.spark.locations import LocalDirectory
-from migrate.spark.options import SparkSource
 from migrate.spark.seed import UNFINISHED, write_checkpoint
+from migrate.spark.source_options import SparkSource
 from tests.support.checkpoints import splits, write_source
 from tests.support.command import migrate
 from tests.support.kafka import Broker, Record

@@ -6,10 +6,10 @@ import tempfile
 from datetime import datetime, timezone
 from pathlib import Path
 
+from migrate.cluster_snapshot import LogRange
 from migrate.comparing.diff import Diff, diff
 from migrate.positions import Marker, PositionSet, Start, Unknown
 from migrate.report.html import diff_page
-from migrate.snapshot import LogRange
 from tests.support.chromium import screenshot
 
 IMAGE = Path(__file__).parents[2] / "docs/img/diff.png"

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from migrate.spark.locations import location
 from migrate.spark.offsets_json import NextOffsets
-from migrate.spark.options import SparkSource
 from migrate.spark.seed import write_checkpoint
+from migrate.spark.source_options import SparkSource
 
 
 def write_seed(next_offsets: NextOffsets, directory: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from migrate.cli.main import COMMANDS, load_command
 from migrate.errors import UsageError
-from migrate.flink.rest import known_jobs
+from migrate.flink.rest_api import known_jobs
 from migrate.spark.query import query_positions
 from tests.support.checkpoints import splits, write_source
 from tests.support.command import migrate

@@ -12,6 +12,7 @@ import jsonschema
 import pytest
 
 from decoder import read_checkpoint
+from migrate.cluster_snapshot import ClusterSnapshot, Committed, GroupView, LogRange
 from migrate.comparing.diff import Diff, Relation, diff
 from migrate.comparing.group_csv import group_csv, read_group_csv
 from migrate.comparing.sides import BadSide, load_sides, parse_side
@@ -27,7 +28,6 @@ from migrate.positions import (
     UnreadableInput,
 )
 from migrate.report.diff import diff_csv, diff_json, diff_table, json_schema
-from migrate.snapshot import ClusterSnapshot, Committed, GroupView, LogRange
 from migrate.spark.offsets_json import read_starting_offsets
 from tests.support.checkpoints import (
     OPERATOR_ID,

@@ -30,12 +30,12 @@ from decoder.kafka.enumerator import EnumeratorState
 from decoder.kafka.reader_state import read_reader_element
 from decoder.kafka.source import recognise
 from decoder.kafka.split import NOT_SET, Split
+from migrate.cluster_snapshot import ClusterSnapshot, LogRange
 from migrate.flink.choose import NoSuchSource, choose_cluster, choose_sources
 from migrate.flink.extract import Extraction, Severity, SourceKind, extract
 from migrate.planning import make_plan
-from migrate.policies import MergeSources, Policies
+from migrate.policy_options import MergeSources, Policies
 from migrate.positions import Marker, PositionState
-from migrate.snapshot import ClusterSnapshot, LogRange
 from tests.support.checkpoints import (
     SourceState,
     operator_with_elements,

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from decoder import read_checkpoint
+from migrate.cluster_snapshot import ClusterSnapshot, LogRange
 from migrate.errors import UsageError
 from migrate.flink.extract import extract
 from migrate.planning import Plan, make_plan, pattern_to_ask
-from migrate.policies import Policies
-from migrate.snapshot import ClusterSnapshot, LogRange
+from migrate.policy_options import Policies
 from migrate.topic_pattern import suggested_pattern, topic_pattern
 from tests.support.checkpoints import SourceState, source_operator, splits, write_checkpoint
 

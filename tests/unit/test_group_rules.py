@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from migrate.broker import CommitFailure
+from migrate.cluster_snapshot import Committed, GroupView, Member
 from migrate.group import commit as consumer_group
 from migrate.group import rollback_file
 from migrate.group.commit import (
@@ -26,8 +27,7 @@ from migrate.group.commit import (
     partition_outcome,
     to_commit,
 )
-from migrate.group.our_commits import commit_metadata
-from migrate.snapshot import Committed, GroupView, Member
+from migrate.group.commit_marks import commit_metadata
 
 Offsets = dict[tuple[str, int], Committed]
 

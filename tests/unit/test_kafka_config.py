@@ -14,10 +14,10 @@ from confluent_kafka import KafkaError
 
 from migrate.broker import take_snapshot
 from migrate.broker.changing import _failure
+from migrate.cluster_snapshot import Question
 from migrate.commands.arguments import Kafka
 from migrate.kafka_config import ConfigError, KafkaConfig, kafka_config, without_secrets
 from migrate.kafka_config.java import IGNORED
-from migrate.snapshot import Question
 
 # Nobody listens there; and without topics or an answer, only the properties are looked at.
 NOWHERE = "127.0.0.1:1"

@@ -16,9 +16,9 @@ import pytest
 import migrate as library
 from migrate.cli.main import COMMANDS, load_command
 from migrate.commands.arguments import DECLARED_BY
-from migrate.options import options_of
+from migrate.option_declaration import options_of
 from migrate.planning.plan_file import read_plan
-from migrate.policies import OnExpired
+from migrate.policy_options import OnExpired
 from migrate.report.diff import diff_json
 from migrate.report.inspection import inspection_json
 from migrate.report.verification import verification_table

@@ -13,8 +13,8 @@ import pytest
 
 from migrate.cli.examples import EXAMPLES
 from migrate.cli.main import COMMANDS, load_command
+from migrate.cluster_snapshot import Committed, GroupView
 from migrate.group import rollback_file
-from migrate.snapshot import Committed, GroupView
 from migrate.storage.json_models import write_file
 from tests.support.checkpoints import splits, write_source
 from tests.support.command import migrate

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from migrate.cluster_snapshot import GroupView
 from migrate.group import rollback_file
 from migrate.kafka_config import without_secrets
-from migrate.snapshot import GroupView
 from migrate.storage.json_models import write_file
 from tests.support.checkpoints import splits, write_source
 from tests.support.command import migrate

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from decoder import read_checkpoint
+from migrate.cluster_snapshot import ClusterSnapshot, GroupView, LogRange
 from migrate.comparing.sides import load_sides, parse_side
 from migrate.flink.extract import extract
 from migrate.planning import make_plan
-from migrate.policies import Policies
-from migrate.snapshot import ClusterSnapshot, GroupView, LogRange
+from migrate.policy_options import Policies
 from tests.support.checkpoints import splits, write_source
 from tests.support.command import migrate
 

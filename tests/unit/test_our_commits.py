@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from migrate.group.our_commits import commit_metadata, goes_back
-from migrate.snapshot import Committed, GroupView
+from migrate.cluster_snapshot import Committed, GroupView
+from migrate.group.commit_marks import commit_metadata, goes_back
 
 OURS = commit_metadata("chk-7 cbc357cc")
 WANTED = {("t", partition): 5 for partition in range(3)}

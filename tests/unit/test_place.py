@@ -11,9 +11,9 @@ import pytest
 
 from decoder import read_checkpoint
 from decoder.metadata.place import is_elsewhere, written_in
+from migrate.cluster_snapshot import ClusterSnapshot, LogRange
 from migrate.flink.extract import extract
 from migrate.planning import make_plan
-from migrate.snapshot import ClusterSnapshot, LogRange
 from tests.support.checkpoints import splits, write_source
 from tests.support.golden_topics import GOLDEN
 

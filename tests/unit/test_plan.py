@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from decoder import read_checkpoint
+from migrate.cluster_snapshot import ClusterSnapshot, Committed, GroupView, LogRange
 from migrate.flink.choose import NoSuchSource, choose_sources
 from migrate.flink.extract import Extraction, extract
 from migrate.planning import Plan, Verdict, make_plan
-from migrate.policies import Policies
-from migrate.snapshot import ClusterSnapshot, Committed, GroupView, LogRange
+from migrate.policy_options import Policies
 from migrate.spark.offsets_json import starting_offsets
 from tests.support.checkpoints import (
     SourceState,

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from migrate import plan as make_plan
+from migrate.cluster_snapshot import ClusterSnapshot, LogRange
 from migrate.planning.plan_file import PlanFileError, read_plan
 from migrate.planning.recheck import moved_meanwhile
-from migrate.snapshot import ClusterSnapshot, LogRange
 from tests.support.checkpoints import splits, write_source
 from tests.support.command import migrate
 

@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 
 from decoder import read_checkpoint
+from migrate.cluster_snapshot import ClusterSnapshot, Committed, GroupView, LogRange
 from migrate.errors import UsageError
 from migrate.flink.extract import extract
 from migrate.planning import Plan, PlannedPartition, Verdict, make_plan, topics_to_ask
 from migrate.planning.messages import plan_lines
-from migrate.policies import (
+from migrate.policy_options import (
     Gone,
     MergeSources,
     NewPartitions,
@@ -25,7 +26,6 @@ from migrate.policies import (
     policies_of,
     topic_map_of,
 )
-from migrate.snapshot import ClusterSnapshot, Committed, GroupView, LogRange
 from tests.support.checkpoints import (
     SourceState,
     in_flight_operator,

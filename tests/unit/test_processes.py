@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from migrate.fleet import processes
-from migrate.fleet.processes import Processes, ProcessLost, cores
+from migrate.fleet import workers as processes
+from migrate.fleet.workers import Processes, ProcessLost, cores
 from tests.support.estate import generate
 
 pytestmark = pytest.mark.slow  # a process each
@@ -99,7 +99,7 @@ _SLEEPS = """
 import sys
 from functools import partial
 from tests.unit.test_processes import sleeps
-from migrate.fleet.processes import Processes
+from migrate.fleet.workers import Processes
 with Processes(2) as two:
     two.map(partial(sleeps, float(sys.argv[1])), ["a", "b"])
 """

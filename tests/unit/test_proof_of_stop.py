@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from decoder import read_checkpoint
-from migrate.commands.job_state import tell_what_runs
+from migrate.commands.job_stopped import tell_what_runs
 from migrate.commands.plan import LAST_OUTPUT
-from migrate.flink import rest as flink_rest
+from migrate.flink import rest_api as flink_rest
 from migrate.flink.extract import extract
-from migrate.flink.rest import FlinkJob
+from migrate.flink.rest_api import FlinkJob
 from migrate.planning import Plan, make_plan
 from migrate.positions import Target
 from tests.support.checkpoints import splits, write_source

@@ -9,10 +9,11 @@ from typing import Literal
 import pytest
 
 from migrate.broker import CommitFailure
-from migrate.group import restore as undo
+from migrate.cluster_snapshot import ClusterSnapshot, Committed, GroupView, LogRange, Member
+from migrate.group import rollback as undo
 from migrate.group import rollback_file
 from migrate.group.commit import Written
-from migrate.group.restoration import (
+from migrate.group.rollback_decision import (
     Aim,
     Doubt,
     Restoration,
@@ -23,7 +24,6 @@ from migrate.group.restoration import (
     way_back,
 )
 from migrate.group.rollback_file import ChangeFate, EarlierRun, RollbackFile
-from migrate.snapshot import ClusterSnapshot, Committed, GroupView, LogRange, Member
 
 Offsets = dict[tuple[str, int], Committed]
 

@@ -11,10 +11,10 @@ from typing import Any, Literal
 
 import pytest
 
-from migrate.group import restoration, rollback_file
-from migrate.group.our_commits import commit_metadata
+from migrate.cluster_snapshot import Committed, GroupView
+from migrate.group import rollback_decision, rollback_file
+from migrate.group.commit_marks import commit_metadata
 from migrate.group.rollback_file import ChangeFate, RollbackFile, RollbackFileError
-from migrate.snapshot import Committed, GroupView
 from migrate.storage.json_models import write_file
 
 Offsets = dict[tuple[str, int], Committed]
@@ -44,7 +44,7 @@ def test_what_a_large_group_is_to_hold_is_soon_told() -> None:
     before = {("t", n): Committed(5) for n in range(2_000)}
     after = {place: Committed(9) for place in before}
     begun = time.process_time()
-    wanted = restoration.aim(Path("r.json"), _file(before, after), _view(after), None)
+    wanted = rollback_decision.aim(Path("r.json"), _file(before, after), _view(after), None)
     assert wanted.target == before
     assert time.process_time() - begun < 2
 

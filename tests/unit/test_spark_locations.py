@@ -22,13 +22,13 @@ from migrate.spark.locations import (
     RemoteDirectory,
     location,
 )
-from migrate.spark.options import SparkSource
 from migrate.spark.seed import (
     UNFINISHED,
     TargetInUse,
     check_free,
     write_checkpoint,
 )
+from migrate.spark.source_options import SparkSource
 from migrate.storage import files as storage
 from tests.support.checkpoints import splits, write_source
 from tests.support.command import migrate

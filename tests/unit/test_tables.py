@@ -11,6 +11,7 @@ from typing import TextIO
 import pytest
 
 from decoder import read_checkpoint
+from migrate.cluster_snapshot import Committed, LogRange
 from migrate.comparing.diff import diff
 from migrate.comparing.verify import (
     QueryStart,
@@ -20,7 +21,7 @@ from migrate.comparing.verify import (
     verify_query,
 )
 from migrate.flink.extract import extract
-from migrate.group.restoration import Doubt, Restored
+from migrate.group.rollback_decision import Doubt, Restored
 from migrate.planning import PlannedPartition, Verdict
 from migrate.planning.plan_file import read_plan
 from migrate.positions import Marker, PositionSet
@@ -30,7 +31,6 @@ from migrate.report.plan import plan_table, restoration_table
 from migrate.report.screen import Screen
 from migrate.report.table import Column, Line, draw, numbers
 from migrate.report.verification import verification_table
-from migrate.snapshot import Committed, LogRange
 from tests.support.checkpoints import splits, write_source
 from tests.support.command import migrate
 from tests.support.diff_example import example

@@ -12,10 +12,10 @@ import pytest
 
 from decoder import read_checkpoint
 from migrate.broker.transactions import StateChange, fate_of, log_partition
+from migrate.cluster_snapshot import ClusterSnapshot, Fate, LogRange, Transaction
 from migrate.flink.extract import extract
 from migrate.planning import Plan, make_plan, transactions_to_ask
-from migrate.policies import Policies
-from migrate.snapshot import ClusterSnapshot, Fate, LogRange, Transaction
+from migrate.policy_options import Policies
 from tests.support.checkpoints import (
     SourceState,
     operator_with_states,

@@ -8,7 +8,7 @@ from migrate.flink.findings.checkpoint import (
     about_the_checkpoint,
     is_last_output,
 )
-from migrate.flink.findings.model import Code, Finding, Severity
+from migrate.flink.findings.codes import Code, Finding, Severity
 from migrate.flink.findings.operator import about_an_operator, state_bytes
 from migrate.flink.findings.source import about_a_source
 

@@ -12,7 +12,7 @@ from decoder import (
     StopKind,
     UnknownSource,
 )
-from migrate.flink.findings.model import Code, Finding, Severity
+from migrate.flink.findings.codes import Code, Finding, Severity
 from migrate.flink.sources import KafkaState, Source
 from migrate.positions import Marker, PositionState
 from migrate.wording import counted

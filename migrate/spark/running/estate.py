@@ -38,7 +38,7 @@ from migrate.storage.files import Files
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from migrate.snapshot import ClusterSnapshot
+    from migrate.cluster_snapshot import ClusterSnapshot
 
 _SCHEMA = "scanned BINARY, answer BINARY"
 _ANSWER = "answer BINARY"

@@ -10,7 +10,7 @@ from enum import Enum
 from typing import Any
 
 from migrate.errors import UsageError
-from migrate.options import accept, option
+from migrate.option_declaration import accept, option
 from migrate.topic_pattern import TopicPattern, topic_pattern
 
 

@@ -14,11 +14,11 @@ from pathlib import Path
 
 from typing_extensions import assert_never
 
+from migrate.cluster_snapshot import ClusterSnapshot, Committed, GroupView, LogRange
 from migrate.group import rollback_file
 from migrate.group.commit import changed, not_writable
 from migrate.group.rollback_file import ChangeFate, EarlierRun, Offsets, RollbackFile
 from migrate.positions import TopicPartition
-from migrate.snapshot import ClusterSnapshot, Committed, GroupView, LogRange
 
 FORCE = "--force"
 

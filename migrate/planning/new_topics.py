@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from migrate.cluster_snapshot import ClusterSnapshot
 from migrate.flink.extract import PlanInput, Source, SourceKind
 from migrate.planning.model import PlannedPartition
-from migrate.policies import Policies
-from migrate.snapshot import ClusterSnapshot
+from migrate.policy_options import Policies
 from migrate.topic_pattern import TopicPattern, suggested_pattern
 from migrate.wording import counted, moment
 

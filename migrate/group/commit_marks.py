@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from migrate.cluster_snapshot import GroupView
 from migrate.positions import TopicPartition
-from migrate.snapshot import GroupView
 from migrate.wording import counted
 
 # What is written beside each of our offsets begins so.

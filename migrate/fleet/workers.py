@@ -27,9 +27,7 @@ _Result = TypeVar("_Result")
 
 # Of an item whose process ends: it may have been the system, for want of memory.
 _TRIES = 4
-_SERVE = (
-    "import sys; sys.path[:] = sys.argv[1:]; from migrate.fleet.processes import serve; serve()"
-)
+_SERVE = "import sys; sys.path[:] = sys.argv[1:]; from migrate.fleet.workers import serve; serve()"
 # What a container may use of the machine: cgroup v2, and v1 with its two files.
 _LIMIT = Path("/sys/fs/cgroup/cpu.max")
 _OLD_LIMIT = tuple(Path("/sys/fs/cgroup/cpu") / f"cpu.cfs_{of}_us" for of in ("quota", "period"))

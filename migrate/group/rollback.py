@@ -13,7 +13,8 @@ import time
 from pathlib import Path
 
 from migrate.broker import CommitFailure, ConsumerGroups
-from migrate.group import restoration, rollback_file
+from migrate.cluster_snapshot import GroupView
+from migrate.group import rollback_decision, rollback_file
 from migrate.group.commit import (
     PATIENCE,
     ChangeOutcome,
@@ -28,10 +29,9 @@ from migrate.group.commit import (
     settled,
     write,
 )
-from migrate.group.restoration import Restoration
+from migrate.group.rollback_decision import Restoration
 from migrate.group.rollback_file import Offsets, RollbackFile
 from migrate.kafka_config import KafkaConfig
-from migrate.snapshot import GroupView
 
 # Where rollback files are looked for beside the folder of the one that is named: where
 # commit-group writes them by default.
@@ -55,9 +55,9 @@ def look(config: KafkaConfig, path: Path, file: RollbackFile) -> Restoration:
 def _look(groups: ConsumerGroups, path: Path, file: RollbackFile) -> Restoration:
     now = groups.view(file.group)
     run = rollback_file.earlier_run((path.parent, _HERE), file.cluster_id, now)
-    wanted = restoration.aim(path, file, now, run)
-    cluster = groups.snapshot(restoration.topics_to_ask(file, now, wanted))
-    return restoration.restoration(file, now, wanted, cluster)
+    wanted = rollback_decision.aim(path, file, now, run)
+    cluster = groups.snapshot(rollback_decision.topics_to_ask(file, now, wanted))
+    return rollback_decision.restoration(file, now, wanted, cluster)
 
 
 def restore(
@@ -85,7 +85,7 @@ def restore(
     """
     groups = ConsumerGroups(config)
     found = _look(groups, path, seen.file)
-    way = restoration.way_back(seen, found, force=force)
+    way = rollback_decision.way_back(seen, found, force=force)
     if way.refusals:
         raise GroupRefused(way.refusals)
     now = found.now

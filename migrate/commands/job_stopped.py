@@ -17,13 +17,13 @@ from decoder.urls import shown_url
 from migrate.commands.arguments import Request
 from migrate.commands.plan import LAST_OUTPUT, check_unmoved
 from migrate.fleet.candidates import job_id_of
-from migrate.flink.beside import look_beside
+from migrate.flink.newer_checkpoints import look_beside
 from migrate.log import log, timed
 from migrate.planning import Plan
 from migrate.storage.files import Files, MissingExtra
 
 if TYPE_CHECKING:
-    from migrate.flink.rest import FlinkJob
+    from migrate.flink.rest_api import FlinkJob
 
 # How far two reads lie apart, in checkpoint intervals: no checkpoint comes exactly on time.
 _INTERVALS = 2.0
@@ -142,7 +142,7 @@ def _apart(interval: float) -> float:
 
 
 def _ask_flink(url: str) -> Sequence[FlinkJob]:
-    from migrate.flink.rest import known_jobs
+    from migrate.flink.rest_api import known_jobs
 
     with timed(f"asking Flink at {shown_url(url)}"):
         return known_jobs(url)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from migrate.cluster_snapshot import ClusterSnapshot
 from migrate.flink.extract import Code, PlanInput, Source
-from migrate.planning.found import about_found_topics, topics_that_match
 from migrate.planning.messages import (
     group_ran_on,
     nowhere,
@@ -17,6 +17,7 @@ from migrate.planning.messages import (
     warnings,
 )
 from migrate.planning.model import Plan, PlannedPartition, Refusal
+from migrate.planning.new_topics import about_found_topics, topics_that_match
 from migrate.planning.obstacles import (
     blocked_by_findings,
     clusters_mixed_up,
@@ -28,9 +29,8 @@ from migrate.planning.obstacles import (
 )
 from migrate.planning.partitions import plan_partitions
 from migrate.planning.transactions import answered
-from migrate.policies import MergeSources, Policies
+from migrate.policy_options import MergeSources, Policies
 from migrate.positions import SPARK, Target
-from migrate.snapshot import ClusterSnapshot
 
 REFUSED_BY_DEFAULT: Policies = Policies()
 

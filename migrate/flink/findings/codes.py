@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 
-from migrate.policies import Policies
+from migrate.policy_options import Policies
 
 
 class Severity(str, Enum):

@@ -13,10 +13,10 @@ from migrate.report.table import Column, Line, draw, numbers
 from migrate.wording import counted, visible
 
 if TYPE_CHECKING:
+    from migrate.cluster_snapshot import Committed
     from migrate.commands.show import QueryLocation
     from migrate.group.rollback_file import RollbackFile
     from migrate.positions import TopicPartition
-    from migrate.snapshot import Committed
 
 
 def plan_text(plan: Plan, name: str, out: TextIO, *, wide: bool = False) -> Iterator[str]:

@@ -15,7 +15,7 @@ import typer
 
 from migrate.cli.terminal import tell
 from migrate.commands.arguments import DECLARED_BY, Kafka, KafkaArguments
-from migrate.options import Option, accept, options_of
+from migrate.option_declaration import Option, accept, options_of
 from migrate.storage.files import local_path
 
 _CHK = (

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from migrate.spark.connector import Connector
-from migrate.spark.options import KafkaOption
+from migrate.spark.source_options import KafkaOption
 
 _SEVERAL = (
     "Spark numbers the streams of a query by their place in its plan, from 0, those of other "
