@@ -1,7 +1,7 @@
 """How to reach Kafka: librdkafka's properties and the Java client's, as librdkafka takes them.
 
 A file and ``-X`` arguments (`properties`) hold either kind, or both. What is the Java client's own
-is translated (`java`, with `jaas` for log-ins, `key_stores` for certificates and `aws_msk` for AWS).
+is translated: `java`, with `jaas` for log-ins, `key_stores` for certificates, `aws_msk` for AWS.
 What bears on nothing here is left out by name. Every other property is librdkafka's to judge.
 """
 
