@@ -13,7 +13,14 @@ from struct import pack
 
 import pytest
 
-from decoder import CheckpointKind, DecodeError, DynamicKafkaSource, ErrorKind, read_checkpoint
+from decoder import (
+    CheckpointKind,
+    DecodeError,
+    DynamicKafkaSource,
+    ErrorKind,
+    checkpoint,
+    read_checkpoint,
+)
 from decoder.checkpoint import MAX_METADATA_BYTES
 from decoder.cursor import Cursor
 from decoder.kafka.enumerator import read_enumerator
@@ -191,6 +198,40 @@ def test_an_object_whose_class_is_none_that_is_read(tag: int) -> None:
     with pytest.raises(DecodeError, match=f"unexpected class descriptor 0x{tag:02x}") as refused:
         read_object_stream(Cursor(data, "properties"))
     assert (refused.value.kind, refused.value.byte_offset) == (ErrorKind.UNSUPPORTED, 5)
+
+
+def test_metadata_is_read_up_to_a_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As at the real bound, which a slow test above has."""
+    data = metadata([operator([], inline(bytes(100_000)))])
+    (tmp_path / "_metadata").write_bytes(data)
+    monkeypatch.setattr(checkpoint, "MAX_METADATA_BYTES", len(data))
+    read_checkpoint(tmp_path)
+    monkeypatch.setattr(checkpoint, "MAX_METADATA_BYTES", len(data) - 1)
+    with pytest.raises(DecodeError, match=f"larger than {len(data) - 1} bytes") as refused:
+        read_checkpoint(tmp_path)
+    assert refused.value.kind is ErrorKind.UNSUPPORTED
+
+
+@pytest.mark.parametrize(
+    ("read", "wanted"),
+    [
+        (Cursor.u8, 1),
+        (Cursor.peek, 1),
+        (Cursor.boolean, 1),
+        (Cursor.i16, 2),
+        (Cursor.i32, 4),
+        (Cursor.count, 4),
+        (Cursor.i64, 8),
+        (Cursor.size, 8),
+    ],
+)
+def test_a_number_that_ends_early_says_how_much_is_missing(
+    read: Callable[[Cursor, str], int], wanted: int
+) -> None:
+    cursor = Cursor(b"\0" * (2 + wanted), "file", 3)
+    with pytest.raises(DecodeError, match=f": {wanted} wanted, {wanted - 1} left") as refused:
+        read(cursor, "n")
+    assert (refused.value.kind, refused.value.byte_offset) == (ErrorKind.TRUNCATED, 3)
 
 
 def test_coordinator_state_that_lies_in_a_file() -> None:

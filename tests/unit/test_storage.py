@@ -225,6 +225,22 @@ def test_a_job_that_is_faster_than_its_reader_is_told_by_newer_siblings(tmp_path
     assert read_checkpoint(job, _Completing(job, *range(9, 99))).newer_siblings
 
 
+def test_a_damaged_checkpoint_is_told_although_a_newer_one_completes(tmp_path: Path) -> None:
+    """Only what was deleted makes way for a newer one: damage is not passed over in silence."""
+    job = tmp_path / _JOB
+    chk = write_in_files(job / "chk-8", checkpoint_id=8)
+
+    class Damaged(LocalFiles):
+        def read_range(self, path: str, start: int, size: int) -> bytes:
+            data = super().read_range(path, start, size)
+            write_in_files(job / "chk-9", checkpoint_id=9)
+            return data[:-1]
+
+    with pytest.raises(DecodeError) as told:
+        read_checkpoint(job, Damaged())
+    assert (told.value.kind, told.value.file) == (ErrorKind.TRUNCATED, str(chk / "_metadata"))
+
+
 @pytest.mark.parametrize("pointer", ["", "_metadata"])
 def test_a_named_checkpoint_that_is_subsumed_says_so(tmp_path: Path, pointer: str) -> None:
     job = tmp_path / _JOB
