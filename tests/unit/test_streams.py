@@ -11,6 +11,7 @@ from decoder import DecodeError, ErrorKind, UnknownSource, read_checkpoint
 from decoder.kafka.reader_state import read_reader_element
 from decoder.metadata.model import FileState, RelativeFileState
 from decoder.operator_state.locate import StateFiles
+from decoder.operator_state.snappy import decompress_stream
 from decoder.operator_state.stream import ByteArrays, Excerpt
 from decoder.storage import LocalFiles
 from tests.support.checkpoints import operator_with_states, write_checkpoint
@@ -85,6 +86,33 @@ def test_a_damaged_chunk_fails_its_checksum() -> None:
     damaged[-1] ^= 0xFF
     with pytest.raises(DecodeError, match="snappy"):
         list(_elements(bytes(damaged), offsets))
+
+
+@pytest.mark.parametrize("kind", [0x80, 0xFD, 0xFE])
+def test_a_chunk_to_be_skipped_is_skipped(kind: int) -> None:
+    """snappy's framing_format.txt 4.4, 4.6: padding, and what is reserved and skippable."""
+    stream, (place,) = _stream([b"abc"], True)
+    element = stream[:place] + bytes([kind, 2, 0, 0]) + b"no" + stream[place:]
+    assert list(_elements(element, (place,))) == [b"abc"]
+
+
+@pytest.mark.parametrize("kind", [0x02, 0x7F])
+def test_a_chunk_of_an_unknown_type_is_refused(kind: int) -> None:
+    """4.5: reserved and not skippable."""
+    stream, (place,) = _stream([b"abc"], True)
+    element = stream[:place] + bytes([kind, 2, 0, 0]) + b"no" + stream[place:]
+    with pytest.raises(DecodeError, match=f"unknown type of snappy chunk: {kind} ") as refused:
+        list(_elements(element, (place,)))
+    assert refused.value.byte_offset == place
+
+
+def test_the_size_of_a_chunk_is_of_35_bits_at_most() -> None:
+    """A varint of snappy's format_description.txt: 5 bytes hold all 32 bits."""
+    start, checksum = b"\xff\x06\0\0sNaPpY", bytes(4)
+    chunk_ = b"\0\x09\0\0" + checksum + b"\x80" * 5
+    with pytest.raises(DecodeError, match="a size is longer than 35 bits") as refused:
+        decompress_stream(start + chunk_, "it", 100)
+    assert refused.value.kind is ErrorKind.CORRUPT
 
 
 def test_reader_state_that_is_not_split_over_subtasks_is_another_kind(tmp_path: Path) -> None:
