@@ -40,6 +40,24 @@ def test_the_help_of_to_spark_fits_on_two_screens() -> None:
     assert len(migrate("to-spark", "--help").stdout.splitlines()) <= 108
 
 
+@pytest.mark.parametrize(
+    "told",
+    [
+        "--on-expired HOW A position below the log start. [default: fail; or earliest]",
+        "--on-beyond-end HOW A position beyond the log end. [default: fail; or latest]",
+        "--new-partitions HOW A partition the checkpoint does not know. as-flink: the log start "
+        "if Flink would start it there, else refused. [default: as-flink; or fail, earliest, "
+        "latest]",
+        "--gone fail|skip A topic or partition the broker lacks. [default: fail]",
+        "--merge-sources HOW Sources that read one topic from different positions. [default: "
+        "fail; or min]",
+    ],
+    ids=lambda told: told.split()[0],
+)
+def test_a_policy_is_told_with_the_words_that_it_takes(told: str) -> None:
+    assert f" {told} " in " ".join(migrate("to-spark", "--help").stdout.split())
+
+
 def test_common_options_come_first() -> None:
     shown = migrate("to-spark", "--help").stdout
     first, rest = shown.split("\n\nOptions\n")[1].split("\n\n", 1)
