@@ -73,12 +73,11 @@ def read_source(operator: Operator, files: StateFiles) -> Source | None:
     inner = source.current if isinstance(source, HybridSource) else source
     if reader_states or not isinstance(inner, UnknownSource):
         return source
+    assert coordinator is not None  # with no reader's state there is one, as asked above
     return UnknownSource(inner.reason, partly_kafka=False) if _is_a_sources(coordinator) else None
 
 
-def _is_a_sources(coordinator: InlineState | None) -> bool:
-    if coordinator is None:
-        return False
+def _is_a_sources(coordinator: InlineState) -> bool:
     try:
         open_coordinator_state(coordinator.data, "coordinator state")
     except DecodeError:

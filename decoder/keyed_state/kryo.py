@@ -419,8 +419,8 @@ class _Reader:
         """2.24: each with its reference, as fields; 5.6: one after the other."""
         if self._little:
             return LocalDateTime(self.date(depth), self.time_of_day(depth))
-        date = self.referable("java.time.LocalDate", depth + 1)
-        time = self.referable("java.time.LocalTime", depth + 1)
+        date = self.referable("java.time.LocalDate", depth)  # it holds no object, so as deep
+        time = self.referable("java.time.LocalTime", depth)
         return LocalDateTime(date, time)
 
     def instant(self, depth: int) -> Instant:

@@ -268,9 +268,11 @@ def _outcome(
     if outcome is StartOutcome.LOST and not moved_on:
         return outcome, records
     goes_on = target.goes_on.get(place)
-    if log is not None and goes_on is not None and not log.start <= goes_on <= log.end:
-        below = log.start - goes_on
-        return (StartOutcome.EXPIRED, below) if below > 0 else (StartOutcome.BEYOND_END, 0)
+    if log is not None and goes_on is not None:
+        if goes_on < log.start:
+            return StartOutcome.EXPIRED, log.start - goes_on
+        if goes_on > log.end:
+            return StartOutcome.BEYOND_END, 0
     return (StartOutcome.MOVED_ON if moved_on else outcome), records
 
 

@@ -142,7 +142,7 @@ def _batch_of(
     entries: Sequence[Entry],
     constants: Mapping[str, Callable[[KeyedState], Any]],
 ) -> pa.RecordBatch:
-    by_name = dict(zip(Entry._fields, zip(*entries, strict=True), strict=True))
+    by_name = Entry._make(zip(*entries, strict=True))._asdict()
     for name, constant in constants.items():
         by_name[name] = (constant(state),) * len(entries)
     try:

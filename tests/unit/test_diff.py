@@ -456,9 +456,14 @@ def test_nothing_moved_is_nothing_verified() -> None:
 
 
 def test_what_a_target_goes_on_from_must_still_be_in_its_log() -> None:
-    starts: dict[int, Start] = {0: 5, 1: 5, 2: 5, 3: 5, 4: 9, 5: Marker.EARLIEST, 6: 5}
+    starts: dict[int, Start] = {
+        **dict.fromkeys((0, 1, 2, 3, 6, 7, 8), 5),
+        4: 9,
+        5: Marker.EARLIEST,
+    }
     ranges = {0: (5, 5), 1: (8, 9), 2: (0, 4), 4: (8, 9), 5: (3, 9), 6: (8, 9)}
-    started = {0: 5, 1: 5, 2: 5, 3: 5, 4: 7, 5: 0, 6: 6}
+    ranges |= {7: (5, 9), 8: (0, 5)}
+    started = {0: 5, 1: 5, 2: 5, 3: 5, 4: 7, 5: 0, 6: 6, 7: 5, 8: 5}
     not_run = QueryStart(side(started), side(started))
     assert outcomes(starts, {}, ranges, query=not_run) == {
         0: (StartOutcome.OK, 0),
@@ -468,6 +473,8 @@ def test_what_a_target_goes_on_from_must_still_be_in_its_log() -> None:
         4: (StartOutcome.EXPIRED, 1),  # what it was to repeat is gone as well
         5: (StartOutcome.EXPIRED, 3),
         6: (StartOutcome.LOST, 1),
+        7: (StartOutcome.OK, 0),  # the log start itself, and the log end
+        8: (StartOutcome.OK, 0),
     }
     # One that has run on may leave its start to retention.
     has_run = QueryStart(side({1: 5}), side({1: 8}), has_run=True)
