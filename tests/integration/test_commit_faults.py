@@ -206,6 +206,19 @@ def test_an_answer_lost_with_its_connection(case: Case) -> None:
     assert case.view().committed == case.applied()
 
 
+def test_a_last_look_without_an_answer_leaves_what_was_read_before(
+    case: Case, impatient: None
+) -> None:
+    """The group was read with what it is to hold; it is only not looked at once more."""
+    # Read before: when it begins, when the rollback file is there, and when it is committed.
+    trap = case.wired.wire.trap(Api.DESCRIBE_GROUPS, Fault.CUT, times=1000, after=3)
+    outcome = case.commit()
+    trap.release()
+    assert trap.sprung.is_set()
+    assert outcome.applied is Applied.ALL
+    assert case.view().committed == case.applied()
+
+
 def test_what_somebody_wrote_meanwhile_is_not_overwritten(
     case: Case, pool: ThreadPoolExecutor, impatient: None
 ) -> None:
@@ -416,6 +429,14 @@ def test_a_rollback_killed_before_it_deletes(case: Case) -> None:
     assert case.view().committed == case.applied()
     assert case.fate() is ChangeFate.UNCHANGED  # it tells of the newest run: the rollback
     assert case.restore(case.path, "rollback-again.json").applied is Applied.ALL
+    assert case.view().committed == case.held
+
+
+def test_a_rollback_that_removes_no_offset_deletes_no_group(case: Case) -> None:
+    assert case.commit(case.wanted(5)).applied is Applied.ALL
+    before = case.wired.wire.count(Api.DELETE_GROUPS)
+    assert case.restore(case.path, "rollback-back.json").applied is Applied.ALL
+    assert case.wired.wire.count(Api.DELETE_GROUPS) == before
     assert case.view().committed == case.held
 
 
