@@ -56,9 +56,9 @@ def _opening(results: Results) -> Iterator[str]:
     machine = results["machine"]
     yield from ("# Performance", "")
     yield from paragraph(
-        "How long `migrate inspect --format json` takes, and how much memory, beside Flink's own "
-        "readers: whole processes, start-up included, on checkpoints that Flink's own serializers "
-        "wrote. One run of `make bench` measured all of it; this page is made of "
+        "This page compares `migrate inspect --format json` with Flink's own readers, by time and "
+        "by memory. Whole processes are measured, start-up included. Flink's own serializers wrote "
+        "the checkpoints. One run of `make bench` measured all of it. The page is made from "
         "`docs/performance.json`."
     )
     yield ""
@@ -79,8 +79,9 @@ def _opening(results: Results) -> Iterator[str]:
     others = machine["others_cores"]
     if others >= _NOTICEABLE:
         yield from paragraph(
-            f"The machine was shared: others kept {words.digits(others)} of its cores busy on "
-            "average. The ratios, of runs side by side, say more than the seconds."
+            f"The machine was shared: other processes kept {words.digits(others)} of its cores "
+            "busy on average. The ratios say more than the seconds, as they compare runs side by "
+            "side."
         )
     else:
         yield "Nothing else of note ran on the machine."
@@ -102,12 +103,12 @@ def _targets(results: Results) -> Iterator[str]:
     start, each = growth["ours"]["intercept"], growth["ours"]["slope"]
     theirs = growth["bare"]["slope"]
     yield from paragraph(
-        "What stands against (a): a quarter of the bare reader's time is "
-        f"{words.seconds(quarter)}, of which our start alone takes {words.seconds(start)}; "
-        "to decode a position, merge it with what the enumerator knows and print it then takes "
-        f"{words.seconds(each)}. The bare reader, which prints none, takes "
-        f"{words.seconds(theirs)} for each. A compiled part would make ours smaller, and start no "
-        "shorter; none was added."
+        "Why (a) is hard to reach: a quarter of the bare reader's time is "
+        f"{words.seconds(quarter)}, and our start alone takes {words.seconds(start)}. Then each "
+        f"position takes {words.seconds(each)}: it is decoded, merged with what the enumerator "
+        f"knows, and printed. The bare reader takes {words.seconds(theirs)} for each position, and "
+        "prints none. Compiled code would shorten our time for a position, but not our start. None "
+        "was added."
     )
     yield ""
     many = results["cases"]["d"]
@@ -116,22 +117,22 @@ def _targets(results: Results) -> Iterator[str]:
         for name in ("ours", "bytes", "bare")
     )
     yield from paragraph(
-        f"What stands against (d): to read a small file that is in memory takes {read} of a core, "
-        f"what a few dozen lines of Python take; to decode it strictly and extract its positions "
-        f"takes {ours}, to Flink's bare reader, once it is warm, {bare}. Where it goes "
-        "is told below."
+        f"Why (d) is hard to reach: one core reads a small file that is in memory in {read}, the "
+        "time of a few dozen lines of Python. To decode it strictly and extract its positions "
+        f"takes {ours}. Flink's bare reader takes {bare} once it is warm. The section on where our "
+        "time goes has the parts."
     )
 
 
 def _cases(results: Results) -> Iterator[str]:
     yield from ("## Reader by reader", "")
     yield from paragraph(
-        "The bare reader is a `main` on `Checkpoints.loadCheckpointMetadata` and Flink's restore "
-        "of operator state: it counts the splits, adds up their offsets and prints these two "
-        "numbers. The State Processor API reads `SourceReaderState` by a job in a local "
-        "environment. Ours decodes and prints every position, every operator and every finding. A "
-        "round that is not counted shows first that all find the same partitions and the same sum "
-        "of offsets."
+        "The bare reader is a Java `main` that calls `Checkpoints.loadCheckpointMetadata` and "
+        "Flink's restore of operator state. It counts the splits, adds up their offsets and prints "
+        "these two numbers. The State Processor API reads `SourceReaderState` with a job in a "
+        "local environment. Ours decodes and prints every position, every operator and every "
+        "finding. A first round is not counted. It shows that all readers find the same partitions "
+        "and the same sum of offsets."
     )
     for name, case in results["cases"].items():
         told = _CASES[name].format(
@@ -169,8 +170,8 @@ def _case(case: Case) -> list[str]:
 def _profiles(results: Results) -> Iterator[str]:
     yield from ("## Where our time goes", "")
     yield from paragraph(
-        "By module, as cProfile counts it, which makes many small calls look dearer than they are. "
-        "Functions written in C count for the module that calls them."
+        "The shares are by module, as cProfile counts them. It makes many small calls look slower "
+        "than they are. Functions written in C count for the module that calls them."
     )
     yield ""
     rows = [
@@ -188,8 +189,9 @@ def _growth(results: Results) -> Iterator[str]:
         "",
     )
     yield from paragraph(
-        "The straight lines nearest to the points, of the quickest run and the most memory of "
-        "each: what a start costs, and each one more."
+        "A straight line is fitted to the points. A point is the time of the quickest run, or the "
+        "most memory of any run. The line tells what the start costs, and what each further "
+        "partition or file costs."
     )
     yield ""
     rows = []
@@ -226,25 +228,26 @@ def _scans(results: Results) -> Iterator[str]:
     scans = results["scans"]
     yield from ("## A fleet: one core against two", "")
     told = (
-        f"`migrate scan`, whole commands, measured {results['scans_measured']}; with Parquet, all "
-        "that was read is written as tables."
+        f"These are whole `migrate scan` commands, measured {results['scans_measured']}. With "
+        "Parquet, the command also writes everything that it read as tables."
     )
     starts = [scan["start_seconds"]["median"] for scan in scans if scan["spark"]]
     if starts:
         told += (
             " On Spark (`local[1]`, `local[2]`) the start of the session, "
-            f"{words.seconds(max(starts))}, is left out; the first tasks, which start Python and "
-            "warm the JVM, are not."
+            f"{words.seconds(max(starts))}, is left out. The first tasks are counted, although "
+            "they start Python and warm the JVM."
         )
     yield from paragraph(told)
     others = max(scan["others_cores"] for scan in scans if not scan["spark"])
     if others >= _NOTICEABLE:
         yield ""
         yield from paragraph(
-            f"Others kept up to {words.digits(others)} cores busy meanwhile, so that the clock "
-            "tells more of them than of the scan. CPU is what all its processes used. The last "
-            "column is what that comes to on cores of its own: start and search are one process's "
-            "work, and all else is shared."
+            f"Other processes kept up to {words.digits(others)} cores busy meanwhile. So the clock "
+            "says more about them than about the scan. CPU is what all processes of the scan used. "
+            "The last column is computed from that: how many times as fast the scan would be on "
+            "cores of its own. One process does the start and the search. The cores share all "
+            "other work."
         )
     yield ""
     rows = []
@@ -275,12 +278,12 @@ def _alike(one: Scan, other: Scan) -> bool:
 def _method() -> Iterator[str]:
     yield from ("## How it is measured", "")
     yield from paragraph(
-        "Readers take turns, a round at a time, every other round in the opposite order; a ratio "
-        "is that of two runs of one round, and a target is judged by the median of them. Time is "
-        "that of the whole process by the clock. CPU is what all its threads used, which says more "
-        "where a machine is shared. Memory is the kernel's own count of the largest resident set. "
-        "The files are on a local disk and in the page cache, the hardest case for a decoder: "
-        "nothing waits for storage. Python finds its modules compiled, as of any installed "
-        "package. Java runs as it comes, with its own choice of heap and collector: its peak "
-        "memory is what it took, not what it needs."
+        "In each round, every reader runs once. Every other round runs them in the opposite order. "
+        "A ratio compares two runs of the same round, and a target is judged by the median of the "
+        "ratios. Time is wall-clock time of the whole process. CPU is the time that all its "
+        "threads used, which says more where a machine is shared. Memory is the largest resident "
+        "set, as the kernel counts it. The files are on a local disk and in the page cache. That "
+        "is the hardest case for a decoder, because nothing waits for storage. Python finds its "
+        "modules compiled, as it does in any installed package. Java runs with its own choice of "
+        "heap and collector. So its peak memory is what it took, not what it needs."
     )
