@@ -19,15 +19,17 @@ MATRIX = _HERE.parents[1] / "docs" / "support-matrix.md"
 _INTRODUCTION = """\
 # What is read
 
-Made by `python -m tests.golden.support_matrix` from `tests/golden/manifest.json`. Each mark is a
-checkpoint that a real Flink job left, decoded in every test run and compared with what Flink's and
-the connector's own classes read in the same bytes. `make golden` makes them all again.
+`python -m tests.golden.support_matrix` makes this page from `tests/golden/manifest.json`. Each mark
+is a checkpoint that a real Flink job wrote. Every test run decodes it and compares the result with
+what the classes of Flink and of its connector read in the same bytes. `make golden` makes all
+checkpoints again.
 """
 _READ = "✓"
 _KEYED = """\
-Each is a job that real Flink ran, whose snapshots hold what Flink's heap backend restored of the
-first of them; `tests/golden/state` has them all. `canonical` and `native` are savepoints.
-The decoder reads the same in them, but for the changelog's checkpoints, which it refuses.
+Each row is a job that a real Flink ran. Flink's heap backend restored the job's first snapshot and
+reported what is in it. The other snapshots of the job hold the same. The decoder must read the same
+in all of them, except in checkpoints of the changelog backend, which it refuses. `canonical` and
+`native` are savepoints. All snapshots are in `tests/golden/state`.
 """
 
 
@@ -51,7 +53,7 @@ def support_matrix() -> str:
         "## Layouts that no supported Flink writes any more\n",
         _scenarios(NO_MORE_WRITTEN, entries),
         "## Written by Flink's own serializers, without a job\n",
-        "States that a run cannot be made to leave.\n",
+        "No job can be made to leave these states when it is run.\n",
         _encoded({**_entries(encoded, "sources"), **_entries(encoded, "unreleased")}),
     ]
     return "\n".join(parts)

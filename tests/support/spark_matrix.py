@@ -117,36 +117,36 @@ def table(measured: Iterable[Measured]) -> str:
 _TEXT = """\
 # Which Sparks start where Flink ended
 
-Written by `make spark-matrix`; do not edit. Each cell is a test of
-[tests/integration/test_spark_versions.py](../tests/integration/test_spark_versions.py) with that
-Spark and its own Kafka connector, against a real broker.
+`make spark-matrix` writes this page: do not edit it. Each cell is a test of
+[tests/integration/test_spark_versions.py](../tests/integration/test_spark_versions.py). It runs
+with that Spark and its own Kafka connector, against a real broker.
 
 {rows}
 
 {notes}
 
-- **startingOffsets, seed**: the two ways of `to-spark`. A query is started in the middle of a log,
-  at its start, at its end, and in a log that does not start at 0. Each record it should read must
-  be in its sink, once, and no other.
+- **startingOffsets, seed**: the two ways in which `to-spark` starts a query. The test starts one in
+  the middle of a log, at its start, at its end, and in a log that does not start at 0. The sink
+  must have each record that the query should read, once, and no other.
 - **stateless, stateful**: stateful queries keep each record's identity in a state store.
-- **wrong by one is seen**: the same query, started one record too late in one partition and one too
-  early in another, must be found out by the same accounting.
-- **seed by the source's name**: where sources have names (Spark 4.2, when told to), the seed lies
-  under the name.
+- **wrong by one is seen**: the same query starts one record too late in one partition and one too
+  early in another. The same accounting must find both errors.
+- **seed by the source's name**: when told to, Spark 4.2 gives sources names. The seed is then
+  stored under the name.
 - **verify --run**: Spark's own plan of its first batch names the offsets of the seed.
 
-Spark 4.1 and 4.2 run with the connector's token provider of 4.0.0 (it serves delegation tokens
-alone), as not every registry has theirs.
+Spark 4.1 and 4.2 run with the connector's token provider of 4.0.0, as not every registry has their
+own. The token provider is only used for delegation tokens.
 
-Spark 4.1.1 fails as it reports on a batch that it runs again after a failure, seeded or not
-(`KafkaMicroBatchStream.metrics`; mended in 4.2.0).
+After a failure, Spark runs the batch again. Spark 4.1.1 fails when it reports on such a batch, with
+or without a seed (`KafkaMicroBatchStream.metrics`). Spark 4.2.0 fixes this.
 
-What of Spark's checkpoint files is read (`diff`, `verify`, `commit-group spark:DIR`) is tested on
-directories that each of these Sparks wrote: see tests/golden/spark. Offset logs of version 1 (all)
-and 2 (Spark 4.2, by the sources' numbers and by their names); commit logs of version 1 and 2, and
-3, which Spark 4.2 reads and does not write yet.
+`diff`, `verify` and `commit-group spark:DIR` read Spark's checkpoint files. The tests read
+directories that each of these Sparks wrote (`tests/golden/spark`). All of them write offset logs of
+version 1. Spark 4.2 also writes version 2, by the sources' numbers and by their names. The commit
+logs are of versions 1, 2 and 3. Spark 4.2 reads version 3, but does not write it yet.
 
-`make test` runs the row of the Spark in .venv. Another is made and run by one command, as in
+`make test` runs the row of the Spark in `.venv`. One command makes and runs another Spark, as in
 `python -m tests.support.spark_versions 4.1 pytest tests/integration/test_spark_seed.py`.
 """
 
