@@ -141,10 +141,11 @@ own. The token provider is only used for delegation tokens.
 After a failure, Spark runs the batch again. Spark 4.1.1 fails when it reports on such a batch, with
 or without a seed (`KafkaMicroBatchStream.metrics`). Spark 4.2.0 fixes this.
 
-`diff`, `verify` and `commit-group spark:DIR` read Spark's checkpoint files. The tests read
-directories that each of these Sparks wrote (`tests/golden/spark`). All of them write offset logs of
-version 1. Spark 4.2 also writes version 2, by the sources' numbers and by their names. The commit
-logs are of versions 1, 2 and 3. Spark 4.2 reads version 3, but does not write it yet.
+`diff`, `verify` and `commit-group spark:DIR` read Spark's checkpoint files. This is tested on
+directories that each of these Sparks wrote (`tests/golden/spark`). Offset logs are read in version
+1, which all of them write. They are also read in version 2, which Spark 4.2 writes, by the sources'
+numbers or by their names. Commit logs are read in versions 1, 2 and 3. Spark 4.2 reads version 3,
+but does not write it yet.
 
 `make test` runs the row of the Spark in `.venv`. One command makes and runs another Spark, as in
 `python -m tests.support.spark_versions 4.1 pytest tests/integration/test_spark_seed.py`.
