@@ -33,8 +33,11 @@ def exit_of(error: Exception) -> Exit:
     # Imported here: a command line that went well, or never got to a checkpoint, has no need of it.
     from decoder import DecodeError, ErrorKind
 
-    if not isinstance(error, Refused) and _is_denied(error):
-        return Exit.SERVICE
+    if isinstance(error, UsageError) and isinstance(error.__cause__, PermissionError):
+        from migrate.kafka_config import ConfigError
+
+        # A file that is read is an input, also Kafka's properties; the others are written.
+        return Exit.UNREADABLE if isinstance(error, ConfigError) else Exit.SERVICE
     match error:
         case DecodeError(kind=ErrorKind.EXTERNAL):
             return Exit.REFUSED
@@ -45,16 +48,6 @@ def exit_of(error: Exception) -> Exit:
         case OSError():
             return Exit.SERVICE
     return next((code for kind, code in _EXITS if isinstance(error, kind)), Exit.BUG)
-
-
-def _is_denied(error: BaseException) -> bool:
-    """Whether access was denied: to a file, a directory or a store."""
-    cause: BaseException | None = error
-    while cause is not None:
-        if isinstance(cause, PermissionError):
-            return True
-        cause = cause.__cause__
-    return False
 
 
 def is_interrupt(error: BaseException) -> bool:

@@ -359,7 +359,7 @@ def test_the_mark_of_a_directory_is_no_file_in_it(s3: S3, tmp_path: Path) -> Non
     written = migrate("to-spark", chk, "--checkpoint-dir", f"{store.root}/marked/query")
     assert written.code == 0, written.stderr
     nothing = migrate("inspect", f"{store.root}/marked/job", "--list")
-    assert (nothing.code, nothing.stdout) == (0, "")
+    assert (nothing.code, nothing.stdout) == (3, "")
     store.put(chk, "marked/job/chk-7")
     listed = migrate("inspect", f"{store.root}/marked/job", "--list")
     assert listed.stdout == f"7\t{store.root}/marked/job/chk-7\n"

@@ -104,7 +104,7 @@ def test_what_is_found_heeds_the_policies_and_the_choice(
     assert latest[new] == {"0": 2}
     refused = _to_spark(broker, chk, *flags, "--new-partitions", "fail")
     assert (refused.code, refused.stdout) == (4, "")
-    assert f"{new}-0 is new partition" in refused.stderr
+    assert f"{new}-0: new partition" in refused.stderr
     chosen = ("--partitions", f"{family}-eu:0", "--partitions", f"{new}:0")
     assert json.loads(_to_spark(broker, chk, *flags, *chosen).stdout) == {
         f"{family}-eu": {"0": 3},

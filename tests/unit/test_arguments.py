@@ -193,6 +193,24 @@ def test_a_file_that_may_not_be_read_is_exit_3(chk: Path, tmp_path: Path) -> Non
         assert len(done.stderr.splitlines()) == 1
 
 
+@pytest.mark.slow  # a process each
+def test_denied_access_is_told_by_what_was_to_be_done(chk: Path, tmp_path: Path) -> None:
+    """Seen: 2, 3 or 6, by the kind of file."""
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0o555)
+    properties = tmp_path / "client.properties"
+    properties.touch(mode=0)
+    for arguments, code in (
+        (("to-spark", chk, "--kafka-config", properties, "-b", "127.0.0.1:1"), 3),
+        (("to-spark", chk, "--plan-out", closed / "plan.json"), 6),
+        (("to-spark", chk, "--checkpoint-dir", closed / "query"), 6),
+        (("scan", chk, "--output", closed / "tables", "--format", "csv"), 6),
+    ):
+        done = _without_root(*arguments)
+        assert (done.returncode, done.stdout) == (code, ""), done.stderr
+        assert "Permission denied" in done.stderr
+
+
 def test_an_input_that_is_missing_says_what_to_name(chk: Path, tmp_path: Path) -> None:
     for arguments, says in (
         (("verify", tmp_path / "none", f"spark:{tmp_path}"), "name a chk-<n>"),

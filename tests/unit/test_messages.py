@@ -7,10 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from decoder import DecodeError, ErrorKind
-from migrate.cli.errors import Exit, exit_of
 from migrate.cluster_snapshot import GroupView
-from migrate.errors import InputError, MigrateError, Refused, UsageError
 from migrate.group import rollback_file
 from migrate.kafka_config import without_secrets
 from migrate.storage.json_models import write_file
@@ -145,26 +142,3 @@ def test_a_password_of_a_letter_takes_no_letters_out_of_words() -> None:
         "the broker's answer to …: '…'"
     )
     assert without_secrets("xhushx", {"sasl.password": "hush"}) == "x…x"
-
-
-@pytest.mark.parametrize(
-    "error",
-    [
-        DecodeError(ErrorKind.UNREADABLE, "cannot be read"),
-        InputError("plan.json: cannot be read"),
-        UsageError("the rollback file cannot be written"),
-    ],
-    ids=lambda error: type(error).__name__,
-)
-def test_denied_access_is_exit_6_whatever_it_is_to(error: MigrateError | DecodeError) -> None:
-    """Seen: 2, 3 or 6, by the kind of file."""
-    error.__cause__ = PermissionError(13, "Permission denied")
-    assert exit_of(error) is Exit.SERVICE
-    error.__cause__ = FileNotFoundError(2, "No such file or directory")
-    assert exit_of(error) in (Exit.UNREADABLE, Exit.USAGE)
-
-
-def test_a_refusal_stays_one_whatever_it_came_of() -> None:
-    refused = Refused(["there is a file of this name"])
-    refused.__cause__ = PermissionError(13, "Permission denied")
-    assert exit_of(refused) is Exit.REFUSED
