@@ -13,7 +13,7 @@ TWO_WORKERS := --numprocesses 2 --dist loadscope --no-loadscope-reorder
 WITH_JDK = cd $(ROOT) && JAVA_HOME="$$(scripts/find-jdk)" PATH="$(BIN):$$PATH"
 
 .PHONY: help setup jdk demo playground playground-stop test unit check docs doc-output bench fuzz mutants golden spark-matrix \
-	dist ranges audit lock clean
+	dist ranges audit lock current clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1\t\2/p' $(ROOT)/Makefile | expand -t 22
@@ -62,8 +62,8 @@ fuzz: $(STAMP)  ## ten million executions of the decoder on mutated bytes (RUNS,
 	cd $(ROOT) && $(BIN)/python -m tests.fuzz --runs $(or $(RUNS),10000000) \
 		$(if $(SEED),--seed $(SEED)) $(if $(SUMMARY),--summary $(SUMMARY))
 
-mutants: $(STAMP)  ## faults put into a copy of the code, which the fast tests should see (NUMBER, SEED)
-	cd $(ROOT) && $(BIN)/python -m tests.mutants --number $(or $(NUMBER),150) --seed $(or $(SEED),1)
+mutants: setup  ## faults put into a copy of the code, which the tests should see (NUMBER, SEED)
+	@$(WITH_JDK) python -m tests.mutants --number $(or $(NUMBER),150) --seed $(or $(SEED),1)
 
 golden: setup  ## write the golden checkpoints anew, with real Flink jobs
 	@$(WITH_JDK) python -m tests.golden.generate
@@ -88,6 +88,9 @@ audit: $(STAMP)  ## known vulnerabilities of what is locked, as PyPI's advisory 
 
 lock: $(STAMP)  ## resolve requirements/*.txt anew, keeping versions (UPGRADE=1 takes the newest)
 	@$(ROOT)/scripts/lock $(VENV) $(if $(UPGRADE),--upgrade)
+
+current: $(STAMP)  ## newer releases in the package indexes than the tests run on (a minute)
+	cd $(ROOT) && $(BIN)/python -m tests.support.current
 
 clean:  ## remove .venv and what the tools left
 	rm -rf $(VENV) $(ROOT)/dist $(ROOT)/site $(ROOT)/.hypothesis $(ROOT)/.mypy_cache $(ROOT)/.pytest_cache \

@@ -2,6 +2,7 @@
 
 python -m benchmarks          measure, and write the page
 python -m benchmarks scans    measure the scans alone, and write the page
+python -m benchmarks states   measure the reading of keyed state alone, and write the page
 python -m benchmarks page     write the page and its plot of the figures that are there
 """
 
@@ -22,6 +23,7 @@ from benchmarks.profiling import profile
 from benchmarks.readers import BARE, BYTES, OURS, OURS_MANY, PROCESSOR
 from benchmarks.results import Results, load, save
 from benchmarks.scans import measure_scans
+from benchmarks.states import measure_states
 
 # A case -> what is read, by whom, how often: the quicker ones more often.
 _CASES = {
@@ -38,6 +40,8 @@ def main() -> None:
             pass
         case ["scans"]:
             save({**load(), "scans": measure_scans(), "scans_measured": _today()})
+        case ["states"]:
+            save({**load(), "states": measure_states(), "states_measured": _today()})
         case _:
             _say("writing what is to be read")
             make([A, B, C, D, *PARTITIONS.values(), *HANDLES.values()])
@@ -58,6 +62,8 @@ def _measured() -> Results:
     growth = {"partitions": measure_growth(PARTITIONS), "handles": measure_growth(HANDLES)}
     _say("the fleet scan, by cores")
     scans = measure_scans()
+    _say("keyed state")
+    states = measure_states()
     _say("profiles, and requests to a store")
     return {
         "measured": _today(),
@@ -66,6 +72,8 @@ def _measured() -> Results:
         "growth": growth,
         "scans": scans,
         "scans_measured": _today(),
+        "states": states,
+        "states_measured": _today(),
         "profiles": {
             name: profile(made, readers[0]) for name, (made, readers, _) in _CASES.items()
         },

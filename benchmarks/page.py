@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from benchmarks import words
 from benchmarks.results import DOCS, Case, Growth, Results, Scan, times_as_fast
+from benchmarks.states_page import keyed_state
 from benchmarks.targets import verdicts
 from benchmarks.thousandfold import arithmetic
 from benchmarks.words import paragraph, table
@@ -46,6 +47,7 @@ def render(results: Results) -> str:
         _profiles(results),
         _growth(results),
         _scans(results),
+        keyed_state(results),
         arithmetic(results),
         _method(),
     )

@@ -102,6 +102,40 @@ class Scan(TypedDict):
     others_cores: float
 
 
+class StateShape(TypedDict):
+    """A keyed state, read by the kernel, the plain reader and perhaps the State Processor API."""
+
+    name: str
+    entries: int
+    file_bytes: int
+    # By reader: entries of a CPU's second, warm; the CPU's seconds before that.
+    rates: dict[str, Spread]
+    starts: dict[str, Spread]
+    # How many times as fast the kernel is, round by round.
+    times_as_fast: dict[str, Spread]
+
+
+class LargeState(TypedDict):
+    """One of gigabytes, read once by the kernel."""
+
+    entries: int
+    file_bytes: int
+    seconds: float
+    cpu_seconds: float
+    peak_bytes: int
+
+
+class States(TypedDict):
+    """Keyed state."""
+
+    shapes: list[StateShape]
+    # The CPU's seconds of the kernel's first start on a machine.
+    compiled_seconds: Spread
+    large: LargeState
+    # How many cores others used meanwhile.
+    others_cores: float
+
+
 class Machine(TypedDict):
     """Where it was measured, and how much others used of it meanwhile."""
 
@@ -129,6 +163,8 @@ class Results(TypedDict):
     scans: list[Scan]
     # When the scans were, which may be measured without the rest.
     scans_measured: str
+    states: States
+    states_measured: str
 
 
 def largest_scans(results: Results) -> list[Scan]:

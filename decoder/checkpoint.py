@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from itertools import compress
 from typing import NamedTuple
 
+from decoder.checkpoint_order import completed_at, is_complete, look_at_siblings, numbered
 from decoder.cursor import Cursor
 from decoder.errors import DecodeError, ErrorKind
 from decoder.kafka.operator import Sink, Source, read_sink, read_source
@@ -22,7 +23,6 @@ from decoder.metadata.model import CheckpointType, Metadata, Operator
 from decoder.metadata.parse import parse_metadata, read_header
 from decoder.metadata.place import is_elsewhere, written_in
 from decoder.operator_state.locate import StateFiles
-from decoder.siblings import completed_at, is_complete, look_at_siblings, numbered
 from decoder.storage import (
     METADATA_FILE,
     ByteSource,
@@ -65,7 +65,7 @@ class Checkpoint:
         earlier_run: the numbers of complete checkpoints beside it that are higher though they were
             written before it, ascending: the job began to count anew.
         contradicting: the numbers of complete checkpoints beside it whose times contradict their
-            numbers, ascending; see ``decoder.siblings``.
+            numbers, ascending; see ``decoder.checkpoint_order``.
         copied_from: the directory that Flink wrote it in, where it tells and lies elsewhere:
             ``written_at`` may then be the time of a copy. None where it lies there, or tells none.
     """

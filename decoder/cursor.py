@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from typing import NoReturn, TypeVar
+from typing import NamedTuple, NoReturn, TypeVar
 
 from decoder.errors import DecodeError, ErrorKind
 
@@ -87,6 +87,9 @@ class Cursor:
             return False
         self._pos = end
         return True
+
+    def met(self, start: int, what: object) -> None:
+        """Note that ``what`` was read from ``start`` to here; a ``RecordingCursor`` keeps it."""
 
     # -- primitives -----------------------------------------------------------------------------
 
@@ -233,3 +236,30 @@ class Cursor:
         """Step over a ``UTF`` without looking into it."""
         size: int = _u16(self._data, self._take(2, field))[0]
         self._take(size, field)
+
+
+class Met(NamedTuple):
+    """Something that was read, and the bytes that it was read from."""
+
+    start: int
+    end: int
+    what: object
+
+
+class RecordingCursor(Cursor):
+    """A cursor that keeps what was met on the way and where it stood, in the order of the bytes.
+
+    It takes no quick way: those step over what is to be met.
+    """
+
+    __slots__ = ("found",)
+
+    def __init__(self, data: bytes, file: str) -> None:
+        super().__init__(data, file)
+        self.found: list[Met] = []
+
+    def attempt(self, read: Callable[[bytes, int, int], tuple[int, _T] | None]) -> _T | None:
+        return None
+
+    def met(self, start: int, what: object) -> None:
+        self.found.append(Met(start, self.byte_offset, what))

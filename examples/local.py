@@ -55,6 +55,7 @@ class LocalStack(Service):
 
     flink: FlinkSession
     _checkpoints: str
+    _savepoints: str
 
     def __init__(self, directory: Path) -> None:
         self._home = directory.absolute()
@@ -73,9 +74,10 @@ class LocalStack(Service):
         stack.callback(self._end_orders)
         store = stack.enter_context(s3())
         self._checkpoints = f"{store.store.root}/flink/checkpoints"
+        self._savepoints = f"{store.store.root}/flink/savepoints"
         checkpoints = {
             "execution.checkpointing.dir": self._checkpoints,
-            "execution.checkpointing.savepoint-dir": f"{store.store.root}/flink/savepoints",
+            "execution.checkpointing.savepoint-dir": self._savepoints,
             "s3.endpoint": store.endpoint,
             "s3.path.style.access": "true",
             "s3.access-key": os.environ["AWS_ACCESS_KEY_ID"],
@@ -113,6 +115,26 @@ class LocalStack(Service):
         self._end_orders()
         if self._undelivered:
             raise StackError(f"orders did not come to Kafka: {self._undelivered[0]}")
+
+    def spec(self) -> Path:
+        """The spec ``examples/orders/cut-over.yaml``, with the addresses of this stack."""
+        text = (EXAMPLES / "orders/cut-over.yaml").read_text()
+        for there, here in (
+            ("http://jobmanager:8081", self.flink.rest_url),
+            ("s3://flink/savepoints", self._savepoints),
+            ("kafka:9092", self.broker.bootstrap_servers),
+            ("/lake/", f"{self.lake}/"),
+        ):
+            text = text.replace(there, here)
+        spec = self._home / "cut-over.yaml"
+        spec.write_text(text)
+        return spec
+
+    def start_command(self) -> str:
+        """A line of the shell that runs the query, until it is stopped."""
+        path = self._commands()["PATH"]
+        pid, log = self._home / "spark.pid", self._home / "spark.log"
+        return f"echo $$ >{pid}; PATH={shlex.quote(path)} exec orders-on-spark >{log} 2>&1"
 
     def cut_over(self, way: str, say: Callable[[str], None]) -> None:
         """Run ``examples/cut-over there`` or ``back`` on this stack; its output line by line."""
@@ -207,7 +229,6 @@ class LocalStack(Service):
         """What the script calls docker compose for, as commands of this machine."""
         pid, log = self._home / "spark.pid", self._home / "spark.log"
         programs = {
-            "flink": shlex.join(self.flink.command_line()) + ' "$@"',
             "sql-client": shlex.join(self.flink.sql_client()) + ' "$@"',
             "start-spark": f"setsid orders-on-spark >{log} 2>&1 </dev/null &\necho $! >{pid}",
             "stop-spark": f"kill $(<{pid})\ntail --pid $(<{pid}) --follow /dev/null",
@@ -230,7 +251,6 @@ class LocalStack(Service):
             ),
             "JAVA_HOME": str(find_jdk()),
             "PYSPARK_PYTHON": sys.executable,
-            "FLINK": "flink",
             "SQL_CLIENT": "sql-client",
             "MIGRATE": "migrate",
             "START_SPARK": "start-spark",
@@ -238,9 +258,7 @@ class LocalStack(Service):
             "FINISH_SPARK": "finish-spark",
             "BROKERS": self.broker.bootstrap_servers,
             "CHECKPOINT": str(self.lake / "queries/orders"),
-            "CHECKPOINTS": self._checkpoints,
-            "SINK": str(self.lake / "orders/spark"),
-            "PLAN": str(self._home / "plan.json"),
+            "SPEC": str(self.spec()),
             "ROLLBACK": str(self._home / "rollback-orders.json"),
             "SQL": str(sql),
         }

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from migrate.commands.commit_group import GroupChange as GroupChange
     from migrate.commands.commit_group import commit_group as commit_group
     from migrate.commands.diff import diff as diff
+    from migrate.commands.follow import follow as follow
     from migrate.commands.inspect import inspect as inspect
     from migrate.commands.plan import plan as plan
     from migrate.commands.rollback import GroupRollback as GroupRollback
@@ -28,12 +29,16 @@ if TYPE_CHECKING:
     from migrate.commands.state import find_state as find_state
     from migrate.commands.state import keyed_states as keyed_states
     from migrate.commands.state import read_state as read_state
+    from migrate.commands.to_flink import NewSavepoint as NewSavepoint
+    from migrate.commands.to_flink import to_flink as to_flink
     from migrate.commands.to_spark import SparkStart as SparkStart
     from migrate.commands.to_spark import SparkStream as SparkStream
     from migrate.commands.to_spark import to_spark as to_spark
     from migrate.commands.verify import verify as verify
     from migrate.comparing.diff import Diff as Diff
     from migrate.comparing.verify import Verification as Verification
+    from migrate.cutover.run import CutOver as CutOver
+    from migrate.cutover.run import cut_over as cut_over
     from migrate.errors import InputError as InputError
     from migrate.errors import MigrateError as MigrateError
     from migrate.errors import Refused as Refused
@@ -48,13 +53,16 @@ _ROOMS = {
     "migrate.commands.verify": ("verify",),
     "migrate.commands.rollback": ("GroupRollback", "rollback"),
     "migrate.commands.commit_group": ("GroupChange", "commit_group"),
+    "migrate.commands.follow": ("follow",),
     "migrate.commands.inspect": ("inspect",),
     "migrate.commands.plan": ("plan",),
     "migrate.commands.scan": ("Inventory", "scan"),
     "migrate.commands.state": ("find_state", "keyed_states", "read_state"),
     "migrate.commands.show": ("QueryLocation", "show"),
+    "migrate.commands.to_flink": ("NewSavepoint", "to_flink"),
     "migrate.commands.to_spark": ("SparkStart", "SparkStream", "to_spark"),
     "migrate.comparing.diff": ("Diff",),
+    "migrate.cutover.run": ("CutOver", "cut_over"),
     "migrate.errors": ("InputError", "MigrateError", "Refused", "ServiceError", "UsageError"),
     "migrate.flink.extract": ("Extraction",),
     "migrate.planning": ("Plan",),

@@ -1,6 +1,6 @@
 """An option, declared once: a field of a dataclass, with all that a command line says of it.
 
-``migrate.cli.shared_options`` makes a command's options from these fields; the calls take the same
+``migrate.cli.typer_options`` makes a command's options from these fields; the calls take the same
 names as keyword arguments, and ``accept`` makes the fields' values of those.
 """
 

@@ -225,7 +225,7 @@ def policies_of(arguments: Mapping[str, Any]) -> Policies:
 def _unresolved(text: str) -> tuple[Unresolved, int | None]:
     kind, separator, time = text.partition(":")
     if separator and kind == Unresolved.TIMESTAMP.value:
-        return Unresolved.TIMESTAMP, _milliseconds(time)
+        return Unresolved.TIMESTAMP, milliseconds_of(time, "--unresolved timestamp:")
     try:
         unresolved = Unresolved(text)
     except ValueError:
@@ -237,8 +237,15 @@ def _unresolved(text: str) -> tuple[Unresolved, int | None]:
     return unresolved, None
 
 
-def _milliseconds(text: str) -> int:
-    """Milliseconds of the epoch, given as such or as ISO 8601 (UTC where it names no zone)."""
+def milliseconds_of(text: str, named: str = "") -> int:
+    """Milliseconds of the epoch, given as such or as ISO 8601 (UTC where it names no zone).
+
+    Args:
+        named: what it was given to, for errors.
+
+    Raises:
+        UsageError: it is no time, or none that a record can have.
+    """
     try:
         if text.isdecimal():
             since = int(text)
@@ -248,8 +255,8 @@ def _milliseconds(text: str) -> int:
                 time = time.replace(tzinfo=timezone.utc)
             since = int(time.timestamp() * 1000)
     except ValueError as error:  # of int(), too: it takes no more than 4300 digits
-        raise UsageError(f"--unresolved timestamp:{text}: not a time of ISO 8601") from error
+        raise UsageError(f"{named}{text}: not a time of ISO 8601") from error
     # Kafka takes negative ones for markers: -1 for its log end, say (ListOffsetsRequest @ 4.1.1).
     if not 0 <= since < 2**63:
-        raise UsageError(f"--unresolved timestamp:{text}: no record can have this time")
+        raise UsageError(f"{named}{text}: no record can have this time")
     return since

@@ -21,13 +21,15 @@ TopicPartition = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What positions are moved to: a Spark query, or the consumer group of this name."""
+    """What positions are moved to: a Spark query, the consumer group of this name, or a savepoint
+    of Flink's."""
 
-    kind: Literal["spark", "group"]
+    kind: Literal["spark", "group", "savepoint"]
     name: str | None = None
 
 
 SPARK = Target("spark")
+SAVEPOINT = Target("savepoint")
 
 
 def target_of(group: str | None) -> Target:
@@ -37,12 +39,12 @@ def target_of(group: str | None) -> Target:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """What positions are from: a checkpoint, or a batch of a Spark query.
+    """What positions are from: a checkpoint, a batch of a Spark query, or another side.
 
     Attributes:
-        kind: ``batch`` or ``checkpoint``, which may be a savepoint.
-        pointer: its directory; of a query ``spark:`` before it.
-        number: the checkpoint's or the batch's.
+        kind: ``batch``, ``checkpoint``, which may be a savepoint, or ``positions`` of another side.
+        pointer: its directory; of a query ``spark:`` before it; another side's whole name.
+        number: the checkpoint's or the batch's; 0 of another side.
         newer: the numbers of complete checkpoints beside it that are newer, the last written at the
             end.
         stopped: whether the job ended with it, so that it is the job's last output.
@@ -51,7 +53,7 @@ class Origin:
             copy's.
     """
 
-    kind: Literal["checkpoint", "batch"]
+    kind: Literal["checkpoint", "batch", "positions"]
     pointer: str
     number: int
     newer: tuple[int, ...] = ()
@@ -62,7 +64,7 @@ class Origin:
     @property
     def title(self) -> str:
         """How it is called: ``checkpoint 42``, ``batch 7``."""
-        return f"{self.kind} {self.number}"
+        return self.kind if self.kind == "positions" else f"{self.kind} {self.number}"
 
 
 class PositionState(str, Enum):
@@ -200,6 +202,14 @@ def log_starts(label: str, logs: Logs) -> PositionSet:
 def log_ends(label: str, logs: Logs) -> PositionSet:
     """The log end of every partition."""
     return PositionSet(label, {place: log.end for place, log in _each(logs)})
+
+
+def log_at(label: str, logs: Logs) -> PositionSet:
+    """The first record of every partition at or after the time that was asked for, the log end
+    where there is none."""
+    return PositionSet(
+        label, {place: log.first_at for place, log in _each(logs) if log.first_at is not None}
+    )
 
 
 def _each(logs: Logs) -> list[tuple[TopicPartition, LogRange]]:

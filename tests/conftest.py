@@ -30,8 +30,10 @@ ON_SPARK = frozenset(
     for name in (
         "data_source",
         "diff",
+        "cut_over",
         "estate",
         "examples",
+        "follow",
         "howtos",
         "mission",
         "scan_on_spark",
@@ -41,6 +43,7 @@ ON_SPARK = frozenset(
         "spark_shapes",
         "spark_sinks",
         "spark_versions",
+        "state_moves",
         "state_on_spark",
         "verify_run",
     )

@@ -154,8 +154,11 @@ def _read_cluster_state(
     cluster = _read_cluster_id(cursor)
     if retained:
         cursor.i64("retained until")
+    start = cursor.byte_offset
     frame = cursor.frame(cursor.i32("enumerator length"), "enumerator state")
-    return cluster, read_enumerator(frame, version)
+    state = read_enumerator(frame, version)
+    cursor.met(start, state)
+    return cluster, state
 
 
 def _read_stream_cluster(cursor: Cursor, version: int) -> StreamCluster:

@@ -30,7 +30,7 @@ from decoder.keyed_state.types import (
     AvroType,
     AvroUnion,
 )
-from decoder.keyed_state.widths import avro_may_be_nothing
+from decoder.keyed_state.value_sizes import avro_may_be_nothing
 
 _i32 = Struct(">i").unpack_from
 _i64 = Struct(">q").unpack_from

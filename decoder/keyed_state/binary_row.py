@@ -35,7 +35,7 @@ from decoder.keyed_state.types import (
     SqlTimestamp,
     SqlType,
 )
-from decoder.keyed_state.widths import MAX_COMPACT_DECIMAL, MAX_COMPACT_TIMESTAMP
+from decoder.keyed_state.value_sizes import MAX_COMPACT_DECIMAL, MAX_COMPACT_TIMESTAMP
 
 _HEADER_BITS = 8
 _IN_SLOT = 0x80

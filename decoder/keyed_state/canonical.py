@@ -17,18 +17,20 @@ CompositeKeySerializationUtils, ListDelimitedSerializer @ Flink 2.2.0; RocksDBMa
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from struct import Struct
 from struct import error as struct_error
 from typing import Any
 
 from decoder.errors import DecodeError, ErrorKind
 from decoder.keyed_state.entries import BATCH, Entry, Readers, elements, located, split_ttl, torn
-from decoder.keyed_state.head import StateKind
-from decoder.keyed_state.widths import has_fixed_length
+from decoder.keyed_state.stream_head import StateKind
+from decoder.keyed_state.value_sizes import has_fixed_length
 
 _i32 = Struct(">i").unpack_from
 _u16 = Struct(">H").unpack_from
+
+_size = Struct(">i").pack
 
 _END = 0xFFFF
 _STATE_FOLLOWS = 0x80
@@ -40,6 +42,19 @@ _TIMESTAMP_BYTES = 8
 def prefix_bytes(max_parallelism: int) -> int:
     """How many bytes of a key tell its key group."""
     return 1 if max_parallelism <= _ONE_BYTE_KEY_GROUPS else 2
+
+
+def canonical_frame(number: int, rows: Sequence[tuple[bytes, bytes]]) -> bytes:
+    """Keys and values of one state, one or more, as a key group of its own."""
+    parts = [number.to_bytes(2, "big")]
+    for key, value in rows:
+        parts += (_size(len(key)), key, _size(len(value)), value)
+    last = bytearray(rows[-1][0])
+    if last:
+        last[0] |= _STATE_FOLLOWS
+    parts[-3] = bytes(last)
+    parts.append(b"\xff\xff")
+    return b"".join(parts)
 
 
 class CanonicalReader:

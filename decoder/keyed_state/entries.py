@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import Any, NamedTuple, NoReturn
 
 from decoder.errors import DecodeError, ErrorKind
-from decoder.keyed_state.head import StateInfo, StateKind
 from decoder.keyed_state.key_groups import KeyGroupOf, key_group_of
+from decoder.keyed_state.stream_head import StateInfo, StateKind
 from decoder.keyed_state.types import List, Map, Timer, Ttl, Type
 from decoder.keyed_state.values import Read, reader
 
 _COMMA = 0x2C
 # How many entries are handed on at once.
 BATCH = 1024
+
+
+class Layout(Enum):
+    """How the bytes of a key group are laid out: see the modules of these names."""
+
+    CANONICAL = "canonical"
+    HEAP = "heap"
 
 
 class Entry(NamedTuple):

@@ -19,8 +19,8 @@ from typing import Any
 
 from decoder.errors import DecodeError, ErrorKind
 from decoder.keyed_state.entries import BATCH, Entry, Readers, located, split_ttl, torn
-from decoder.keyed_state.head import StateInfo, StateKind
 from decoder.keyed_state.java_values import Pairs
+from decoder.keyed_state.stream_head import StateInfo, StateKind
 
 _i32 = Struct(">i").unpack_from
 _u16 = Struct(">H").unpack_from

@@ -11,6 +11,8 @@ MurmurHashUtils @ Flink 2.2.0; java.lang.*, java.math.*, java.time.* @ JDK 17.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
+from operator import mul
 from struct import Struct
 from typing import Any
 
@@ -121,15 +123,19 @@ def _long(value: int) -> int:
 def _string(value: str | None) -> int | None:
     if value is None or _REPLACEMENT in value:
         return None  # what stood there is not known
-    code = 0
     if value.isascii():
-        for unit in value.encode("ascii"):
-            code = (31 * code + unit) & _MASK
-        return code
+        return int(sum(map(mul, value.encode("ascii"), _powers(len(value))))) & _MASK
+    code = 0
     units = value.encode("utf-16-be")
     for place in range(0, len(units), 2):
         code = (31 * code + (units[place] << 8 | units[place + 1])) & _MASK
     return code
+
+
+@lru_cache(maxsize=256)
+def _powers(count: int) -> tuple[int, ...]:
+    """What each unit of a text counts."""
+    return tuple(pow(31, place, 1 << 32) for place in reversed(range(count)))
 
 
 def _double(value: float) -> int:
@@ -159,10 +165,8 @@ def _big_decimal(value: Any) -> int | None:
     if value is None:
         return None
     sign, digits, exponent = value.as_tuple()
+    # Of one that Java keeps as a long it comes to the same.
     unscaled = int("".join(map(str, digits)))
-    if unscaled < 1 << 63:  # kept as a long
-        code = 31 * (unscaled >> 32) + (unscaled & _MASK)
-        return int(31 * (-code if sign else code) - exponent) & _MASK
     return (31 * _magnitude_hash(-unscaled if sign else unscaled) - int(exponent)) & _MASK
 
 

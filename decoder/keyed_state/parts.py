@@ -14,9 +14,9 @@ from typing import Any, Protocol
 
 from decoder.errors import DecodeError, ErrorKind
 from decoder.keyed_state.canonical import CanonicalReader
-from decoder.keyed_state.entries import Entry, Readers
-from decoder.keyed_state.head import Head
+from decoder.keyed_state.entries import Entry, Layout, Readers
 from decoder.keyed_state.heap import HeapReader, behind, strip_key_group, walk
+from decoder.keyed_state.stream_head import Head
 from decoder.keyed_state.streams import KeyGroupsStream, without
 from decoder.operator_state.snappy import decompress_stream
 
@@ -42,6 +42,18 @@ class Source(Protocol):
 
         Raises:
             DecodeError: a file is not there, or what is there cannot be read.
+        """
+
+    @property
+    def layout(self) -> Layout | None:
+        """How ``frames`` are laid out; None: there are none."""
+
+    def frames(self, number: int, key_group: int) -> Iterator[bytes]:
+        """The bytes that ``batches`` reads, decompressed; those of the heap backend without the
+        key group's number. Each is whole in itself.
+
+        Raises:
+            DecodeError: as for ``batches``.
         """
 
     def blocked(self) -> dict[int, str]:
@@ -84,15 +96,26 @@ class KeyGroupsSource:
         return [Readers(info, self.max_parallelism) for info in self.head.states]
 
     def batches(self, number: int, key_group: int) -> Iterator[list[Entry]]:
-        data = self.stream.key_group(key_group)
-        if not data:
-            return iter(())
         what = f"{self.what} key group {key_group}"
-        if self.canonical:
-            reader = CanonicalReader(self._readers[number], number, self.max_parallelism)
-            return reader.batches(self._plain(data, what), key_group, what)
-        data = self._plain(strip_key_group(data, key_group, what), what)
-        return HeapReader(self._readers, number, self.head.unread).batches(data, key_group, what)
+        for data in self.frames(number, key_group):
+            if self.canonical:
+                reader = CanonicalReader(self._readers[number], number, self.max_parallelism)
+                yield from reader.batches(data, key_group, what)
+            else:
+                heap = HeapReader(self._readers, number, self.head.unread)
+                yield from heap.batches(data, key_group, what)
+
+    @property
+    def layout(self) -> Layout:
+        return Layout.CANONICAL if self.canonical else Layout.HEAP
+
+    def frames(self, number: int, key_group: int) -> Iterator[bytes]:
+        data = self.stream.key_group(key_group)
+        if data:
+            what = f"{self.what} key group {key_group}"
+            if not self.canonical:
+                data = strip_key_group(data, key_group, what)
+            yield self._plain(data, what)
 
     def shares(self, most_bytes: int) -> list[tuple[range, int]]:
         return self.stream.shares(most_bytes)

@@ -19,9 +19,9 @@ from struct import error as struct_error
 
 from decoder.cursor import Cursor
 from decoder.errors import DecodeError, ErrorKind
-from decoder.keyed_state.entries import BATCH, Entry, Readers, located, torn
-from decoder.keyed_state.head import Head, timers
+from decoder.keyed_state.entries import BATCH, Entry, Layout, Readers, located, torn
 from decoder.keyed_state.snapshots import read_snapshot
+from decoder.keyed_state.stream_head import Head, timers
 from decoder.keyed_state.streams import Stream, shares
 from decoder.keyed_state.types import Timer, unreadable
 from decoder.metadata.keyed import KeyGroupsState
@@ -83,6 +83,13 @@ class RawTimersSource:
                     batch = []
         if batch:
             yield batch
+
+    @property
+    def layout(self) -> Layout | None:
+        return None
+
+    def frames(self, number: int, key_group: int) -> Iterator[bytes]:
+        raise AssertionError("there are none")
 
     @cached_property
     def _ends(self) -> dict[int, int | None]:

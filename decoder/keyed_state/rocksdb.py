@@ -21,14 +21,15 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from struct import error as struct_error
 from typing import Any
 
 from decoder.errors import DecodeError, ErrorKind
-from decoder.keyed_state.canonical import CanonicalReader, prefix_bytes
-from decoder.keyed_state.entries import BATCH, Entry, Readers, located, torn
-from decoder.keyed_state.head import Head
+from decoder.keyed_state.canonical import CanonicalReader, canonical_frame, prefix_bytes
+from decoder.keyed_state.entries import BATCH, Entry, Layout, Readers, located, torn
+from decoder.keyed_state.stream_head import Head
 from decoder.keyed_state.streams import without
 from decoder.metadata.keyed import IncrementalState
 from decoder.metadata.model import EmptySegment, InlineState, StreamState
@@ -40,6 +41,7 @@ _LOG_DIRECTORY = re.compile(rb"(?m)^([ \t]*(?:wal_dir|db_log_dir)[ \t]*=).*$")
 # rocksdict keeps in it that keys and values are bytes as they are.
 _CONFIG = "rocksdict-config.json"
 _RAW = '{"raw_mode":true,"prefix_extractors":{}}'
+_ROWS_OF_A_FRAME = 4096
 # How much of a file is copied at once.
 _COPIED_AT_ONCE = 16 * 1024 * 1024
 
@@ -86,6 +88,17 @@ class RocksSource:
                 batch = []
         if batch:
             yield batch
+
+    @property
+    def layout(self) -> Layout:
+        return Layout.CANONICAL
+
+    def frames(self, number: int, key_group: int) -> Iterator[bytes]:
+        """As a savepoint has them, some thousand rows each."""
+        prefix = key_group.to_bytes(prefix_bytes(self.max_parallelism), "big")
+        rows = self._database.rows(self.head.states[number].name, prefix)
+        while some := list(islice(rows, _ROWS_OF_A_FRAME)):
+            yield canonical_frame(number, some)
 
     @cached_property
     def _database(self) -> _Database:

@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 from decoder.checkpoint import MetadataFile, read_metadata, readable
 from decoder.cursor import Cursor
 from decoder.errors import DecodeError, ErrorKind
-from decoder.keyed_state.entries import Entry
-from decoder.keyed_state.head import StateInfo, StateKind, read_head
+from decoder.keyed_state.entries import Entry, Layout
 from decoder.keyed_state.kryo import KRYO_2, KRYO_5
 from decoder.keyed_state.parts import KeyGroupsSource, Source
 from decoder.keyed_state.raw_timers import RawTimersSource
 from decoder.keyed_state.rocksdb import RocksSource
+from decoder.keyed_state.stream_head import StateInfo, StateKind, read_head
 from decoder.keyed_state.streams import KeyGroupsStream, Stream
 from decoder.keyed_state.types import Type
 from decoder.metadata.keyed import IncrementalState, KeyedHandle, KeyGroupsState, read_keyed_handle
@@ -55,6 +55,21 @@ class Part:
         sent: each of ``most_bytes`` at most, where it can be cut, and how many those are."""
         with readable(self.source.what):
             return self.source.shares(most_bytes)
+
+    @property
+    def layout(self) -> Layout | None:
+        """How ``frames`` are laid out; None: there are none, and ``batches`` alone reads it."""
+        with readable(self.source.what):
+            return self.source.layout
+
+    def frames(self, key_group: int) -> Iterator[bytes]:
+        """The bytes of a key group that ``batches`` reads, as ``layout`` has them.
+
+        Raises:
+            DecodeError: as for ``KeyedState.entries``.
+        """
+        with readable(self.source.what):
+            yield from self.source.frames(self.number, key_group)
 
     def batches(self, key_groups: Iterable[int] | None = None) -> Iterator[list[Entry]]:
         """The entries of these key groups, or of all that the subtask has, in lists of a bounded

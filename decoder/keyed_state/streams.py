@@ -12,7 +12,7 @@ from typing import Any
 
 from decoder.cursor import Cursor
 from decoder.errors import DecodeError, ErrorKind
-from decoder.keyed_state.head import Head, read_head
+from decoder.keyed_state.stream_head import Head, read_head
 from decoder.metadata.keyed import KeyGroupsState
 from decoder.metadata.model import EmptySegment, InlineState, StreamState
 from decoder.operator_state.locate import StateFiles

@@ -66,7 +66,11 @@ from decoder.keyed_state.types import (
 from decoder.keyed_state.types import (
     Struct as StructType,
 )
-from decoder.keyed_state.widths import MAX_COMPACT_DECIMAL, MAX_COMPACT_TIMESTAMP, may_be_nothing
+from decoder.keyed_state.value_sizes import (
+    MAX_COMPACT_DECIMAL,
+    MAX_COMPACT_TIMESTAMP,
+    may_be_nothing,
+)
 
 Read = Callable[[bytes, int], tuple[Any, int]]
 

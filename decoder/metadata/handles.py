@@ -62,27 +62,31 @@ def read_stream(cursor: Cursor, field: str, depth: int = 0) -> StreamState | Non
     16 EMPTY_SEGMENT.
     """
     _check_depth(cursor, depth, field)
+    start = cursor.byte_offset
     kind = cursor.u8(f"{field} type")
+    stream: StreamState
     match kind:
         case 0:
             return None
         case 1:
-            return InlineState(cursor.utf(f"{field} name"), cursor.blob(f"{field} bytes"))
+            stream = InlineState(cursor.utf(f"{field} name"), cursor.blob(f"{field} bytes"))
         case 2:
             size = _file_size(cursor, field)
-            return FileState(cursor.utf(f"{field} URI"), size)
+            stream = FileState(cursor.utf(f"{field} URI"), size)
         case 3:
             _skip_key_groups(cursor, field)
             return read_stream(cursor, field, depth + 1)
         case 6:
             path = cursor.utf(f"{field} relative path")
-            return RelativeFileState(path, _file_size(cursor, field))
+            stream = RelativeFileState(path, _file_size(cursor, field))
         case 15:
-            return _read_segment(cursor, field)
+            stream = _read_segment(cursor, field)
         case 16:
-            return EmptySegment()
+            stream = EmptySegment()
         case _:
             _unknown(cursor, "stream state handle", kind, field)
+    cursor.met(start, stream)
+    return stream
 
 
 def _file_size(cursor: Cursor, field: str) -> int | None:
@@ -119,6 +123,7 @@ def read_operator_state(cursor: Cursor, field: str) -> OperatorStateHandle | Non
     ``i32 n`` x {``UTF name``, ``u8 mode``, ``i32 n``, n x ``i64`` byte offset}; 17 only: ``UTF
     taskOwnedDir``, ``UTF sharedDir``, ``bool empty``; then a stream handle.
     """
+    start = cursor.byte_offset
     present = cursor.i32(f"{field} present")
     if present == 0:
         return None
@@ -145,7 +150,9 @@ def read_operator_state(cursor: Cursor, field: str) -> OperatorStateHandle | Non
     stream = read_stream(cursor, field)
     if stream is None:
         cursor.fail("operator state without a stream", field)
-    return OperatorStateHandle(states, stream)
+    handle = OperatorStateHandle(states, stream, of_file_merging=kind == 17)
+    cursor.met(start, handle)
+    return handle
 
 
 def _read_named_state(cursor: Cursor, field: str) -> NamedState:

@@ -84,10 +84,14 @@ class NamedState(NamedTuple):
 
 
 class OperatorStateHandle(NamedTuple):
-    """OperatorStreamStateHandle: named states and the one stream that holds their elements."""
+    """OperatorStreamStateHandle: named states and the one stream that holds their elements.
+
+    ``of_file_merging``: FileMergingOperatorStreamStateHandle, which also names directories.
+    """
 
     states: tuple[NamedState, ...]
     stream: StreamState
+    of_file_merging: bool = False
 
     @property
     def size(self) -> int:

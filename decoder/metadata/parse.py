@@ -55,7 +55,11 @@ def parse_metadata(data: bytes, file: str) -> Metadata:
     Raises:
         DecodeError: it is cut short, corrupt, of another program, or of a version not read here.
     """
-    cursor = Cursor(data, file)
+    return read_all(Cursor(data, file))
+
+
+def read_all(cursor: Cursor) -> Metadata:
+    """``parse_metadata``, through a cursor at the file's first byte."""
     layout = read_header(cursor)
     checkpoint_id = cursor.i64("checkpoint id")
     if checkpoint_id < 0:

@@ -99,7 +99,10 @@ def _read_ahead(
             yield next_one()
     finally:
         if pool is not None:
-            pool.shutdown(cancel_futures=True)
+            # Without waiting: this may be run by the garbage collector, in a thread that is just
+            # being started; it holds the lock that the end of another thread takes (_shutdown_locks
+            # in threading @ Python 3.11).
+            pool.shutdown(wait=False, cancel_futures=True)
 
 
 def _new_pool() -> ThreadPoolExecutor:

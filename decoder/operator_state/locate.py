@@ -29,7 +29,7 @@ from decoder.metadata.model import (
     SegmentState,
     StreamState,
 )
-from decoder.operator_state.claims import Claims
+from decoder.operator_state.byte_ranges import Claims
 from decoder.storage import ByteSource, checkpoint_number, join, normal
 
 # A job id, the directory that holds a job's chk-<n>, shared/ and taskowned/: 32 hex digits.
@@ -122,6 +122,24 @@ class StateFiles:
             return data
         if refused is not None:
             raise refused
+        raise self._not_found(what, places, outside)
+
+    def find(self, stream: FileState | RelativeFileState | SegmentState, what: str) -> str:
+        """Where the file of a state stream is, whole or with other state in it; it is not read.
+
+        Raises:
+            DecodeError: no such file in any of the places, or one outside of the checkpoint.
+        """
+        places = list(dict.fromkeys(map(normal, self._places(stream))))
+        outside: list[str] = []
+        for place in places:
+            path = self.source.absolute(place) if "\0" not in place else None
+            if path is None:
+                continue
+            if not (self.allow_external or self._owns(path)):
+                outside.append(place)
+            elif self.source.is_file(path):
+                return path
         raise self._not_found(what, places, outside)
 
     def _places(self, stream: FileState | RelativeFileState | SegmentState) -> Iterator[str]:

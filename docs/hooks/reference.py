@@ -15,7 +15,7 @@ from typing import Any
 
 import typer
 
-from migrate.cli.errors import Exit
+from migrate.cli.exit_codes import Exit
 from migrate.cli.main import app
 
 _SCHEMAS = Path(__file__).parents[1] / "schemas"

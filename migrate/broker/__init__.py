@@ -5,8 +5,7 @@ Takes a ClusterSnapshot (``reading``), and reads and writes consumer groups (``c
 decided by those who ask.
 """
 
-from migrate.broker.changing import CommitFailure
-from migrate.broker.consumer_groups import ConsumerGroups
+from migrate.broker.consumer_groups import CommitFailure, ConsumerGroups
 from migrate.broker.reading import take_snapshot
 
 __all__ = ["CommitFailure", "ConsumerGroups", "take_snapshot"]

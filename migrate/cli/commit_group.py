@@ -8,13 +8,13 @@ from typing import Annotated
 import typer
 
 from migrate.cli import next_step
-from migrate.cli import shared_options as options
+from migrate.cli import typer_options as options
 from migrate.cli.group_change import DryRun, Execute, RollbackFile, Yes, carry_out, check_one
 from migrate.cli.saved_plan import save_plan, show_move
-from migrate.cli.shared_options import with_environment
 from migrate.cli.terminal import ask, check_can_ask, emit, tell
+from migrate.cli.typer_options import with_environment
 from migrate.commands import commit_group as api
-from migrate.commands.arguments import MoveArguments
+from migrate.commands.shared_options import MoveArguments
 from migrate.commands.sink import check_sink_of_a_job
 from migrate.errors import Refused, UsageError
 from migrate.wording import counted

@@ -9,11 +9,11 @@ from typing import Annotated
 
 import typer
 
-from migrate.cli.errors import Exit
-from migrate.cli.shared_options import Wide, with_environment, with_options
+from migrate.cli.exit_codes import Exit
 from migrate.cli.terminal import emit
+from migrate.cli.typer_options import SIDE, Wide, with_environment, with_options
 from migrate.commands import diff as calls
-from migrate.commands.arguments import SideArguments
+from migrate.commands.shared_options import SideArguments
 
 
 class DiffFormat(str, Enum):
@@ -24,15 +24,9 @@ class DiffFormat(str, Enum):
     HTML = "html"
 
 
-_SIDE = (
-    "CHK, group:NAME, spark:DIR, json:FILE (startingOffsets), csv:FILE (topic,partition,offset as "
-    "kafka-consumer-groups has it), broker:earliest or broker:latest."
-)
-
-
 @with_options
 def diff(
-    left: Annotated[str, typer.Argument(metavar="LEFT", help=_SIDE)],
+    left: Annotated[str, typer.Argument(metavar="LEFT", help=SIDE)],
     right: Annotated[str, typer.Argument(metavar="RIGHT", help="The same.")],
     *,
     format: Annotated[

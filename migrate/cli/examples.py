@@ -45,6 +45,17 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
             "migrate to-spark --plan plan.json -b broker:9092 --checkpoint-dir /data/query",
         ),
     ),
+    "to-flink": (
+        (
+            "Back to Flink from where a Spark query stopped, with the job's state",
+            "migrate to-flink savepoint-1 --from spark:/data/query --out savepoint-2 "
+            "-b broker:9092 --allow-state-mismatch",
+        ),
+        (
+            "From a file, topic,partition,offset a line",
+            "migrate to-flink savepoint-1 --from csv:offsets.csv --out savepoint-2",
+        ),
+    ),
     "commit-group": (
         (
             "What would change",
@@ -92,6 +103,29 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         (
             "Does the group hold it? Before its consumers start",
             "migrate verify savepoint-1 group:orders -b broker:9092",
+        ),
+    ),
+    "cut-over": (
+        ("Would it go through? On the job's newest checkpoint", "migrate cut-over orders.yaml"),
+        ("Do it, or go on after a crash", "migrate cut-over orders.yaml --execute"),
+        (
+            "Up to the plan, to have it reviewed",
+            "migrate cut-over orders.yaml --execute --until plan",
+        ),
+        (
+            "Back, as long as the target has written nothing",
+            "migrate cut-over orders.yaml --back --execute",
+        ),
+    ),
+    "follow": (
+        (
+            "Let the lag of a query show, as long as this runs",
+            "migrate follow spark:/data/query --group orders -b broker:9092",
+        ),
+        (
+            "From cron, with a file for Prometheus",
+            "migrate follow spark:/data/query --group orders -b broker:9092 --once "
+            "--metrics-file /var/lib/node_exporter/orders.prom",
         ),
     ),
     "scan": (

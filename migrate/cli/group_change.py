@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from migrate.cli.errors import Exit, is_interrupt
+from migrate.cli.exit_codes import Exit, is_interrupt
 from migrate.cli.terminal import emit, say, show
 from migrate.errors import UsageError
 from migrate.storage.files import local_path

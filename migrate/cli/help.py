@@ -101,6 +101,8 @@ def _choices(parameter: Any) -> list[str]:
 
 def _text(parameter: Any) -> str:
     default = parameter.default
+    if parameter.param_type_name == "option" and parameter.required:
+        return f"{parameter.help} [required]"
     if parameter.param_type_name == "option" and not parameter.is_flag and parameter.show_default:
         shown = str(default.value if isinstance(default, Enum) else default)
         others = [one for one in _choices(parameter) if one != shown and one not in parameter.help]

@@ -16,10 +16,10 @@ import typer
 from decoder import list_checkpoints
 from decoder.urls import shown_url
 from migrate.cli import next_step
-from migrate.cli.shared_options import Checkpoint, Wide, with_options
 from migrate.cli.terminal import emit, emit_pieces, tell
+from migrate.cli.typer_options import Checkpoint, Wide, with_options
 from migrate.commands import inspect as inspecting
-from migrate.commands.arguments import ReadArguments
+from migrate.commands.shared_options import ReadArguments
 from migrate.errors import InputError
 from migrate.flink.extract import Extraction, Severity
 from migrate.log import timed

@@ -11,7 +11,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from migrate.cli import terminal
-from migrate.cli.errors import Exit, exit_of, is_interrupt
+from migrate.cli.exit_codes import Exit, exit_of, is_interrupt
 from migrate.cli.help import group_help
 from migrate.cli.terminal import say
 from migrate.cli.typer_classes import Command, Group
@@ -46,6 +46,10 @@ _MOVE = {
         "Write where Spark is to start: startingOffsets on stdout, and a seeded checkpoint "
         "location.",
     ),
+    "to-flink": (
+        "migrate.cli.to_flink:to_flink",
+        "Write a new savepoint with other Kafka positions; all else stays as it is.",
+    ),
     "commit-group": (
         "migrate.cli.commit_group:commit_group",
         "Commit a checkpoint's positions as a consumer group's offsets.",
@@ -53,6 +57,14 @@ _MOVE = {
     "verify": (
         "migrate.cli.verify:verify",
         "After the move: did the target start where the checkpoint ended?",
+    ),
+    "cut-over": (
+        "migrate.cli.cut_over:cut_over",
+        "Move a running Flink job to its target in one go: stop, plan, apply, start, verify.",
+    ),
+    "follow": (
+        "migrate.cli.follow:follow",
+        "Keep a consumer group at what a Spark query has committed, so that its lag shows.",
     ),
     "rollback": (
         "migrate.cli.rollback:rollback",

@@ -7,7 +7,8 @@ import shlex
 from collections.abc import Iterator
 from dataclasses import replace
 
-from migrate.commands.arguments import KafkaArguments, MoveArguments
+from migrate.commands.shared_options import KafkaArguments, MoveArguments
+from migrate.comparing.sides import SideKind, parse_side
 from migrate.policy_options import Policies, policies_of
 
 
@@ -32,7 +33,9 @@ def verification(
     of the checkpoint, and no plan keeps what."""
     if plan is not None:
         return command("verify", f"plan:{os.fspath(plan)}", target, kafka=arguments)
-    if chk is None or chk.startswith("spark:") or _changes_positions(arguments):
+    if chk is None or parse_side(chk).kind is not SideKind.CHECKPOINT:
+        return None
+    if _changes_positions(arguments):
         return None
     chosen = [
         word

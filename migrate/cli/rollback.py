@@ -12,11 +12,11 @@ import typer
 
 from migrate.cli import next_step
 from migrate.cli.group_change import DryRun, Execute, RollbackFile, Yes, carry_out, check_one
-from migrate.cli.shared_options import Wide, with_environment, with_options
 from migrate.cli.terminal import ask, check_can_ask, emit, show, tell
+from migrate.cli.typer_options import Wide, with_environment, with_options
 from migrate.commands import rollback as calls
-from migrate.commands.arguments import KafkaArguments
-from migrate.commands.arguments import kafka as kafka_of
+from migrate.commands.shared_options import KafkaArguments
+from migrate.commands.shared_options import kafka as kafka_of
 from migrate.errors import Refused
 from migrate.group.rollback_decision import Restored
 from migrate.group.rollback_file import read

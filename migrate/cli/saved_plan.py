@@ -7,8 +7,8 @@ from pathlib import Path
 
 from migrate.cli import next_step
 from migrate.cli.terminal import show, tell
-from migrate.commands.arguments import MoveArguments
 from migrate.commands.plan import plan
+from migrate.commands.shared_options import MoveArguments
 from migrate.errors import UsageError
 from migrate.planning import Plan
 

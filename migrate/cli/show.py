@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from migrate.cli.shared_options import Wide
 from migrate.cli.terminal import emit_pieces
+from migrate.cli.typer_options import Wide
 from migrate.commands import show as calls
 from migrate.planning import Plan
 

@@ -13,10 +13,10 @@ import typer
 from decoder import DecodeError
 from decoder.keyed_state import KeyedState, KeyedStates
 from migrate.cli import next_step
-from migrate.cli.shared_options import Checkpoint, with_options
 from migrate.cli.terminal import emit, emit_pieces, say, tell
+from migrate.cli.typer_options import Checkpoint, with_options
 from migrate.commands import state as reading_state
-from migrate.commands.arguments import ReadArguments
+from migrate.commands.shared_options import ReadArguments
 from migrate.errors import UsageError
 from migrate.log import log
 from migrate.wording import counted
@@ -28,7 +28,7 @@ _HELD_BACK = 4 * 1024 * 1024
 _ROWS = 50
 
 
-class Format(str, Enum):
+class StateFormat(str, Enum):
     TABLE = "table"
     JSON = "json"
     CSV = "csv"
@@ -53,7 +53,7 @@ def state(
         ),
     ] = None,
     format: Annotated[
-        Format | None,
+        StateFormat | None,
         typer.Option(
             help="table for people; json and csv for programs. By default table; with --state "
             "json, an object a line.",
@@ -74,13 +74,13 @@ def state(
     """Show the keyed states of a checkpoint, and with --state the entries of one of them."""
     if state is not None:
         found = reading_state.find_state(chk, operator=operator, state=state, **reading)
-        _print_entries(found, format or Format.JSON, limit)
+        _print_entries(found, format or StateFormat.JSON, limit)
         return
     if limit is not None:
         raise UsageError("--limit is of the entries of a state: add --state NAME")
     found_states = reading_state.keyed_states(chk, operator=operator, **reading)
-    _list(found_states, format or Format.TABLE)
-    if format in (None, Format.TABLE) and found_states.states:
+    _list(found_states, format or StateFormat.TABLE)
+    if format in (None, StateFormat.TABLE) and found_states.states:
         tell(_summary(chk, found_states.states))
 
 
@@ -98,20 +98,20 @@ def _summary(chk: str, states: Sequence[KeyedState]) -> str:
     return f"{told}; next, the entries of one: {next_step.command('state', chk, *which)}"
 
 
-def _list(found: KeyedStates, format: Format) -> None:
-    from migrate.report.states import states_csv, states_json
+def _list(found: KeyedStates, format: StateFormat) -> None:
+    from migrate.report.state import states_csv, states_json
 
     if not found.states:
         if found.unread:
             raise found.unread[0].error
         tell("no keyed state in this checkpoint")
     match format:
-        case Format.JSON:
+        case StateFormat.JSON:
             emit(states_json(found.states))
-        case Format.CSV:
+        case StateFormat.CSV:
             emit(states_csv(found.states), end="")
-        case Format.TABLE:
-            from migrate.report.state_tables import states_table
+        case StateFormat.TABLE:
+            from migrate.report.state import states_table
 
             emit(states_table(found.states, sys.stdout), end="")
     for one in found.unread:
@@ -121,19 +121,19 @@ def _list(found: KeyedStates, format: Format) -> None:
         )
 
 
-def _print_entries(state: KeyedState, format: Format, limit: int | None) -> None:
-    from migrate.report.state_entries import entries_csv, entries_json
+def _print_entries(state: KeyedState, format: StateFormat, limit: int | None) -> None:
+    from migrate.report.state import entries_csv, entries_json
 
     entries = state.entries()
-    if format is Format.TABLE:
-        from migrate.report.state_tables import entries_table
+    if format is StateFormat.TABLE:
+        from migrate.report.state import entries_table
 
         emit(entries_table(state, islice(entries, limit or _ROWS), sys.stdout), end="")
         if next(entries, None) is not None and limit is None:
             tell(f"only the first {_ROWS} entries are shown: --limit N, or --format json")
         return
     some = islice(entries, limit)
-    print_as = entries_json if format is Format.JSON else entries_csv
+    print_as = entries_json if format is StateFormat.JSON else entries_csv
     emit_pieces(_held_back(print_as(state, some)))
 
 

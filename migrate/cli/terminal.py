@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from migrate.cli.busy import BusyLine
-from migrate.cli.errors import Exit
+from migrate.cli.exit_codes import Exit
 from migrate.errors import Refused, UsageError
 from migrate.log import STAGE, log
 from migrate.wording import visible

@@ -10,16 +10,15 @@ from typing import Annotated
 import typer
 
 from migrate.cli import next_step
-from migrate.cli import shared_options as options
+from migrate.cli import typer_options as options
 from migrate.cli.saved_plan import save_plan
-from migrate.cli.shared_options import with_environment
 from migrate.cli.terminal import after_writing, emit, tell
+from migrate.cli.typer_options import with_environment
 from migrate.commands import to_spark as spark
-from migrate.commands.arguments import MoveArguments
+from migrate.commands.shared_options import MoveArguments
 from migrate.commands.to_spark import check_directories
 from migrate.errors import UsageError
-from migrate.spark.connector import kafka_connector
-from migrate.spark.source_options import IsolationLevel
+from migrate.spark.source_options import IsolationLevel, kafka_connector
 
 
 class SparkFormat(str, Enum):
@@ -34,14 +33,14 @@ _QUERY = "The query"
 
 @options.with_options
 def to_spark(
-    chk: options.CheckpointOrPlan = None,
+    chk: options.SideOrPlan = None,
     *,
     checkpoint_dir: Annotated[
         str | None,
         typer.Option(
             metavar="DIR",
-            help="Also write a checkpoint location from which a Spark query starts there: a new "
-            "directory, local or at s3://, gs://, abfs://, hdfs://, dbfs:/.",
+            help="Also write a checkpoint location that starts there: a new directory, local or at "
+            "s3://, gs://, abfs://, hdfs://, dbfs:/.",
             show_default=False,
         ),
     ] = None,
@@ -49,8 +48,8 @@ def to_spark(
         str | None,
         typer.Option(
             metavar="DIR",
-            help="Where the query writes: files, or a table. Refused if the sink remembers an "
-            "older query, and would skip what the new one writes.",
+            help="Where the query writes: files, or a table. Refused if it remembers another "
+            "query, and would skip batches.",
             show_default=False,
             rich_help_panel=_QUERY,
         ),
@@ -69,8 +68,8 @@ def to_spark(
         list[str] | None,
         typer.Option(
             metavar="N=S",
-            help="The query's stream N, counted from 0, goes on from source S, as in --source. "
-            "N=topic:NAME takes one topic. Repeatable. Streams that are not Kafka's count too.",
+            help="The query's stream N, of all its streams from 0 on, goes on from source S, as in "
+            "--source. N=topic:NAME takes one topic. Repeatable.",
             show_default=False,
             rich_help_panel=_QUERY,
         ),
@@ -79,16 +78,16 @@ def to_spark(
         SparkFormat,
         typer.Option(
             metavar="F",
-            help="json: startingOffsets (a line for each --spark-source). options: all options as "
-            "name=value. python, scala: a whole query, to start as it is.",
+            help="json: startingOffsets (a line for each --spark-source). options: lines of "
+            "name=value. python, scala: a whole query.",
         ),
     ] = SparkFormat.JSON,
     spark_version: Annotated[
         str | None,
         typer.Option(
             metavar="V",
-            help="The Spark that runs the printed file, as 4.0.0: its first line names the Kafka "
-            "package for it. [default: the installed PySpark's]",
+            help="The Spark that runs the printed file, as 4.0.0. [default: the installed "
+            "PySpark's]",
             show_default=False,
             rich_help_panel=_QUERY,
         ),
@@ -98,7 +97,26 @@ def to_spark(
         typer.Option(
             metavar="LEVEL",
             help="read_committed or read_uncommitted (Kafka's default), for the printed options "
-            "or code; no Flink checkpoint holds the job's own.",
+            "or code.",
+            show_default=False,
+            rich_help_panel=_QUERY,
+        ),
+    ] = None,
+    state: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="S/NAME",
+            help="A keyed state, by operator and name, that the printed Python takes along. "
+            "Repeatable.",
+            show_default=False,
+            rich_help_panel=_QUERY,
+        ),
+    ] = None,
+    keep_state: Annotated[
+        str | None,
+        typer.Option(
+            metavar="spark:OLD",
+            help="Copy query OLD to --checkpoint-dir: it goes on from here, with its state.",
             show_default=False,
             rich_help_panel=_QUERY,
         ),
@@ -117,6 +135,8 @@ def to_spark(
         if format not in (SparkFormat.PYTHON, SparkFormat.SCALA):
             raise UsageError("--spark-version goes with --format python or scala")
         kafka_connector(spark_version)
+    if state and (format is not SparkFormat.PYTHON or plan is not None or plan_out is not None):
+        raise UsageError("--state goes with --format python, and with a checkpoint, not a plan")
     arguments = with_environment(arguments)
     if plan_out is not None:
         if spark_source:
@@ -131,16 +151,21 @@ def to_spark(
         sink=sink,
         sink_writer=sink_writer,
         spark_source=parse_spark_sources(spark_source or ()),
+        keep_state=keep_state,
         isolation_level=isolation_level,
+        state=state or (),
         **arguments,
     )
-    seeded = f"the seed {checkpoint_dir} is written, and whole" if checkpoint_dir else ""
+    written = checkpoint_dir is not None and not state
+    seeded = f"the seed {checkpoint_dir} is written, and whole" if written else ""
     with after_writing(seeded):
         if format is SparkFormat.JSON:
             emit(start.starting_offsets)
         else:
             emit(start.code(format.value, spark_version))
-    if checkpoint_dir is None:
+    if state:
+        tell("next: put your query in the printed file, and start it: it primes the location once")
+    elif checkpoint_dir is None:
         if format is SparkFormat.JSON:
             tell(
                 "next: a new query takes this as startingOffsets, with a new checkpointLocation; "

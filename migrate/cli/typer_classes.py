@@ -23,6 +23,12 @@ from migrate.cli.help import command_help
 # Typer's UsageError, which it gives no public name.
 _USAGE_ERROR: Any = BadParameter.__mro__[1]
 
+# Options of other commands, and what is said of them in place of Typer's guesses.
+_OF_OTHERS = {
+    "--execute": "No such option: --execute: this command changes no group; what it writes, it "
+    "writes where its own options say",
+}
+
 # Any, in this module: Typer names the types of contexts and parameters nowhere in public.
 
 
@@ -38,7 +44,13 @@ class Command(TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> Any:
         given = list(args)  # the parser uses up its own
         with _untold():
-            rest = super().parse_args(ctx, args)
+            try:
+                rest = super().parse_args(ctx, args)
+            except _USAGE_ERROR as error:
+                if getattr(error, "option_name", None) in _OF_OTHERS:
+                    error.possibilities = None
+                    error.message = _OF_OTHERS[error.option_name]
+                raise
         if not ctx.resilient_parsing:
             self._check_once(ctx, given)
         return rest
@@ -73,12 +85,6 @@ def _untold() -> Iterator[None]:
     try:
         yield
     except _USAGE_ERROR as error:
-        if getattr(error, "option_name", None) == "--execute":
-            error.possibilities = None
-            error.message = (
-                "No such option: --execute: this command changes no group; what it writes, it "
-                "writes where its own options say"
-            )
         from decoder.urls import shown_in  # here, as --help has no use for the decoder
 
         error.message = shown_in(error.message)

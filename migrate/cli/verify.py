@@ -8,11 +8,11 @@ from typing import Annotated
 
 import typer
 
-from migrate.cli.errors import Exit
-from migrate.cli.shared_options import Wide, with_environment, with_options
+from migrate.cli.exit_codes import Exit
 from migrate.cli.terminal import emit, say, tell
+from migrate.cli.typer_options import Wide, with_environment, with_options
 from migrate.commands import verify as calls
-from migrate.commands.arguments import SideArguments
+from migrate.commands.shared_options import SideArguments
 from migrate.errors import UsageError
 from migrate.wording import visible
 

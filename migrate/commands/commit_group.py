@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from migrate.cluster_snapshot import Committed, GroupView
-from migrate.commands.arguments import Request, move_request
 from migrate.commands.job_stopped import interval_of, look_twice, tell_what_runs
 from migrate.commands.plan import check_unmoved, planned
+from migrate.commands.shared_options import Request, move_request
 from migrate.commands.sink import check_sink_of_a_job
 from migrate.errors import Refused, UsageError
 from migrate.flink.findings import SINKS_THAT_REMEMBER
@@ -27,7 +27,7 @@ from migrate.wording import counted, did_you_mean
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from migrate.commands.arguments import AnyPath, MoveArguments
+    from migrate.commands.shared_options import AnyPath, MoveArguments
     from migrate.group.commit import ChangeOutcome
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from migrate.commands.arguments import SideArguments, choice, kafka
+from migrate.commands.shared_options import SideArguments, choice, kafka
 from migrate.commands.survey import asker
 from migrate.comparing import diff as comparison
 from migrate.comparing.diff import Diff
@@ -18,7 +18,7 @@ from migrate.log import log, timed
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from migrate.commands.arguments import AnyPath
+    from migrate.commands.shared_options import AnyPath
 
 
 def diff(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from migrate.flink.choose import Reading
+from migrate.flink.choose_source import Reading
 from migrate.flink.extract import Extraction
 from migrate.flink.read import read
 from migrate.option_declaration import accept
@@ -13,7 +13,7 @@ from migrate.option_declaration import accept
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from migrate.commands.arguments import AnyPath, ReadArguments
+    from migrate.commands.shared_options import AnyPath, ReadArguments
 
 
 def inspect(chk: AnyPath, **arguments: Unpack[ReadArguments]) -> Extraction:

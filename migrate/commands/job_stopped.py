@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 from decoder import DecodeError
 from decoder.urls import shown_url
-from migrate.commands.arguments import Request
 from migrate.commands.plan import LAST_OUTPUT, check_unmoved
+from migrate.commands.shared_options import Request
 from migrate.fleet.candidates import job_id_of
 from migrate.flink.newer_checkpoints import look_beside
 from migrate.log import log, timed
@@ -41,7 +41,7 @@ _WAYS_TO_PROVE = "--flink-rest URL asks Flink, and a stop-with-savepoint is proo
 def interval_of(plan: Plan) -> float | None:
     """How often the job takes a checkpoint, in seconds; None where that does not show or matter."""
     origin = plan.origin
-    if origin.kind == "batch" or origin.stopped:
+    if origin.kind != "checkpoint" or origin.stopped:
         return None
     try:
         beside = look_beside(origin.pointer, origin.number, Files())

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from decoder import DecodeError
 from decoder.storage import METADATA_FILE, join
 from migrate.cluster_snapshot import ClusterSnapshot, Question
-from migrate.commands.arguments import Request, move_request
+from migrate.commands.shared_options import Request, move_request
 from migrate.commands.survey import ask_broker, survey
 from migrate.errors import Refused, UsageError
 from migrate.flink.extract import PlanInput, Source
@@ -28,7 +28,7 @@ from migrate.wording import counted
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from migrate.commands.arguments import AnyPath, MoveArguments
+    from migrate.commands.shared_options import AnyPath, MoveArguments
 
 
 LAST_OUTPUT = (
@@ -90,6 +90,8 @@ def plan_found(
         named=named or request.source is not None,
         bootstrap_servers=request.kafka.asked,
     )
+    if plan.origin.kind == "positions":
+        return plan
     # A plan is applied from another folder, or by another program.
     return replace(plan, origin=replace(plan.origin, pointer=_absolute(plan.origin.pointer)))
 
@@ -106,7 +108,7 @@ def tell_of_patterns(
     policies = request.policies
     if policies.topic_pattern is not None or policies.partitions is not None:
         return
-    if snapshot is None or not may_have_a_pattern(chosen) or origin.kind == "batch":
+    if snapshot is None or not may_have_a_pattern(chosen) or origin.kind != "checkpoint":
         return
     log.info(
         "note: a job that finds its topics by a pattern may not have found the youngest yet, and "
@@ -222,7 +224,7 @@ def _look_again(
 
 def _newer_checkpoints(origin: Origin) -> tuple[int, ...]:
     """Those that stand beside the plan's; none, and a note, where it cannot be looked at."""
-    if origin.kind == "batch":
+    if origin.kind != "checkpoint":
         return ()  # a query commits to no group: that it goes on does no harm
     files = Files()
     try:

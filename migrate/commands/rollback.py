@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from migrate.commands.arguments import Kafka, kafka
+from migrate.commands.shared_options import Kafka, kafka
 from migrate.errors import Refused
 from migrate.group import rollback_file as rollback_files
 from migrate.group.rollback_file import check_rollback_path, keeping
@@ -18,7 +18,7 @@ from migrate.storage.files import local_path
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from migrate.commands.arguments import AnyPath, KafkaArguments
+    from migrate.commands.shared_options import AnyPath, KafkaArguments
     from migrate.group.commit import ChangeOutcome
     from migrate.group.rollback_decision import Restoration, Restored
     from migrate.kafka_config import KafkaConfig

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from migrate.cluster_snapshot import Question
-from migrate.commands.arguments import kafka
+from migrate.commands.shared_options import kafka
 from migrate.commands.survey import ask_broker
 from migrate.errors import InputError, Refused, UsageError
 from migrate.fleet import Candidate, discover
@@ -27,8 +27,8 @@ from migrate.storage.new_file import write_new
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from migrate.commands.arguments import AnyPath, KafkaArguments
     from migrate.commands.scan_plans import BulkPlan
+    from migrate.commands.shared_options import AnyPath, KafkaArguments
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +142,7 @@ def _on_spark(
 ) -> Estate:
     with timed("starting Spark"):
         spark = stack.enter_context(session(master))
-    from migrate.spark.running.estate import spark_estate
+    from migrate.spark.running.scan_on_spark import spark_estate
 
     return stack.enter_context(spark_estate(spark, marked, wanted, progress))
 

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from decoder import DecodeError
-from migrate.commands.arguments import move_request
 from migrate.commands.plan import plan_found
+from migrate.commands.shared_options import move_request
 from migrate.commands.survey import survey
 from migrate.errors import MigrateError, Refused, UsageError
 from migrate.planning import Plan, Verdict
@@ -26,7 +26,7 @@ from migrate.wording import counted
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from migrate.commands.arguments import KafkaArguments, MoveArguments, Request
+    from migrate.commands.shared_options import KafkaArguments, MoveArguments, Request
     from migrate.fleet.inventory import ScannedJob
 
 INDEX = "index.csv"
@@ -130,7 +130,7 @@ def plan_each(
         for job, plan in zip(jobs, pool.map(made, jobs), strict=True):
             yield job.pointer, plan
     finally:
-        pool.shutdown(cancel_futures=True)
+        pool.shutdown(wait=False, cancel_futures=True)  # see decoder.operator_state.fetch
 
 
 def _planned(request: Request, directory: Path, job: ScannedJob) -> BulkPlan:

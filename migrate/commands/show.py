@@ -4,23 +4,29 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from decoder.storage import join, read_file
 from migrate.errors import InputError
-from migrate.planning import Plan
-from migrate.planning.plan_file import read_plan
+from migrate.group import rollback_file
+from migrate.planning import Plan, plan_file
 from migrate.positions import PositionSet
 from migrate.spark.progress import committed_positions, has_run, starting_positions
+from migrate.spark.seed import FILES_OF_A_QUERY
 from migrate.storage.files import Files, path_of
 
 if TYPE_CHECKING:
-    from migrate.commands.arguments import AnyPath
-    from migrate.group.rollback_file import RollbackFile
+    from migrate.commands.shared_options import AnyPath
 
 _SPARK = "spark:"
+# What reads a file, by the kind that it names first.
+_READERS: dict[str, Callable[[Path], Plan | rollback_file.RollbackFile]] = {
+    plan_file.KIND: plan_file.read_plan,
+    rollback_file.KIND: rollback_file.read,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +47,7 @@ class NothingToShow(InputError):
     """What is named is neither a plan, nor a rollback file, nor a checkpoint location."""
 
 
-def show(file: AnyPath) -> Plan | RollbackFile | QueryLocation:
+def show(file: AnyPath) -> Plan | rollback_file.RollbackFile | QueryLocation:
     """Read what ``migrate`` has written, to be looked at.
 
     Args:
@@ -60,14 +66,10 @@ def show(file: AnyPath) -> Plan | RollbackFile | QueryLocation:
         if files.list_directory(path) is None:
             raise NothingToShow(f"{name}: there is no such file or directory")
         return _location(name, files.absolute(path), files)
-    kind = _kind(Path(path))
-    if kind == "flink-offset-migrate plan":
-        return read_plan(Path(path))
-    if kind == "flink-offset-migrate rollback":
-        from migrate.group import rollback_file
-
-        return rollback_file.read(Path(path))
-    raise NothingToShow(f"{name}: {_NEITHER}")
+    reader = _READERS.get(_kind(Path(path)))
+    if reader is None:
+        raise NothingToShow(f"{name}: {_NEITHER}")
+    return reader(Path(path))
 
 
 _NEITHER = (
@@ -76,18 +78,18 @@ _NEITHER = (
 )
 
 
-def _kind(path: Path) -> object:
+def _kind(path: Path) -> str:
     try:
         held = json.loads(read_file(path))
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from error
     except (ValueError, RecursionError):
-        return None
-    return held.get("kind") if isinstance(held, dict) else None
+        return ""
+    return str(held.get("kind")) if isinstance(held, dict) else ""
 
 
 def _location(name: str, directory: str, files: Files) -> QueryLocation:
-    if not {"metadata", "sources", "offsets"} & set(files.list_directory(directory) or ()):
+    if not FILES_OF_A_QUERY & set(files.list_directory(directory) or ()):
         raise NothingToShow(f"{name}: {_NEITHER}")
     if not has_run(directory, files):
         return QueryLocation(directory, starting_positions(name, directory, files), None)

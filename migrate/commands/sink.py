@@ -12,7 +12,7 @@ from migrate.sinks import DEFAULT_IDENTIFIER, SinkMemory, UnreadableSink, Writer
 from migrate.spark.locations import BadLocation, LocalDirectory, RemoteDirectory, location
 
 if TYPE_CHECKING:
-    from migrate.commands.arguments import AnyPath
+    from migrate.commands.shared_options import AnyPath
 
 # How many writers are named; a table may remember hundreds.
 _NAMED = 20
@@ -58,6 +58,37 @@ def check_sink_of_a_query(sink: AnyPath | None, writer: str | None) -> tuple[str
     _tell_of_new_names(memory)
     warnings = (*_not_known(name, memory), *_may_skip_by_name(name, memory, writer))
     return _warn(warnings)
+
+
+def check_sink_of_a_copy(sink: AnyPath | None, query: str | None, batch: int) -> None:
+    """Would this sink skip batches of a query that goes on after this one, under its own id?
+
+    Raises:
+        Refused: it would, as the query has gone on elsewhere; or it cannot be read.
+        UsageError: there is no such sink.
+    """
+    if sink is None:
+        log.info(
+            "note: a sink that remembers batches skips those that the query has written to it "
+            f"after batch {batch}; --sink DIR looks"
+        )
+        return
+    name, memory = _look(sink)
+    ahead = [
+        one
+        for one in memory.remembered
+        if one.last > batch
+        and one.kind not in (WriterKind.FLINK_JOB, WriterKind.COMMIT_USER)
+        and (one.kind is not WriterKind.QUERY or one.name == query)
+    ]
+    if ahead:
+        raise Refused(
+            [
+                f"{name} remembers batch {ahead[0].last}, and the query would go on with batch "
+                f"{batch + 1}: it would skip what that one writes; name a new directory"
+            ]
+        )
+    _warn(tuple(_not_known(name, memory)))
 
 
 def check_sink_of_a_job(sink: AnyPath | None) -> tuple[str, ...]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from migrate.commands.arguments import Request
 from migrate.commands.plan import plan_found, tell_of_patterns, tell_which
+from migrate.commands.shared_options import Request
 from migrate.commands.survey import look, read_input
 from migrate.errors import Refused, UsageError
-from migrate.flink.choose import TOPIC_PREFIX, choose, choose_sources
+from migrate.flink.choose_source import TOPIC_PREFIX, choose, choose_sources
 from migrate.flink.extract import PlanInput, Source
 from migrate.log import log
 from migrate.planning import Plan, plan_lines

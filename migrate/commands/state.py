@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 from decoder.keyed_state import KeyedState, KeyedStates, read_keyed_states
 from decoder.urls import shown_url
 from migrate.log import timed
-from migrate.state.choose import choose_state, of_operator
+from migrate.state.choose_state import choose_state, of_operator
 from migrate.storage.files import Files
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from migrate.commands.arguments import AnyPath
+    from migrate.commands.shared_options import AnyPath
 
 
 def keyed_states(

@@ -1,17 +1,18 @@
-"""What is to move: a checkpoint or a query read, and what the broker says of it."""
+"""What is to move: a checkpoint or another side read, and what the broker says of it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
-from decoder.urls import shown_url
 from migrate.cluster_snapshot import ClusterSnapshot, Question
-from migrate.commands.arguments import Kafka, Request
-from migrate.comparing.sides import Ask
+from migrate.commands.shared_options import Kafka, Request
+from migrate.commands.side_input import side_input
+from migrate.comparing.sides import Ask, SideKind, parse_side
 from migrate.errors import InputError, UsageError
-from migrate.flink.choose import choose
-from migrate.flink.extract import PlanInput, Source
+from migrate.flink.choose_source import choose
+from migrate.flink.extract import Code, Extraction, PlanInput, Source
 from migrate.flink.read import read
 from migrate.log import timed
 from migrate.planning import (
@@ -21,18 +22,16 @@ from migrate.planning import (
     transactions_to_ask,
 )
 from migrate.policy_options import Policies
-from migrate.positions import SPARK
-from migrate.spark.query import is_query, query_positions
 from migrate.storage.files import check_no_credentials
 from migrate.wording import hint
 
 
 def read_input(request: Request) -> PlanInput:
-    """What is to be moved: a Flink checkpoint, or a Spark query where that can be.
+    """What is to be moved: a Flink checkpoint, or another side where that can be.
 
     Raises:
-        Refused: the query has not committed anything yet.
-        UsageError: options that do not go together, or name neither.
+        Refused: the query or the group has not committed anything yet.
+        UsageError: options that do not go together, or name no side.
         InputError: credentials in a URL.
         DecodeError, UnreadableInput: it cannot be read.
     """
@@ -40,14 +39,32 @@ def read_input(request: Request) -> PlanInput:
     if chk is None:
         raise UsageError("name a checkpoint (CHK), or a saved plan with --plan")
     check_no_credentials(chk, InputError)
-    if not is_query(chk):
-        return read(chk, request)
-    if request.target == SPARK:
-        raise UsageError(f"{chk}: it is a Spark query already; commit-group takes one")
+    kind = parse_side(chk).kind
+    if kind is SideKind.CHECKPOINT:
+        return _without_what_is_taken(read(chk, request), request.state_taken)
+    if request.target.kind == "group" and kind is not SideKind.SPARK:
+        raise UsageError(f"{chk}: commit-group takes a checkpoint (CHK), or spark:DIR")
     if (request.source, request.cluster, request.source_group) != (None, None, None):
-        raise UsageError("--source, --cluster and --source-group are Flink's: not with spark:DIR")
-    with timed(f"reading {shown_url(chk)}"):
-        return query_positions(chk)
+        raise UsageError(f"--source, --cluster and --source-group are Flink's: not with {chk}")
+    topics = set(request.policies.partitions or ())
+    return side_input(chk, request, asker(request.kafka), topics)
+
+
+def _without_what_is_taken(found: Extraction, taken: frozenset[str]) -> Extraction:
+    """Of operators whose keyed state goes along, and that keep no other, nothing is left behind."""
+    moves = {
+        one.operator_id
+        for one in found.checkpoint.operators
+        if one.operator_id in taken and not one.operator_state_bytes
+    }
+    return replace(
+        found,
+        findings=tuple(
+            one
+            for one in found.findings
+            if one.code is not Code.STATE_NOT_MOVED or one.operator_id not in moves
+        ),
+    )
 
 
 class Survey(NamedTuple):
@@ -69,8 +86,13 @@ def survey(request: Request) -> Survey:
     return Survey(found, chosen, look(request, found, chosen))
 
 
-def question(request: Request, found: PlanInput, chosen: Sequence[Source]) -> Question:
+def question(
+    request: Request, found: PlanInput, chosen: Sequence[Source], also: PlanInput | None = None
+) -> Question:
     """What to ask of the topics of these sources.
+
+    Args:
+        also: what the positions go into, where that has topics and transactions of its own.
 
     Raises:
         UsageError: an option names a topic that none of them reads.
@@ -84,25 +106,35 @@ def question(request: Request, found: PlanInput, chosen: Sequence[Source]) -> Qu
             raise UsageError(
                 "--topic-pattern: a DynamicKafkaSource finds streams by a pattern, not topics"
             )
+    topics = topics_to_ask(chosen, policies)
+    transactions = set(transactions_to_ask(found))
+    if also is not None:
+        topics |= {topic for source in also.sources for topic in source.topics}
+        transactions |= set(transactions_to_ask(also))
     return Question(
-        frozenset(topics_to_ask(chosen, policies)),
+        frozenset(topics),
         request.source_group,
         request.target.name,
         found.origin.written_at,
         policies.unresolved_since,
         pattern_to_ask(found, chosen, policies),
-        frozenset(transactions_to_ask(found)),
+        frozenset(transactions),
     )
 
 
-def look(request: Request, found: PlanInput, chosen: Sequence[Source]) -> ClusterSnapshot | None:
+def look(
+    request: Request, found: PlanInput, chosen: Sequence[Source], also: PlanInput | None = None
+) -> ClusterSnapshot | None:
     """What the broker says of the topics of these sources; None where none is to be asked.
+
+    Args:
+        also: as for ``question``.
 
     Raises:
         UsageError: options that do not go together, or name what no source reads.
         BrokerError: it did not answer, or denied what was asked.
     """
-    asked = question(request, found, chosen)
+    asked = question(request, found, chosen, also)
     if request.kafka.given:
         return ask_broker(request.kafka, asked)
     if request.source_group is not None:
@@ -146,7 +178,7 @@ def asker(kafka: Kafka) -> Ask | None:
         return None
     kafka.config()  # what is wrong with it shows before anything is read
 
-    def ask(topics: Iterable[str], group: str | None) -> ClusterSnapshot:
-        return ask_broker(kafka, Question(frozenset(topics), group))
+    def ask(topics: Iterable[str], group: str | None, at: int | None = None) -> ClusterSnapshot:
+        return ask_broker(kafka, Question(frozenset(topics), group, at=at))
 
     return ask

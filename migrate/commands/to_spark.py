@@ -3,29 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
-from migrate.commands.arguments import move_request
+from migrate.commands.keep_state import copy_query, new_location
 from migrate.commands.plan import planned
+from migrate.commands.shared_options import Request, move_request
 from migrate.commands.sink import check_sink_of_a_query, named_location
 from migrate.commands.spark_sources import plan_streams
+from migrate.commands.taken_states import take_states, tell
 from migrate.errors import UsageError
 from migrate.log import log, timed
 from migrate.option_declaration import one_of
 from migrate.planning import Plan
 from migrate.positions import SPARK
-from migrate.spark.connector import kafka_connector
 from migrate.spark.locations import Location
 from migrate.spark.offsets_json import NextOffsets, starting_offsets
+from migrate.spark.primed_code import StateToPrime, priming_code
 from migrate.spark.query_code import ReadStream, option_lines, python_code, scala_code
 from migrate.spark.seed import check_free, write_checkpoint
-from migrate.spark.source_options import IsolationLevel, KafkaOption, SparkSource, read_options
+from migrate.spark.source_options import (
+    IsolationLevel,
+    KafkaOption,
+    SparkSource,
+    kafka_connector,
+    read_options,
+)
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from migrate.commands.arguments import AnyPath, MoveArguments
+    from migrate.commands.shared_options import AnyPath, MoveArguments
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +65,15 @@ class SparkStart:
         streams: its Kafka sources, in their order.
         checkpoint_location: what the query is to be told where one was seeded; else None.
         warnings: what is not refused, and must be known.
+        savepoint: where the keyed states are that go along.
+        states: those states; the printed Python puts them into the checkpoint location.
     """
 
     streams: tuple[SparkStream, ...]
     checkpoint_location: str | None
     warnings: tuple[str, ...]
+    savepoint: str | None = None
+    states: tuple[StateToPrime, ...] = ()
 
     @property
     def starting_offsets(self) -> str:
@@ -80,6 +92,16 @@ class SparkStart:
             UsageError: that is no version.
         """
         streams = [ReadStream(stream.number, stream.options) for stream in self.streams]
+        if self.states and self.savepoint is not None:
+            (stream,) = streams
+            return priming_code(
+                stream,
+                self.states,
+                self.savepoint,
+                self.starting_offsets,
+                self.checkpoint_location or "DIRECTORY",
+                kafka_connector(spark_version),
+            )
         if format == "options":
             return option_lines(streams, self.checkpoint_location)
         write = python_code if format == "python" else scala_code
@@ -95,12 +117,16 @@ def to_spark(
     sink_writer: str | None = None,
     spark_source: Mapping[int, Sequence[str]] | None = None,
     isolation_level: IsolationLevel | Literal["read_committed", "read_uncommitted"] | None = None,
+    state: Sequence[str] = (),
+    keep_state: str | None = None,
     **arguments: Unpack[MoveArguments],
 ) -> SparkStart:
     """Say where Spark is to start and, with ``checkpoint_dir``, seed a checkpoint location.
 
     Args:
-        chk: the checkpoint, as for ``plan``.
+        chk: the checkpoint, as for ``plan``, or another side: ``spark:DIR``, ``group:NAME``,
+            ``json:FILE``, ``csv:FILE``; ``broker:earliest`` or ``broker:latest`` of the topics that
+            ``partitions`` names.
         plan: instead of it a plan, or the file of one, unless something has moved meanwhile.
         checkpoint_dir: a new or empty directory, or URL, to seed.
         sink: the directory that the query writes to, or its table's: what does it remember?
@@ -109,6 +135,10 @@ def to_spark(
         spark_source: the Flink sources that each Kafka source of the query goes on from, by its
             number: ``{0: ["topic:orders"], 1: ["topic:payments"]}``.
         isolation_level: what the options say of transactions; None leaves Kafka's default.
+        state: keyed states that go along, ``OPERATOR/NAME`` each: then ``code("python")`` primes
+            the checkpoint location, and nothing is seeded here.
+        keep_state: ``spark:DIR``, a query whose checkpoint location is copied to
+            ``checkpoint_dir``, and goes on from these positions with its state.
         arguments: see ``MoveArguments``.
 
     Raises:
@@ -123,8 +153,20 @@ def to_spark(
     if isolation_level is not None:
         level = one_of(IsolationLevel, "--isolation-level", isolation_level)
     request = move_request(chk, SPARK, arguments)
+    if keep_state is not None:
+        if plan is not None or spark_source or state:
+            raise UsageError("--keep-state goes with a side, not --plan, --spark-source or --state")
+        new = new_location(checkpoint_dir)
+        return _started(*copy_query(request, keep_state, new, sink), new, request, level)
     target, warnings = check_directories(checkpoint_dir, sink, sink_writer)
+    states = None
+    if state:
+        if chk is None or spark_source:
+            raise UsageError("--state goes with a checkpoint (CHK), and with one stream")
+        states = take_states(chk, state, allow_external_files=request.allow_external_files)
+        request = replace(request, state_taken=states.whole_operators)
     sources: Sequence[SparkSource]
+    savepoint = None
     if spark_source:
         if chk is None or plan is not None:
             raise UsageError("--spark-source goes with a checkpoint (CHK), not with a saved plan")
@@ -134,8 +176,11 @@ def to_spark(
         move.check()
         sources = [SparkSource(0, move.next_offsets, move.only_some_partitions)]
         more = move.warnings
+        savepoint = move.origin.pointer
+    if states is not None:
+        tell(states)
     known = request.kafka.config() if request.kafka.given else None
-    if target is not None:
+    if target is not None and states is None:
         with timed(f"writing {target.name}"):
             write_checkpoint(sources, target)
         log.info(
@@ -150,7 +195,30 @@ def to_spark(
         )
         for one in sources
     )
-    return SparkStart(streams, target.for_spark if target is not None else None, (*warnings, *more))
+    return SparkStart(
+        streams,
+        target.for_spark if target is not None else None,
+        (*warnings, *more),
+        savepoint,
+        () if states is None else tuple(states.to_prime()),
+    )
+
+
+def _started(
+    sources: Sequence[SparkSource],
+    warnings: tuple[str, ...],
+    target: Location | None,
+    request: Request,
+    level: IsolationLevel | None,
+) -> SparkStart:
+    known = request.kafka.config() if request.kafka.given else None
+    streams = tuple(
+        SparkStream(
+            one.number, one.next_offsets, tuple(read_options(one, known, level, seeded=True))
+        )
+        for one in sources
+    )
+    return SparkStart(streams, target.for_spark if target is not None else None, warnings)
 
 
 def check_directories(

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from migrate.cluster_snapshot import BrokerError, GroupView
-from migrate.commands.arguments import Kafka, SideArguments, choice, kafka
+from migrate.commands.shared_options import Kafka, SideArguments, choice, kafka
 from migrate.commands.survey import asker
 from migrate.comparing.sides import (
     Ask,
@@ -19,7 +19,7 @@ from migrate.comparing.sides import (
 )
 from migrate.comparing.verify import QueryStart, Verification, verify_group, verify_query
 from migrate.errors import Refused, UsageError
-from migrate.flink.choose import Choice, choose, source_positions
+from migrate.flink.choose_source import Choice, choose, source_positions
 from migrate.flink.read import read
 from migrate.group.commit_marks import METADATA_PREFIX
 from migrate.log import log, timed
@@ -37,7 +37,7 @@ from migrate.storage.files import Files, local_path
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from migrate.commands.arguments import AnyPath
+    from migrate.commands.shared_options import AnyPath
 
 _PLAN = "plan:"
 

@@ -1,7 +1,7 @@
 """The two sides of a diff, from their names to positions.
 
 ``CHK`` · ``group:NAME`` · ``spark:DIR`` · ``json:FILE`` · ``csv:FILE`` · ``broker:earliest`` ·
-``broker:latest``
+``broker:latest`` · ``broker:TIME``
 
 A name is first only understood (`parse_side`), so that what is wrong with it shows before anything
 is read or asked. Then both sides are loaded together (`load_sides`): the broker is asked for the
@@ -11,19 +11,20 @@ topics that either of them names, and a ``broker:`` side for those of the other.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
-from typing import TypeAlias
+from typing import Protocol
 
 from decoder import Checkpoint, CheckpointKind
 from migrate.cluster_snapshot import BrokerError, ClusterSnapshot, GroupView
 from migrate.comparing.group_csv import read_group_csv
 from migrate.errors import InputError, UsageError
-from migrate.flink.choose import ANY_SOURCE, Choice, choose, source_positions
+from migrate.flink.choose_source import ANY_SOURCE, Choice, choose, source_positions
 from migrate.flink.extract import Extraction, Severity
 from migrate.flink.read import read
-from migrate.positions import Logs, PositionSet, group_positions, log_ends, log_starts
+from migrate.policy_options import milliseconds_of
+from migrate.positions import Logs, PositionSet, group_positions, log_at, log_ends, log_starts
 from migrate.spark.offsets_json import read_starting_offsets
 from migrate.spark.progress import committed_positions
 from migrate.spark.query import about_its_output
@@ -31,11 +32,17 @@ from migrate.storage.files import Files, check_no_credentials, local_path, path_
 
 # What a broker may be asked about; a file may hold any name.
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
-# What a ``broker:`` side may be: one end of every log.
+# What a ``broker:`` side may be: one end of every log; else it is a time.
 _LOG_ENDS = {"earliest": log_starts, "latest": log_ends}
 
-# Asks a broker for the log ranges of topics, and for a group: ``broker.take_snapshot``, configured.
-Ask: TypeAlias = Callable[[Iterable[str], str | None], ClusterSnapshot]
+
+class Ask(Protocol):
+    """Asks a broker for the log ranges of topics, and for a group: ``broker.take_snapshot``,
+    configured. ``at`` is a time in milliseconds of the epoch (``LogRange.first_at``)."""
+
+    def __call__(
+        self, topics: Iterable[str], group: str | None, at: int | None = None
+    ) -> ClusterSnapshot: ...
 
 
 class BadSide(UsageError):
@@ -60,12 +67,19 @@ class Side:
     Attributes:
         label: its whole name.
         what: which one of its kind: a checkpoint's pointer, a group's name, a Spark query's
-            directory, a file's path, ``earliest`` or ``latest``.
+            directory, a file's path, ``earliest``, ``latest`` or a time.
     """
 
     kind: SideKind
     label: str
     what: str
+
+    @property
+    def at(self) -> int | None:
+        """The time of a ``broker:`` side, in milliseconds of the epoch; None where it is an end."""
+        if self.kind is not SideKind.BROKER or self.what in _LOG_ENDS:
+            return None
+        return milliseconds_of(self.what, "broker:")
 
 
 _PREFIXES = {kind.value for kind in SideKind if kind is not SideKind.CHECKPOINT}
@@ -98,9 +112,14 @@ def parse_side(name: str) -> Side:
     kind = SideKind(prefix)
     if kind is SideKind.SPARK:
         return Side(kind, name, path_of(what, Files()))
-    if kind is SideKind.BROKER and what not in _LOG_ENDS:
-        raise BadSide(f"{name!r}: broker:earliest or broker:latest")
-    return Side(kind, name, what)
+    side = Side(kind, name, what)
+    try:
+        side.at  # noqa: B018 - what is wrong with it shows before anything is read
+    except UsageError as error:
+        raise BadSide(
+            f"{name!r}: broker:earliest, broker:latest or broker:TIME, as 2026-11-20T18:00:00Z"
+        ) from error
+    return side
 
 
 def load_sides(
@@ -131,7 +150,8 @@ def load_sides(
             raise needs_a_broker(side.label)
     warnings: list[str] = []
     loaded = {side: _load(side, ask, choice, warnings) for side in (left, right)}
-    logs = ask_logs(ask, loaded[left].topics | loaded[right].topics)
+    at = left.at if left.at is not None else right.at
+    logs = ask_logs(ask, loaded[left].topics | loaded[right].topics, at)
     warnings += [
         f"{side.label}: {told}"
         for side in (left, right)
@@ -142,10 +162,15 @@ def load_sides(
 
     def positions(side: Side) -> PositionSet:
         if side.kind is SideKind.BROKER:
-            return _LOG_ENDS[side.what](side.label, logs)
+            return log_end_side(side, logs)
         return loaded[side]
 
     return Sides(positions(left), positions(right), logs, tuple(dict.fromkeys(warnings)))
+
+
+def log_end_side(side: Side, logs: Logs) -> PositionSet:
+    """What a ``broker:`` side is, of these logs, for which its time was asked."""
+    return _LOG_ENDS.get(side.what, log_at)(side.label, logs)
 
 
 def _at_the_end(positions: PositionSet, logs: Logs) -> bool:
@@ -156,10 +181,14 @@ def _at_the_end(positions: PositionSet, logs: Logs) -> bool:
     )
 
 
-def ask_logs(ask: Ask | None, topics: Iterable[str]) -> Logs:
-    """The log ranges of those topics that the broker has; none without a broker."""
+def ask_logs(ask: Ask | None, topics: Iterable[str], at: int | None = None) -> Logs:
+    """The log ranges of those topics that the broker has; none without a broker.
+
+    Args:
+        at: a time whose first records are asked for, too.
+    """
     possible = possible_topics(topics)
-    return ask(possible, None).topics if ask is not None and possible else {}
+    return ask(possible, None, at).topics if ask is not None and possible else {}
 
 
 def possible_topics(topics: Iterable[str]) -> set[str]:

@@ -1,8 +1,8 @@
 """Many checkpoints at once: where they are, and each of them as rows of a few flat tables.
 
 Roots -> candidates (``discover``); a candidate -> its extraction, or why there is none
-(``read_candidate``); an extraction -> rows of a view (``view_rows``); rows and lag -> the jobs
-(``inventory``) and the tables. ``estate`` does it all for a scan, here or on Spark, whose
+(``read_candidate``); an extraction -> rows of a view (``view_rows``); rows and their ``lag`` -> the
+jobs (``inventory``) and the tables. ``estate`` does it all for a scan, here or on Spark, whose
 executors need nothing but the standard library for it. This room does not know Spark.
 """
 

@@ -205,7 +205,7 @@ def read_each(
         while under_way:
             yield next_one()
     finally:
-        pool.shutdown(cancel_futures=True)
+        pool.shutdown(wait=False, cancel_futures=True)  # see decoder.operator_state.fetch
 
 
 class Read(NamedTuple):

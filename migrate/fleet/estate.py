@@ -1,7 +1,7 @@
 """An estate, each checkpoint read once: what a broker is to be asked, the jobs, the tables.
 
 ``Estate`` is what a scan asks. It is answered by this machine's processes (``local_estate``) or on
-Spark (``migrate.spark.running.estate``), both by the functions of one checkpoint below.
+Spark (``migrate.spark.running.scan_on_spark``), both by the functions of one checkpoint below.
 
 On this machine each checkpoint is read, told and written in one go where there is no broker. With
 one, what was read is kept in files until the broker has been asked about all topics. In memory is
@@ -20,7 +20,8 @@ from typing import NamedTuple, Protocol, TypeVar
 
 from migrate.cluster_snapshot import ClusterSnapshot
 from migrate.fleet.candidates import Marked, Read, pack, read_marked
-from migrate.fleet.inventory import Lag, ScannedJob, lag_of, scanned_job, topics_to_ask
+from migrate.fleet.inventory import ScannedJob, scanned_job
+from migrate.fleet.lag import Lag, lag_of, topics_to_ask
 from migrate.fleet.rows import Row, values_of, view_rows
 from migrate.fleet.tables import Output, Stage, TableFile, staged, table_file
 from migrate.fleet.views import LAG, VIEWS, Column, View

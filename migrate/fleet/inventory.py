@@ -1,6 +1,4 @@
-"""Inventory: each job of an estate by its newest complete checkpoint, its lag, and what can move
-today.
-"""
+"""Inventory: each job of an estate by its newest complete checkpoint, and what can move today."""
 
 from __future__ import annotations
 
@@ -9,16 +7,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
-from typing import NamedTuple
 
 from decoder import ErrorKind
-from migrate.cluster_snapshot import ClusterSnapshot
+from migrate.fleet.lag import OBSTACLES, TOPIC_GONE, Lag
 from migrate.fleet.rows import Row
 from migrate.fleet.views import VIEWS, View
-from migrate.planning import Verdict
-from migrate.planning.position import plan_position
-from migrate.policy_options import Policies
-from migrate.positions import Position
 from migrate.wording import counted
 
 # How a root ends that is not there, and a directory that cannot be listed.
@@ -28,64 +21,8 @@ _NOWHERE = {
 # How many topics that are gone a line names.
 _NAMED = 5
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
-_TOPIC_GONE = "topic-gone"
-# What keeps a position from being read on: its code, and what is said of so many positions.
-_OBSTACLES = {
-    Verdict.EXPIRED: ("expired", "below the log start: records are already gone"),
-    Verdict.BEYOND_END: (
-        "beyond-end",
-        "beyond the log end: the topic was recreated, or this is another cluster",
-    ),
-    Verdict.TOPIC_GONE: (_TOPIC_GONE, "of topics that the broker does not have"),
-    Verdict.PARTITION_GONE: ("partition-gone", "of partitions that the broker does not have"),
-}
-_WORDS = dict(_OBSTACLES.values())
-# A scan allows nothing.
-_POLICIES = Policies()
+_WORDS = dict(OBSTACLES.values())
 _NAMES = [column.name for column in VIEWS[View.CHECKPOINTS]]
-
-
-class Lag(NamedTuple):
-    """What a broker says of one position; nothing where it is another cluster's.
-
-    Attributes:
-        log_start, log_end: its log; None of what the broker does not have.
-        records: the log end minus the next offset, an upper bound, as transaction markers and
-            compaction leave gaps; None where no next offset is known, or it lies beyond the end.
-        obstacle: what keeps it from being read on: ``expired``, ``beyond-end``, ``topic-gone`` or
-            ``partition-gone``.
-    """
-
-    topic: str = ""
-    log_start: int | None = None
-    log_end: int | None = None
-    records: int | None = None
-    obstacle: str | None = None
-
-
-def topics_to_ask(positions: Iterable[Position]) -> set[str]:
-    """The topics of positions whose cluster the state does not name: it is the broker's."""
-    return {position.topic for position in positions if position.cluster is None}
-
-
-def lag_of(position: Position, snapshot: ClusterSnapshot) -> Lag:
-    """What a plan would find. A cluster that the state names cannot be told from others: of its
-    positions nothing is known.
-    """
-    if position.cluster is not None:
-        return Lag(position.topic)
-    planned = plan_position(position, snapshot, _POLICIES)
-    records = None
-    if planned.log_end is not None and planned.reached is not None:
-        records = planned.log_end - planned.reached
-    obstacle, _ = _OBSTACLES.get(planned.verdict, (None, ""))
-    return Lag(
-        position.topic,
-        planned.log_start,
-        planned.log_end,
-        records if records is None or records >= 0 else None,
-        obstacle,
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +92,7 @@ def scanned_job(row: Row, lags: Sequence[Lag] | None) -> ScannedJob:
     known = [lag.records for lag in lags if lag.records is not None]
     found = Counter(lag.obstacle for lag in lags)
     at_broker = {code: found[code] for code in _WORDS if found[code]}
-    gone = {lag.topic for lag in lags if lag.obstacle == _TOPIC_GONE}
+    gone = {lag.topic for lag in lags if lag.obstacle == TOPIC_GONE}
     return ScannedJob(
         pointer=told["pointer"],
         job_directory=told["job_directory"],
@@ -187,7 +124,7 @@ def _instant(milliseconds: int | None) -> datetime | None:
 def _in_words(at_broker: Mapping[str, int], topics_gone: Sequence[str]) -> Iterator[str]:
     for code, number in at_broker.items():
         what = _WORDS[code]
-        if code == _TOPIC_GONE:
+        if code == TOPIC_GONE:
             more = f" and {len(topics_gone) - _NAMED} more" if len(topics_gone) > _NAMED else ""
             what += f": {', '.join(topics_gone[:_NAMED])}{more}"
         yield f"{counted(number, 'position')} {what}"

@@ -80,7 +80,9 @@ def _selection(topics: str, uid: str | None) -> Selection:
     names = frozenset(name for part in topics.split(",") if (name := part.strip()))
     if uid is None:
         return Selection(names)
-    from migrate.flink.choose import operator_id_of  # needs mmh3, which a cluster may not have
+    from migrate.flink.choose_source import (
+        operator_id_of,  # needs mmh3, which a cluster may not have
+    )
 
     return Selection(names, uid, operator_id_of(uid))
 

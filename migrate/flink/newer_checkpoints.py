@@ -14,7 +14,7 @@ from itertools import pairwise
 
 from decoder import ByteSource, list_checkpoints
 from decoder.checkpoint import readable
-from decoder.siblings import completed_at, look_at_siblings
+from decoder.checkpoint_order import completed_at, look_at_siblings
 from decoder.storage import LocalFiles, checkpoint_number
 
 # How many of the last checkpoints the interval is taken from: older ones are of other times.

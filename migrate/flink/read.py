@@ -6,7 +6,7 @@ from decoder import DecodeError, ErrorKind, list_checkpoints, read_checkpoint
 from decoder.checkpoint import read_metadata
 from decoder.storage import METADATA_FILE, checkpoint_number, join
 from decoder.urls import shown_url
-from migrate.flink.choose import Reading
+from migrate.flink.choose_source import Reading
 from migrate.flink.extract import Extraction, extract
 from migrate.log import timed
 from migrate.storage.files import Files
@@ -16,6 +16,9 @@ _MOST_CHILDREN = 200
 _NAMED = 5
 # What lies in the checkpoint location of a Spark query.
 _SPARKS = {"metadata", "offsets", "sources"}
+# What was there, or was not: of other errors nothing shows, and a store that did not answer is not
+# asked again.
+_TELLING = (ErrorKind.NOT_FOUND, ErrorKind.CORRUPT, ErrorKind.TRUNCATED)
 _STRICT = Reading()
 
 
@@ -56,6 +59,8 @@ def read(pointer: str, how: Reading = _STRICT) -> Extraction:
 
 def _instead(pointer: str, error: DecodeError, files: Files) -> str:
     """What the user may have meant; empty where that does not show."""
+    if error.kind not in _TELLING:
+        return ""
     names = files.list_directory(pointer)
     if error.kind is ErrorKind.NOT_FOUND and names is not None:
         if len(_SPARKS.intersection(names)) > 1:

@@ -9,7 +9,9 @@ JobStatus @ Flink 2.2.0.
 
 from __future__ import annotations
 
+import http
 import http.client
+import json
 import urllib.error
 import urllib.request
 from dataclasses import dataclass
@@ -30,6 +32,10 @@ _ENDED = frozenset({"FINISHED", "CANCELED", "FAILED"})
 
 class FlinkRestError(ServiceError):
     """The JobManager did not answer, or what answered is none."""
+
+
+class UnknownToFlink(FlinkRestError):
+    """The JobManager answers, and knows nothing of that name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,27 +72,54 @@ def known_jobs(url: str) -> tuple[FlinkJob, ...]:
         UsageError: it is no http or https address.
         FlinkRestError: it did not answer in time, or is no JobManager.
     """
+    body = ask(url, "/jobs/overview")
+    try:
+        overview = _Overview.model_validate_json(body)
+    except ValidationError as error:
+        raise no_job_manager(url) from error
+    return tuple(FlinkJob(job.jid, job.name, job.state) for job in overview.jobs)
+
+
+def ask(url: str, path: str, body: object = None) -> bytes:
+    """What the JobManager answers to ``GET <url><path>``; with a body, which is sent as JSON, to
+    ``POST``.
+
+    Raises:
+        UsageError: it is no http or https address.
+        UnknownToFlink: it knows nothing of that name (404).
+        FlinkRestError: it did not answer in time, or refused.
+    """
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.username is not None:
         # The address itself is not shown: it may hold a password.
         raise UsageError("--flink-rest: not an address of the form http://host:port")
-    where = f"the JobManager at {parts.hostname}"
-    request = f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}/jobs/overview"
+    where = _where(url)
+    request = urllib.request.Request(
+        f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}{path}",
+        data=json.dumps(body).encode() if body is not None else None,
+        headers={"Content-Type": "application/json"},
+    )
     try:
         with _opener().open(request, timeout=TIMEOUT) as answer:
-            body = answer.read(_LARGEST_ANSWER + 1)
+            found: bytes = answer.read(_LARGEST_ANSWER + 1)
     except urllib.error.HTTPError as error:
-        raise FlinkRestError(f"{where}: answered {error.code} {error.reason}") from error
+        kind = UnknownToFlink if error.code == http.HTTPStatus.NOT_FOUND else FlinkRestError
+        raise kind(f"{where}: answered {error.code} {error.reason}") from error
     except (OSError, http.client.HTTPException, ValueError) as error:
         reason = getattr(error, "reason", None) or error
         raise FlinkRestError(f"{where}: no answer: {reason}") from error
-    if len(body) > _LARGEST_ANSWER:
-        raise FlinkRestError(f"{where}: what answers there is no JobManager")
-    try:
-        overview = _Overview.model_validate_json(body)
-    except ValidationError as error:
-        raise FlinkRestError(f"{where}: what answers there is no JobManager") from error
-    return tuple(FlinkJob(job.jid, job.name, job.state) for job in overview.jobs)
+    if len(found) > _LARGEST_ANSWER:
+        raise no_job_manager(url)
+    return found
+
+
+def no_job_manager(url: str) -> FlinkRestError:
+    """Something answers there, and not as a JobManager does."""
+    return FlinkRestError(f"{_where(url)}: what answers there is no JobManager")
+
+
+def _where(url: str) -> str:
+    return f"the JobManager at {urlsplit(url).hostname}"
 
 
 def _opener() -> urllib.request.OpenerDirector:

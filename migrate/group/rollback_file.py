@@ -38,7 +38,7 @@ Offsets = Mapping[TopicPartition, Committed]
 
 LeaderEpoch = Annotated[int, Field(ge=0, le=2**31 - 1)]
 
-_KIND: Literal["flink-offset-migrate rollback"] = "flink-offset-migrate rollback"
+KIND: Literal["flink-offset-migrate rollback"] = "flink-offset-migrate rollback"
 # The kind is the first thing in a file we write.
 _KIND_BYTES = 200
 
@@ -145,7 +145,7 @@ def rollback_file(
 ) -> RollbackFile:
     """A change to the group seen, as it is saved; a group that is to hold nothing is deleted."""
     return RollbackFile(
-        kind=_KIND,
+        kind=KIND,
         version=1,
         created_at=datetime.now(timezone.utc).isoformat(timespec="microseconds"),
         cluster_id=cluster_id,
@@ -243,7 +243,7 @@ def _files(folder: Path) -> Iterator[tuple[Path, RollbackFile]]:
             if not path.is_file():
                 continue  # to open a pipe would wait for whoever writes to it
             with path.open("rb") as opened:
-                ours = _KIND.encode() in opened.read(_KIND_BYTES)
+                ours = KIND.encode() in opened.read(_KIND_BYTES)
             if ours:
                 yield path, read(path)
         except (OSError, RollbackFileError):

@@ -7,7 +7,7 @@ What bears on nothing here is left out by name. Every other property is librdkaf
 
 from migrate.kafka_config.config import check_servers, kafka_config, names_brokers
 from migrate.kafka_config.key_stores import MAX_STORE_BYTES
-from migrate.kafka_config.model import (
+from migrate.kafka_config.properties import (
     ConfigError,
     KafkaConfig,
     TokenCallback,

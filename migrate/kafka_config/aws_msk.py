@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 
 from migrate.kafka_config.jaas import LoginModule
-from migrate.kafka_config.model import ConfigError, TokenCallback
+from migrate.kafka_config.properties import ConfigError, TokenCallback
 from migrate.wording import install
 
 AWS_MSK_IAM = "AWS_MSK_IAM"

@@ -10,8 +10,13 @@ from decoder.urls import shown_url
 from migrate.kafka_config.aws_msk import AWS_MSK_IAM, token_callback
 from migrate.kafka_config.java import Translation, translate
 from migrate.kafka_config.key_stores import check_file
-from migrate.kafka_config.model import ConfigError, KafkaConfig, TokenCallback
-from migrate.kafka_config.properties import read_arguments, read_file
+from migrate.kafka_config.properties import (
+    ConfigError,
+    KafkaConfig,
+    TokenCallback,
+    read_arguments,
+    read_file,
+)
 
 # Both are librdkafka's names for the brokers' addresses.
 _SERVERS = ("bootstrap.servers", "metadata.broker.list")

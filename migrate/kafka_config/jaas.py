@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from migrate.kafka_config.model import ConfigError
+from migrate.kafka_config.properties import ConfigError
 
 _TOKEN = re.compile(
     r"""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from migrate.kafka_config.aws_msk import AWS_MSK_IAM, CALLBACK_HANDLERS, AwsLogin, aws_login
 from migrate.kafka_config.jaas import LoginModule, parse_login_module
 from migrate.kafka_config.key_stores import STORE_PROPERTIES, translate_stores
-from migrate.kafka_config.model import ConfigError
+from migrate.kafka_config.properties import ConfigError
 
 # What Java clients are often told, and what bears on nothing that is done here: asking a cluster
 # for its partitions and groups, and altering a group's offsets. By the reason why.

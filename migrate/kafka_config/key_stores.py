@@ -12,7 +12,7 @@ from pathlib import Path
 from stat import S_ISDIR, S_ISREG
 
 from decoder.storage import read_file
-from migrate.kafka_config.model import ConfigError
+from migrate.kafka_config.properties import ConfigError
 
 # Translated here. The key store's password passes through: librdkafka's has the same name.
 STORE_PROPERTIES = frozenset(

@@ -11,10 +11,10 @@ The rooms: ``model`` (what a plan is), ``obstacles`` (what stands in the way of 
 ``plan_file`` saves it, and ``recheck`` says what has moved since.
 """
 
-from migrate.planning.messages import plan_lines
 from migrate.planning.model import Plan, PlannedPartition, Refusal, Verdict
 from migrate.planning.new_topics import may_have_a_pattern, pattern_to_ask
 from migrate.planning.planner import make_plan, topics_to_ask
+from migrate.planning.refusals_and_warnings import plan_lines
 from migrate.planning.transactions import transactions_to_ask
 
 __all__ = [

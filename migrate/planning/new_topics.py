@@ -35,8 +35,8 @@ def pattern_to_ask(
         return policies.topic_pattern
     if policies.topic_map or policies.partitions is not None:
         return None  # what moves is named
-    if found.origin.kind == "batch":
-        return None  # a query looks for topics at each batch
+    if found.origin.kind != "checkpoint":
+        return None  # a query looks for topics at each batch, and of other sides nothing is known
     return suggested_pattern(
         (source.topics for source in chosen if may_have_a_pattern([source])),
         frozenset(topic for source in found.sources for topic in source.topics),

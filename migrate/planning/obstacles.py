@@ -83,8 +83,6 @@ def clusters_mixed_up(chosen: Sequence[Source]) -> Iterator[Refusal]:
 
 def disagreements(chosen: Sequence[Source]) -> Iterator[Refusal]:
     """Sources that read one topic must agree on all of it: positions are per operator."""
-    if len(chosen) < 2:
-        return
     # Of each topic, by the place of each source that reads it, the starts of its partitions.
     by_topic: dict[str, dict[int, dict[int, tuple[PositionState, int | Marker | None]]]] = {}
     for place, source in enumerate(chosen):

@@ -104,12 +104,13 @@ def _new_partitions(
     wanted = _wanted_partitions(policies)
     for topic, readers in readers_by_topic.items():
         as_flink = all(source.absent_start_at_earliest for source in readers)
+        listed = any(source.listed for source in readers)
         for partition, log in snapshot.topics.get(topic, {}).items():
             if (topic, partition) in known:
                 continue
             if wanted is not None and partition not in wanted.get(topic, frozenset()):
                 continue
-            yield new_partition(topic, partition, log, as_flink, policies)
+            yield new_partition(topic, partition, log, as_flink, policies, listed=listed)
 
 
 def _wanted_partitions(policies: Policies) -> dict[str, frozenset[int]] | None:

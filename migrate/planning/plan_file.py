@@ -32,6 +32,10 @@ class PlanFileError(InputError):
     """A file that is not a plan of this version."""
 
 
+KIND: Literal["flink-offset-migrate plan"] = "flink-offset-migrate plan"
+
+# Sides that are neither a checkpoint nor a query, by what their names begin with.
+_OTHER_SIDES = ("group", "json", "csv", "broker")
 # Of a partition: told by the others.
 _COMPUTED = {"difference", "records_left"}
 
@@ -101,7 +105,7 @@ def plan_file(plan: Plan) -> PlanFile:
     """The plan as it is saved."""
     origin = plan.origin
     return PlanFile(
-        kind="flink-offset-migrate plan",
+        kind=KIND,
         version=1,
         created_at=plan.made_at.isoformat(timespec="seconds"),
         checkpoint=PlannedCheckpoint(
@@ -153,7 +157,7 @@ def read_plan(path: Path) -> Plan:
     newer = () if checkpoint.newest == checkpoint.id else (checkpoint.newest,)
     return Plan(
         Origin(
-            "batch" if checkpoint.pointer.startswith("spark:") else "checkpoint",
+            _kind_of(checkpoint.pointer),
             checkpoint.pointer,
             checkpoint.id,
             newer,
@@ -170,6 +174,13 @@ def read_plan(path: Path) -> Plan:
         topic_pattern=saved.topic_pattern,
         made_at=datetime.fromisoformat(saved.created_at),
     )
+
+
+def _kind_of(pointer: str) -> Literal["checkpoint", "batch", "positions"]:
+    prefix, colon, _ = pointer.partition(":")
+    if prefix == "spark" and colon:
+        return "batch"
+    return "positions" if prefix in _OTHER_SIDES and colon else "checkpoint"
 
 
 def json_schema() -> dict[str, Any]:

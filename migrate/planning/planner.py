@@ -7,15 +7,6 @@ from dataclasses import replace
 
 from migrate.cluster_snapshot import ClusterSnapshot
 from migrate.flink.extract import Code, PlanInput, Source
-from migrate.planning.messages import (
-    group_ran_on,
-    nowhere,
-    of_unknown_age,
-    only_some_partitions,
-    other_logs,
-    refuse,
-    warnings,
-)
 from migrate.planning.model import Plan, PlannedPartition, Refusal
 from migrate.planning.new_topics import about_found_topics, topics_that_match
 from migrate.planning.obstacles import (
@@ -28,6 +19,15 @@ from migrate.planning.obstacles import (
     other_brokers,
 )
 from migrate.planning.partitions import plan_partitions
+from migrate.planning.refusals_and_warnings import (
+    group_ran_on,
+    nowhere,
+    of_unknown_age,
+    only_some_partitions,
+    other_logs,
+    refuse,
+    warnings,
+)
 from migrate.planning.transactions import answered
 from migrate.policy_options import MergeSources, Policies
 from migrate.positions import SPARK, Target

@@ -151,12 +151,19 @@ def _looks_recreated(position: Position, next_offset: int, log: LogRange) -> boo
 
 
 def new_partition(
-    topic: str, partition: int, log: LogRange, as_flink: bool, policies: Policies
+    topic: str,
+    partition: int,
+    log: LogRange,
+    as_flink: bool,
+    policies: Policies,
+    *,
+    listed: bool = False,
 ) -> PlannedPartition:
     """A partition that no source of the checkpoint knows.
 
     Args:
         as_flink: whether Flink would start it at the log start.
+        listed: whether the positions are none of Flink's.
     """
     held = log.end - log.start
 
@@ -187,7 +194,9 @@ def new_partition(
         case NewPartitions.AS_FLINK:
             return refused(
                 Verdict.UNRESOLVED,
-                "it is not in the checkpoint, and where Flink would start it is the job's "
+                "it is not among the positions, and where their reader would start it is not known"
+                if listed
+                else "it is not in the checkpoint, and where Flink would start it is the job's "
                 "starting policy, which is not in the state",
             )
         case NewPartitions.EARLIEST:
@@ -196,7 +205,8 @@ def new_partition(
         case NewPartitions.LATEST:
             return planned(log.end, held, 0)
         case NewPartitions.FAIL:
-            return refused(Verdict.NEW_PARTITION, "it is not in the checkpoint")
+            there = "among the positions" if listed else "in the checkpoint"
+            return refused(Verdict.NEW_PARTITION, f"it is not {there}")
 
 
 def _gone(

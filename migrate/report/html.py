@@ -9,19 +9,16 @@ What it looks like and does is in ``diff_page/``.
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections.abc import Iterator
 from datetime import datetime
-from html import escape
-from importlib.resources import files
 from string import Template
 
 from migrate.comparing.diff import Diff, DiffRow, DiffTotals, Relation
 from migrate.positions import PositionSet
 from migrate.report.diff import start_text
+from migrate.report.page import page_text, part, source_hash
 from migrate.report.text import difference_text, number_text
-from migrate.wording import counted, visible
+from migrate.wording import counted
 
 # The bars, in CSS pixels: as wide as page.css makes them, with room for half a mark on both ends.
 _BAR_WIDTH, _BAR_MARGIN = 240, 6
@@ -48,19 +45,19 @@ def diff_page(diff: Diff, made: datetime) -> str:
         diff: what is shown.
         made: the time that the page names as its own.
     """
-    style, script = _part("page.css"), _part("page.js")
+    style, script = part("diff_page", "page.css"), part("diff_page", "page.js")
     policy = (
-        f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; "
-        "base-uri 'none'; form-action 'none'"
+        f"default-src 'none'; style-src '{source_hash(style)}'; "
+        f"script-src '{source_hash(script)}'; base-uri 'none'; form-action 'none'"
     )
-    return Template(_part("page.html")).substitute(
+    return Template(part("diff_page", "page.html")).substitute(
         policy=policy,
         style=style,
         script=script,
-        title=_text(f"{diff.left.label} and {diff.right.label}: Kafka offsets"),
+        title=page_text(f"{diff.left.label} and {diff.right.label}: Kafka offsets"),
         left=_side(diff.left),
         right=_side(diff.right),
-        made=_text(made.isoformat(sep=" ", timespec="seconds")),
+        made=page_text(made.isoformat(sep=" ", timespec="seconds")),
         totals="".join(_totals(diff.totals)),
         count=counted(len(diff.rows), "partition"),
         columns="".join(_columns()),
@@ -68,21 +65,8 @@ def diff_page(diff: Diff, made: datetime) -> str:
     )
 
 
-def _part(name: str) -> str:
-    return (files("migrate.report") / "diff_page" / name).read_text(encoding="utf-8")
-
-
-def _hash(text: str) -> str:
-    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
-
-
-def _text(text: str) -> str:
-    """All of the page is ASCII: it is the same in whatever encoding it is written down."""
-    return escape(visible(text)).encode("ascii", "xmlcharrefreplace").decode()
-
-
 def _side(side: PositionSet) -> str:
-    return _text(side.label + (f" ({side.note})" if side.note else ""))
+    return page_text(side.label + (f" ({side.note})" if side.note else ""))
 
 
 def _totals(totals: DiffTotals) -> Iterator[str]:
@@ -118,7 +102,7 @@ def _row(row: DiffRow) -> str:
     relation = row.relation.value
     log = row.log
     cells = (
-        f"<td>{_text(row.topic)}</td>",
+        f"<td>{page_text(row.topic)}</td>",
         _number(row.partition),
         _number(row.left_offset, start_text(row.left, row.left_offset)),
         _number(row.right_offset, start_text(row.right, row.right_offset)),
@@ -137,7 +121,7 @@ def _number(value: int | None, shown: str | None = None) -> str:
     number = number_text(value)
     if shown is None or shown == number:
         return f'<td class="number">{number}</td>'
-    return f'<td class="number" data-value="{number}">{_text(shown)}</td>'
+    return f'<td class="number" data-value="{number}">{page_text(shown)}</td>'
 
 
 # -- bars ----------------------------------------------------------------------------------------
@@ -169,7 +153,7 @@ def _bar(row: DiffRow) -> str:
     if row.right_offset is not None:
         x = place(row.right_offset)
         marks.append(f'<path class="at-right" d="M{x:.1f} 14l-4 7h8z"/>')
-    return f'<svg role="img" aria-label="{_text(_in_words(row))}">{"".join(marks)}</svg>'
+    return f'<svg role="img" aria-label="{page_text(_in_words(row))}">{"".join(marks)}</svg>'
 
 
 def _stretch(css: str, start: float, end: float) -> str:

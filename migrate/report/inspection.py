@@ -1,4 +1,4 @@
-"""``migrate inspect`` for programs: JSON, as ``inspection_schema`` has its shape, and CSV.
+"""``migrate inspect`` for programs: JSON, in the shape of ``schemas``, and CSV.
 
 A source may have 100,000 positions: they are written a line each, from the positions themselves,
 and never stand all in memory as text or as dictionaries.
@@ -19,7 +19,7 @@ from migrate.flink.extract import Extraction, Finding, Source
 from migrate.positions import Position
 
 if TYPE_CHECKING:
-    from migrate.report.inspection_schema import (
+    from migrate.report.schemas import (
         CheckpointReport,
         FindingReport,
         OperatorReport,
@@ -83,7 +83,7 @@ def _source_lines(source: Source) -> Iterator[str]:
 
 
 def _position_lines(positions: Iterable[Position]) -> Iterator[str]:
-    """As ``PositionReport`` of inspection_schema; ``json.dumps`` would take five times as long."""
+    """As ``PositionReport`` of ``schemas``; ``json.dumps`` would take five times as long."""
     text = _Texts()
     for topic, partition, state, start, stop, subtask, cluster, _ in positions:
         yield (

@@ -77,12 +77,13 @@ def _table(titles: Sequence[str], rows: Sequence[_Row], out: TextIO) -> Iterator
     columns: tuple[Column[_Row], ...] = (
         Column("TOPIC", lambda row: visible(row[0][0]), apart=Line.ABOVE),
         numbers("PARTITION", lambda row: row[0][1]),
-        *(
-            Column(title, lambda row, at=at: row[1][at], right=True)  # type: ignore[misc]
-            for at, title in enumerate(titles)
-        ),
+        *(_number_column(title, at) for at, title in enumerate(titles)),
     )
     return draw(columns, rows, Screen.of(out))
+
+
+def _number_column(title: str, at: int) -> Column[_Row]:
+    return Column(title, lambda row: row[1][at], right=True)
 
 
 def _offset(committed: Committed | None) -> str:

@@ -44,7 +44,6 @@ _OFFSET_LOGS = {"v1": "Spark 2.1 and newer", "v2": "Spark 4.2"}
 _COMMIT_LOGS = {"v1": "Spark 2.1 and newer", "v2": "Spark 4.0", "v3": "Spark 4.2"}
 _SEEDS = {"v1": "Spark 2.1 and newer"}
 
-_NO_OFFSET = "-"
 # What KafkaSourceInitialOffsetWriter puts first, for the sake of Spark 2.1.
 _KAFKA_SEED = b"\0"
 _NUMBER = re.compile(r"0|[1-9][0-9]*")
@@ -72,7 +71,16 @@ def committed_positions(
     if batch is None:
         return starting_positions(label, directory, files)
     query_id(directory, files)
-    sources = _read_offsets(files, join(directory, "offsets", str(batch)))
+    return positions_after(label, directory, batch, files)
+
+
+def positions_after(label: str, directory: str, batch: int, files: ByteSource) -> PositionSet:
+    """Where a batch ended.
+
+    Raises:
+        UnreadableInput, AmbiguousPositions: as for `committed_positions`.
+    """
+    sources = _read_offsets(files, offsets_path(directory, batch))
     if not sources:
         raise UnreadableInput(f"{directory}: its query reads no Kafka source")
     return PositionSet(label, _merge(directory, sources), f"after batch {batch}")
@@ -154,13 +162,14 @@ def newest_committed_batch(directory: str, files: ByteSource) -> int | None:
     Raises:
         UnreadableInput: the two logs do not go together, so that Spark would go on elsewhere.
     """
+    # This log before the other: a query that runs commits a batch, and plans two, meanwhile.
+    planned = numbers(files, join(directory, "offsets"))
     committed = numbers(files, join(directory, "commits"))
     if not committed:
         return None
     newest = committed[-1]
     commit = commit_path(directory, newest)
     _check_version(commit, _text(files, commit).partition("\n")[0], _COMMIT_LOGS)
-    planned = numbers(files, join(directory, "offsets"))
     # Spark takes the newest entry but one for committed, whatever commits/ says.
     if sum(batch > newest for batch in planned) > 1:
         raise UnreadableInput(
@@ -196,6 +205,11 @@ def began_continuous(directory: str, files: ByteSource) -> bool:
     return not lines[1]
 
 
+def offsets_path(directory: str, batch: int) -> str:
+    """The file that says where a batch ends."""
+    return join(directory, "offsets", str(batch))
+
+
 def commit_path(directory: str, batch: int) -> str:
     """The file that says that a batch is done."""
     return join(directory, "commits", str(batch))
@@ -208,7 +222,7 @@ def _read_offsets(files: ByteSource, path: str) -> list[_Offsets]:
     """The offsets of the Kafka sources in an entry of the offset log."""
     version, _, *lines = _entry(files, path)
     offsets = lines if version == "v1" else [_after_name(path, line) for line in lines]
-    found = [_kafka_offsets(path, line) for line in offsets if line != _NO_OFFSET]
+    found = [kafka_offsets_of(path, line) for line in offsets]
     return [offsets for offsets in found if offsets is not None]
 
 
@@ -229,10 +243,14 @@ def _after_name(path: str, line: str) -> str:
     return offset
 
 
-def _kafka_offsets(path: str, line: str) -> _Offsets | None:
-    """The offsets in a line, or None where the source is of another kind."""
+def kafka_offsets_of(path: str, line: str) -> _Offsets | None:
+    """The offsets in a line of the file at ``path``, or None where the source is of another kind.
+
+    Raises:
+        UnreadableInput: it is damaged.
+    """
     if not line.startswith("{"):
-        return None  # such as the rate source's, a number
+        return None  # such as the rate source's, a number; `-`: there is none yet
     try:
         value = parse_json(line)
         if not all(

@@ -5,16 +5,15 @@ Named ``spark:DIR`` like a side, and in a saved plan by the whole path, ``spark:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from itertools import pairwise
 
-from decoder import ByteSource, PendingTransaction
+from decoder import ByteSource
 from decoder.storage import join
 from migrate.errors import Refused
 from migrate.flink.extract import Code, Finding, Severity
-from migrate.flink.sources import Source, SourceKind
-from migrate.positions import Origin, Position, PositionSet, PositionState, UnreadableInput
+from migrate.flink.listed import ListedPositions, listed_source
+from migrate.positions import Origin, UnreadableInput
 from migrate.spark.progress import (
     batch_begun,
     commit_path,
@@ -29,27 +28,11 @@ from migrate.wording import counted
 _PREFIX = "spark:"
 
 
-@dataclass(frozen=True, slots=True)
-class QueryPositions:
-    """What ``query_positions`` makes of a query: a ``PlanInput``."""
-
-    origin: Origin
-    sources: tuple[Source, ...]
-    findings: tuple[Finding, ...]
-    state_bytes: Mapping[str, int] = field(default_factory=dict)
-    pending: Mapping[str, Sequence[PendingTransaction]] = field(default_factory=dict)
-
-
 class NothingCommitted(Refused):
     """A query that has not committed a batch yet."""
 
 
-def is_query(pointer: str) -> bool:
-    """Whether it names a Spark query, and not a Flink checkpoint."""
-    return pointer.startswith(_PREFIX)
-
-
-def query_positions(pointer: str) -> QueryPositions:
+def query_positions(pointer: str) -> ListedPositions:
     """What a query has committed, in the form in which a plan takes a checkpoint's positions.
 
     The query's id (its 32 hex digits) stands for the operator's. A partition that the query has not
@@ -78,9 +61,9 @@ def query_positions(pointer: str) -> QueryPositions:
         raise UnreadableInput(f"{directory}: there is no metadata in it")
     whole = directory if "://" in directory else f"//{directory}"
     written_at = files.modified_at(commit_path(directory, batch))
-    return QueryPositions(
+    return ListedPositions(
         Origin("batch", _PREFIX + whole, batch, written_at=written_at),
-        (_source(own_id, committed),),
+        (listed_source(own_id.replace("-", ""), "Spark query", committed, starts_others=True),),
         tuple(_findings(directory, files, batch)),
     )
 
@@ -102,23 +85,6 @@ def _findings(directory: str, files: Files, batch: int) -> Iterator[Finding]:
             "will be read and written again by who goes on from here; where the query is to hand "
             "over, let it commit that batch first",
         )
-
-
-def _source(query: str, committed: PositionSet) -> Source:
-    return Source(
-        operator_id=query.replace("-", ""),
-        name="Spark query",
-        uid=None,
-        kind=SourceKind.KAFKA_SOURCE,
-        parallelism=1,
-        max_parallelism=1,
-        discovery_finished={None: True},
-        positions=tuple(
-            Position(topic, partition, PositionState.NEXT, start)
-            for (topic, partition), start in sorted(committed.starts.items())
-            if isinstance(start, int)
-        ),
-    )
 
 
 # Rows in ``state/`` have been read and not emitted: they lie below the positions. A query with

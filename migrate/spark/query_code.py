@@ -11,8 +11,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from migrate.spark.connector import Connector
-from migrate.spark.source_options import KafkaOption
+from migrate.spark.source_options import Connector, KafkaOption
 
 _SEVERAL = (
     "Spark numbers the streams of a query by their place in its plan, from 0, those of other "
@@ -59,13 +58,29 @@ def python_code(
         checkpoint_location: the one that was seeded; None leaves a place for one.
         connector: Spark's Kafka source, which its first line names.
     """
-    lines = [f"# spark-submit --packages {connector.coordinates} query.py"]
-    lines += [f"# {_SUPPOSED}"] * connector.supposed
-    if any(option.from_environment for stream in streams for option in stream.options):
-        lines += ["import os", ""]
-    lines += ["from pyspark.sql import SparkSession", ""]
+    lines = [*python_head(streams, connector), "from pyspark.sql import SparkSession", ""]
     lines += ["spark = SparkSession.builder.getOrCreate()"]
     return "\n".join([*lines, *_query(_PYTHON, streams, checkpoint_location)])
+
+
+def python_head(streams: Sequence[ReadStream], connector: Connector) -> Iterator[str]:
+    """The lines before the first import of a package."""
+    yield f"# spark-submit --packages {connector.coordinates} query.py"
+    yield from [f"# {_SUPPOSED}"] * connector.supposed
+    if any(option.from_environment for stream in streams for option in stream.options):
+        yield from ("import os", "")
+
+
+def python_stream(name: str, stream: ReadStream) -> Iterator[str]:
+    """The lines that make a stream of Kafka's records."""
+    yield f"{name} = ("
+    yield '    spark.readStream.format("kafka")'
+    yield from _calls(stream.options, _PYTHON)
+
+
+def python_literal(text: str) -> str:
+    """A text as Python has it."""
+    return _python(text)
 
 
 def scala_code(

@@ -18,24 +18,21 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
-import shutil
-import tempfile
 import uuid
-from collections.abc import Iterable, Iterator
-from pathlib import Path
+from collections.abc import Iterable
 
+from decoder.storage import join
 from migrate.errors import Refused
-from migrate.spark.locations import LocalDirectory, Location
-from migrate.spark.offsets_json import starting_offsets
+from migrate.spark.locations import LocalDirectory, Location, RemoteDirectory
+from migrate.spark.offsets_json import NextOffsets, starting_offsets
 from migrate.spark.source_options import SparkSource
-from migrate.storage.new_file import sync_folder
+from migrate.storage.new_directory import new_directory
 
 _METADATA = "metadata"
 # No JSON: StreamMetadata.read throws, and the query does not start.
 UNFINISHED = b"flink-offset-migrate had not finished writing this seed: remove the directory\n"
 
-_OF_A_QUERY = frozenset({_METADATA, "offsets", "commits", "sources"})
+FILES_OF_A_QUERY = frozenset({_METADATA, "offsets", "commits", "sources"})
 
 
 class TargetInUse(Refused):
@@ -57,7 +54,7 @@ def check_free(location: Location) -> None:
         raise TargetInUse(f"{location.name} is a file or a symbolic link; name a directory itself")
     if not names:
         return
-    if names & _OF_A_QUERY:
+    if names & FILES_OF_A_QUERY:
         raise TargetInUse(
             f"{location.name} is the checkpoint location of a query already; name a new directory"
         )
@@ -73,16 +70,44 @@ def write_checkpoint(sources: Iterable[SparkSource], location: Location) -> None
         TargetInUse: the directory is not new or empty.
         OSError: it cannot be written.
     """
-    files = {
-        f"sources/{source.number}/0": f"\0v1\n{starting_offsets(source.next_offsets)}".encode()
-        for source in sources
-    }
+    files = {f"sources/{source.number}/0": seed_of(source.next_offsets) for source in sources}
     metadata = json.dumps({"id": str(uuid.uuid4())}, separators=(",", ":")).encode()
     check_free(location)
     if isinstance(location, LocalDirectory) and not location.mounted:
         _stage_and_rename({_METADATA: metadata, **files}, location)
     else:
         _write_in_place(metadata, files, location)
+
+
+def seed_of(next_offsets: NextOffsets) -> bytes:
+    """What ``sources/<n>/0`` holds of a Kafka source that starts batch 0 there."""
+    return f"\0v1\n{starting_offsets(next_offsets)}".encode()
+
+
+def is_unfinished(location: LocalDirectory | RemoteDirectory) -> bool:
+    """Whether it holds a seed that was not written to its end: nothing of a query."""
+    if not {_METADATA} <= (location.names() or set()) <= {_METADATA, "sources"}:
+        return False
+    path, files = location.to_read
+    return files.read(join(path, _METADATA)) == UNFINISHED
+
+
+def remove_seed(location: Location) -> None:
+    """Remove a seed, whole or not, that no query has begun from.
+
+    Raises:
+        TargetInUse: it holds more than a seed.
+        OSError: it cannot be removed.
+    """
+    names = location.names()
+    if names is None or not names <= {_METADATA, "sources"}:
+        raise TargetInUse(f"{location.name} holds more than a seed: a query has begun there")
+    sources = [f"sources/{number}/0" for number in location.names("sources") or ()]
+    _take_back(sources, location)
+    if isinstance(location, LocalDirectory):
+        for directory in sorted(location.path.rglob("*"), reverse=True):
+            directory.rmdir()
+        location.path.rmdir()
 
 
 def _write_in_place(metadata: bytes, files: dict[str, bytes], location: Location) -> None:
@@ -106,40 +131,11 @@ def _take_back(files: Iterable[str], location: Location) -> None:
 
 
 def _stage_and_rename(files: dict[str, bytes], location: LocalDirectory) -> None:
-    directory = location.path
-    with _of(location):
-        directory.parent.mkdir(parents=True, exist_ok=True)
-        stage = Path(tempfile.mkdtemp(prefix=f".{directory.name}.", dir=directory.parent))
     try:
-        staged = LocalDirectory(str(stage), stage)
-        for path, content in files.items():
-            with _of(location):
+        with new_directory(location.path, location.name) as stage:
+            staged = LocalDirectory(str(stage), stage)
+            for path, content in files.items():
                 staged.write(path, content)
-        for made in (*(path for path in stage.rglob("*") if path.is_dir()), stage):
-            sync_folder(made)
-        _open_to_others(stage)
-        try:
-            stage.rename(directory)  # replaces an empty directory, nothing else
-        except OSError:
-            check_free(location)
-            raise
-    except BaseException:
-        shutil.rmtree(stage, ignore_errors=True)
+    except OSError:
+        check_free(location)  # something has come there meanwhile
         raise
-    sync_folder(directory.parent)
-
-
-@contextlib.contextmanager
-def _of(location: LocalDirectory) -> Iterator[None]:
-    """What fails in the stage fails of the directory: nobody knows the stage's name."""
-    try:
-        yield
-    except OSError as error:
-        raise OSError(error.errno, error.strerror, location.name) from error
-
-
-def _open_to_others(stage: Path) -> None:
-    """mkdtemp makes a private directory; the query may run as another user, under the umask."""
-    umask = os.umask(0)
-    os.umask(umask)
-    stage.chmod(0o777 & ~umask)

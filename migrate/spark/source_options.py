@@ -1,19 +1,26 @@
-"""The options of Spark's Kafka source: where it starts, and what else it must be told.
+"""Spark's Kafka source: its jar, where it starts, and what else it must be told.
+
+The jar is of Spark's own version, for ``--packages``. Spark 4 is built for Scala 2.13 alone; 3.5 is
+published for 2.12 first.
 
 ``startingOffsets`` is ``{"topic":{"partition":nextOffset}}``; every partition of the subscription
 must be listed. Spark uses it only where the checkpoint location is new.
 
-Source: org.apache.spark.sql.kafka010.{JsonUtils, KafkaSourceProvider} @ Spark 4.0.0.
+Source: org.apache.spark.sql.kafka010.{JsonUtils, KafkaSourceProvider} @ Spark 4.0.0;
+https://spark.apache.org/docs/4.0.0/structured-streaming-kafka-integration.html ("Deploying").
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
+from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
+from migrate.errors import UsageError
 from migrate.spark.offsets_json import NextOffsets, starting_offsets
 
 if TYPE_CHECKING:
@@ -28,6 +35,9 @@ _MSK_IAM = {
         "software.amazon.msk.auth.iam.IAMClientCallbackHandler"
     ),
 }
+# Where no Spark is installed, and none is named: the one that the tests run.
+_SUPPOSED = "4.0.0"
+_VERSION = re.compile(r"(\d+)\.\d+\.\d+")
 
 
 class IsolationLevel(str, Enum):
@@ -154,3 +164,41 @@ def _what_to_read(source: SparkSource) -> KafkaOption:
     if source.only_some_partitions:
         return KafkaOption("assign", json.dumps(topics, separators=(",", ":")))
     return KafkaOption("subscribe", ",".join(topics))
+
+
+@dataclass(frozen=True, slots=True)
+class Connector:
+    """One version of its jar.
+
+    Attributes:
+        coordinates: as ``org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0``.
+        supposed: whether the version is neither named nor that of an installed Spark.
+    """
+
+    coordinates: str
+    supposed: bool
+
+
+def kafka_connector(named: str | None = None) -> Connector:
+    """That of a version of Spark; None takes the PySpark that is installed here.
+
+    Raises:
+        UsageError: what is named is not a version.
+    """
+    if named is not None and not _VERSION.fullmatch(named):
+        raise UsageError(f"--spark-version {named!r}: not a version of Spark, as {_SUPPOSED}")
+    known = named or _installed()
+    match = _VERSION.match(known or _SUPPOSED)
+    assert match is not None
+    scala = "2.13" if int(match[1]) >= 4 else "2.12"
+    coordinates = f"org.apache.spark:spark-sql-kafka-0-10_{scala}:{match[0]}"
+    return Connector(coordinates, supposed=known is None)
+
+
+def _installed() -> str | None:
+    """PySpark's version, which need not be imported for it: that takes a second."""
+    try:
+        found = version("pyspark")
+    except PackageNotFoundError:
+        return None
+    return found if _VERSION.match(found) else None

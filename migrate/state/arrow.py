@@ -25,6 +25,8 @@ from migrate.wording import install
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from migrate.state.fast.read import FastReader
+
 # Of a batch, about.
 _ROWS = 8192
 
@@ -126,14 +128,58 @@ def part_batches(
         as ``record_batches``.
     """
     found = columns(state) if made is None else made
+    wanted = part.key_groups if key_groups is None else key_groups
+    fast = _fast_reader(state, part, found, constants)
+    if fast is not None:
+        yield from fast.batches(wanted)
+    else:
+        yield from plain_batches(state, part, wanted, found, constants)
+
+
+def _fast_reader(
+    state: KeyedState,
+    part: Part,
+    made: Sequence[Column],
+    constants: Mapping[str, Callable[[KeyedState], Any]],
+) -> FastReader | None:
+    """What reads it by the kernel; None where the extra ``fast`` is not installed, or the kernel
+    does not know the shape."""
+    own = columns(state)
+    if find_spec("numba") is None or any(
+        column.name not in constants and column not in own for column in made
+    ):
+        return None
+    from migrate.state.fast.program import Unknown
+    from migrate.state.fast.read import FastReader
+
+    def plain(key_group: int, leave_out: int) -> Iterator[pa.RecordBatch]:
+        return plain_batches(state, part, [key_group], made, constants, leave_out)
+
+    told = {name: constant(state) for name, constant in constants.items()}
+    try:
+        return FastReader(state, part, arrow_schema(made), told, plain)
+    except Unknown:
+        return None
+
+
+def plain_batches(
+    state: KeyedState,
+    part: Part,
+    key_groups: Iterable[int],
+    made: Sequence[Column],
+    constants: Mapping[str, Callable[[KeyedState], Any]] = MappingProxyType({}),
+    leave_out: int = 0,
+) -> Iterator[pa.RecordBatch]:
+    """As ``part_batches``, without the kernel; ``leave_out``: how many entries at the start."""
     entries: list[Entry] = []
     for some in part.batches(key_groups):
-        entries += some
+        entries += some[leave_out:]
+        leave_out = max(0, leave_out - len(some))
         if len(entries) >= _ROWS:
-            yield _batch_of(state, found, entries, constants)
+            yield _batch_of(state, made, entries, constants)
             entries = []
     if entries:
-        yield _batch_of(state, found, entries, constants)
+        yield _batch_of(state, made, entries, constants)
 
 
 def _batch_of(

@@ -1,14 +1,20 @@
-"""What is told of a keyed state: the same by ``migrate state`` and by Spark's ``view=states``."""
+"""What is told of a keyed state: its names and types, and what a state of Flink's own operators is.
+
+``migrate state`` and Spark's ``view=states`` tell the same.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Collection
 from typing import NamedTuple
 
-from decoder.keyed_state import KeyedState
+from decoder.keyed_state import KeyedState, StateKind
+from decoder.keyed_state.types import Sql
 from migrate.state.columns import ColumnType, column_type, namespace_type, value_type
 
 
-class Listed(NamedTuple):
+class StateRow(NamedTuple):
     """The command contract has these names. A type is None where there is none, or where its
     values cannot be read; ``name`` is the operator's."""
 
@@ -25,8 +31,8 @@ class Listed(NamedTuple):
     reason: str | None
 
 
-def listed(state: KeyedState) -> Listed:
-    return Listed(
+def state_row(state: KeyedState) -> StateRow:
+    return StateRow(
         state.operator_id,
         state.uid,
         state.operator_name,
@@ -43,3 +49,100 @@ def listed(state: KeyedState) -> Listed:
 
 def ddl(type_: ColumnType | None) -> str | None:
     return type_.ddl if type_ is not None else None
+
+
+_WINDOW = "window-contents"
+_MERGING = "merging-window-set"
+_TIMERS = re.compile(r"_timer_state/(event|processing)_(.*)")
+_TIMERS_OF = {
+    "user-timers": "of its function",
+    "window-timers": "of windows",
+    "CLEANUP_TIMER": "that clean up the join",
+}
+
+_OWN = {
+    _WINDOW: "contents of each window",
+    _MERGING: "merging windows: f0 as it is now, f1 the one its contents lie under",
+    "LEFT_BUFFER": "interval join: left side, by time",
+    "RIGHT_BUFFER": "interval join: right side, by time",
+    "nfaStateName": "CEP: partial matches",
+    "eventQueuesStateName": "CEP: events that wait for their watermark",
+    "sharedBuffer-events": "CEP: events of partial matches",
+    "sharedBuffer-events-count": "CEP: how many events each timestamp has had",
+    "sharedBuffer-entries": "CEP: how events of partial matches follow each other",
+}
+# By the state beside which they stand.
+_BESIDE = {
+    _WINDOW: {
+        "count": "elements counted by the window's trigger",
+        "fire-time": "when the window's trigger fires next",
+        "last-element": "the element that last fired the window's trigger",
+        "timeout": "when the window's trigger times out",
+    },
+}
+_SQL = {
+    "accState": "SQL accumulators",
+    "inputState": "SQL OVER: rows of the frame, by time",
+    "lastTriggeringTsState": "SQL OVER: time of the last rows handled",
+    "processedCountState": "SQL OVER: rows handled so far",
+    "cleanupTsState": "SQL OVER: when the state is cleaned up",
+    "window-aggs": "SQL accumulators of each window or slice",
+    "previous-aggs": "SQL windows: the results emitted last",
+    "session-window-mapping": "SQL merging windows: map_key as it is now, value the one its "
+    "accumulators lie under",
+    "deduplicate-state": "SQL deduplication: the row kept, or that there is one",
+    "already-emitted-state-boolean": "SQL deduplication: whether the row is emitted",
+    "waiting-to-emit-on-timer": "SQL deduplication: the row that waits for its watermark",
+    "data-state-with-append": "SQL top n: rows by sort key",
+    "data-state-with-update": "SQL top n: rows by their key, with their rank",
+    "data-state": "SQL top n: rows by sort key",
+    "sorted-map": "SQL top n: rows counted by sort key",
+    "left-records": "SQL join: left side",
+    "right-records": "SQL join: right side",
+    "IntervalJoinLeftCache": "SQL interval join: left side, by time",
+    "IntervalJoinRightCache": "SQL interval join: right side, by time",
+    "IntervalJoinLeftTimerState": "SQL interval join: when the left side is cleaned up",
+    "IntervalJoinRightTimerState": "SQL interval join: when the right side is cleaned up",
+    "left": "SQL temporal join: left rows that wait for their watermark",
+    "right": "SQL temporal join: versions of the right side, by time",
+    "next-index": "SQL temporal join: number of the next left row",
+    "sortState": "SQL sort: rows that wait for their time",
+}
+_SQL_PATTERNS = (
+    (re.compile(r"distinctAcc_\d+"), "SQL DISTINCT: values seen, and for which aggregates"),
+    (re.compile(r"agg\d+\$\w+"), "SQL: a view that an aggregate function keeps"),
+    (re.compile(r".+_null_state"), "SQL: the same for NULL"),
+)
+
+
+def meaning(state: KeyedState, beside: Collection[str]) -> str:
+    """What it is, in a few words; empty of a state of the job's own.
+
+    Args:
+        beside: the names of all states of its operator.
+    """
+    if state.kind is StateKind.TIMERS:
+        return _timers(state.name)
+    if state.name == _WINDOW and _MERGING in beside:
+        return f"{_OWN[_WINDOW]}, under f1 of {_MERGING}"
+    if state.name in _OWN:
+        return _OWN[state.name]
+    for own, names in _BESIDE.items():
+        if own in beside and state.name in names:
+            return names[state.name]
+    return _of_sql(state.name) if isinstance(state.key, Sql) else ""
+
+
+def _timers(name: str) -> str:
+    found = _TIMERS.fullmatch(name)
+    if found is None:
+        return "pending timers"
+    kind, service = found.groups()
+    told = _TIMERS_OF.get(service, "")
+    return f"pending {kind}-time timers{f' {told}' if told else ''}"
+
+
+def _of_sql(name: str) -> str:
+    if name in _SQL:
+        return _SQL[name]
+    return next((told for pattern, told in _SQL_PATTERNS if pattern.fullmatch(name)), "")

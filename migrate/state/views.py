@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from decoder.keyed_state import KeyedState, KeyedStates, Part, StateKind, read_keyed_states
 from migrate.errors import UsageError
-from migrate.state.choose import choose_state, of_operator
+from migrate.state.choose_state import choose_state, of_operator
 from migrate.state.columns import BIGINT, BOOLEAN, INT, JSON, STRING, Column, ColumnType, columns
-from migrate.state.listing import Listed, listed
+from migrate.state.listing import StateRow, state_row
 from migrate.storage.files import Files
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ class Table:
     view: View
     columns: tuple[Column, ...]
     slices: tuple[Slice, ...] = ()
-    states: tuple[Listed, ...] = ()
+    states: tuple[StateRow, ...] = ()
 
     def shares(self) -> list[Share]:
         """Work for a task each: some slices, or some rows."""
@@ -135,7 +135,7 @@ class Share:
     view: View
     columns: tuple[Column, ...]
     slices: tuple[Slice, ...]
-    states: tuple[Listed, ...] = ()
+    states: tuple[StateRow, ...] = ()
 
 
 def open_table(chk: str, options: StateOptions) -> Table:
@@ -155,7 +155,7 @@ def open_table(chk: str, options: StateOptions) -> Table:
             return Table(options.view, columns(state), tuple(_slices(state)))
         case View.STATES:
             states = of_operator(found, options.operator).states
-            return Table(options.view, _LISTED, states=tuple(map(listed, states)))
+            return Table(options.view, _LISTED, states=tuple(map(state_row, states)))
         case View.TIMERS:
             return _timers(of_operator(found, options.operator))
 
@@ -185,7 +185,7 @@ def read_share(share: Share) -> Iterator[pa.RecordBatch]:
 # -- view=states ---------------------------------------------------------------------------------
 
 _LISTED = tuple(
-    Column(name, BOOLEAN if name in ("ttl", "readable") else STRING) for name in Listed._fields
+    Column(name, BOOLEAN if name in ("ttl", "readable") else STRING) for name in StateRow._fields
 )
 
 

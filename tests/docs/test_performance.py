@@ -86,3 +86,15 @@ def test_the_spread_of_a_few_runs() -> None:
 )
 def test_figures_are_written_with_three_digits(told: str, expected: str) -> None:
     assert told == expected
+
+
+def test_keyed_state_is_measured_beside_flinks_own_reader(results: Results) -> None:
+    states = results["states"]
+    assert len(states["shapes"]) == 7
+    assert [set(shape["rates"]) - {"kernel", "plain"} for shape in states["shapes"][:3]] == [
+        {"processor"}
+    ] * 3
+    assert states["large"]["file_bytes"] > 2e9
+    # Aims that hold on any machine, however busy.
+    for shape in states["shapes"][:2]:
+        assert shape["times_as_fast"]["processor"]["median"] >= 50

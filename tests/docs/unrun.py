@@ -25,6 +25,11 @@ _STEPS = (
 
 UNRUN = {
     (
+        "docs/how-to/cut-over.md",
+        "migrate cut-over orders.yaml               # a dry run, while the job runs",
+    ): "stops a Flink job of the reader's; tests/integration/test_cut_over.py stops three",
+    ("docs/how-to/cut-over.md", "version: 1"): "tests/unit/test_cut_over_spec.py reads it",
+    (
         "README.md",
         "pipx install .                                    # in a clone; with an extra: "
         "pipx install '.[s3]'",
@@ -68,6 +73,20 @@ UNRUN = {
         "migrate commit-group spark:$DIR --group orders -b broker:9092 --execute   "
         "# what the query has finished",
     ): "needs a Flink job of the reader's; `make demo` and its test go there and back",
+    (
+        "docs/how-to/going-back.md",
+        "migrate to-flink SAVEPOINT --from spark:$DIR --out again -b broker:9092 "
+        "--allow-state-mismatch",
+    ): "needs a Flink job of the reader's; tests/integration/test_to_flink.py restores one",
+    (
+        "docs/how-to/same-state.md",
+        "migrate to-spark SIDE --keep-state spark:OLD --checkpoint-dir NEW -b broker:9092",
+    ): "needs a stateful query; tests/integration/test_spark_versions.py copies one",
+    (
+        "docs/how-to/same-state.md",
+        "flink run -s /home/me/migration/again …   # not with --allowNonRestoredState: all of the "
+        "state must fit",
+    ): "needs a Flink job of the reader's; tests/integration/test_to_flink.py restores one",
     (
         "docs/how-to/going-back.md",
         "migrate commit-group spark:$DIR --group orders -b broker:9092 --sink s3://warehouse/orders"

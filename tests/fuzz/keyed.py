@@ -9,10 +9,11 @@ from pathlib import Path
 from decoder import DecodeError, ErrorKind
 from decoder.checkpoint import read_metadata
 from decoder.cursor import Cursor
+from decoder.keyed_state import KeyedState, Part
 from decoder.keyed_state.avro_schema import avro_schema
-from decoder.keyed_state.head import read_head
 from decoder.keyed_state.kryo import kryo_type
 from decoder.keyed_state.parts import KeyGroupsSource
+from decoder.keyed_state.stream_head import read_head
 from decoder.keyed_state.streams import KeyGroupsStream, Stream
 from decoder.keyed_state.types import (
     Avro,
@@ -29,6 +30,7 @@ from decoder.keyed_state.values import reader
 from decoder.metadata.keyed import KeyGroupsState, read_keyed_handle
 from decoder.metadata.model import InlineState
 from decoder.operator_state.locate import StateFiles
+from tests.support.both_ways import both_ways
 from tests.support.memory_files import MemoryFiles
 
 _MAX_PARALLELISM = 128
@@ -79,6 +81,30 @@ def fuzz_stream(data: bytes) -> object:
     source = KeyGroupsSource(stream, stream.head(_kryo(data[1:])), _MAX_PARALLELISM, "state")
     source.blocked()
     return [list(source.batches(number, handle.first)) for number in range(len(source.head.states))]
+
+
+def fuzz_kernel(data: bytes) -> object:
+    """As ``fuzz_stream``: what the kernel and the plain reader make of it is the same."""
+    if len(data) < 4:
+        return None
+    (start,) = struct.unpack_from(">H", data, 2)
+    handle = KeyGroupsState(data[0] == 1, data[1] >> 1, (start,), InlineState("", data[4:]))
+    stream = KeyGroupsStream(
+        handle, Stream(handle.stream, StateFiles("/chk-1", MemoryFiles({})), "state")
+    )
+    source = KeyGroupsSource(stream, stream.head(_kryo(data[1:])), _MAX_PARALLELISM, "state")
+    blocked = source.blocked()
+    return [
+        both_ways(
+            KeyedState(
+                *("0" * 32, None, None, info.name, info.kind, info.key, info.namespace),
+                *(info.map_key, info.value, info.ttl, None, _MAX_PARALLELISM),
+                (Part(0, source, number, info),),
+            )
+        )
+        for number, info in enumerate(source.head.states)
+        if info.reason is None and number not in blocked
+    ]
 
 
 def fuzz_row(data: bytes) -> object:
@@ -140,6 +166,7 @@ def keyed_seeds(golden: Path) -> dict[str, list[bytes]]:
     return {
         "keyed-head": heads,
         "keyed-stream": streams,
+        "keyed-kernel": streams,
         "binary-row": [bytes(empty_row) + bytes(8)],
         "avro": [tree],
         "avro-schema": [_AVRO_SCHEMA.encode(), b'{"type": "map", "values": ["int", "bytes"]}'],

@@ -32,6 +32,16 @@ in all of them, except in checkpoints of the changelog backend, which it refuses
 `native` are savepoints. All snapshots are in `tests/golden/state`.
 """
 
+_WRITTEN_ANEW = """\
+`migrate to-flink` writes every checkpoint of this page anew, but for those of the changelog backend
+and of metadata version 2: `tests/golden/test_new_savepoint.py`. With other positions, and with
+partitions added and removed, Flink's own classes read those of Flink 1.15, 1.20 and 2.2:
+`tests/integration/test_new_positions.py`. Real jobs of Flink 1.15, 1.20, 2.2 and 2.3 with keyed
+state go on from such a savepoint, and from a checkpoint in files:
+`tests/integration/test_to_flink.py` (`make test` runs 1.20 and 2.2; `FLINK_VERSIONS="1.15 2.3"` the
+others).
+"""
+
 
 def support_matrix() -> str:
     """The text of the page."""
@@ -50,6 +60,8 @@ def support_matrix() -> str:
         _keyed(SHAPES),
         "## Keyed state: where it is kept\n",
         _keyed(STORAGE),
+        "## Written anew, with other positions\n",
+        _WRITTEN_ANEW,
         "## Layouts that no supported Flink writes any more\n",
         _scenarios(NO_MORE_WRITTEN, entries),
         "## Written by Flink's own serializers, without a job\n",

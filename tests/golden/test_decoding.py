@@ -24,7 +24,7 @@ from decoder import (
 )
 from decoder.kafka.enumerator import EnumeratorState
 from decoder.kafka.sink import WRITER_STATE, FileSinkState, UnknownSink
-from migrate.flink.choose import choose_sources
+from migrate.flink.choose_source import choose_sources
 from migrate.flink.extract import extract
 from migrate.positions import Marker, PositionState
 from tests.golden.checks import (

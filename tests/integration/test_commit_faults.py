@@ -18,7 +18,8 @@ from typing import Any
 
 import pytest
 
-from migrate.broker import ConsumerGroups, changing, connection
+from migrate.broker import ConsumerGroups, connection
+from migrate.broker import consumer_groups as changing
 from migrate.cluster_snapshot import BrokerError, Committed, GroupView
 from migrate.group import commit as consumer_group
 from migrate.group import rollback as undo

@@ -11,7 +11,8 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AclOperation, ResourceType
 
-from migrate.broker import ConsumerGroups, changing, take_snapshot
+from migrate.broker import ConsumerGroups, take_snapshot
+from migrate.broker import consumer_groups as changing
 from migrate.cluster_snapshot import BrokerError, Committed, GroupView, Member, Question
 from migrate.group import commit as consumer_group
 from migrate.group import rollback as undo

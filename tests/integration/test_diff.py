@@ -37,9 +37,9 @@ pytestmark = pytest.mark.integration
 
 
 def asks(broker: Broker) -> Ask:
-    def ask(topics: Iterable[str], group: str | None) -> ClusterSnapshot:
+    def ask(topics: Iterable[str], group: str | None, at: int | None = None) -> ClusterSnapshot:
         config = {"bootstrap.servers": broker.bootstrap_servers}
-        return take_snapshot(config, Question(frozenset(topics), group))
+        return take_snapshot(config, Question(frozenset(topics), group, at=at))
 
     return ask
 

@@ -12,8 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from decoder import StopKind
+from migrate import inspect
 from migrate.broker import ConsumerGroups
 from migrate.errors import UsageError
+from migrate.flink.job_manager import JobManager, StopAttempt
 from migrate.flink.rest_api import FlinkRestError, known_jobs
 from tests.support.checkpoints import splits, write_source
 from tests.support.command import Result, migrate
@@ -39,7 +42,8 @@ def test_a_running_job_is_told_though_its_group_has_no_members(
         assert (job.job_id, job.name, job.state) == (job_id, "the job that moves", "RUNNING")
         assert job in known_jobs(f"{address}/")
         deadline = time.monotonic() + _SOON
-        while not (view := groups.view(group)).committed:
+        # Its state is asked for first: it may be that of before the commit.
+        while not (view := groups.view(group)).committed or view.state == "Dead":
             assert time.monotonic() < deadline
             time.sleep(0.1)
         assert (view.state, view.members) == ("Empty", ())
@@ -50,6 +54,36 @@ def test_a_running_job_is_told_though_its_group_has_no_members(
             assert [topic, "0", "7"] in [line.split()[:3] for line in refused.stderr.splitlines()]
     with pytest.raises(FlinkRestError, match="no answer"):
         known_jobs(address)
+
+
+def test_a_stop_is_asked_for_once_and_found_again(tmp_path: Path, broker: Broker) -> None:
+    """On Flink 2.2; tests/integration/test_cut_over.py does it on 1.20."""
+    topic, trigger_id = f"t-{uuid.uuid4().hex[:8]}", uuid.uuid4().hex
+    broker.create_topic(topic, 1)
+    with running_job(broker.bootstrap_servers, topic, topic, tmp_path / "chk") as (address, job_id):
+        flink = JobManager(address)
+        assert flink.version().startswith("2.2.")
+        deadline = time.monotonic() + _SOON
+        while (details := flink.details(job_id)).checkpoint is None:
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        assert (details.idle_tasks, details.failed) == ([], None)
+        assert flink.stopping(job_id, trigger_id) is None
+
+        for _ in range(2):
+            savepoints = (tmp_path / "savepoints").as_uri()
+            flink.stop(job_id, savepoints, trigger_id, drain=False, native=False)
+        while not (stop := flink.stopping(job_id, trigger_id) or StopAttempt()).ended:
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        (savepoint,) = (tmp_path / "savepoints").iterdir()
+        assert stop.problem is None and stop.savepoint is not None
+        assert stop.savepoint.endswith(savepoint.name)
+        while (job := flink.job(job_id)) is None or not job.ended:
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        assert job.state == "FINISHED"
+        assert inspect(stop.savepoint).checkpoint.type.stop is StopKind.SUSPEND
 
 
 def _commit_group(folder: Path, broker: Broker, topic: str, flink_rest: str, *mode: str) -> Result:

@@ -19,7 +19,7 @@ from migrate.fleet.candidates import Marked, mark_newest
 from migrate.fleet.estate import Estate, Wanted, local_estate
 from migrate.fleet.tables import Output, TableFormat
 from migrate.spark import read_checkpoints
-from migrate.spark.running.estate import spark_estate
+from migrate.spark.running.scan_on_spark import spark_estate
 from migrate.storage.files import Files
 from tests.support.command import Result, migrate
 from tests.support.estate import generate, vanish

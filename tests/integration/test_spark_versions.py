@@ -7,6 +7,7 @@ docs/spark-matrix.md from what came of it.
 from __future__ import annotations
 
 import json
+import uuid
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from migrate.kafka_config import kafka_config
 from migrate.spark.offsets_json import starting_offsets
 from migrate.spark.progress import starting_positions
 from migrate.spark.running.resume_check import run_first_batch
+from tests.support.command import migrate
 from tests.support.jars import classpath
 from tests.support.jdk import QUICK_START
 from tests.support.kafka import Broker, Record
@@ -155,3 +157,47 @@ def test_verify_run_sees_where_it_starts(servers: str, tmp_path: Path) -> None:
     assert resume.started.starts == POSITIONS
     assert resume.records == len(records_from(POSITIONS))
     assert json.loads((tmp_path / "query" / "metadata").read_text()).keys() == {"id"}
+
+
+def _counts(spark: Spark, servers: str, topic: str, directory: Path) -> dict[int, int]:
+    """Run a query that counts the records of each partition over what Kafka holds now; its counts,
+    those that it has kept and that did not change among them."""
+    name = f"counts_{uuid.uuid4().hex[:8]}"
+    records = spark.stream(servers, subscribe=topic, startingOffsets="earliest")
+    query = (
+        records.groupBy("partition")
+        .count()
+        .writeStream.format("memory")
+        .queryName(name)
+        .outputMode("complete")
+        .option("checkpointLocation", str(directory))
+        .trigger(availableNow=True)
+        .start()
+    )
+    run_to_end(query)
+    return {row.partition: row["count"] for row in spark.session.table(name).collect()}
+
+
+def test_a_copy_goes_on_from_other_positions_with_the_counts_it_has(
+    spark: Spark, broker: Broker, tmp_path: Path
+) -> None:
+    topic, old, new = f"counts-{uuid.uuid4().hex[:8]}", tmp_path / "old", tmp_path / "new"
+    servers = broker.bootstrap_servers
+    broker.create_topic(topic, 2)
+    for partition in (0, 1):
+        broker.produce(topic, partition, map(str, range(10)))
+    assert _counts(spark, servers, topic, old) == {0: 10, 1: 10}
+    before = {file: file.read_bytes() for file in old.rglob("*") if file.is_file()}
+    for partition in (0, 1):
+        broker.produce(topic, partition, map(str, range(10)))
+    side = tmp_path / "side.json"
+    side.write_text(json.dumps({topic: {"0": 7, "1": 14}}))
+    kept = migrate(
+        *("to-spark", f"json:{side}", "--keep-state", f"spark:{old}"),
+        *("--checkpoint-dir", new, "-b", servers),
+    )
+    assert (kept.code, kept.stdout) == (0, side.read_text().replace(" ", "") + "\n"), kept.stderr
+    # 3 are counted twice, and 4 never.
+    assert _counts(spark, servers, topic, new) == {0: 10 + 13, 1: 10 + 6}
+    assert {file: file.read_bytes() for file in old.rglob("*") if file.is_file()} == before
+    assert _counts(spark, servers, topic, old) == {0: 20, 1: 20}

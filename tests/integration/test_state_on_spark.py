@@ -23,7 +23,7 @@ from decoder import DecodeError
 from decoder.keyed_state import read_keyed_states
 from migrate.spark import read_keyed_state
 from migrate.state import views
-from migrate.state.listing import listed
+from migrate.state.listing import state_row
 from migrate.state.views import open_table, parse_state_options
 from tests.golden.state.generate import STATE
 from tests.golden.state.test_state_manifest import ENTRIES
@@ -117,7 +117,7 @@ def test_columns_have_the_types_that_the_list_tells(session: SparkSession) -> No
                 field.name: field.dataType
                 for field in read_keyed_state(session, str(chk), **options).schema.fields
             }
-            told = listed(state)
+            told = state_row(state)
             for column, ddl in (("key", told.key_type), ("value", told.value_type)):
                 assert (
                     session.sql(f"SELECT CAST(NULL AS {ddl}) AS it").schema["it"].dataType

@@ -11,6 +11,7 @@ import os
 import time
 import uuid
 from collections.abc import Sequence
+from datetime import datetime, timezone
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,7 @@ from tests.support.checkpoints import (
 )
 from tests.support.command import Result, migrate
 from tests.support.encoder import COMMITTED, EARLIEST, LATEST, EnumeratorSplit, KafkaSplit
+from tests.support.groups import member
 from tests.support.kafka import Broker
 
 pytestmark = pytest.mark.integration
@@ -270,3 +272,78 @@ def test_a_topic_may_have_another_name_where_it_is_read(
         "to-spark", chk, "-b", broker.bootstrap_servers, "--topic-map", f"of-old={topic}"
     )
     assert _offsets(result, topic) == {0: 3, 1: 4, 2: 0}
+
+
+# -- other sides ---------------------------------------------------------------------------------
+
+
+def _side(broker: Broker, side: str, *options: str) -> Result:
+    return migrate("to-spark", side, "-b", broker.bootstrap_servers, *options)
+
+
+def test_a_groups_offsets_and_what_kafka_wrote_of_them(
+    tmp_path: Path, broker: Broker, topic: str
+) -> None:
+    group = f"g-{topic}"
+    broker.commit(group, {(topic, 0): 3, (topic, 1): 9, (topic, 2): 10})
+    assert _offsets(_side(broker, f"group:{group}"), topic) == {0: 3, 1: 9, 2: 10}
+    csv = tmp_path / "offsets.csv"
+    csv.write_text(f"{topic},0,3\n{topic},1,9\n{topic},2,10\n")
+    assert _offsets(_side(broker, f"csv:{csv}"), topic) == {0: 3, 1: 9, 2: 10}
+
+
+def test_a_group_that_lacks_a_partition_does_not_say_where_it_goes_on(
+    broker: Broker, topic: str
+) -> None:
+    group = f"g-{topic}"
+    broker.commit(group, {(topic, 0): 3, (topic, 1): 9})
+    refused = _side(broker, f"group:{group}")
+    assert (refused.code, refused.stdout) == (4, "")
+    assert f"{topic}-2: unresolved: it is not among the positions" in refused.stderr
+    chosen = _side(broker, f"group:{group}", "--new-partitions", "earliest")
+    assert _offsets(chosen, topic) == {0: 3, 1: 9, 2: 0}
+
+
+def test_a_group_that_reads_on_and_one_that_is_not_there(broker: Broker, topic: str) -> None:
+    group = f"g-{topic}"
+    broker.commit(group, {(topic, n): 5 for n in range(3)})
+    with member(broker, group, topic):
+        refused = _side(broker, f"group:{group}")
+        assert (refused.code, refused.stdout) == (4, "")
+        assert f"group '{group}' has 1 member: its consumers go on reading" in refused.stderr
+        assert _side(broker, f"group:{group}", "--allow-ran-on").code == 0
+    assert _side(broker, f"group:{group}").code == 0
+    nobody = _side(broker, f"group:no-{topic}")
+    assert (nobody.code, nobody.stdout) == (4, "")
+    assert f"group:no-{topic} has committed nothing" in nobody.stderr
+
+
+def test_the_ends_of_the_logs_and_a_time(broker: Broker, topic: str) -> None:
+    """A time is that of the broker's records; where none is as young, the log end."""
+    broker.delete_records(topic, 0, before=4)
+    these = ("--partitions", f"{topic}:0-2")
+    assert _offsets(_side(broker, "broker:earliest", *these), topic) == {0: 4, 1: 0, 2: 0}
+    assert _offsets(_side(broker, "broker:latest", *these), topic) == {0: 10, 1: 10, 2: 10}
+    time.sleep(0.01)
+    at = time.time_ns() // 1_000_000
+    time.sleep(0.01)
+    broker.produce(topic, 1, ["late", "later"])
+    iso = datetime.fromtimestamp(at / 1000, timezone.utc).isoformat().replace("+00:00", "Z")
+    for text in (str(at), iso):
+        found = _side(broker, f"broker:{text}", *these)
+        assert _offsets(found, topic) == {0: 10, 1: 10, 2: 10}
+    assert _offsets(_side(broker, "broker:2001-01-01", *these), topic) == {0: 4, 1: 0, 2: 0}
+    unnamed = _side(broker, "broker:latest")
+    assert unnamed.code == 2
+    assert "names no topic" in unnamed.stderr
+
+
+def test_a_diff_with_a_time(tmp_path: Path, broker: Broker, topic: str) -> None:
+    chk = write_source(tmp_path / "chk-7", {0: splits(topic, [3, 10, 10])})
+    shown = migrate(
+        *("diff", chk, "broker:2001-01-01", "-b", broker.bootstrap_servers, "--format", "json")
+    )
+    rows = json.loads(shown.stdout)["partitions"]
+    assert [(row["left"]["next_offset"], row["right"]["next_offset"]) for row in rows] == [
+        *((3, 0), (10, 0), (10, 0))
+    ]

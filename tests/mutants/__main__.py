@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from queue import SimpleQueue
+from threading import Lock
 
 from tests.mutants.mutations import Mutant, mutants_of
 from tests.mutants.reach import Reach, measure
@@ -25,6 +26,14 @@ _ROOMS = ("decoder", "migrate")
 _NOT = tuple(
     f"migrate/{room}/" for room in ("broker", "spark/running", "cli", "report", "fleet", "commands")
 )
+# Where a fault shows on real systems alone, those that survive the fast tests are tried with these.
+_REAL = {
+    "migrate/group/": (
+        "tests/integration/test_commit_group.py",
+        "tests/integration/test_commit_faults.py",
+    ),
+    "migrate/storage/files.py": ("tests/integration/test_storage.py",),
+}
 _WORKERS = 2
 _INTEGRATION_SECONDS = 1800.0
 
@@ -49,6 +58,7 @@ def main() -> int:
         metavar="PATH",
         help="these tests, instead of the fast ones that run the line: those with real systems",
     )
+    parser.add_argument("--fast", action="store_true", help="try nothing with real systems")
     asked = parser.parse_args()
 
     chosen = list(_faults(asked.only))
@@ -58,7 +68,7 @@ def main() -> int:
         print(f"{len(chosen)} of {of} faults, seed {asked.seed}", flush=True)
     begun = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
-        survivors = list(_survivors(chosen, asked.tests, Path(folder)))
+        survivors = list(_survivors(chosen, asked.tests, asked.fast, Path(folder)))
     killed = len(chosen) - len(survivors)
     print(
         f"killed {killed} of {len(chosen)} ({100 * killed / max(1, len(chosen)):.1f} %) in "
@@ -81,37 +91,47 @@ def _faults(only: list[str] | None) -> Iterator[Mutant]:
                     yield mutant
 
 
-def _survivors(chosen: list[Mutant], tests: list[str] | None, folder: Path) -> Iterator[Mutant]:
+def _survivors(
+    chosen: list[Mutant], tests: list[str] | None, fast: bool, folder: Path
+) -> Iterator[Mutant]:
     workers = _WORKERS if tests is None else 1
     trees = [Tree(ROOT, folder / str(n)) for n in range(workers)]
     reach = measure(trees, KEPT) if tests is None else Reach()
     os.nice(10)
+    one_broker = Lock()
     free: SimpleQueue[Tree] = SimpleQueue()
     for tree in trees:
         free.put(tree)
 
     def tried(mutant: Mutant) -> Verdict:
-        seen_by = reach.choose(mutant) if tests is None else []
-        if tests is None and not seen_by:
-            return Verdict(None, 0.0)
         tree = free.get()
         try:
             if tests is not None:
                 return tree.try_out(mutant, Run(tuple(tests), _INTEGRATION_SECONDS))
-            verdict = tree.try_in_fork(mutant, seen_by) if mutant.in_function else None
-            if verdict is None:
-                return tree.try_out(mutant, run_of(seen_by))
-            # Processes that tests start see nothing of what is in a fork.
-            again = [test for test in seen_by if test in reach.starting]
-            if verdict.killed_by is None and again:
-                return tree.try_out(mutant, run_of(again))
+            verdict = Verdict(None, 0.0)
+            seen_by = reach.choose(mutant, on_import=not mutant.in_function)
+            if seen_by:
+                in_fork = tree.try_in_fork(mutant, seen_by) if mutant.in_function else None
+                verdict = in_fork or tree.try_out(mutant, run_of(seen_by))
+            # What a function does on import is done before a fork has the fault.
+            if verdict.killed_by is None and mutant.in_function and reach.runs_on_import(mutant):
+                verdict = tree.try_out(mutant, run_of(reach.choose(mutant, on_import=True)))
+            # What runs in processes that tests start is not known, and no fork's fault is there.
+            if verdict.killed_by is None and reach.starting:
+                verdict = tree.try_out(mutant, run_of(sorted(reach.starting)))
+            real = next((of for room, of in _REAL.items() if mutant.path.startswith(room)), None)
+            if verdict.killed_by is None and real is not None and not fast:
+                with one_broker:
+                    return tree.try_out(mutant, Run(real, _INTEGRATION_SECONDS))
             return verdict
         finally:
             free.put(tree)
 
     with ThreadPoolExecutor(workers) as pool:
         for mutant, verdict in zip(chosen, pool.map(tried, chosen), strict=True):
-            told = f"killed by {verdict.killed_by}" if verdict.killed_by else "SURVIVED"
+            told = f"killed by {verdict.killed_by}"
+            if verdict.killed_by is None:
+                told = f"SURVIVED\n{mutant.difference}"
             print(f"{verdict.seconds:5.1f} s {mutant.path}:{mutant.line} {told}", flush=True)
             if verdict.killed_by is None:
                 yield mutant

@@ -70,7 +70,8 @@ def _try(job: Job, items: dict[str, pytest.Item]) -> Answer:
     os.waitpid(pid, 0)
     if answer:
         return Answer(*json.loads(answer))
-    return Answer(True, "its process ended" if ended else f"no end within {job.seconds:.0f} s")
+    # Why a process ended without an answer shows in one of its own.
+    return Answer(not ended, None if ended else f"no end within {job.seconds:.0f} s")
 
 
 def _outcome(job: Job, items: dict[str, pytest.Item]) -> Answer:
@@ -108,12 +109,12 @@ def _put_in(job: Job) -> bool:
         for old, new in zip(_functions(healthy), _functions(faulty), strict=True)
         if old != new
     }
-    made = {
-        old: new
-        for outer, other in changed.items()
-        for old, new in zip(_inside(outer), _inside(other), strict=True)
-        if old != new
-    }
+    made: dict[CodeType, CodeType] = {}
+    for outer, other in changed.items():
+        inside, others = list(_inside(outer)), list(_inside(other))
+        if len(inside) != len(others):
+            return False  # Python leaves out what is behind `if True`, with the functions in it
+        made |= {old: new for old, new in zip(inside, others, strict=True) if old != new}
     found = [
         (function, function.__code__)
         for function in gc.get_objects()

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +20,9 @@ import pytest
 
 from tests.mutants.forks import serve
 
+# How long a test may compute before its fault is taken for one that makes a loop without an end: in
+# seconds of the processor, as the clock of a busy machine says nothing.
+_MOST_SECONDS = 60.0
 _RECORD = os.environ.get("MUTANTS_RECORD")
 _TESTS = os.environ.get("MUTANTS_TESTS")
 _SERVE = os.environ.pop("MUTANTS_SERVE", None)
@@ -49,7 +53,17 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
         _running[:] = [item.nodeid]
         if _shares(item):
             _sharing.append(item.nodeid)
-    return (yield)
+        return (yield)
+    signal.signal(signal.SIGVTALRM, _give_up)
+    signal.setitimer(signal.ITIMER_VIRTUAL, _MOST_SECONDS)
+    try:
+        return (yield)
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+
+
+def _give_up(*_: object) -> None:
+    pytest.fail(f"it has computed for {_MOST_SECONDS:.0f} s")
 
 
 def _shares(item: pytest.Item) -> bool:

@@ -23,6 +23,9 @@ from tests.mutants.mutations import Mutant
 from tests.mutants.plugin import Record
 from tests.mutants.trees import FAST, PYTEST, Tree
 
+# Under what coverage keeps what runs before the first test.
+_NO_TEST = ""
+
 
 @dataclass(slots=True)
 class Reach:
@@ -33,20 +36,29 @@ class Reach:
         seconds: of each test that passed as the code is.
         sharing: the tests that share a fixture with others.
         starting: the tests that start processes, whose lines are not known.
+        on_import: by file of code, the lines that run before any test does.
         measured: a test module's digest, and each file of code's, as they were.
         changed: the files of code that are no longer as they were measured.
         importers: by file of code, those that import it.
+        silent: the tests that run no line: they look at what was made on import.
     """
 
     lines: dict[str, dict[int, set[str]]] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
     sharing: set[str] = field(default_factory=set)
     starting: set[str] = field(default_factory=set)
+    on_import: dict[str, set[int]] = field(default_factory=dict)
     measured: dict[str, str] = field(default_factory=dict)
     changed: set[str] = field(default_factory=set)
     importers: dict[str, set[str]] = field(default_factory=dict)
+    silent: set[str] = field(default_factory=set)
 
-    def choose(self, mutant: Mutant) -> list[str]:
+    def runs_on_import(self, mutant: Mutant) -> bool:
+        first, last = mutant.lines
+        lines = self.on_import.get(mutant.path, set())
+        return not mutant.in_function or any(first <= line <= last for line in lines)
+
+    def choose(self, mutant: Mutant, on_import: bool) -> list[str]:
         """The tests that may see a fault: those that run its statement, the short ones first.
 
         Then those of the same modules that may only look at what was run for another one, or by
@@ -54,7 +66,7 @@ class Reach:
         one that imports it.
         """
         first, last = mutant.lines
-        exact = mutant.in_function and mutant.path not in self.changed
+        exact = not on_import and mutant.path not in self.changed
         ran = {
             test
             for line, tests in self.lines.get(mutant.path, {}).items()
@@ -62,10 +74,10 @@ class Reach:
             for test in tests
         } & self.seconds.keys()
         beside: set[str] = set()
-        if not mutant.in_function:
+        if on_import:
             for file in self.importers.get(mutant.path, ()):
                 beside.update(*self.lines.get(file, {}).values())
-            beside = (beside & self.seconds.keys()) - ran
+            beside = ((beside | self.silent) & self.seconds.keys()) - ran
         modules = {_module(test) for test in ran | beside}
         beside |= {t for t in (self.sharing | self.starting) - ran if _module(t) in modules}
         return [*self._short_first(ran), *self._short_first(beside)]
@@ -94,6 +106,7 @@ class Reach:
             "seconds": self.seconds,
             "sharing": sorted(self.sharing),
             "starting": sorted(self.starting),
+            "on_import": {file: sorted(lines) for file, lines in self.on_import.items()},
             "lines": lines,
         }
         path.write_text(json.dumps(kept))
@@ -109,7 +122,8 @@ class Reach:
             for file, of in kept["lines"].items()
         }
         sharing, starting = set(kept["sharing"]), set(kept["starting"])
-        return cls(lines, kept["seconds"], sharing, starting, kept["measured"])
+        on_import = {file: set(lines) for file, lines in kept["on_import"].items()}
+        return cls(lines, kept["seconds"], sharing, starting, on_import, kept["measured"])
 
 
 def _module(test: str) -> str:
@@ -138,9 +152,13 @@ def measure(trees: list[Tree], kept: Path) -> Reach:
             for file, lines in measured.items():
                 of_file = reach.lines.setdefault(file, {})
                 for line, tests in lines.items():
-                    of_file.setdefault(line, set()).update(tests)
+                    of_file.setdefault(line, set()).update(tests - {_NO_TEST})
+                    if _NO_TEST in tests:
+                        reach.on_import.setdefault(file, set()).add(line)
     reach.measured |= {module: _digest(root / module) for module in stale}
     reach.importers = _importers({name: (root / name).read_text() for name in now})
+    running = {test for of in reach.lines.values() for tests in of.values() for test in tests}
+    reach.silent = reach.seconds.keys() - running
     reach.changed = {file for file, digest in now.items() if reach.measured.get(file) != digest}
     reach.write(kept)
     return reach
@@ -194,7 +212,5 @@ def _measured(tree: Tree, modules: list[str]) -> tuple[dict[str, dict[int, set[s
     lines: dict[str, dict[int, set[str]]] = {}
     for file in data.measured_files():
         path = Path(file).relative_to(tree.root).as_posix()
-        lines[path] = {
-            line: set(filter(None, tests)) for line, tests in data.contexts_by_lineno(file).items()
-        }
+        lines[path] = {line: set(tests) for line, tests in data.contexts_by_lineno(file).items()}
     return lines, json.loads(record.read_text())

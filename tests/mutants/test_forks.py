@@ -19,6 +19,11 @@ class Reader:
     def twice(self, data):
         return data * 2
 
+def later(data):
+    if not data:
+        return None
+    return lambda: data
+
 TABLE = {"one": number(1)}
 """
 _TRY = """
@@ -37,6 +42,8 @@ print(json.dumps([put_in, made.TABLE["one"](1), made.number(2)(1), made.Reader()
         ("data + 1", "data - 1", [True, [0, 1], [0, 2], 4]),
         ("data * 2", "data // 2", [True, [2, 1], [2, 2], 1]),
         ("number(1)", "number(3)", [False, [2, 1], [2, 2], 4]),
+        # Python leaves out what comes behind it, and the function in it: not to be told here.
+        ("if not data", "if True", [False, [2, 1], [2, 2], 4]),
     ],
 )
 def test_a_function_that_was_made_on_import_has_the_fault(

@@ -73,7 +73,7 @@ def test_the_metadata_names_licence_pythons_and_extras(wheel: Path) -> None:
     assert metadata["Requires-Python"] == ">=3.10"
     classifiers = metadata.get_all("Classifier") or []
     assert "Typing :: Typed" in classifiers
-    assert {"spark", "parquet", "s3", "gs", "abfs", "hdfs", "rocksdb", "msk", "all"} == set(
+    assert {"spark", "parquet", "s3", "gs", "abfs", "hdfs", "rocksdb", "fast", "msk", "all"} == set(
         metadata.get_all("Provides-Extra") or []
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from tests.support.kafka import Broker
 
 FOLDER = Path(__file__).parents[2] / "deploy/kubernetes"
 FILES = sorted(FOLDER.glob("*.yaml"))
-JOBS = ("dry-run", "execute")
+JOBS = ("dry-run", "execute", "cut-over")
 
 
 def _documents(file: Path) -> list[dict[str, Any]]:
@@ -24,7 +25,7 @@ def _documents(file: Path) -> list[dict[str, Any]]:
 
 
 def _container(name: str) -> dict[str, Any]:
-    (job,) = _documents(FOLDER / f"{name}.yaml")
+    job = _documents(FOLDER / f"{name}.yaml")[-1]
     (container,) = job["spec"]["template"]["spec"]["containers"]
     return dict(container)
 
@@ -46,7 +47,7 @@ def test_the_check_finds_what_is_wrong() -> None:
 
 @pytest.mark.parametrize("name", JOBS)
 def test_a_job_runs_once_and_without_privileges(name: str) -> None:
-    (job,) = _documents(FOLDER / f"{name}.yaml")
+    job = _documents(FOLDER / f"{name}.yaml")[-1]
     assert job["spec"]["backoffLimit"] == 0
     pod = job["spec"]["template"]["spec"]
     assert pod["restartPolicy"] == "Never" and pod["securityContext"]["runAsNonRoot"]
@@ -84,3 +85,33 @@ def test_the_dry_run_is_applied_by_the_other_job(broker: Broker, tmp_path: Path)
     topic = names["payments"]
     assert broker.committed(group) == {(topic, 0): 24, (topic, 1): 13}
     assert (tmp_path / "rollback-orders.json").exists()
+
+
+@pytest.mark.integration
+def test_the_cut_over_goes_on_from_a_savepoint_of_the_operator(
+    broker: Broker, tmp_path: Path
+) -> None:
+    names = lay_out(broker, "orders", "payments")
+    (savepoint,) = (GOLDEN / "2.2/stop").glob("savepoint-*")
+    (tmp_path / "client.properties").write_text("security.protocol=PLAINTEXT\n")
+    text = _documents(FOLDER / "cut-over.yaml")[0]["data"]["orders.yaml"]
+    for there, here in (
+        ("s3://bucket/flink/savepoints/savepoint-0523e1-e100894c09db", str(savepoint)),
+        ("kafka:9092", broker.bootstrap_servers),
+        ("/etc/kafka/", f"{tmp_path}/"),
+        ("s3://bucket/queries/orders", str(tmp_path / "query")),
+        ("/plans/", f"{tmp_path}/"),
+    ):
+        text = text.replace(there, here)
+    spec = tmp_path / "orders.yaml"
+    spec.write_text(text + f"move: {json.dumps({'topic-map': names})}\n")
+    words = [word.replace("/spec", str(tmp_path)) for word in _container("cut-over")["args"]]
+    dry = migrate(*words[:2])
+    assert dry.code == 0, dry.stderr
+    for _ in range(2):
+        done = migrate(*words)
+        assert done.code == 0, done.stderr
+    verified = migrate(
+        *("verify", f"plan:{tmp_path / 'orders/plan.json'}", f"spark:{tmp_path / 'query'}")
+    )
+    assert verified.code == 0, verified.stderr

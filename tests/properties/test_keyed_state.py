@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from decoder.keyed_state import read_keyed_states
 from migrate.state.arrow import record_batches
 from migrate.state.json_form import entry_json
+from tests.support.both_ways import both_ways
 from tests.support.keyed_rows import assert_same_rows
 from tests.support.strategies.keyed import KeyedCheckpoint, keyed_checkpoints
 
@@ -43,11 +44,30 @@ def test_entries_decode_to_what_was_encoded(examples: int) -> None:
             tables = {
                 state.name: pa.Table.from_batches(record_batches(state)) for state in found.states
             }
+            for state in found.states:
+                both_ways(state)
         for name, lines in drawn.told.items():
             assert_same_rows(tables[name], lines)
         assert told == {
             name: Counter(json.dumps(line, sort_keys=True) for line in lines)
             for name, lines in drawn.told.items()
         }
+
+    holds()
+
+
+@pytest.mark.parametrize("examples", [60, pytest.param(2000, marks=pytest.mark.slow)])
+def test_damage_is_read_alike_by_the_kernel(examples: int) -> None:
+    """Whatever bytes are others: the same rows, or the same error."""
+
+    @settings(max_examples=examples, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(st.data())
+    def holds(data: st.DataObject) -> None:
+        drawn: KeyedCheckpoint = data.draw(keyed_checkpoints())
+        damaged = drawn.damaged(data.draw(st.integers(0, 1 << 20)), data.draw(st.integers(0, 255)))
+        with tempfile.TemporaryDirectory() as directory:
+            for state in read_keyed_states(damaged.store(Path(directory) / "chk-1")).states:
+                if state.readable:
+                    both_ways(state)
 
     holds()

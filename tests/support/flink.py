@@ -146,6 +146,61 @@ def java_classpath(version: str, extra: str | None = None) -> list[Path]:
     return [compile_java(sources, jars), *jars]
 
 
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """A record that CountJob processed, and how many of its partition it had counted with it."""
+
+    topic: str
+    partition: int
+    offset: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class CountRun:
+    """What CountJob left behind, and what it processed, in its order within each partition."""
+
+    left: Path
+    counted: list[Counted]
+
+
+def count_job(
+    *,
+    version: str,
+    bootstrap_servers: str,
+    topics: Iterable[str],
+    until: Mapping[tuple[str, int], int],
+    workdir: Path,
+    stopped: bool = True,
+    restored: Path | None = None,
+    options: Mapping[str, str] | None = None,
+    extra: str | None = None,
+    parallelism: int = 2,
+) -> CountRun:
+    """Run CountJob until it has processed `until` many records per (topic, partition), then stop it
+    with a savepoint, or cancel it, which retains a checkpoint.
+
+    One that is restored goes on for two seconds more, and all of the state must fit it.
+    """
+    savepoints = workdir / "savepoints"
+    arguments = [
+        *(bootstrap_servers, ",".join(topics)),
+        ",".join(f"{topic}:{partition}={n}" for (topic, partition), n in until.items()),
+        *(str(parallelism), str((workdir / "checkpoints").absolute())),
+        str(savepoints.absolute()) if stopped else "",
+        str(restored.absolute()) if restored else "",
+        *(f"{name}={value}" for name, value in (options or {}).items()),
+    ]
+    printed = run_java("testjobs.CountJob", java_classpath(version, extra), arguments, _HEAP)
+    left, *lines = printed.splitlines()
+    counted = []
+    for line in lines:
+        record, _, count = line.rpartition(" ")
+        topic, partition, offset, _ = record.split(",", 3)
+        counted.append(Counted(topic, int(partition), int(offset), int(count)))
+    return CountRun(Path(left), counted)
+
+
 def run_mission(
     *,
     version: str,

@@ -98,6 +98,11 @@ class FlinkSession(Service):
                 process.wait()
         self._processes.clear()
 
+    def kill_jobmanager(self) -> None:
+        """As a machine dies: at once, and without a word."""
+        self._processes[0].kill()
+        self._processes[0].wait()
+
     def program(self, main: str, *arguments: str) -> list[str]:
         """The command line of one of Flink's programs against this cluster."""
         java, *rest = java_command(main, classpath(JARS), arguments)

@@ -34,7 +34,7 @@ def assert_same_rows(found: pa.Table, told: Iterable[dict[str, Any]]) -> None:
     left: dict[int, list[dict[str, Any]]] = defaultdict(list)
     for row in told:
         left[row["key_group"]].append(row)
-    table = _plain(found)
+    table = with_numbers(found)
     for row in table.to_pylist():
         candidates = left[row["key_group"]]
         same = next((one for one in candidates if _is_row(row, one, found.schema)), None)
@@ -43,7 +43,7 @@ def assert_same_rows(found: pa.Table, told: Iterable[dict[str, Any]]) -> None:
     assert not any(left.values()), left
 
 
-def _plain(table: pa.Table) -> pa.Table:
+def with_numbers(table: pa.Table) -> pa.Table:
     """The same with days and microseconds since the epoch as numbers: Python's own dates end."""
     return table.cast(pa.schema([(field.name, _numbers(field.type)) for field in table.schema]))
 

@@ -35,13 +35,15 @@ def _in_one_line(box: str) -> str:
 @pytest.mark.parametrize("name", COMMANDS)
 def test_an_option_that_takes_one_value_is_not_taken_twice(name: str) -> None:
     """The last one won, silently: another source moved than the one that was named first."""
-    for option in load_command(name).params:
+    params = load_command(name).params
+    for option in params:
         if option.param_type_name != "option" or option.multiple or option.is_flag:
             continue
         kind = option.type_descriptor.annotation
         value = next(iter(kind)).value if issubclass(kind, Enum) else "1"
         first, last = option.opts[0], option.opts[-1]
-        required = () if name != "commit-group" or first == "--group" else ("--group", "g")
+        needed = [one.opts[0] for one in params if one.param_type_name == "option" and one.required]
+        required = [word for flag in needed if flag != first for word in (flag, "g")]
         target = ("2",) if name in ("diff", "verify") else ()
         result = migrate(name, "1", *target, *required, first, value, last, value)
         assert (result.code, result.stdout) == (2, "")

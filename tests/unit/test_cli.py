@@ -12,7 +12,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from migrate.report.inspection_schema import json_schema
+from migrate.report.schemas import json_schema
 from tests.support.checkpoints import (
     SourceState,
     in_flight_operator,
@@ -60,7 +60,7 @@ def test_the_schema_refuses_what_the_contract_does(
     report = json.loads(migrate("inspect", golden("2.2/retained"), "--format", "json").stdout)
     change(report)
     with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate(report, json_schema(), jsonschema.Draft202012Validator)
+        jsonschema.validate(report, json_schema("inspect"), jsonschema.Draft202012Validator)
 
 
 def test_inspect_csv_has_a_row_for_each_position() -> None:

@@ -17,7 +17,7 @@ from migrate.comparing.diff import Diff, Relation, diff
 from migrate.comparing.group_csv import group_csv, read_group_csv
 from migrate.comparing.sides import BadSide, load_sides, parse_side
 from migrate.comparing.verify import QueryStart, StartOutcome, verify_group, verify_query
-from migrate.flink.choose import Choice, source_positions
+from migrate.flink.choose_source import Choice, source_positions
 from migrate.flink.extract import extract
 from migrate.positions import (
     AmbiguousPositions,
@@ -355,7 +355,7 @@ def test_names_that_no_topic_can_have_are_not_asked_for(tmp_path: Path) -> None:
     path.write_text(json.dumps({name: {"0": 1} for name in ("", "a b", "<i>", "t", "x" * 250)}))
     asked: list[set[str]] = []
 
-    def ask(topics: object, group: str | None) -> ClusterSnapshot:
+    def ask(topics: object, group: str | None, at: int | None = None) -> ClusterSnapshot:
         assert isinstance(topics, set)
         asked.append(topics)
         return ClusterSnapshot({"t": {0: LogRange(0, 9)}})
@@ -484,6 +484,8 @@ def test_what_a_target_goes_on_from_must_still_be_in_its_log() -> None:
 def test_where_a_continuous_query_started_cannot_be_told() -> None:
     query = QueryStart(side({0: 5}), side({0: 5}), has_run=True, continuous=True)
     assert outcomes({0: 5}, {}, {0: (0, 9)}, query=query) == {0: (StartOutcome.UNKNOWN, 0)}
+    (told,) = verify_query(side({0: 5}), query, None, new_at_earliest=True).partitions
+    assert told.started is None
 
 
 def test_offsets_of_a_topic_created_again_are_of_another_log() -> None:

@@ -31,7 +31,7 @@ from decoder.kafka.reader_state import read_reader_element
 from decoder.kafka.source import recognise
 from decoder.kafka.split import NOT_SET, Split
 from migrate.cluster_snapshot import ClusterSnapshot, LogRange
-from migrate.flink.choose import NoSuchSource, choose_cluster, choose_sources
+from migrate.flink.choose_source import NoSuchSource, choose_cluster, choose_sources
 from migrate.flink.extract import Extraction, Severity, SourceKind, extract
 from migrate.planning import make_plan
 from migrate.policy_options import MergeSources, Policies

@@ -124,6 +124,13 @@ _FILES = encode_file_writer_element("b", "s3://b/path", None)
 _SINKS = [
     Case(_committer, _COMMITTER, _PRODUCER, pack(">hq", -1, 77), "not a producer: 77, epoch -1"),
     Case(_committer, _COMMITTER, _PRODUCER, pack(">hq", 3, -1), "not a producer: -1, epoch 3"),
+    Case(
+        _committer,
+        _COMMITTER,
+        utf("pay-0-5"),
+        utf("") + b"pay-0-5",
+        "a transactional id cannot be empty",
+    ),
     *(
         Case(
             _committer,
@@ -283,6 +290,14 @@ _METADATA = [
     ),
     Case(_metadata, _EMPTY, pack(">iq", 3, 1), pack(">iq", 3, -1), "id cannot be negative: -1", 4),
     Case(_metadata, _MASTER, pack(">i", MASTER_STATE_MAGIC), bytes(4), "a master state without"),
+    Case(
+        _metadata,
+        _MASTER,
+        pack(">i", 2) + b"xy",
+        pack(">i", 1) + b"xy",
+        "1 bytes are left over after the master state",
+        5,
+    ),
     *(
         Case(
             _metadata,
@@ -479,3 +494,130 @@ def test_a_varint_ends_after_32_bits() -> None:
     for endless in (b"\xff\xff\xff\xff\x1f", b"\x80\x80\x80\x80\x80\x01"):
         with pytest.raises(DecodeError, match="a varint is longer than 32 bits"):
             read_varint(Cursor(endless, "bytes"), "number")
+
+
+def _fields(read: Read, whole: bytes) -> list[str]:
+    """What is named where the bytes end, from their first on."""
+    told: list[str] = []
+    for end in range(len(whole)):
+        with pytest.raises(DecodeError) as refused:
+            read(whole[:end])
+        error = refused.value
+        assert error.field is not None
+        if told[-1:] != [error.field]:
+            told.append(error.field)
+    return told
+
+
+_BEFORE_OPERATORS = ["magic number", "metadata version", "checkpoint id", "master states"]
+_ELEMENT = ["version", "length", "state"]
+
+
+@pytest.mark.parametrize(
+    ("read", "whole", "fields"),
+    [
+        (_split, _SPLIT, ["topic", "partition", "starting offset", "stopping offset"]),
+        (
+            _dynamic_split,
+            _DYNAMIC,
+            [
+                *("cluster id", "retained", "split version"),
+                *("topic", "partition", "starting offset", "stopping offset"),
+            ],
+        ),
+        (
+            _hybrid_split,
+            _HYBRID,
+            ["source index", "split id", "wrapped split version", "wrapped split"],
+        ),
+        (
+            _legacy,
+            _LEGACY,
+            [
+                *("class of a partition", "partition of a topic", "hash of a partition"),
+                *("partition", "topic", "offset"),
+            ],
+        ),
+        (_committer, _COMMITTER, _ELEMENT),
+        (_writer, _WRITER, _ELEMENT),
+        (_writer, _FILES, _ELEMENT),
+        (
+            _coordinator,
+            _COORDINATOR,
+            [
+                *("coordinator version", "enumerator version", "enumerator length"),
+                "enumerator state",
+            ],
+        ),
+        (
+            _enumerator(2),
+            _V2,
+            ["partitions", "partition", "assignment status", "initial discovery finished"],
+        ),
+        (
+            _enumerator(3),
+            _V3,
+            [
+                *("partitions", "split version", "splits", "split", "assignment status"),
+                "initial discovery finished",
+            ],
+        ),
+        (_metadata, _MASTER, [*_BEFORE_OPERATORS, "master state", "operators"]),
+        (_elements, _STREAM, ["operator state version", "compressed", "element"]),
+        (_java, _OBJECT, ["Java object"]),
+        (_java, _ENUM, ["Java object"]),
+    ],
+)
+def test_bytes_that_end_name_the_field_that_is_not_there(
+    read: Read, whole: bytes, fields: list[str]
+) -> None:
+    """Field by field, as docs/format.md has them."""
+    assert _fields(read, whole) == fields
+
+
+_IN_STATE = [
+    *("present", "type", "number of states", "state name", "mode of 'SourceReaderState'"),
+    *("offsets of 'SourceReaderState'", "type"),
+]
+
+
+@pytest.mark.parametrize(
+    ("whole", "stream"),
+    [
+        (_STATE, ["name", "bytes"]),
+        (_FILE, ["size", "URI"]),
+        (
+            _MERGED,
+            ["segment start", "segment size", "segment scope", "URI", "logical file id"],
+        ),
+    ],
+)
+def test_metadata_that_ends_names_the_operator_the_subtask_and_the_field(
+    whole: bytes, stream: list[str]
+) -> None:
+    subtask_0 = f"operator {_ID.hex()} subtask 0 "
+    managed = [f"{subtask_0}managed operator state {field}" for field in (*_IN_STATE, *stream)]
+    assert _fields(_metadata, whole) == [
+        *_BEFORE_OPERATORS,
+        "operators",
+        f"operator {_ID.hex()} subtask index",
+        *managed,
+        f"{subtask_0}raw operator state present",
+        f"{subtask_0}managed keyed state type",
+        f"{subtask_0}raw keyed state type",
+        f"{subtask_0}input channel state handles",
+        f"{subtask_0}result subpartition state handles",
+    ]
+
+
+def test_the_text_of_an_error_is_bounded() -> None:
+    """Its begin and its end are what tells most."""
+    whole = "a" * 2000 + "b" * 2000
+    assert str(DecodeError(ErrorKind.CORRUPT, whole)) == whole
+    error = DecodeError(ErrorKind.CORRUPT, "a" * 3000 + "b" * 2001, field="f" * 4001, file="x")
+    shortened = "a" * 2000 + "[1001 more characters]" + "b" * 2000
+    field = "f" * 2000 + "[1 more characters]" + "f" * 2000
+    assert (error.problem, error.field) == (shortened, field)
+    assert str(error) == f"x: {shortened} ({field})"
+    assert str(DecodeError(ErrorKind.CORRUPT, "p", byte_offset=0)) == "p (at byte 0)"
+    assert str(DecodeError(ErrorKind.CORRUPT, "p", field="f", byte_offset=7)) == "p (f, at byte 7)"

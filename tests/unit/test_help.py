@@ -31,6 +31,7 @@ def test_nothing_in_the_help_is_cut(name: str) -> None:
             assert f" {parameter.metavar} " in text
         for flag in parameter.opts if parameter.param_type_name == "option" else ():
             assert f" {flag}" in text
+    assert "None" not in shown  # seen: "[default: None]" of an option that must be given
     commands = ("  $ migrate ", "  # ")
     assert all(len(line) <= 80 for line in shown.splitlines() if not line.startswith(commands))
 

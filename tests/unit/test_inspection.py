@@ -16,7 +16,7 @@ from decoder import read_checkpoint
 from migrate.flink.extract import Extraction, Source, SourceKind, extract
 from migrate.positions import Marker, Position, PositionState
 from migrate.report.inspection import inspection_csv, inspection_json
-from migrate.report.inspection_schema import PositionReport, SourceReport, json_schema
+from migrate.report.schemas import PositionReport, SourceReport, json_schema
 from tests.support.checkpoints import operator_with_states, splits, write_checkpoint, write_source
 
 
@@ -31,7 +31,7 @@ def _with_positions(folder: Path, positions: list[Position]) -> Extraction:
 
 def _read(extraction: Extraction) -> Any:
     report = json.loads("".join(inspection_json(extraction)))
-    jsonschema.validate(report, json_schema(), jsonschema.Draft202012Validator)
+    jsonschema.validate(report, json_schema("inspect"), jsonschema.Draft202012Validator)
     return report
 
 

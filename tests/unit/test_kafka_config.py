@@ -13,11 +13,12 @@ import pytest
 from confluent_kafka import KafkaError
 
 from migrate.broker import take_snapshot
-from migrate.broker.changing import _failure
+from migrate.broker.consumer_groups import _failure
 from migrate.cluster_snapshot import Question
-from migrate.commands.arguments import Kafka
+from migrate.commands.shared_options import Kafka
 from migrate.kafka_config import ConfigError, KafkaConfig, kafka_config, without_secrets
 from migrate.kafka_config.java import IGNORED
+from migrate.kafka_config.key_stores import MAX_STORE_BYTES, check_file
 
 # Nobody listens there; and without topics or an answer, only the properties are looked at.
 NOWHERE = "127.0.0.1:1"
@@ -79,6 +80,11 @@ def test_the_syntax_is_that_of_java_properties(tmp_path: Path) -> None:
         "sasl.password": "a\\bcé=#d",
         "ssl.ca.location": "last",
     }
+
+
+@pytest.mark.parametrize("argument", ["client.id", "", "=x", "two words=x"])
+def test_an_argument_is_a_property(tmp_path: Path, argument: str) -> None:
+    assert _refusal(tmp_path, "", argument) == "-X: not a key=value property"
 
 
 def test_an_argument_has_no_escapes(tmp_path: Path) -> None:
@@ -267,6 +273,49 @@ def test_a_store_that_is_none(tmp_path: Path) -> None:
     assert "no PEM, PKCS12 or JKS" in _refusal(tmp_path, f"ssl.keystore.location={store}")
     message = _refusal(tmp_path, f"ssl.truststore.location={SECRET}")
     assert message == "ssl.truststore.location: the file cannot be read: No such file or directory"
+
+
+@pytest.mark.parametrize(
+    ("content", "kind"),
+    [
+        (b"\xfe\xed\xfe\xed\0\0\0\2", "JKS"),
+        (b"\xce\xce\xce\xce\0\0\0\2", "JKS"),
+        (b"\x30\x82\x01\x00", "PKCS12"),
+    ],
+)
+def test_a_store_that_librdkafka_does_not_read_is_converted(
+    tmp_path: Path, content: bytes, kind: str
+) -> None:
+    store = _file(tmp_path, "my store.jks", content)
+    pem, pkcs12 = tmp_path / "my store.pem", tmp_path / "my store.p12"
+    assert _refusal(tmp_path, f"ssl.truststore.location={store}") == (
+        f"ssl.truststore.location: librdkafka reads no {kind} trust store; write its certificates "
+        f"as PEM: `keytool -list -rfc -keystore '{store}' > '{pem}'`, and set ssl.ca.location to "
+        "that file"
+    )
+    if kind == "JKS":
+        assert _refusal(tmp_path, f"ssl.keystore.location={store}") == (
+            "ssl.keystore.location: librdkafka reads no JKS key store; convert it: `keytool "
+            f"-importkeystore -srckeystore '{store}' -destkeystore '{pkcs12}' -deststoretype "
+            "PKCS12`, and set ssl.keystore.location to that file"
+        )
+
+
+def test_a_file_that_librdkafka_would_read_for_ever_is_refused(tmp_path: Path) -> None:
+    largest, larger = tmp_path / "largest", tmp_path / "larger"
+    for file, size in ((largest, MAX_STORE_BYTES), (larger, MAX_STORE_BYTES + 1)):
+        with file.open("wb") as out:
+            out.truncate(size)
+    for fine in (largest, tmp_path, tmp_path / "missing", "no\0path"):
+        check_file("ssl.ca.location", str(fine))
+    with pytest.raises(ConfigError) as refused:
+        check_file("ssl.ca.location", str(larger))
+    assert str(refused.value) == f"ssl.ca.location: {larger}: larger than {MAX_STORE_BYTES} bytes"
+    with pytest.raises(ConfigError) as refused:
+        check_file("ssl.ca.location", "/dev/zero")
+    assert str(refused.value) == (
+        "ssl.ca.location: /dev/zero: a pipe or a device, and no regular file"
+    )
 
 
 @pytest.mark.parametrize(

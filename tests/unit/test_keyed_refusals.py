@@ -15,6 +15,8 @@ from typing import Any
 import pytest
 
 from decoder.errors import DecodeError, ErrorKind
+from decoder.keyed_state import kryo, types
+from decoder.keyed_state.values import reader
 from tests.support.encoder.data_output import DataOutput
 from tests.support.encoder.keyed_state import Entry, KeyedState, key_group_of
 from tests.support.encoder.keyed_values import (
@@ -25,7 +27,16 @@ from tests.support.encoder.keyed_values import (
     MapOf,
     Pojo,
 )
-from tests.support.keyed_bytes import MAX_PARALLELISM, Raw, of_states, of_value, only, read, told
+from tests.support.keyed_bytes import (
+    MAX_PARALLELISM,
+    Handle,
+    Raw,
+    of_states,
+    of_value,
+    only,
+    read,
+    told,
+)
 
 _SERIALIZERS = Path(__file__).parents[1] / "golden" / "synthetic" / "serializers.json"
 CORRUPT, TRUNCATED, UNSUPPORTED, TOO_LARGE = (
@@ -81,6 +92,14 @@ def refuse(serializer: bytes, value: bytes, kind: ErrorKind, problem: str, flink
     assert error.kind is kind
     assert error.file is not None and error.file.endswith("subtask 0 keyed state key group 86")
     assert error.field == "state 'state'"
+
+
+def test_the_state_is_named_whichever_backend_wrote_it() -> None:
+    with pytest.raises(DecodeError) as refused:
+        value_of(snapshot("boolean"), b"\2", heap=True)
+    error = refused.value
+    assert (error.kind, error.problem, error.field) == (CORRUPT, _NO_BOOLEAN, "state 'state'")
+    assert error.file is not None and error.file.endswith("subtask 0 keyed state key group 86")
 
 
 _JAN = i32(1_000_000_000)
@@ -391,7 +410,79 @@ def test_kryos_nulls_are_counted() -> None:
     refuse(serializer, nulls((1 << 16) + 1), UNSUPPORTED, problem, "2.2")
 
 
+@pytest.mark.parametrize("flink", ["1.20", "2.2"])
+def test_objects_that_are_referred_to_again_count_again(
+    flink: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A list of a list of an Integer; three references to that one count as what it holds."""
+    one = b"\1" if flink == "1.20" else b"\2"
+    first = _LIST + (b"\4" if flink == "1.20" else b"\5")
+    value = first + b"\1\0\1" + one + b"\2\2" + b"\1\0\3" * 3
+    serializer = snapshot("Kryo Integer", flink)
+    monkeypatch.setattr(kryo, "_MAX_OBJECTS", 12)
+    assert value_of(serializer, value, flink=flink) == [[1], [1], [1], [1]]
+    monkeypatch.setattr(kryo, "_MAX_OBJECTS", 11)
+    refuse(serializer, value, CORRUPT, "Kryo: more than 11 objects in one value", flink)
+    monkeypatch.setattr(kryo, "_MAX_OBJECTS", 2)
+    refuse(serializer, value, CORRUPT, "nested more than 64 deep, or 2 of them", flink)
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "expected"),
+    [
+        (_TIMES, le(1, 0, 0), ["00:00"]),
+        (_TIMES, le(1, 0, 86_399_999), ["23:59:59.999"]),
+        (_TEXTS, le(1, 0) + b"a\xffb\0\0\0\0\x83", ["a\ufffdb"]),
+        (_TEXTS, le(1, 0) + b"abcdefg\x87", ["abcdefg"]),
+        (_TEXTS, le(1, 0) + bytes(7) + b"\x80", [""]),
+        (_TEXTS, le(1, 0, 8, 16) + b"abcdefgh", ["abcdefgh"]),
+        (_STAMPS, le(1, 0, 999_999, 16) + bytes(8), ["1970-01-01T00:00:00.000999999"]),
+    ],
+)
+def test_the_bounds_of_a_value_of_sql(name: str, data: bytes, expected: Any) -> None:
+    for heap in (False, True):
+        assert value_of(snapshot(name), sized(data), heap=heap) == expected
+
+
+@pytest.mark.parametrize("number", [0, 1, 7, 8, 9, 16])
+def test_the_mask_of_nulls_takes_a_bit_of_each(number: int) -> None:
+    size = (number + 7) // 8
+    values = b"".join(i32(n) for n in range(number))
+    for heap in (False, True):
+        found = value_of(snapshot("LinkedList"), i32(number) + bytes(size) + values, heap=heap)
+        assert found == list(range(number))
+    for skipped in (0, 2):
+        fields = number - skipped
+        if fields > 0:
+            row = types.Row((types.Scalar(types.Kind.INT),) * fields, has_kind=skipped > 0)
+            data = bytes(size) + i32(*range(fields))
+            value, end = reader(row)(data, 0)
+            assert (list(value.values())[:fields], end) == (list(range(fields)), len(data))
+
+
 # -- Avro -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("texts", "kind", "problem"),
+    [
+        (b"\0", CORRUPT, "a text is null"),
+        (b"\2a\0", CORRUPT, "a text is null"),
+        (b"", TRUNCATED, "it ends inside of a text"),
+        (b"\2a\x0a", TRUNCATED, "it ends inside of a text"),
+    ],
+)
+def test_the_texts_of_a_newer_snapshot_of_avros(
+    texts: bytes, kind: ErrorKind, problem: str
+) -> None:
+    out = DataOutput()
+    out.utf(AVRO)
+    out.i32(3)
+    head = i32(6) + b"\0" + i32(2) + out.to_bytes() + texts
+    (unread,) = read(Handle(head, (0,) * MAX_PARALLELISM)).unread
+    assert (unread.error.kind, unread.error.problem) == (kind, problem)
+    assert unread.error.field == "Avro schema"
+
 
 AVRO = "org.apache.flink.formats.avro.typeutils.AvroSerializerSnapshot"
 
@@ -461,6 +552,9 @@ def test_what_avro_never_writes(schema: Any, value: bytes, kind: ErrorKind, prob
         ("boolean", b"\0", False),
         (logical("long", "timestamp-nanos"), pack(">q", -1), "1969-12-31T23:59:59.999999999Z"),
         (logical("long", "local-timestamp-nanos"), pack(">q", 1), "1970-01-01T00:00:00.000000001"),
+        (logical("int", "time-millis"), i32(0), "00:00"),
+        (logical("int", "time-millis"), i32(86_399_999), "23:59:59.999"),
+        (logical("long", "time-micros"), pack(">q", 1), "00:00:00.000001"),
         (logical("bytes", "decimal", precision=4), i32(2) + b"\1\0", "256"),
         ({"type": "array", "items": "null"}, b"\x80\x80\4\0", [None] * (1 << 16)),
         ({"type": "array", "items": "int"}, b"\1" + i32(1) + b"\2" + i32(2, 3) + b"\0", [1, 2, 3]),

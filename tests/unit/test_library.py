@@ -15,7 +15,7 @@ import pytest
 
 import migrate as library
 from migrate.cli.main import COMMANDS, load_command
-from migrate.commands.arguments import DECLARED_BY
+from migrate.commands.shared_options import DECLARED_BY
 from migrate.option_declaration import options_of
 from migrate.planning.plan_file import read_plan
 from migrate.policy_options import OnExpired
@@ -45,9 +45,11 @@ _OF_THE_COMMAND_LINE = {
     "verify": {"allow_moved_on", "wide"},
     "scan": {"wide"},
     "show": {"wide"},
+    "follow": set(),
+    "cut-over": {"yes", "dry_run"},
 }
 # What a call takes of a program, and the command line draws.
-_OF_THE_LIBRARY = {"scan": {"progress"}}
+_OF_THE_LIBRARY = {"scan": {"progress"}, "cut-over": {"confirm"}}
 
 
 def _arguments(call: Callable[..., Any]) -> set[str]:

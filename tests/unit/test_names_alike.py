@@ -20,7 +20,7 @@ _NOT_THERE = GroupView("g44", False, "Dead", "unknown", alike=("g4",))
 _SAYS = "group:g44: there is no such group (did you mean 'g4'?)"
 
 
-def _ask(topics: Iterable[str], group: str | None) -> ClusterSnapshot:
+def _ask(topics: Iterable[str], group: str | None, at: int | None = None) -> ClusterSnapshot:
     source_group = _NOT_THERE if group is not None else None
     return ClusterSnapshot({"t": {0: LogRange(0, 9)}}, source_group=source_group)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from migrate.storage.new_file import check_new, write_new
+from migrate.storage.new_file import check_new, named, write_new
 
 
 def _no_links(monkeypatch: pytest.MonkeyPatch, code: int) -> None:
@@ -174,3 +174,14 @@ def test_where_nothing_can_be_written_is_told_before(tmp_path: Path) -> None:
             check_new(path)
     check_new(tmp_path / "f.json")
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_what_the_system_says_of_no_file_is_said_of_this_one() -> None:
+    full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    with pytest.raises(OSError) as told, named(Path("/data/f.json")):
+        raise full
+    assert (told.value.errno, told.value.strerror) == (full.errno, full.strerror)
+    assert told.value.filename == "/data/f.json"
+    with pytest.raises(OSError) as told, named(Path("/data/f.json")):
+        raise OSError(errno.ENOENT, os.strerror(errno.ENOENT), "/another")
+    assert told.value.filename == "/another"

@@ -12,7 +12,7 @@ import pytest
 
 from decoder import read_checkpoint
 from migrate.cluster_snapshot import ClusterSnapshot, Committed, GroupView, LogRange
-from migrate.flink.choose import NoSuchSource, choose_sources
+from migrate.flink.choose_source import NoSuchSource, choose_sources
 from migrate.flink.extract import Extraction, extract
 from migrate.planning import Plan, Verdict, make_plan
 from migrate.policy_options import Policies

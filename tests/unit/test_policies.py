@@ -13,7 +13,7 @@ from migrate.cluster_snapshot import ClusterSnapshot, Committed, GroupView, LogR
 from migrate.errors import UsageError
 from migrate.flink.extract import extract
 from migrate.planning import Plan, PlannedPartition, Verdict, make_plan, topics_to_ask
-from migrate.planning.messages import plan_lines
+from migrate.planning.refusals_and_warnings import plan_lines
 from migrate.policy_options import (
     Gone,
     MergeSources,
@@ -356,6 +356,9 @@ def test_flags_are_read() -> None:
         {"unresolved": "timestamp:9223372036854775808"},
         {"unresolved": "timestamp:" + "9" * 5000},  # more digits than int() takes
         {"unresolved": "newest"},
+        {"unresolved": "latest:2026-01-02"},
+        {"unresolved": ":2026-01-02"},
+        {"unresolved": "timestamp:-1"},
         {"topic_map": ["a"]},
         {"topic_map": ["a=b", "a=c"]},
         {"topic_map": ["a=b,c"]},  # two topics to Spark's subscribe

@@ -12,6 +12,7 @@ from typing import Any, Literal
 import pytest
 
 from migrate.cluster_snapshot import Committed, GroupView
+from migrate.errors import Refused, UsageError
 from migrate.group import rollback_decision, rollback_file
 from migrate.group.commit_marks import commit_metadata
 from migrate.group.rollback_file import ChangeFate, RollbackFile, RollbackFileError
@@ -254,3 +255,34 @@ def test_the_metadata_is_short_and_printable(origin: str) -> None:
     assert len(metadata.encode()) <= 200
     assert metadata.isprintable()
     assert metadata.startswith(f"flink-offset-migrate {origin[0]}")
+
+
+def test_where_a_rollback_file_cannot_be_written(tmp_path: Path) -> None:
+    free, taken = tmp_path / "free.json", tmp_path / "taken.json"
+    taken.write_text("theirs")
+    rollback_file.check_rollback_path(free)
+    assert not free.exists()
+    with pytest.raises(Refused) as refused:
+        rollback_file.check_rollback_path(taken)
+    assert str(refused.value) == f"{taken} is there already; name a new file"
+    nowhere = tmp_path / "no-folder" / "r.json"
+    with pytest.raises(UsageError) as unusable:
+        rollback_file.check_rollback_path(nowhere)
+    assert str(unusable.value) == (
+        f"the rollback file {nowhere} cannot be written: No such file or directory; name another "
+        "place with --rollback-file"
+    )
+
+
+def test_a_rollback_file_that_came_meanwhile(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "r.json"
+    with caplog.at_level("INFO", "migrate"), rollback_file.keeping(path):
+        path.write_text("ours")
+    assert caplog.messages == [f"saving current offsets to {path}"]
+    with (
+        pytest.raises(Refused, match="is there already; name a new file"),
+        rollback_file.keeping(path),
+    ):
+        path.open("x")

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from migrate.cutover import spec
 from migrate.group import rollback_file
 from migrate.planning import plan_file
-from migrate.report import diff, inspection_schema, state_schema
+from migrate.report import cut_over, diff, schemas
 
 SCHEMAS = Path(__file__).parents[2] / "docs/schemas"
 
@@ -19,10 +21,12 @@ SCHEMAS = Path(__file__).parents[2] / "docs/schemas"
 @pytest.mark.parametrize(
     ("name", "made"),
     [
-        ("inspect", inspection_schema.json_schema),
-        ("state", state_schema.json_schema),
+        ("inspect", partial(schemas.json_schema, "inspect")),
+        ("state", partial(schemas.json_schema, "state")),
         ("diff", diff.json_schema),
         ("plan", plan_file.json_schema),
+        ("cut-over", cut_over.json_schema),
+        ("cut-over-spec", spec.json_schema),
         ("rollback", rollback_file.json_schema),
     ],
 )

@@ -53,14 +53,17 @@ _NO_URL = {
     "cluster": "the id of a Kafka cluster",
     "topic_map": "topics",
     "partitions": "a topic, and numbers",
+    "until": "a step",
 }
 # In what an argument stands for, a URL has a prefix; in a setting, a name before it.
 _BEFORE = {
     "left": ["", "spark:", "json:", "csv:"],
+    "from_side": ["", "spark:", "json:", "csv:"],
     "right": ["", "spark:", "json:", "csv:"],
     "moved": ["", "plan:", "spark:"],
     "target": ["", "spark:", "json:"],
     "chk": ["", "spark:"],
+    "query": ["", "spark:"],
     "kafka_properties": ["", "bootstrap.servers=", "metadata.broker.list=", "client.id="],
     "spark_conf": ["", "spark.master=", "spark.jars.repositories=", "no="],
 }
@@ -98,6 +101,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 _ARGUMENTS: dict[str, dict[str, str]] = {
     "inspect": {"chk": "chk-7"},
     "to-spark": {"chk": "chk-7"},
+    "to-flink": {"savepoint": "chk-7"},
     "commit-group": {"chk": "chk-7"},
     "rollback": {"file": "no-such.json"},
     "diff": {"left": "chk-7", "right": "spark:query"},
@@ -105,8 +109,14 @@ _ARGUMENTS: dict[str, dict[str, str]] = {
     "scan": {"roots": "no-such-root"},
     "show": {"file": "no-such.json"},
     "state": {"chk": "chk-7"},
+    "follow": {"query": "spark:query"},
+    "cut-over": {"spec": "no-such.yaml"},
 }
-_OPTIONS = {"commit-group": ["--group", "g", "-X", "no.such=1", "-b", "127.0.0.1:1"]}
+_OPTIONS = {
+    "commit-group": ["--group", "g", "-X", "no.such=1", "-b", "127.0.0.1:1"],
+    "to-flink": ["--from", "json:no-such.json", "--out", "new"],
+    "follow": ["--group", "g", "--once", "-X", "no.such=1", "-b", "127.0.0.1:1"],
+}
 
 
 def _command(name: str, fed: str, value: str) -> list[str]:
@@ -117,8 +127,9 @@ def _command(name: str, fed: str, value: str) -> list[str]:
     else:
         parameter = _PARAMETERS[name][fed]
         option = max(parameter.opts, key=len)
-        if not parameter.multiple and "-b" in options and "-b" in parameter.opts:
-            del options[options.index("-b") :]
+        for given in {*parameter.opts} & {*options} if not parameter.multiple else ():
+            at = options.index(given)
+            del options[at : at + 2]
         options += [option, value]
     return [name, *options, "-v", *arguments.values()]
 

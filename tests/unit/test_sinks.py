@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from decoder import DecodeError, PendingTransaction, read_checkpoint
+from decoder import DecodeError, ErrorKind, PendingTransaction, read_checkpoint
 from decoder.kafka.sink import KafkaWriterState, read_committer_state, read_writer_state
 from migrate.flink.extract import Finding, Severity, extract
 from migrate.flink.findings import Code
@@ -195,3 +195,39 @@ def test_a_committer_of_another_kind_may_remember_checkpoints(tmp_path: Path) ->
         found = extract(read_checkpoint(path)).findings
         codes = [finding.code for finding in found]
         assert codes.count(Code.SINK_MEMORY) == told
+
+
+@pytest.mark.parametrize(
+    ("at", "known", "unknown", "what"),
+    [
+        (12, (1,), 2, "checkpoints"),
+        (36, (2,), 3, "subtasks"),
+        (52, (0,), 1, "requests"),
+        (64, (1,), 2, "committable"),
+        (64, (1,), 0, "committable"),
+        (12, (1,), -1, "checkpoints"),
+    ],
+)
+def test_a_version_that_no_flink_writes_is_told_of_its_part(
+    at: int, known: tuple[int, ...], unknown: int, what: str
+) -> None:
+    """Each part of a committer's state has a version of its own; here as Flink 2.2 has them."""
+    element = encode_committer_element("2.2", {5: {0: [Committable("pay-0-5", 77, 3)]}})
+    assert int.from_bytes(element[at : at + 4], "big", signed=True) in known
+    other = element[:at] + unknown.to_bytes(4, "big", signed=True) + element[at + 4 :]
+    with pytest.raises(DecodeError) as refused:
+        read_committer_state(other, "c")
+    error = refused.value
+    assert error.problem.startswith(f"version {unknown} of the {what} is not known (known: ")
+    assert (error.field, error.byte_offset, error.kind) == (what, at, ErrorKind.UNSUPPORTED)
+
+
+@pytest.mark.parametrize(("version", "fine"), [(1, True), (0, False), (2, False)])
+def test_the_version_of_the_committables_of_flink_1_14(version: int, fine: bool) -> None:
+    element = encode_committer_element("1.14", {5: {0: [Committable("pay-0-5", 77, 3)]}})
+    other = element[:12] + version.to_bytes(4, "big") + element[16:]
+    if fine:
+        assert read_committer_state(other, "c") == (PendingTransaction("pay-0-5", 77, 3),)
+    else:
+        with pytest.raises(DecodeError, match=f"version {version} of the committables is not"):
+            read_committer_state(other, "c")

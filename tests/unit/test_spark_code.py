@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from migrate.spark import connector as connectors
+from migrate.spark import source_options as connectors
+from migrate.spark.source_options import IsolationLevel, SparkSource, read_options
 from tests.support.checkpoints import splits, write_source
 from tests.support.command import migrate
 
@@ -204,3 +206,103 @@ def test_wrong_properties_are_found_before_anything_is_written(plan: Path, tmp_p
     result = migrate("to-spark", "--plan", plan, *arguments)
     assert (result.code, result.stdout) == (2, "")
     assert not (tmp_path / "seed").exists()
+
+
+_SSL = {
+    "kafka.ssl.truststore.location": "KAFKA_SSL_TRUSTSTORE_LOCATION",
+    "kafka.ssl.truststore.password": "KAFKA_SSL_TRUSTSTORE_PASSWORD",
+}
+_OWN = {
+    "kafka.ssl.keystore.location": "KAFKA_SSL_KEYSTORE_LOCATION",
+    "kafka.ssl.keystore.password": "KAFKA_SSL_KEYSTORE_PASSWORD",
+}
+_JAAS = {"kafka.sasl.jaas.config": "KAFKA_SASL_JAAS_CONFIG"}
+
+
+@pytest.mark.parametrize(
+    ("kafka", "told", "asked_for"),
+    [
+        ({}, {"kafka.bootstrap.servers": "HOST:PORT"}, {}),
+        ({"bootstrap.servers": "b:1"}, {"kafka.bootstrap.servers": "b:1"}, {}),
+        ({"bootstrap.servers": "b:1", "security.protocol": "plaintext"}, {}, {}),
+        (
+            {"bootstrap.servers": "b:1", "security.protocol": "ssl"},
+            {"kafka.security.protocol": "SSL"},
+            {},
+        ),
+        (
+            {"bootstrap.servers": "b:1", "security.protocol": "ssl", "ssl.ca.pem": "x"},
+            {"kafka.security.protocol": "SSL"},
+            _SSL,
+        ),
+        *(
+            (
+                {"bootstrap.servers": "b:1", "security.protocol": "SSL", name: "x"},
+                {"kafka.security.protocol": "SSL"},
+                _OWN,
+            )
+            for name in ("ssl.keystore.location", "ssl.certificate.pem")
+        ),
+        (
+            {"bootstrap.servers": "b:1", "security.protocol": "SASL_PLAINTEXT", "ssl.ca.pem": "x"},
+            {"kafka.security.protocol": "SASL_PLAINTEXT", "kafka.sasl.mechanism": "GSSAPI"},
+            _JAAS,
+        ),
+        (
+            {
+                "bootstrap.servers": "b:1",
+                "security.protocol": "sasl_ssl",
+                "sasl.mechanisms": "PLAIN",
+                "ssl.ca.location": "x",
+            },
+            {"kafka.security.protocol": "SASL_SSL", "kafka.sasl.mechanism": "PLAIN"},
+            {**_JAAS, **_SSL},
+        ),
+        (
+            {
+                "bootstrap.servers": "b:1",
+                "security.protocol": "SASL_SSL",
+                "oauth_cb": lambda _: ("token", 0.0),
+            },
+            {
+                "kafka.security.protocol": "SASL_SSL",
+                "kafka.sasl.mechanism": "AWS_MSK_IAM",
+                "kafka.sasl.jaas.config": "software.amazon.msk.auth.iam.IAMLoginModule required;",
+                "kafka.sasl.client.callback.handler.class": (
+                    "software.amazon.msk.auth.iam.IAMClientCallbackHandler"
+                ),
+            },
+            {},
+        ),
+    ],
+)
+def test_what_spark_is_told_of_a_connection(
+    kafka: Any, told: dict[str, str], asked_for: dict[str, str]
+) -> None:
+    options = read_options(SparkSource(0, {("t", 0): 5}), kafka, None, seeded=False)
+    of_kafka = [one for one in options if one.name.startswith("kafka.")]
+    plain = {one.name: one.value for one in of_kafka if not one.from_environment}
+    servers = plain["kafka.bootstrap.servers"]
+    assert plain == {"kafka.bootstrap.servers": servers, **told}
+    assert servers == kafka.get("bootstrap.servers", "HOST:PORT")
+    assert {one.name: one.value for one in of_kafka if one.from_environment} == asked_for
+
+
+def test_what_spark_is_told_to_read() -> None:
+    offsets = {("u", 0): 7, ("t", 10): 5, ("t", 2): 6}
+    starts = '{"t":{"2":6,"10":5},"u":{"0":7}}'
+    for only_some, what in (
+        (False, ("subscribe", "t,u")),
+        (True, ("assign", '{"t":[2,10],"u":[0]}')),
+    ):
+        source = SparkSource(0, offsets, only_some)
+        told = read_options(source, None, IsolationLevel.READ_COMMITTED, seeded=True)
+        assert [(one.name, one.value) for one in told] == [
+            ("kafka.bootstrap.servers", "HOST:PORT"),
+            what,
+            ("kafka.isolation.level", "read_committed"),
+            ("startingOffsets", starts),
+            ("failOnDataLoss", "true"),
+        ]
+        assert told[3].why.startswith("The checkpoint location says the same")
+    assert {level.value for level in IsolationLevel} == {"read_uncommitted", "read_committed"}

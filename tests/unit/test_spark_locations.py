@@ -26,6 +26,8 @@ from migrate.spark.seed import (
     UNFINISHED,
     TargetInUse,
     check_free,
+    is_unfinished,
+    remove_seed,
     write_checkpoint,
 )
 from migrate.spark.source_options import SparkSource
@@ -258,3 +260,25 @@ def test_hadoops_name_of_s3_is_understood() -> None:
     assert isinstance(place, RemoteDirectory)
     assert place.url == "s3://bucket/query/checkpoint"
     assert place.for_spark == "s3a://bucket/query/checkpoint"
+
+
+def test_a_seed_that_was_cut_short_is_known_and_removed(in_place: Place) -> None:
+    assert not is_unfinished(in_place)
+    in_place.write("metadata", UNFINISHED)
+    assert is_unfinished(in_place)
+    in_place.write("sources/0/0", FILES["sources/0/0"])
+    assert is_unfinished(in_place)
+    remove_seed(in_place)
+    assert in_place.names() == set()
+    write_checkpoint(SOURCES, in_place)
+    assert not is_unfinished(in_place)
+
+
+@pytest.mark.parametrize("name", ["offsets/0", "commits/0", "state/0/0/1.delta", "theirs"])
+def test_what_a_query_has_begun_from_is_not_removed(in_place: Place, name: str) -> None:
+    write_checkpoint(SOURCES, in_place)
+    in_place.write(name, b"theirs")
+    with pytest.raises(TargetInUse, match="holds more than a seed"):
+        remove_seed(in_place)
+    assert is_whole(content(in_place)) and read(in_place, name) == b"theirs"
+    assert not is_unfinished(in_place)

@@ -17,7 +17,13 @@ import pytest
 
 from decoder.storage import LocalFiles
 from migrate.positions import AmbiguousPositions, TopicPartition, UnreadableInput
-from migrate.spark.progress import committed_positions, kafka_seeds, starting_positions
+from migrate.spark.progress import (
+    began_continuous,
+    committed_positions,
+    has_run,
+    kafka_seeds,
+    starting_positions,
+)
 from migrate.spark.seed import UNFINISHED
 from tests.golden.spark.jobs import GOLDEN, MANIFEST, jobs_of
 from tests.support.spark_files import COMMIT, SEED, batch, spark_directory
@@ -37,6 +43,26 @@ def by_partition(said: Mapping[str, Mapping[str, int]]) -> dict[TopicPartition, 
         for topic, partitions in said.items()
         for partition, offset in partitions.items()
     }
+
+
+@pytest.mark.parametrize(
+    ("offsets", "continuous"),
+    [
+        ({}, False),
+        ({"4": batch('{"t":{"0":3}}')}, False),
+        ({"4": 'v1\n\n{"t":{"0":3}}'}, True),
+        # The oldest tells: it may have been started with another trigger since.
+        ({"9": 'v1\n\n{"t":{"0":3}}', "10": batch('{"t":{"0":3}}')}, True),
+        ({"9": batch('{"t":{"0":3}}'), "10": 'v1\n\n{"t":{"0":3}}'}, False),
+    ],
+)
+def test_a_query_of_the_continuous_trigger_has_no_metadata_in_its_log(
+    tmp_path: Path, offsets: dict[str, str], continuous: bool
+) -> None:
+    files = {f"offsets/{name}": text for name, text in offsets.items()}
+    where = str(spark_directory(tmp_path, files))
+    assert began_continuous(where, LocalFiles()) is continuous
+    assert has_run(where, LocalFiles()) is bool(offsets)
 
 
 # -- what each Spark wrote -----------------------------------------------------------------------

@@ -109,7 +109,9 @@ def test_a_stateful_query_is_not_one_and_its_state_is_warned_of(tmp_path: Path) 
     assert "2 operators" in findings["query-state"].message
 
 
-def test_a_query_is_not_moved_to_spark(tmp_path: Path) -> None:
-    result = migrate("to-spark", f"spark:{spark_directory(tmp_path / 'query', RUN)}")
-    assert (result.code, result.stdout) == (2, "")
-    assert "it is a Spark query already" in result.stderr
+def test_a_new_query_goes_on_from_where_another_one_is(tmp_path: Path) -> None:
+    query = f"spark:{spark_directory(tmp_path / 'query', RUN)}"
+    seed = tmp_path / "new"
+    result = migrate("to-spark", query, "--checkpoint-dir", seed)
+    assert (result.code, result.stdout) == (0, '{"t":{"0":90}}\n')
+    assert (seed / "sources/0/0").read_bytes() == b'\0v1\n{"t":{"0":90}}'

@@ -30,6 +30,7 @@ _NEVER = {
     "http",
     "javaproperties",
     "multiprocessing",
+    "numba",
     "numpy",
     "pandas",
     "pyarrow",

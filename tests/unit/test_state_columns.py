@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from datetime import date
 from decimal import Decimal
 from typing import Any
 
@@ -104,6 +105,78 @@ def test_a_field_that_its_class_has_no_more_has_no_column() -> None:
     order = types.Pojo("Order", (Field("id", _LONG), Field("missing-field-at-1", _STRING)))
     assert _ddl(order) == "STRUCT<id: BIGINT>"
     assert _told(order, {"id": 5}) == {"id": 5}
+
+
+_MAP = types.Map(_STRING, _LONG)
+
+
+@pytest.mark.parametrize(
+    ("type_", "ddl"),
+    [
+        (types.PrimitiveArray(Kind.BYTE), "BINARY"),
+        (types.PrimitiveArray(Kind.LONG), "ARRAY<BIGINT>"),
+        (types.JavaEnum("E", ("A",)), "STRING"),
+        (types.Row((_LONG, _STRING), has_kind=False), "STRUCT<f0: BIGINT, f1: STRING>"),
+        (types.Either(_LONG, _STRING), "STRUCT<left: BIGINT, right: STRING>"),
+        (types.TaggedUnion(_LONG, _STRING), "STRUCT<one: BIGINT, two: STRING>"),
+        (types.LinkedList(_LONG, has_nulls=False), "ARRAY<BIGINT>"),
+        (types.Nullable(_LONG, 0), "BIGINT"),
+        (types.Ttl(_LONG), "BIGINT"),
+        (types.Map(types.List(_MAP), _LONG), "ARRAY<STRUCT<key: ARRAY<{}>, value: BIGINT>>"),
+        (types.Map(types.List(_LONG), _LONG), "MAP<ARRAY<BIGINT>, BIGINT>"),
+        (
+            types.Map(types.Row((_LONG, _MAP), has_kind=False), _LONG),
+            "ARRAY<STRUCT<key: STRUCT<f0: BIGINT, f1: {}>, value: BIGINT>>",
+        ),
+        (types.Map(types.Row((_LONG,), has_kind=False), _LONG), "MAP<STRUCT<f0: BIGINT>, BIGINT>"),
+        (
+            types.Map(types.Map(_LONG, _MAP, null_keys=True), _LONG),
+            "ARRAY<STRUCT<key: ARRAY<STRUCT<key: BIGINT, value: {}>>, value: BIGINT>>",
+        ),
+        (
+            types.Map(types.Map(_LONG, _LONG, null_keys=True), _LONG),
+            "MAP<ARRAY<STRUCT<key: BIGINT, value: BIGINT>>, BIGINT>",
+        ),
+        (types.Map(_LONG, _MAP), "MAP<BIGINT, {}>"),
+    ],
+)
+def test_the_column_of_a_type_of_others(type_: types.Type, ddl: str) -> None:
+    assert _ddl(type_) == ddl.format("MAP<STRING, BIGINT>")
+
+
+_DATE, _DAY = Scalar(Kind.LOCAL_DATE), LocalDate(2024, 2, 29)
+
+
+@pytest.mark.parametrize(
+    ("type_", "value", "told"),
+    [
+        (types.List(_DATE), [_DAY, None], [date(2024, 2, 29), None]),
+        (
+            types.Map(_STRING, _DATE),
+            Pairs([("a", _DAY), ("b", None)]),
+            [("a", date(2024, 2, 29)), ("b", None)],
+        ),
+        (types.Map(_DATE, _LONG), Pairs([(_DAY, 5)]), [(date(2024, 2, 29), 5)]),
+        (
+            types.Map(_DATE, _DATE, null_keys=True),
+            Pairs([(None, _DAY), (_DAY, None)]),
+            [{"key": None, "value": date(2024, 2, 29)}, {"key": date(2024, 2, 29), "value": None}],
+        ),
+        (
+            types.Either(_DATE, _LONG),
+            {"left": _DAY, "right": None},
+            {"left": date(2024, 2, 29), "right": None},
+        ),
+        (
+            types.Either(_DATE, _LONG),
+            {"left": None, "right": 5},
+            {"left": None, "right": 5},
+        ),
+        (types.List(types.List(_DATE)), [[_DAY], None], [[date(2024, 2, 29)], None]),
+    ],
+)
+def test_values_inside_of_others(type_: types.Type, value: Any, told: Any) -> None:
+    assert _told(type_, value) == told
 
 
 def test_maps_whose_keys_spark_has_not() -> None:

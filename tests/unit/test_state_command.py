@@ -19,10 +19,9 @@ import pytest
 
 from decoder.keyed_state import read_keyed_states, streams
 from migrate.cli import state as state_command
-from migrate.report.state_entries import entries_json
-from migrate.report.state_schema import json_schema
-from migrate.report.state_tables import states_table
-from migrate.state.meaning import meaning
+from migrate.report.schemas import json_schema
+from migrate.report.state import entries_json, states_table
+from migrate.state.listing import meaning
 from tests.golden.state.generate import STATE
 from tests.golden.state.test_state_manifest import ENTRIES
 from tests.support.checkpoints import splits, write_source
@@ -41,7 +40,7 @@ def _states(*arguments: str | Path) -> list[dict[str, Any]]:
     done = migrate("state", *arguments, "--format", "json")
     assert done.code == 0, done.stderr
     report = json.loads(done.stdout)
-    jsonschema.validate(report, json_schema(), jsonschema.Draft202012Validator)
+    jsonschema.validate(report, json_schema("state"), jsonschema.Draft202012Validator)
     states: list[dict[str, Any]] = report["states"]
     return states
 

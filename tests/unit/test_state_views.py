@@ -75,3 +75,24 @@ def test_timers_of_operators_with_other_keys_are_told_as_json() -> None:
         ("namespace", "STRING"),
         ("value", "BIGINT"),
     ]
+
+
+def test_the_list_of_states_is_a_share_of_its_own() -> None:
+    chk = str(STATE / _BY_NAME["2.2/kinds/canonical"]["path"])
+    table = open_table(chk, StateOptions(View.STATES))
+    (share,) = table.shares()
+    assert (share.slices, share.states) == ((), table.states)
+    (batch,) = read_share(pickle.loads(pickle.dumps(share)))
+    types = {column.name: column.type.ddl for column in table.columns}
+    assert types.pop("ttl") == types.pop("readable") == "BOOLEAN"
+    assert set(types.values()) == {"STRING"}
+    rows = batch.to_pylist()
+    assert [tuple(row.values()) for row in rows] == [tuple(state) for state in table.states]
+    assert [row["state"] for row in rows] == [state.state for state in table.states] != []
+
+
+def test_what_was_read_is_not_sent_to_another_process(tmp_path: Path) -> None:
+    chk = write_totals(tmp_path / "savepoint-1", 500)
+    (share,) = open_table(str(chk), StateOptions(state="total")).shares()
+    assert sum(batch.num_rows for batch in read_share(share)) == 500
+    assert len(pickle.dumps(share)) < (chk / "totals").stat().st_size // 8

@@ -5,6 +5,7 @@ The stores themselves are real ones in tests/integration/test_storage.py.
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import subprocess
@@ -12,13 +13,15 @@ import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
 from decoder import DecodeError, ErrorKind, KafkaSource, list_checkpoints, read_checkpoint
 from decoder.metadata.model import FileState, RelativeFileState
 from decoder.operator_state.locate import StateFiles
-from decoder.storage import LocalFiles, normal
+from decoder.storage import LocalFiles, StorageUnavailable, normal
+from migrate.flink import read as flink_read
 from migrate.storage.files import Files
 from tests.support.checkpoints import OPERATOR_ID, write_checkpoint
 from tests.support.command import migrate
@@ -149,6 +152,25 @@ def test_the_subtasks_are_asked_for_side_by_side_within_a_bound(tmp_path: Path) 
     assert 4 <= most <= 16
 
 
+def test_an_error_waits_for_no_other_read(tmp_path: Path) -> None:
+    """Nor does what was begun and left, wherever the garbage collector comes upon it: in a thread
+    that is just being started it would wait for a lock that this thread holds itself."""
+    chk = write_in_files(tmp_path / "c", subtasks=2)
+    (chk / "state-0").unlink()
+    told, waited = threading.Event(), []
+
+    class Slow(LocalFiles):
+        def read_range(self, path: str, start: int, size: int) -> bytes:
+            if Path(path).name == "state-1":
+                waited.append(told.wait(20))
+            return super().read_range(path, start, size)
+
+    with pytest.raises(DecodeError, match="subtask 0"):
+        read_checkpoint(chk, Slow())
+    assert not waited
+    told.set()
+
+
 def test_the_first_subtask_in_order_is_the_one_that_is_missed(tmp_path: Path) -> None:
     chk = write_in_files(tmp_path / "c", subtasks=30)
     for index in (3, 4, 20):
@@ -254,6 +276,7 @@ def test_a_named_checkpoint_that_is_subsumed_says_so(tmp_path: Path, pointer: st
 
 def test_a_checkpoint_deleted_with_none_after_it_says_so(tmp_path: Path) -> None:
     old = write_in_files(tmp_path / _JOB / "chk-8")
+    (old.parent / "chk-9").mkdir()  # not complete
     for pointer in (old, old.parent):
         if not old.exists():
             write_in_files(old)
@@ -398,6 +421,43 @@ def test_every_command_refuses_them_by_name_and_has_the_flag(
     assert "--allow-external-files" not in allowed.stderr
     if arguments[0] in ("inspect", "to-spark", "diff"):
         assert allowed.code == 0
+
+
+class _Asked(Files):
+    """Files that note what is asked of them; of a store that is down nothing is to be had."""
+
+    down = False
+    asked: ClassVar[list[str]] = []
+
+    def list_directory(self, path: str) -> list[str] | None:
+        self.asked.append(f"list {path}")
+        return super().list_directory(path)
+
+    def is_file(self, path: str) -> bool:
+        self.asked.append(f"is file {path}")
+        if self.down:
+            raise StorageUnavailable(errno.EIO, "no answer", path)
+        return super().is_file(path)
+
+
+@pytest.mark.parametrize("kind", [ErrorKind.UNAVAILABLE, ErrorKind.EXTERNAL])
+def test_what_the_user_may_have_meant_is_not_asked_of_a_store_that_is_down(
+    tmp_path: Path, kind: ErrorKind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outside, chk = tmp_path / "outside" / "state", tmp_path / _JOB / "chk-7"
+    write_naming(lambda size: RelativeFileHandle(str(outside), size), chk)
+    monkeypatch.setattr(_Asked, "down", kind is ErrorKind.UNAVAILABLE)
+    monkeypatch.setattr(_Asked, "asked", [])
+    monkeypatch.setattr(flink_read, "Files", _Asked)
+    asked: list[list[str]] = []
+    for read in (lambda: read_checkpoint(chk, _Asked()), lambda: flink_read.read(str(chk))):
+        with pytest.raises(DecodeError) as caught:
+            read()
+        assert caught.value.kind is kind
+        asked.append(_Asked.asked.copy())
+        _Asked.asked.clear()
+    assert asked[0]
+    assert asked[1] == asked[0]
 
 
 def test_an_old_place_that_is_no_more_is_missing_and_not_refused(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tracemalloc
 from pathlib import Path
 
+import cramjam
 import pytest
 
 from decoder import DecodeError, ErrorKind, UnknownSource, read_checkpoint
@@ -12,7 +13,7 @@ from decoder.kafka.reader_state import read_reader_element
 from decoder.metadata.model import FileState, RelativeFileState
 from decoder.operator_state.locate import StateFiles
 from decoder.operator_state.snappy import decompress_stream
-from decoder.operator_state.stream import ByteArrays, Excerpt
+from decoder.operator_state.stream import MAX_DECOMPRESSED_BYTES, ByteArrays, Excerpt
 from decoder.storage import LocalFiles
 from tests.support.checkpoints import operator_with_states, write_checkpoint
 from tests.support.coordinator import read_coordinator_state
@@ -80,6 +81,29 @@ def test_a_compressed_element_of_a_negative_length(size: int) -> None:
     assert refused.value.kind is ErrorKind.CORRUPT
 
 
+@pytest.mark.parametrize(
+    ("size", "kind", "problem"),
+    [
+        (
+            MAX_DECOMPRESSED_BYTES + 1,
+            ErrorKind.UNSUPPORTED,
+            f"a compressed element of {MAX_DECOMPRESSED_BYTES + 1} bytes, or more: at most "
+            f"{MAX_DECOMPRESSED_BYTES} are read",
+        ),
+        (MAX_DECOMPRESSED_BYTES, ErrorKind.TRUNCATED, None),
+    ],
+)
+def test_a_compressed_element_is_read_up_to_a_bound(
+    size: int, kind: ErrorKind, problem: str | None
+) -> None:
+    stream, (place,) = _stream([b""], True)
+    with pytest.raises(DecodeError) as refused:
+        list(_elements(stream[:place] + chunk(size.to_bytes(4, "big")), (place,)))
+    assert refused.value.kind is kind
+    if problem is not None:
+        assert (refused.value.problem, refused.value.field) == (problem, "element")
+
+
 def test_a_damaged_chunk_fails_its_checksum() -> None:
     stream, offsets = _stream([b"a" * 100], True)
     damaged = bytearray(stream)
@@ -113,6 +137,41 @@ def test_the_size_of_a_chunk_is_of_35_bits_at_most() -> None:
     with pytest.raises(DecodeError, match="a size is longer than 35 bits") as refused:
         decompress_stream(start + chunk_, "it", 100)
     assert refused.value.kind is ErrorKind.CORRUPT
+
+
+def _snappy(*chunks: bytes) -> bytes:
+    return b"\xff\x06\0\0sNaPpY" + b"".join(chunks)
+
+
+def _plain_chunk(data: bytes) -> bytes:
+    """4.3: uncompressed, with the same checksum before it."""
+    body = bytes(cramjam.snappy.compress(data))[10:]
+    checksum = body[4:8]
+    return b"\1" + (len(data) + 4).to_bytes(3, "little") + checksum + data
+
+
+def test_what_comes_out_of_a_stream_is_bounded() -> None:
+    """By the sizes that its chunks tell, whether they are compressed or not."""
+    whole = _snappy(chunk(b"a" * 300), b"\xfe\3\0\0" + bytes(3), _plain_chunk(b"b" * 7))
+    assert decompress_stream(whole, "it", 307) == b"a" * 300 + b"b" * 7
+    assert decompress_stream(whole + _snappy(chunk(b"c")), "it", 308)[-1:] == b"c"
+    with pytest.raises(DecodeError) as refused:
+        decompress_stream(whole, "it", 306)
+    assert refused.value.kind is ErrorKind.TOO_LARGE
+    assert str(refused.value) == "it: 307 bytes come out of it: at most 306 are read at once"
+    assert decompress_stream(b"", "it", 0) == b""
+
+
+def test_a_stream_that_is_damaged_is_told_by_its_name() -> None:
+    damaged = bytearray(_snappy(chunk(b"a" * 300)))
+    damaged[-1] ^= 0xFF
+    with pytest.raises(DecodeError) as refused:
+        decompress_stream(bytes(damaged), "it", 300)
+    assert refused.value.kind is ErrorKind.CORRUPT
+    assert str(refused.value).startswith("it: it does not decompress: ")
+    with pytest.raises(DecodeError) as refused:
+        decompress_stream(_snappy(chunk(b"a" * 300))[:-1], "it", 300)
+    assert refused.value.kind is ErrorKind.TRUNCATED
 
 
 def test_reader_state_that_is_not_split_over_subtasks_is_another_kind(tmp_path: Path) -> None:

@@ -50,6 +50,15 @@ class Code(str, Enum):
     DAMAGED_SOURCE = "damaged-source", Bearing(another_source=True, unread=True)
     FILES_IN_PROGRESS = "files-in-progress", Bearing()
     FINISHED_OPERATORS = "finished-operators", Bearing()
+    # Of a side that is a consumer group.
+    GROUP_READS = (
+        "group-reads",
+        Bearing(
+            job_wide=True,
+            allowed=lambda policies: policies.allow_ran_on,
+            way_out="stop them, or add --allow-ran-on to repeat them",
+        ),
+    )
     HYBRID_SOURCE = "hybrid-source", Bearing()
     HYBRID_SOURCE_ELSEWHERE = "hybrid-source-elsewhere", Bearing()
     IN_FLIGHT_RECORDS = (

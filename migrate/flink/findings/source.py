@@ -52,8 +52,7 @@ def about_a_source(source: Source, state: KafkaState, checkpoint: Checkpoint) ->
 
 def _about_its_positions(source: Source) -> Iterator[Finding]:
     """Those that the state tells no offset of."""
-    without_offset = [p for p in source.positions if not isinstance(p.start, int)]
-    unresolved = [p for p in without_offset if p.state is PositionState.UNRESOLVED]
+    unresolved = [p for p in source.positions if p.state is PositionState.UNRESOLVED]
     if unresolved:
         first = unresolved[0]
         yield Finding(
@@ -72,7 +71,7 @@ def _about_its_positions(source: Source) -> Iterator[Finding]:
             "only Flink's own consumer group knows their start",
         ),
     ):
-        marked = [p for p in without_offset if p.start is marker]
+        marked = [p for p in source.positions if p.start is marker]
         if marked:
             yield Finding(
                 code,
@@ -116,12 +115,12 @@ def _about_a_hybrid_source(source: Source, state: HybridSource) -> Iterator[Find
             Code.HYBRID_SOURCE_ELSEWHERE,
             Severity.BLOCKER,
             source.operator_id,
-            f"it is a HybridSource at {place}, "
+            f"it is a HybridSource at {place}"
             + (
                 damaged
                 if state.current.partly_kafka
-                else "which is not Kafka's: it has not reached Kafka yet, or never reads it; what "
-                "it has not read of that source does not move"
+                else ", which is not Kafka's: it has not reached Kafka yet, or never reads it; "
+                "what it has not read of that source does not move"
             ),
         )
     else:

@@ -27,7 +27,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from migrate.spark.running.dataframe import over_shares
+from migrate.spark.running.checkpoint_frame import over_shares
 from migrate.state.columns import (
     ArrayOf,
     Column,

@@ -120,3 +120,29 @@ def test_a_key_in_another_key_group_than_flinks_is_refused(
             told(state)
         assert refused.value.kind is ErrorKind.CORRUPT
         assert refused.value.field == "state 'count'"
+
+
+# At how many places the bytes of a value are cut.
+_MOST_CUTS = 12
+
+
+@pytest.mark.parametrize("written", _by_name(WRITTEN))
+def test_a_value_cut_short_anywhere_is_truncated(written: list[dict[str, Any]]) -> None:
+    """In the heap backend's form, where nothing follows it."""
+    for one in written:
+        snapshot, value = bytes.fromhex(one["snapshot"]), bytes.fromhex(one["value"])
+        for end in range(0, len(value), 1 + len(value) // _MOST_CUTS):
+            state = only(read(of_value(snapshot, value[:end], heap=True), flink=one["flink"][0]))
+            with pytest.raises(DecodeError) as refused:
+                told(state)
+            assert (refused.value.kind, end) == (ErrorKind.TRUNCATED, end), refused.value
+
+
+@pytest.mark.parametrize("written", _by_name(WRITTEN))
+def test_a_value_with_a_byte_more_is_refused(written: list[dict[str, Any]]) -> None:
+    for one in written:
+        snapshot, value = bytes.fromhex(one["snapshot"]), bytes.fromhex(one["value"])
+        state = only(read(of_value(snapshot, value + b"\0"), flink=one["flink"][0]))
+        with pytest.raises(DecodeError, match="1 bytes are left over") as refused:
+            told(state)
+        assert refused.value.kind is ErrorKind.CORRUPT

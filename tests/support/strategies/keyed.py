@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, get_args
 
@@ -134,6 +134,20 @@ class KeyedCheckpoint:
 
     metadata: Metadata
     told: dict[str, list[dict[str, Any]]]
+
+    def damaged(self, at: int, byte: int) -> KeyedCheckpoint:
+        """The same with another byte somewhere in its key groups."""
+        (operator,) = self.metadata.operators
+        (subtask,) = operator.subtasks
+        handle = subtask.managed_keyed
+        assert isinstance(handle, KeyGroupsHandle) and isinstance(handle.delegate, ByteStreamHandle)
+        data = handle.delegate.data
+        start = min((offset for offset in handle.offsets if offset), default=len(data) - 1)
+        place = start + at % (len(data) - start)
+        delegate = replace(handle.delegate, data=data[:place] + bytes((byte,)) + data[place + 1 :])
+        subtask = replace(subtask, managed_keyed=replace(handle, delegate=delegate))
+        operator = replace(operator, subtasks=(subtask,))
+        return KeyedCheckpoint(replace(self.metadata, operators=(operator,)), {})
 
     def store(self, directory: Path) -> Path:
         directory.mkdir(parents=True)

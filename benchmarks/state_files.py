@@ -1,0 +1,307 @@
+"""Savepoints with much keyed state, kept in the cache.
+
+The tests' own encoder writes them, whose bytes Flink restores. Of shapes that it does not know,
+they hold the entries of a golden savepoint again and again.
+"""
+
+from __future__ import annotations
+
+import gc
+import shutil
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from struct import unpack_from
+from typing import Any, Literal
+
+from decoder.keyed_state import Part, read_keyed_states
+from decoder.keyed_state.parts import KeyGroupsSource
+from migrate.state.choose_state import choose_state
+from tests.support.checkpoints import write_checkpoint
+from tests.support.encoder import (
+    ByteStreamHandle,
+    FileHandle,
+    IncrementalHandle,
+    KeyGroupsHandle,
+    Operator,
+    Subtask,
+)
+from tests.support.encoder import keyed_values as of
+from tests.support.encoder.keyed_state import (
+    Entry,
+    KeyedState,
+    Kind,
+    encode_canonical,
+    encode_head,
+    encode_heap,
+    key_group_of,
+)
+from tests.support.jars import cache_dir
+from tests.support.keyed_bytes import canonical_group
+
+OPERATOR = "0123456789abcdef0123456789abcdef"
+_MAX_PARALLELISM = 128
+_GOLDEN = Path(__file__).parents[1] / "tests" / "golden" / "state"
+_FLAG = 0x80
+_POJO = of.Pojo(
+    "bench.Customer",
+    (
+        *(("id", of.LONG), ("name", of.STRING), ("age", of.INT), ("balance", of.DOUBLE)),
+        *(("active", of.BOOLEAN), ("since", of.LONG), ("city", of.STRING), ("score", of.FLOAT)),
+        *(("orders", of.SHORT), ("last", of.LONG)),
+    ),
+)
+_Form = Literal["canonical", "heap", "rocksdb"]
+_Pair = tuple[bytes, bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """A savepoint of one state.
+
+    Attributes:
+        name: its folder below the cache's.
+        told: as the page tells it.
+        write: writes it.
+        processor: how the State Processor API reads it, if it can without classes of a job.
+        state: its name.
+    """
+
+    name: str
+    told: str
+    write: Callable[[Path], None]
+    processor: Literal["value", "map"] | None = None
+    state: str = "state"
+
+    @property
+    def directory(self) -> Path:
+        return cache_dir() / "bench" / f"state-{self.name}" / "savepoint"
+
+    def size(self) -> int:
+        """Of all its files in bytes."""
+        return sum(file.stat().st_size for file in self.directory.iterdir())
+
+
+def make(shape: Shape) -> None:
+    """Write it, if it is not there."""
+    done = shape.directory.parent / "done"
+    if not done.exists():
+        shutil.rmtree(shape.directory.parent, ignore_errors=True)
+        shape.write(shape.directory)
+        done.touch()
+
+
+def _encoded(
+    form: _Form, kind: Kind, value: of.Serializer, count: int, make_value: Callable[[int], Any]
+) -> Callable[[Path], None]:
+    """A state by text of so many keys."""
+
+    def write(directory: Path) -> None:
+        groups: dict[int, list[Entry]] = {}
+        for number in range(count):
+            key = f"customer-{number:07}"
+            group = key_group_of(key, _MAX_PARALLELISM)
+            groups.setdefault(group, []).append(Entry(group, key, None, make_value(number)))
+        state = KeyedState("state", kind, of.VOID_NAMESPACE, value, ())
+        head = encode_head(of.STRING, [state])
+        parts = []
+        for group in range(_MAX_PARALLELISM):
+            some = [replace(state, entries=tuple(groups.get(group, ())))]
+            alone = range(group, group + 1)
+            if form == "heap":
+                data, _ = encode_heap(of.STRING, some, alone)
+            else:
+                data, _ = encode_canonical(of.STRING, some, alone, _MAX_PARALLELISM)
+            parts.append(data[len(head) :])
+        if form == "rocksdb":
+            _store_rocksdb(directory, head, (pair for part in parts for pair in pairs(part, 0)))
+        else:
+            _store(directory, head, parts, heap=form == "heap")
+
+    return write
+
+
+def pairs(group: bytes, wanted: int) -> list[_Pair]:
+    """Keys, without the flag, and values of the state of that number in canonical form."""
+    found = []
+    position = 2
+    number = int.from_bytes(group[:2], "big") if group else 0xFFFF
+    while number != 0xFFFF:
+        (size,) = unpack_from(">i", group, position)
+        key = group[position + 4 : position + 4 + size]
+        position += 4 + size
+        (size,) = unpack_from(">i", group, position)
+        value = group[position + 4 : position + 4 + size]
+        position += 4 + size
+        follows = key[0] & _FLAG
+        if number == wanted:
+            found.append((bytes((key[0] & ~_FLAG,)) + key[1:], value))
+        if follows:
+            number = int.from_bytes(group[position : position + 2], "big")
+            position += 2
+    return found
+
+
+def _again(golden: str, operator: str, name: str, times: int) -> Callable[[Path], None]:
+    """The entries of a golden savepoint's state, of its first subtask, so many times each."""
+
+    def write(directory: Path) -> None:
+        (pointer,) = (_GOLDEN / golden).glob("*/_metadata")
+        state = choose_state(read_keyed_states(pointer.parent), operator, name)
+        part = state.parts[0]
+        groups = []
+        for group in range(state.max_parallelism):
+            data = b"".join(part.frames(group)) if group in part.key_groups else b""
+            some = [(part.number, *pair) for pair in pairs(data, part.number)]
+            groups.append(canonical_group(*some * times) if some else b"")
+        _store(directory, _head(part), groups, parallelism=state.max_parallelism)
+
+    return write
+
+
+def _head(part: Part) -> bytes:
+    assert isinstance(part.source, KeyGroupsSource)
+    stream = part.source.stream
+    return stream.stream.read(0, min(offset for offset in stream.handle.byte_offsets if offset))
+
+
+def _store(
+    directory: Path,
+    head: bytes,
+    groups: Iterable[bytes],
+    *,
+    heap: bool = False,
+    parallelism: int = _MAX_PARALLELISM,
+) -> None:
+    file = directory.parent / "state"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    offsets = []
+    with file.open("wb") as out:
+        out.write(head)
+        for group in groups:
+            offsets.append(out.tell() if group else 0)
+            out.write(group)
+    size = file.stat().st_size
+    handle = KeyGroupsHandle(
+        *(0, tuple(offsets), FileHandle(f"file:{directory}/state", size)),
+        *("handle" if heap else None, not heap),
+    )
+    subtask = Subtask(0, managed_keyed=handle)
+    write_checkpoint(
+        directory, Operator(bytes.fromhex(OPERATOR), 1, parallelism, subtasks=(subtask,))
+    )
+    file.rename(directory / "state")
+
+
+def _store_rocksdb(directory: Path, head: bytes, rows: Iterator[_Pair]) -> None:
+    from rocksdict import Options, Rdict
+
+    database = directory.parent / "database"
+    options = Options(raw_mode=True)
+    options.create_if_missing(True)
+    whole = Rdict(str(database), options)
+    family = whole.create_column_family("state", Options(raw_mode=True))
+    for key, value in rows:
+        family[key] = value
+    family.flush()
+    family.close()
+    whole.close()
+    del family, whole
+    gc.collect()
+    names = ("CURRENT", "MANIFEST", "OPTIONS")
+    files = [
+        file for file in database.iterdir() if file.name.startswith(names) or file.suffix == ".sst"
+    ]
+    private = tuple(
+        (file.name, FileHandle(f"file:/flink/savepoint/{file.name}", file.stat().st_size))
+        for file in files
+    )
+    handle = IncrementalHandle(
+        *(1, "backend", 0, _MAX_PARALLELISM, None, ByteStreamHandle("head", head), (), private),
+        None,
+    )
+    subtask = Subtask(0, managed_keyed=handle)
+    operator = Operator(bytes.fromhex(OPERATOR), 1, _MAX_PARALLELISM, subtasks=(subtask,))
+    write_checkpoint(directory, operator)
+    for file in files:
+        file.rename(directory / file.name)
+
+
+def _large(directory: Path) -> None:
+    """The entries of the first shape in canonical form, again and again up to 2 GB."""
+    make(SHAPES[0])
+    (state,) = read_keyed_states(SHAPES[0].directory).states
+    (part,) = state.parts
+    times = -(-_LARGE_BYTES // SHAPES[0].size())
+
+    def groups() -> Iterator[bytes]:
+        for group in part.key_groups:
+            (data,) = part.frames(group)
+            some = pairs(data, 0)
+            last = canonical_group(*((0, *pair) for pair in some))
+            # Without the end, and without the flag that tells of it.
+            body = canonical_group(*((0, *pair) for pair in (*some, some[0])))
+            body = body[2 : len(last) - 2]
+            yield last[:2] + body * (times - 1) + last[2:]
+
+    _store(directory, _head(part), groups())
+
+
+_LARGE_BYTES = 2_000_000_000
+_KEYS = 400_000
+
+
+def _customer(number: int) -> dict[str, Any]:
+    return {
+        **{"id": number, "name": f"customer {number}", "age": number % 90, "balance": number / 7},
+        **{"active": number % 2 == 0, "since": number, "city": "Augsburg", "score": 0.5},
+        **{"orders": number % 100, "last": None if number % 3 else number},
+    }
+
+
+SHAPES = (
+    Shape(
+        "value",
+        "`ValueState<Long>`, canonical",
+        _encoded("canonical", "VALUE", of.LONG, _KEYS, lambda number: number),
+        "value",
+    ),
+    Shape(
+        "value-heap",
+        "`ValueState<Long>`, heap's own",
+        _encoded("heap", "VALUE", of.LONG, _KEYS, lambda number: number),
+        "value",
+    ),
+    Shape(
+        "map",
+        "`MapState<String, Long>`, canonical",
+        _encoded(
+            *("canonical", "MAP", of.MapOf(of.STRING, of.LONG), _KEYS // 5),
+            lambda number: {f"item-{n}": number for n in range(5)},
+        ),
+        "map",
+    ),
+    Shape(
+        "pojo",
+        "a POJO of ten fields, canonical",
+        _encoded("canonical", "VALUE", _POJO, _KEYS // 4, _customer),
+    ),
+    Shape(
+        "sql",
+        "SQL `GROUP BY`, canonical",
+        _again("2.2/sql-groups/canonical", "GroupAggregate[9]", "accState", 50_000),
+        state="accState",
+    ),
+    Shape(
+        "timers",
+        "timers, canonical",
+        _again("2.2/kinds/canonical", "kinds", "_timer_state/event_user-timers", 15_000),
+        state="_timer_state/event_user-timers",
+    ),
+    Shape(
+        "rocksdb",
+        "`ValueState<Long>`, RocksDB's files",
+        _encoded("rocksdb", "VALUE", of.LONG, _KEYS, lambda number: number),
+    ),
+)
+LARGE = Shape("large", "`ValueState<Long>`, canonical", _large)

@@ -1,0 +1,109 @@
+"""``migrate cut-over``."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from migrate.cli.exit_codes import Exit
+from migrate.cli.group_change import DryRun, Execute, Yes, check_one
+from migrate.cli.terminal import ask, check_can_ask, emit, say, tell
+from migrate.storage.files import local_path
+from migrate.wording import visible
+
+if TYPE_CHECKING:
+    from migrate.cutover.run import StepTold
+
+
+def cut_over(
+    spec: Annotated[
+        Path,
+        typer.Argument(
+            metavar="SPEC",
+            help="A YAML file: Flink's job, the brokers, the target, the command that starts it.",
+            readable=False,
+        ),
+    ],
+    *,
+    execute: Execute = False,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    until: Annotated[
+        str | None,
+        typer.Option(
+            metavar="STEP",
+            help="The last step to do: check, stop, clean, plan, apply, verify, start, "
+            "first-batch, verify-again.",
+            show_default=False,
+        ),
+    ] = None,
+    back: Annotated[
+        bool,
+        typer.Option(
+            "--back",
+            help="Take the target away again, as long as it has written nothing; with --execute.",
+        ),
+    ] = False,
+) -> None:
+    """Move a running Flink job to its target in one go: stop, plan, apply, start, verify.
+
+    Without --execute a dry run on the job's newest checkpoint: everything that would be refused
+    after the stop, and how far an earlier run has come. With --execute each step is done that is
+    not done yet. After a crash, the same command goes on: it asks Flink, the savepoint, the
+    target and Spark's log how far it came. stdout names the record of it, JSON beside its page.
+    """
+    from migrate.cutover import run as calls
+    from migrate.cutover.night import CutOverStopped
+
+    spec = local_path(str(spec))  # here, as a parser would change the type that --help shows
+    check_one(execute, dry_run)
+    if execute:
+        check_can_ask(yes)
+    try:
+        done = calls.cut_over(
+            spec,
+            execute=execute,
+            until=until,
+            back=back,
+            confirm=(lambda question: ask(question, yes)) if execute else None,
+        )
+    except CutOverStopped as stopped:
+        for reason in stopped.reasons:
+            say(f"stopped: {visible(reason)}")
+        for line in stopped.details:
+            say(line)
+        raise typer.Exit(Exit.NOT_VERIFIED) from stopped
+    if not execute:
+        emit(_table(done.steps), end="")
+        tell(_verdict(done.steps, back=back))
+        return
+    for step in done.steps:
+        if step.state == "to do":
+            tell(f"next: {step.told}")
+    emit(str(done.record_path))
+    tell(f"its page: {done.page_path}")
+
+
+def _table(steps: Sequence[StepTold]) -> str:
+    from migrate.report.screen import Screen
+    from migrate.report.table import Column, draw
+
+    columns: tuple[Column[StepTold], ...] = (
+        Column("STEP", lambda one: one.name),
+        Column("STATE", lambda one: one.state),
+        Column("WHAT", lambda one: visible(one.told)),
+    )
+    return "".join(draw(columns, steps, Screen.of(sys.stdout)))
+
+
+def _verdict(steps: Sequence[StepTold], *, back: bool) -> str:
+    todo = [step.name for step in steps if step.state == "to do"]
+    if back:
+        return "dry run: nothing was changed; add --execute"
+    if not todo:
+        return "dry run: nothing to do: every step is done"
+    return f"dry run: it would go through; it waits for --execute to go on with {todo[0]}"

@@ -1,0 +1,117 @@
+"""``to_spark --keep-state``: a query goes on from other positions, with its state."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from migrate.commands.plan import plan_found
+from migrate.commands.shared_options import Request
+from migrate.commands.sink import check_sink_of_a_copy, named_location
+from migrate.commands.survey import look, read_input
+from migrate.errors import Refused, UsageError
+from migrate.flink.choose_source import choose
+from migrate.log import log, timed
+from migrate.planning import plan_lines
+from migrate.planning.savepoint import about_the_offsets, left_out, of_topics, source_change
+from migrate.positions import PositionSet
+from migrate.spark.copied_query import check_can_be_copied, write_copy
+from migrate.spark.locations import LocalDirectory
+from migrate.spark.progress import committed_positions, query_id
+from migrate.spark.query import query_positions
+from migrate.spark.seed import check_free
+from migrate.spark.source_options import SparkSource
+from migrate.storage.files import Files, path_of
+from migrate.wording import counted
+
+if TYPE_CHECKING:
+    from migrate.commands.shared_options import AnyPath
+
+_PREFIX = "spark:"
+
+
+def new_location(checkpoint_dir: AnyPath | None) -> LocalDirectory:
+    """Where a copy goes.
+
+    Raises:
+        Refused: it holds something.
+        UsageError: it is no local directory.
+    """
+    target = named_location("--checkpoint-dir", checkpoint_dir) if checkpoint_dir else None
+    if not isinstance(target, LocalDirectory) or target.mounted:
+        raise UsageError("--keep-state goes with --checkpoint-dir DIR, a new local directory")
+    check_free(target)
+    return target
+
+
+def copy_query(
+    request: Request, old: str, target: LocalDirectory, sink: AnyPath | None
+) -> tuple[Sequence[SparkSource], tuple[str, ...]]:
+    """Write a copy of a query's checkpoint location that goes on from the request's positions.
+
+    Args:
+        old: ``spark:DIR``, the query whose state is kept.
+        target: the new checkpoint location.
+        sink: where the query writes.
+
+    Returns:
+        Where it goes on, and warnings.
+
+    Raises:
+        as ``to_spark``.
+    """
+    if not old.startswith(_PREFIX):
+        raise UsageError(f"--keep-state {old}: name the query whose state is kept, as spark:DIR")
+    files = Files()
+    directory = files.absolute(path_of(old.removeprefix(_PREFIX), files))
+    if "://" not in directory and target.path.resolve().is_relative_to(Path(directory).resolve()):
+        raise Refused([f"{target.name} lies in the query's own location; name one elsewhere"])
+    batch = check_can_be_copied(directory, files)
+    check_sink_of_a_copy(sink, query_id(directory, files), batch)
+    kept = query_positions(old)
+    (query,) = kept.sources
+    found = read_input(request)
+    chosen = choose(found, request)
+    sources = list(of_topics(chosen, query.topics, request.policies))
+    if not sources:
+        raise Refused(
+            [
+                str(
+                    left_out(
+                        str(request.chk),
+                        {t for one in chosen for t in one.topics},
+                        "no source of the query",
+                    )
+                )
+            ]
+        )
+    snapshot = look(request, found, sources, also=kept)
+    plan = plan_found(request, found, sources, snapshot, named=True)
+    change = source_change(query, None, plan, str(request.chk), request.policies)
+    log.info(f"{found.origin.title}: {found.origin.pointer}")
+    for line in plan_lines(plan):
+        log.info(line)
+    told = about_the_offsets([change])
+    warnings = (*plan.warnings, *told)
+    for warning in warnings:
+        log.warning(warning)
+    missing = {t for one in chosen for t in one.topics} - {t for one in sources for t in one.topics}
+    refusals = [*plan.refusals, *change.refusals]
+    if missing and request.source is None and request.policies.partitions is None:
+        refusals.append(left_out(str(request.chk), missing, "no source of the query"))
+    if refusals:
+        raise Refused(list(map(str, refusals)))
+    changed = {(place.topic, place.partition): at for place, at in change.wanted.items()}
+    with timed(f"copying {directory}"):
+        write_copy(directory, batch, changed, target.path, files)
+    log.info(
+        f"wrote {target.name}: {counted(len(changed), 'partition')} changed after batch {batch}, "
+        "all else as it was; the watermark too, which drops what is older; use it as "
+        "checkpointLocation of the query as it was"
+    )
+    return [SparkSource(0, _next_offsets(committed_positions(old, target.path)), False)], warnings
+
+
+def _next_offsets(positions: PositionSet) -> dict[tuple[str, int], int]:
+    return {place: start for place, start in positions.starts.items() if isinstance(start, int)}

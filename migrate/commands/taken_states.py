@@ -1,0 +1,131 @@
+"""``--state OPERATOR/NAME``: which keyed states a Spark query goes on with, and which stay."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from decoder.keyed_state import KeyedState, KeyedStates, StateKind
+from migrate.commands.state import keyed_states
+from migrate.errors import UsageError
+from migrate.log import log
+from migrate.spark.primed_code import StateToPrime
+from migrate.state.choose_state import choose_state
+from migrate.state.columns import StructOf, column_type, namespace_type, quoted, value_type
+from migrate.wording import counted
+
+if TYPE_CHECKING:
+    from migrate.commands.shared_options import AnyPath
+
+# Says where the contents of sessions lie; it goes with them.
+MERGING = "merging-window-set"
+
+
+@dataclass(frozen=True, slots=True)
+class TakenStates:
+    """The states of a checkpoint, divided.
+
+    Attributes:
+        taken: what goes along, in the order in which it was named.
+        left: what stays, by choice.
+        unreadable: what could not go along: an operator, a state where it is known, and why.
+        merging: the ids of operators whose windows are sessions.
+    """
+
+    taken: tuple[KeyedState, ...]
+    left: tuple[KeyedState, ...]
+    unreadable: tuple[str, ...]
+    merging: frozenset[str]
+
+    @property
+    def whole_operators(self) -> frozenset[str]:
+        """The ids of operators of which no keyed state stays."""
+        staying = {one.operator_id for one in self.left}
+        return frozenset(one.operator_id for one in self.taken) - staying
+
+    def to_prime(self) -> Iterator[StateToPrime]:
+        """What a file that primes them must know of each."""
+        for one in self.taken:
+            key = column_type(one.key)
+            assert key is not None  # it is readable
+            parts = [("key", key.ddl, "key")]
+            if isinstance(key, StructOf):
+                parts = [
+                    (quoted(name), part.ddl, f"key.{quoted(name)}") for name, part in key.fields
+                ]
+            value = None if one.kind in (StateKind.LIST, StateKind.MAP) else value_type(one)
+            yield StateToPrime(
+                one.operator_id,
+                one.name,
+                tuple(parts),
+                None if value is None else value.ddl,
+                windowed=namespace_type(one) is not None,
+                merging=one.operator_id in self.merging,
+            )
+
+    def lines(self) -> Iterator[str]:
+        """What happens to each, in words."""
+        for one in self.taken:
+            yield f"state {_named(one)} goes along"
+        if self.left:
+            told = ", ".join(map(_named, self.left))
+            yield f"{counted(len(self.left), 'state')} left behind by choice: {told}"
+        for reason in self.unreadable:
+            yield f"left behind, as it cannot be read: {reason}"
+
+
+def take_states(
+    chk: AnyPath, names: Sequence[str], *, allow_external_files: bool = False
+) -> TakenStates:
+    """Divide the keyed states of a checkpoint.
+
+    Timers are told by nobody's name: those of windows Spark sets anew, and it has none of others.
+
+    Args:
+        names: ``OPERATOR/NAME``; an operator as in ``find_state``.
+
+    Raises:
+        UsageError: a name of another form, no such operator or state, or one of timers.
+        Refused: several operators have such a state.
+        DecodeError: the checkpoint, or a state that is named, cannot be read.
+    """
+    found = keyed_states(chk, allow_external_files=allow_external_files)
+    taken = [_one(found, name) for name in names]
+    along = {(one.operator_id, one.name) for one in taken}
+    along |= {(operator_id, MERGING) for operator_id, _ in along}
+    others = [
+        one
+        for one in found.states
+        if one.kind is not StateKind.TIMERS and (one.operator_id, one.name) not in along
+    ]
+    return TakenStates(
+        tuple(taken),
+        tuple(one for one in others if one.readable),
+        (
+            *(f"{_named(one)}: {one.reason}" for one in others if not one.readable),
+            *(f"operator {one.operator_id}: {one.error}" for one in found.unread),
+        ),
+        frozenset(one.operator_id for one in found.states if one.name == MERGING),
+    )
+
+
+def tell(states: TakenStates) -> None:
+    """Say of each state what becomes of it."""
+    for line in states.lines():
+        (log.info if line.endswith("goes along") else log.warning)(line)
+
+
+def _one(found: KeyedStates, text: str) -> KeyedState:
+    operator, slash, name = text.partition("/")
+    if not (operator and slash and name):
+        raise UsageError(f"--state {text!r}: not OPERATOR/NAME, as `migrate state CHK` lists them")
+    state = choose_state(found, operator, name)
+    state.check_readable()
+    if state.kind is StateKind.TIMERS or name == MERGING:
+        raise UsageError(f"--state {text!r}: it goes with the state of its windows: name that one")
+    return state
+
+
+def _named(state: KeyedState) -> str:
+    return f"{state.uid or state.operator_name or state.operator_id}/{state.name}"

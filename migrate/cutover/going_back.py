@@ -1,0 +1,69 @@
+"""Back: as long as the target has written nothing, it is taken away again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from migrate.commands.rollback import rollback
+from migrate.cutover import start
+from migrate.cutover.night import CutOverStopped, Night
+from migrate.cutover.steps import applied
+from migrate.errors import Refused
+from migrate.group.commit import Applied
+from migrate.spark.seed import is_unfinished, remove_seed
+
+
+def what_goes_back(night: Night) -> Sequence[str]:
+    """What would be taken back, in lines; nothing where the target is not written.
+
+    Raises:
+        Refused: the target has begun: it tells what must be done instead.
+    """
+    if start.runs(night):
+        raise Refused(["the command that starts the query runs: stop it first"])
+    savepoint = night.savepoint()
+    if night.begun():
+        raise Refused(
+            [
+                f"{night.file.target} has begun: Flink's job would emit again what has been "
+                f"written since; go back with its positions instead: stop it, commit what it has "
+                f"read for Flink's group (migrate commit-group {night.file.target} --group G), and "
+                "start the job from that group's offsets"
+                if night.location is not None
+                else f"{night.file.target} has begun: its consumers have read on; stop them, and "
+                "start Flink's job from the group's offsets"
+            ]
+        )
+    place = night.location
+    if place is not None and (is_unfinished(place) or applied(night)):
+        return [f"remove the seed {place.name}"]
+    if place is None and (earlier := night.group()[1]) is not None:
+        return [f"bring group {night.spec.target.group} back by {earlier.path}"]
+    if savepoint is None:
+        raise Refused(["the job was not stopped: there is nothing to go back from"])
+    return []
+
+
+def go_back(night: Night) -> None:
+    """Take the target away again.
+
+    Raises:
+        CutOverStopped: not all of the group came back.
+    """
+    place = night.location
+    if place is not None:
+        if place.names():
+            remove_seed(place)
+    elif (earlier := night.group()[1]) is not None:
+        outcome = rollback(earlier.path, execute=True, **night.file.kafka()).outcome
+        if outcome is not None and outcome.applied not in (Applied.ALL, Applied.NOTHING_TO_DO):
+            raise CutOverStopped(f"group {night.spec.target.group}: {outcome.applied.value}")
+    night.record.change(state="went back")
+
+
+def way_to_restart(night: Night) -> str:
+    """How Flink's job goes on."""
+    savepoint = night.savepoint()
+    if savepoint is None:
+        return "nothing was stopped"
+    return f"start Flink's job from its savepoint: flink run -s {savepoint} …"

@@ -1,0 +1,229 @@
+"""The record of a cut-over, kept on the disk step by step, and the folder that it is in.
+
+What a run leaves in the folder: ``lock`` and ``query.lock`` (held, not read), ``record.json`` and
+its page, ``plan.json``, the rollback file of a group, and ``query.log``, what the command said that
+starts the query.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import getpass
+import json
+import os
+import platform
+import socket
+from collections.abc import Iterator
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from decoder.urls import shown_in
+from migrate.cutover.spec import SpecFile
+from migrate.errors import InputError, Refused, UsageError
+from migrate.report.cut_over import (
+    KIND,
+    CutOverRecord,
+    FlinkReport,
+    RunReport,
+    StepReport,
+    StepState,
+)
+from migrate.report.cut_over_page import cut_over_page
+from migrate.storage.json_models import read_file
+
+
+class RecordError(InputError):
+    """A file that is no record of a cut-over."""
+
+
+def now() -> str:
+    return datetime.now(timezone.utc).isoformat(timespec="milliseconds")
+
+
+class Record:
+    """The record; each change is on the disk when it returns.
+
+    Args:
+        file: the spec that it is of.
+        keep: whether changes are written (``keeps``); a dry run writes nothing.
+        anew: begin a new record after one that went back.
+
+    Raises:
+        Refused: there is the record of another cut-over.
+        RecordError: what is there is no record.
+    """
+
+    def __init__(self, file: SpecFile, *, keep: bool, anew: bool) -> None:
+        self.folder, self.keeps = file.folder, keep
+        self.path = self.folder / "record.json"
+        self.page = self.folder / "record.html"
+        self.plan_path = self.folder / "plan.json"
+        begun, found = _begun(file), self._read()
+        if found is not None and found.state == "went back" and anew:
+            found = None
+            if keep:
+                self._put_aside()
+        if found is not None and found.state == "done" and found.target != begun.target:
+            raise Refused(
+                [
+                    f"{self.path} is of another cut-over, to {found.target}: name another folder "
+                    "(record)"
+                ]
+            )
+        told = {name: getattr(begun, name) for name in ("spec_sha256", "brokers", "target", "sink")}
+        self.model = found.model_copy(update=told) if found is not None else begun
+
+    def _read(self) -> CutOverRecord | None:
+        if not self.path.exists():
+            return None
+        return read_file(
+            CutOverRecord, self.path, "record of version 1", RecordError, whence="a cut-over has it"
+        )
+
+    def change(self, **fields: Any) -> None:
+        """Replace fields of the record."""
+        self.model = self.model.model_copy(update=fields)
+        if self.keeps:
+            text = json.dumps(self.model.model_dump(mode="json"), indent=2) + "\n"
+            _replace(self.path, text)
+
+    def change_flink(self, **fields: Any) -> None:
+        """Replace fields of what is known of the job."""
+        self.change(flink=self.model.flink.model_copy(update=fields))
+
+    def _put_aside(self) -> None:
+        """The record of a cut-over that went back gets a name of its own."""
+        moved = self.folder / f"record-{now().replace(':', '')}.json"
+        self.path.rename(moved)
+        if self.page.exists():
+            self.page.rename(moved.with_suffix(".html"))
+
+    def begin_run(self, asked: str) -> None:
+        """A run of the command."""
+        run = RunReport(
+            number=len(self.model.runs) + 1,
+            asked=asked,
+            user=_user(),
+            host=socket.gethostname(),
+            migrate=_version(),
+            python=platform.python_version(),
+            began_at=now(),
+            ended_at=None,
+            end=None,
+        )
+        self.change(runs=[*self.model.runs, run])
+
+    def end_run(self, end: str) -> None:
+        """How it ended; the page is written anew."""
+        *before, run = self.model.runs
+        ended = run.model_copy(update={"ended_at": now(), "end": shown_in(end)})
+        self.change(runs=[*before, ended])
+        if self.keeps:
+            _replace(self.page, cut_over_page(self.model))
+
+    def step(self, name: str, state: StepState, told: str, seconds: float) -> None:
+        """What came of a step; an earlier try of it is forgotten."""
+        step = StepReport(
+            name=name,
+            state=state,
+            told=shown_in(told),
+            ended_at=now(),
+            seconds=round(seconds, 3),
+            run=len(self.model.runs),
+        )
+        steps = list(self.model.steps)
+        place = next((at for at, one in enumerate(steps) if one.name == name), len(steps))
+        steps[place : place + 1] = [step]
+        self.change(steps=steps)
+
+    def found_done(self, name: str, told: str) -> None:
+        """A step that this run need not do; what an earlier run told of it stays."""
+        if not any(one.name == name and one.state == "done" for one in self.model.steps):
+            self.step(name, "done", told, 0.0)
+
+
+def _begun(file: SpecFile) -> CutOverRecord:
+    spec = file.spec
+    rest = spec.flink.rest
+    return CutOverRecord(
+        kind=KIND,
+        version=1,
+        name=file.name,
+        state="begun",
+        spec_sha256=file.sha256,
+        brokers=spec.kafka.bootstrap_servers or "",
+        target=file.target,
+        sink=file.sink,
+        flink=FlinkReport(
+            host=urlsplit(rest).hostname if rest is not None else None,
+            version=None,
+            job_id=None,
+            job_name=None,
+            savepoint=None,
+            savepoint_sha256=None,
+            finished=False,
+        ),
+        plan=None,
+        start=None,
+        verifications=[],
+        partitions=[],
+        steps=[],
+        runs=[],
+    )
+
+
+@contextlib.contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """One run at a time.
+
+    Raises:
+        Refused: another run is at work.
+        UsageError: the folder cannot be written.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        file = (folder / "lock").open("a+")
+    except OSError as error:
+        raise UsageError(
+            f"{folder}: the record cannot be written there: {error.strerror}"
+        ) from error
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            file.seek(0)
+            who = file.read().strip() or "another process"
+            raise Refused([f"another run of this cut-over is at work ({who})"]) from error
+        file.truncate(0)
+        file.write(f"process {os.getpid()} on {socket.gethostname()}, since {now()}\n")
+        file.flush()
+        yield
+
+
+def _replace(path: Path, text: str) -> None:
+    """Write a file whole, to the disk; the one before is there until then."""
+    stage = path.with_name(f".{path.name}.tmp")
+    with stage.open("w", encoding="utf-8") as out:
+        out.write(text)
+        out.flush()
+        os.fsync(out.fileno())
+    stage.replace(path)
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a container's user without a name
+        return str(os.getuid())
+
+
+def _version() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("flink-offset-migrate")
+    except PackageNotFoundError:
+        return "not installed"

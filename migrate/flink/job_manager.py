@@ -1,0 +1,201 @@
+"""A Flink JobManager over REST: how a job is, and its stop with a savepoint.
+
+A stop is asked for under a trigger id that the caller chooses. To ask again under the same id
+starts nothing new, and tells how far the first one is: so a program that was killed in between
+finds its stop again. The stop is completed once the job has FINISHED; one whose savepoint was
+written and whose job failed over instead is failed.
+
+Source: org.apache.flink.runtime.rest.messages.job.savepoints.{stop.StopWithSavepointRequestBody,
+SavepointInfo}, org.apache.flink.runtime.rest.messages.checkpoints.CheckpointingStatistics,
+org.apache.flink.runtime.rest.handler.job.savepoints.SavepointHandlers @ Flink 1.15.4, 1.20.3 and
+2.2.0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Literal, TypeVar
+
+from pydantic import BaseModel, Field, ValidationError
+
+from migrate.flink.rest_api import FlinkJob, UnknownToFlink, ask, known_jobs, no_job_manager
+
+# Flink's word for a checkpoint that no path leads to: kept in the JobManager's memory.
+_NO_PATH = "<checkpoint-not-externally-addressable>"
+_CAUSE_LINES = 2
+
+_Answer = TypeVar("_Answer", bound=BaseModel)
+
+
+class _Configuration(BaseModel):
+    version: Annotated[str, Field(alias="flink-version")]
+
+
+class _Vertex(BaseModel):
+    name: str
+    status: str
+
+
+class _Details(BaseModel):
+    jid: str
+    name: str
+    state: str
+    vertices: list[_Vertex]
+
+
+class _Completed(BaseModel):
+    id: int
+    external_path: str | None = None
+
+
+class _Failed(BaseModel):
+    id: int
+    is_savepoint: bool = False
+    failure_message: str | None = None
+
+
+class _Latest(BaseModel):
+    completed: _Completed | None = None
+    savepoint: _Completed | None = None
+    failed: _Failed | None = None
+
+
+class _Checkpoints(BaseModel):
+    latest: _Latest
+
+
+class _Status(BaseModel):
+    id: Literal["IN_PROGRESS", "COMPLETED"]
+
+
+class _Cause(BaseModel):
+    trace: Annotated[str, Field(alias="stack-trace")] = ""
+
+
+class _Operation(BaseModel):
+    location: str | None = None
+    cause: Annotated[_Cause | None, Field(alias="failure-cause")] = None
+
+
+class _Stop(BaseModel):
+    status: _Status
+    operation: _Operation | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunningJob:
+    """A job, its tasks that do not run, and its checkpoints.
+
+    Attributes:
+        idle_tasks: the names of its tasks that do not run, with their states.
+        checkpoint: where the newest completed checkpoint is; None where no path leads to one.
+        newest_number: that of the newest completed checkpoint or savepoint; None of none.
+        failed: why the newest checkpoint failed; None where the newest completed.
+    """
+
+    job: FlinkJob
+    idle_tasks: Sequence[str]
+    checkpoint: str | None
+    newest_number: int | None
+    failed: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class StopAttempt:
+    """How far a stop is: neither attribute, one while it goes on.
+
+    Attributes:
+        savepoint: where its savepoint is: the job has FINISHED.
+        problem: why it failed; the job may run on.
+    """
+
+    savepoint: str | None = None
+    problem: str | None = None
+
+    @property
+    def ended(self) -> bool:
+        return self.savepoint is not None or self.problem is not None
+
+
+class JobManager:
+    """One JobManager, asked anew each time. All of it raises FlinkRestError, and UsageError where
+    ``url`` is no http or https address.
+    """
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+
+    def version(self) -> str:
+        """Flink's version."""
+        return self._get(_Configuration, "/config").version
+
+    def jobs(self) -> Sequence[FlinkJob]:
+        """The jobs it knows."""
+        return known_jobs(self._url)
+
+    def job(self, job_id: str) -> FlinkJob | None:
+        """A job by its id; None where it is not known."""
+        return next((job for job in self.jobs() if job.job_id == job_id), None)
+
+    def details(self, job_id: str) -> RunningJob:
+        """A job that it knows, as it is now."""
+        job = self._get(_Details, f"/jobs/{job_id}")
+        latest = self._get(_Checkpoints, f"/jobs/{job_id}/checkpoints").latest
+        completed, failed = latest.completed, latest.failed
+        path = completed.external_path if completed is not None else None
+        numbers = [one.id for one in (completed, latest.savepoint) if one is not None]
+        # A savepoint that failed says nothing of the job's checkpoints.
+        newer = (
+            failed is not None
+            and not failed.is_savepoint
+            and (completed is None or failed.id > completed.id)
+        )
+        return RunningJob(
+            FlinkJob(job.jid, job.name, job.state),
+            [f"{one.name}: {one.status}" for one in job.vertices if one.status != "RUNNING"],
+            path if path and path != _NO_PATH else None,
+            max(numbers, default=None),
+            (failed.failure_message or "no reason given") if failed is not None and newer else None,
+        )
+
+    def stop(self, job_id: str, folder: str, trigger_id: str, *, drain: bool, native: bool) -> None:
+        """Have a job stopped with a savepoint in a folder; nothing new under a known trigger id."""
+        body = {
+            "targetDirectory": folder,
+            "drain": drain,
+            "formatType": "NATIVE" if native else "CANONICAL",
+            "triggerId": trigger_id,
+        }
+        ask(self._url, f"/jobs/{job_id}/stop", body)
+
+    def stopping(self, job_id: str, trigger_id: str) -> StopAttempt | None:
+        """How far a stop is; None where it was not asked for, or is forgotten: five minutes after
+        it ended (``rest.async.store-duration``), or with its JobManager."""
+        try:
+            stop = self._get(_Stop, f"/jobs/{job_id}/savepoints/{trigger_id}")
+        except UnknownToFlink:
+            return None
+        done = stop.operation
+        if stop.status.id == "IN_PROGRESS" or done is None:
+            return StopAttempt()
+        if done.cause is not None or done.location is None:
+            return StopAttempt(problem=_reason(done.cause))
+        return StopAttempt(savepoint=done.location)
+
+    def _get(self, of: type[_Answer], path: str) -> _Answer:
+        try:
+            return of.model_validate_json(ask(self._url, path))
+        except ValidationError as error:
+            raise no_job_manager(self._url) from error
+
+
+def _reason(cause: _Cause | None) -> str:
+    """The innermost cause of a Java stack trace, and what it happened in."""
+    lines = [line.strip() for line in (cause.trace if cause is not None else "").splitlines()]
+    causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
+    told = [*lines[:1], *causes[-1:]][:_CAUSE_LINES]
+    return (
+        ": ".join(line.rpartition("Exception: ")[2].rstrip(".") for line in told)
+        or "no reason given"
+    )

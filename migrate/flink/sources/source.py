@@ -1,0 +1,152 @@
+"""A Kafka source of a job, whichever it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from itertools import chain
+
+from decoder import (
+    DynamicKafkaSource,
+    HybridSource,
+    KafkaSource,
+    LegacyConsumer,
+    Operator,
+    UnknownSource,
+)
+from migrate.flink.sources.flink_kafka_consumer import legacy_positions
+from migrate.flink.sources.kafka_source import merged_positions
+from migrate.positions import Position
+
+KafkaState = KafkaSource | DynamicKafkaSource | HybridSource | LegacyConsumer
+
+
+class SourceKind(str, Enum):
+    KAFKA_SOURCE = "KafkaSource"
+    FLINK_KAFKA_CONSUMER = "FlinkKafkaConsumer"
+    DYNAMIC_KAFKA_SOURCE = "DynamicKafkaSource"
+    HYBRID_SOURCE = "HybridSource"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One Kafka source of the job, its positions sorted by cluster, topic and partition.
+
+    Attributes:
+        discovery_finished: by cluster (None: one that the state does not name), whether the first
+            discovery of its partitions had finished; None where the state does not tell.
+        brokers: by the cluster that a DynamicKafkaSource names, ``host:port`` of some of its
+            brokers, with commas between.
+        listed: whether it is none of Flink's: positions of another side.
+    """
+
+    operator_id: str
+    name: str | None
+    uid: str | None
+    kind: SourceKind
+    parallelism: int
+    max_parallelism: int
+    discovery_finished: Mapping[str | None, bool | None]
+    positions: tuple[Position, ...]
+    brokers: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    listed: bool = False
+
+    @property
+    def topics(self) -> frozenset[str]:
+        return frozenset(position.topic for position in self.positions)
+
+    @property
+    def clusters(self) -> frozenset[str | None]:
+        """The clusters of its positions; None is one that the state does not name."""
+        return frozenset(position.cluster for position in self.positions)
+
+    @property
+    def initial_discovery_finished(self) -> bool | None:
+        """Whether it had in every cluster; None where the state of one does not tell.
+
+        Only where it had does Flink start a partition absent from the state at the log start;
+        else it starts by the job's starting policy, which is not in the state.
+        """
+        told = set(self.discovery_finished.values())
+        if False in told:
+            return False
+        return None if None in told else True
+
+    @property
+    def absent_start_at_earliest(self) -> bool:
+        """Whether Flink, restored, starts a partition that the state lacks at the log start.
+
+        A FlinkKafkaConsumer always does: FlinkKafkaConsumerBase.open @ connector 3.4.0-1.20.
+        """
+        if self.kind is SourceKind.FLINK_KAFKA_CONSUMER:
+            return True
+        return self.initial_discovery_finished is True
+
+    def of_cluster(self, cluster: str) -> Source:
+        """The source as if it read this cluster alone."""
+        return replace(
+            self,
+            discovery_finished={cluster: self.discovery_finished.get(cluster)},
+            positions=tuple(p for p in self.positions if p.cluster == cluster),
+        )
+
+
+def source_of(operator: Operator, state: KafkaState) -> Source:
+    """An operator that was recognised as a Kafka source, with its positions.
+
+    A HybridSource that reads a source of another kind has none.
+    """
+    kind, clusters = _clusters(state)
+    if isinstance(state, LegacyConsumer):
+        positions = tuple(legacy_positions(state))
+    else:
+        positions = tuple(
+            chain.from_iterable(
+                merged_positions(known, cluster)
+                for cluster, known in sorted(clusters.items(), key=lambda item: item[0] or "")
+            )
+        )
+    return Source(
+        operator.operator_id,
+        operator.name,
+        operator.uid,
+        kind,
+        operator.parallelism,
+        operator.max_parallelism,
+        {
+            cluster: known.enumerator.initial_discovery_finished if known.enumerator else None
+            for cluster, known in clusters.items()
+        }
+        or {None: None},
+        positions,
+        _brokers(state),
+    )
+
+
+def _clusters(state: KafkaState) -> tuple[SourceKind, Mapping[str | None, KafkaSource]]:
+    """Its kind, and by cluster what is merged; None is the cluster that no state names."""
+    match state:
+        case KafkaSource():
+            return SourceKind.KAFKA_SOURCE, {None: state}
+        case DynamicKafkaSource():
+            return SourceKind.DYNAMIC_KAFKA_SOURCE, dict(state.clusters.items())
+        case HybridSource():
+            if isinstance(state.current, UnknownSource):
+                return SourceKind.HYBRID_SOURCE, {}
+            return SourceKind.HYBRID_SOURCE, _clusters(state.current)[1]
+        case LegacyConsumer():
+            return SourceKind.FLINK_KAFKA_CONSUMER, {}
+
+
+def _brokers(state: KafkaState) -> dict[str, frozenset[str]]:
+    """By the cluster's id, as the enumerator of a DynamicKafkaSource names them."""
+    if isinstance(state, HybridSource) and not isinstance(state.current, UnknownSource):
+        state = state.current
+    if not isinstance(state, DynamicKafkaSource) or state.enumerator is None:
+        return {}
+    known: dict[str, set[str]] = {}
+    for clusters in state.enumerator.streams.values():
+        for cluster, named in clusters.items():
+            known.setdefault(cluster, set()).add(named.bootstrap_servers)
+    return {cluster: frozenset(servers) for cluster, servers in known.items()}

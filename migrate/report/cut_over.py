@@ -1,0 +1,143 @@
+"""The record of a cut-over: the models behind its JSON.
+
+It holds no secret: of Kafka the brokers' addresses, and of the command that starts the query
+nothing. ``docs/schemas/cut-over.schema.json`` is generated from here (``python -m
+migrate.report.cut_over``).
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from migrate.comparing.verify import StartOutcome
+from migrate.planning import Verdict
+from migrate.positions import Marker
+from migrate.storage.json_models import Model, Offset, OncePerPartition, PartitionNumber, schema_of
+
+KIND: Literal["flink-offset-migrate cut-over"] = "flink-offset-migrate cut-over"
+
+Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+State = Literal["begun", "done", "went back"]
+StepState = Literal["done", "failed"]
+
+
+class StepReport(Model):
+    """The newest try of a step: what came of it, when, for how long, and in which run."""
+
+    name: str
+    state: StepState
+    told: str
+    ended_at: str
+    seconds: Annotated[float, Field(ge=0)]
+    run: Annotated[int, Field(ge=1)]
+
+
+class RunReport(Model):
+    """One run of the command; ``ended_at`` is null of one that was killed."""
+
+    number: Annotated[int, Field(ge=1)]
+    asked: Annotated[str, Field(description="execute, until STEP or back")]
+    user: str
+    host: str
+    migrate: Annotated[str, Field(description="its version")]
+    python: str
+    began_at: str
+    ended_at: str | None
+    end: Annotated[str | None, Field(description="how it ended, in words")]
+
+
+class FlinkReport(Model):
+    """The job that was stopped; null what is not known."""
+
+    host: str | None
+    version: str | None
+    job_id: str | None
+    job_name: str | None
+    savepoint: str | None
+    savepoint_sha256: Annotated[Sha256 | None, Field(description="of its _metadata")]
+    finished: Annotated[bool, Field(description="whether Flink said that the job has FINISHED")]
+
+
+class PartitionReport(Model):
+    """Before: the checkpoint and the log. After: where the target started, and has come to."""
+
+    topic: str
+    partition: PartitionNumber
+    verdict: Verdict
+    checkpoint: Offset | Marker | None
+    planned: Offset | None
+    log_start: Offset | None
+    log_end: Offset | None
+    started: Offset | None
+    outcome: StartOutcome | None
+    lost: Offset
+    repeated: Offset
+    reached: Annotated[Offset | None, Field(description="after the first committed batch")]
+
+
+class PlanReport(Model):
+    """The plan, as it was saved."""
+
+    sha256: Sha256
+    made_at: str
+    cluster_id: str | None
+    policies: dict[str, str]
+    findings: list[str]
+    warnings: list[str]
+
+
+class VerificationReport(Model):
+    """Whether the target started where it should: ``after`` its first batch, or before."""
+
+    when: Literal["before", "after"]
+    verified: bool
+    partitions: Annotated[int, Field(ge=0)]
+    lost: Offset
+    repeated: Offset
+
+
+class StartReport(Model):
+    """The command that starts the query; ``returned`` is null as long as it runs."""
+
+    at: str
+    returned: int | None
+
+
+class CutOverRecord(Model):
+    """A cut-over, as far as it has come."""
+
+    kind: Literal["flink-offset-migrate cut-over"]
+    version: Literal[1]
+    name: str
+    state: State
+    spec_sha256: Sha256
+    brokers: str
+    target: str
+    sink: str | None
+    flink: FlinkReport
+    plan: PlanReport | None
+    start: StartReport | None
+    verifications: list[VerificationReport]
+    partitions: OncePerPartition[PartitionReport]
+    steps: list[StepReport]
+    runs: list[RunReport]
+
+    @property
+    def lost(self) -> int:
+        return sum(one.lost for one in self.partitions)
+
+    @property
+    def repeated(self) -> int:
+        return sum(one.repeated for one in self.partitions)
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON Schema of a record."""
+    return schema_of(CutOverRecord, "The record of migrate cut-over")
+
+
+if __name__ == "__main__":
+    print(json.dumps(json_schema(), indent=2))

@@ -1,0 +1,151 @@
+"""The shapes of ``migrate inspect`` and ``migrate state`` as JSON, and their JSON Schemas.
+
+The command contract: other programs read them. ``docs/schemas`` is generated from here (``python -m
+migrate.report.schemas inspect``, ``state``). mypy alone holds what writes a report to these types,
+and tests hold what was written to the schema: while a command runs, none of this is imported, as
+pydantic takes longer to start than a checkpoint to be read.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Annotated, Any
+
+from pydantic import ConfigDict, Field, StringConstraints, with_config
+from typing_extensions import TypedDict
+
+from decoder import CheckpointKind, StopKind
+from decoder.keyed_state import StateKind
+from migrate.flink.extract import Severity, SourceKind
+from migrate.positions import PositionState
+from migrate.storage.json_models import schema_of
+
+OperatorId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{32}$")]
+Count = Annotated[int, Field(ge=0)]
+AtLeastOne = Annotated[int, Field(ge=1)]
+
+
+class CheckpointReport(TypedDict):
+    pointer: str
+    id: Count
+    kind: CheckpointKind
+    stop: StopKind
+    metadata_version: Annotated[int, Field(ge=2)]
+
+
+@with_config(
+    ConfigDict(
+        json_schema_extra={
+            "if": {"properties": {"state": {"const": "next"}}},
+            "then": {"properties": {"next_offset": {"type": "integer"}}},
+            "else": {
+                "if": {
+                    "properties": {
+                        "state": {"enum": ["earliest", "latest", "committed", "unresolved"]}
+                    }
+                },
+                "then": {"properties": {"next_offset": {"type": "null"}}},
+            },
+        },
+    )
+)
+class PositionReport(TypedDict):
+    cluster: str | None
+    topic: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._-]{1,249}$")]
+    partition: Count
+    state: PositionState
+    next_offset: Count | None
+    stopping_offset: int | None
+    subtask: Count | None
+
+
+class SourceAlone(TypedDict):
+    """What is said of a source beside its positions."""
+
+    operator_id: OperatorId
+    name: str | None
+    uid: str | None
+    kind: SourceKind
+    parallelism: AtLeastOne
+    max_parallelism: AtLeastOne
+    initial_discovery_finished: bool | None
+
+
+class SourceReport(SourceAlone):
+    """A Kafka source, its positions sorted by cluster, topic and partition."""
+
+    positions: list[PositionReport]
+
+
+class OperatorReport(TypedDict):
+    operator_id: OperatorId
+    name: str | None
+    uid: str | None
+    parallelism: int
+    max_parallelism: int
+    finished: bool
+    state_names: list[str]
+    keyed_state_bytes: Count | None
+    operator_state_bytes: Count | None
+    in_flight_bytes: Count | None
+    raw_state_bytes: Annotated[Count, Field(description="the part of both that is raw state")]
+    finished_subtasks: list[Count]
+
+
+class FindingReport(TypedDict):
+    code: Annotated[str, StringConstraints(pattern=r"^[a-z0-9-]+$")]
+    severity: Severity
+    operator_id: str | None
+    message: Annotated[str, StringConstraints(min_length=8)]
+
+
+class InspectReport(TypedDict):
+    """One checkpoint: its sources' positions, its operators' state, and the findings about it."""
+
+    checkpoint: CheckpointReport
+    sources: list[SourceReport]
+    operators: list[OperatorReport]
+    findings: list[FindingReport]
+
+
+Ddl = Annotated[
+    str,
+    Field(min_length=3, description="a type as Spark's DDL has it: BIGINT, STRUCT<f0: STRING>"),
+]
+
+
+class StateReport(TypedDict):
+    """A keyed state. A type is null where there is none, or where its values cannot be read."""
+
+    operator_id: OperatorId
+    uid: str | None
+    name: Annotated[str | None, Field(description="the operator's")]
+    state: Annotated[str, Field(description="its name")]
+    kind: Annotated[str, Field(json_schema_extra={"enum": [kind.value for kind in StateKind]})]
+    key_type: Ddl | None
+    namespace_type: Ddl | None
+    value_type: Annotated[
+        Ddl | None, Field(description="of the column `value`: of a map, of its values")
+    ]
+    ttl: bool
+    readable: bool
+    reason: Annotated[str | None, Field(description="why it cannot be read")]
+
+
+class StatesReport(TypedDict):
+    """The keyed states of a checkpoint, by operator."""
+
+    states: list[StateReport]
+
+
+_REPORTS = {"inspect": InspectReport, "state": StatesReport}
+
+
+def json_schema(command: str) -> dict[str, Any]:
+    """The JSON Schema of ``--format json`` of a command: ``inspect`` or ``state``."""
+    return schema_of(_REPORTS[command], f"migrate {command} --format json")
+
+
+if __name__ == "__main__":
+    print(json.dumps(json_schema(sys.argv[1]), indent=2))

@@ -1,0 +1,121 @@
+"""Keyed states and their entries: JSON and CSV for programs (``schemas``), tables for people."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby, islice
+from typing import Any, TextIO
+
+from decoder.keyed_state import Entry, KeyedState
+from migrate.report.screen import Screen
+from migrate.report.table import Column, Line, draw
+from migrate.report.text import csv_text
+from migrate.state.columns import column_type, columns, namespace_type, value_type
+from migrate.state.json_form import entry_json
+from migrate.state.listing import StateRow, ddl, meaning, state_row
+from migrate.wording import visible
+
+
+def states_json(states: Sequence[KeyedState]) -> str:
+    return json.dumps({"states": [state_row(state)._asdict() for state in states]}, indent=2)
+
+
+def states_csv(states: Sequence[KeyedState]) -> str:
+    return csv_text(StateRow._fields, map(state_row, states))
+
+
+# Lines that are put together before they are written.
+_LINES_AT_ONCE = 1000
+
+
+def entries_json(state: KeyedState, entries: Iterable[Entry]) -> Iterator[str]:
+    for entry in entries:
+        yield json.dumps(entry_json(state, entry)) + "\n"
+
+
+def entries_csv(state: KeyedState, entries: Iterable[Entry]) -> Iterator[str]:
+    """A header, and a row for each entry. A value with parts is its JSON; null is nothing."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    names = _names(state)
+    writer.writerow(names)
+    rows = (map(_cell, map(entry_json(state, entry).get, names)) for entry in entries)
+    while text.tell():
+        yield text.getvalue()
+        text.seek(0)
+        text.truncate()
+        writer.writerows(islice(rows, _LINES_AT_ONCE))
+
+
+def _names(state: KeyedState) -> list[str]:
+    return [column.name for column in columns(state)]
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def states_table(states: Sequence[KeyedState], out: TextIO) -> str:
+    """A table for each operator."""
+    screen, lines, blank = Screen.of(out), list[str](), ""
+    for _, of_operator in groupby(states, lambda state: state.operator_id):
+        some = list(of_operator)
+        lines.append(blank + _heading(some[0], screen))
+        lines += draw(_COLUMNS, [_cells(state, some) for state in some], screen)
+        blank = "\n"
+    return "".join(lines)
+
+
+def _heading(state: KeyedState, screen: Screen) -> str:
+    names = [f"uid {state.uid}" if state.uid else "", state.operator_name or ""]
+    told = ", ".join(visible(name) for name in names if name)
+    heading = screen.text(f"operator {state.operator_id}", "bold")
+    return f"{heading}{f' ({told})' if told else ''}\n"
+
+
+def _column(name: str, apart: Line | None) -> Column[Mapping[str, str]]:
+    return Column(name.upper(), lambda cells: visible(cells[name]), apart=apart)
+
+
+_COLUMNS = (
+    *(_column(name, None) for name in ("state", "kind")),
+    *(_column(name, Line.BELOW) for name in ("key", "namespace", "map key", "value", "what it is")),
+)
+
+
+def _cells(state: KeyedState, beside: Sequence[KeyedState]) -> dict[str, str]:
+    """What stands in each column."""
+    told = [meaning(state, {other.name for other in beside})]
+    if state.ttl:
+        told.append("kept with its last access (TTL)")
+    if state.reason is not None:
+        told.append(f"cannot be read: {state.reason}")
+    map_key = column_type(state.map_key) if state.map_key is not None else None
+    return {
+        "state": state.name,
+        "kind": state.kind.value,
+        "key": ddl(column_type(state.key)) or "?",
+        "namespace": ddl(namespace_type(state)) or "",
+        "map key": ddl(map_key) or "",
+        "value": ddl(value_type(state)) or "?",
+        "what it is": "; ".join(filter(None, told)),
+    }
+
+
+def entries_table(state: KeyedState, entries: Iterable[Entry], out: TextIO) -> str:
+    """A table of entries that are few."""
+    told = [entry_json(state, entry) for entry in entries]
+    return "".join(draw(list(map(_entry_column, _names(state))), told, Screen.of(out)))
+
+
+def _entry_column(name: str) -> Column[Mapping[str, Any]]:
+    return Column(
+        name.upper().replace("_", "-"),
+        lambda row: visible(_cell(row[name])),
+        apart=Line.BELOW if name == "value" else None,
+    )

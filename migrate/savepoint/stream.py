@@ -1,0 +1,122 @@
+"""The stream of an operator-state handle, with other elements of one of its list states.
+
+The layout is that of ``decoder.operator_state.stream``. The head, and the elements of other states,
+stay as they are; what follows an element that has grown moves, and its offsets with it.
+
+Source: DefaultOperatorStateBackendSnapshotStrategy, CompressibleFSDataInputStream @ Flink 2.2.0;
+snappy's framing_format.txt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from decoder.metadata.model import NamedState, OperatorStateHandle
+from migrate.errors import Refused
+from migrate.savepoint.data_output import u8
+
+_FIRST_COMPRESSIBLE_VERSION = 6
+_UNCOMPRESSED_CHUNK = 0x01
+# The most that one chunk of a framed stream may hold.
+_CHUNK_BYTES = 65_536
+_CRC32C = 0x82F63B78  # Castagnoli's polynomial, reversed
+
+
+class Kept(NamedTuple):
+    """The element of this number, as it is."""
+
+    number: int
+
+
+# An element: kept, or its bytes as they stand in a stream that is not compressed.
+Element = Kept | bytes
+
+
+def with_elements(
+    data: bytes, handle: OperatorStateHandle, name: str, elements: Sequence[Element]
+) -> tuple[bytes, tuple[NamedState, ...]]:
+    """A handle's stream with these elements of the state ``name``, and its states' offsets in it.
+
+    Args:
+        data: the whole stream, which the decoder has read.
+
+    Raises:
+        Refused: it is compressed and holds several states.
+    """
+    placed = sorted(
+        (start, number, index)
+        for number, state in enumerate(handle.states)
+        for index, start in enumerate(state.byte_offsets)
+    )
+    starts = [start for start, _, _ in placed]
+    ends = [*starts[1:], len(data)]
+    old = {
+        (number, index): data[start:end]
+        for (start, number, index), end in zip(placed, ends, strict=False)
+    }
+    changed = next(n for n, state in enumerate(handle.states) if state.name == name)
+    compressed = int.from_bytes(data[:4], "big") >= _FIRST_COMPRESSIBLE_VERSION and data[4] == 1
+    if compressed and len([state for state in handle.states if state.byte_offsets]) > 1:
+        # Each state begins with a header of Snappy's, which lies between two elements.
+        raise Refused(
+            [
+                f"state {name!r} is compressed, and lies in one stream with other states: that is "
+                "not written here; take a savepoint without compression"
+            ]
+        )
+    parts = [
+        old[changed, element.number]
+        if isinstance(element, Kept)
+        else _chunks(element)
+        if compressed
+        else element
+        for element in elements
+    ]
+    out = bytearray(data[: starts[0]] if starts else data)
+    offsets: list[list[int]] = [[] for _ in handle.states]
+
+    def put(number: int, part: bytes) -> None:
+        offsets[number].append(len(out))
+        out.extend(part)
+
+    for _, number, index in placed:
+        if number != changed:
+            put(number, old[number, index])
+        elif index == 0:
+            for part in parts:
+                put(changed, part)
+    if not handle.states[changed].byte_offsets:
+        for part in parts:
+            put(changed, part)
+    states = tuple(
+        state._replace(byte_offsets=tuple(new))
+        for state, new in zip(handle.states, offsets, strict=True)
+    )
+    return bytes(out), states
+
+
+def _chunks(element: bytes) -> bytes:
+    """An element in chunks that are not compressed: ``01``, ``u24 length`` (little-endian), masked
+    CRC-32C, data."""
+    pieces = (element[at : at + _CHUNK_BYTES] for at in range(0, len(element), _CHUNK_BYTES))
+    return b"".join(
+        u8(_UNCOMPRESSED_CHUNK)
+        + (4 + len(piece)).to_bytes(3, "little")
+        + _masked(_crc32c(piece)).to_bytes(4, "little")
+        + piece
+        for piece in pieces
+    )
+
+
+def _masked(checksum: int) -> int:
+    return (((checksum >> 15) | (checksum << 17)) + 0xA282EAD8) & 0xFFFFFFFF
+
+
+def _crc32c(data: bytes) -> int:
+    checksum = 0xFFFFFFFF
+    for byte in data:
+        checksum ^= byte
+        for _ in range(8):
+            checksum = (checksum >> 1) ^ (_CRC32C if checksum & 1 else 0)
+    return checksum ^ 0xFFFFFFFF

@@ -1,0 +1,201 @@
+"""A savepoint with other positions, as a new directory.
+
+It is staged beside its place, read whole by the strict decoder, and then renamed.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+from decoder import Checkpoint, DecodeError, ErrorKind, read_checkpoint
+from decoder.checkpoint import read_metadata
+from decoder.cursor import Met, RecordingCursor
+from decoder.metadata.model import (
+    EmptySegment,
+    FileState,
+    InlineState,
+    OperatorStateHandle,
+    RelativeFileState,
+    SegmentState,
+    StreamState,
+)
+from decoder.metadata.parse import read_all
+from decoder.operator_state.locate import StateFiles
+from decoder.storage import METADATA_FILE
+from migrate.savepoint.files import Copy, copies_of
+from migrate.savepoint.metadata import (
+    Splice,
+    inline_state,
+    no_operator_state,
+    operator_state,
+    spliced,
+)
+from migrate.savepoint.source import NewState, Wanted, changed_source, next_offsets
+from migrate.storage.files import Files
+from migrate.storage.new_directory import new_directory
+from migrate.storage.new_file import named
+
+# How much of a file is held in memory at a time.
+_PIECE_BYTES = 8 * 1024 * 1024
+
+
+def write_savepoint(
+    checkpoint: Checkpoint,
+    wanted: Mapping[str, Wanted],
+    out: Path,
+    *,
+    allow_external_files: bool = False,
+) -> None:
+    """Write a savepoint with other positions; the one that it is made from is only read.
+
+    Args:
+        checkpoint: what was read of that one.
+        wanted: by operator id, the partitions that are to change.
+        out: a directory that is not there yet, or empty.
+        allow_external_files: as for ``read_checkpoint``.
+
+    Raises:
+        Refused: its state cannot hold these positions, or ``out`` holds something.
+        DecodeError: a file of it cannot be read.
+        OSError: the directory cannot be written.
+    """
+    files = Files()
+    file = read_metadata(checkpoint.pointer, files)
+    state_files = StateFiles(file.directory, files, allow_external_files)
+    cursor = RecordingCursor(file.data, file.path)
+    metadata = read_all(cursor)
+    changes = {
+        operator.operator_id: changed_source(
+            operator, checkpoint.sources[operator.operator_id], state_files, changing
+        )
+        for operator in metadata.operators
+        if (changing := wanted.get(operator.operator_id))
+    }
+    new_streams = {
+        id(handle): changes[operator.operator_id].readers[subtask.index]
+        for operator in metadata.operators
+        for subtask in operator.subtasks
+        if (handle := subtask.managed_operator_state) is not None
+        if operator.operator_id in changes
+        and subtask.index in changes[operator.operator_id].readers
+    }
+    new_coordinators = {
+        id(operator.coordinator_state): new
+        for operator in metadata.operators
+        if operator.operator_id in changes
+        and (new := changes[operator.operator_id].coordinator) is not None
+    }
+    left_behind = {
+        id(met.what.stream)
+        for met in cursor.found
+        if isinstance(met.what, OperatorStateHandle) and id(met.what) in new_streams
+    }
+    streams = [met for met in cursor.found if id(met.what) not in left_behind]
+    copies, renamed = copies_of(streams, metadata.version, state_files)
+    splices = [
+        *_operator_states(cursor.found, file.data, new_streams, renamed),
+        *(
+            Splice(met.start, met.end, inline_state(met.what.name, new_coordinators[id(met.what)]))
+            for met in cursor.found
+            if isinstance(met.what, InlineState) and id(met.what) in new_coordinators
+        ),
+    ]
+    done = [(splice.start, splice.end) for splice in splices]
+    splices += [
+        Splice(met.start, met.end, renamed[met.start])
+        for met in streams
+        if met.start in renamed
+        and not isinstance(met.what, OperatorStateHandle)
+        and not any(start <= met.start < end for start, end in done)
+    ]
+    with new_directory(out, str(out)) as stage:
+        for copy in copies:
+            _write(stage / copy.name, _pieces(copy, files))
+        _write(stage / METADATA_FILE, [spliced(file.data, splices)])
+        _check(stage, checkpoint, wanted)
+
+
+def _operator_states(
+    found: Iterable[Met],
+    data: bytes,
+    new: Mapping[int, NewState],
+    renamed: Mapping[int, bytes],
+) -> Iterator[Splice]:
+    """Handles of operator state that change: of readers, and those of file merging, which name
+    directories that Flink deletes with what they are of."""
+    streams: dict[int, Met] = {}
+    for met in found:
+        if not isinstance(met.what, OperatorStateHandle):
+            streams[id(met.what)] = met
+            continue
+        stream = met.what.stream
+        if state := new.get(id(met.what)):
+            inline = inline_state(_name(stream), state.data)
+            yield Splice(met.start, met.end, operator_state(state.states, inline))
+        elif met.what.of_file_merging and isinstance(stream, EmptySegment):
+            yield Splice(met.start, met.end, no_operator_state())
+        elif met.what.of_file_merging:
+            place = streams[id(stream)]
+            inner = renamed.get(place.start, data[place.start : place.end])
+            yield Splice(met.start, met.end, operator_state(met.what.states, inner))
+
+
+def _name(stream: StreamState) -> str:
+    """What Flink calls the bytes of a handle: by the file that they would have been."""
+    match stream:
+        case InlineState(name=name) | RelativeFileState(path=name):
+            return name
+        case FileState(uri=uri):
+            return uri
+        case SegmentState(uri=uri, start=start):
+            return f"{uri}-{start}"
+        case EmptySegment():
+            return ""
+
+
+def _pieces(copy: Copy, files: Files) -> Iterator[bytes]:
+    """The bytes of a copy.
+
+    Raises:
+        DecodeError: the file ends early.
+    """
+    done = 0
+    while copy.size is None or done < copy.size:
+        wanted = _PIECE_BYTES if copy.size is None else min(_PIECE_BYTES, copy.size - done)
+        piece = files.read_range(copy.path, copy.start + done, wanted)
+        if piece:
+            yield piece
+        done += len(piece)
+        if len(piece) < wanted:
+            break
+    if copy.size is not None and done != copy.size:
+        raise DecodeError(
+            ErrorKind.TRUNCATED,
+            f"it ends early: {copy.size} bytes wanted from byte {copy.start}, {done} there",
+            file=copy.path,
+        )
+
+
+def _write(path: Path, pieces: Iterable[bytes]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with named(path), path.open("wb") as file:
+        for piece in pieces:
+            file.write(piece)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _check(stage: Path, old: Checkpoint, wanted: Mapping[str, Wanted]) -> None:
+    """Raise where what was written is not what was wanted: that is a fault of ours."""
+    new = read_checkpoint(stage)
+    for operator_id, source in old.sources.items():
+        expected = dict(next_offsets(source))
+        for place, next_offset in wanted.get(operator_id, {}).items():
+            if next_offset is None:
+                expected.pop(place, None)
+            else:
+                expected[place] = next_offset
+        if next_offsets(new.sources[operator_id]) != expected:
+            raise AssertionError(f"operator {operator_id}: the new savepoint has other positions")

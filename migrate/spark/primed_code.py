@@ -1,0 +1,130 @@
+"""A PySpark file that puts keyed state into a query, and has it go on from there.
+
+It runs as it is: the query that stands in it lets each key of the state pass once, which asks
+nothing of what the state means. The user's own query takes its place, with rows that tell of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from migrate.spark.query_code import ReadStream, python_head, python_literal, python_stream
+from migrate.spark.source_options import Connector
+
+
+@dataclass(frozen=True, slots=True)
+class StateToPrime:
+    """A state that goes along.
+
+    Attributes:
+        operator, state: by which ``flink_state`` finds it.
+        keys: for each part of its key a column: its name, its DDL, what reads it.
+        value: the DDL of its value; None of a list or map, whose entries are several.
+        windowed: whether it is kept by window.
+        merging: whether those windows are sessions, which become one.
+    """
+
+    operator: str
+    state: str
+    keys: tuple[tuple[str, str, str], ...]
+    value: str | None
+    windowed: bool
+    merging: bool
+
+
+def priming_code(
+    stream: ReadStream,
+    states: Sequence[StateToPrime],
+    savepoint: str,
+    positions: str,
+    checkpoint_location: str,
+    connector: Connector,
+) -> str:
+    """The file. Each state gets a query of its own.
+
+    Args:
+        positions: ``startingOffsets``.
+        checkpoint_location: of one state; of several each has a directory in it.
+    """
+    lines = [
+        *python_head([stream], connector),
+        "from pathlib import Path",
+        "",
+        "from pyspark.sql import SparkSession",
+        "from pyspark.sql import functions as F",
+        "",
+        "from migrate.spark import FlinkStateDataSource, prime, seen_rows",
+        "",
+        "spark = SparkSession.builder.getOrCreate()",
+        "spark.dataSource.register(FlinkStateDataSource)",
+        "",
+        *python_stream("records", stream),
+        "",
+        "# State and positions are of one savepoint.",
+        f"savepoint = {python_literal(savepoint)}",
+        f"positions = {python_literal(positions)}",
+    ]
+    for number, state in enumerate(states):
+        several = len(states) > 1
+        suffix = f"_{number}" if several else ""
+        place = f"{checkpoint_location}/{number}" if several else checkpoint_location
+        lines += _primed(state, suffix, place)
+    return "\n".join([*lines, "", "spark.streams.awaitAnyTermination()"])
+
+
+def _primed(state: StateToPrime, suffix: str, place: str) -> Iterator[str]:
+    schema = ", ".join(f"{name} {ddl}" for name, ddl, _ in state.keys)
+    columns = ", ".join(python_literal(name) for name, _, _ in state.keys)
+    keys = ", ".join(
+        f"{python_literal(name)}: {python_literal(told)}" for name, _, told in state.keys
+    )
+    yield from (
+        "",
+        f"# -- {state.operator}/{state.state}",
+        "",
+        f"schema{suffix} = {python_literal(schema)}",
+        f"checkpoint_location{suffix} = {python_literal(place)}",
+        "",
+        "",
+        f"def parsed{suffix}(records):",
+        "    # What your records are goes here; as it stands, JSON with the parts of the key.",
+        f'    parts = F.from_json(F.col("value").cast("STRING"), schema{suffix})',
+        '    return records.select(parts.alias("it")).select("it.*")',
+        "",
+        "",
+        f"def query{suffix}(events):",
+        "    # Your query goes here; as it stands, it lets each key pass once.",
+        f"    return events.dropDuplicates([{columns}])",
+        "",
+        "",
+        # An empty directory, or a seed, is not primed yet: prime takes it, or refuses it.
+        f'if not Path(checkpoint_location{suffix}, "commits").is_dir():',
+        f'    flink = spark.read.format("flink_state").option("operator", '
+        f"{python_literal(state.operator)})",
+        f'    state = flink.option("state", {python_literal(state.state)}).load(savepoint)',
+        *_advice(state),
+        f"    rows = seen_rows(state, schema{suffix}, keys={{{keys}}})",
+        "    primed = prime(",
+        f"        query{suffix},",
+        "        [rows],",
+        "        positions=positions,",
+        f"        checkpoint_location=checkpoint_location{suffix},",
+        "    )",
+        "    print(primed.proof)",
+        "",
+        f'sink{suffix} = query{suffix}(parsed{suffix}(records)).writeStream.format("console")',
+        f'sink{suffix}.option("checkpointLocation", checkpoint_location{suffix}).start()',
+    )
+
+
+def _advice(state: StateToPrime) -> Iterator[str]:
+    """What the rows of another query would tell."""
+    if state.merging:
+        yield "    # Sessions: session_windows(state, …) joins it with merging-window-set."
+    if state.value is not None:
+        yield f"    # Its value is {state.value}. For counts, sums and windows:"
+        yield '    # aggregate_rows(state, schema, keys=…, count="value.f0", …), not seen_rows.'
+    if state.windowed:
+        yield '    # With window="namespace" and time=…; prime(…, watermark_ms=…) takes the end of'
+        yield "    # the last window that Flink has fired."

@@ -1,0 +1,33 @@
+"""docs/reliability.md: each limit is that of the constant which is named beside it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+_PAGE = Path(__file__).parents[2] / "docs/reliability.md"
+_ROW = re.compile(
+    r"^\| .* \| ([\d,]+)( [GM]iB)? \| .* \| `(\w+)` (?:in `(.+)\.py`|there) \|$", re.M
+)
+_UNITS = {"": 1, " MiB": 1 << 20, " GiB": 1 << 30}
+
+
+def _limits() -> Iterator[tuple[str, str, int]]:
+    module = ""
+    for number, unit, constant, path in _ROW.findall(_PAGE.read_text()):
+        module = path.replace("/", ".") or module
+        yield module, constant, int(number.replace(",", "")) * _UNITS[unit]
+
+
+@pytest.mark.parametrize(("module", "constant", "limit"), list(_limits()))
+def test_a_limit_is_what_the_page_says(module: str, constant: str, limit: int) -> None:
+    assert getattr(import_module(module), constant) == limit
+
+
+def test_every_row_of_the_page_is_read() -> None:
+    section = _PAGE.read_text().partition("## Limits")[2].partition("\nAlso refused")[0]
+    assert len(list(_limits())) == section.count("\n| ") - 1  # the head

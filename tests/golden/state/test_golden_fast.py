@@ -1,0 +1,41 @@
+"""The kernel reads every state of the golden snapshots as the plain reader does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from decoder.keyed_state import Layout, read_keyed_states
+from migrate.storage.files import Files
+from tests.golden.state.generate import STATE
+from tests.golden.state.test_golden_keyed_state import READ
+from tests.support.both_ways import both_ways
+
+# What the kernel must know by itself: some of each kind of shape.
+_KNOWN = {
+    "types": {
+        *("boolean", "byte", "short", "int", "long", "float", "double", "string", "bytes"),
+        *("longs", "strings", "date", "instant", "sql-timestamp", "enum"),
+        *("_timer_state/event_user-timers", "_timer_state/processing_user-timers"),
+    },
+    "kinds": {"value", "list", "map", "reducing", "aggregating"},
+    "sql-groups": {"distinctAcc_0", "distinctAcc_0_null_state", "accState"},
+    "windows": {"window-contents", "merging-window-set", "LEFT_BUFFER"},
+}
+
+
+@pytest.mark.parametrize("entry", READ, ids=lambda entry: str(entry["name"]))
+def test_both_ways_are_the_same(entry: dict[str, Any]) -> None:
+    job, form = entry["name"].split("/")[1:]
+    known = set()
+    for state in read_keyed_states(STATE / entry["path"], Files()).states:
+        if not state.readable:
+            continue
+        ways = both_ways(state)
+        if any(way.known for way in ways):
+            known.add(state.name)
+        if all(part.layout is Layout.CANONICAL for part in state.parts):
+            assert not any(way.handed_over for way in ways), state.name
+    if form == "canonical":
+        assert _KNOWN.get(job, set()) <= known

@@ -1,0 +1,83 @@
+"""Every golden checkpoint written anew with its own positions: the same bytes, or the difference by
+name. What Flink reads of one with others is tests/integration/test_new_positions.py."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from decoder import DecodeError, ErrorKind, read_checkpoint
+from decoder.cursor import RecordingCursor
+from decoder.metadata.model import FileState, RelativeFileState, SegmentState
+from decoder.metadata.parse import read_all
+from migrate.errors import Refused
+from migrate.savepoint import write_savepoint
+from tests.support.golden import ENTRIES, GOLDEN
+
+# Files that are shared among checkpoints, or are segments of merged ones, are the savepoint's own
+# now, and named relative to it.
+_NAMED_ANEW = {"file-merging", "file-merging-across", "rocksdb-incremental"}
+# Of the changelog backend: in a directory of the job's, beside the checkpoint's own.
+_OUTSIDE = {"changelog", "changelog-materialized"}
+
+
+def _files(directory: Path) -> dict[str, bytes]:
+    """What a savepoint's handles name, by the names that they have."""
+    cursor = RecordingCursor((directory / "_metadata").read_bytes(), "_metadata")
+    read_all(cursor)
+    streams = [met.what for met in cursor.found]
+    assert not any(isinstance(stream, FileState | SegmentState) for stream in streams)
+    return {
+        stream.path: (directory / stream.path).read_bytes()
+        for stream in streams
+        if isinstance(stream, RelativeFileState)
+    }
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=[entry["name"] for entry in ENTRIES])
+def test_the_same_positions_are_the_same_bytes(entry: dict[str, Any], tmp_path: Path) -> None:
+    old = read_checkpoint(GOLDEN / entry["path"])
+    scenario = entry["name"].partition("/")[2]
+    new = tmp_path / "new"
+    if entry["expected"]["metadata_version"] == 2:
+        with pytest.raises(Refused, match="metadata version 2"):
+            write_savepoint(old, {}, new)
+    elif scenario in _OUTSIDE:
+        with pytest.raises(DecodeError) as error:
+            write_savepoint(old, {}, new)
+        assert error.value.kind is ErrorKind.EXTERNAL
+    else:
+        write_savepoint(old, {}, new)
+        metadata = (Path(old.pointer) / "_metadata").read_bytes()
+        same = (new / "_metadata").read_bytes() == metadata
+        assert same == (scenario not in _NAMED_ANEW)
+        assert read_checkpoint(new).sources == old.sources
+        # No file is there that nothing names, and none is missing.
+        assert {file.name for file in new.iterdir()} == {"_metadata", *_files(new)}
+        return
+    assert not new.exists()
+    assert not list(tmp_path.iterdir())
+
+
+def test_each_is_a_file_of_its_own_with_the_bytes_of_its_handle(tmp_path: Path) -> None:
+    """Of merged files it is the segment's, and of a savepoint the whole file."""
+    for name in ("1.20/file-merging", "2.2/rocksdb-incremental", "1.20/retained-files"):
+        (path,) = (GOLDEN / entry["path"] for entry in ENTRIES if entry["name"] == name)
+        old, new = read_checkpoint(path), tmp_path / name
+        write_savepoint(old, {}, new)
+        cursor = RecordingCursor((path / "_metadata").read_bytes(), "_metadata")
+        read_all(cursor)
+        before = set()
+        for met in cursor.found:
+            match met.what:
+                case FileState(uri=uri):
+                    before.add(next(path.parent.rglob(Path(uri).name)).read_bytes())
+                case RelativeFileState(path=file):
+                    before.add((path / file).read_bytes())
+                case SegmentState(uri=uri, start=start, size=size):
+                    data = next(path.parent.rglob(Path(uri).name)).read_bytes()
+                    before.add(data[start : start + size])
+        assert before
+        assert set(_files(new).values()) == before

@@ -1,0 +1,312 @@
+"""A cut-over that is killed, refused and left alone at every step, and goes on with one command.
+
+One Flink session cluster, one broker, one store and one query. Orders keep coming all the while:
+in the end each of them is in exactly one file, Flink's or Spark's.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+
+from examples.demo import account
+from examples.local import LocalStack
+from migrate.cutover.steps import STEPS
+from migrate.report.cut_over import json_schema
+from tests.support.command import Result, migrate
+from tests.support.groups import read_on
+
+pytestmark = pytest.mark.integration
+
+_SECONDS = 120
+_SECRET = "hush-hush"
+_TITLES = {step.name: step.title for step in STEPS}
+
+
+@pytest.fixture(scope="module")
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
+    """Three jobs of the same SQL: orders, that goes to Spark; others that come less far."""
+    with LocalStack(tmp_path_factory.mktemp("cut-over")) as running:
+        running.start_orders()
+        tables, job = running.sql("orders/tables.sql"), running.sql("orders/flink.sql")
+        statements = tables + job
+        for name in ("back", "dies"):
+            table = tables[tables.index("CREATE TABLE lake") :].replace("lake (", f"lake_{name} (")
+            statements += table.replace("/orders/flink", f"/{name}/flink")
+            statements += job.replace("'orders'", f"'{name}'").replace(
+                "INTO lake", f"INTO lake_{name}"
+            )
+        running.flink.submit(statements)
+        _await(lambda: len(running.flink.running()) == 3)
+        _await(running.by_flink)
+        yield running
+
+
+class Spec:
+    """A spec file, changed between runs."""
+
+    def __init__(self, path: Path, **fields: Any) -> None:
+        self.path, self.fields = path, fields
+        self.write()
+
+    @property
+    def folder(self) -> Path:
+        return Path(self.fields["record"])
+
+    def write(self, **fields: Any) -> None:
+        self.path.write_text(yaml.safe_dump({**self.fields, **fields}))
+
+    @property
+    def record(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads((self.folder / "record.json").read_text())
+        jsonschema.validate(found, json_schema(), jsonschema.Draft202012Validator)
+        return found
+
+    def execute(self, *more: str) -> Result:
+        return migrate("cut-over", self.path, "--execute", "--yes", *more)
+
+    @contextmanager
+    def running(self) -> Iterator[subprocess.Popen[str]]:
+        command = [
+            sys.executable,
+            "-m",
+            "migrate",
+            "cut-over",
+            str(self.path),
+            "--execute",
+            "--yes",
+        ]
+        with subprocess.Popen(
+            command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+        ) as process:
+            try:
+                yield process
+            finally:
+                process.kill()
+
+    def killed(self, at: Callable[[str], bool], after: float = 0.0) -> list[str]:
+        """Run it, and SIGKILL it so many seconds after a line; what it told."""
+        told = []
+        with self.running() as process:
+            assert process.stderr is not None
+            for line in process.stderr:
+                told.append(line)
+                if at(line):
+                    time.sleep(after)
+                    process.kill()
+                    return told
+        raise AssertionError(f"it ended with {process.returncode}\n" + "".join(told))
+
+
+def _spec(stack: LocalStack, name: str, **fields: Any) -> Spec:
+    found = yaml.safe_load(stack.spec().read_text())
+    found["record"] = str(stack.lake / f"{name}.record")
+    found["flink"]["job"] = name
+    found["kafka"]["properties"] = {"sasl.password": _SECRET}
+    if name != "orders":
+        found["target"] = {"checkpoint-dir": str(stack.lake / "queries" / name)}
+        found["sink"] = str(stack.lake / name / "spark")
+    return Spec(stack.lake / f"{name}.yaml", **{**found, **fields})
+
+
+def _begins(name: str) -> Callable[[str], bool]:
+    return lambda line: line.startswith(f"{name}: ")
+
+
+def _done(name: str) -> Callable[[str], bool]:
+    """It was done in this run, or has been before."""
+    return lambda line: (
+        line.startswith(f"{name} done: ")
+        or (line.startswith(f"{name}: ") and _TITLES[name] not in line)
+    )
+
+
+def _await(done: Callable[[], object]) -> None:
+    deadline = time.monotonic() + _SECONDS
+    while not done():
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+
+
+def test_killed_at_every_step_it_loses_and_repeats_nothing(stack: LocalStack) -> None:
+    at_random = random.Random(19)
+    spec = _spec(stack, "orders")
+    ready = stack.lake / "may-start"
+    command = f"SECRET={_SECRET}; test -e {ready} || exit 3; {stack.start_command()}"
+    spec.fields["start"] = command
+    spec.write()
+    target = Path(spec.fields["target"]["checkpoint-dir"])
+    jobs = stack.flink.running()
+
+    # Dry: it would go through, and nothing is written.
+    dry = migrate("cut-over", spec.path)
+    assert dry.code == 0, dry.stderr
+    assert dry.stdout.splitlines()[1].split()[:2] == ["check", "ok"]
+    assert "it would go through; it waits for --execute to go on with stop" in dry.stderr
+    assert not spec.folder.exists() and stack.flink.running() == jobs
+
+    # The savepoint fails: the job runs on, and the next run stops it.
+    spec.write(flink={**spec.fields["flink"], "savepoints": "file:///proc/none"})
+    failed = spec.execute()
+    assert failed.code == 5, failed.stderr
+    assert "stopped: the stop failed: " in failed.stderr
+    assert "stopped: Flink has the job as RUNNING" in failed.stderr
+    assert stack.flink.running() == jobs and not target.exists()
+    spec.write()
+
+    # Killed while Flink stops the job; a second run beside the first is refused.
+    spec.killed(lambda line: line.startswith("asking Flink to stop"))
+    with spec.running() as first:
+        assert first.stderr is not None
+        assert first.stderr.readline()
+        second = spec.execute()
+        assert second.code == 4
+        assert "another run of this cut-over is at work (process " in second.stderr
+        first.kill()
+    for name in ("stop", "clean", "plan"):
+        spec.killed(_begins(name), at_random.uniform(0, 0.3))
+        spec.killed(_done(name))
+    assert jobs["orders"] not in stack.flink.running().values()
+
+    # The broker is away: what is left is told, and nothing is written.
+    spec.write(kafka={"bootstrap-servers": "127.0.0.1:1"})
+    away = spec.execute()
+    assert away.code == 6, away.stderr
+    assert "stopped at plan: Flink's job has stopped, and nothing reads on from it" in away.stderr
+    assert "flink run -s s3://" in away.stderr
+    assert not target.exists()
+    spec.write()
+
+    for name in ("apply", "verify"):
+        spec.killed(_begins(name), at_random.uniform(0, 0.3))
+        spec.killed(_done(name))
+
+    # The query fails to start.
+    failed = spec.execute()
+    assert failed.code == 5, failed.stderr
+    assert "the command that starts the query has ended: exit code 3" in failed.stderr
+    ready.touch()
+    spec.killed(_begins("start"), 0.02)
+    spec.killed(_done("start"))
+    with spec.running() as interrupted:
+        assert interrupted.stderr is not None
+        told = ""
+        for line in interrupted.stderr:
+            told += line
+            if line.startswith("first-batch: wait"):
+                interrupted.send_signal(signal.SIGINT)
+        assert interrupted.wait() == 130, told
+    assert "stopped at first-batch: the query was started, and has not committed a batch" in told
+    assert "the same command goes on from here; --back goes back" in told
+    spec.killed(_done("first-batch"))
+    spec.killed(_begins("verify-again"), 0.02)
+
+    done = spec.execute()
+    assert done.code == 0, done.stderr
+    assert done.stdout.strip() == str(spec.folder / "record.json")
+    assert "lost 0, repeated 0" in done.stderr
+    again = spec.execute()
+    assert again.code == 0, again.stderr
+
+    # Each order is in one file.
+    stack.stop_orders()
+    truth = stack.in_kafka()
+    _await(lambda: len(stack.by_flink()) + len(stack.by_spark()) >= len(truth))
+    time.sleep(3)
+    os.kill(int((stack.lake.parent / "spark.pid").read_text()), signal.SIGTERM)
+    accounts = account(truth, stack.by_flink(), stack.by_spark(), [])
+    assert all((one.lost, one.repeated) == (0, 0) for one in accounts), accounts
+    assert sum(one.by_spark for one in accounts) and sum(one.by_flink for one in accounts)
+
+    # One record, one page; no secret.
+    record = spec.record
+    assert record["state"] == "done" and record["flink"]["finished"]
+    assert [step["name"] for step in record["steps"] if step["state"] != "done"] == []
+    assert {step["name"] for step in record["steps"]} == set(_TITLES)
+    ends = [run["end"] for run in record["runs"]]
+    assert ends.count(None) >= 10 and ends[-2:] == ["done", "done"]
+    assert len(record["partitions"]) == 5
+    for one in record["partitions"]:
+        assert one["started"] == one["planned"] and one["reached"] >= one["planned"]
+        assert (one["outcome"], one["lost"], one["repeated"]) == ("ok", 0, 0)
+    assert len(list(spec.folder.glob("*.html"))) == 1
+    for file in spec.folder.iterdir():
+        assert _SECRET not in file.read_text(), file
+
+
+def test_back_as_long_as_the_target_has_written_nothing(stack: LocalStack) -> None:
+    spec = _spec(stack, "back")
+    query = Path(spec.fields["target"]["checkpoint-dir"])
+    nothing = migrate("cut-over", spec.path, "--back")
+    assert nothing.code == 4 and "the job was not stopped" in nothing.stderr
+    seeded = spec.execute("--until", "verify")
+    assert seeded.code == 0, seeded.stderr
+    assert query.exists()
+    dry = migrate("cut-over", spec.path, "--back")
+    assert dry.code == 0 and f"remove the seed {query}" in dry.stdout and query.exists()
+    back = spec.execute("--back")
+    assert back.code == 0, back.stderr
+    assert not query.exists()
+    assert "next: start Flink's job from its savepoint: flink run -s s3://" in back.stderr
+
+    # From the same savepoint, to a group; the record of the way back is kept beside the new one.
+    group = "cut-over-back"
+    spec.fields["target"] = {"group": group}
+    del spec.fields["sink"]
+    spec.write()
+    for _ in range(2):
+        moved = spec.execute("--until", "verify")
+        assert moved.code == 0, moved.stderr
+    planned = {
+        (one["topic"], one["partition"]): one["planned"] for one in spec.record["partitions"]
+    }
+    assert stack.broker.committed(group) == planned
+    assert len(list(spec.folder.glob("record-*.json"))) == 1
+    assert spec.execute("--back").code == 0
+    assert stack.broker.committed(group) == {}
+
+    assert spec.execute("--until", "verify").code == 0
+    stack.start_orders()
+    _await(lambda: len(stack.in_kafka()) >= sum(planned.values()) + 50)
+    stack.stop_orders()
+    read = read_on(stack.broker, group, ["orders"], "classic")
+    assert len(read) == len(stack.in_kafka()) - sum(planned.values())
+    begun = spec.execute("--back")
+    assert begun.code == 4
+    assert "has begun: its consumers have read on" in begun.stderr
+    done = spec.execute()
+    assert done.code == 0, done.stderr
+    assert "lost 0, repeated 0" in done.stderr and spec.record["state"] == "done"
+
+
+def test_where_flink_dies_during_the_stop_nothing_is_written(stack: LocalStack) -> None:
+    spec = _spec(stack, "dies")
+    with spec.running() as process:
+        assert process.stderr is not None
+        told = ""
+        for line in process.stderr:
+            told += line
+            if line.startswith("asking Flink to stop"):
+                stack.flink.kill_jobmanager()
+        assert process.wait() == 6, told
+    assert "warning: stopped at stop: Flink was asked to stop the job, and may still do so" in told
+    assert spec.execute().code == 6
+    stack.flink.close()
+    stack.flink.start()
+    forgotten = spec.execute()
+    assert forgotten.code == 5, forgotten.stderr
+    assert "run this again under a new record" in forgotten.stderr
+    assert not Path(spec.fields["target"]["checkpoint-dir"]).exists()

@@ -1,0 +1,61 @@
+"""Everything that would be refused after the stop is refused by the dry run, all at once."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.support.command import migrate
+from tests.support.golden_topics import GOLDEN, lay_out
+from tests.support.kafka import Broker
+
+pytestmark = pytest.mark.integration
+
+SINKS = Path(__file__).parents[1] / "golden/sinks"
+
+
+def test_all_that_stands_in_the_way_is_told_at_once(broker: Broker, tmp_path: Path) -> None:
+    names = lay_out(broker, "orders")
+    (savepoint,) = (GOLDEN / "2.2/stop").glob("savepoint-*")
+    (tmp_path / "query").mkdir()
+    (tmp_path / "query/theirs").touch()
+    spec = tmp_path / "orders.yaml"
+    fields = {
+        "version": 1,
+        "flink": {"savepoint": str(savepoint)},
+        "kafka": {"bootstrap-servers": broker.bootstrap_servers},
+        "move": {"topic-map": {**names, "payments": f"gone-{tmp_path.name}"}},
+        "target": {"checkpoint-dir": "query"},
+        "sink": str(SINKS / "files"),
+        "start": "./no-such-program --fast",
+    }
+    spec.write_text(yaml.safe_dump(fields))
+    for mode in ((), ("--execute", "--yes")):
+        refused = migrate("cut-over", spec, *mode)
+        assert (refused.code, refused.stdout) == (4, ""), refused.stderr
+        for reason in (
+            f"refused: {tmp_path / 'query'} is not empty; name a new directory",
+            "is the file sink of another query, and remembers its batches up to",
+            "refused: start: there is no program ./no-such-program",
+        ):
+            assert reason in refused.stderr
+        (gone,) = [
+            line
+            for line in refused.stderr.splitlines()
+            if line.startswith("refused: ") and f"gone-{tmp_path.name}" in line
+        ]
+        assert "--gone skip" in gone
+    assert [one.name for one in (tmp_path / "query").iterdir()] == ["theirs"]
+    record = json.loads((tmp_path / "orders.cut-over/record.json").read_text())
+    assert record["runs"][0]["end"] == "refused at check"
+
+    mended = {"move": {"topic-map": names, "gone": "skip"}, "target": {"group": spec.name}}
+    fields |= {**mended, "sink": None, "start": "true"}
+    spec.write_text(yaml.safe_dump({k: v for k, v in fields.items() if v is not None}))
+    dry = migrate("cut-over", spec)
+    assert dry.code == 0, dry.stderr
+    assert "it would go through; it waits for --execute to go on with apply" in dry.stderr
+    assert broker.committed(spec.name) == {}

@@ -1,0 +1,132 @@
+"""The page of a cut-over, in a real browser: whole, and only text whatever the record says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from migrate.comparing.verify import StartOutcome
+from migrate.planning import Verdict
+from migrate.positions import Marker
+from migrate.report.cut_over import (
+    KIND,
+    CutOverRecord,
+    FlinkReport,
+    PartitionReport,
+    PlanReport,
+    RunReport,
+    StepReport,
+    VerificationReport,
+)
+from migrate.report.cut_over_page import cut_over_page
+from tests.support.chromium import NoChromium, chromium, complaints, requests
+
+pytestmark = pytest.mark.integration
+
+_HOSTILE = "<script>document.title = 'mine'</script><img src=http://127.0.0.1:1/x>\x1b[2J"
+
+
+def _record(text: str, *, lost: int) -> CutOverRecord:
+    """A record with this text wherever a record has text of others."""
+    at = "2026-01-02T03:04:05.678+00:00"
+    return CutOverRecord(
+        kind=KIND,
+        version=1,
+        name=text,
+        state="done" if not lost else "begun",
+        spec_sha256="0" * 64,
+        brokers=text,
+        target=f"spark:{text}",
+        sink=text,
+        flink=FlinkReport(
+            host=text,
+            version="1.20.3",
+            job_id="a" * 32,
+            job_name=text,
+            savepoint=f"s3://bucket/{text}",
+            savepoint_sha256="1" * 64,
+            finished=True,
+        ),
+        plan=PlanReport(
+            sha256="2" * 64,
+            made_at=at,
+            cluster_id=text,
+            policies={"on-expired": "earliest"},
+            findings=[text],
+            warnings=[text],
+        ),
+        start=None,
+        verifications=[
+            VerificationReport(when="after", verified=not lost, partitions=2, lost=lost, repeated=0)
+        ],
+        partitions=[
+            PartitionReport(
+                topic="orders",
+                partition=partition,
+                verdict=Verdict.OK,
+                checkpoint=Marker.EARLIEST if partition else 12,
+                planned=12,
+                log_start=0,
+                log_end=40,
+                started=12 + lost,
+                outcome=StartOutcome.LOST if lost else StartOutcome.OK,
+                lost=lost,
+                repeated=0,
+                reached=40,
+            )
+            for partition in range(2)
+        ],
+        steps=[
+            StepReport(name="stop", state="done", told=text, ended_at=at, seconds=1.25, run=1),
+            StepReport(
+                name="verify-again",
+                state="failed" if lost else "done",
+                told=text,
+                ended_at=at,
+                seconds=0,
+                run=2,
+            ),
+        ],
+        runs=[
+            RunReport(
+                number=number,
+                asked="execute",
+                user=text,
+                host=text,
+                migrate="0.1.0",
+                python="3.11.1",
+                began_at=at,
+                ended_at=at if number == 2 else None,
+                end=text if number == 2 else None,
+            )
+            for number in (1, 2)
+        ],
+    )
+
+
+@pytest.mark.parametrize("lost", [0, 7])
+def test_the_page_is_whole_and_asks_for_nothing(tmp_path: Path, lost: int) -> None:
+    page = tmp_path / "record.html"
+    page.write_text(cut_over_page(_record(_HOSTILE, lost=lost)), encoding="ascii")
+    try:
+        with chromium() as browser:
+            browser.get(page.as_uri())
+            assert requests(browser) == [page.as_uri()]
+            assert complaints(browser) == []
+            assert browser.title == "Cut-over " + _HOSTILE.replace("\x1b", "\\x1b")
+            text = browser.find_element("css selector", "body").text
+            totals = browser.find_element("css selector", ".totals").text.split()
+            wide, inner = browser.execute_script(
+                "return [document.documentElement.scrollWidth, window.innerWidth]"
+            )
+            bad = [one.text for one in browser.find_elements("css selector", "td.bad, b.bad")]
+    except NoChromium as reason:
+        pytest.skip(str(reason))
+    assert totals[:6] == ["partitions", "2", "lost", str(lost), "repeated", "0"]
+    assert totals[-2:] == ["verified", "no" if lost else "yes"]
+    assert text.count(_HOSTILE.replace("\x1b", "\\x1b")) >= 12
+    for shown in ("earliest", "2026-01-02 03:04:05", "1.2 s", "killed", "0.1.0", "on-expired"):
+        assert shown in text
+    assert wide <= inner
+    assert ("failed" in bad and "lost" in bad) if lost else bad == []

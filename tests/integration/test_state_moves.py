@@ -1,0 +1,691 @@
+"""Keyed state, moved: a real Flink job's goes on in a real Spark's query, as if it had never moved.
+
+What is right is told by all records of the topic, counted here: by Kafka's own consumer, without
+Flink, Spark or the decoder.
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as F
+
+import migrate
+from migrate.spark import (
+    FlinkStateDataSource,
+    Primed,
+    StateRows,
+    aggregate_rows,
+    initial_state,
+    prime,
+    seen_rows,
+    session_windows,
+)
+from tests.support.kafka import Broker
+from tests.support.spark import Spark
+from tests.support.stateful_job import START, event, stateful_job
+
+pytestmark = pytest.mark.integration
+
+WINDOW_MS, SLIDE_MS, GAP_MS = 10_000, 5_000, 3_000
+SCHEMA = "user BIGINT, amount BIGINT, id STRING, at TIMESTAMP"
+# Beyond every window, of a user of its own: windows close when event time has passed them.
+_END = "-1,0,end,1800000000000"
+
+Window = tuple[int, int, int]  # user, start, end
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """A job that was stopped in the middle, and Kafka as it went on since."""
+
+    savepoint: Path
+    sink: list[str]
+    servers: str
+    topic: str
+    positions: str
+    # Every record: user, amount, id, millis.
+    records: list[tuple[int, int, str, int]]
+    late: tuple[int, int, str, int]
+
+    def fired(self, kind: str) -> dict[Window, tuple[int, int]]:
+        """The windows that Flink has emitted."""
+        lines = [line.split(",") for line in self.sink if line.startswith(f"{kind},")]
+        found = {tuple(map(int, line[1:4])): (int(line[4]), int(line[5])) for line in lines}
+        assert len(found) == len(lines)
+        return found  # type: ignore[return-value]
+
+    def state(self, session: SparkSession, operator: str, name: str, savepoint: Path | None = None):  # type: ignore[no-untyped-def]
+        reader = session.read.format("flink_state").option("operator", operator)
+        return reader.option("state", name).load(str(savepoint or self.savepoint))
+
+    def sql_operator(self, state: str) -> str:
+        """The operator of SQL's that has such a state: it has no uid."""
+        states = migrate.keyed_states(self.savepoint).states
+        (found,) = {one.operator_id for one in states if one.name == state}
+        return found
+
+
+# What is about Spark alone.
+once = pytest.mark.parametrize("scene", ["2.2"], indirect=True)
+
+
+@pytest.fixture(scope="module", params=["1.20", "2.2"])
+def scene(
+    request: pytest.FixtureRequest, broker: Broker, tmp_path_factory: pytest.TempPathFactory
+) -> Scene:
+    topic = f"stateful-{request.param}"
+    broker.create_topic(topic, 2)
+    random_ = random.Random(17)
+    for partition in (0, 1):
+        broker.produce(topic, partition, [event(random_, number) for number in range(500)])
+    savepoint, sink = stateful_job(
+        request.param, broker.bootstrap_servers, topic, 350, tmp_path_factory.mktemp("stateful")
+    )
+    positions = migrate.to_spark(savepoint, bootstrap_servers=broker.bootstrap_servers)
+    # Of a window that Flink has fired, and with an id that it has seen: in the first batch.
+    late = (7, 1000, "id-3", START + 1)
+    broker.produce(topic, 0, [",".join(map(str, late))])
+    for partition in (0, 1):
+        broker.produce(topic, partition, [event(random_, number) for number in range(480, 600)])
+    broker.produce(topic, 0, [_END])
+    records = [value.split(",") for _, _, _, value in broker.records(topic)]
+    return Scene(
+        savepoint,
+        sink,
+        broker.bootstrap_servers,
+        topic,
+        positions.starting_offsets,
+        [(int(user), int(amount), id_, int(at)) for user, amount, id_, at in records],
+        late,
+    )
+
+
+@pytest.fixture(scope="module")
+def session(spark: Spark) -> SparkSession:
+    spark.session.dataSource.register(FlinkStateDataSource)
+    return spark.session
+
+
+# -- the queries, as a user writes them ----------------------------------------------------------
+
+
+def parsed(kafka: DataFrame) -> DataFrame:
+    fields = F.split(F.col("value").cast("STRING"), ",")
+    return kafka.select(
+        fields[0].cast("BIGINT").alias("user"),
+        fields[1].cast("BIGINT").alias("amount"),
+        fields[2].alias("id"),
+        F.timestamp_millis(fields[3].cast("BIGINT")).alias("at"),
+    )
+
+
+def totals(events: DataFrame) -> DataFrame:
+    return events.groupBy("user").agg(
+        F.count("*").alias("n"), F.sum("amount").alias("total"), F.avg("amount").alias("mean")
+    )
+
+
+def totals_of_kafka(kafka: DataFrame) -> DataFrame:
+    return totals(parsed(kafka))
+
+
+def unseen(events: DataFrame) -> DataFrame:
+    return events.dropDuplicates(["id"]).select("id")
+
+
+def windows(events: DataFrame) -> DataFrame:
+    return _told(events, F.window("at", f"{WINDOW_MS} milliseconds"))
+
+
+def sessions(events: DataFrame) -> DataFrame:
+    return _told(events, F.session_window("at", f"{GAP_MS} milliseconds"))
+
+
+def _told(events: DataFrame, window: Any) -> DataFrame:
+    counted = (
+        events.withWatermark("at", "2 seconds")
+        .groupBy("user", window.alias("window"))
+        .agg(F.count("*").alias("n"), F.sum("amount").alias("total"))
+    )
+    return counted.selectExpr(
+        "user", "unix_millis(window.start) first", "unix_millis(window.end) last", "n", "total"
+    )
+
+
+# -- runs ----------------------------------------------------------------------------------------
+
+
+class Crash(Exception):
+    """A sink that fails."""
+
+
+def go_on(  # type: ignore[no-untyped-def]
+    session: SparkSession, scene: Scene, query, location: str, mode: str, crash: bool = False
+) -> list[Row]:
+    """Run the query over what Kafka holds now, in several batches; what it has written."""
+    kafka = (
+        session.readStream.format("kafka")
+        .option("kafka.bootstrap.servers", scene.servers)
+        .option("subscribe", scene.topic)
+        .option("maxOffsetsPerTrigger", "400")
+        .load()
+    )
+    written: list[Row] = []
+
+    def write(frame: DataFrame, batch: int) -> None:
+        if crash:
+            raise Crash
+        written.extend(frame.collect())
+
+    running = (
+        query(kafka)
+        .writeStream.foreachBatch(write)
+        .outputMode(mode)
+        .option("checkpointLocation", location)
+        .trigger(availableNow=True)
+        .start()
+    )
+    try:
+        running.awaitTermination()
+    finally:
+        running.stop()
+    return written
+
+
+def final(session: SparkSession, location: str) -> dict[int, tuple[int, int]]:
+    """Count and sum of every user, as Spark's state has them at the end."""
+    state = session.read.format("statestore").load(location).where("key.user >= 0")
+    # Two of its fields have one name.
+    fields = "STRUCT<a: BIGINT, b: BIGINT, c: DOUBLE, d: BIGINT>"
+    rows = state.selectExpr("key.user", f"CAST(value AS {fields}) v")
+    return {row["user"]: (row["v"]["a"], row["v"]["b"]) for row in rows.toLocalIterator()}
+
+
+def never_moved(records: Iterable[tuple[int, int, str, int]]) -> dict[int, tuple[int, int]]:
+    found: dict[int, tuple[int, int]] = {}
+    for user, amount, _, _ in records:
+        count, total = found.get(user, (0, 0))
+        found[user] = (count + 1, total + amount)
+    return found
+
+
+def of_users(scene: Scene) -> list[tuple[int, int, str, int]]:
+    return [record for record in scene.records if record[0] >= 0]
+
+
+# -- counts and sums -----------------------------------------------------------------------------
+
+
+def _totals(state: DataFrame, key: str) -> StateRows:
+    return aggregate_rows(
+        state, SCHEMA, keys={"user": key}, count="value.f0", sums={"amount": "value.f1"}
+    )
+
+
+def test_counts_and_sums_go_on(scene: Scene, session: SparkSession, tmp_path: Path) -> None:
+    """Through a crash in the first real batch and a restart; the savepoint is gone by then."""
+    savepoint = tmp_path / scene.savepoint.name
+    shutil.copytree(scene.savepoint, savepoint)
+    location = str(tmp_path / "checkpoint")
+    rows = _totals(scene.state(session, "totals", "total", savepoint), "key")
+    as_value = "concat_ws(',', user, amount, coalesce(id, ''), coalesce(unix_millis(at), 0))"
+    primed = prime(
+        totals_of_kafka,
+        [rows.as_kafka(as_value)],
+        positions=scene.positions,
+        checkpoint_location=location,
+        output_mode="update",
+    )
+    assert (primed.proof.right, primed.proof.is_right) == (40, True)
+    assert primed.pinned["spark.sql.shuffle.partitions"] == "1"
+    shutil.rmtree(savepoint)
+
+    with pytest.raises(StreamingQueryException, match="Crash"):
+        go_on(session, scene, totals_of_kafka, location, "update", crash=True)
+    written = go_on(session, scene, totals_of_kafka, location, "update")
+    expected = never_moved(of_users(scene))
+    assert final(session, location) == expected
+    last = {row["user"]: (row["n"], row["total"]) for row in written if row["user"] >= 0}
+    assert last.items() <= expected.items() and len(last) > 30
+    assert go_on(session, scene, totals_of_kafka, location, "update") == []
+
+
+@once
+def test_without_the_state_the_counts_are_wrong(
+    scene: Scene, session: SparkSession, tmp_path: Path
+) -> None:
+    """The cold control: else the test above could not fail."""
+    location = tmp_path / "checkpoint"
+    migrate.to_spark(scene.savepoint, bootstrap_servers=scene.servers, checkpoint_dir=location)
+    go_on(session, scene, totals_of_kafka, str(location), "update")
+    expected, found = never_moved(of_users(scene)), final(session, str(location))
+    assert {user for user in expected if found.get(user) == expected[user]} == set()
+
+
+def test_groups_of_sql_go_on(scene: Scene, session: SparkSession, tmp_path: Path) -> None:
+    """Its accumulators have no names, and its key is a row."""
+    location = str(tmp_path / "checkpoint")
+    state = scene.state(session, scene.sql_operator("accState"), "accState")
+    prime(
+        totals,
+        [_totals(state, "key.f0")],
+        positions=scene.positions,
+        checkpoint_location=location,
+        output_mode="update",
+    )
+    go_on(session, scene, totals_of_kafka, location, "update")
+    assert final(session, location) == never_moved(of_users(scene))
+
+
+@once
+@pytest.mark.parametrize("key", ["key * 100000000000", "key - 0.5D", "concat('0', key)"])
+def test_a_key_that_does_not_fit_is_refused(
+    scene: Scene, session: SparkSession, tmp_path: Path, key: str
+) -> None:
+    """Cast as Spark casts, it would be another key, and the real one would begin anew."""
+    state = scene.state(session, "totals", "total").where("key > 1")
+    schema = SCHEMA.replace("user BIGINT", "user INT")
+    rows = aggregate_rows(state, schema, keys={"user": key}, count="value.f0")
+    with pytest.raises(migrate.Refused, match=r"user: of type .* in Flink, not exactly int"):
+        prime(
+            lambda events: events.groupBy("user").count(),
+            [rows],
+            positions=scene.positions,
+            checkpoint_location=str(tmp_path / "checkpoint"),
+            output_mode="update",
+        )
+    assert list(tmp_path.iterdir()) == []
+
+
+@once
+def test_a_state_that_is_not_flinks_is_refused(
+    scene: Scene, session: SparkSession, tmp_path: Path
+) -> None:
+    """Another aggregate than Flink's, a key left out, one too many: each is counted."""
+    state = scene.state(session, "totals", "total")
+    rows = _totals(state.where("key <> 3"), "key")
+    expected = state.where("key <> 5").selectExpr("key", "value.f0", "value.f1 + IF(key = 7, 1, 0)")
+    with pytest.raises(migrate.Refused) as refused:
+        prime(
+            lambda events: events.groupBy("user").agg(F.count("*"), F.sum("amount")),
+            [rows],
+            positions=scene.positions,
+            checkpoint_location=str(tmp_path / "checkpoint"),
+            output_mode="update",
+            expected=expected,
+        )
+    first, *examples = refused.value.reasons
+    assert first == (
+        "Spark's state is not Flink's: 37 keys right, 1 wrong, 1 missing, "
+        "1 that Flink does not have"
+    )
+    assert sorted(one.partition(":")[0] for one in examples) == ["missing", "unexpected", "wrong"]
+    assert list(tmp_path.iterdir()) == []
+
+
+# -- deduplication -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("of_sql", [False, True], ids=["process function", "ROW_NUMBER() = 1"])
+def test_what_was_seen_stays_seen(
+    scene: Scene, session: SparkSession, tmp_path: Path, of_sql: bool
+) -> None:
+    location = str(tmp_path / "checkpoint")
+    operator = scene.sql_operator("deduplicate-state") if of_sql else "seen"
+    state = scene.state(session, operator, "deduplicate-state" if of_sql else "seen")
+    rows = seen_rows(state, SCHEMA, keys={"id": "key.f0" if of_sql else "key"})
+    prime(unseen, [rows], positions=scene.positions, checkpoint_location=location)
+    by_spark = go_on(session, scene, lambda kafka: unseen(parsed(kafka)), location, "append")
+    by_flink = [line.split(",")[1] for line in scene.sink if line.startswith("seen,")]
+    times = Counter([*by_flink, *(row["id"] for row in by_spark)])
+    assert times.keys() == {id_ for _, _, id_, _ in scene.records}
+    assert set(times.values()) == {1}
+    assert by_flink and by_spark
+
+
+# -- windows -------------------------------------------------------------------------------------
+
+
+def _prime_windows(
+    scene: Scene, session: SparkSession, location: Path, watermark_ms: int | None
+) -> Primed:
+    state = scene.state(session, "windows", "window-contents")
+    rows = aggregate_rows(
+        state,
+        SCHEMA,
+        keys={"user": "key"},
+        count="value.f0",
+        sums={"amount": "value.f1"},
+        window="namespace",
+        time="at",
+    )
+    return prime(
+        windows,
+        [rows],
+        positions=scene.positions,
+        checkpoint_location=str(location),
+        watermark_ms=watermark_ms,
+    )
+
+
+def _emitted(rows: Iterable[Row]) -> Counter[tuple[Window, tuple[int, int]]]:
+    return Counter(
+        ((row["user"], row["first"], row["last"]), (row["n"], row["total"])) for row in rows
+    )
+
+
+def _windows(scene: Scene) -> dict[Window, tuple[int, int]]:
+    found: dict[Window, tuple[int, int]] = {}
+    for user, amount, id_, at in of_users(scene):
+        if (user, amount, id_, at) != scene.late:
+            first = at - at % WINDOW_MS
+            count, total = found.get((user, first, first + WINDOW_MS), (0, 0))
+            found[user, first, first + WINDOW_MS] = (count + 1, total + amount)
+    return found
+
+
+def test_windows_go_on_and_none_is_fired_twice(
+    scene: Scene, session: SparkSession, tmp_path: Path
+) -> None:
+    fired = scene.fired("window")
+    primed = _prime_windows(
+        scene, session, tmp_path / "checkpoint", max(end for _, _, end in fired)
+    )
+    assert primed.proof.right > 30
+    by_spark = _emitted(
+        go_on(
+            session,
+            scene,
+            lambda kafka: windows(parsed(kafka)),
+            primed.checkpoint_location,
+            "append",
+        )
+    )
+    both = Counter(fired.items()) + by_spark
+    assert both == Counter(_windows(scene).items())
+    assert {window for window, _ in by_spark}.isdisjoint(fired)
+
+
+@once
+def test_a_watermark_that_is_too_low_fires_a_window_again(
+    scene: Scene, session: SparkSession, tmp_path: Path
+) -> None:
+    """A late record opens it: why the watermark is asked for."""
+    primed = _prime_windows(scene, session, tmp_path / "checkpoint", 0)
+    (told,) = primed.warnings
+    assert "is opened again by a late record" in told
+    query = lambda kafka: windows(parsed(kafka))  # noqa: E731
+    again = _emitted(go_on(session, scene, query, primed.checkpoint_location, "append"))
+    user, amount, _, at = scene.late
+    window = (user, at - at % WINDOW_MS, at - at % WINDOW_MS + WINDOW_MS)
+    assert window in scene.fired("window")
+    assert again[window, (1, amount)] == 1
+
+
+@once
+def test_a_watermark_that_no_job_of_this_state_had_is_refused(
+    scene: Scene, session: SparkSession, tmp_path: Path
+) -> None:
+    with pytest.raises(migrate.UsageError, match="at least the end of the last window"):
+        _prime_windows(scene, session, tmp_path / "none", None)
+    with pytest.raises(migrate.Refused, match="drop its later records"):
+        _prime_windows(scene, session, tmp_path / "high", START + 10**6)
+    assert list(tmp_path.iterdir()) == []
+
+
+def hops(events: DataFrame) -> DataFrame:
+    return _told(events, F.window("at", f"{WINDOW_MS} milliseconds", f"{SLIDE_MS} milliseconds"))
+
+
+def _prime_hops(
+    scene: Scene, session: SparkSession, location: Path, slide_ms: int | None, watermark_ms: int
+) -> Primed:
+    rows = aggregate_rows(
+        scene.state(session, "hops", "window-contents"),
+        SCHEMA,
+        keys={"user": "key"},
+        count="value.f0",
+        sums={"amount": "value.f1"},
+        window="namespace",
+        time="at",
+        slide_ms=slide_ms,
+    )
+    return prime(
+        hops,
+        [rows],
+        positions=scene.positions,
+        checkpoint_location=str(location),
+        watermark_ms=watermark_ms,
+    )
+
+
+def test_hopping_windows_go_on(scene: Scene, session: SparkSession, tmp_path: Path) -> None:
+    """Of a record some have fired, and others wait."""
+    fired = scene.fired("hop")
+    primed = _prime_hops(
+        scene, session, tmp_path / "checkpoint", SLIDE_MS, max(end for _, _, end in fired)
+    )
+    query = lambda kafka: hops(parsed(kafka))  # noqa: E731
+    by_spark = _emitted(go_on(session, scene, query, primed.checkpoint_location, "append"))
+    expected: dict[Window, tuple[int, int]] = {}
+    for user, amount, id_, at in of_users(scene):
+        if (user, amount, id_, at) != scene.late:
+            pane = at - at % SLIDE_MS
+            for start in (pane - SLIDE_MS, pane):
+                count, total = expected.get((user, start, start + WINDOW_MS), (0, 0))
+                expected[user, start, start + WINDOW_MS] = (count + 1, total + amount)
+    assert Counter(fired.items()) + by_spark == Counter(expected.items())
+
+
+@once
+@pytest.mark.parametrize("slide_ms", [None, SLIDE_MS])
+def test_windows_that_flink_has_fired_are_not_opened_again(
+    scene: Scene, session: SparkSession, tmp_path: Path, slide_ms: int | None
+) -> None:
+    """By rows for those that wait: without the slide, or with a watermark that is too low."""
+    watermark_ms = max(end for _, _, end in scene.fired("hop"))
+    with pytest.raises(migrate.Refused, match=r"hopping windows need slide_ms, and a watermark_ms"):
+        _prime_hops(
+            scene, session, tmp_path / "checkpoint", slide_ms, watermark_ms - WINDOW_MS // 2
+        )
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_sessions_go_on(scene: Scene, session: SparkSession, tmp_path: Path) -> None:
+    contents = scene.state(session, "sessions", "window-contents")
+    merged = scene.state(session, "sessions", "merging-window-set")
+    fired = scene.fired("session")
+    rows = aggregate_rows(
+        session_windows(contents, merged),
+        SCHEMA,
+        keys={"user": "key"},
+        count="value.f0",
+        sums={"amount": "value.f1"},
+        window="namespace",
+        time="at",
+        session_gap_ms=GAP_MS,
+    )
+    primed = prime(
+        sessions,
+        [rows],
+        positions=scene.positions,
+        checkpoint_location=str(tmp_path / "checkpoint"),
+        watermark_ms=max(end for _, _, end in fired),
+    )
+    query = lambda kafka: sessions(parsed(kafka))  # noqa: E731
+    by_spark = _emitted(go_on(session, scene, query, primed.checkpoint_location, "append"))
+    assert Counter(fired.items()) + by_spark == Counter(_sessions(scene).items())
+    # Contents that lie under another window than the session's are among them.
+    pairs = [pair for row in merged.collect() for pair in row["value"]]
+    assert any(pair["f0"] != pair["f1"] for pair in pairs)
+
+
+def _sessions(scene: Scene) -> dict[Window, tuple[int, int]]:
+    by_user: dict[int, list[tuple[int, int]]] = {}
+    for user, amount, id_, at in of_users(scene):
+        if (user, amount, id_, at) != scene.late:
+            by_user.setdefault(user, []).append((at, amount))
+    found = {}
+    for user, events in by_user.items():
+        groups: list[list[tuple[int, int]]] = []
+        for at, amount in sorted(events):
+            if not groups or at > groups[-1][-1][0] + GAP_MS:
+                groups.append([])
+            groups[-1].append((at, amount))
+        for group in groups:
+            window = (user, group[0][0], group[-1][0] + GAP_MS)
+            found[window] = (len(group), sum(amount for _, amount in group))
+    return found
+
+
+# -- several streams -----------------------------------------------------------------------------
+
+
+@once
+def test_streams_get_the_numbers_that_spark_gives_them(
+    scene: Scene, session: SparkSession, tmp_path: Path
+) -> None:
+    """By their places in the plan, not by their order as arguments."""
+    location = tmp_path / "checkpoint"
+    seen = seen_rows(scene.state(session, "seen", "seen"), SCHEMA, keys={"id": "key"})
+    nothing = session.createDataFrame([], SCHEMA)
+    one, other = {("one", 0): 1}, {("other", 0): 2, ("other", 1): 3}
+
+    def both(events: DataFrame, others: DataFrame) -> DataFrame:
+        return others.union(events).dropDuplicates(["id"])
+
+    primed = prime(both, [seen, nothing], positions=[one, other], checkpoint_location=str(location))
+    assert primed.positions == (other, one)
+    seeds = [(location / "sources" / str(number) / "0").read_bytes() for number in (0, 1)]
+    assert seeds == [b'\0v1\n{"other":{"0":2,"1":3}}', b'\0v1\n{"one":{"0":1}}']
+
+    before = {path: path.stat().st_mtime_ns for path in location.rglob("*")}
+    asked: list[tuple[list[StateRows | DataFrame], Any, str]] = [
+        ([seen, nothing], both, "checkpoint location of a query already"),
+        ([seen, nothing], lambda events, _: unseen(events), "does not read stream 1"),
+        ([seen], lambda events: events.select("id"), "keeps state in 0 stores"),
+    ]
+    for rows, query, says in asked:
+        target = location if query is both else tmp_path / "other"
+        with pytest.raises(migrate.Refused, match=says):
+            prime(query, rows, positions=[one, other][: len(rows)], checkpoint_location=str(target))
+    assert {path: path.stat().st_mtime_ns for path in location.rglob("*")} == before
+    assert [path.name for path in tmp_path.iterdir()] == ["checkpoint"]
+
+
+# -- a processor of one's own --------------------------------------------------------------------
+
+
+@pytest.fixture
+def rocksdb(session: SparkSession) -> Iterator[None]:
+    name = "spark.sql.streaming.stateStore.providerClass"
+    before = session.conf.get(name) or ""
+    package = "org.apache.spark.sql.execution.streaming.state"
+    session.conf.set(name, f"{package}.RocksDBStateStoreProvider")
+    yield
+    session.conf.set(name, before)
+
+
+@once
+@pytest.mark.usefixtures("rocksdb")
+def test_a_processor_goes_on(scene: Scene, session: SparkSession, tmp_path: Path) -> None:
+    from pyspark.sql.streaming.stateful_processor import StatefulProcessor
+
+    # Within a function it is sent to the workers whole.
+    class Totals(StatefulProcessor):
+        def init(self, handle: Any) -> None:
+            self.total = handle.getValueState("total", "n BIGINT, total BIGINT")
+
+        def handleInitialState(self, key: Any, initialState: Any, timerValues: Any) -> None:
+            row = initialState.iloc[0]
+            self.total.update((int(row["n"]), int(row["total"])))
+
+        def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[Any]:
+            import pandas as pd
+
+            n, total = self.total.get() if self.total.exists() else (0, 0)
+            for frame in rows:
+                n, total = n + len(frame), total + int(frame["amount"].sum())
+            self.total.update((n, total))
+            yield pd.DataFrame({"user": [key[0]], "n": [n], "total": [total]})
+
+        def close(self) -> None: ...
+
+    location = tmp_path / "checkpoint"
+
+    def of(state: DataFrame | None) -> Any:
+        return initial_state(
+            session,
+            state,
+            "user BIGINT, n BIGINT, total BIGINT",
+            columns={"user": "key", "n": "value.f0", "total": "value.f1"},
+            keys=["user"],
+            checkpoint_location=str(location),
+        )
+
+    def run(initial: Any) -> dict[int, tuple[int, int]]:
+        def query(kafka: DataFrame) -> DataFrame:
+            return (
+                parsed(kafka)
+                .where("user >= 0")
+                .groupBy("user")
+                .transformWithStateInPandas(
+                    Totals(),
+                    outputStructType="user BIGINT, n BIGINT, total BIGINT",
+                    outputMode="Update",
+                    timeMode="None",
+                    initialState=initial,
+                )
+            )
+
+        written = go_on(session, scene, query, str(location), "update")
+        return {row["user"]: (row["n"], row["total"]) for row in written}
+
+    state = scene.state(session, "totals", "total")
+    with pytest.raises(migrate.Refused, match="is not seeded"):
+        of(state)
+    migrate.to_spark(scene.savepoint, bootstrap_servers=scene.servers, checkpoint_dir=location)
+    found, expected = run(of(state)), never_moved(of_users(scene))
+    assert found.items() <= expected.items() and len(found) > 30
+    # It would be ignored, and nobody would say so. A restart needs no savepoint.
+    with pytest.raises(migrate.Refused, match="past batch 0"):
+        of(state)
+    assert run(of(None)) == {}
+
+
+# -- the printed file ----------------------------------------------------------------------------
+
+
+@once
+def test_the_printed_file_runs_as_it_is(
+    scene: Scene, session: SparkSession, tmp_path: Path
+) -> None:
+    location = tmp_path / "checkpoint"
+    location.mkdir()  # as a volume that is mounted there
+    start = migrate.to_spark(
+        scene.savepoint,
+        bootstrap_servers=scene.servers,
+        checkpoint_dir=location,
+        state=["seen/seen"],
+    )
+    code = start.code("python")
+    last = "spark.streams.awaitAnyTermination()"
+    assert code.endswith(last)
+    exec(code.removesuffix(last), {})
+    (running,) = session.streams.active
+    running.processAllAvailable()
+    running.stop()
+    keys = session.read.format("statestore").load(str(location)).select("key.key")
+    by_flink = {line.split(",")[1] for line in scene.sink if line.startswith("seen,")}
+    # Records that are not what the file supposes have no key.
+    assert {row["key"] for row in keys.collect()} == {*by_flink, None}

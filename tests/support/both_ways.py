@@ -1,0 +1,71 @@
+"""Keyed state read by the kernel, held against the plain reader."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from decoder import DecodeError
+from decoder.keyed_state import KeyedState, Part
+from migrate.state.arrow import DoesNotFit, arrow_schema, plain_batches
+from migrate.state.columns import columns
+from migrate.state.fast.program import Unknown
+from migrate.state.fast.read import FastReader
+from tests.support.keyed_rows import with_numbers
+
+
+class Way(NamedTuple):
+    """How the kernel did.
+
+    Attributes:
+        known: whether it knows the shape.
+        handed_over: (key group, entries that were out already) of what the plain reader read in
+            its place.
+        rows: how many came out, both ways; None: an error did.
+    """
+
+    known: bool
+    handed_over: list[tuple[int, int]]
+    rows: int | None
+
+
+def both_ways(state: KeyedState) -> list[Way]:
+    """Read each part both ways; the rows, or the errors, are the same."""
+    return [_part(state, part) for part in state.parts]
+
+
+def _part(state: KeyedState, part: Part) -> Way:
+    made = columns(state)
+    schema = arrow_schema(made)
+    handed_over: list[tuple[int, int]] = []
+
+    def plain(key_group: int, leave_out: int) -> Iterator[pa.RecordBatch]:
+        handed_over.append((key_group, leave_out))
+        return plain_batches(state, part, [key_group], made, leave_out=leave_out)
+
+    told = _told(lambda: plain_batches(state, part, part.key_groups, made), schema)
+    try:
+        reader = FastReader(state, part, schema, {}, plain)
+    except Unknown:
+        return Way(False, [], None)
+    found = _told(lambda: reader.batches(part.key_groups), schema)
+    if isinstance(told, str) or isinstance(found, str):
+        assert found == told, (state.name, found, told)
+        return Way(True, handed_over, None)
+    found.validate(full=True)
+    assert found.equals(told) or _told_apart(found) == _told_apart(told), state.name
+    return Way(True, handed_over, found.num_rows)
+
+
+def _told(read: Callable[[], Iterator[pa.RecordBatch]], schema: pa.Schema) -> pa.Table | str:
+    try:
+        return pa.Table.from_batches(list(read()), schema)
+    except (DecodeError, DoesNotFit) as error:
+        return f"{type(error).__name__}: {error}"
+
+
+def _told_apart(table: pa.Table) -> str:
+    """Where a NaN is one."""
+    return repr(with_numbers(table).to_pylist())

@@ -1,0 +1,121 @@
+"""What is newer in the package indexes than what the tests run on: `make current`.
+
+Java: the artifacts that `jars.toml` names. Of each minor line that it has, a newer patch release is
+missing; and of each minor line above all that it has, the newest patch release. Python: what pip
+calls outdated of the packages that `pyproject.toml` names. Nothing is changed.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
+from pathlib import Path
+
+from jgo.maven import MavenContext
+from jgo.util.toml import tomllib
+
+from tests.support.jars import ROOTS
+
+_PYPROJECT = Path(__file__).parents[2] / "pyproject.toml"
+_TIMEOUT_SECONDS = 60
+# A release, and of Flink's connectors the Flink that it is for: no preview, no candidate.
+_RELEASE = re.compile(r"(\d+(?:\.\d+)+)(-\d+\.\d+)?")
+_NAME = re.compile(r"[A-Za-z0-9._-]+")
+
+Release = tuple[int, ...]
+
+
+def newer(have: Iterable[str], available: Iterable[str]) -> list[str]:
+    """Of what is available, the releases that are missing among those that are there, ascending.
+
+    A connector's release for another Flink (``4.0.1-2.0``) is of a line of its own.
+    """
+    ours = _newest_of_lines(have)
+    latest = max(ours.values())
+    return [
+        text
+        for line, (release, text) in sorted(_newest_of_lines(available).items())
+        if (line in ours and release > ours[line][0]) or (line not in ours and release > latest[0])
+    ]
+
+
+def _newest_of_lines(versions: Iterable[str]) -> dict[tuple[Release, str], tuple[Release, str]]:
+    """By the minor line, and by what the release is for, the newest of it."""
+    newest: dict[tuple[Release, str], tuple[Release, str]] = {}
+    for text in versions:
+        if match := _RELEASE.fullmatch(text):
+            release = tuple(map(int, match[1].split(".")))
+            line = release[:2], match[2] or ""
+            newest[line] = max(newest.get(line, ((), "")), (release, text))
+    return newest
+
+
+def _artifacts() -> dict[tuple[str, str], set[str]]:
+    """(group, artifact) -> the versions that ``jars.toml`` names."""
+    with ROOTS.open("rb") as file:
+        sets: Mapping[str, Mapping[str, list[str]]] = tomllib.load(file)
+    found = defaultdict[tuple[str, str], set[str]](set)
+    for root in chain.from_iterable(of_set["roots"] for of_set in sets.values()):
+        group, artifact, version = root.rstrip("!").split(":")[:3]
+        found[group, artifact].add(version)
+    return found
+
+
+def _java() -> Iterator[str]:
+    """A line for the artifacts of a group that lack the same releases."""
+    alike = defaultdict[tuple[str, str], list[str]](list)
+    with tempfile.TemporaryDirectory() as repository:
+        context = MavenContext(repo_cache=Path(repository), timeout=_TIMEOUT_SECONDS)
+        for (group, artifact), have in sorted(_artifacts().items()):
+            project = context.project(group, artifact)
+            project.update()  # else only what is in the local repository is known
+            if missing := newer(have, project.metadata.versions):
+                alike[group, ", ".join(missing)].append(artifact)
+    for (group, missing_releases), artifacts in alike.items():
+        yield f"{group}: {missing_releases} of {', '.join(artifacts)}"
+
+
+def _python() -> Iterator[str]:
+    """A line for each package that is named and not the newest."""
+    with _PYPROJECT.open("rb") as file:
+        named = set(_named(tomllib.load(file)))
+    outdated = json.loads(
+        subprocess.run(
+            [sys.executable, "-m", "pip", "list", "--outdated", "--format", "json"],
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout
+    )
+    for one in outdated:
+        if one["name"].lower().replace("_", "-") in named:
+            yield f"{one['name']}: {one['latest_version']}; {one['version']} is installed"
+
+
+def _named(pyproject: Mapping[str, Mapping[str, object]]) -> Iterator[str]:
+    project = pyproject["project"]
+    groups = [project["dependencies"]]
+    for several in (project["optional-dependencies"], pyproject["dependency-groups"]):
+        assert isinstance(several, dict)
+        groups += several.values()
+    for group in groups:
+        assert isinstance(group, list)
+        for requirement in group:
+            match = _NAME.match(requirement)
+            assert match is not None, requirement
+            yield match[0].lower()
+
+
+def main() -> None:
+    for line in chain(_java(), _python()):
+        print(line)
+
+
+if __name__ == "__main__":
+    main()

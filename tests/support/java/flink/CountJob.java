@@ -1,0 +1,106 @@
+package testjobs;
+
+import java.nio.file.Path;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.CopyOnWriteArrayList;
+import org.apache.flink.api.common.eventtime.WatermarkStrategy;
+import org.apache.flink.api.common.functions.RichMapFunction;
+import org.apache.flink.api.common.state.ValueState;
+import org.apache.flink.api.common.state.ValueStateDescriptor;
+import org.apache.flink.api.common.typeinfo.Types;
+import org.apache.flink.configuration.Configuration;
+import org.apache.flink.connector.kafka.source.KafkaSourceBuilder;
+import org.apache.flink.connector.kafka.source.enumerator.initializer.OffsetsInitializer;
+import org.apache.flink.core.execution.JobClient;
+import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
+
+/**
+ * Counts the records of each partition in keyed state, and leaves a savepoint or a checkpoint.
+ *
+ * <p>Arguments: bootstrap servers, topics (comma-separated), how many records of each partition to
+ * wait for ({@code topic:partition=count,...}), parallelism, checkpoint directory, savepoint
+ * directory (empty: it is cancelled, and retains a checkpoint), what it is restored from (empty:
+ * nothing; else all of its state must fit); then options, {@code name=value}. Prints what it left,
+ * and a line for each record: {@code topic,partition,offset,value} and, after a blank, the count.
+ */
+public final class CountJob {
+    private static final List<String> COUNTED = new CopyOnWriteArrayList<>();
+    /** Long enough for partitions to be discovered, every 500 ms, and read a second time. */
+    private static final long WHAT_COMES_TOO_MUCH_MILLIS = 2000;
+
+    private CountJob() {}
+
+    public static void main(String[] args) throws Exception {
+        Map<String, Integer> required = new HashMap<>();
+        for (String pair : args[2].split(",")) {
+            required.put(pair.split("=")[0], Integer.parseInt(pair.split("=")[1]));
+        }
+        Progress.require(required);
+        Path checkpoints = Path.of(args[4]);
+        Configuration conf = LocalFlink.configuration(checkpoints);
+        if (!args[6].isEmpty()) {
+            String restored = Path.of(args[6]).toUri().toString();
+            conf.setString("execution.savepoint.path", restored);
+            conf.setString("execution.state-recovery.path", restored);
+            conf.setString("execution.savepoint.ignore-unclaimed-state", "false");
+            conf.setString("execution.state-recovery.ignore-unclaimed-state", "false");
+        }
+        Arrays.stream(args, 7, args.length)
+                .map(option -> option.split("=", 2))
+                .forEach(option -> conf.setString(option[0], option[1]));
+        StreamExecutionEnvironment env =
+                StreamExecutionEnvironment.createLocalEnvironment(
+                        Integer.parseInt(args[3]), conf);
+        KafkaSourceBuilder<String> source =
+                KafkaLines.source(args[0], "counts", args[1].split(","))
+                        .setStartingOffsets(OffsetsInitializer.earliest());
+        if (!args[6].isEmpty()) {
+            // It reads all there is: as much at a time as it may.
+            source.setProperty("max.partition.fetch.bytes", "1048576");
+            source.setProperty("fetch.max.bytes", "1048576");
+        }
+        env.fromSource(
+                        source.build(),
+                        WatermarkStrategy.noWatermarks(),
+                        "kafka")
+                .uid("kafka-source")
+                .map(Progress.Counter.ofPartitions("", 5))
+                .keyBy(Progress::partitionOf, Types.STRING)
+                .map(new Count())
+                .uid("count");
+        JobClient job = env.executeAsync("counts");
+        try {
+            LocalFlink.awaitProgress(job);
+            if (!args[6].isEmpty()) {
+                Thread.sleep(WHAT_COMES_TOO_MUCH_MILLIS);
+            }
+            System.out.println(
+                    args[5].isEmpty()
+                            ? LocalFlink.cancelWithCheckpoint(job, checkpoints)
+                            : LocalFlink.stopWithSavepoint(job, Path.of(args[5]), false));
+        } catch (Exception failure) {
+            // The threads of the mini-cluster would go on.
+            failure.printStackTrace();
+            System.exit(1);
+        }
+        COUNTED.forEach(System.out::println);
+    }
+
+    private static final class Count extends RichMapFunction<String, String> {
+        private static final long serialVersionUID = 1L;
+
+        @Override
+        public String map(String line) throws Exception {
+            ValueState<Long> count =
+                    getRuntimeContext()
+                            .getState(new ValueStateDescriptor<>("count", Types.LONG));
+            long now = count.value() == null ? 1 : count.value() + 1;
+            count.update(now);
+            COUNTED.add(line + " " + now);
+            return line;
+        }
+    }
+}

@@ -1,0 +1,48 @@
+"""Runs StatefulJob: a real Flink job with keyed state, stopped with a savepoint in the middle."""
+
+from __future__ import annotations
+
+import random
+import tempfile
+from pathlib import Path
+
+from tests.support.jars import classpath
+from tests.support.jdk import compile_java, run_java
+
+_JAVA = Path(__file__).parent / "java"
+START = 1_700_000_000_000
+_SHARED = ("LocalFlink.java", "Progress.java", "KafkaLines.java")
+
+
+def stateful_job(
+    version: str, bootstrap_servers: str, topic: str, records: int, workdir: Path
+) -> tuple[Path, list[str]]:
+    """The savepoint, and the lines that the job's sink has committed (see StatefulJob.java).
+
+    Args:
+        records: how many of each of the topic's two partitions are processed at least.
+    """
+    jars = classpath(f"flink-{version}-table")
+    span = "time" if version.startswith("1.") else "duration"
+    sources = [
+        *(_JAVA / "flink" / name for name in _SHARED),
+        _JAVA / "keyed" / span / "Span.java",
+        _JAVA / "stateful" / "StatefulJob.java",
+    ]
+    sink = workdir / "sink"
+    with tempfile.TemporaryDirectory(prefix="flink-checkpoints-") as checkpoints:
+        arguments = [bootstrap_servers, topic, str(records), checkpoints]
+        printed = run_java(
+            "testjobs.StatefulJob",
+            [compile_java(sources, jars), *jars],
+            [*arguments, str((workdir / "savepoints").absolute()), str(sink.absolute())],
+            "1g",
+        )
+    lines = [line for file in sink.rglob("part-*") for line in file.read_text().splitlines()]
+    return Path(printed.strip()), lines
+
+
+def event(random_: random.Random, number: int) -> str:
+    """A record of the topic: ``user,amount,id,millis``. Every id comes more than once."""
+    at = START + number * 100 - random_.randrange(1000)
+    return f"{random_.randrange(40)},{random_.randrange(-50, 100)},id-{number // 2},{at}"

@@ -1,0 +1,251 @@
+"""A map out of an Avro file, by the specification 1.12.0: every type that may stand before it, each
+bound from both sides, every cut."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from migrate.sinks.avro import is_avro, read_map
+from migrate.sinks.directory import UnreadableSink, number, short
+from tests.unit.test_sink_memory import avro, long
+
+_MAP = {"type": "map", "values": "string"}
+
+
+def _text(value: bytes) -> bytes:
+    return long(len(value)) + value
+
+
+def _entries(**entries: str) -> bytes:
+    items = b"".join(_text(k.encode()) + _text(v.encode()) for k, v in entries.items())
+    return (long(len(entries)) + items if entries else b"") + long(0)
+
+
+def _file(value: bytes, type_: Any = None, before: Any = None) -> bytes:
+    """Of records with the map ``m``, and the field ``b`` before it."""
+    fields = [{"name": "m", "type": type_ or _MAP}]
+    if before is not None:
+        fields.insert(0, {"name": "b", "type": before})
+    return avro(json.dumps({"type": "record", "name": "r", "fields": fields}), value)
+
+
+def _read(content: bytes, field: str = "m") -> dict[str, str]:
+    return read_map(content, field, "it")
+
+
+def _refused(content: bytes) -> str:
+    with pytest.raises(UnreadableSink) as refused:
+        _read(content)
+    return str(refused.value)
+
+
+def test_a_map_of_texts() -> None:
+    assert _read(_file(_entries(a="1", b="é"))) == {"a": "1", "b": "é"}
+    assert _read(_file(_entries())) == {}
+    nullable = ["null", _MAP]
+    assert _read(_file(long(1) + _entries(a="1"), nullable)) == {"a": "1"}
+    assert _read(_file(long(0), nullable)) == {}
+    assert _read(_file(_entries(a="1")), "other") == {}
+    # A run with its size in bytes before it, and one behind it.
+    items = _text(b"a") + _text(b"1")
+    runs = long(-1) + long(len(items)) + items + long(1) + _text(b"b") + _text(b"2") + long(0)
+    assert _read(_file(runs)) == {"a": "1", "b": "2"}
+    # What is no text is passed over.
+    assert _read(_file(long(1) + _text(b"a") + long(7) + long(0), {**_MAP, "values": "long"})) == {}
+
+
+@pytest.mark.parametrize(
+    ("before", "value"),
+    [
+        ("null", b""),
+        ("boolean", b"\1"),
+        ("int", long(-300)),
+        ("long", long(1 << 40)),
+        ("float", bytes(4)),
+        ("double", bytes(8)),
+        ("bytes", _text(b"x")),
+        ("string", _text(b"")),
+        ({"type": "fixed", "name": "f", "size": 3}, b"abc"),
+        ({"type": "fixed", "name": "f", "size": 0}, b""),
+        ({"type": "enum", "name": "e", "symbols": ["A"]}, long(0)),
+        ({"type": "array", "items": "int"}, long(2) + long(1) + long(2) + long(0)),
+        ({"type": "array", "items": "null"}, long(2) + long(0)),
+        (_MAP, _entries(x="y")),
+        (["null", "int"], long(1) + long(5)),
+        (["null", "int"], long(0)),
+        ({"type": {"type": "long"}}, long(5)),
+        ({"type": ["null", "long"]}, long(1) + long(5)),
+        (
+            {"type": "record", "name": "s", "fields": [{"name": "m", "type": _MAP}]},
+            _entries(not_="this"),
+        ),
+    ],
+)
+def test_what_lies_before_it_is_passed_over(before: Any, value: bytes) -> None:
+    whole = _file(value + _entries(a="1"), before=before)
+    assert _read(whole) == {"a": "1"}
+    for end in range(len(whole)):
+        if end == len(whole) - len(_block(value + _entries(a="1"))):
+            assert _read(whole[:end]) == {}  # a file without a block
+        else:
+            assert _refused(whole[:end]).startswith("it: ")
+
+
+def _block(records: bytes) -> bytes:
+    return long(1) + _text(records) + bytes(16)
+
+
+@pytest.mark.parametrize("namespace", [None, "n"])
+def test_a_type_is_used_by_its_name(namespace: str | None) -> None:
+    fixed: dict[str, Any] = {"type": "fixed", "name": "f", "size": 2}
+    name = "f"
+    if namespace is not None:
+        fixed["namespace"], name = namespace, f"{namespace}.f"
+    schema = {
+        "type": "record",
+        "name": "r",
+        "fields": [
+            {"name": "x", "type": fixed},
+            {"name": "y", "type": name},
+            {"name": "z", "type": "f"},
+            {"name": "m", "type": _MAP},
+        ],
+    }
+    assert _read(avro(json.dumps(schema), b"aabbcc" + _entries(a="1"))) == {"a": "1"}
+
+
+def test_the_last_record_counts() -> None:
+    two = _file(_entries(a="1")) + _block(_entries(a="2")) + _block(_entries(a="3", b="4"))
+    assert _read(two) == {"a": "3", "b": "4"}
+    header = _file(b"")[: -len(_block(b""))]
+    records = _entries(a="1") + _entries(a="2")
+    both = header + long(2) + _text(records) + bytes(16)
+    assert _read(both) == {"a": "2"}
+
+
+@pytest.mark.parametrize(
+    ("before", "value", "problem"),
+    [
+        (["null", "int"], long(2), "no such branch of a union"),
+        (["null", "int"], long(-1), "no such branch of a union"),
+        ([], long(0), "no such branch of a union"),
+        ("other", b"", "a type that is not known"),
+        ({"name": "x"}, b"", "a schema without type"),
+        (5, b"", "a schema without type"),
+        ({"type": "array"}, long(1), "a schema without items"),
+        ({"type": "fixed", "name": "f"}, b"", "a schema without size"),
+        ({"type": "record", "name": "s"}, b"", "a record without fields"),
+        ({"type": "fixed", "name": "f", "size": "2"}, b"ab", "it ends too early, at byte "),
+        ({"type": "fixed", "name": "f", "size": -1}, b"", "it ends too early, at byte "),
+        ({"type": "array", "items": "null"}, long(1 << 20), "more items than there are bytes"),
+        ("long", b"\x80" * 10 + b"\1", "a number without an end"),
+        ("bytes", long(1 << 20), "it ends too early, at byte "),
+        ("bytes", long(-1), "it ends too early, at byte "),
+    ],
+)
+def test_what_is_damaged_is_told(before: Any, value: bytes, problem: str) -> None:
+    assert _refused(_file(value + _entries(a="1"), before=before)).startswith(f"it: {problem}")
+
+
+def test_a_number_takes_ten_bytes_at_most() -> None:
+    ten = b"\x80" * 9 + b"\1"
+    assert _read(_file(ten + _entries(a="1"), before="long")) == {"a": "1"}
+
+
+def test_as_many_items_as_there_are_bytes() -> None:
+    """An item of no bytes takes no more of them."""
+    for more, fine in ((0, True), (1, False)):
+        before = {"type": "array", "items": "null"}
+        rest = long(0) + _entries(a="1")
+        left = len(rest) + 16  # the marker
+        content = _file(long(left + more) + rest, before=before)
+        if fine:
+            assert _read(content) == {"a": "1"}
+        else:
+            assert _refused(content) == "it: more items than there are bytes"
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        lambda inner: {"type": inner},
+        lambda inner: [inner],
+        lambda inner: {"type": "array", "items": inner},
+        lambda inner: {"type": "map", "values": inner},
+        lambda inner: {
+            "type": "record",
+            "name": f"r{len(json.dumps(inner))}",
+            "fields": [{"name": "f", "type": inner}],
+        },
+    ],
+    ids=["type", "union", "array", "map", "record"],
+)
+def test_a_schema_leads_thirty_two_deep(wrap: Any) -> None:
+    nested: Any = {"type": "null"}
+    values = {0: b""}
+    for depth in range(1, 34):
+        nested = wrap(nested)
+        inner = values[depth - 1]
+        values[depth] = {
+            "union": long(0) + inner,
+            "array": long(1) + inner + long(0),
+            "map": long(1) + _text(b"k") + inner + long(0),
+        }.get(_kind(nested), inner)
+        content = _file(values[depth] + _entries(a="1"), before=nested)
+        if depth <= 32:
+            assert _read(content) == {"a": "1"}
+        else:
+            assert _refused(content) == "it: a schema nested too deeply"
+
+
+def _kind(schema: Any) -> str:
+    if isinstance(schema, list):
+        return "union"
+    return str(schema["type"]) if isinstance(schema["type"], str) else "type"
+
+
+def test_a_name_leads_one_deeper() -> None:
+    node = {
+        "type": "record",
+        "name": "n",
+        "fields": [{"name": "next", "type": ["null", "n"]}],
+    }
+    # Each takes two: the union, and the name; and the record its own.
+    deepest = next(
+        n for n in range(40) if "nested too deeply" in _outcome(node, long(1) * n + long(0))
+    )
+    assert deepest == 11
+
+
+def _outcome(before: Any, value: bytes) -> str:
+    try:
+        return str(_read(_file(value + _entries(a="1"), before=before)))
+    except UnreadableSink as error:
+        return str(error)
+
+
+def test_what_is_no_file_of_records() -> None:
+    assert is_avro(b"Obj\x01") and not is_avro(b"Obj\x02")
+    assert _refused(avro('"long"', long(1))) == "it: no file of records"
+    assert _refused(avro('{"type":"map","values":"long"}', b"")) == "it: no file of records"
+    assert "compressed" in _refused(avro("{}", b"", b"deflate"))
+    assert _refused(_file(long(1) + _text(b"a") + _text(b"\xff") + long(0))).startswith("it: ")
+
+
+def test_what_a_message_bears_of_a_text() -> None:
+    assert short("x" * 60) == "x" * 60
+    assert short("x" * 61) == "x" * 60 + "…"
+
+
+@pytest.mark.parametrize("value", [7, "7", "0", "9" * 19, -7])
+def test_numbers_of_logs(value: object) -> None:
+    assert number(value, "it") == int(str(value))
+
+
+@pytest.mark.parametrize("value", [True, 7.0, "", "-7", "9" * 20, "٣", None, [7]])
+def test_what_is_no_number_of_a_log(value: object) -> None:
+    with pytest.raises(UnreadableSink, match=r"^it: .* is no number$"):
+        number(value, "it")

@@ -1,0 +1,139 @@
+"""The spec of a cut-over: strict, its keys named, its values not shown."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+
+from migrate.cutover.spec import SpecError, json_schema, read_spec
+from tests.docs.blocks import blocks
+from tests.support.command import migrate
+
+ROOT = Path(__file__).parents[2]
+_SPEC: dict[str, Any] = {
+    "version": 1,
+    "flink": {"rest": "http://127.0.0.1:1", "job": "orders", "savepoints": "savepoints"},
+    "kafka": {"bootstrap-servers": "127.0.0.1:1"},
+    "target": {"checkpoint-dir": "queries/orders"},
+}
+
+
+def _written(folder: Path, **fields: Any) -> Path:
+    path = folder / "orders.yaml"
+    path.write_text(yaml.safe_dump({**_SPEC, **fields}))
+    return path
+
+
+@pytest.mark.parametrize("spec", sorted(ROOT.glob("examples/**/cut-over*.yaml")))
+def test_the_specs_of_the_examples_are_of_the_schema(spec: Path) -> None:
+    found = yaml.safe_load(spec.read_text())
+    jsonschema.validate(found, dict(json_schema()), jsonschema.Draft202012Validator)
+    assert read_spec(spec).spec.version == 1
+
+
+def test_the_spec_of_the_page_is_one(tmp_path: Path) -> None:
+    (block,) = [one for one in blocks(ROOT / "docs/how-to/cut-over.md") if one.language == "yaml"]
+    path = tmp_path / "orders.yaml"
+    path.write_text("\n".join(block.lines))
+    assert read_spec(path).spec.start == "spark-submit orders.py"
+    jsonschema.validate(yaml.safe_load(path.read_text()), dict(json_schema()))
+
+
+def test_a_spec_is_read_with_its_paths(tmp_path: Path) -> None:
+    moved = {
+        "on-expired": "earliest",
+        "topic-map": {"orders": "orders.v2"},
+        "partitions": {"a": [0]},
+    }
+    spec = read_spec(_written(tmp_path, move=moved, start="spark-submit query.py"))
+    assert spec.target == f"spark:{tmp_path / 'queries/orders'}"
+    assert spec.folder == tmp_path / "orders.cut-over"
+    assert spec.move()["on_expired"] == "earliest"
+    assert spec.move()["topic_map"] == {"orders": "orders.v2"}
+    assert spec.policies() == {
+        "on-expired": "earliest",
+        "topic-map": '{"orders": "orders.v2"}',
+        "partitions": '{"a": [0]}',
+    }
+    there = read_spec(_written(tmp_path, target={"checkpoint-dir": "s3://lake/orders"}))
+    assert there.target == "spark:s3://lake/orders"
+
+
+@pytest.mark.parametrize(
+    ("fields", "says"),
+    [
+        ({"flnk": {}}, "flnk: no such key (did you mean 'flink'?)"),
+        ({"move": {"on_expired": "earliest"}}, "move.on_expired: no such key (did you mean"),
+        ({"move": {"on-expired": "never"}}, "move.on-expired: Input should be"),
+        ({"move": {"allow-ran-on": True}}, "move.allow-ran-on: no such key"),
+        ({"version": 2}, "version: Input should be 1"),
+        ({"target": {}}, "target: checkpoint-dir or group: one of them"),
+        ({"target": {"group": "g", "checkpoint-dir": "d"}}, "target: checkpoint-dir or group"),
+        ({"flink": {"rest": "http://h", "job": "j"}}, "flink: rest, job and savepoints: all three"),
+        ({"flink": {"savepoint": "s", "savepoints": "t"}}, "flink: savepoint is of a job that has"),
+        ({"timeouts": {"stop": "soon"}}, "timeouts.stop: 'soon': not a length of time"),
+        ({"kafka": {"properties": {"retries": 3}}}, "kafka.properties.retries: Input should be"),
+        ({"start": []}, "start"),
+        ({"kafka": {}}, "kafka: bootstrap-servers, or a config that names them"),
+    ],
+)
+def test_what_nobody_knows_is_refused_by_name(
+    tmp_path: Path, fields: dict[str, Any], says: str
+) -> None:
+    for mode in ((), ("--execute", "--yes")):
+        result = migrate("cut-over", _written(tmp_path, **fields), *mode)
+        assert (result.code, result.stdout) == (3, "")
+        assert says in result.stderr
+    assert not (tmp_path / "orders.cut-over").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("version: 1\nversion: 1\n", "version is there twice (line 1)"),
+        ("a: [1\nb: hush\n", "not YAML: "),
+        ("", "the whole: "),
+        ("- hush\n", "the whole: "),
+        ("hush: !!python/object:os.system {}\n", "not YAML: "),
+        ("kafka: {properties: {sasl.password: [hush]}}\n", "sasl.password"),
+    ],
+)
+def test_what_is_no_spec_is_refused_and_not_shown(tmp_path: Path, text: str, says: str) -> None:
+    path = tmp_path / "spec.yaml"
+    path.write_text(text)
+    with pytest.raises(SpecError) as refused:
+        read_spec(path)
+    assert says in str(refused.value)
+    assert "hush" not in str(refused.value).replace("hush: ", "")
+
+
+def test_credentials_in_a_url_are_refused(tmp_path: Path) -> None:
+    for field in ("sink", "record"):
+        result = migrate("cut-over", _written(tmp_path, **{field: "s3://AKIA:hush@bucket/x"}))
+        assert result.code == 3 and "hush" not in result.stderr
+    rest = {**_SPEC["flink"], "rest": "http://me:hush@host:8081"}
+    result = migrate("cut-over", _written(tmp_path, flink=rest))
+    assert result.code == 2 and "hush" not in result.stderr
+
+
+def test_flink_that_does_not_answer_leaves_all_as_it_was(tmp_path: Path) -> None:
+    spec = _written(tmp_path)
+    assert migrate("cut-over", spec).code == 6
+    assert not (tmp_path / "orders.cut-over").exists()
+    assert migrate("cut-over", spec, "--execute").code == 2  # nobody to ask
+    done = migrate("cut-over", spec, "--execute", "--yes")
+    assert done.code == 6
+    assert "stopped at check: nothing was changed, and the job runs on" in done.stderr
+    record = json.loads((tmp_path / "orders.cut-over" / "record.json").read_text())
+    assert record["runs"][0]["end"].startswith("failed at check: the JobManager at 127.0.0.1")
+
+
+def test_a_step_that_is_none_is_named(tmp_path: Path) -> None:
+    result = migrate("cut-over", _written(tmp_path), "--until", "aply")
+    assert result.code == 2
+    assert "no such step (did you mean 'apply'?)" in result.stderr

@@ -1,0 +1,308 @@
+"""What the kernel reads, what it hands to the plain reader, and that it trusts no length."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from decoder import DecodeError
+from decoder.keyed_state import KeyedState
+from migrate.state import arrow
+from migrate.state.arrow import record_batches
+from migrate.state.columns import columns
+from migrate.state.fast import read as fast_read
+from tests.support.both_ways import both_ways
+from tests.support.encoder import keyed_values as of
+from tests.support.encoder.data_output import DataOutput
+from tests.support.encoder.keyed_state import Entry, Kind, key_group_of
+from tests.support.encoder.keyed_state import KeyedState as Encoded
+from tests.support.keyed_bytes import (
+    MAX_PARALLELISM,
+    Handle,
+    Raw,
+    canonical_group,
+    of_states,
+    only,
+    read,
+)
+from tests.support.keyed_checkpoint import write_totals
+
+ROOT = Path(__file__).parents[2]
+
+_FORMS = pytest.mark.parametrize("heap", [False, True], ids=["canonical", "heap"])
+_PLACE = of.Pojo("x.Place", (("name", of.STRING), ("at", of.TupleOf((of.LONG, of.DOUBLE)))))
+_TEXT = "customer \u00e9 \u20ac \U0001f600 \ud83d"
+
+
+def _state(kind: Kind, value: of.Serializer, values: list[Any], name: str = "state") -> Encoded:
+    entries = tuple(
+        Entry(key_group_of(f"key-{n}", MAX_PARALLELISM), f"key-{n}", None, item)
+        for n, item in enumerate(values)
+    )
+    return Encoded(name, kind, of.VOID_NAMESPACE, value, entries)
+
+
+def _read(*states: Encoded, heap: bool) -> dict[str, KeyedState]:
+    found = read(of_states(states, heap=heap, key=of.STRING))
+    assert not found.unread
+    return {state.name: state for state in found.states}
+
+
+def _by_the_kernel(state: KeyedState, rows: int) -> None:
+    (way,) = both_ways(state)
+    assert way == (True, [], rows)
+
+
+@_FORMS
+@pytest.mark.parametrize(
+    ("kind", "value", "values", "rows"),
+    [
+        ("VALUE", of.LONG, [1, -1, 2**63 - 1], 3),
+        ("VALUE", of.STRING, [_TEXT, "", None, "\x7f\x80\u07ff\u0800\uffff"], 4),
+        ("VALUE", _PLACE, [None, {"name": None, "at": None}, {"name": "a", "at": (1, 0.5)}], 3),
+        ("VALUE", of.ListOf(of.ListOf(of.INT)), [[], [[]], [[1], [], [2, 3]]], 3),
+        (
+            "VALUE",
+            of.MapOf(of.STRING, _PLACE),
+            [{}, {"a": None, "b": {"name": "c", "at": None}}],
+            2,
+        ),
+        ("LIST", of.ListOf(of.STRING), [["a", ",", "", "b"], [","]], 2),
+        ("MAP", of.MapOf(of.STRING, of.ListOf(of.LONG)), [{"a": [1], "b": None, "c": []}], 3),
+        ("VALUE", of.NullableOf(of.LONG, 8), [None, 4], 2),
+    ],
+)
+def test_shapes_that_the_kernel_reads(
+    heap: bool, kind: Kind, value: of.Serializer, values: list[Any], rows: int
+) -> None:
+    state = _read(_state(kind, value, values), heap=heap)["state"]
+    _by_the_kernel(state, rows)
+
+
+def test_an_empty_list_of_the_heap_backend_is_no_entry() -> None:
+    state = _state("LIST", of.ListOf(of.LONG), [[1, 2], [], [3], []])
+    _by_the_kernel(_read(state, heap=True)["state"], 2)
+
+
+def test_states_that_lie_before_it_are_stepped_over() -> None:
+    first = _state("MAP", of.MapOf(of.LONG, of.STRING), [{1: "a", 2: None}] * 40, "first")
+    second = _state("VALUE", of.LONG, list(range(40)), "second")
+    found = _read(first, second, heap=True)
+    _by_the_kernel(found["second"], 40)
+    _by_the_kernel(found["first"], 80)
+
+
+def test_behind_a_state_without_a_program_the_plain_reader_reads() -> None:
+    first = _state("VALUE", of.BIG_INTEGER, [10**30] * 40, "first")
+    found = _read(first, _state("VALUE", of.LONG, list(range(40)), "second"), heap=True)
+    assert [way.known for way in both_ways(found["first"])] == [False]
+    (way,) = both_ways(found["second"])
+    assert way.rows == 40
+    first_held = way.handed_over[0][0]  # those before it have nothing
+    assert way.handed_over == [(n, 0) for n in range(first_held, MAX_PARALLELISM)]
+
+
+@_FORMS
+def test_what_does_not_fit_into_a_batch_goes_on_in_the_next(
+    heap: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fast_read, "_ROWS", 4)
+    monkeypatch.setattr(fast_read, "_TEXT_BYTES", 64)
+    _by_the_kernel(_read(_state("VALUE", of.LONG, list(range(300))), heap=heap)["state"], 300)
+    texts = ["", "a" * 1200, "b", "c" * 63, "d" * 64]
+    _by_the_kernel(_read(_state("VALUE", of.STRING, texts), heap=heap)["state"], 5)
+    maps = [{f"{n}-{m}": m for m in range(n)} for n in range(60)]
+    state = _read(_state("MAP", of.MapOf(of.STRING, of.LONG), maps), heap=heap)["state"]
+    _by_the_kernel(state, sum(range(60)))
+
+
+def test_a_text_of_more_than_the_most_room_is_read_plainly(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(fast_read, "_ROWS", 4)
+    monkeypatch.setattr(fast_read, "_TEXT_BYTES", 64)
+    monkeypatch.setattr(fast_read, "_MOST_DOUBLED", 1)
+    state = _read(_state("VALUE", of.STRING, ["a", "b" * 5000, "c"]), heap=False)["state"]
+    (way,) = both_ways(state)
+    assert way.rows == 3
+    assert way.handed_over == [(key_group_of("key-1", MAX_PARALLELISM), 0)]
+
+
+# -- what it refuses -----------------------------------------------------------------------------
+
+_KEY = b"\x04abc"
+_GROUP = key_group_of("abc", MAX_PARALLELISM)
+_OTHER = b"\x04abd"
+
+
+def _group(*entries: tuple[int, bytes, bytes]) -> KeyedState:
+    """A value state by text of one key group."""
+    return _of_group(canonical_group(*entries))
+
+
+def _of_group(data: bytes) -> KeyedState:
+    head = of_states([Encoded("state", "VALUE", of.VOID_NAMESPACE, of.LONG, ())], key=of.STRING)
+    offsets = tuple(len(head.stream) if n == _GROUP else 0 for n in range(MAX_PARALLELISM))
+    return only(read(Handle(head.stream + data, offsets)))
+
+
+def _key(text: bytes) -> bytes:
+    return bytes((_GROUP,)) + text + b"\0"
+
+
+_VALUE = (7).to_bytes(8, "big")
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "problem"),
+    [
+        (_key(_OTHER), _VALUE, "a key of key group"),
+        (bytes((_GROUP ^ 1,)) + _KEY + b"\0", _VALUE, "a key of key group"),
+        (_key(b"\x84\x00abc"), _VALUE, "the length of a text"),  # 4, in two bytes
+        (_key(b"\x84\x80\x80\x80\x80\x00abc"), _VALUE, "the length of a text"),
+        (_key(b"\xff\xff\xff\xff\x07abc"), _VALUE, "end inside"),
+        (_key(b"\x05abc"), _VALUE, "end inside|left over|key group"),
+        (_key(b"\x04\xe1\x00bc"), _VALUE, "a character of a text"),  # a, in two bytes
+        (_key(b"\x04\xff\xff\x7fbc"), _VALUE, "more than 16 bits|not one that Flink"),
+        (_key(_KEY) + b"\0", _VALUE, "left over after a key"),
+        (_key(_KEY)[:-1], _VALUE, "end inside|length"),
+        (_key(_KEY), _VALUE[:-1], "end inside"),
+        (_key(_KEY), _VALUE + b"\0", "left over after a value"),
+    ],
+)
+def test_what_flink_never_writes_is_the_plain_readers_error(
+    key: bytes, value: bytes, problem: str
+) -> None:
+    good = (0, _key(_KEY), _VALUE)
+    state = _group(good, (0, key, value), good)
+    (way,) = both_ways(state)
+    # What came before it is out already, unless whole columns told.
+    assert way.handed_over in ([(_GROUP, 1)], [(_GROUP, 0)])
+    with pytest.raises(DecodeError, match=problem):
+        list(record_batches(state))
+
+
+@pytest.mark.parametrize("byte", [0x00, 0x7F, 0x80, 0xFF])
+def test_a_length_is_held_against_its_frame(byte: int) -> None:
+    """Any byte of a key group may be another one."""
+    good = canonical_group(*[(0, _key(_KEY), _VALUE)] * 2)
+    for at in range(len(good)):
+        both_ways(_of_group(good[:at] + bytes((byte,)) + good[at + 1 :]))
+    both_ways(_of_group(good[:-1]))
+
+
+@_FORMS
+@pytest.mark.parametrize(
+    ("written", "value"),
+    [
+        (of.BOOLEAN, b"\2"),
+        (of.STRING, b"\x84\x00abc"),
+        (of.ListOf(of.LONG), b"\xff\xff\xff\xff"),
+        (of.ListOf(of.LONG), b"\x7f\xff\xff\xff" + bytes(16)),
+        (of.MapOf(of.STRING, of.LONG), b"\0\0\0\1\0\0" + bytes(8)),  # a null key
+        (of.MapOf(of.STRING, of.LONG), b"\0\0\0\1\2a\2" + bytes(8)),
+        (_PLACE, b"\4\0\1x"),
+        (_PLACE, b"\2\2"),
+        (of.NullableOf(of.LONG, 8), b"\1\0"),
+    ],
+)
+def test_values_that_flink_never_writes(heap: bool, written: of.Serializer, value: bytes) -> None:
+    out = DataOutput()
+    written.write_snapshot(out)
+    state = _state("VALUE", Raw(out.to_bytes(), written.length), [value])
+    (way,) = both_ways(_read(state, heap=heap)["state"])
+    assert way.handed_over
+    assert way.rows is None
+
+
+def test_after_a_key_group_that_it_refuses_the_kernel_goes_on() -> None:
+    """An enum's constant that is none: told by whole columns, after entries were put beside it."""
+    state = _read(_state("VALUE", of.BOOLEAN, [True] * 300), heap=False)["state"]
+    (part,) = state.parts
+    asked: list[int] = []
+
+    def plain(key_group: int, leave_out: int) -> Iterator[pa.RecordBatch]:
+        asked.append(key_group)
+        return arrow.plain_batches(state, part, [key_group], made, leave_out=leave_out)
+
+    made = columns(state)
+    reader = fast_read.FastReader(state, part, arrow.arrow_schema(made), {}, plain)
+    walk = reader._walk
+
+    def refuses_once(frame: Any) -> int:
+        return 2 if not asked else walk(frame)
+
+    reader._walk = refuses_once  # type: ignore[method-assign]
+    found = pa.Table.from_batches(reader.batches(part.key_groups))
+    told = pa.Table.from_batches(arrow.plain_batches(state, part, part.key_groups, made))
+    assert found.equals(told)
+    assert len(asked) == 1
+
+
+# -- where it is not -----------------------------------------------------------------------------
+
+
+def test_without_numba_the_plain_reader_reads(monkeypatch: pytest.MonkeyPatch) -> None:
+    state = _read(_state("VALUE", of.LONG, [1, 2, 3]), heap=False)["state"]
+    told = pa.Table.from_batches(record_batches(state))
+    monkeypatch.setattr(fast_read, "FastReader", None)
+    with pytest.raises(TypeError):  # so it is what is asked
+        list(record_batches(state))
+    monkeypatch.setattr(arrow, "find_spec", lambda name: None)
+    assert pa.Table.from_batches(record_batches(state)).equals(told)
+
+
+_READ = """
+import sys, migrate
+print(sum(batch.num_rows for batch in migrate.read_state(sys.argv[1], state="total")))
+assert "numba" in sys.modules
+"""
+
+
+@pytest.mark.slow  # compiles the kernel
+def test_where_no_cache_can_be_written_it_is_compiled_again(tmp_path: Path) -> None:
+    chk = write_totals(tmp_path / "chk", 100)
+    (tmp_path / "file").touch()
+    done = subprocess.run(
+        [sys.executable, "-c", _READ, str(chk)],
+        cwd=ROOT,
+        env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "file" / "cache")},
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stdout) == (0, "100\n"), done.stderr
+
+
+_COMPILED = """
+from numba.core.dispatcher import Dispatcher
+from migrate.state.fast import kernel
+functions = [one for one in vars(kernel).values() if isinstance(one, Dispatcher)]
+assert len(functions) > 5
+print(sum(sum(one.stats.cache_misses.values()) for one in functions))
+"""
+
+
+@pytest.mark.slow  # compiles the kernel
+def test_the_kernel_is_compiled_once(tmp_path: Path) -> None:
+    """With all that it calls; a second process takes it from the disk."""
+    compiled = [
+        int(
+            subprocess.run(
+                [sys.executable, "-c", _COMPILED],
+                cwd=ROOT,
+                env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)},
+                stdout=subprocess.PIPE,
+                check=True,
+            ).stdout
+        )
+        for _ in range(2)
+    ]
+    assert compiled[0] > 5
+    assert compiled[1] == 0

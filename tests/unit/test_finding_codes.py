@@ -1,0 +1,51 @@
+"""How findings of each code bear on a move: docs/reference/findings.md says it in words."""
+
+from __future__ import annotations
+
+import pytest
+
+from migrate.flink.findings import Code, Finding, Severity
+from migrate.policy_options import Policies
+
+
+@pytest.mark.parametrize(
+    ("bearing", "codes"),
+    [
+        ("job_wide", {Code.GROUP_READS, Code.IN_FLIGHT_RECORDS, Code.RAN_ON}),
+        (
+            "another_source",
+            {Code.ANOTHER_SOURCE_KIND, Code.DAMAGED_SOURCE, Code.LEGACY_CONSUMER},
+        ),
+        ("unread", {Code.DAMAGED_SOURCE, Code.LEGACY_CONSUMER}),
+        ("by_partition", {Code.COMMITTED_MARKER, Code.LATEST_MARKER, Code.UNRESOLVED_POSITIONS}),
+        ("undecided", {Code.COMMITTED_MARKER, Code.LATEST_MARKER, Code.PENDING_TRANSACTIONS}),
+        ("of_a_group", {Code.SINK_MEMORY}),
+    ],
+)
+def test_which_codes_bear_so(bearing: str, codes: set[Code]) -> None:
+    assert {code for code in Code if getattr(code.bearing, bearing)} == codes
+
+
+@pytest.mark.parametrize(
+    ("policies", "codes"),
+    [
+        (Policies(), set()),
+        (Policies(allow_in_flight=True), {Code.IN_FLIGHT_RECORDS}),
+        (Policies(allow_ran_on=True), {Code.GROUP_READS, Code.RAN_ON, Code.STALE_POSITIONS}),
+    ],
+)
+def test_which_codes_the_user_may_allow(policies: Policies, codes: set[Code]) -> None:
+    assert {code for code in Code if code.bearing.allowed(policies)} == codes
+
+
+def test_a_warning_of_an_undecided_code_needs_a_choice() -> None:
+    for code in Code:
+        for severity in Severity:
+            finding = Finding(code, severity, None, "")
+            wanted = severity is Severity.WARNING and code.bearing.undecided
+            assert finding.is_undecided is wanted
+
+
+def test_words_are_those_that_scripts_use() -> None:
+    assert [severity.value for severity in Severity] == ["blocker", "warning", "note"]
+    assert str(Code.RAN_ON) == f"{Code.RAN_ON}" == "ran-on"

@@ -1,0 +1,649 @@
+"""What is found in a checkpoint, word for word, from what is in it as values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from decoder import (
+    DynamicKafkaSource,
+    HybridSource,
+    KafkaSource,
+    LegacyConsumer,
+    Operator,
+    PendingTransaction,
+    SinkState,
+    UnknownSource,
+)
+from decoder.checkpoint import Checkpoint
+from decoder.kafka.dynamic import DynamicEnumeratorState, StreamCluster
+from decoder.kafka.enumerator import EnumeratorState
+from decoder.kafka.operator import Sink
+from decoder.kafka.sink import FileBucket, FileSinkState, KafkaWriterState, UnknownSink
+from decoder.metadata.model import (
+    CheckpointKind,
+    CheckpointType,
+    DistributionMode,
+    InlineState,
+    NamedState,
+    OperatorStateHandle,
+    StopKind,
+    Subtask,
+)
+from migrate.flink.findings import Code, Severity
+from migrate.flink.findings.checkpoint import about_the_checkpoint
+from migrate.flink.findings.operator import about_an_operator, state_bytes
+from migrate.flink.findings.source import about_a_source
+from migrate.flink.sources.source import KafkaState, Source, SourceKind
+from migrate.positions import Marker, Position, PositionState
+
+_ID = "a" * 32
+_BLOCKER, _WARNING, _NOTE = Severity.BLOCKER, Severity.WARNING, Severity.NOTE
+_Told = tuple[Code, Severity, str]
+
+
+def _operator(
+    names: Sequence[str] = (),
+    elements: int = 1,
+    *,
+    raw: bool = False,
+    keyed: int = 0,
+    in_flight: int = 0,
+    subtasks: int = 1,
+    name: str | None = None,
+    finished: bool = False,
+) -> Operator:
+    """With these list states, ten bytes in each subtask."""
+    states = tuple(
+        NamedState(one, DistributionMode.SPLIT_DISTRIBUTE, tuple(range(elements))) for one in names
+    )
+    handle = OperatorStateHandle(states, InlineState("n", bytes(10))) if names else None
+    return Operator(
+        _ID,
+        name,
+        None,
+        subtasks,
+        128,
+        finished,
+        None,
+        tuple(
+            Subtask(n, False, None if raw else handle, handle if raw else None, keyed, 0, in_flight)
+            for n in range(subtasks)
+        ),
+    )
+
+
+def _about(
+    operator: Operator,
+    state: KafkaState | UnknownSource | None = None,
+    sink: Sink | None = None,
+    stopped: bool = False,
+) -> list[_Told]:
+    found = list(about_an_operator(operator, state, sink, stopped))
+    assert {finding.operator_id for finding in found} <= {_ID}
+    return [(finding.code, finding.severity, finding.message) for finding in found]
+
+
+# -- operators ------------------------------------------------------------------------------------
+
+
+def _left_behind(held: str, way: str = "") -> _Told:
+    return (
+        Code.STATE_NOT_MOVED,
+        _WARNING,
+        f"it holds {held}: records consumed but not yet emitted may be among them (windows, joins, "
+        f"buffers), and state does not move{way}",
+    )
+
+
+_READ_IT = "; read it with 'migrate state CHK'"
+
+
+@pytest.mark.parametrize(
+    ("operator", "told"),
+    [
+        (_operator(), []),
+        (_operator(["buffer"]), [_left_behind("10 bytes of operator state")]),
+        (_operator(["buffer"], raw=True), [_left_behind("10 bytes of operator state")]),
+        (_operator(["buffer"], elements=0), []),
+        (_operator(["end_of_input_state"]), []),
+        (
+            _operator(["end_of_input_state", "buffer"]),
+            [_left_behind("10 bytes of operator state")],
+        ),
+        (_operator(keyed=7, subtasks=2), [_left_behind("14 bytes of keyed state", _READ_IT)]),
+        (
+            _operator(["buffer"], keyed=7),
+            [_left_behind("7 bytes of keyed state and 10 bytes of operator state", _READ_IT)],
+        ),
+        (_operator(["SourceReaderState"]), []),
+        (
+            _operator(in_flight=3, subtasks=2),
+            [
+                (
+                    Code.IN_FLIGHT_RECORDS,
+                    _BLOCKER,
+                    "6 bytes of records lie in its channels, past the source and not yet processed "
+                    "(an unaligned checkpoint): moving from here loses them; take an aligned "
+                    "checkpoint, or stop the job with a savepoint",
+                )
+            ],
+        ),
+        *(
+            (
+                _operator(["_async_wait_operator_state_"], elements, raw=raw, keyed=7),
+                [
+                    (
+                        Code.IN_FLIGHT_RECORDS,
+                        _BLOCKER,
+                        f"up to {records} wait in it for the answers to requests (async I/O), past "
+                        "the source and not yet processed, even at a stop with a savepoint: moving "
+                        "from here loses them; stop the job, restored from here if it has ended, "
+                        "with --drain, which waits for the answers",
+                    )
+                ],
+            )
+            for elements, records, raw in ((1, "1 record", False), (2, "2 records", True))
+        ),
+    ],
+)
+def test_what_an_operator_keeps(operator: Operator, told: list[_Told]) -> None:
+    assert _about(operator) == told
+
+
+def test_how_much_an_operator_holds() -> None:
+    assert state_bytes(_operator(["buffer"], keyed=7, subtasks=2)) == 34
+    assert state_bytes(_operator(["end_of_input_state"], keyed=7)) == 7
+    assert state_bytes(_operator()) == 0
+
+
+@pytest.mark.parametrize(
+    ("names", "partly", "told"),
+    [
+        (
+            ["SourceReaderState"],
+            True,
+            (
+                Code.DAMAGED_SOURCE,
+                _BLOCKER,
+                "some of its state is a Kafka source's and some of it does not decode: a damaged "
+                "Kafka source, or a kind not known here (why)",
+            ),
+        ),
+        (
+            ["SourceReaderState"],
+            False,
+            (
+                Code.ANOTHER_SOURCE_KIND,
+                _WARNING,
+                "its source state is not a KafkaSource's; it is not moved (why)",
+            ),
+        ),
+        (
+            ["topic-partition-offset-states"],
+            False,
+            (
+                Code.LEGACY_CONSUMER,
+                _BLOCKER,
+                "its state is named as that of a FlinkKafkaConsumer, the source before "
+                "KafkaSource, and holds no position that can be read (why)",
+            ),
+        ),
+    ],
+)
+def test_a_source_that_is_not_read(names: list[str], partly: bool, told: _Told) -> None:
+    assert _about(_operator(names), UnknownSource("why", partly)) == [told]
+
+
+# -- sinks ----------------------------------------------------------------------------------------
+
+_HIDDEN = (
+    "stays hidden (.inprogress), even at a stop with a savepoint: records before these positions "
+    "are in it, and Flink alone, restored from here, would finish it; before the move, stop the "
+    "job with --drain, or have the sink roll its files at each checkpoint"
+)
+_ROWS = f"a file that it goes on writing over checkpoints (row formats do, by default) {_HIDDEN}"
+_LOST = "unless the job commits it or is restored from here, that output is lost"
+_AFTER_A_STOP = (
+    "a stop commits it after the savepoint is complete, so that the savepoint does not show "
+    "whether it did; did `flink stop` report an error (StopWithSavepointStoppingException), or a "
+    "process of the job die? Then restore the job from here once, let it commit, and stop it "
+    "again: else that output is lost"
+)
+_WRITER = ["writer_raw_states"]
+
+
+def _pending(text: str, stopped: bool = False, files: bool = False) -> _Told:
+    after = f"; of a file sink, {_ROWS}" if files else ""
+    told = f"{text}: {_AFTER_A_STOP if stopped else _LOST}{after}"
+    return Code.PENDING_TRANSACTIONS, _WARNING, told
+
+
+@pytest.mark.parametrize("stopped", [False, True])
+@pytest.mark.parametrize(
+    ("names", "sink", "text", "files"),
+    [
+        (
+            ["streaming_committer_raw_states"],
+            SinkState((), (PendingTransaction("pay-0-5", 1, 2),)),
+            "a KafkaSink keeps 1 transaction yet to be committed (transactional id prefix 'pay')",
+            False,
+        ),
+        (
+            ["streaming_committer_raw_states"],
+            SinkState(
+                (),
+                tuple(PendingTransaction(one, 1, 2) for one in ("b-0-1", "a-0-1", "a-1-2")),
+            ),
+            "a KafkaSink keeps 3 transactions yet to be committed (transactional id prefix 'a', "
+            "'b')",
+            False,
+        ),
+        (
+            ["streaming_committer_raw_states"],
+            UnknownSink("why"),
+            "a sink keeps what it has yet to commit in this state, which is not read here (why)",
+            False,
+        ),
+        (
+            _WRITER,
+            UnknownSink("why"),
+            "a sink keeps what it has yet to commit in this state, which is not read here (why)",
+            True,
+        ),
+        *(
+            (
+                [name],
+                None,
+                "a FlinkKafkaProducer, the sink before KafkaSink, keeps the transactions that it "
+                "has yet to commit in this state, which is not read here",
+                False,
+            )
+            for name in ("next-transactional-id-hint", "next-transactional-id-hint-v2")
+        ),
+    ],
+)
+def test_what_a_sink_has_yet_to_commit(
+    names: list[str], sink: Sink | None, text: str, files: bool, stopped: bool
+) -> None:
+    # Writers of other sinks may buffer records.
+    more = [_left_behind("10 bytes of operator state")] if files else []
+    assert _about(_operator(names), None, sink, stopped) == [_pending(text, stopped, files), *more]
+
+
+@pytest.mark.parametrize(
+    ("sink", "told"),
+    [
+        (
+            SinkState((), ()),
+            "it is a sink's committer, and no transaction is waiting to be committed",
+        ),
+        (
+            SinkState((KafkaWriterState("b", ()), KafkaWriterState("a", ())), ()),
+            "it is a KafkaSink's writer (transactional id prefix 'a', 'b')",
+        ),
+        (
+            SinkState((KafkaWriterState("a", ("a-0-1",)), KafkaWriterState("a", ("a-1-1",))), ()),
+            "it is a KafkaSink's writer (transactional id prefix 'a'), with 2 transactions under "
+            "way",
+        ),
+    ],
+)
+def test_a_sink_that_has_nothing_to_commit(sink: Sink, told: str) -> None:
+    assert _about(_operator(_WRITER), None, sink) == [(Code.SINK_STATE, _NOTE, told)]
+
+
+@pytest.mark.parametrize(
+    ("open_", "code", "severity", "told"),
+    [
+        ([], Code.SINK_STATE, _NOTE, "it is a FileSink's writer, and no file is open"),
+        (
+            ["b", "a"],
+            Code.FILES_IN_PROGRESS,
+            _WARNING,
+            f"a FileSink goes on writing 2 files (the first is in 'b'); such a file {_HIDDEN}",
+        ),
+        (
+            ["b"],
+            Code.FILES_IN_PROGRESS,
+            _WARNING,
+            f"a FileSink goes on writing 1 file (the first is in 'b'); such a file {_HIDDEN}",
+        ),
+    ],
+)
+def test_files_that_a_sink_writes(
+    open_: list[str], code: Code, severity: Severity, told: str
+) -> None:
+    buckets = (FileBucket("closed", False), *(FileBucket(path, True) for path in open_))
+    assert _about(_operator(_WRITER, keyed=7), None, FileSinkState(buckets)) == [
+        (code, severity, told)
+    ]
+
+
+def test_a_file_sink_of_older_releases() -> None:
+    assert _about(_operator(["bucket-states"], keyed=7)) == [
+        (Code.FILES_IN_PROGRESS, _WARNING, f"a file sink: {_ROWS}")
+    ]
+
+
+# -- sources --------------------------------------------------------------------------------------
+
+
+def _checkpoint(
+    stop: StopKind = StopKind.NONE,
+    version: int = 4,
+    kind: CheckpointKind = CheckpointKind.CHECKPOINT,
+    operators: tuple[Operator, ...] = (),
+    sinks: dict[str, Sink] | None = None,
+    sources: dict[str, KafkaState | UnknownSource] | None = None,
+    number: int = 7,
+    newer: tuple[int, ...] = (),
+    earlier: tuple[int, ...] = (),
+    contradicting: tuple[int, ...] = (),
+) -> Checkpoint:
+    return Checkpoint(
+        f"/job/chk-{number}",
+        number,
+        version,
+        CheckpointType(kind, stop),
+        operators,
+        dict(sources or {}),
+        dict(sinks or {}),
+        newer,
+        0,
+        earlier,
+        contradicting,
+    )
+
+
+def _source(*positions: Position, finished: bool | None = True) -> Source:
+    kind = SourceKind.KAFKA_SOURCE
+    return Source(_ID, None, None, kind, 1, 128, {None: finished}, positions)
+
+
+def _at(
+    start: int | Marker | None, partition: int = 0, cluster: str | None = None, topic: str = "t"
+) -> Position:
+    state = PositionState.NEXT if isinstance(start, int) else PositionState(start or "unresolved")
+    return Position(topic, partition, state, start, cluster=cluster, reason="why")
+
+
+_ENUMERATOR = EnumeratorState(3, (), True)
+_KAFKA = KafkaSource((), _ENUMERATOR)
+
+
+def _of(
+    source: Source, state: KafkaState = _KAFKA, checkpoint: Checkpoint | None = None
+) -> list[_Told]:
+    found = list(about_a_source(source, state, checkpoint or _checkpoint()))
+    assert {finding.operator_id for finding in found} <= {_ID}
+    return [(finding.code, finding.severity, finding.message) for finding in found]
+
+
+def test_positions_that_the_state_does_not_tell() -> None:
+    source = _source(
+        _at(5),
+        _at(None, 1),
+        _at(None, 2),
+        _at(Marker.LATEST, 3),
+        _at(Marker.COMMITTED, 4),
+        _at(Marker.COMMITTED, 5),
+        _at(Marker.EARLIEST, 6),
+    )
+    assert _of(source) == [
+        (
+            Code.UNRESOLVED_POSITIONS,
+            _BLOCKER,
+            "2 of 7 positions cannot be told from the state; the first is t-1: why",
+        ),
+        (
+            Code.LATEST_MARKER,
+            _WARNING,
+            "1 partition with no record read yet, still at the 'latest' marker: today's log end "
+            "would skip what came since then",
+        ),
+        (
+            Code.COMMITTED_MARKER,
+            _WARNING,
+            "2 partitions with no record read yet, still at the 'committed' marker: only Flink's "
+            "own consumer group knows their start",
+        ),
+    ]
+    (told,) = _of(_source(_at(None, 1, "east")))
+    assert told[2].endswith("the first is t-1 on cluster 'east': why")
+    assert _of(_source(_at(5))) == []
+
+
+def test_what_the_enumerator_does_not_say() -> None:
+    assert _of(_source(), KafkaSource((), None)) == [
+        (
+            Code.NO_ENUMERATOR,
+            _WARNING,
+            "no enumerator state is stored: a bounded partition that finished would not show",
+        )
+    ]
+    for finished in (False, None):
+        assert _of(_source(finished=finished)) == [
+            (
+                Code.INITIAL_DISCOVERY,
+                _NOTE,
+                "the state does not say that the first discovery of partitions had finished: where "
+                "a partition that it lacks would start is the job's policy, which is not in the "
+                "state",
+            )
+        ]
+
+
+_STALE = (
+    "what a FlinkKafkaConsumer has stored here is from the checkpoint before: it is stopped first, "
+    "so that what Flink emitted in between would be emitted again; a checkpoint, or a savepoint "
+    "that does not stop the job, is exact"
+)
+
+
+@pytest.mark.parametrize(
+    ("stop", "version", "told"),
+    [
+        (StopKind.NONE, 4, []),
+        (StopKind.TERMINATE, 2, []),
+        (StopKind.TERMINATE, 4, [(Code.STALE_POSITIONS, _BLOCKER, _STALE)]),
+        (StopKind.SUSPEND, 5, [(Code.STALE_POSITIONS, _BLOCKER, _STALE)]),
+        (
+            StopKind.UNKNOWN,
+            3,
+            [
+                (
+                    Code.STALE_POSITIONS,
+                    _WARNING,
+                    "if Flink 1.15 stopped the job with this savepoint, or 1.14 drained it, "
+                    + _STALE,
+                )
+            ],
+        ),
+    ],
+)
+def test_a_legacy_consumer_is_stopped_before_the_savepoint(
+    stop: StopKind, version: int, told: list[_Told]
+) -> None:
+    assert _of(_source(), LegacyConsumer(()), _checkpoint(stop, version)) == told
+
+
+@pytest.mark.parametrize(
+    ("current", "others", "told"),
+    [
+        (
+            _KAFKA,
+            0,
+            [
+                (
+                    Code.HYBRID_SOURCE,
+                    _NOTE,
+                    "it is a HybridSource at source 2 of its list, which reads Kafka; what comes "
+                    "after that one, if anything does, is not in the state",
+                )
+            ],
+        ),
+        (
+            UnknownSource("why", False),
+            2,
+            [
+                (
+                    Code.HYBRID_SOURCE_ELSEWHERE,
+                    _BLOCKER,
+                    "it is a HybridSource at source 2 of its list, which is not Kafka's: it has "
+                    "not reached Kafka yet, or never reads it; what it has not read of that source "
+                    "does not move",
+                ),
+                (
+                    Code.HYBRID_SOURCE_ELSEWHERE,
+                    _BLOCKER,
+                    "its readers still hold 2 splits of other sources of its list: what they have "
+                    "not read of them does not move",
+                ),
+            ],
+        ),
+        (
+            UnknownSource("why", True),
+            0,
+            [
+                (
+                    Code.HYBRID_SOURCE_ELSEWHERE,
+                    _BLOCKER,
+                    "it is a HybridSource at source 2 of its list: some of it is a Kafka "
+                    "source's and some does not decode (why)",
+                )
+            ],
+        ),
+    ],
+)
+def test_a_hybrid_source(
+    current: KafkaSource | UnknownSource, others: int, told: list[_Told]
+) -> None:
+    assert _of(_source(), HybridSource(1, current, others)) == told
+
+
+def test_a_dynamic_source() -> None:
+    streams = {
+        "s": {
+            "east": StreamCluster(frozenset({"t", "u"}), "e:1"),
+            "west": StreamCluster(frozenset({"t"}), "w:1"),
+        }
+    }
+    state = DynamicKafkaSource({}, frozenset({"west"}), DynamicEnumeratorState(3, streams, {}, {}))
+    source = _source(_at(5, cluster="east"))
+    assert _of(source, state) == [
+        (
+            Code.UNDISCOVERED_TOPICS,
+            _WARNING,
+            "2 topics of its streams without a partition in the state (the first is u on cluster "
+            "'east'): not discovered yet, and not moved",
+        ),
+        (
+            Code.RETAINED_CLUSTERS,
+            _NOTE,
+            "the job no longer read cluster 'west', which its metadata service had removed: the "
+            "positions are those it would go on from if the service named it again",
+        ),
+    ]
+    two = state._replace(retained=frozenset({"b", "a"}))
+    assert "read clusters 'a', 'b', which" in _of(source, two)[1][2]
+    none = state._replace(enumerator=None, retained=frozenset())
+    assert [code for code, _, _ in _of(source, none)] == [Code.NO_ENUMERATOR]
+
+
+# -- the checkpoint -------------------------------------------------------------------------------
+
+
+def _findings(**fields: object) -> list[_Told]:
+    found = about_the_checkpoint(_checkpoint(**fields))  # type: ignore[arg-type]
+    return [
+        (finding.code, finding.severity, finding.message)
+        for finding in found
+        if finding.code not in (Code.WRITTEN_BY, Code.NOT_A_STOP)
+    ]
+
+
+def test_a_checkpoint_after_which_the_job_ran_on() -> None:
+    assert _findings(newer=(8, 9))[0] == (
+        Code.RAN_ON,
+        _BLOCKER,
+        "the job ran on after this checkpoint: chk-9 is complete beside it, so what Flink emitted "
+        "since would be emitted again",
+    )
+    assert _findings(newer=(9, 3))[0][2] == (
+        "the job ran on after this checkpoint: chk-3 beside it was written after this chk-7, "
+        "though its number is lower (the job began to count anew, or these are copies without "
+        "their times: name the one you mean), so what Flink emitted since would be emitted again"
+    )
+
+
+def test_times_that_contradict_the_numbers() -> None:
+    lower = _findings(contradicting=(5, 6, 9))
+    assert [code for code, _, _ in lower] == [Code.NUMBERING_BEGAN_ANEW]
+    assert lower[0][2].startswith(
+        "chk-6 beside it was written after this chk-7, though its number is lower: "
+    )
+    assert lower[0][2].endswith("if these are copies without their times, chk-7 is the newer")
+    ((_, severity, higher),) = _findings(contradicting=(8, 9))
+    assert severity is _WARNING
+    assert higher.startswith(
+        "chk-9 beside it was written before this chk-7, though its number is higher: "
+    )
+    assert higher.endswith("chk-9 is the newer")
+
+
+def test_operators_that_had_finished() -> None:
+    operators = (
+        _operator(finished=True, name="reader"),
+        _operator(),
+        _operator(finished=True),
+    )
+    assert _findings(operators=operators) == [
+        (
+            Code.FINISHED_OPERATORS,
+            _WARNING,
+            f"2 operators had finished and kept no state (reader, {_ID}): were one of them a "
+            "bounded Kafka source, its positions are not in this checkpoint",
+        )
+    ]
+
+
+@pytest.mark.parametrize(
+    ("version", "sources", "told"),
+    [
+        (2, {}, "Flink 1.3 to 1.10 (metadata version 2)"),
+        (6, {}, "Flink 2.1 and later (metadata version 6)"),
+        (
+            4,
+            {"a": _KAFKA, "b": KafkaSource((), None)},
+            "Flink 1.16 to 1.20 (metadata version 4), and by a Kafka connector 5.0 or later "
+            "(enumerator version 3)",
+        ),
+        (
+            4,
+            {"a": HybridSource(0, _KAFKA._replace(enumerator=EnumeratorState(2, (), True)), 0)},
+            "Flink 1.16 to 1.20 (metadata version 4), and by a Kafka connector 3.1 to 4.0 "
+            "(enumerator version 2)",
+        ),
+        (
+            3,
+            {"a": LegacyConsumer(()), "b": UnknownSource("why", False)},
+            "Flink 1.11 to 1.15 (metadata version 3), and by a Kafka connector up to 3.4 "
+            "(FlinkKafkaConsumer)",
+        ),
+        (
+            4,
+            {"a": DynamicKafkaSource({}, frozenset(), DynamicEnumeratorState(2, {}, {}, {}))},
+            "Flink 1.16 to 1.20 (metadata version 4), and by a Kafka connector 5.0 (enumerator "
+            "version 2)",
+        ),
+    ],
+)
+def test_which_releases_wrote_it(
+    version: int, sources: dict[str, KafkaState | UnknownSource], told: str
+) -> None:
+    found = about_the_checkpoint(_checkpoint(version=version, sources=sources))
+    (finding,) = [one for one in found if one.code is Code.WRITTEN_BY]
+    assert finding.severity is _NOTE
+    assert finding.message == f"written by {told}: the state itself names no release"

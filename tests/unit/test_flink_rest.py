@@ -1,0 +1,156 @@
+"""What is made of the answers of a JobManager's REST API, over HTTP; a real one's are in
+tests/integration/test_flink_rest.py."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+import pytest
+
+from migrate.errors import UsageError
+from migrate.flink import rest_api
+from migrate.flink.job_manager import JobManager, StopAttempt
+from migrate.flink.rest_api import FlinkJob, FlinkRestError, known_jobs
+
+_JOB = "0123456789abcdef0123456789abcdef"
+_OVERVIEW = (
+    f'{{"jobs":[{{"jid":"{_JOB}","name":"orders","state":"RUNNING","start-time":1,"tasks":{{}}}}]}}'
+)
+_NO_JOB_MANAGER = "the JobManager at 127.0.0.1: what answers there is no JobManager"
+
+
+@contextmanager
+def _answering(status: int, body: bytes) -> Iterator[tuple[str, list[str]]]:
+    """A server's address, and the paths that it was asked for."""
+    asked: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = HTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}", asked
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def _closed() -> str:
+    """An address where nobody listens."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return f"http://127.0.0.1:{taken.getsockname()[1]}"
+
+
+@pytest.mark.parametrize(
+    ("below", "path"),
+    [
+        ("", "/jobs/overview"),
+        ("/", "/jobs/overview"),
+        ("/proxy/flink/", "/proxy/flink/jobs/overview"),
+    ],
+)
+def test_the_jobs_that_it_knows(below: str, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Proxies are for the world outside.
+    monkeypatch.setenv("http_proxy", _closed())
+    monkeypatch.delenv("no_proxy", raising=False)
+    with _answering(200, _OVERVIEW.encode()) as (url, asked):
+        assert known_jobs(url + below) == (FlinkJob(_JOB, "orders", "RUNNING"),)
+    assert asked == [path]
+
+
+def test_what_is_no_answer_of_one() -> None:
+    with _answering(503, b"") as (url, _), pytest.raises(FlinkRestError) as refused:
+        known_jobs(url)
+    assert str(refused.value) == "the JobManager at 127.0.0.1: answered 503 Service Unavailable"
+    for body in (b"<html>", b"{}", b'{"jobs":[{}]}'):
+        with _answering(200, body) as (url, _), pytest.raises(FlinkRestError) as refused:
+            known_jobs(url)
+        assert str(refused.value) == _NO_JOB_MANAGER
+    with pytest.raises(FlinkRestError, match=r"127.0.0.1: no answer: .*Connection refused$"):
+        known_jobs(_closed())
+
+
+def test_an_answer_is_read_up_to_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    with _answering(200, _OVERVIEW.encode()) as (url, _):
+        monkeypatch.setattr(rest_api, "_LARGEST_ANSWER", len(_OVERVIEW))
+        assert known_jobs(url)
+        monkeypatch.setattr(rest_api, "_LARGEST_ANSWER", len(_OVERVIEW) - 1)
+        with pytest.raises(FlinkRestError, match="no JobManager"):
+            known_jobs(url)
+
+
+@pytest.mark.parametrize(
+    "url", ["ftp://host:1", "host:8081", "http://", "https://user:secret@host:1", "http://u@host"]
+)
+def test_an_address_is_of_http_and_holds_no_user(url: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        known_jobs(url)
+    assert str(refused.value) == "--flink-rest: not an address of the form http://host:port"
+
+
+def test_the_states_that_a_job_never_leaves() -> None:
+    """JobStatus @ Flink 2.2.0, but for SUSPENDED: another JobManager takes the job up again."""
+    ended = {"FINISHED", "CANCELED", "FAILED"}
+    others = {"INITIALIZING", "CREATED", "RUNNING", "FAILING", "CANCELLING", "RESTARTING"}
+    others |= {"SUSPENDED", "RECONCILING"}
+    assert {state for state in ended | others if FlinkJob(_JOB, "", state).ended} == ended
+
+
+_TRACE = (
+    "java.util.concurrent.CompletionException: org.apache.flink.util.FlinkException: It broke.\\n"
+    "\\tat org.apache.Flink.run(Flink.java:1)\\n"
+    "Caused by: java.io.IOException: The disk is full\\n\\tat java.Disk.write(Disk.java:1)"
+)
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "told"),
+    [
+        (404, "{}", None),
+        (200, '{"status": {"id": "IN_PROGRESS"}, "operation": null}', StopAttempt()),
+        (
+            200,
+            '{"status": {"id": "COMPLETED"}, "operation": {"location": "file:/s/savepoint-1"}}',
+            StopAttempt(savepoint="file:/s/savepoint-1"),
+        ),
+        (
+            200,
+            '{"status": {"id": "COMPLETED"}, "operation": {"failure-cause": {"stack-trace": "'
+            f'{_TRACE}"}}}}}}',
+            StopAttempt(problem="It broke: The disk is full"),
+        ),
+        (
+            200,
+            '{"status": {"id": "COMPLETED"}, "operation": {}}',
+            StopAttempt(problem="no reason given"),
+        ),
+    ],
+)
+def test_how_far_a_stop_is(status: int, body: str, told: StopAttempt | None) -> None:
+    with _answering(status, body.encode()) as (url, asked):
+        assert JobManager(url).stopping(_JOB, "f" * 32) == told
+    assert asked == [f"/jobs/{_JOB}/savepoints/{'f' * 32}"]
+
+
+def test_a_stop_that_is_no_answer_of_flinks() -> None:
+    with (
+        _answering(200, b'{"status": {"id": "DONE"}}') as (url, _),
+        pytest.raises(FlinkRestError, match=_NO_JOB_MANAGER),
+    ):
+        JobManager(url).stopping(_JOB, "f" * 32)

@@ -1,0 +1,165 @@
+"""`migrate to-spark SIDE --keep-state spark:OLD`: what is rewritten, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.support.command import Result, migrate
+from tests.support.spark_files import COMMIT, SEED, batch, spark_directory
+
+_ID = "6f1c1a3e-6f58-4f3c-9a9b-2a0e3a1d5c11"
+_STATEFUL = {
+    "metadata": f'{{"id":"{_ID}"}}',
+    "sources/0/0": SEED,
+    "offsets/0": batch('{"t":{"0":2,"1":3}}'),
+    "offsets/1": batch('{"t":{"0":5,"1":7}}'),
+    "offsets/.1.crc": "stale",
+    "commits/0": COMMIT,
+    "commits/1": COMMIT,
+    "commits/.1.crc": "as it is",
+    "state/0/0/1.delta": "rows",
+}
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    Path("side.json").write_text('{"t":{"0":4,"1":9}}')
+    return tmp_path
+
+
+def _keep(
+    files: Mapping[str, str], *options: str, side: str = "json:side.json", out: str = "new"
+) -> Result:
+    spark_directory(Path("old"), files)
+    return migrate("to-spark", side, "--keep-state", "spark:old", "--checkpoint-dir", out, *options)
+
+
+def _tree(directory: str) -> dict[str, bytes]:
+    root = Path(directory)
+    return {
+        file.relative_to(root).as_posix(): file.read_bytes()
+        for file in root.rglob("*")
+        if file.is_file()
+    }
+
+
+def test_the_newest_entry_is_rewritten_and_nothing_else(here: Path) -> None:
+    result = _keep(_STATEFUL)
+    assert (result.code, result.stdout) == (0, '{"t":{"0":4,"1":9}}\n'), result.stderr
+    old, new = _tree("old"), _tree("new")
+    assert new.pop("offsets/1") == old.pop("offsets/1").replace(
+        b'{"t":{"0":5,"1":7}}', b'{"t":{"0":4,"1":9}}'
+    )
+    del old["offsets/.1.crc"]
+    assert new == old
+    assert old == {
+        name: text.encode()
+        for name, text in _STATEFUL.items()
+        if name not in ("offsets/1", "offsets/.1.crc")
+    }
+    assert "t-0 goes back from 5 to 4: up to 1 record is counted twice" in result.stderr
+    assert "t-1 goes ahead from 7 to 9: up to 2 records are not in the state" in result.stderr
+
+
+def test_of_several_sources_each_has_its_own_topics(here: Path) -> None:
+    """One of another kind between them, and a log of version 2, which names its sources."""
+    files = {**_STATEFUL, "offsets/1": 'v2\n{"batchWatermarkMs":0}\na:{"t":{"0":5}}\nb:7\nc:-'}
+    side = "json:other.json"
+    Path("other.json").write_text('{"t":{"0":1}}')
+    result = _keep(files, side=side)
+    assert result.code == 0, result.stderr
+    entry = Path("new/offsets/1").read_text()
+    assert entry == 'v2\n{"batchWatermarkMs":0}\na:{"t":{"0":1}}\nb:7\nc:-'
+
+
+def test_what_is_no_checkpoint_is_not_verified(here: Path) -> None:
+    """`verify` takes a checkpoint: no next step is told that could not be taken."""
+    assert "migrate verify" not in _keep(_STATEFUL).stderr
+    seeded = migrate("to-spark", "json:side.json", "--checkpoint-dir", "seed")
+    assert seeded.code == 0
+    assert "migrate verify" not in seeded.stderr
+
+
+def test_partitions_leaves_the_others(here: Path) -> None:
+    result = _keep(_STATEFUL, "--partitions", "t:0")
+    assert (result.code, result.stdout) == (0, '{"t":{"0":4,"1":7}}\n')
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"offsets/2": batch('{"t":{"0":9,"1":9}}')}, "batch 2 is begun and not committed"),
+        ({"state/0/0/1.delta": None}, "the query keeps no state"),
+        ({"commits/0": None, "commits/1": None, "offsets/1": None}, "has not committed a batch"),
+        ({"offsets/0": 'v1\n\n{"t":{"0":5}}'}, "runs with the continuous trigger"),
+    ],
+)
+def test_a_query_that_could_not_go_on_so(
+    here: Path, change: dict[str, str | None], told: str
+) -> None:
+    files = {name: text for name, text in {**_STATEFUL, **change}.items() if text is not None}
+    result = _keep(files)
+    assert (result.code, result.stdout) == (4, "")
+    assert told in result.stderr
+    assert not Path("new").exists()
+
+
+def test_a_log_of_another_version(here: Path) -> None:
+    result = _keep({**_STATEFUL, "offsets/1": 'v9\n{}\n{"t":{"0":5}}'})
+    assert result.code == 3
+    assert "log version 'v9' is not known here" in result.stderr
+    assert not Path("new").exists()
+
+
+@pytest.mark.parametrize(
+    ("side", "told"),
+    [
+        ({"t": {"0": 4}}, "json:side.json does not tell where t-1 goes on, which the query reads"),
+        (
+            {"t": {"0": 4, "1": 9}, "u": {"0": 1}},
+            "has positions of u, which no source of the query reads",
+        ),
+        ({"u": {"0": 1}}, "has positions of u, which no source of the query reads"),
+    ],
+)
+def test_positions_that_do_not_fit(here: Path, side: object, told: str) -> None:
+    Path("side.json").write_text(json.dumps(side))
+    result = _keep(_STATEFUL)
+    assert (result.code, result.stdout) == (4, "")
+    assert told in result.stderr
+
+
+def test_a_sink_that_the_query_wrote_to_since(here: Path) -> None:
+    """Of a file sink: it skips the batches that it has, by their numbers."""
+    log = Path("sink/_spark_metadata")
+    log.mkdir(parents=True)
+    (log / "2").write_text("v1")
+    refused = _keep(_STATEFUL, "--sink", "sink")
+    assert (refused.code, refused.stdout) == (4, "")
+    assert "remembers batch 2, and the query would go on with batch 2" in refused.stderr
+    (log / "2").rename(log / "1")
+    again = migrate(
+        *("to-spark", "json:side.json", "--keep-state", "spark:old"),
+        *("--checkpoint-dir", "new", "--sink", "sink"),
+    )
+    assert again.code == 0
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--keep-state", "spark:old"),
+        ("--keep-state", "old", "--checkpoint-dir", "new"),
+        ("--keep-state", "spark:old", "--checkpoint-dir", "s3://bucket/new"),
+        ("--keep-state", "spark:old", "--checkpoint-dir", "new", "--spark-source", "0=topic:t"),
+    ],
+)
+def test_what_does_not_go_with_it(here: Path, arguments: tuple[str, ...]) -> None:
+    spark_directory(Path("old"), _STATEFUL)
+    assert migrate("to-spark", "json:side.json", *arguments).code == 2
+    assert not Path("new").exists()

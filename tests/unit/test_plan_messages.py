@@ -1,0 +1,364 @@
+"""What a plan tells, word for word: refusals and their ways out, warnings, the plan in lines."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timezone
+
+import pytest
+
+from migrate.cluster_snapshot import ClusterSnapshot, Committed, GroupView, LogRange
+from migrate.flink.extract import Code, Finding, Severity, Source
+from migrate.flink.sources import SourceKind
+from migrate.planning import refusals_and_warnings as messages
+from migrate.planning.model import Plan, PlannedPartition, Verdict
+from migrate.policy_options import Policies
+from migrate.positions import SPARK, Marker, Origin, Position, PositionState
+
+_NO_BROKER = "not checked against Kafka: offsets may be gone, partitions missing; add -b HOST:PORT"
+_NEW = "choose with --new-partitions earliest or latest"
+_CHOOSE = "choose with --unresolved earliest|latest|committed|timestamp:T"
+_BROKERS = "name the brokers that the job read from with --bootstrap-servers"
+
+
+def _planned(
+    partition: int = 0,
+    next_offset: int | None = None,
+    verdict: Verdict = Verdict.OK,
+    topic: str = "t",
+    **fields: object,
+) -> PlannedPartition:
+    return PlannedPartition(topic, partition, verdict, next_offset, **fields)  # type: ignore[arg-type]
+
+
+def _refused(*planned: PlannedPartition) -> list[str]:
+    return [str(refusal) for refusal in messages.refuse(planned)]
+
+
+def _group(committed: Mapping[tuple[str, int], int], *alike: str) -> GroupView:
+    held = {place: Committed(offset) for place, offset in committed.items()}
+    return GroupView("g", bool(held), "Empty", "classic", committed=held, alike=alike)
+
+
+def _snapshot(**fields: object) -> ClusterSnapshot:
+    return ClusterSnapshot({}, **fields)  # type: ignore[arg-type]
+
+
+def _warned(
+    *planned: PlannedPartition,
+    findings: tuple[Finding, ...] = (),
+    snapshot: ClusterSnapshot | None = None,
+    policies: Policies | None = None,
+) -> list[str]:
+    """Without the one that is said wherever no broker was asked."""
+    told = list(messages.warnings(findings, snapshot, planned, policies or Policies()))
+    if snapshot is None:
+        assert told.pop() == _NO_BROKER
+    assert _NO_BROKER not in told
+    return told
+
+
+def _source(*partitions: int, topic: str = "t") -> Source:
+    positions = tuple(Position(topic, n, PositionState.NEXT, 5) for n in partitions)
+    return Source("a" * 32, None, None, SourceKind.KAFKA_SOURCE, 1, 128, {None: True}, positions)
+
+
+# -- refusals -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("planned", "way_out"),
+    [
+        (
+            _planned(verdict=Verdict.EXPIRED),
+            "move from a newer checkpoint, or go on after the gap with --on-expired earliest",
+        ),
+        (
+            _planned(verdict=Verdict.BEYOND_END),
+            f"{_BROKERS}, or skip to the end with --on-beyond-end latest",
+        ),
+        (_planned(verdict=Verdict.TOPIC_GONE), f"{_BROKERS}, or leave it out with --gone skip"),
+        (_planned(verdict=Verdict.PARTITION_GONE), f"{_BROKERS}, or leave it out with --gone skip"),
+        (_planned(verdict=Verdict.NEW_PARTITION, operator_id="a"), _NEW),
+        (_planned(verdict=Verdict.UNRESOLVED), _NEW),
+        (_planned(verdict=Verdict.UNRESOLVED, operator_id="a"), _CHOOSE),
+        (
+            _planned(verdict=Verdict.UNRESOLVED, operator_id="a", position=Marker.EARLIEST),
+            "add --bootstrap-servers HOST:PORT",
+        ),
+        (
+            _planned(verdict=Verdict.UNRESOLVED, operator_id="a", position=Marker.LATEST),
+            "move from a later checkpoint, which has its offset once it has had a record, or "
+            + _CHOOSE,
+        ),
+        (
+            _planned(verdict=Verdict.UNRESOLVED, operator_id="a", position=Marker.COMMITTED),
+            "name Flink's own with --bootstrap-servers HOST:PORT --source-group GROUP, or "
+            + _CHOOSE,
+        ),
+        (
+            _planned(
+                verdict=Verdict.UNRESOLVED, operator_id="a", position=Marker.COMMITTED, log_end=0
+            ),
+            f"name Flink's own with --source-group GROUP, or {_CHOOSE}",
+        ),
+    ],
+)
+def test_every_refusal_says_a_way_out(planned: PlannedPartition, way_out: str) -> None:
+    fields = {name: getattr(planned, name) for name in ("operator_id", "position", "log_end")}
+    refused = _planned(3, verdict=planned.verdict, problem="it is so", **fields)
+    assert _refused(refused) == [f"t-3: {planned.verdict.value}: it is so; {way_out}"]
+
+
+def test_what_has_no_problem_is_not_refused() -> None:
+    assert _refused(_planned(0, 5), _planned(1, 6)) == []
+
+
+def test_the_same_problem_is_told_once_and_its_own_numbers_are_those_of_the_first() -> None:
+    """Seen: 'None' for a position, where the state does not tell it."""
+    told = _refused(
+        _planned(0, problem="offset 4 is gone", verdict=Verdict.EXPIRED),
+        _planned(0, problem="it has no start", verdict=Verdict.UNRESOLVED, topic="u"),
+        _planned(1, problem="offset 7 is gone", verdict=Verdict.EXPIRED),
+        _planned(1, problem="it has no start", verdict=Verdict.UNRESOLVED, topic="u"),
+        _planned(2, problem="offset 9 is not yet there", verdict=Verdict.BEYOND_END),
+        _planned(2, problem="it has another reason", verdict=Verdict.UNRESOLVED, topic="u"),
+    )
+    assert [text.rpartition("; ")[0] for text in told] == [
+        "t-0, t-1: expired: offset 4 is gone (the first; 2 in all)",
+        "u-0, u-1: unresolved: it has no start",
+        "t-2: beyond end: offset 9 is not yet there",
+        "u-2: unresolved: it has another reason",
+    ]
+
+
+@pytest.mark.parametrize(("number", "more"), [(20, ""), (21, " and 1 more")])
+def test_a_refusal_names_twenty(number: int, more: str) -> None:
+    planned = [_planned(n, verdict=Verdict.TOPIC_GONE, problem="it is gone") for n in range(number)]
+    (told,) = _refused(*planned)
+    names = ", ".join(f"t-{n}" for n in range(20))
+    assert told.startswith(f"{names}{more}: topic gone: it is gone; ")
+
+
+@pytest.mark.parametrize(("missing", "more"), [({7}, ""), ({7, 8}, " (and 1 more of the topic)")])
+def test_partitions_that_nobody_has(missing: set[int], more: str) -> None:
+    there = [_planned(0, 5), _planned(1, 6)]
+    policies = Policies(partitions={"t": frozenset({0, 1} | missing), "u": frozenset({0})})
+    (told,) = messages.nowhere([_source(0, 1)], there, policies)
+    assert str(told) == (
+        f"--partitions: neither the checkpoint nor the broker has t-7{more}; name those there are"
+    )
+    assert not list(messages.nowhere([_source(0, 1)], there, Policies()))
+    assert not list(messages.nowhere([_source(0, 1)], [], policies))
+
+
+# -- warnings -------------------------------------------------------------------------------------
+
+
+def _finding(
+    code: Code, severity: Severity = Severity.WARNING, operator_id: str | None = None
+) -> Finding:
+    return Finding(code, severity, operator_id, f"{code} is so")
+
+
+def test_findings_that_are_warnings_are_told_with_their_operator() -> None:
+    findings = (
+        _finding(Code.FINISHED_OPERATORS, operator_id="abc"),
+        _finding(Code.NOT_A_STOP),
+        _finding(Code.WRITTEN_BY, Severity.NOTE),
+        _finding(Code.RAN_ON, Severity.BLOCKER),
+    )
+    told = ["operator abc: finished-operators is so", "not-a-stop is so"]
+    assert _warned(_planned(0, 5), findings=findings) == told
+    allowed = Policies(allow_ran_on=True)
+    assert _warned(_planned(0, 5), findings=findings, policies=allowed) == [*told, "ran-on is so"]
+
+
+def test_what_a_sink_remembers_is_told_to_a_group_whatever_its_severity() -> None:
+    findings = (_finding(Code.SINK_MEMORY, Severity.NOTE),)
+    planned = _planned(0, 5)
+    assert _warned(planned, findings=findings) == []
+    assert _warned(planned, findings=findings, snapshot=_snapshot()) == []
+    to_a_group = _snapshot(target_group=_group({}))
+    assert _warned(planned, findings=findings, snapshot=to_a_group) == ["sink-memory is so"]
+
+
+@pytest.mark.parametrize(
+    ("ends", "told"),
+    [([5, 9], True), ([5, 8], False), ([None, 8], True), ([], True)],
+)
+def test_output_beyond_the_log_is_told_unless_there_is_nothing_left(
+    ends: list[int | None], told: bool
+) -> None:
+    planned = [
+        _planned(n, offset, log_end=end)
+        for n, (offset, end) in enumerate(zip((5, 8), ends, strict=False))
+    ]
+    warned = _warned(*planned, findings=(_finding(Code.OUTPUT_BEYOND),))
+    assert warned == (["output-beyond is so"] if told else [])
+
+
+def test_the_group_of_the_job_that_has_committed_nothing_of_it() -> None:
+    nothing = (
+        "group 'g' has committed nothing for these topics: if its name is right, that the job did "
+        "not run on is not shown by it"
+    )
+    planned = [_planned(0, 5, reached=5), _planned(1, 5, reached=5)]
+    for committed, told in (
+        ({}, [nothing]),
+        ({("other", 0): 3}, [nothing]),
+        ({("t", 1): 3}, []),
+        ({("t", 1): 0}, []),
+        ({("t", 0): 3, ("t", 1): 3}, []),
+    ):
+        assert _warned(*planned, snapshot=_snapshot(source_group=_group(committed))) == told
+    alike = _snapshot(source_group=_group({}, "h"))
+    assert _warned(*planned, snapshot=alike) == [nothing.replace("'g'", "'g' (did you mean 'h'?)")]
+
+
+def test_costs_are_told_by_the_first_of_them() -> None:
+    assert _warned(
+        _planned(0, 5), _planned(1, 6, Verdict.SUSPECT), _planned(2, 6, Verdict.SUSPECT)
+    ) == [
+        "2 partitions look recreated (the first is t-1: the first record since the checkpoint lies "
+        "below its position): what lies at their positions may be other records"
+    ]
+    assert _warned(
+        _planned(0, 5), _planned(1, 6, undiscovered=1), _planned(2, 6, undiscovered=9)
+    ) == [
+        "2 new partitions held records before the checkpoint, which does not know of them (the "
+        "first is t-1: up to 1, by their timestamps): was the job told which partitions to read? "
+        "then name those with --partitions"
+    ]
+    ran_on = [
+        _planned(0, 5, reached=5, flink_committed=5),
+        _planned(1, 5, reached=5, flink_committed=7),
+        _planned(2, 5, reached=6, flink_committed=7),
+    ]
+    how = (
+        "the job ran on after this checkpoint: Flink's group has committed 3 records beyond 2 "
+        "partitions (the first is t-1: committed 7, to go on from 5)"
+    )
+    assert _warned(*ran_on)[:1] == [
+        f"{how}: these will be emitted again, and what it has emitted since its last commit"
+    ]
+    assert [str(refusal) for refusal in messages.group_ran_on(ran_on)] == [
+        f"{how}, and what Flink emitted since would be emitted again; move from a newer "
+        "checkpoint, or add --allow-ran-on to repeat them"
+    ]
+    assert not list(messages.group_ran_on(ran_on[:1]))
+    assert _warned(
+        _planned(0, 5, reached=5), _planned(1, 5, reached=6), _planned(2, 5, reached=9)
+    ) == [
+        "--merge-sources min: 5 records of 2 partitions will be read again by the source that was "
+        "further on (the first is t-1: from 5, where one had reached 6)"
+    ]
+    assert _warned(
+        _planned(0, 5), _planned(1, 5, unknown_to_some=True), _planned(2, 5, unknown_to_some=True)
+    ) == [
+        "--merge-sources min: 2 partitions (the first is t-1) not every source that reads its "
+        "topic knows: one that was to read it too has not, and loses what lies below its next "
+        "offset"
+    ]
+
+
+def test_a_group_that_holds_offsets_is_told_how_far_it_is_moved() -> None:
+    planned = [
+        _planned(0, 5),  # it holds none
+        _planned(1, 5, current=5),
+        _planned(2, 5, current=6),
+        _planned(3, 5, current=9),
+        _planned(4, 5, current=3),
+        _planned(5, 0, current=0),
+    ]
+    assert _warned(*planned, snapshot=_snapshot(target_group=_group({}))) == [
+        "group 'g' is moved back in 2 partitions (the first is t-2: from 6 to 5): it reads up to "
+        "5 records again",
+        "group 'g' is moved ahead in 1 partition (the first is t-4: from 3 to 5): it never reads "
+        "up to 2 records",
+    ]
+    assert _warned(*planned, snapshot=_snapshot()) == []
+
+
+def test_a_checkpoint_whose_age_is_not_known() -> None:
+    unknown = Origin("checkpoint", "/chk-7", 7)
+    hidden = "a topic that was created again since, and has grown beyond these offsets, "
+    assert list(messages.of_unknown_age(unknown, _snapshot())) == [
+        f"the age of this checkpoint is not known, as its store keeps no times: {hidden}would not "
+        "show"
+    ]
+    copied = Origin("checkpoint", "/chk-7", 7, written_at=0, copied_from="s3://u:p@b/chk-7")
+    assert list(messages.of_unknown_age(copied, _snapshot())) == [
+        "this checkpoint was written in s3://…@b/chk-7, and lies elsewhere: if "
+        f"1970-01-01T00:00:00+00:00 is the time of a copy, its age is not known, and {hidden}does "
+        "not show; copy it with its times (cp -p, rsync -t), or name it where it was written"
+    ]
+    known = Origin("checkpoint", "/chk-7", 7, written_at=0)
+    assert list(messages.of_unknown_age(known, _snapshot())) == []
+    assert list(messages.of_unknown_age(unknown, None)) == []
+    assert list(messages.of_unknown_age(Origin("batch", "spark:/q", 7), _snapshot())) == []
+
+
+def test_another_topics_log() -> None:
+    policies = Policies(topic_map={"t": "u", "same": "same", "unmoved": "elsewhere"})
+    moved = [_source(0, topic="u"), _source(0, topic="same"), _source(0, topic="t")]
+    assert list(messages.other_logs(moved, policies)) == [
+        "--topic-map t=u: a topic of another name is another log, where an offset is another "
+        "record unless it was copied offset for offset, which MirrorMaker does not do: compare "
+        "the records at these offsets first"
+    ]
+    assert list(messages.other_logs(moved, Policies())) == []
+
+
+def test_partitions_left_out_are_told_by_the_first_topic() -> None:
+    policies = Policies(
+        partitions={"t": frozenset({0}), "s": frozenset({1}), "whole": frozenset({0})}
+    )
+    chosen = [_source(0, 1), _source(0, 1, topic="s"), _source(0, topic="whole")]
+    (told,) = messages.only_some_partitions(chosen, None, policies)
+    assert told == (
+        "--partitions leaves out partitions of 2 topics (the first is s): the query must assign "
+        "exactly those that move, as the code of --format python does; one that subscribes to the "
+        "topic fails, or reads the others too"
+    )
+    more = ClusterSnapshot({"whole": {0: LogRange(0, 1), 1: LogRange(0, 1)}})
+    (told,) = messages.only_some_partitions(chosen[2:], more, policies)
+    assert "1 topic (the first is whole)" in told
+    assert not list(messages.only_some_partitions(chosen, None, Policies()))
+    to_a_group = _snapshot(target_group=_group({}))
+    assert not list(messages.only_some_partitions(chosen, to_a_group, policies))
+
+
+# -- the plan in lines ----------------------------------------------------------------------------
+
+
+def _lines(*planned: PlannedPartition, notes: tuple[str, ...] = ()) -> list[str]:
+    origin = Origin("checkpoint", "/chk-7", 7)
+    made_at = datetime.fromtimestamp(0, timezone.utc)
+    plan = Plan(origin, SPARK, planned, notes=notes, made_at=made_at)
+    return list(messages.plan_lines(plan))
+
+
+def test_a_plan_in_lines_tells_what_does_not_simply_go_on() -> None:
+    assert _lines(notes=("in order",)) == ["in order"]
+    assert _lines(
+        _planned(0, 5),
+        _planned(1, 5, lost=0, repeated=0, topic="u"),
+        _planned(2, 5, lost=1, repeated=0),
+        _planned(3, 5, lost=0, repeated=None),
+        _planned(4, 5, lost=2, repeated=3),
+        _planned(5, 5, Verdict.SUSPECT),
+        _planned(6, None, Verdict.TOPIC_GONE, lost=None),
+        _planned(7, 0, Verdict.EXPIRED, lost=None),
+        notes=("in order", "after all"),
+    ) == [
+        "8 partitions of 2 topics: 5 ok, 1 suspect, 1 expired, 1 topic gone",
+        "t-2: ok, from 5, loses up to 1 records",
+        "t-3: ok, from 5, repeats ? records",
+        "t-4: ok, from 5, loses up to 2 records, repeats up to 3 records",
+        "t-5: suspect, from 5",
+        "t-7: expired, from 0, loses ? records",
+        "in order",
+        "after all",
+    ]
+    assert _lines(_planned(0, 5)) == ["1 partition of 1 topic: 1 ok"]

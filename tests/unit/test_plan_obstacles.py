@@ -1,0 +1,296 @@
+"""What stands in the way of a move as a whole, word for word, by values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from decoder import PendingTransaction
+from migrate.cluster_snapshot import ClusterSnapshot, GroupView
+from migrate.flink.extract import Code, Finding, Severity, Source, SourceKind
+from migrate.planning import obstacles
+from migrate.policy_options import Policies
+from migrate.positions import Marker, Origin, Position, PositionState
+
+_A, _B, _C = "a" * 32, "b" * 32, "c" * 32
+
+
+def _at(
+    start: int | Marker | None,
+    partition: int = 0,
+    topic: str = "t",
+    cluster: str | None = None,
+    state: PositionState = PositionState.NEXT,
+) -> Position:
+    return Position(topic, partition, state, start, cluster=cluster)
+
+
+def _source(operator_id: str, *positions: Position, **brokers: str) -> Source:
+    named = {cluster: frozenset({servers}) for cluster, servers in brokers.items()}
+    kind = SourceKind.KAFKA_SOURCE
+    return Source(operator_id, None, None, kind, 1, 128, {None: True}, positions, named)
+
+
+def _texts(refusals: object) -> list[str]:
+    return [str(refusal) for refusal in refusals]  # type: ignore[attr-defined]
+
+
+def _finding(
+    code: Code, severity: Severity = Severity.WARNING, operator_id: str | None = None
+) -> Finding:
+    return Finding(code, severity, operator_id, "so")
+
+
+# -- findings -------------------------------------------------------------------------------------
+
+
+def _extraction(findings: Sequence[Finding], state_bytes: dict[str, int]) -> _Found:
+    sources = (_source(_A, _at(1)), _source(_B, _at(2, topic="u")))
+    origin = Origin("checkpoint", "/chk-7", 7)
+    return _Found(origin, sources, findings, state_bytes)
+
+
+class _Found:
+    """What a plan is made from."""
+
+    def __init__(
+        self,
+        origin: Origin,
+        sources: Sequence[Source],
+        findings: Sequence[Finding],
+        state_bytes: dict[str, int],
+    ) -> None:
+        self.origin, self.sources = origin, tuple(sources)
+        self.findings, self.state_bytes = tuple(findings), state_bytes
+        self.pending: dict[str, tuple[PendingTransaction, ...]] = {}
+
+
+_FINDINGS = [
+    _finding(Code.RAN_ON, Severity.BLOCKER, _B),
+    _finding(Code.SINK_STATE, operator_id=_C),
+    _finding(Code.NO_ENUMERATOR, operator_id=_A),
+    _finding(Code.NO_ENUMERATOR, operator_id=_B),
+    _finding(Code.DAMAGED_SOURCE, Severity.BLOCKER, _C),
+    _finding(Code.LATEST_MARKER, operator_id=_A),
+]
+
+
+@pytest.mark.parametrize(("named", "kept"), [(False, [0, 1, 2, 3, 4]), (True, [0, 1, 2])])
+def test_what_is_told_of_other_sources(named: bool, kept: list[int]) -> None:
+    found = _extraction(_FINDINGS, {})
+    told = obstacles.concerning(found, found.sources[:1], named)
+    assert told == [_FINDINGS[n] for n in kept]
+    both = obstacles.concerning(found, found.sources, True)
+    assert both == [_FINDINGS[n] for n in (0, 1, 2, 3)]
+
+
+@pytest.mark.parametrize(
+    ("held", "told"),
+    [
+        ({_A: 5, _C: 9}, "2 operators hold 14 bytes"),
+        ({_A: 5}, "1 operator holds 5 bytes"),
+        ({_C: 0}, "1 operator holds 0 bytes"),
+        ({"d" * 32: 9}, None),
+    ],
+)
+def test_state_that_is_left_behind_is_told_in_one(held: dict[str, int], told: str | None) -> None:
+    findings = [_finding(Code.STATE_NOT_MOVED, operator_id=one) for one in (_A, _C)]
+    found = _extraction(findings, held)
+    expected = [
+        Finding(
+            Code.STATE_NOT_MOVED,
+            Severity.WARNING,
+            None,
+            f"{told} of state that does not move: records consumed but not yet emitted may be "
+            "among it (windows, joins, buffers)",
+        )
+    ]
+    assert obstacles.concerning(found, found.sources, False) == (expected if told else [])
+
+
+def test_blockers_stand_in_the_way_unless_the_user_allows_them() -> None:
+    findings = [
+        _finding(Code.RAN_ON, Severity.BLOCKER),
+        _finding(Code.IN_FLIGHT_RECORDS, Severity.BLOCKER, _A),
+        _finding(Code.DAMAGED_SOURCE, Severity.BLOCKER, _B),
+        _finding(Code.SINK_STATE),
+    ]
+    told = [
+        "so; move from the newest one, or add --allow-ran-on to repeat them",
+        f"operator {_A}: so; or add --allow-in-flight to lose them",
+        f"operator {_B}: so; if it is not to be moved, choose the others with --source",
+    ]
+    assert _texts(obstacles.blocked_by_findings(findings, Policies())) == told
+    allowed = Policies(allow_ran_on=True, allow_in_flight=True)
+    assert _texts(obstacles.blocked_by_findings(findings, allowed)) == told[2:]
+
+
+# -- clusters -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("clusters", "told"),
+    [
+        ([None, None], []),
+        (["east", "east"], []),
+        (
+            ["west", "east"],
+            [
+                "there are positions of 2 Kafka clusters: 'east', 'west'; a target takes one: "
+                "choose it with --cluster ID"
+            ],
+        ),
+        (
+            [None, "east"],
+            [
+                "the state of some sources does not name their Kafka cluster (operators "
+                f"{_A}): it may not be 'east', which the others read; move them one by one with "
+                "--source"
+            ],
+        ),
+    ],
+)
+def test_one_target_takes_one_cluster(clusters: list[str | None], told: list[str]) -> None:
+    sources = [
+        _source(one, _at(1, cluster=cluster))
+        for one, cluster in zip((_A, _B), clusters, strict=True)
+    ]
+    assert _texts(obstacles.clusters_mixed_up(sources)) == told
+
+
+def test_three_clusters_of_which_one_is_not_named() -> None:
+    sources = [
+        _source(_A, _at(1)),
+        _source(_B, _at(1, cluster="east"), _at(1, 1, cluster="west")),
+        _source(_C, _at(1)),
+    ]
+    several, unnamed = _texts(obstacles.clusters_mixed_up(sources))
+    assert several.startswith("there are positions of 2 Kafka clusters: 'east', 'west'; ")
+    assert f"(operators {_A}, {_C}): it may not be 'east' or 'west', which" in unnamed
+
+
+@pytest.mark.parametrize(
+    ("known", "asked", "shown"),
+    [
+        ("k:9092", None, None),
+        ("k:9092", "k:9092", None),
+        ("k", "K:9092", None),
+        ("SSL://k:9092", "k", None),
+        ("a:1,b:2", "x:9,b:2", None),
+        ("a:1, ,b:2", "c:3", "a:1, b:2"),
+        ("c:1,a:1,b:1", "x:9", "a:1, b:1, c:1"),
+        ("c:1,a:1,b:1,d:1", "x:9", "a:1, b:1, c:1, …"),
+        ("[::1]:1", "[::1]:2", "[::1]:1"),
+        ("", "x:9", None),
+    ],
+)
+def test_other_brokers_than_those_that_the_job_knows(
+    known: str, asked: str | None, shown: str | None
+) -> None:
+    source = _source(_A, _at(1, cluster="east"), east=known, west="x:9")
+    told = list(obstacles.other_brokers([source], asked))
+    assert told == (
+        [
+            f"the job knows cluster 'east' by {shown}, and {asked} was asked: if that is not "
+            "another address of it, the offsets are of other logs; name its own brokers with "
+            "--bootstrap-servers"
+        ]
+        if shown
+        else []
+    )
+
+
+def test_of_no_cluster_or_of_several_no_brokers_are_told() -> None:
+    two = _source(_A, _at(1, cluster="east"), _at(1, cluster="west"), east="a:1", west="b:1")
+    assert list(obstacles.other_brokers([two], "x:9")) == []
+    assert list(obstacles.other_brokers([_source(_A, _at(1), east="a:1")], "x:9")) == []
+
+
+# -- sources of one topic -------------------------------------------------------------------------
+
+_AGREE = "take the lower with --merge-sources min"
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "told"),
+    [
+        ([_at(1)], [_at(1)], None),
+        ([_at(1)], [_at(1, topic="u")], None),
+        ([_at(1)], [_at(2)], "1 of its partitions (operators {}, {}; t-0: 1 and 2)"),
+        (
+            [_at(1), _at(5, 1), _at(3, 2)],
+            [_at(1), _at(Marker.LATEST, 1)],
+            "2 of its partitions (operators {}, {}; t-1: 5 and latest)",
+        ),
+        ([_at(1)], [_at(None)], "1 of its partitions (operators {}, {}; t-0: 1 and none)"),
+        (
+            [_at(1)],
+            [_at(1, state=PositionState.FINISHED)],
+            "1 of its partitions (operators {}, {}; t-0: 1 and 1)",
+        ),
+    ],
+)
+def test_sources_of_one_topic_agree_on_all_of_it(
+    one: list[Position], other: list[Position], told: str | None
+) -> None:
+    sources = [_source(_A, *one), _source(_B, *other), _source(_C, _at(9, topic="alone"))]
+    expected = (
+        [
+            f"2 sources read topic t and disagree on {told.format(_A, _B)}; choose one with "
+            "--source OPERATOR_ID or, if they read the same Kafka cluster, which their state does "
+            f"not tell, {_AGREE}"
+        ]
+        if told
+        else []
+    )
+    assert _texts(obstacles.disagreements(sources)) == expected
+
+
+def test_sources_that_name_one_cluster_may_be_merged() -> None:
+    sources = [_source(_A, _at(1, cluster="east")), _source(_B, _at(2, cluster="east"))]
+    (told,) = _texts(obstacles.disagreements(sources))
+    assert told.endswith(f"; choose one with --source OPERATOR_ID, or {_AGREE}")
+    # A source may hold one partition of two clusters; it is no other source.
+    alone = _source(_A, _at(1, cluster="east"), _at(2, cluster="west"))
+    assert _texts(obstacles.disagreements([alone])) == []
+
+
+@pytest.mark.parametrize(
+    ("topic_map", "told"),
+    [
+        ({}, False),
+        ({"t": "v"}, False),
+        ({"t": "u"}, True),
+        ({"t": "u", "u": "v"}, False),
+        ({"x": "u"}, False),
+    ],
+)
+def test_a_topic_is_not_renamed_to_another_that_moves(
+    topic_map: dict[str, str], told: bool
+) -> None:
+    sources = [_source(_A, _at(1), _at(2, topic="u"))]
+    assert _texts(obstacles.names_collide(sources, Policies(topic_map=topic_map))) == (
+        [
+            "--topic-map t=u: u is a topic of the checkpoint itself; rename that one too, or "
+            "leave it out with --partitions"
+        ]
+        if told
+        else []
+    )
+
+
+def test_one_group_does_not_stand_for_two_sources() -> None:
+    sources = [
+        _source(_A, _at(1), _at(Marker.COMMITTED, 1)),
+        _source(_B, _at(Marker.COMMITTED), _at(2, 1)),
+        _source(_C, _at(Marker.LATEST)),
+    ]
+    group = GroupView("g", True, "Empty", "classic")
+    named, unnamed = ClusterSnapshot({}, source_group=group), ClusterSnapshot({})
+    assert _texts(obstacles.groups_mixed_up(sources, named)) == [
+        f"2 sources are still at the 'committed' marker (operators {_A}, {_B}), and "
+        "--source-group names the group of one; move them one by one with --source"
+    ]
+    for some, snapshot in ((sources[1:], named), (sources, unnamed), (sources, None)):
+        assert _texts(obstacles.groups_mixed_up(some, snapshot)) == []

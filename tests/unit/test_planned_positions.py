@@ -1,0 +1,435 @@
+"""One position against one log, in values: each bound from both sides, and every field of a plan.
+
+The same by whole checkpoints is in test_plan.py and test_policies.py.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from migrate.cluster_snapshot import (
+    ClusterSnapshot,
+    Committed,
+    GroupView,
+    LogRange,
+    Question,
+)
+from migrate.planning.model import PlannedPartition, Verdict
+from migrate.planning.position import new_partition, plan_position
+from migrate.policy_options import Gone, NewPartitions, OnBeyondEnd, OnExpired, Policies, Unresolved
+from migrate.positions import (
+    Marker,
+    Position,
+    PositionSet,
+    PositionState,
+    Unknown,
+    group_positions,
+    log_ends,
+    log_starts,
+    resolve,
+    shown,
+)
+from migrate.topic_pattern import suggested_pattern, topic_pattern
+from migrate.wording import moment, visible
+
+_LOG = LogRange(10, 30, first_at=17)
+_SKIP = "today's log end would skip what came since the job started"
+
+
+def _at(start: int | Marker | None, state: PositionState = PositionState.NEXT) -> Position:
+    reason = "nobody knows" if start is None else ""
+    return Position("t", 0, state, start, subtask=2, reason=reason)
+
+
+def _found(**fields: Any) -> PlannedPartition:
+    about = {"log_start": 10, "log_end": 30, "subtask": 2, **fields}
+    return PlannedPartition("t", 0, **about)
+
+
+def _planned(
+    position: Position,
+    log: LogRange | None = _LOG,
+    policies: Policies | None = None,
+    committed: int | None = None,
+) -> PlannedPartition:
+    held = {} if committed is None else {("t", 0): Committed(committed)}
+    group = GroupView("g", True, "Empty", "classic", committed=held)
+    snapshot = ClusterSnapshot({"t": {} if log is None else {0: log}}, source_group=group)
+    return plan_position(position, snapshot, policies or Policies())
+
+
+@pytest.mark.parametrize(
+    ("start", "expected"),
+    [
+        (
+            9,
+            {
+                "verdict": Verdict.EXPIRED,
+                "next_offset": None,
+                "lost": 1,
+                "problem": "its next offset 9 lies below the log start 10: up to 1 records are "
+                "already gone",
+            },
+        ),
+        (10, {"verdict": Verdict.OK, "next_offset": 10}),
+        (30, {"verdict": Verdict.OK, "next_offset": 30}),
+        (
+            31,
+            {
+                "verdict": Verdict.BEYOND_END,
+                "next_offset": None,
+                "lost": 20,
+                "problem": "its next offset 31 lies beyond the log end 30: the topic was "
+                "recreated, or this is another cluster",
+            },
+        ),
+    ],
+)
+def test_a_next_offset_is_within_the_log_or_refused(start: int, expected: dict[str, Any]) -> None:
+    assert _planned(_at(start)) == _found(position=start, reached=start, **expected)
+
+
+def test_what_the_user_allows_goes_on_at_the_logs_bound() -> None:
+    policies = Policies(on_expired=OnExpired.EARLIEST, on_beyond_end=OnBeyondEnd.LATEST)
+    assert _planned(_at(4), policies=policies) == _found(
+        verdict=Verdict.EXPIRED, next_offset=10, position=4, reached=4, lost=6
+    )
+    assert _planned(_at(44), policies=policies) == _found(
+        verdict=Verdict.BEYOND_END, next_offset=30, position=44, reached=44, lost=20
+    )
+
+
+def test_a_finished_position_goes_on_at_its_end() -> None:
+    finished = _at(12, PositionState.FINISHED)
+    assert _planned(finished).verdict is Verdict.FINISHED
+    assert plan_position(finished, None, Policies()) == PlannedPartition(
+        "t", 0, Verdict.FINISHED, 12, 12, subtask=2, reached=12
+    )
+    assert plan_position(_at(12), None, Policies()) == PlannedPartition(
+        "t", 0, Verdict.OK, 12, 12, subtask=2, reached=12
+    )
+
+
+@pytest.mark.parametrize(
+    ("start", "problem"),
+    [
+        (None, "nobody knows"),
+        *(
+            (
+                marker,
+                f"it has read no record and is still at the '{marker.value}' marker, which only a "
+                "broker can resolve",
+            )
+            for marker in Marker
+        ),
+    ],
+)
+def test_what_only_a_broker_knows_is_refused_without_one(
+    start: Marker | None, problem: str
+) -> None:
+    assert plan_position(_at(start), None, Policies()) == PlannedPartition(
+        "t",
+        0,
+        Verdict.UNRESOLVED,
+        None,
+        start,
+        subtask=2,
+        lost=None,
+        repeated=None,
+        problem=problem,
+    )
+
+
+@pytest.mark.parametrize(
+    ("start", "problem"),
+    [
+        (None, "nobody knows"),
+        (Marker.LATEST, f"it has read no record and is still at the 'latest' marker: {_SKIP}"),
+        (
+            Marker.COMMITTED,
+            "it has read no record and is still at the 'committed' marker, and group 'g' has "
+            "committed nothing for it",
+        ),
+    ],
+)
+def test_what_the_broker_does_not_tell_is_refused(start: Marker | None, problem: str) -> None:
+    told = _planned(_at(start))
+    assert told == _found(
+        verdict=Verdict.UNRESOLVED,
+        next_offset=None,
+        position=start,
+        lost=None,
+        repeated=None,
+        problem=problem,
+    )
+    wanted = _planned(_at(start), policies=Policies(unresolved=Unresolved.COMMITTED))
+    assert wanted.problem == (
+        f"{problem}, and --unresolved committed finds nothing committed by --source-group"
+    )
+    untold = plan_position(_at(Marker.COMMITTED), ClusterSnapshot({"t": {0: _LOG}}), Policies())
+    assert untold.problem == (
+        "it has read no record and is still at the 'committed' marker: only Flink's own consumer "
+        "group knows its start"
+    )
+
+
+@pytest.mark.parametrize(("start", "next_offset"), [(Marker.EARLIEST, 10), (Marker.COMMITTED, 12)])
+def test_a_marker_that_the_broker_resolves(start: Marker, next_offset: int) -> None:
+    assert _planned(_at(start), committed=12) == _found(
+        verdict=Verdict.MARKER_RESOLVED,
+        next_offset=next_offset,
+        position=start,
+        reached=next_offset,
+    )
+
+
+@pytest.mark.parametrize(
+    ("choice", "committed", "next_offset", "lost", "repeated"),
+    [
+        (Unresolved.EARLIEST, None, 10, 0, 20),
+        (Unresolved.LATEST, None, 30, 20, 0),
+        (Unresolved.TIMESTAMP, None, 17, 7, 13),
+        (Unresolved.COMMITTED, 10, 10, 0, 20),
+        (Unresolved.COMMITTED, 30, 30, 20, 0),
+        (Unresolved.COMMITTED, 9, None, 1, 20),
+        (Unresolved.COMMITTED, 31, None, 20, 0),
+    ],
+)
+def test_what_a_choice_for_the_unresolved_may_cost(
+    choice: Unresolved, committed: int | None, next_offset: int | None, lost: int, repeated: int
+) -> None:
+    told = _planned(_at(None), policies=Policies(unresolved=choice), committed=committed)
+    assert (told.next_offset, told.lost, told.repeated) == (next_offset, lost, repeated)
+    assert bool(told.problem) is (next_offset is None)
+    assert told.reached is None
+    if next_offset is not None:
+        assert told.verdict is Verdict.UNRESOLVED
+
+
+@pytest.mark.parametrize(
+    ("start", "first_since", "suspect"),
+    [
+        (20, None, False),
+        (20, 20, False),  # nothing below it is new
+        (20, 19, False),  # a tenth of it
+        (20, 15, True),  # half of it
+        (20, 16, False),
+        (20, 10, True),
+        (10, 10, False),  # there is nothing below it
+        (Marker.EARLIEST, 10, False),
+    ],
+)
+def test_a_log_that_was_written_anew_below_a_position(
+    start: int | Marker, first_since: int | None, suspect: bool
+) -> None:
+    told = _planned(_at(start), LogRange(10, 30, first_since))
+    assert (told.verdict is Verdict.SUSPECT) is suspect
+
+
+def test_a_group_that_committed_it_is_no_position_of_the_job() -> None:
+    """It has committed since: that the log holds new records below says nothing."""
+    told = _planned(_at(Marker.COMMITTED), LogRange(10, 30, 12), committed=25)
+    assert told.verdict is Verdict.MARKER_RESOLVED
+
+
+@pytest.mark.parametrize(
+    ("there", "verdict", "problem"),
+    [
+        ({}, Verdict.TOPIC_GONE, "the broker has no such topic (did you mean 'tt'?)"),
+        ({"t": {1: _LOG}}, Verdict.PARTITION_GONE, "the broker has no such partition"),
+    ],
+)
+def test_what_is_gone(
+    there: dict[str, dict[int, LogRange]], verdict: Verdict, problem: str
+) -> None:
+    snapshot = ClusterSnapshot(there, alike={"t": ("tt",)})
+    told = plan_position(_at(5), snapshot, Policies())
+    about: dict[str, Any] = {"subtask": 2, "lost": None}
+    assert told == PlannedPartition("t", 0, verdict, None, 5, problem=problem, **about)
+    skipped = plan_position(_at(5), snapshot, Policies(gone=Gone.SKIP))
+    assert skipped == PlannedPartition("t", 0, verdict, None, 5, **about)
+
+
+@pytest.mark.parametrize(
+    ("choice", "as_flink", "next_offset", "lost", "repeated", "problem"),
+    [
+        (NewPartitions.AS_FLINK, True, 10, 0, 0, ""),
+        (
+            NewPartitions.AS_FLINK,
+            False,
+            None,
+            None,
+            None,
+            "it is not in the checkpoint, and where Flink would start it is the job's starting "
+            "policy, which is not in the state",
+        ),
+        (NewPartitions.EARLIEST, True, 10, 0, 0, ""),
+        (NewPartitions.EARLIEST, False, 10, 0, 20, ""),
+        (NewPartitions.LATEST, True, 30, 20, 0, ""),
+        (NewPartitions.LATEST, False, 30, 20, 0, ""),
+        (NewPartitions.FAIL, True, None, None, None, "it is not in the checkpoint"),
+    ],
+)
+def test_a_partition_that_no_source_knows(
+    choice: NewPartitions,
+    as_flink: bool,
+    next_offset: int | None,
+    lost: int | None,
+    repeated: int | None,
+    problem: str,
+) -> None:
+    told = new_partition("t", 3, LogRange(10, 30, 14), as_flink, Policies(new_partitions=choice))
+    refused_by_state = choice is NewPartitions.AS_FLINK and not as_flink
+    assert told == PlannedPartition(
+        "t",
+        3,
+        Verdict.UNRESOLVED if refused_by_state else Verdict.NEW_PARTITION,
+        next_offset,
+        log_start=10,
+        log_end=30,
+        lost=lost,
+        repeated=repeated,
+        reached=None if problem else 10,
+        undiscovered=0 if problem else 4,
+        problem=problem,
+    )
+
+
+@pytest.mark.parametrize(
+    ("fields", "difference", "ran_on", "read_already", "left"),
+    [
+        ({}, None, 0, 0, None),
+        ({"next_offset": 5, "current": 5, "log_end": 5, "reached": 5}, 0, 0, 0, 0),
+        ({"next_offset": 5, "current": 7, "log_end": 4, "reached": 4}, -2, 0, 0, 0),
+        ({"next_offset": 5, "current": 2, "log_end": 9, "reached": 8}, 3, 0, 3, 4),
+        ({"next_offset": 0, "current": 0, "log_end": 0, "reached": 0}, 0, 0, 0, 0),
+        ({"current": 2, "log_end": 9, "reached": 8}, None, 0, 0, None),
+        ({"next_offset": 5, "reached": 5, "flink_committed": 9}, None, 4, 0, None),
+        ({"next_offset": 5, "reached": 5, "flink_committed": 5}, None, 0, 0, None),
+        ({"next_offset": 5, "reached": 5, "flink_committed": 4}, None, 0, 0, None),
+        ({"reached": 5, "flink_committed": 9}, None, 0, 0, None),
+        ({"next_offset": 5, "flink_committed": 9}, None, 0, 0, None),
+        ({"next_offset": 0, "reached": 0, "flink_committed": 1}, None, 1, 0, None),
+    ],
+)
+def test_what_follows_from_the_fields_of_a_partition(
+    fields: dict[str, Any],
+    difference: int | None,
+    ran_on: int,
+    read_already: int,
+    left: int | None,
+) -> None:
+    planned = PlannedPartition("t", 0, Verdict.OK, **{"next_offset": None, **fields})
+    assert planned.difference == difference
+    assert planned.ran_on == ran_on
+    assert planned.read_already == read_already
+    assert planned.records_left == left
+
+
+# -- positions -----------------------------------------------------------------------------------
+
+
+def test_what_a_start_is_resolved_to() -> None:
+    log = LogRange(3, 9)
+    for start, expected in (
+        (0, 0),
+        (7, 7),
+        (Marker.EARLIEST, 3),
+        (Marker.LATEST, None),
+        (Marker.COMMITTED, None),
+        (Unknown.ABSENT, None),
+        (Unknown.UNRESOLVED, None),
+    ):
+        assert resolve(start, log) == expected
+    assert resolve(Marker.EARLIEST, None) is None
+    assert resolve(7, None) == 7
+    assert [shown(start) for start in (0, 7, Marker.LATEST, Unknown.ABSENT)] == [
+        "0",
+        "7",
+        "latest",
+        "absent",
+    ]
+
+
+def test_the_positions_of_a_group_and_of_logs() -> None:
+    logs = {"t": {0: LogRange(1, 2), 1: LogRange(3, 4)}, "u": {0: LogRange(5, 6)}}
+    starts = PositionSet("earliest", {("t", 0): 1, ("t", 1): 3, ("u", 0): 5})
+    assert log_starts("earliest", logs) == starts
+    assert log_ends("latest", logs) == PositionSet(
+        "latest", {("t", 0): 2, ("t", 1): 4, ("u", 0): 6}
+    )
+    assert starts.topics == {"t", "u"}
+    assert (starts.at("t", 1), starts.at("t", 2)) == (3, Unknown.ABSENT)
+    group = GroupView("g", True, "Empty", "classic", committed={("t", 0): Committed(7, "m")})
+    assert group_positions("group:g", group) == PositionSet("group:g", {("t", 0): 7})
+    missing = GroupView("g", False, "Dead", "classic", alike=("gg",))
+    assert group_positions("group:g", missing) == PositionSet(
+        "group:g", {}, "there is no such group (did you mean 'gg'?)"
+    )
+
+
+def test_what_a_broker_is_asked_in_words() -> None:
+    one = frozenset({("id", 1, 0)})
+    assert str(Question(frozenset({"t"}))) == "1 topic"
+    assert str(Question(frozenset({"t", "u"}), "a", "b", transactions=one)) == (
+        "2 topics, group a, group b, 1 transaction"
+    )
+
+
+def test_a_moment_of_the_years_that_are_written() -> None:
+    assert moment(0) == "1970-01-01T00:00:00+00:00"
+    assert moment(1999) == "1970-01-01T00:00:01+00:00"
+    assert moment(253_402_300_799_999) == "9999-12-31T23:59:59+00:00"
+    assert moment(-1) == "-1"
+    assert moment(253_402_300_800_000) == "253402300800000"
+
+
+def test_control_characters_are_written_out() -> None:
+    assert visible("a b\té\x1b[2J\n") == "a b\\té\\x1b[2J\\n"
+
+
+# -- topic patterns ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("topics", "pattern"),
+    [
+        (["orders-eu", "orders-us"], "orders-.*"),
+        (["eu-orders", "us-orders"], ".*-orders"),
+        (["shop.eu.v1", "shop.us.v1"], "shop[.].*[.]v1"),
+        (["a_1", "a_1-2"], "a_.*"),
+        (["a-", "a-b"], "a-.*"),
+        (["orders", "orders2"], None),
+        (["orders-eu"], None),
+        (["orders-eu", "orders-eu"], None),
+        (["orders", "payments"], None),
+        ([], None),
+    ],
+)
+def test_the_pattern_that_names_suggest(topics: list[str], pattern: str | None) -> None:
+    found = suggested_pattern([topics])
+    assert (found.text if found is not None else None) == pattern
+
+
+def test_the_patterns_of_several_sources_are_one() -> None:
+    besides = frozenset({"a-3"})
+    found = suggested_pattern([["a-1", "a-2"], ["b.1", "b.2"], ["lonely"]], besides)
+    assert found is not None
+    assert (found.text, found.suggested) == ("a-.*|b[.].*", True)
+    there = ["b.9", "a-9", "a-3", "b99", "__consumer_offsets", "lonely"]
+    assert found.matching(there) == ["a-9", "b.9"]
+
+
+@pytest.mark.parametrize(("suggested", "number"), [(True, 20), (False, 25)])
+def test_of_a_suggested_pattern_twenty_topics_are_asked_about(suggested: bool, number: int) -> None:
+    given = suggested_pattern([["a-1", "a-2"]]) if suggested else topic_pattern("a-.*")
+    assert given is not None
+    names = [f"a-{n:02}" for n in range(25)]
+    assert given.matching(reversed(names)) == names[:number]
+
+
+def test_kafkas_own_topics_match_no_pattern() -> None:
+    own = ["__consumer_offsets", "__transaction_state", "__share_group_state"]
+    assert topic_pattern(".*").matching([*own, "__cluster_metadata", "__mine"]) == ["__mine"]

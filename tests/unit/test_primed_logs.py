@@ -1,0 +1,140 @@
+"""The logs of a primed checkpoint location: Kafka in a file source's place."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from migrate.spark.primed import (
+    NotOneBatch,
+    UnknownLog,
+    number_of_sources,
+    put_kafka,
+    set_watermark,
+    source_of_rows,
+)
+from migrate.spark.progress import committed_positions, kafka_seeds
+from migrate.storage.files import Files
+
+_METADATA = {
+    "batchWatermarkMs": 0,
+    "batchTimestampMs": 1795347301727,
+    "conf": {
+        "spark.sql.shuffle.partitions": "7",
+        "spark.sql.streaming.stateStore.providerClass": "a.Provider",
+        "spark.sql.optimizer.anything": "true",
+    },
+}
+_ID = '{"id":"ecf95efa-fe7c-4270-981b-0fdd91f057fb"}'
+
+
+@pytest.fixture
+def checkpoint(tmp_path: Path) -> Path:
+    """As Spark 4.0 leaves one after batch 0 over two file sources, but for its state."""
+    files = {
+        "metadata": _ID,
+        "offsets/0": f'v1\n{json.dumps(_METADATA)}\n{{"logOffset":0}}\n{{"logOffset":0}}',
+        "offsets/.0.crc": "stale",
+        "commits/0": 'v1\n{"nextBatchWatermarkMs":1700000308000}',
+        "commits/.0.crc": "stale",
+        "sources/0/0": _log("1"),
+        "sources/0/.0.crc": "stale",
+        "sources/1/0": _log("0"),
+    }
+    for name, content in files.items():
+        path = tmp_path / "chk" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content)
+    return tmp_path / "chk"
+
+
+def _log(rows: str) -> str:
+    paths = (f"file:///data/.chk.rows.x/{rows}/part-{n}.parquet" for n in range(2))
+    return "\n".join(["v1", *(json.dumps({"path": path, "batchId": 0}) for path in paths)])
+
+
+ORDERS, PAYMENTS = {("orders", 0): 5, ("orders", 1): 0}, {("payments", 0): 12}
+
+
+def test_kafka_stands_where_the_files_stood(checkpoint: Path) -> None:
+    pinned = put_kafka(checkpoint, [ORDERS, PAYMENTS], 1_700_000_000_000)
+    assert committed_positions("it", checkpoint).starts == {**ORDERS, **PAYMENTS}
+    assert kafka_seeds(str(checkpoint), Files()) == {"0": ORDERS, "1": PAYMENTS}
+    version, metadata, *sources = (checkpoint / "offsets/0").read_text().split("\n")
+    assert (version, len(sources)) == ("v1", 2)
+    # What is late in batch 1 is judged by the one, what is closed by the other.
+    assert json.loads(metadata) == {**_METADATA, "batchWatermarkMs": 1_700_000_000_000}
+    assert (checkpoint / "commits/0").read_text() == 'v1\n{"nextBatchWatermarkMs":1700000000000}'
+    assert list(checkpoint.rglob("*.crc")) == []
+    assert pinned == {
+        "spark.sql.shuffle.partitions": "7",
+        "spark.sql.streaming.stateStore.providerClass": "a.Provider",
+    }
+
+
+def test_the_rows_own_times_leave_no_watermark(checkpoint: Path) -> None:
+    put_kafka(checkpoint, [ORDERS, PAYMENTS], None)
+    assert (checkpoint / "commits/0").read_text() == 'v1\n{"nextBatchWatermarkMs":0}'
+
+
+def test_which_rows_a_source_has_read(checkpoint: Path) -> None:
+    assert number_of_sources(checkpoint) == 2
+    assert [source_of_rows(checkpoint, number) for number in range(3)] == ["1", "0", None]
+    (checkpoint / "sources/1/0").write_text("v1\n{}")
+    with pytest.raises(UnknownLog, match="not the log of a file source"):
+        source_of_rows(checkpoint, 1)
+    (checkpoint / "sources/1/0").write_text(_log("0").replace("v1", "v2"))
+    with pytest.raises(UnknownLog, match="version v1"):
+        source_of_rows(checkpoint, 1)
+
+
+@pytest.mark.parametrize("log", ["offsets", "commits"])
+def test_a_version_that_is_not_known_is_named(checkpoint: Path, log: str) -> None:
+    entry = checkpoint / log / "0"
+    entry.write_text(entry.read_text().replace("v1", "v2", 1))
+    before = {path: path.read_bytes() for path in checkpoint.rglob("*") if path.is_file()}
+    with pytest.raises(UnknownLog, match=f"{log}/0: log version 'v2'"):
+        put_kafka(checkpoint, [ORDERS, PAYMENTS], None)
+    assert {path: path.read_bytes() for path in checkpoint.rglob("*") if path.is_file()} == before
+
+
+@pytest.mark.parametrize(
+    ("log", "batches", "told"),
+    [("offsets", 2, "0, 1"), ("commits", 2, "0, 1"), ("commits", 0, "none")],
+)
+def test_more_batches_than_one_are_refused(
+    checkpoint: Path, log: str, batches: int, told: str
+) -> None:
+    (checkpoint / log / "0").unlink() if not batches else (checkpoint / log / "1").touch()
+    with pytest.raises(NotOneBatch, match=rf"{log}: {told}"):
+        put_kafka(checkpoint, [ORDERS, PAYMENTS], None)
+
+
+def test_two_batches_end_where_kafka_goes_on(checkpoint: Path) -> None:
+    """The first is empty: it has the second judge by a watermark what is late."""
+    set_watermark(checkpoint, 0, 50)
+    assert (checkpoint / "commits/0").read_text() == 'v1\n{"nextBatchWatermarkMs":50}'
+    for log in ("offsets", "commits"):
+        (checkpoint / log / "1").write_text((checkpoint / log / "0").read_text())
+    put_kafka(checkpoint, [ORDERS, PAYMENTS], 70, batches=2)
+    assert committed_positions("it", checkpoint).starts == {**ORDERS, **PAYMENTS}
+    for batch in ("0", "1"):
+        lines = (checkpoint / "offsets" / batch).read_text().split("\n")
+        assert lines[2:] == ['{"orders":{"0":5,"1":0}}', '{"payments":{"0":12}}']
+        assert json.loads(lines[1])["batchWatermarkMs"] == 70
+    with pytest.raises(NotOneBatch, match="offsets: 0, 1"):
+        put_kafka(checkpoint, [ORDERS, PAYMENTS], 70)
+
+
+def test_sources_without_positions_are_refused(checkpoint: Path) -> None:
+    with pytest.raises(NotOneBatch, match="2 sources, and there are positions of 1"):
+        put_kafka(checkpoint, [ORDERS], None)
+
+
+@pytest.mark.parametrize("metadata", ["{", "[]"])
+def test_damaged_metadata_is_refused(checkpoint: Path, metadata: str) -> None:
+    (checkpoint / "commits/0").write_text(f"v1\n{metadata}")
+    with pytest.raises(UnknownLog, match="an entry of a log"):
+        put_kafka(checkpoint, [ORDERS, PAYMENTS], None)

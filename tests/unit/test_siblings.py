@@ -1,0 +1,103 @@
+"""What the checkpoints beside one tell by their numbers and times: each bound from both sides."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from decoder.checkpoint_order import Siblings, completed_at, look_at_siblings, numbered
+from tests.support.memory_files import MemoryFiles
+
+_JOB = "/flink/checkpoints/job"
+_NOW = 1_790_000_000_000
+_APART = 10_000
+
+
+class _Timed(MemoryFiles):
+    """Checkpoints with the time of their ``_metadata``; None: it has begun, and is not complete."""
+
+    def __init__(self, times: Mapping[int, int | None]) -> None:
+        self.asked: list[str] = []
+        self.times = {
+            f"{_JOB}/chk-{n}/_metadata": _NOW + at for n, at in times.items() if at is not None
+        }
+        begun = {f"{_JOB}/chk-{n}/state": b"" for n in times}
+        super().__init__({**begun, **dict.fromkeys(self.times, b"")})
+
+    def modified_at(self, path: str) -> int | None:
+        self.asked.append(path)
+        if path not in self.times:
+            raise FileNotFoundError(path)
+        return self.times[path]
+
+
+def _beside(number: int, times: Mapping[int, int | None], timeless: bool = False) -> Siblings:
+    files = _Timed(times)
+    at = None if timeless else completed_at(f"{_JOB}/chk-{number}", files)
+    return look_at_siblings(f"{_JOB}/chk-{number}", number, at, files)
+
+
+@pytest.mark.parametrize(
+    ("number", "times", "expected"),
+    [
+        (5, {5: 0}, Siblings()),
+        (5, {5: 0, 4: -1, 6: 1, 7: 2}, Siblings(newer=(6, 7))),
+        (5, {5: 0, 6: None, 7: 2}, Siblings(newer=(7,))),
+        # A lower run that was written later, by more than a copy takes.
+        (5, {5: 0, 3: _APART}, Siblings()),
+        (5, {5: 0, 3: _APART + 1}, Siblings(newer=(3,))),
+        (5, {5: 0, 2: 1, 3: _APART + 1}, Siblings(newer=(2, 3))),
+        (5, {5: 0, 2: None, 3: _APART + 1}, Siblings(newer=(3,))),
+        # A higher run that was written before.
+        (5, {5: 0, 9: -_APART}, Siblings(newer=(9,))),
+        (5, {5: 0, 9: -_APART - 1}, Siblings(earlier_run=(9,))),
+        (5, {5: 0, 9: None}, Siblings()),
+        # The run that was written last is the last.
+        (5, {5: 0, 2: 90_000, 9: 50_000}, Siblings(newer=(9, 2))),
+        (5, {5: 0, 2: 50_000, 9: 90_000}, Siblings(newer=(2, 9))),
+        # Its own run, in which times contradict the numbers.
+        (5, {4: _APART, 5: 0}, Siblings()),
+        (5, {4: _APART + 1, 5: 0}, Siblings(contradicting=(4,))),
+        (5, {5: 0, 6: -_APART}, Siblings(newer=(6,))),
+        (5, {5: 0, 6: -_APART - 1}, Siblings(newer=(6,), contradicting=(6,))),
+        (5, {4: None, 5: 0}, Siblings()),
+        # When a run was last written shows in one of its last three.
+        (5, {5: 0, 1: 50_000, 2: None, 3: None}, Siblings(newer=(1,))),
+        (9, {9: 0, 1: 50_000, 2: None, 3: None, 4: None}, Siblings()),
+    ],
+)
+def test_what_stands_beside_it(
+    number: int, times: Mapping[int, int | None], expected: Siblings
+) -> None:
+    assert _beside(number, times) == expected
+
+
+def test_without_its_time_the_numbers_alone_tell() -> None:
+    times = {2: 90_000, 5: 0, 6: -90_000, 9: -90_000}
+    assert _beside(5, times, timeless=True) == Siblings(newer=(6, 9))
+
+
+def test_of_runs_below_it_sixteen_are_asked() -> None:
+    """The lowest ones: those that a job which began anew would write."""
+    late = {2 * n + 1: 50_000 for n in range(17)}
+    found = _beside(99, {**late, 99: 0})
+    assert found.newer == tuple(sorted(late))[:16]
+
+
+def test_of_its_own_run_the_first_and_those_next_to_it_are_asked() -> None:
+    run = dict.fromkeys(range(1, 20), 50000)
+    assert _beside(20, {**run, 20: 0}).contradicting == (1, *range(12, 20))
+    higher = dict.fromkeys(range(21, 40), -50000)
+    assert _beside(20, {20: 0, **higher}).contradicting == tuple(range(21, 29))
+
+
+def test_a_savepoint_has_no_siblings() -> None:
+    files = _Timed({5: 0, 6: 1})
+    assert look_at_siblings(f"{_JOB}/savepoint-1", 5, _NOW, files) == Siblings()
+    assert files.asked == []
+
+
+def test_the_checkpoints_of_a_directory_by_number() -> None:
+    names = ["chk-10", "chk-9", "shared", "chk-x", "taskowned", "chk-"]
+    assert numbered("/j", names) == [(9, "/j/chk-9"), (10, "/j/chk-10")]

@@ -1,0 +1,142 @@
+"""What is read of the two sides of a comparison, and what is said of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from migrate.cluster_snapshot import BrokerError, ClusterSnapshot, Committed, GroupView, LogRange
+from migrate.comparing.diff import Relation, diff
+from migrate.comparing.sides import BadSide, ask_group, ask_logs, load_sides, parse_side
+from migrate.positions import Marker, PositionSet, Start, Unknown
+from tests.support.spark_files import COMMIT, SEED, batch, spark_directory
+
+_LOGS = {"t": {0: LogRange(2, 9)}}
+
+
+def _ask(topics: Iterable[str], group: str | None, at: int | None = None) -> ClusterSnapshot:
+    held = {("t", 0): Committed(5)}
+    known = GroupView("g", True, "Empty", "classic", committed=held)
+    unknown = GroupView(group or "", False, "Dead", "classic", alike=("g",))
+    there = {topic: logs for topic, logs in _LOGS.items() if topic in set(topics)}
+    view = None if group is None else known if group == "g" else unknown
+    return ClusterSnapshot(there, source_group=view)
+
+
+def test_a_group_beside_its_log() -> None:
+    for name, start in (("earliest", 2), ("latest", 9)):
+        loaded = load_sides(parse_side("group:g"), parse_side(f"broker:{name}"), _ask)
+        assert loaded.left == PositionSet("group:g", {("t", 0): 5})
+        assert loaded.right == PositionSet(f"broker:{name}", {("t", 0): start})
+        assert (loaded.logs, loaded.warnings) == (_LOGS, ())
+
+
+def test_a_group_that_is_not_there_is_warned_of_once() -> None:
+    loaded = load_sides(parse_side("group:h"), parse_side("group:h"), _ask)
+    assert loaded.warnings == ("group:h: there is no such group (did you mean 'g'?)",)
+    assert loaded.left.starts == {}
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "told"),
+    [
+        ("group:g", "json:x", "group:g needs a broker: add --bootstrap-servers HOST:PORT"),
+        ("json:x", "broker:latest", "broker:latest needs a broker: add --bootstrap-servers"),
+        ("broker:latest", "broker:earliest", "both sides are the broker: one of them must name"),
+    ],
+)
+def test_a_side_that_cannot_be_had_without_a_broker(left: str, right: str, told: str) -> None:
+    with pytest.raises(BadSide) as refused:
+        load_sides(parse_side(left), parse_side(right), None)
+    assert str(refused.value).startswith(told)
+
+
+def test_a_group_that_nobody_tells_of() -> None:
+    side = parse_side("group:g")
+    with pytest.raises(BadSide, match="group:g needs a broker"):
+        ask_group(None, side)
+    with pytest.raises(BrokerError, match="the broker did not tell of group g"):
+        ask_group(lambda topics, group, at=None: ClusterSnapshot({}), side)
+
+
+def test_logs_are_asked_for_of_topics_that_there_can_be() -> None:
+    assert ask_logs(None, ["t"]) == {}
+    assert ask_logs(_ask, ["t", "no topic"]) == _LOGS
+    assert ask_logs(_ask, []) == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("json:", "'json:': nothing follows json:"),
+        *(
+            (
+                name,
+                f"{name!r}: broker:earliest, broker:latest or broker:TIME, as 2026-11-20T18:00:00Z",
+            )
+            for name in ("broker:newest", "broker:-1", "broker:2026-13-01")
+        ),
+    ],
+)
+def test_a_side_that_is_none(name: str, told: str) -> None:
+    with pytest.raises(BadSide) as refused:
+        parse_side(name)
+    assert str(refused.value) == told
+
+
+@pytest.mark.parametrize(("end", "told"), [(5, False), (6, True)])
+def test_what_a_query_wrote_beyond_its_log_is_told_unless_nothing_lies_there(
+    tmp_path: Path, end: int, told: bool
+) -> None:
+    """Numbers are missing in its logs, as asynchronous progress tracking leaves them."""
+    files = {
+        "metadata": '{"id":"00000000-0000-4000-8000-000000000000"}',
+        "sources/0/0": SEED,
+        "offsets/0": batch('{"t":{"0":3}}'),
+        "offsets/4": batch('{"t":{"0":5}}'),
+        "commits/0": COMMIT,
+        "commits/4": COMMIT,
+    }
+    spark_directory(tmp_path / "q", files)
+
+    def ask(topics: Iterable[str], group: str | None, at: int | None = None) -> ClusterSnapshot:
+        held = {("t", 0): Committed(5)}
+        view = GroupView("g", True, "Empty", "classic", committed=held)
+        return ClusterSnapshot({"t": {0: LogRange(0, end)}}, source_group=view)
+
+    loaded = load_sides(parse_side(f"spark:{tmp_path / 'q'}"), parse_side("group:g"), ask)
+    assert loaded.left.starts == {("t", 0): 5}
+    assert bool(loaded.warnings) is told
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "relation", "difference"),
+    [
+        (5, 5, Relation.SAME, 0),
+        (5, 6, Relation.AHEAD, 1),
+        (6, 5, Relation.BEHIND, -1),
+        (0, 0, Relation.SAME, 0),
+        (Marker.EARLIEST, Marker.EARLIEST, Relation.SAME, 0),
+        (Marker.EARLIEST, 2, Relation.SAME, 0),
+        (Marker.EARLIEST, 3, Relation.AHEAD, 1),
+        (Marker.LATEST, Marker.LATEST, Relation.UNRESOLVED, None),
+        (Marker.COMMITTED, 5, Relation.UNRESOLVED, None),
+        (Unknown.UNRESOLVED, 5, Relation.UNRESOLVED, None),
+        (5, Unknown.UNRESOLVED, Relation.UNRESOLVED, None),
+        (None, 5, Relation.ONLY_RIGHT, None),
+        (5, None, Relation.ONLY_LEFT, None),
+    ],
+)
+def test_how_the_right_stands_to_the_left(
+    left: Start | None, right: Start | None, relation: Relation, difference: int | None
+) -> None:
+    sides = [
+        PositionSet(name, {("t", 0): start} if start is not None else {})
+        for name, start in (("left", left), ("right", right))
+    ]
+    compared = diff(sides[0], sides[1], _LOGS)
+    (row,) = compared.rows
+    assert (row.relation, row.difference) == (relation, difference)
+    assert compared.differs is (relation is not Relation.SAME)

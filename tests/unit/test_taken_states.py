@@ -1,0 +1,112 @@
+"""``to-spark --state``: each keyed state goes along, stays by choice, or cannot be read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import migrate
+from decoder import DecodeError
+from migrate.commands.taken_states import take_states
+from migrate.spark.primed_code import StateToPrime
+from tests.support.command import migrate as command
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+(SAVEPOINT,) = (GOLDEN / "stateful").glob("savepoint-*")
+(WITH_KRYO,) = (GOLDEN / "state/2.2/kryo/canonical").glob("savepoint-*")
+
+
+def _asked(*states: str) -> list[str]:
+    return [word for state in states for word in ("--state", state)]
+
+
+def _run(*arguments: str) -> tuple[int, str, list[str]]:
+    done = command("to-spark", SAVEPOINT, "--format", "python", *arguments)
+    return done.code, done.stdout, done.stderr.splitlines()
+
+
+def test_what_goes_along_and_what_stays() -> None:
+    code, printed, said = _run(*_asked("totals/total", "sessions/window-contents"))
+    assert code == 0
+    assert said.count("state totals/total goes along") == 1
+    assert said.count("state sessions/window-contents goes along") == 1
+    (left,) = (line for line in said if "left behind by choice" in line)
+    assert left.startswith("warning: 5 states left behind by choice: ")
+    assert "windows/window-contents" in left and "merging-window-set" not in left
+    compile(printed, "query.py", "exec")
+    assert printed.count("prime(") == 3  # two calls, and a comment
+    # Seen: an empty directory was taken for a primed one, and the query began without its state.
+    assert printed.count(', "commits").is_dir():') == 2
+
+
+def test_operators_whose_state_goes_along_are_not_left_behind() -> None:
+    def left(*states: str) -> str:
+        (told,) = (line for line in _run(*_asked(*states))[2] if "state that does not move" in line)
+        return told
+
+    assert "7 operators hold 55745 bytes" in left()
+    assert "6 operators hold 51747 bytes" in left("totals/total")
+    assert "5 operators hold 41947 bytes" in left("totals/total", "sessions/window-contents")
+
+
+def test_nothing_is_seeded(tmp_path: Path) -> None:
+    target = tmp_path / "checkpoint"
+    code, printed, _ = _run(*_asked("totals/total"), "--checkpoint-dir", str(target))
+    assert code == 0 and not target.exists()
+    assert f'checkpoint_location = "{target}"' in printed
+    target.mkdir()
+    (target / "metadata").touch()
+    assert _run(*_asked("totals/total"), "--checkpoint-dir", str(target))[:2] == (4, "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "exit_code", "says"),
+    [
+        (["--state", "total"], 2, "not OPERATOR/NAME"),
+        (["--state", "nobody/total"], 2, "no operator with keyed state answers to 'nobody'"),
+        (["--state", "totals/totl"], 2, "no keyed state 'totl'"),
+        (["--state", "windows/_timer_state/event_window-timers"], 2, "name that one"),
+        (["--state", "sessions/merging-window-set"], 2, "name that one"),
+        (["--state", "totals/total", "--plan-out", "plan.json"], 2, "not a plan"),
+        (["--state", "totals/total", "--spark-source", "0=topic:events"], 2, "with one stream"),
+    ],
+)
+def test_what_cannot_be_asked(arguments: list[str], exit_code: int, says: str) -> None:
+    code, printed, said = _run(*arguments)
+    assert (code, printed) == (exit_code, "")
+    assert says in said[-1]
+
+
+def test_what_cannot_be_read_is_named() -> None:
+    states = migrate.keyed_states(WITH_KRYO).states
+    known = next(one for one in states if one.readable and one.kind.value != "timers")
+    unknown = next(one for one in states if one.name == "secret")
+    found = take_states(WITH_KRYO, [f"{known.operator_id}/{known.name}"])
+    reasons = [line for line in found.lines() if "testjobs.Secret" in line]
+    assert any("/secret: " in reason for reason in reasons)
+    assert all(one.startswith("left behind, as it cannot be read: ") for one in reasons)
+    with pytest.raises(DecodeError, match=r"testjobs\.Secret"):
+        take_states(WITH_KRYO, [f"{unknown.operator_id}/secret"])
+
+
+def test_a_row_of_sqls_is_a_column_for_each_part() -> None:
+    (operator,) = (
+        one.operator_id for one in migrate.keyed_states(SAVEPOINT).states if one.name == "accState"
+    )
+    assert list(take_states(SAVEPOINT, [f"{operator}/accState"]).to_prime()) == [
+        StateToPrime(
+            operator,
+            "accState",
+            (("f0", "BIGINT", "key.f0"),),
+            "STRUCT<f0: BIGINT, f1: BIGINT>",
+            windowed=False,
+            merging=False,
+        )
+    ]
+    (sessions,) = take_states(SAVEPOINT, ["sessions/window-contents"]).to_prime()
+    assert (sessions.windowed, sessions.merging, sessions.keys) == (
+        True,
+        True,
+        (("key", "BIGINT", "key"),),
+    )

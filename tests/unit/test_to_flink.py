@@ -1,0 +1,393 @@
+"""`migrate to-flink`: what is refused, what is written, and what is left alone."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from decoder import KafkaSource, read_checkpoint
+from decoder.kafka.enumerator import AssignmentStatus
+from migrate import to_flink
+from migrate.flink.listed import listed_source
+from migrate.planning import Plan, PlannedPartition, Verdict
+from migrate.planning.savepoint import source_change
+from migrate.policy_options import Policies
+from migrate.positions import SAVEPOINT, Origin, PositionSet
+from tests.support.checkpoints import (
+    SourceState,
+    in_flight_operator,
+    operator_with_states,
+    source_operator,
+    splits,
+    write_checkpoint,
+    write_source,
+)
+from tests.support.command import Result, migrate
+from tests.support.encoder import (
+    UNASSIGNED,
+    EnumeratorSplit,
+    KafkaSplit,
+    KeyGroupsHandle,
+    Operator,
+    RelativeFileHandle,
+    Subtask,
+)
+from tests.support.golden import golden
+from tests.support.spark_files import COMMIT, SEED, batch, spark_directory
+
+_MARKER = -(1 << 63)
+_OTHER = bytes(range(16, 32))
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def _side(offsets: Mapping[str, Sequence[int | None]], name: str = "side.json") -> str:
+    """A file of positions, by topic, of partitions 0, 1, …; None: it has none."""
+    told = {
+        topic: {str(n): at for n, at in enumerate(starts) if at is not None}
+        for topic, starts in offsets.items()
+    }
+    Path(name).write_text(json.dumps(told))
+    return f"json:{name}"
+
+
+def _to_flink(savepoint: Path, side: str, *options: str) -> Result:
+    return migrate("to-flink", savepoint, "--from", side, "--out", "new", *options)
+
+
+def _positions(directory: str | Path = "new", source: int = 0) -> dict[str, int | str | None]:
+    found = json.loads(migrate("inspect", directory, "--format", "json").stdout)
+    return {
+        f"{one['topic']}-{one['partition']}": one["next_offset"]
+        if one["next_offset"] is not None
+        else one["state"]
+        for one in found["sources"][source]["positions"]
+    }
+
+
+def _refused(result: Result) -> str:
+    assert (result.code, result.stdout) == (4, ""), result
+    assert not Path("new").exists()
+    assert not [one for one in Path().iterdir() if one.name.startswith(".new")]
+    return result.stderr
+
+
+# -- what is written -----------------------------------------------------------------------------
+
+
+def test_the_positions_of_a_side_and_the_path_on_stdout(here: Path) -> None:
+    chk = write_source(here / "chk-7", {0: splits("t", [3, 4]), 1: splits("u", [-2])})
+    before = (chk / "_metadata").read_bytes()
+    written = _to_flink(chk, _side({"t": [9, 1], "u": [0]}))
+    assert (written.code, written.stdout) == (0, f"{here}/new\n")
+    assert _positions() == {"t-0": 9, "t-1": 1, "u-0": 0}
+    assert "t-0 goes ahead from 3 to 9: up to 6 records are not read" in written.stderr
+    assert "t-1 goes back from 4 to 1: up to 3 records are read again" in written.stderr
+    assert "next: flink run -s" in written.stderr
+    assert (chk / "_metadata").read_bytes() == before
+    assert [file.name for file in chk.iterdir()] == ["_metadata"]
+
+
+def test_a_call_returns_what_was_planned(here: Path) -> None:
+    chk = write_source(here / "chk-7", {0: splits("t", [3, 4])})
+    made = to_flink(chk, from_side=_side({"t": [9, 4]}), out="new")
+    assert made.path == here / "new"
+    (partitions,) = made.partitions.values()
+    assert [(one.current, one.next_offset) for one in partitions] == [(3, 9), (4, 4)]
+
+
+def test_a_partition_that_is_added_is_assigned_and_given_to_its_reader(here: Path) -> None:
+    """Not in the enumerator, Flink would discover it and read it once more, from its start."""
+    readers = {0: splits("t", [3]), 1: splits("u", [4])}
+    chk = write_source(here / "chk-7", readers)
+    assert _to_flink(chk, _side({"t": [3, 5, 6], "u": [4]})).code == 0
+    (source,) = read_checkpoint("new").sources.values()
+    assert isinstance(source, KafkaSource) and source.enumerator is not None
+    entries = {(e.topic, e.partition): e.status for e in source.enumerator.entries}
+    assert entries == dict.fromkeys(
+        [("t", 0), ("t", 1), ("t", 2), ("u", 0)], AssignmentStatus.ASSIGNED
+    )
+    held = {(s.split.topic, s.split.partition): s.subtask for s in source.reader_splits}
+    # 116 is the hash of "t": (116 * 31) % 2 = 0, so that partition 1 is subtask 1's.
+    assert held == {("t", 0): 0, ("u", 0): 1, ("t", 1): 1, ("t", 2): 0}
+
+
+def test_a_partition_that_no_reader_has_yet_is_assigned(here: Path) -> None:
+    entries = [
+        EnumeratorSplit(KafkaSplit("t", 0, 3)),
+        EnumeratorSplit(KafkaSplit("t", 1, _MARKER), UNASSIGNED),
+    ]
+    for version in (2, 3):
+        state = SourceState({0: splits("t", [3])}, entries, enumerator_version=version)
+        chk = write_checkpoint(here / f"v{version}/chk-7", source_operator(state))
+        result = migrate(
+            *("to-flink", chk, "--from", _side({"t": [3, 8]}), "--out", f"new-{version}")
+        )
+        assert result.code == 0, result.stderr
+        assert _positions(f"new-{version}") == {"t-0": 3, "t-1": 8}
+
+
+@pytest.mark.parametrize("name", ["1.20/compressed", "1.20/legacy", "2.2/dynamic", "2.2/stop"])
+def test_a_query_that_read_on(here: Path, name: str) -> None:
+    """spark:DIR with one partition ahead; a cluster is chosen where there are several."""
+    cluster = ("--cluster", "east") if name == "2.2/dynamic" else ()
+    found = json.loads(migrate("inspect", golden(name), "--format", "json").stdout)
+    (source,) = found["sources"]
+    held = [p for p in source["positions"] if p["cluster"] in (None, "east")]
+    offsets: dict[str, dict[str, int]] = {}
+    for one in held:
+        at = one["next_offset"] if one["next_offset"] is not None else 0
+        offsets.setdefault(one["topic"], {})[str(one["partition"])] = at + 2
+    files = {"metadata": f'{{"id":"{uuid.uuid4()}"}}', "sources/0/0": SEED, "commits/0": COMMIT}
+    query = spark_directory(here / "query", {**files, "offsets/0": batch(json.dumps(offsets))})
+    options = ("--allow-state-mismatch", *cluster)
+    result = _to_flink(golden(name), f"spark:{query}", *options)
+    assert result.code == 0, result.stderr
+    after = json.loads(migrate("inspect", "new", "--format", "json").stdout)
+    assert {
+        (one["cluster"], one["topic"], one["partition"]): one["next_offset"]
+        for one in after["sources"][0]["positions"]
+        if one["cluster"] in (None, "east")
+    } == {
+        (one["cluster"], one["topic"], one["partition"]): offsets[one["topic"]][
+            str(one["partition"])
+        ]
+        for one in held
+    }
+
+
+def test_another_checkpoint_of_the_job_is_taken_operator_by_operator(here: Path) -> None:
+    """Two sources of one topic are at two places, and each goes on from its own."""
+
+    def job(name: str, *starts: int) -> Path:
+        operators = [
+            source_operator(SourceState({0: splits("t", [start])}, operator_id=bytes([n]) * 16))
+            for n, start in enumerate(starts)
+        ]
+        return write_checkpoint(here / name, *operators)
+
+    result = _to_flink(job("a/chk-7", 3, 4), str(job("b/chk-7", 5, 8)))
+    assert result.code == 0, result.stderr
+    assert [_positions(source=n) for n in (0, 1)] == [{"t-0": 5}, {"t-0": 8}]
+
+
+def test_partitions_leaves_the_others_as_they_are(here: Path) -> None:
+    chk = write_source(here / "chk-7", {0: splits("t", [3, 4, -1])})
+    assert _to_flink(chk, _side({"t": [9, 9, 9]}), "--partitions", "t:0").code == 0
+    assert _positions() == {"t-0": 9, "t-1": 4, "t-2": "latest"}
+
+
+def test_a_bounded_split_keeps_its_end(here: Path) -> None:
+    chk = write_source(here / "chk-7", {0: [KafkaSplit("t", 0, 3, 20)]})
+    assert _to_flink(chk, _side({"t": [7]})).code == 0
+    (source,) = read_checkpoint("new").sources.values()
+    assert isinstance(source, KafkaSource)
+    assert [one.split for one in source.reader_splits] == [("t", 0, 7, 20)]
+
+
+# -- what is refused -----------------------------------------------------------------------------
+
+
+def test_state_of_other_positions(here: Path) -> None:
+    chk = write_checkpoint(
+        here / "chk-7",
+        source_operator(SourceState({0: splits("t", [3, 4, 5])})),
+        operator_with_states({"totals": [b"x"]}, operator_id=_OTHER),
+    )
+    told = _refused(_to_flink(chk, _side({"t": [9, 1, 5]})))
+    assert "1 operator of the job keeps" in told
+    assert "t-0 goes ahead from 3 to 9: up to 6 records are not in the state" in told
+    assert "t-1 goes back from 4 to 1: up to 3 records are counted twice" in told
+    assert "t-2" not in told
+    assert "--allow-state-mismatch" in told
+    assert _to_flink(chk, _side({"t": [3, 4, 5]})).code == 0  # where nothing moves, nothing is
+
+
+def test_records_in_flight(here: Path) -> None:
+    source = source_operator(SourceState({0: splits("t", [3])}))
+    chk = write_checkpoint(here / "chk-7", source, in_flight_operator(64))
+    assert "in flight in the savepoint" in _refused(_to_flink(chk, _side({"t": [3]})))
+    assert _to_flink(chk, _side({"t": [3]}), "--allow-in-flight").code == 0
+    assert (here / "new/_metadata").read_bytes() == (chk / "_metadata").read_bytes()
+
+
+def test_a_job_that_ran_on(here: Path) -> None:
+    chk = write_source(here / "job/chk-7", {0: splits("t", [3])})
+    write_source(here / "job/chk-9", {0: splits("t", [5])})
+    assert "ran on" in _refused(_to_flink(chk, _side({"t": [4]})))
+    assert _to_flink(chk, _side({"t": [4]}), "--allow-ran-on").code == 0
+
+
+@pytest.mark.parametrize(
+    ("side", "told"),
+    [
+        ({"t": [3]}, "does not tell where t-1 goes on, which operator"),
+        ({"t": [3, 4], "x": [1]}, "has positions of x, which no source of the savepoint reads"),
+        ({"x": [1]}, "does not tell where t-0, t-1 go on, which operator"),
+        ({"t": [3, -1]}, "at the 'latest' marker, which only a broker can resolve"),
+    ],
+)
+def test_positions_that_do_not_fit(
+    here: Path, side: dict[str, list[int | None]], told: str
+) -> None:
+    chk = write_source(here / "chk-7", {0: splits("t", [3, 4])})
+    assert told in _refused(_to_flink(chk, _side(side)))
+
+
+def test_topics_of_other_sources_are_left_out_where_one_is_named(here: Path) -> None:
+    chk = write_source(here / "chk-7", {0: splits("t", [3])})
+    result = _to_flink(chk, _side({"t": [4], "x": [1]}), "--source", "topic:t")
+    assert result.code == 0
+    assert "--source leaves out x" in result.stderr
+    assert _positions() == {"t-0": 4}
+
+
+def test_a_partition_is_not_added_to_a_bounded_source(here: Path) -> None:
+    chk = write_source(here / "chk-7", {0: [KafkaSplit("t", 0, 3, 20)]})
+    assert "it is bounded" in _refused(_to_flink(chk, _side({"t": [7, 0]})))
+
+
+def test_a_partition_is_not_added_to_a_bounded_source_that_is_at_its_end(here: Path) -> None:
+    """Seen: the partition was read without an end."""
+    state = SourceState({0: []}, [EnumeratorSplit(KafkaSplit("t", 0, 0, 9))])
+    chk = write_checkpoint(here / "chk-7", source_operator(state))
+    assert "it is bounded" in _refused(_to_flink(chk, _side({"t": [9, 2]})))
+
+
+def test_a_split_that_two_readers_hold(here: Path) -> None:
+    """Seen: both were moved, and each record was read twice from then on."""
+    entries = [EnumeratorSplit(KafkaSplit("t", n, 0)) for n in (0, 1)]
+    readers = {0: [KafkaSplit("t", 0, 3)], 1: [KafkaSplit("t", 0, 5), KafkaSplit("t", 1, 9)]}
+    chk = write_checkpoint(here / "chk-7", source_operator(SourceState(readers, entries)))
+    assert "2 readers hold t-0" in _refused(_to_flink(chk, _side({"t": [4, 9]})))
+    assert _to_flink(chk, _side({"t": [4, 8]}), "--partitions", "t:1").code == 0
+
+
+def test_another_job_whose_source_has_the_same_uid(here: Path) -> None:
+    """Seen: its topics were put into the reader, which reads whatever it holds."""
+    chk = write_source(here / "a/chk-7", {0: splits("t", [3])})
+    other = write_source(here / "b/chk-9", {0: [*splits("t", [4]), *splits("payments", [6])]})
+    assert "has positions of payments, which no source" in _refused(_to_flink(chk, str(other)))
+
+
+@pytest.mark.parametrize("discovered", [True, False])
+def test_a_partition_that_flink_would_start_elsewhere_is_added(discovered: bool) -> None:
+    """Seen: it was left to Flink, which starts it by the job's own policy, at the log end say."""
+    source = listed_source("op", "op", PositionSet("it", {("t", 0): 3}), starts_others=discovered)
+    new = PlannedPartition("t", 1, Verdict.NEW_PARTITION, 0)
+    known = PlannedPartition("t", 0, Verdict.OK, 3)
+    plan = Plan(Origin("positions", "json:x", 0), SAVEPOINT, (known, new))
+    change = source_change(source, None, plan, "json:x", Policies())
+    assert change.wanted == ({} if discovered else {(None, "t", 1): 0})
+
+
+def test_a_finished_partition_does_not_begin_again(here: Path) -> None:
+    entries = [EnumeratorSplit(KafkaSplit("t", 0, 0, 9)), EnumeratorSplit(KafkaSplit("t", 1, 0))]
+    state = SourceState({0: [KafkaSplit("t", 1, 4)]}, entries)
+    chk = write_checkpoint(here / "chk-7", source_operator(state))
+    told = _refused(_to_flink(chk, _side({"t": [2, 4]})))
+    assert "t-0 had been read to the end of a bounded source" in told
+    assert _to_flink(chk, _side({"t": [9, 5]})).code == 0
+    assert _positions() == {"t-0": 9, "t-1": 5}
+
+
+def test_several_clusters_want_a_choice(here: Path) -> None:
+    held = json.loads(migrate("inspect", golden("2.2/dynamic"), "--format", "json").stdout)
+    topics = {one["topic"] for one in held["sources"][0]["positions"]}
+    side = _side({topic: [1, 1, 1] for topic in topics})
+    told = _refused(_to_flink(golden("2.2/dynamic"), side, "--allow-state-mismatch"))
+    assert "the savepoint reads 2 Kafka clusters: 'east', 'west'" in told
+
+
+def test_a_pattern_does_not_say_which_of_two_sources_reads_a_topic(here: Path) -> None:
+    operators = [
+        source_operator(SourceState({0: splits(topic, [3])}, operator_id=bytes([n]) * 16))
+        for n, topic in enumerate(("t", "u"))
+    ]
+    chk = write_checkpoint(here / "chk-7", *operators)
+    options = ("--topic-pattern", "[tuv]", "-b", "127.0.0.1:1")
+    result = _to_flink(chk, _side({"t": [3], "u": [3], "v": [1]}), *options)
+    assert (result.code, result.stdout) == (2, "")
+    assert "which of several sources would read a new topic" in result.stderr
+
+
+# -- where it is written -------------------------------------------------------------------------
+
+
+def test_a_directory_that_holds_something(here: Path) -> None:
+    chk = write_source(here / "chk-7", {0: splits("t", [3])})
+    Path("new").mkdir()
+    assert _to_flink(chk, _side({"t": [4]})).code == 0  # an empty one is as good as none
+    again = _to_flink(chk, _side({"t": [5]}))
+    assert (again.code, again.stdout) == (4, "")
+    assert "new is not empty; name a new directory" in again.stderr
+    assert _positions() == {"t-0": 4}
+
+
+def test_nothing_is_written_into_the_savepoint(here: Path) -> None:
+    chk = write_source(here / "chk-7", {0: splits("t", [3])})
+    side = _side({"t": [4]})
+    inside = migrate("to-flink", chk, "--from", side, "--out", chk / "new")
+    assert inside.code == 4
+    assert "lies in the savepoint itself" in inside.stderr
+    assert [file.name for file in chk.iterdir()] == ["_metadata"]
+
+
+def test_a_store_is_named_as_what_is_not_written(here: Path) -> None:
+    chk = write_source(here / "chk-7", {0: splits("t", [3])})
+    side = _side({"t": [4]})
+    remote = migrate("to-flink", chk, "--from", side, "--out", "s3://bucket/new")
+    assert remote.code == 2
+    assert "a local directory is written" in remote.stderr
+
+
+def _with_a_large_file(directory: Path, size: int) -> Path:
+    """A savepoint with keyed state in a file of zeros, of which the disk holds nothing."""
+    handle = KeyGroupsHandle(0, (0,), RelativeFileHandle("state", size), None)
+    keyed = Operator(_OTHER, 1, 128, subtasks=(Subtask(0, managed_keyed=handle),))
+    write_checkpoint(directory, source_operator(SourceState({0: splits("t", [3])})), keyed)
+    with (directory / "state").open("wb") as file:
+        file.truncate(size)
+    return directory
+
+
+def test_a_file_that_ends_early_leaves_nothing(here: Path) -> None:
+    chk = _with_a_large_file(here / "chk-7", 1000)
+    with (chk / "state").open("wb") as file:
+        file.truncate(999)
+    side = _side({"t": [3]})
+    result = _to_flink(chk, side)
+    assert (result.code, result.stdout) == (3, "")
+    assert "it ends early: 1000 bytes wanted from byte 0, 999 there" in result.stderr
+    assert {file.name for file in here.iterdir()} == {"chk-7", "side.json"}
+
+
+@pytest.mark.slow  # a process of its own
+def test_a_process_that_is_killed_leaves_nothing_of_that_name(here: Path) -> None:
+    chk = _with_a_large_file(here / "chk-7", 8 << 30)
+    command = [sys.executable, "-m", "migrate", "to-flink", str(chk)]
+    options = ["--from", _side({"t": [3]}), "--out", "new"]
+    process = subprocess.Popen([*command, *options], stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 60
+    while not (stages := list(here.glob(".new.*/state"))):
+        assert process.poll() is None and time.monotonic() < deadline, process.communicate()
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    assert process.returncode == -signal.SIGKILL
+    (stage,) = stages
+    assert 0 <= stage.stat().st_size < 8 << 30
+    assert not Path("new").exists()
+    assert not (stage.parent / "_metadata").exists()  # nor is what is left one of Flink's

@@ -1,0 +1,36 @@
+"""A type of keyed state is named as Flink names its class, wherever a snapshot does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+import pytest
+
+from tests.golden.synthetic.test_serializers import WRITTEN
+from tests.support.keyed_bytes import of_value, only, read
+
+
+def _class_names(type_: Any) -> Iterator[str]:
+    """Of a type and of all that are in it."""
+    if isinstance(type_, tuple):
+        for one in type_:
+            yield from _class_names(one)
+    elif is_dataclass(type_):
+        for field in fields(type_):
+            part = getattr(type_, field.name)
+            if field.name == "class_name":
+                yield part
+            else:
+                yield from _class_names(part)
+
+
+@pytest.mark.parametrize(
+    "one", WRITTEN, ids=[f"{one['flink'][0]} {one['name']}" for one in WRITTEN]
+)
+def test_a_class_is_named_in_its_snapshot(one: dict[str, Any]) -> None:
+    snapshot = bytes.fromhex(one["snapshot"])
+    state = only(read(of_value(snapshot, bytes.fromhex(one["value"])), flink=one["flink"][0]))
+    for name in _class_names(state.value):
+        assert name.rpartition(".")[2].encode() in snapshot
