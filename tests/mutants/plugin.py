@@ -9,9 +9,12 @@ the tests are collected, and what is asked over these is answered.
 from __future__ import annotations
 
 import json
+import math
 import os
+import resource
 import signal
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TypedDict
@@ -23,6 +26,8 @@ from tests.mutants.forks import serve
 # How long a test may compute before its fault is taken for one that makes a loop without an end: in
 # seconds of the processor, as the clock of a busy machine says nothing.
 _MOST_SECONDS = 60.0
+# Compiled code hears of no signal: with as many seconds more the process is ended.
+_HARD = resource.getrlimit(resource.RLIMIT_CPU)[1]
 _RECORD = os.environ.get("MUTANTS_RECORD")
 _TESTS = os.environ.get("MUTANTS_TESTS")
 _SERVE = os.environ.pop("MUTANTS_SERVE", None)
@@ -56,10 +61,13 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
         return (yield)
     signal.signal(signal.SIGVTALRM, _give_up)
     signal.setitimer(signal.ITIMER_VIRTUAL, _MOST_SECONDS)
+    most = math.ceil(time.process_time() + 2 * _MOST_SECONDS)
+    resource.setrlimit(resource.RLIMIT_CPU, (most, _HARD))
     try:
         return (yield)
     finally:
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        resource.setrlimit(resource.RLIMIT_CPU, (_HARD, _HARD))
 
 
 def _give_up(*_: object) -> None:

@@ -54,9 +54,14 @@ class Reach:
     silent: set[str] = field(default_factory=set)
 
     def runs_on_import(self, mutant: Mutant) -> bool:
+        """Or is compiled then, so that no line of it is seen to run."""
         first, last = mutant.lines
         lines = self.on_import.get(mutant.path, set())
-        return not mutant.in_function or any(first <= line <= last for line in lines)
+        return (
+            not mutant.in_function
+            or "\nimport numba" in mutant.source
+            or any(first <= line <= last for line in lines)
+        )
 
     def choose(self, mutant: Mutant, on_import: bool) -> list[str]:
         """The tests that may see a fault: those that run its statement, the short ones first.

@@ -51,3 +51,5 @@ def test_a_function_may_run_on_import_too() -> None:
     assert runs(_ON_IMPORT, set())
     assert runs(_IN_FUNCTION, {2, 3, 5})
     assert not runs(_IN_FUNCTION, {2, 5})
+    compiled = next(m for m in mutants_of("m.py", f"\nimport numba\n{_SOURCE}") if m.in_function)
+    assert runs(compiled, set())

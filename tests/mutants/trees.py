@@ -22,8 +22,9 @@ from tests.mutants.mutations import Mutant
 PYTEST = ("pytest", "-q", "-p", "tests.mutants.plugin", "-p", "no:cacheprovider", "-p", "no:xdist")
 FAST = ("-m", "not integration and not slow", "--ignore", "tests/integration")
 # A fault may make a test wait without an end; for one that computes without an end see the plugin.
-_EACH = ("--timeout=600", "--tb=no")
-_FAST_SECONDS = 1200.0
+# A busy machine may make all of them take an hour.
+_EACH = ("--timeout=900", "--tb=no")
+_FAST_SECONDS = 7200.0
 
 _NO_TESTS = 5  # pytest's exit code
 
