@@ -65,7 +65,11 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> WholeModules
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """What takes longest begins first; the unit tests, short ones and last in the order of folders,
-    are what the two workers end with."""
+    are what the two workers end with.
+
+    A test on real systems that fails is run once more: a machine can be too busy for a broker. The
+    summary names each (RERUN), and each is looked into.
+    """
 
     def on_spark(item: pytest.Item) -> bool:
         return item.path.relative_to(config.rootpath).as_posix() in ON_SPARK
@@ -73,6 +77,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         # In another module it would run beside a second Spark.
         assert on_spark(item) or "spark" not in getattr(item, "fixturenames", ()), item.nodeid
+        if item.get_closest_marker("integration"):
+            item.add_marker(pytest.mark.flaky(reruns=1))
     items.sort(key=on_spark, reverse=True)
 
 
