@@ -22,9 +22,7 @@ if TYPE_CHECKING:
     from migrate.commands.plan import plan as plan
     from migrate.commands.rollback import GroupRollback as GroupRollback
     from migrate.commands.rollback import rollback as rollback
-    from migrate.commands.scan import Inventory as Inventory
     from migrate.commands.scan import scan as scan
-    from migrate.commands.show import QueryLocation as QueryLocation
     from migrate.commands.show import show as show
     from migrate.commands.state import find_state as find_state
     from migrate.commands.state import keyed_states as keyed_states
@@ -44,8 +42,10 @@ if TYPE_CHECKING:
     from migrate.errors import Refused as Refused
     from migrate.errors import ServiceError as ServiceError
     from migrate.errors import UsageError as UsageError
+    from migrate.fleet.inventory import Inventory as Inventory
     from migrate.flink.extract import Extraction as Extraction
     from migrate.planning import Plan as Plan
+    from migrate.spark.query import QueryLocation as QueryLocation
 
 _ROOMS = {
     "decoder": ("DecodeError",),
@@ -56,13 +56,15 @@ _ROOMS = {
     "migrate.commands.follow": ("follow",),
     "migrate.commands.inspect": ("inspect",),
     "migrate.commands.plan": ("plan",),
-    "migrate.commands.scan": ("Inventory", "scan"),
+    "migrate.commands.scan": ("scan",),
     "migrate.commands.state": ("find_state", "keyed_states", "read_state"),
-    "migrate.commands.show": ("QueryLocation", "show"),
+    "migrate.commands.show": ("show",),
     "migrate.commands.to_flink": ("NewSavepoint", "to_flink"),
     "migrate.commands.to_spark": ("SparkStart", "SparkStream", "to_spark"),
     "migrate.comparing.diff": ("Diff",),
     "migrate.cutover.run": ("CutOver", "cut_over"),
+    "migrate.fleet.inventory": ("Inventory",),
+    "migrate.spark.query": ("QueryLocation",),
     "migrate.errors": ("InputError", "MigrateError", "Refused", "ServiceError", "UsageError"),
     "migrate.flink.extract": ("Extraction",),
     "migrate.planning": ("Plan",),

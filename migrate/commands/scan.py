@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -16,7 +15,7 @@ from migrate.errors import InputError, Refused, UsageError
 from migrate.fleet import Candidate, discover
 from migrate.fleet.candidates import Marked, mark_newest
 from migrate.fleet.estate import Estate, Progress, Wanted, local_estate
-from migrate.fleet.inventory import ScannedJob, Totals, totals
+from migrate.fleet.inventory import BulkPlan, Inventory, ScannedJob
 from migrate.fleet.tables import Output, TableFormat, check_output
 from migrate.log import log, timed
 from migrate.option_declaration import one_of
@@ -27,34 +26,7 @@ from migrate.storage.new_file import write_new
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from migrate.commands.scan_plans import BulkPlan
     from migrate.commands.shared_options import AnyPath, KafkaArguments
-
-
-@dataclass(frozen=True, slots=True)
-class Inventory:
-    """What a scan has found.
-
-    Attributes:
-        jobs: each job by its newest complete checkpoint, and each savepoint; sorted by pointer.
-        checkpoints, unreadable: how many checkpoints were read, and how many could not be.
-        plans: what became of the plan of each job, by pointer; None where none was asked for.
-    """
-
-    jobs: tuple[ScannedJob, ...]
-    checkpoints: int
-    unreadable: int
-    plans: dict[str, BulkPlan] | None = None
-
-    @property
-    def failures(self) -> list[Exception]:
-        """What ended the planning of a job, of each that it did."""
-        plans = (self.plans or {}).values()
-        return [plan.failure for plan in plans if plan.failure is not None]
-
-    @property
-    def totals(self) -> Totals:
-        return totals(self.jobs)
 
 
 def scan(

@@ -10,7 +10,6 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from migrate.commands.shared_options import KafkaArguments, MoveArguments, Request
-    from migrate.fleet.inventory import ScannedJob
+    from migrate.fleet.inventory import BulkPlan, ScannedJob
 
 INDEX = "index.csv"
 INDEX_COLUMNS = ("pointer", "job_id", "group", "plan", "warnings", "reasons")
@@ -40,26 +39,6 @@ _AT_ONCE = 8
 _STRANGE = re.compile(r"[^A-Za-z0-9_-]")
 _LONGEST = 100
 _DIGITS = 16
-
-
-@dataclass(frozen=True, slots=True)
-class BulkPlan:
-    """What became of the plan of one job.
-
-    Attributes:
-        group: the consumer group it is for; None plans for Spark.
-        file: the name of its file; None where there is none.
-        warnings: what is not refused, and must be known, of a plan that was made.
-        reasons: why none was made.
-        failure: what ended the work on this one before it was clear whether it can be planned, a
-            bug of ours perhaps; None where nothing did.
-    """
-
-    group: str | None
-    file: str | None
-    warnings: tuple[str, ...] = ()
-    reasons: tuple[str, ...] = ()
-    failure: Exception | None = None
 
 
 def check_plans(directory: Path, group: str | None, *, broker: bool) -> None:

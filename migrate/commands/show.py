@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,8 +12,8 @@ from decoder.storage import join, read_file
 from migrate.errors import InputError
 from migrate.group import rollback_file
 from migrate.planning import Plan, plan_file
-from migrate.positions import PositionSet
 from migrate.spark.progress import committed_positions, has_run, starting_positions
+from migrate.spark.query import QueryLocation
 from migrate.spark.seed import FILES_OF_A_QUERY
 from migrate.storage.files import Files, path_of
 
@@ -27,20 +26,6 @@ _READERS: dict[str, Callable[[Path], Plan | rollback_file.RollbackFile]] = {
     plan_file.KIND: plan_file.read_plan,
     rollback_file.KIND: rollback_file.read,
 }
-
-
-@dataclass(frozen=True, slots=True)
-class QueryLocation:
-    """The checkpoint location of a Spark query: where it started, and where it stands now.
-
-    Attributes:
-        started: what the seed says; None where there is none.
-        committed: after the newest committed batch; None of a query that has not run yet.
-    """
-
-    directory: str
-    started: PositionSet | None
-    committed: PositionSet | None
 
 
 class NothingToShow(InputError):

@@ -188,3 +188,49 @@ def _is_nowhere(job: ScannedJob) -> bool:
 
 def _most_frequent(codes: Iterable[str]) -> dict[str, int]:
     return dict(sorted(Counter(codes).items(), key=lambda item: (-item[1], item[0])))
+
+
+@dataclass(frozen=True, slots=True)
+class BulkPlan:
+    """What became of the plan of one job.
+
+    Attributes:
+        group: the consumer group it is for; None plans for Spark.
+        file: the name of its file; None where there is none.
+        warnings: what is not refused, and must be known, of a plan that was made.
+        reasons: why none was made.
+        failure: what ended the work on this one before it was clear whether it can be planned, a
+            bug of ours perhaps; None where nothing did.
+    """
+
+    group: str | None
+    file: str | None
+    warnings: tuple[str, ...] = ()
+    reasons: tuple[str, ...] = ()
+    failure: Exception | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Inventory:
+    """What a scan has found.
+
+    Attributes:
+        jobs: each job by its newest complete checkpoint, and each savepoint; sorted by pointer.
+        checkpoints, unreadable: how many checkpoints were read, and how many could not be.
+        plans: what became of the plan of each job, by pointer; None where none was asked for.
+    """
+
+    jobs: tuple[ScannedJob, ...]
+    checkpoints: int
+    unreadable: int
+    plans: dict[str, BulkPlan] | None = None
+
+    @property
+    def failures(self) -> list[Exception]:
+        """What ended the planning of a job, of each that it did."""
+        plans = (self.plans or {}).values()
+        return [plan.failure for plan in plans if plan.failure is not None]
+
+    @property
+    def totals(self) -> Totals:
+        return totals(self.jobs)

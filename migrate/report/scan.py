@@ -6,14 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from migrate.commands.scan import Inventory
-from migrate.fleet.inventory import ScannedJob
+from migrate.fleet.inventory import Inventory, ScannedJob
 from migrate.report.screen import Screen
 from migrate.report.table import Column, Line, draw, numbers
 from migrate.wording import counted, visible
 
 if TYPE_CHECKING:
-    from migrate.commands.scan_plans import BulkPlan
+    from migrate.fleet.inventory import BulkPlan
 
 
 def inventory_table(inventory: Inventory, out: TextIO, *, wide: bool = False) -> Iterator[str]:

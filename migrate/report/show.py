@@ -14,9 +14,9 @@ from migrate.wording import counted, visible
 
 if TYPE_CHECKING:
     from migrate.cluster_snapshot import Committed
-    from migrate.commands.show import QueryLocation
     from migrate.group.rollback_file import RollbackFile
     from migrate.positions import TopicPartition
+    from migrate.spark.query import QueryLocation
 
 
 def plan_text(plan: Plan, name: str, out: TextIO, *, wide: bool = False) -> Iterator[str]:

@@ -6,6 +6,7 @@ Named ``spark:DIR`` like a side, and in a saved plan by the whole path, ``spark:
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import pairwise
 
 from decoder import ByteSource
@@ -13,7 +14,7 @@ from decoder.storage import join
 from migrate.errors import Refused
 from migrate.flink.extract import Code, Finding, Severity
 from migrate.flink.listed import ListedPositions, listed_source
-from migrate.positions import Origin, UnreadableInput
+from migrate.positions import Origin, PositionSet, UnreadableInput
 from migrate.spark.progress import (
     batch_begun,
     commit_path,
@@ -139,3 +140,17 @@ def about_its_output(directory: str, files: ByteSource) -> str | None:
         "positions, even where it was stopped cleanly; they will be written again; "
         f"{_WAY_OUT}"
     )
+
+
+@dataclass(frozen=True, slots=True)
+class QueryLocation:
+    """The checkpoint location of a Spark query: where it started, and where it stands now.
+
+    Attributes:
+        started: what the seed says; None where there is none.
+        committed: after the newest committed batch; None of a query that has not run yet.
+    """
+
+    directory: str
+    started: PositionSet | None
+    committed: PositionSet | None

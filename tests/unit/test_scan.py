@@ -17,13 +17,12 @@ import pytest
 
 from migrate.commands import scan as scanning
 from migrate.commands import survey
-from migrate.commands.scan import Inventory
 from migrate.commands.scan_plans import INDEX_COLUMNS, check_plans, file_name, index, plan_each
 from migrate.commands.shared_options import Request
 from migrate.errors import Refused, UsageError
 from migrate.fleet import Candidate, discover
 from migrate.fleet.candidates import Marked, mark_newest, read_marked
-from migrate.fleet.inventory import ScannedJob, totals
+from migrate.fleet.inventory import Inventory, ScannedJob, totals
 from migrate.flink.extract import Extraction, Source
 from migrate.report.scan import inventory_table, summary_lines
 from migrate.spark.running.session import failure_of

@@ -8,9 +8,9 @@ import pytest
 
 from migrate import show
 from migrate.cluster_snapshot import Committed, GroupView
-from migrate.commands.show import QueryLocation
 from migrate.group import rollback_file
 from migrate.planning import Plan
+from migrate.spark.query import QueryLocation
 from migrate.storage.json_models import write_file
 from tests.support.checkpoints import splits, write_source
 from tests.support.command import migrate
