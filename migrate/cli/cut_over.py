@@ -89,8 +89,8 @@ def cut_over(
 
 
 def _table(steps: Sequence[StepTold]) -> str:
-    from migrate.report.screen import Screen
     from migrate.report.table import Column, draw
+    from migrate.report.text import Screen
 
     columns: tuple[Column[StepTold], ...] = (
         Column("STEP", lambda one: one.name),

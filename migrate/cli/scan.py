@@ -17,6 +17,7 @@ from migrate.cli.typer_options import Wide, with_environment, with_options
 from migrate.commands import scan as scanning
 from migrate.commands.shared_options import KafkaArguments
 from migrate.fleet.estate import Progress
+from migrate.fleet.inventory import Inventory
 from migrate.fleet.tables import TableFormat
 from migrate.storage.files import local_path
 
@@ -114,7 +115,7 @@ def scan(
 
 
 def _next(
-    inventory: scanning.Inventory,
+    inventory: Inventory,
     roots: Sequence[str],
     latest_only: bool,
     plans: Path | None,

@@ -11,6 +11,7 @@ from migrate.cli.terminal import emit_pieces
 from migrate.cli.typer_options import Wide
 from migrate.commands import show as calls
 from migrate.planning import Plan
+from migrate.spark.query import QueryLocation
 
 
 def show(
@@ -29,7 +30,7 @@ def show(
     found = calls.show(file)
     if isinstance(found, Plan):
         emit_pieces(plan_text(found, file, sys.stdout, wide=wide))
-    elif isinstance(found, calls.QueryLocation):
+    elif isinstance(found, QueryLocation):
         emit_pieces(location_text(found, file, sys.stdout))
     else:
         emit_pieces(rollback_text(found, file, sys.stdout))

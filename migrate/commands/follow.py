@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from migrate.commands.shared_options import KafkaArguments, kafka
-from migrate.duration import seconds_of
 from migrate.errors import ServiceError, UsageError
 from migrate.log import log
 from migrate.storage.files import local_path
-from migrate.wording import counted
+from migrate.wording import counted, seconds_of
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

@@ -18,6 +18,7 @@ from migrate.commands.plan import plan_found
 from migrate.commands.shared_options import move_request
 from migrate.commands.survey import survey
 from migrate.errors import MigrateError, Refused, UsageError
+from migrate.fleet.inventory import BulkPlan, ScannedJob
 from migrate.planning import Plan, Verdict
 from migrate.positions import target_of
 from migrate.wording import counted
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from migrate.commands.shared_options import KafkaArguments, MoveArguments, Request
-    from migrate.fleet.inventory import BulkPlan, ScannedJob
 
 INDEX = "index.csv"
 INDEX_COLUMNS = ("pointer", "job_id", "group", "plan", "warnings", "reasons")

@@ -18,7 +18,7 @@ from migrate.cutover.night import Night
 from migrate.errors import InputError, Refused, UsageError
 from migrate.flink.read import read
 from migrate.flink.rest_api import FlinkJob
-from migrate.flink.sources import SourceKind
+from migrate.flink.source import SourceKind
 from migrate.group.commit import not_writable
 from migrate.group.commit_marks import goes_back
 from migrate.planning import Plan

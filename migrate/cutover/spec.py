@@ -20,12 +20,11 @@ from pydantic import AfterValidator, ConfigDict, Field, ValidationError, model_v
 
 from decoder.storage import read_file
 from migrate.commands.shared_options import KafkaArguments, MoveArguments
-from migrate.duration import seconds_of
 from migrate.errors import InputError
 from migrate.policy_options import Gone, MergeSources, NewPartitions, OnBeyondEnd, OnExpired
 from migrate.storage.files import check_no_credentials, is_uri
 from migrate.storage.json_models import Model, PartitionNumber
-from migrate.wording import hint, visible
+from migrate.wording import hint, seconds_of, visible
 
 
 class SpecError(InputError):

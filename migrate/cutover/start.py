@@ -15,10 +15,9 @@ from collections.abc import Callable
 
 from migrate.cutover.night import CutOverStopped, Night
 from migrate.cutover.record import now
-from migrate.duration import seconds_of
 from migrate.log import log, timed
 from migrate.report.cut_over import StartReport
-from migrate.wording import visible
+from migrate.wording import seconds_of, visible
 
 _PAUSE = 0.25
 _LOG_LINES = 15

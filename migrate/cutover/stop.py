@@ -7,10 +7,10 @@ import time
 
 from decoder import StopKind
 from migrate.cutover.night import CutOverStopped, Night
-from migrate.duration import seconds_of
 from migrate.flink.job_manager import StopAttempt
 from migrate.flink.rest_api import FlinkJob, FlinkRestError
 from migrate.log import log, timed
+from migrate.wording import seconds_of
 
 _PAUSE = 0.25
 # How long a JobManager may be away before it is given up: one that fails over is back by then.

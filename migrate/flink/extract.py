@@ -17,7 +17,7 @@ from migrate.flink.findings import (
     is_last_output,
     state_bytes,
 )
-from migrate.flink.sources import Source, SourceKind, source_of
+from migrate.flink.source import Source, SourceKind, source_of
 from migrate.positions import Origin
 
 __all__ = [

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from decoder import PendingTransaction
 from migrate.flink.extract import Finding
-from migrate.flink.sources import Source, SourceKind
+from migrate.flink.source import Source, SourceKind
 from migrate.positions import Marker, Origin, Position, PositionSet, PositionState, Start
 
 _STATES = {

@@ -16,9 +16,8 @@ from migrate.comparing.diff import Diff, DiffRow, DiffTotals, Relation
 from migrate.comparing.group_csv import group_csv
 from migrate.errors import Refused
 from migrate.positions import Marker, PositionSet, Start, TopicPartition, Unknown, shown
-from migrate.report.screen import Screen
 from migrate.report.table import Column, Line, draw, numbers
-from migrate.report.text import csv_text, difference_text
+from migrate.report.text import Screen, csv_text, difference_text
 from migrate.storage.json_models import Model, schema_of
 from migrate.wording import counted, visible
 

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, TextIO
 
 from migrate.planning import PlannedPartition, Verdict
 from migrate.positions import Marker
-from migrate.report.screen import Screen
 from migrate.report.table import Column, Line, draw, numbers
-from migrate.report.text import difference_text, number_text
+from migrate.report.text import Screen, difference_text, number_text
 from migrate.wording import counted, visible
 
 if TYPE_CHECKING:

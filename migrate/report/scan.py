@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from migrate.fleet.inventory import Inventory, ScannedJob
-from migrate.report.screen import Screen
 from migrate.report.table import Column, Line, draw, numbers
+from migrate.report.text import Screen
 from migrate.wording import counted, visible
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, TextIO
 from migrate.planning import Plan
 from migrate.positions import shown
 from migrate.report.plan import plan_table
-from migrate.report.screen import Screen
 from migrate.report.table import Column, Line, draw, numbers
+from migrate.report.text import Screen
 from migrate.wording import counted, visible
 
 if TYPE_CHECKING:

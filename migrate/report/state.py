@@ -10,9 +10,8 @@ from itertools import groupby, islice
 from typing import Any, TextIO
 
 from decoder.keyed_state import Entry, KeyedState
-from migrate.report.screen import Screen
 from migrate.report.table import Column, Line, draw
-from migrate.report.text import csv_text
+from migrate.report.text import Screen, csv_text
 from migrate.state.columns import column_type, columns, namespace_type, value_type
 from migrate.state.json_form import entry_json
 from migrate.state.listing import StateRow, ddl, meaning, state_row

@@ -17,8 +17,7 @@ from itertools import groupby
 from textwrap import wrap
 from typing import Generic, TypeVar
 
-from migrate.report.screen import Screen
-from migrate.report.text import number_text
+from migrate.report.text import Screen, number_text
 
 _Row = TypeVar("_Row")
 

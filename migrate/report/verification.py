@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import TextIO
 
 from migrate.comparing.verify import StartOutcome, Verification, Verified
-from migrate.report.screen import Screen
 from migrate.report.table import Column, Line, draw, numbers
+from migrate.report.text import Screen
 from migrate.wording import counted, visible
 
 

@@ -35,7 +35,7 @@ from migrate.flink.findings import Code, Severity
 from migrate.flink.findings.checkpoint import about_the_checkpoint
 from migrate.flink.findings.operator import about_an_operator, state_bytes
 from migrate.flink.findings.source import about_a_source
-from migrate.flink.sources.source import KafkaState, Source, SourceKind
+from migrate.flink.source import KafkaState, Source, SourceKind
 from migrate.positions import Marker, Position, PositionState
 
 _ID = "a" * 32

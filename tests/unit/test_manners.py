@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from migrate.cli.examples import EXAMPLES
+from migrate.cli.help import EXAMPLES
 from migrate.cli.main import COMMANDS, load_command
 from migrate.cluster_snapshot import Committed, GroupView
 from migrate.group import rollback_file

@@ -7,7 +7,7 @@ import pytest
 from decoder import KafkaSource, ReaderSplit
 from decoder.kafka.enumerator import AssignmentStatus, EnumeratorEntry, EnumeratorState
 from decoder.kafka.split import COMMITTED, EARLIEST, LATEST, NOT_SET, Split
-from migrate.flink.sources.kafka_source import merged_positions
+from migrate.flink.kafka_source import merged_positions
 from migrate.positions import Marker, Position, PositionState
 
 _ASSIGNED, _UNASSIGNED = AssignmentStatus.ASSIGNED, AssignmentStatus.UNASSIGNED

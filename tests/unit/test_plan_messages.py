@@ -9,7 +9,7 @@ import pytest
 
 from migrate.cluster_snapshot import ClusterSnapshot, Committed, GroupView, LogRange
 from migrate.flink.extract import Code, Finding, Severity, Source
-from migrate.flink.sources import SourceKind
+from migrate.flink.source import SourceKind
 from migrate.planning import refusals_and_warnings as messages
 from migrate.planning.model import Plan, PlannedPartition, Verdict
 from migrate.policy_options import Policies

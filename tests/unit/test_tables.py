@@ -26,10 +26,10 @@ from migrate.planning import PlannedPartition, Verdict
 from migrate.planning.plan_file import read_plan
 from migrate.positions import Marker, PositionSet
 from migrate.report.diff import diff_table
-from migrate.report.inspection_table import inspection_table
+from migrate.report.inspection import inspection_table
 from migrate.report.plan import plan_table, restoration_table
-from migrate.report.screen import Screen
 from migrate.report.table import Column, Line, draw, numbers
+from migrate.report.text import Screen
 from migrate.report.verification import verification_table
 from tests.support.checkpoints import splits, write_source
 from tests.support.command import migrate

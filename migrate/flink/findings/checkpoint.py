@@ -19,7 +19,7 @@ from decoder.kafka.enumerator import ENUMERATOR_WRITTEN_BY
 from decoder.kafka.sink import COMMITTER_STATE, FileSinkState, UnknownSink
 from decoder.metadata.layout import LAYOUTS
 from migrate.flink.findings.codes import Code, Finding, Severity
-from migrate.flink.sources import KafkaState
+from migrate.flink.source import KafkaState
 from migrate.wording import counted
 
 # Which sinks do, and how: migrate.sinks.

@@ -11,7 +11,7 @@ from decoder.kafka.reader_state import SOURCE_READER_STATE
 from decoder.kafka.sink import WRITER_STATE, FileSinkState, UnknownSink
 from decoder.metadata.model import NamedState
 from migrate.flink.findings.codes import Code, Finding, Severity
-from migrate.flink.sources import KafkaState
+from migrate.flink.source import KafkaState
 from migrate.wording import counted
 
 # List state of FlinkKafkaProducer, the sink before KafkaSink: @ connector 1.15.4.

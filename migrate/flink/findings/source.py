@@ -13,7 +13,7 @@ from decoder import (
     UnknownSource,
 )
 from migrate.flink.findings.codes import Code, Finding, Severity
-from migrate.flink.sources import KafkaState, Source
+from migrate.flink.source import KafkaState, Source
 from migrate.positions import Marker, PositionState
 from migrate.wording import counted
 

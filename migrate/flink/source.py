@@ -1,8 +1,8 @@
-"""A Kafka source of a job, whichever it is."""
+"""A Kafka source of a job, whichever it is; and the positions of a FlinkKafkaConsumer."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from itertools import chain
@@ -15,9 +15,9 @@ from decoder import (
     Operator,
     UnknownSource,
 )
-from migrate.flink.sources.flink_kafka_consumer import legacy_positions
-from migrate.flink.sources.kafka_source import merged_positions
-from migrate.positions import Position
+from decoder.kafka.legacy import EARLIEST, GROUP, LATEST, NOT_SET, LegacyOffset
+from migrate.flink.kafka_source import merged_positions
+from migrate.positions import Marker, Position, PositionState, TopicPartition
 
 KafkaState = KafkaSource | DynamicKafkaSource | HybridSource | LegacyConsumer
 
@@ -150,3 +150,53 @@ def _brokers(state: KafkaState) -> dict[str, frozenset[str]]:
         for cluster, named in clusters.items():
             known.setdefault(cluster, set()).add(named.bootstrap_servers)
     return {cluster: frozenset(servers) for cluster, servers in known.items()}
+
+
+_MARKERS = {
+    EARLIEST: (PositionState.EARLIEST, Marker.EARLIEST),
+    LATEST: (PositionState.LATEST, Marker.LATEST),
+    GROUP: (PositionState.COMMITTED, Marker.COMMITTED),
+}
+
+
+def legacy_positions(state: LegacyConsumer) -> Iterator[Position]:
+    """Sorted by topic and partition.
+
+    Union state: after a restore without a checkpoint since, every subtask lists all.
+    """
+    listed: dict[TopicPartition, list[LegacyOffset]] = {}
+    for offset in state.offsets:
+        listed.setdefault((offset.topic, offset.partition), []).append(offset)
+    for place in sorted(listed):
+        yield _listed_by_subtasks(listed[place])
+
+
+def _listed_by_subtasks(copies: list[LegacyOffset]) -> Position:
+    first = copies[0]
+    topic, partition, stored = first.topic, first.partition, first.stored_offset
+    if any(copy.stored_offset != stored for copy in copies):
+        offsets = [copy.stored_offset for copy in copies]
+        return _unresolved(
+            first,
+            None,
+            f"it is listed {len(copies)} times, with offsets from {min(offsets)} to {max(offsets)}",
+        )
+    if stored in _MARKERS:
+        marker_state, marker = _MARKERS[stored]
+        return Position(topic, partition, marker_state, marker, None, first.subtask)
+    if stored == NOT_SET:
+        reason = "its start was not set yet when the checkpoint was taken"
+        return _unresolved(first, first.subtask, reason)
+    # The last record processed; -1 where none was, of a partition that is read from 0.
+    return Position(topic, partition, PositionState.NEXT, stored + 1, None, first.subtask)
+
+
+def _unresolved(listed: LegacyOffset, subtask: int | None, reason: str) -> Position:
+    return Position(
+        listed.topic,
+        listed.partition,
+        PositionState.UNRESOLVED,
+        None,
+        subtask=subtask,
+        reason=reason,
+    )
