@@ -17,7 +17,7 @@ CompositeKeySerializationUtils, ListDelimitedSerializer @ Flink 2.2.0; RocksDBMa
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from struct import Struct
 from struct import error as struct_error
 from typing import Any
@@ -55,6 +55,63 @@ def canonical_frame(number: int, rows: Sequence[tuple[bytes, bytes]]) -> bytes:
     parts[-3] = bytes(last)
     parts.append(b"\xff\xff")
     return b"".join(parts)
+
+
+def canonical_parts(blocks: Iterable[bytes], most_bytes: int, what: str) -> Iterator[bytes]:
+    """A key group, which comes in ``blocks``, as several that are each whole in itself: one for
+    each block in which an entry ends. ``what`` names it in errors.
+
+    Raises:
+        DecodeError: it is not what Flink writes, or one entry has more than ``most_bytes``.
+    """
+    left = b""
+    number = b""
+    for block in blocks:
+        data = left + block
+        start = 0
+        if not number:
+            if len(data) < 2:
+                left = data
+                continue
+            number, start = data[:2], 2
+        first = number
+        position = start
+        last = -1  # where the key of the last whole entry stands
+        try:
+            while number != b"\xff\xff":
+                key = position + 4
+                key_end = key + _i32(data, position)[0]
+                end = key_end + 4 + _i32(data, key_end)[0] if key_end > key else -1
+                if end < key_end + 4:
+                    raise DecodeError(ErrorKind.CORRUPT, "a length cannot be negative", file=what)
+                if data[key] & _STATE_FOLLOWS:
+                    _u16(data, end)
+                    number = data[end : end + 2]
+                    end += 2
+                if end > len(data):
+                    break
+                last, position = key, end
+        except (IndexError, struct_error):
+            pass  # it goes on in the next block
+        part = bytearray(first + data[start:position]) if last >= 0 else None
+        data = left = data[position:]
+        if len(left) > most_bytes:
+            raise DecodeError(
+                ErrorKind.TOO_LARGE,
+                f"an entry has more than the {most_bytes} bytes that are read at once",
+                file=what,
+            )
+        if part:
+            if part[last - start + 2] & _STATE_FOLLOWS:
+                part[-2:] = b"\xff\xff"
+            else:
+                part[last - start + 2] |= _STATE_FOLLOWS
+                part += b"\xff\xff"
+            yield bytes(part)
+    if left or number != b"\xff\xff":
+        raise DecodeError(
+            ErrorKind.CORRUPT, "the key group does not end where it should", file=what
+        )
 
 
 class CanonicalReader:

@@ -10,18 +10,23 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import Any, Protocol
 
 from decoder.errors import DecodeError, ErrorKind
-from decoder.keyed_state.canonical import CanonicalReader
+from decoder.keyed_state.canonical import CanonicalReader, canonical_parts
 from decoder.keyed_state.entries import Entry, Layout, Readers
 from decoder.keyed_state.heap import HeapReader, behind, strip_key_group, walk
 from decoder.keyed_state.stream_head import Head
 from decoder.keyed_state.streams import KeyGroupsStream, without
-from decoder.operator_state.snappy import decompress_stream
+from decoder.operator_state.snappy import decompress_blocks, decompress_stream
 
-# The most that one key group comes to, decompressed.
-_MOST_KEY_GROUP_BYTES = 256 * 1024 * 1024
+# The most that a key group of the heap backend comes to, decompressed, or one canonical entry.
+_MOST_AT_ONCE = 256 * 1024 * 1024
+# A canonical key group of more than this is read in parts, each of one such block; Snappy makes 21
+# bytes of one at most.
+_BLOCK_BYTES = 32 * 1024 * 1024
+_COMPRESSED_BLOCK_BYTES = 2 * 1024 * 1024
 
 
 class Source(Protocol):
@@ -86,9 +91,9 @@ class KeyGroupsSource:
             return True
         # Key group 0 of state 0 may begin alike in both.
         for key_group in reversed(self.key_groups):
-            data = self.stream.key_group(key_group)
-            if data:
-                return data[:4] != key_group.to_bytes(4, "big")
+            begin = next(self.stream.blocks(key_group, 4), None)
+            if begin:
+                return begin[:4] != key_group.to_bytes(4, "big")
         return True
 
     @cached_property
@@ -110,12 +115,24 @@ class KeyGroupsSource:
         return Layout.CANONICAL if self.canonical else Layout.HEAP
 
     def frames(self, number: int, key_group: int) -> Iterator[bytes]:
-        data = self.stream.key_group(key_group)
-        if data:
-            what = f"{self.what} key group {key_group}"
-            if not self.canonical:
-                data = strip_key_group(data, key_group, what)
-            yield self._plain(data, what)
+        what = f"{self.what} key group {key_group}"
+        if not self.canonical:
+            data = self.stream.key_group(key_group)
+            if data:
+                yield self._plain(strip_key_group(data, key_group, what), what)
+            return
+        compressed = self.head.compressed
+        blocks = self.stream.blocks(
+            key_group, _COMPRESSED_BLOCK_BYTES if compressed else _BLOCK_BYTES
+        )
+        if compressed:
+            blocks = decompress_blocks(blocks, what)
+        first, second = next(blocks, None), next(blocks, None)
+        if second is None:
+            if first:
+                yield first
+            return
+        yield from canonical_parts(chain((first or b"", second), blocks), _MOST_AT_ONCE, what)
 
     def shares(self, most_bytes: int) -> list[tuple[range, int]]:
         return self.stream.shares(most_bytes)
@@ -126,7 +143,7 @@ class KeyGroupsSource:
     def _plain(self, data: bytes, what: str) -> bytes:
         if not self.head.compressed:
             return data
-        return decompress_stream(data, what, _MOST_KEY_GROUP_BYTES)
+        return decompress_stream(data, what, _MOST_AT_ONCE)
 
     def blocked(self) -> dict[int, str]:
         """In the heap backend's form, the states behind one that cannot be read and has entries:

@@ -51,6 +51,7 @@ from decoder.keyed_state.types import (
     SqlRow,
     SqlScalar,
     SqlTimestamp,
+    StreamRecord,
     Struct,
     TaggedUnion,
     Timer,
@@ -338,12 +339,8 @@ def _buffer_entry(reader: _Reader, outer: int) -> Type:
 
 
 def _stream_element(reader: _Reader, outer: int) -> Type:
-    """What an evictor's window keeps: its elements are records or, in other places, watermarks."""
-    reader.part()
-    return Unreadable(
-        "org.apache.flink.streaming.runtime.streamrecord.StreamRecord",
-        "the records of a window with an evictor are not read here",
-    )
+    """The value of a record; what else it may be, a watermark for one, no state holds."""
+    return StreamRecord(reader.part())
 
 
 def _window_key(reader: _Reader, outer: int) -> Type:

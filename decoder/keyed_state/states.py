@@ -21,7 +21,13 @@ from decoder.keyed_state.rocksdb import RocksSource
 from decoder.keyed_state.stream_head import StateInfo, StateKind, read_head
 from decoder.keyed_state.streams import KeyGroupsStream, Stream
 from decoder.keyed_state.types import Type
-from decoder.metadata.keyed import IncrementalState, KeyedHandle, KeyGroupsState, read_keyed_handle
+from decoder.metadata.keyed import (
+    ChangelogState,
+    IncrementalState,
+    KeyedHandle,
+    KeyGroupsState,
+    read_keyed_handle,
+)
 from decoder.metadata.model import Operator
 from decoder.operator_state.locate import StateFiles
 from decoder.storage import ByteSource
@@ -198,18 +204,17 @@ def _read_operator(
             try:
                 with readable(what):
                     handle = read_keyed_handle(Cursor(file.data, file.path, place), what)
-                    if handle is None:
-                        continue
-                    source = make(handle, operator, file, files, what)
-                    head, blocked = source.head, source.blocked()
+                    sources = [make(one, operator, file, files, what) for one in _handles(handle)]
+                    told = [(source, source.head, source.blocked()) for source in sources]
             except DecodeError as error:
                 unread.setdefault(error.problem, error)
                 continue
-            if head.unread is not None:
-                unread.setdefault(head.unread.problem, head.unread)
-            for number, info in enumerate(head.states):
-                part = Part(subtask.index, source, number, info)
-                _add(by_name, operator, part, info.reason or blocked.get(number))
+            for source, head, blocked in told:
+                if head.unread is not None:
+                    unread.setdefault(head.unread.problem, head.unread)
+                for number, info in enumerate(head.states):
+                    part = Part(subtask.index, source, number, info)
+                    _add(by_name, operator, part, info.reason or blocked.get(number))
     return (
         list(by_name.values()),
         [
@@ -219,29 +224,55 @@ def _read_operator(
     )
 
 
+def _handles(handle: KeyedHandle | None) -> tuple[KeyGroupsState | IncrementalState, ...]:
+    """The handles of states' bytes: of the changelog backend those of its base, where nothing
+    changed since.
+
+    A log by itself cannot be read: it names no type of keys, and to merge windows it calls the
+    job's functions (ChangelogBackendLogApplier @ Flink 2.2.0).
+
+    Raises:
+        DecodeError: there are changes.
+    """
+    if handle is None:
+        return ()
+    if not isinstance(handle, ChangelogState):
+        return (handle,)
+    if handle.changes:
+        raise DecodeError(
+            ErrorKind.UNSUPPORTED,
+            "changes in a log of the changelog backend are not read here: take a savepoint in "
+            "canonical format",
+        )
+    return handle.base
+
+
 def _source(
-    handle: KeyedHandle, operator: Operator, file: MetadataFile, files: StateFiles, what: str
+    handle: KeyGroupsState | IncrementalState,
+    operator: Operator,
+    file: MetadataFile,
+    files: StateFiles,
+    what: str,
 ) -> Source:
     """What reads a handle.
 
     Raises:
-        DecodeError: a handle of a kind that is not read here, or no head that can be read.
+        DecodeError: no head that can be read.
     """
     kryo_version = _kryo_version(file)
     if isinstance(handle, KeyGroupsState):
         stream = KeyGroupsStream(handle, Stream(handle.stream, files, what))
         return KeyGroupsSource(stream, stream.head(kryo_version), operator.max_parallelism, what)
-    if isinstance(handle, IncrementalState):
-        head = read_head(Cursor(files.read(handle.meta, what), what), kryo_version)
-        return RocksSource(handle, head, files, operator.max_parallelism, what)
-    raise DecodeError(
-        ErrorKind.UNSUPPORTED,
-        "state of the changelog backend is not read here: take a savepoint in canonical format",
-    )
+    head = read_head(Cursor(files.read(handle.meta, what), what), kryo_version)
+    return RocksSource(handle, head, files, operator.max_parallelism, what)
 
 
 def _raw_source(
-    handle: KeyedHandle, operator: Operator, file: MetadataFile, files: StateFiles, what: str
+    handle: KeyGroupsState | IncrementalState,
+    operator: Operator,
+    file: MetadataFile,
+    files: StateFiles,
+    what: str,
 ) -> Source:
     """As ``_source``, of what the operator wrote itself: only timers are known."""
     if not isinstance(handle, KeyGroupsState):

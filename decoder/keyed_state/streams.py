@@ -5,7 +5,7 @@ Source: KeyGroupsStateHandle, HeapSnapshotStrategy, FullSnapshotAsyncWriter @ Fl
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -146,3 +146,14 @@ class KeyGroupsStream:
         """What is kept of one key group, as it lies there; nothing: b""."""
         offset = self.handle.byte_offsets[key_group - self.handle.first]
         return self.stream.read(offset, self._ends[offset]) if offset > 0 else b""
+
+    def blocks(self, key_group: int, block_bytes: int) -> Iterator[bytes]:
+        """The same in blocks of that size; of a stream of unknown size the last key group whole."""
+        offset = self.handle.byte_offsets[key_group - self.handle.first]
+        if offset <= 0:
+            return
+        end = self._ends[offset] or self.stream.size
+        if end <= offset:
+            yield self.key_group(key_group)
+        for start in range(offset, end, block_bytes):
+            yield self.stream.read(start, min(start + block_bytes, end))

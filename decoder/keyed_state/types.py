@@ -106,6 +106,14 @@ class TaggedUnion:
 
 
 @dataclass(frozen=True, slots=True)
+class StreamRecord:
+    """What a window with an evictor keeps: ``u8`` 0 and ``i64`` epoch milliseconds, or 1 without a
+    timestamp; the value. {"timestamp", "value"}."""
+
+    value: Type
+
+
+@dataclass(frozen=True, slots=True)
 class List:
     """``i32 n``, n elements. A list."""
 
@@ -371,6 +379,7 @@ Type = (
     | Row
     | Either
     | TaggedUnion
+    | StreamRecord
     | List
     | NullableList
     | LinkedList
@@ -395,7 +404,14 @@ def parts(type_: Type) -> tuple[Type, ...]:
             return types
         case Either(one, two) | TaggedUnion(one, two) | Map(one, two) | Timer(one, two):
             return (one, two)
-        case List(inner) | NullableList(inner) | LinkedList(inner) | Nullable(inner) | Ttl(inner):
+        case (
+            List(inner)
+            | NullableList(inner)
+            | LinkedList(inner)
+            | Nullable(inner)
+            | StreamRecord(inner)
+            | Ttl(inner)
+        ):
             return (inner,)
         case _:
             return ()

@@ -57,6 +57,7 @@ from decoder.keyed_state.types import (
     SqlScalar,
     SqlTimestamp,
     SqlType,
+    StreamRecord,
     TaggedUnion,
     Timer,
     Ttl,
@@ -107,6 +108,8 @@ def reader(type_: Type) -> Read:
             return _either(("left", "right"), reader(left), reader(right), (1, 0))
         case TaggedUnion(one, two):
             return _either(("one", "two"), reader(one), reader(two), (1, 2))
+        case StreamRecord(value):
+            return _stream_record(reader(value))
         case List():
             return _list(type_)
         case NullableList():
@@ -383,6 +386,25 @@ def _either(names: tuple[str, str], first: Read, second: Read, tags: tuple[int, 
         is_first = tag == tags[0]
         value, position = (first if is_first else second)(data, position + 1)
         return dict(zip(names, (value, None) if is_first else (None, value), strict=True)), position
+
+    return read
+
+
+def _stream_record(read_value: Read) -> Read:
+    """StreamElementSerializer's tags 0 and 1 @ Flink 2.2.0; those of other elements are no
+    state's."""
+
+    def read(data: bytes, position: int) -> tuple[dict[str, Any], int]:
+        tag = data[position]
+        if tag > 1:
+            raise _corrupt(f"not a record: {tag}")
+        position += 1
+        timestamp = None
+        if tag == 0:
+            timestamp = _i64(data, position)[0]
+            position += 8
+        value, position = read_value(data, position)
+        return {"timestamp": timestamp, "value": value}, position
 
     return read
 

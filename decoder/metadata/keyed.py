@@ -45,7 +45,11 @@ class IncrementalState(NamedTuple):
 
 
 class ChangelogState(NamedTuple):
-    """What the changelog backend writes, a base and changes or changes alone: not read here."""
+    """ChangelogStateBackendHandle: what the backend below it last wrote, and in how many handles of
+    a log it changed since, or was written at all."""
+
+    base: tuple[KeyGroupsState | IncrementalState, ...]
+    changes: int
 
 
 KeyedHandle = KeyGroupsState | IncrementalState | ChangelogState
@@ -61,12 +65,20 @@ def read_keyed_handle(cursor: Cursor, field: str) -> KeyedHandle | None:
     match kind:
         case 0:
             return None
+        case 8 | 14:
+            return _read_changelog(cursor, field)
+        case 9 | 10 | 13:
+            return ChangelogState((), 1)
+        case _:
+            return _read_backends(cursor, field, kind)
+
+
+def _read_backends(cursor: Cursor, field: str, kind: int) -> KeyGroupsState | IncrementalState:
+    match kind:
         case 3 | 7 | 12:
             return _read_key_groups(cursor, field, kind)
         case 5 | 11:
             return _read_incremental(cursor, field, version2=kind == 11)
-        case 8 | 9 | 10 | 13 | 14:
-            return ChangelogState()
         case _:
             cursor.fail(
                 f"unknown kind of keyed state handle: {kind}", field, ErrorKind.UNSUPPORTED, back=1
@@ -96,6 +108,22 @@ def _read_key_groups(cursor: Cursor, field: str, kind: int) -> KeyGroupsState:
     if kind == 12:
         cursor.skip_utf(f"{field} handle id")
     return KeyGroupsState(kind == 7, first, byte_offsets, stream)
+
+
+def _read_changelog(cursor: Cursor, field: str) -> ChangelogState:
+    first, count = cursor.i32(f"{field} first key group"), cursor.i32(f"{field} key groups")
+    cursor.i64(f"{field} checkpointed size")
+    base: list[KeyGroupsState | IncrementalState] = []
+    part = f"{field} materialized"
+    for _ in range(cursor.count(f"{part} handles", 1)):
+        handle = _read_backends(cursor, part, cursor.u8(f"{part} type"))
+        if isinstance(handle, IncrementalState):
+            # Restored with another parallelism, files may hold more than this subtask's.
+            start = max(first, handle.first)
+            end = min(first + count, handle.first + handle.key_groups)
+            handle = handle._replace(first=start, key_groups=max(0, end - start))
+        base.append(handle)
+    return ChangelogState(tuple(base), cursor.count(f"{field} handles of a log", 1))
 
 
 def _read_incremental(cursor: Cursor, field: str, version2: bool) -> IncrementalState:

@@ -10,12 +10,16 @@ Source: SnappyStreamCompressionDecorator @ Flink 2.2.0, snappy's framing_format.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 from decoder.cursor import Cursor
 from decoder.errors import DecodeError, ErrorKind
 
 _STREAM_IDENTIFIER = b"\xff\x06\x00\x00sNaPpY"
 _COMPRESSED, _UNCOMPRESSED, _FIRST_SKIPPABLE = 0x00, 0x01, 0x80
 _CHECKSUM_BYTES = 4
+# A copy of 64 bytes takes 3.
+_MOST_OUT_OF_A_BYTE = 22
 
 
 def next_chunk(cursor: Cursor) -> bytes:
@@ -81,6 +85,30 @@ def decompress_stream(data: bytes, what: str, limit: int) -> bytes:
         raise DecodeError(
             ErrorKind.CORRUPT, f"it does not decompress: {error}", file=what
         ) from error
+
+
+def decompress_blocks(blocks: Iterable[bytes], what: str) -> Iterator[bytes]:
+    """The same of streams that come in blocks, wherever those end: what comes out of each, of which
+    there are 21 bytes at most for one.
+
+    Raises:
+        DecodeError: cut short, or not such a stream.
+    """
+    left = begun = b""
+    for block in blocks:
+        data = left + block
+        end = position = 0
+        while len(data) - position >= 4:
+            position += 4 + int.from_bytes(data[position + 1 : position + 4], "little")
+            if position > len(data):
+                break
+            end = position
+        left = data[end:]
+        if end:
+            yield decompress_stream(begun + data[:end], what, end * _MOST_OUT_OF_A_BYTE)
+            begun = _STREAM_IDENTIFIER
+    if left:
+        Cursor(left, what).raw(len(left) + 1, "snappy chunk")
 
 
 def _decompressed_size(body: Cursor) -> int:

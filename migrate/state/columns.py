@@ -340,6 +340,8 @@ def _column(type_: types.Type) -> ColumnType:
             return StructOf((("left", _column(left)), ("right", _column(right))))
         case types.TaggedUnion(one, two):
             return StructOf((("one", _column(one)), ("two", _column(two))))
+        case types.StreamRecord(value):
+            return StructOf((("timestamp", BIGINT), ("value", _column(value))))
         case types.List(element) | types.NullableList(element) | types.LinkedList(element):
             return ArrayOf(_column(element))
         case types.Map(key, value, null_keys):

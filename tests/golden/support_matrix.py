@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -26,11 +27,25 @@ checkpoints again.
 """
 _READ = "✓"
 _KEYED = """\
-Each row is a job that a real Flink ran. Flink's heap backend restored the job's first snapshot and
-reported what is in it. The other snapshots of the job hold the same. The decoder must read the same
-in all of them, except in checkpoints of the changelog backend, which it refuses. `canonical` and
-`native` are savepoints. All snapshots are in `tests/golden/state`.
+Each mark is a snapshot of a job that a real Flink ran. Flink's heap backend restored the job's
+first snapshot and reported what is in it. The other snapshots of the job hold the same. The decoder
+must read the same in all of them. The log of the changelog backend is refused by name: a checkpoint
+of that backend is read where nothing has changed since its base was written. All snapshots are in
+`tests/golden/state`.
 """
+_SHAPES = """\
+Each row is a job. `canonical` and `native` are savepoints, `retained` is a checkpoint.
+"""
+# Where keyed state may be kept, as jobs (with *) and forms of `tests/golden/state`.
+_KEPT = {
+    "canonical savepoint": ("*", "canonical"),
+    "heap, native savepoint": ("*", "native"),
+    "heap, checkpoint": ("*", "retained"),
+    "RocksDB, incremental": ("rocksdb*", "retained"),
+    "RocksDB, full": ("rocksdb-full", "retained"),
+    "changelog, its base": ("changelog-*", "retained"),
+    "changelog, its log": ("changelog", "retained"),
+}
 
 _WRITTEN_ANEW = """\
 `migrate to-flink` writes every checkpoint of this page anew, but for those of the changelog backend
@@ -55,8 +70,11 @@ def support_matrix() -> str:
         _scenarios(STATE, entries),
         "## Sources and sinks\n",
         _scenarios(SOURCES, entries),
-        "## Keyed state: its shapes\n",
+        "## Keyed state: Flink versions, and where it is kept\n",
         _KEYED,
+        _kept(),
+        "## Keyed state: its shapes\n",
+        _SHAPES,
         _keyed(SHAPES),
         "## Keyed state: where it is kept\n",
         _keyed(STORAGE),
@@ -116,6 +134,26 @@ def _keyed(jobs: Iterable[KeyedJob]) -> str:
         for job in jobs
     ]
     return _table(["", "what it is of", *kinds], rows)
+
+
+def _kept() -> str:
+    """By Flink release, which places keyed state is read from."""
+    found: dict[str, set[str]] = {}
+    releases: dict[str, str] = {}
+    for name, entry in _entries(_HERE / "state" / "manifest.json", "snapshots").items():
+        version, job, form = name.split("/")
+        releases[version] = entry["flink"]
+        for place, (jobs, of_form) in _KEPT.items():
+            other = jobs == "*" and form != "canonical" and job.startswith(("rocksdb", "changelog"))
+            full = place == "RocksDB, incremental" and job == "rocksdb-full"
+            if form == of_form and fnmatchcase(job, jobs) and not (other or full):
+                found.setdefault(version, set()).add(place)
+    marks = dict.fromkeys(_KEPT, _READ) | {"changelog, its log": "refused"}
+    rows = [
+        [releases[version], *(marks[place] if place in found[version] else "" for place in _KEPT)]
+        for version in EVERY
+    ]
+    return _table(["Flink", *_KEPT], rows)
 
 
 def _encoded(entries: dict[str, dict[str, Any]]) -> str:

@@ -179,13 +179,18 @@ def test_many_tasks_read_one_state(
         ({"state": "window-contents"}, "choose one with --operator"),
         ({"view": "rows"}, "not one of entries, states, timers"),
         ({"stat": "count"}, "no such option: stat; there are: operator, state, view"),
-        ({"state": "window-contents", "operator": "evicted"}, "StreamRecord"),
     ],
 )
 def test_what_cannot_be_read_is_said(read: Any, options: dict[str, str], says: str) -> None:
     chk = STATE / _BY_NAME["2.2/windows/canonical"]["path"]
     with pytest.raises((PySparkException, migrate.MigrateError, DecodeError), match=says):
         read(chk, **options).collect()
+
+
+def test_a_class_that_only_its_job_reads_is_named(read: Any) -> None:
+    chk = STATE / _BY_NAME["2.2/kryo/canonical"]["path"]
+    with pytest.raises((PySparkException, DecodeError), match=r"testjobs\.Secret"):
+        read(chk, state="secret").collect()
 
 
 @needs_data_source

@@ -70,8 +70,34 @@ def test_rocksdbs_files(size: int | None, handle_id: str | None) -> None:
         replace(_CHANGES, storage_id=None),
     ],
 )
-def test_the_changelog_backends_are_told_and_not_read(handle: object) -> None:
-    assert isinstance(_read(handle)[0], ChangelogState)
+def test_changes_of_the_changelog_backend_are_counted(handle: object) -> None:
+    found = _read(handle)[0]
+    assert isinstance(found, ChangelogState)
+    assert found.changes > 0
+
+
+def test_the_base_of_a_changelog() -> None:
+    groups, files = _read(_GROUPS)[0], _read(_FILES)[0]
+    assert isinstance(groups, KeyGroupsState) and isinstance(files, IncrementalState)
+    handle = replace(_CHANGELOG, first_key_group=3, key_groups=4, materialized=(_GROUPS, _FILES))
+    handle = replace(handle, non_materialized=())
+    assert _read(handle)[0] == ChangelogState((groups, files), 0)
+
+
+def test_files_of_a_base_hold_more_than_the_subtasks_own_after_a_rescale() -> None:
+    handle = replace(_CHANGELOG, materialized=(_FILES,), non_materialized=())
+    for first, count, own in ((6, 5, (6, 1)), (0, 6, (5, 1)), (0, 9, (5, 2)), (9, 2, (9, 0))):
+        found = _read(replace(handle, first_key_group=first, key_groups=count))[0]
+        assert isinstance(found, ChangelogState)
+        (base,) = found.base
+        assert isinstance(base, IncrementalState)
+        assert (base.first, base.key_groups) == own
+
+
+def test_a_base_that_is_no_state() -> None:
+    handle = replace(_CHANGELOG, materialized=(replace(_CHANGELOG, materialized=()),))
+    with pytest.raises(DecodeError, match="unknown kind of keyed state handle: 14"):
+        _read(handle)
 
 
 def test_no_handle() -> None:

@@ -84,8 +84,8 @@ def test_rows_of_rocksdb_are_read() -> None:
         ]
 
 
-def test_the_changelog_backend_is_refused_by_name() -> None:
-    paths = sorted(GOLDEN.glob("*/changelog*/*/chk-*"))
+def test_a_log_of_the_changelog_backend_is_refused_by_name() -> None:
+    paths = sorted(GOLDEN.glob("*/changelog/*/chk-*"))
     assert paths
     for path in paths:
         found = read_keyed_states(path)

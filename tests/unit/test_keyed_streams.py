@@ -8,7 +8,9 @@ from struct import pack
 import pytest
 
 from decoder.errors import DecodeError, ErrorKind
-from decoder.keyed_state import KeyedStates, read_keyed_states
+from decoder.keyed_state import KeyedStates, parts, read_keyed_states, streams
+from decoder.operator_state import locate
+from tests.golden.state.generate import STATE as GOLDEN
 from tests.support.encoder import (
     FileHandle,
     KeyGroupsHandle,
@@ -131,3 +133,57 @@ def test_a_large_stream_that_ends_early() -> None:
         with pytest.raises(DecodeError) as refused:
             told(only(found))
         assert refused.value.kind in (ErrorKind.TRUNCATED, ErrorKind.CORRUPT)
+
+
+def _blobs(count: int, size: int) -> tuple[bytes, tuple[int, ...]]:
+    """A stream of one key group, of as many entries."""
+    head = encode_head(LONG, [Encoded("blob", "VALUE", VOID_NAMESPACE, BYTES, ())])
+    keys = [key for key in range(99_999) if key_group_of(key, 128) == 7][:count]
+    value = pack(">i", size) + bytes(size)
+    rows = [(0, b"\7" + pack(">q", key) + b"\0", value) for key in keys]
+    return head + canonical_group(*rows), (len(head),)
+
+
+def test_a_key_group_of_more_than_is_read_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """300 MB in one, as in a savepoint of a large RocksDB; in this test of a megabyte in each."""
+    monkeypatch.setattr(locate, "MAX_STATE_BYTES", _MIB)
+    monkeypatch.setattr(parts, "_BLOCK_BYTES", _MIB // 2)
+    monkeypatch.setattr(streams, "_WHOLE_BYTES", _MIB)
+    found, files = _read(*_blobs(30, _MIB // 8))
+    assert _lengths(found) == [_MIB // 8] * 30
+    assert max(files.reads) <= _MIB // 2
+
+
+def test_an_entry_of_more_than_is_read_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parts, "_MOST_AT_ONCE", 4000)
+    monkeypatch.setattr(parts, "_BLOCK_BYTES", 1000)
+    found, _ = _read(*_blobs(3, 5000))
+    with pytest.raises(DecodeError, match="more than the 4000 bytes") as caught:
+        _lengths(found)
+    assert caught.value.kind is ErrorKind.TOO_LARGE
+
+
+@pytest.mark.parametrize("block", [1, 2, 3, 11, 64, 200])
+@pytest.mark.parametrize("job", ["files", "compressed-files", "wide"])
+def test_where_blocks_end_does_not_matter(
+    job: str, block: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (path,) = (GOLDEN / "1.20" / job / "canonical").iterdir()
+    whole = [list(state.entries()) for state in read_keyed_states(path).states]
+    monkeypatch.setattr(parts, "_BLOCK_BYTES", block)
+    monkeypatch.setattr(parts, "_COMPRESSED_BLOCK_BYTES", block)
+    assert [list(state.entries()) for state in read_keyed_states(path).states] == whole
+
+
+@pytest.mark.parametrize("left_over", [b"", b"\0"])
+@pytest.mark.parametrize("cut", range(1, 30))
+def test_a_key_group_in_blocks_that_is_cut_short(
+    cut: int, left_over: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parts, "_BLOCK_BYTES", 10)
+    data, offsets = _blobs(2, 3)
+    end = len(data) if left_over else len(data) - cut
+    found, _ = _read(data[:end] + left_over * cut, offsets)
+    with pytest.raises(DecodeError) as caught:
+        _lengths(found)
+    assert caught.value.kind in (ErrorKind.CORRUPT, ErrorKind.TRUNCATED)

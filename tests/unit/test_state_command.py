@@ -97,11 +97,12 @@ def test_types_are_sparks_and_a_window_is_one() -> None:
         ("1.15/files/retained", None, "lasting-list"),
         ("1.20/file-merging/retained", None, "map"),
         ("2.2/rocksdb/native", None, "map"),
-        ("1.20/compressed/native", None, "aggregating"),
+        ("1.20/compressed/native", None, "list"),
         ("2.2/windows/canonical", "sessions", "merging-window-set"),
         ("2.2/composites/canonical", None, "either"),
         ("1.20/sql-rows/canonical", None, "deduplicate-state"),
         ("2.2/windows/canonical", "tumbling", "_timer_state/event_window-timers"),
+        ("2.2/windows/native", "evicted", "window-contents"),
     ],
 )
 def test_entries_are_objects_a_line(name: str, operator: str | None, state: str) -> None:
@@ -226,7 +227,6 @@ def test_a_checkpoint_without_keyed_state(tmp_path: Path) -> None:
         ("2.2/pojos/canonical", None, "tree", "testjobs.Things$Tree"),
         # Only its values tell, while they are read.
         ("1.20/pojos/canonical", None, "manager", "testjobs.Things$Manager"),
-        ("1.15/windows/canonical", "evicted", "window-contents", "StreamRecord"),
         ("2.2/pojos/native", None, "manager", "testjobs.Secret"),
     ],
 )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tests.support.flink import RUN_BY_TESTS
+from tests.support.flink import LONE_JOBS, RELEASES, RUN_BY_TESTS
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +19,8 @@ class KeyedJob:
 
 # Fewer of the oldest, as all of them are to stay small.
 SINCE_1_20 = ("1.20", "2.2")
+EVERY = tuple(version for version in RELEASES if version not in LONE_JOBS)
+BETWEEN = tuple(version for version in EVERY if version not in RUN_BY_TESTS)
 
 # Every shape of key, namespace and value.
 SHAPES = (
@@ -54,6 +56,13 @@ SHAPES = (
     KeyedJob("sql-ranks", "ROW_NUMBER() = 1 of four orders, top n, OVER", versions=SINCE_1_20),
     KeyedJob("sql-joins", "joins, an interval join, IN"),
     KeyedJob("sql-rows", "rows of every type of SQL's"),
+    KeyedJob(
+        "small",
+        "a state of each kind, with and without a time to live; texts, a row, POJOs with an enum "
+        "and containers; timers; a session window",
+        versions=BETWEEN,
+    ),
+    KeyedJob("sql-small", "GROUP BY, TUMBLE", versions=BETWEEN),
 )
 
 # The same few states, wherever Flink can keep them.
@@ -67,7 +76,8 @@ STORAGE = (
     KeyedJob("rescaled-up", "heap backend, parallelism 3, restored from 1", versions=SINCE_1_20),
     KeyedJob("rescaled-down", "heap backend, parallelism 1, restored from 3"),
     KeyedJob("rocksdb", "RocksDB, incremental"),
-    KeyedJob("rocksdb-full", "RocksDB, full checkpoints"),
+    KeyedJob("rocksdb-few", "RocksDB, incremental; a few states", versions=BETWEEN),
+    KeyedJob("rocksdb-full", "RocksDB, full checkpoints", versions=EVERY),
     KeyedJob("rocksdb-compressed", "RocksDB, snapshot compression", versions=("1.20",)),
     KeyedJob(
         "rocksdb-heap-timers",

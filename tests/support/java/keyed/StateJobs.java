@@ -40,6 +40,8 @@ final class StateJobs implements KeyedJobBook {
 
     private static final Form[] ALL = {CANONICAL, NATIVE, RETAINED};
 
+    private static final Shape TIMERS = Shape.timers(true, 4_102_444_800_000L, 5_000_000_000_000L);
+
     private static final String[] FILES = {
         "state.storage.fs.memory-threshold", "0 b",
         "execution.checkpointing.data-inline-threshold", "0 b"
@@ -66,39 +68,45 @@ final class StateJobs implements KeyedJobBook {
             case "kinds" -> KeyedJob.of(StateJobs::kinds, ALL).in(2, 128);
             case "types" -> KeyedJob.of(StateJobs::types, CANONICAL, NATIVE).in(1, 16);
             case "composites" -> KeyedJob.of(StateJobs::composites, CANONICAL, NATIVE).in(1, 16);
+            case "small" -> KeyedJob.of(StateJobs::small, CANONICAL, RETAINED).in(1, 8);
             default -> stored(name);
         };
     }
 
     /** The same state, wherever Flink can keep it. */
     private static KeyedJob stored(String name) {
-        KeyedJob few = KeyedJob.of(env -> few(env, 12), ALL).in(1, 64);
-        KeyedJob more = KeyedJob.of(env -> few(env, 20), CANONICAL, RETAINED);
-        KeyedJob retained = KeyedJob.of(env -> few(env, 12), CANONICAL, RETAINED).in(1, 64);
+        KeyedJob few = KeyedJob.of(StateJobs::few, ALL).in(1, 64);
+        KeyedJob retained = KeyedJob.of(StateJobs::few, CANONICAL, RETAINED).in(1, 64);
+        KeyedJob timed = KeyedJob.of(env -> fewer(env, TIMERS), CANONICAL, RETAINED).in(1, 64);
+        // RocksDB writes kilobytes for each state.
+        KeyedJob fewer = KeyedJob.of(StateJobs::fewer, CANONICAL, RETAINED).in(1, 64);
         return switch (name) {
             case "files" -> few.with(FILES);
-            case "compressed" -> few.in(2, 64).with(COMPRESSED);
+            case "compressed" -> KeyedJob.of(env -> fewer(env, TIMERS), ALL)
+                    .in(2, 64)
+                    .with(COMPRESSED);
             case "compressed-files" -> retained.with(COMPRESSED).with(FILES);
-            case "wide" -> few.in(2, 300);
-            case "rescaled-up" -> more.in(3, 64).after(few.in(1, 64));
-            case "rescaled-down" -> more.in(1, 64).after(few.in(3, 64));
+            case "wide" -> KeyedJob.of(env -> fewer(env, TIMERS), ALL).in(2, 300);
+            case "rescaled-up" -> timed.in(3, 64).after(timed.in(1, 64));
+            case "rescaled-down" -> timed.in(1, 64).after(timed.in(3, 64));
             case "rocksdb" -> few.with(ROCKSDB).with(INCREMENTAL);
-            case "rocksdb-full" -> retained.with(ROCKSDB);
-            case "rocksdb-compressed" -> retained.with(ROCKSDB).with(INCREMENTAL).with(COMPRESSED);
-            case "rocksdb-heap-timers" -> retained.with(ROCKSDB)
+            case "rocksdb-few" -> fewer.in(1, 8).with(ROCKSDB).with(INCREMENTAL);
+            case "rocksdb-full" -> fewer.in(1, 8).with(ROCKSDB);
+            case "rocksdb-compressed" -> fewer.with(ROCKSDB).with(INCREMENTAL).with(COMPRESSED);
+            case "rocksdb-heap-timers" -> timed.with(ROCKSDB)
                     .with(INCREMENTAL)
                     .with("state.backend.rocksdb.timer-service.factory", "HEAP");
-            case "rocksdb-wide" -> retained.in(1, 300).with(ROCKSDB).with(INCREMENTAL);
-            case "rocksdb-rescaled-up" -> more.in(2, 64)
+            case "rocksdb-wide" -> fewer.in(1, 300).with(ROCKSDB).with(INCREMENTAL);
+            case "rocksdb-rescaled-up" -> fewer.in(2, 64)
                     .with(ROCKSDB)
                     .with(INCREMENTAL)
-                    .after(retained.in(1, 64).with(ROCKSDB).with(INCREMENTAL));
+                    .after(fewer.with(ROCKSDB).with(INCREMENTAL));
             case "file-merging" -> retained.in(2, 64)
                     .with(FILES)
                     .with("execution.checkpointing.file-merging.enabled", "true");
             case "changelog" -> retained.with(changelog(name, "1 h"));
             case "changelog-materialized" -> retained.with(changelog(name, "300 ms"));
-            case "changelog-rocksdb" -> retained.with(ROCKSDB)
+            case "changelog-rocksdb" -> timed.with(ROCKSDB)
                     .with(INCREMENTAL)
                     .with(changelog(name, "300 ms"));
             default -> null;
@@ -121,9 +129,9 @@ final class StateJobs implements KeyedJobBook {
     }
 
     /** Of the first keys: a state of each kind, two with a time to live, and timers. */
-    private static void few(StreamExecutionEnvironment env, int count) {
+    private static void few(StreamExecutionEnvironment env) {
         List<String> keys = new ArrayList<>();
-        for (int i = 0; i < count; i++) {
+        for (int i = 0; i < 12; i++) {
             keys.add("key-" + i * 37);
         }
         PutStates.add(
@@ -144,6 +152,58 @@ final class StateJobs implements KeyedJobBook {
                 Shape.map("lasting-map", Types.INT, Types.STRING, Map.of(1, "a")).lasting(),
                 Shape.timers(true, 4_102_444_800_000L, 5_000_000_000_000L),
                 Shape.timers(false, 7_258_118_400_000L));
+    }
+
+    /** A state of the kinds that are kept differently, and more. */
+    private static void fewer(StreamExecutionEnvironment env, Shape... more) {
+        List<Shape> shapes = new ArrayList<>(Arrays.asList(more));
+        shapes.add(Shape.value("value", Types.LONG, 1L, -2L, Long.MAX_VALUE));
+        shapes.add(
+                Shape.list("list", Types.STRING, List.of("one", ",", "t,wo"), List.of("")).lasting());
+        shapes.add(
+                Shape.map("map", Types.STRING, Types.LONG, new TreeMap<>(Map.of("a", 1L, "b", -2L)), Map.of()));
+        PutStates.add(
+                env,
+                "fewer",
+                Types.STRING,
+                List.of("", "key-1", "key-22", "key-333", "key-4444", "key-55555"),
+                shapes.toArray(Shape[]::new));
+    }
+
+    /** A state of each kind, values of each sort of type, and a session window. */
+    private static void small(StreamExecutionEnvironment env) {
+        Things.Address elm = new Things.Address("Elm", 3);
+        PutStates.add(
+                env,
+                "small",
+                Types.STRING,
+                List.of("", "h\u00e9llo", "\ud83d\ude00", "key"),
+                Shape.value("value", Types.LONG, 1L, -2L, Long.MAX_VALUE),
+                Shape.value("text", Types.STRING, "", "\u65e5\u672c").lasting(),
+                Shape.list("list", Types.STRING, List.of("one", ",", "t,wo"), List.of(""), List.of()),
+                Shape.list("lasting-list", Types.INT, List.of(1, 2)).lasting(),
+                Shape.map("map", Types.STRING, Types.LONG, new TreeMap<>(Map.of("a", 1L, "b", -2L)), Map.of()),
+                Shape.map("lasting-map", Types.INT, Types.STRING, Map.of(1, "a")).lasting(),
+                Shape.reducing("reducing", Long::sum, Types.LONG, List.of(1L, 2L), List.of(44L)),
+                Shape.aggregating(
+                        "aggregating",
+                        new Mean(),
+                        Types.TUPLE(Types.LONG, Types.DOUBLE),
+                        List.of(List.of(1.5, 2.5), List.of(-1.0)),
+                        List.of(Tuple2.of(2L, 4.0), Tuple2.of(1L, -1.0))),
+                Shape.value("row", Types.ROW(Types.STRING, Types.INT), Row.of("a", 1), Row.of(null, 2)),
+                Shape.value(
+                        "person",
+                        Types.POJO(Things.Person.class),
+                        new Things.Person("Anna", 41, 1L, Things.Color.RED, elm),
+                        new Things.Person("Bo", 1, null, Things.Color.BLUE, null)),
+                Shape.value(
+                        "basket",
+                        Types.POJO(Things.Basket.class),
+                        new Things.Basket(1, new ArrayList<>(List.of("a")), new HashMap<>(Map.of("a", 1)), 3)),
+                Shape.timers(true, 4_102_444_800_000L, 5_000_000_000_000L),
+                Shape.timers(false, 7_258_118_400_000L));
+        WindowJobs.sessions(env);
     }
 
     /** Each kind of state, with and without a time to live, and timers; under Long keys. */

@@ -52,12 +52,15 @@ final class TableJobs implements KeyedJobBook {
                 + " GROUP BY name, SESSION(stamp, INTERVAL '5' SECOND)",
     };
 
+    /** Each state of whole rows tells all of their types. */
+    private static final String NARROW = "(SELECT id, name, amount, stamp FROM events)";
+
     private static final String[] RANKS = {
-        first("name", "stamp ASC", 1),
-        first("name", "stamp DESC", 1),
-        first("name", "PROCTIME() ASC", 1),
-        first("name", "PROCTIME() DESC", 1),
-        first("name", "amount DESC", 2),
+        first(NARROW, "name", "stamp ASC", 1),
+        first(NARROW, "name", "stamp DESC", 1),
+        first(NARROW, "name", "PROCTIME() ASC", 1),
+        first(NARROW, "name", "PROCTIME() DESC", 1),
+        first(NARROW, "name", "amount DESC", 2),
         "SELECT * FROM (SELECT *, ROW_NUMBER() OVER (ORDER BY s DESC) AS n FROM"
                 + " (SELECT name, SUM(amount) AS s FROM events GROUP BY name)) WHERE n <= 2",
         "SELECT name, SUM(amount) OVER"
@@ -78,11 +81,13 @@ final class TableJobs implements KeyedJobBook {
     public KeyedJob named(String name) {
         return switch (name) {
             case "sql-groups" -> job(GROUPS);
+            // A group's accumulators, and a window's.
+            case "sql-small" -> job(GROUPS[0], WINDOWS[0]).in(1, 4);
             case "sql-windows" -> job(WINDOWS);
             case "sql-ranks" -> job(RANKS);
             case "sql-joins" -> job(JOINS);
             // Whole rows of every type of SQL's.
-            case "sql-rows" -> job(first("id", "PROCTIME() DESC", 1));
+            case "sql-rows" -> job(first("events", "id", "PROCTIME() DESC", 1));
             default -> null;
         };
     }
@@ -91,11 +96,11 @@ final class TableJobs implements KeyedJobBook {
         return KeyedJob.of(env -> run(env, queries), CANONICAL, NATIVE).in(1, 16);
     }
 
-    private static String first(String by, String order, int most) {
+    private static String first(String table, String by, String order, int most) {
         return String.format(
                 "SELECT * FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY %s ORDER BY %s) AS n"
-                        + " FROM events) WHERE n <= %d",
-                by, order, most);
+                        + " FROM %s) WHERE n <= %d",
+                by, order, table, most);
     }
 
     private static void run(StreamExecutionEnvironment env, String... queries) {

@@ -35,6 +35,7 @@ import org.apache.flink.runtime.state.ttl.TtlStateFactory.TtlSerializer;
 import org.apache.flink.runtime.state.ttl.TtlValue;
 import org.apache.flink.streaming.api.windowing.windows.GlobalWindow;
 import org.apache.flink.streaming.api.windowing.windows.TimeWindow;
+import org.apache.flink.streaming.runtime.streamrecord.StreamRecord;
 import org.apache.flink.table.runtime.typeutils.SortedMapSerializer;
 import org.apache.flink.types.Either;
 import org.apache.flink.types.Row;
@@ -264,6 +265,11 @@ final class Told {
         }
         if (value instanceof GenericFixed fixed) {
             return HEX.formatHex(fixed.bytes());
+        }
+        if (value instanceof StreamRecord<?> element) {
+            // What a window with an evictor keeps.
+            Object timestamp = element.hasTimestamp() ? element.getTimestamp() : null;
+            return struct("timestamp", timestamp, "value", of(element.getValue(), null));
         }
         if (value.getClass().getSimpleName().equals("BufferEntry")) {
             // An interval join's.

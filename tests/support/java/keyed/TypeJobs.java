@@ -40,7 +40,7 @@ final class TypeJobs implements KeyedJobBook {
     public KeyedJob named(String name) {
         KeyedJob.Form[] both = {CANONICAL, NATIVE};
         return switch (name) {
-            case "keys" -> KeyedJob.of(TypeJobs::keys, both);
+            case "keys" -> KeyedJob.of(TypeJobs::keys, both).in(1, 16);
             case "namespaces" -> KeyedJob.of(TypeJobs::namespaces, both).in(1, 16);
             case "pojos" -> KeyedJob.of(TypeJobs::pojos, both)
                     .in(1, 16)

@@ -42,10 +42,7 @@ final class WindowJobs implements KeyedJobBook {
                 .window(SlidingEventTimeWindows.of(Span.seconds(20), Span.seconds(10)))
                 .aggregate(new Count())
                 .uid("sliding");
-        events(env, "sessions")
-                .window(EventTimeSessionWindows.withGap(Span.seconds(5)))
-                .reduce(new Sum())
-                .uid("sessions");
+        sessions(env);
         events(env, "session-lists")
                 .window(EventTimeSessionWindows.withGap(Span.seconds(5)))
                 .process(new Nothing<>())
@@ -62,6 +59,13 @@ final class WindowJobs implements KeyedJobBook {
                 .between(Span.seconds(-2), Span.seconds(600))
                 .process(new NoPair())
                 .uid("interval-join");
+    }
+
+    static void sessions(StreamExecutionEnvironment env) {
+        events(env, "sessions")
+                .window(EventTimeSessionWindows.withGap(Span.seconds(5)))
+                .reduce(new Sum())
+                .uid("sessions");
     }
 
     private static KeyedStream<Tuple3<String, Long, Long>, String> events(
