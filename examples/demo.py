@@ -5,6 +5,9 @@
 Orders keep coming into Kafka all the time. A Flink SQL job takes them; `examples/cut-over there`
 moves it to a Spark query, `examples/cut-over back` moves it back. At the end every order is
 accounted for, by partition: it must have been taken exactly once, by either.
+
+A second job counts each customer's orders. It stops with a savepoint, and a Spark query goes on
+with its counts: at the end each customer's must be what Kafka says.
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ from pathlib import Path
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from examples.local import JARS, LocalStack, Order
+from examples.local import JARS, LocalStack, Order, Totals
 from examples.progress import console, fetch_jars, step, wait_for
 
 # Measured: all of its jars, and how long it takes once they are there.
@@ -49,6 +52,22 @@ class Account:
     repeated: int
 
 
+@dataclass(frozen=True, slots=True)
+class Total:
+    """One customer's orders, counted: (orders, cents)."""
+
+    customer: str
+    in_kafka: tuple[int, int]
+    by_flink: tuple[int, int] | None
+    in_the_end: tuple[int, int] | None
+
+    @property
+    def verdict(self) -> str:
+        if self.in_the_end is None:
+            return "missing"
+        return "right" if self.in_the_end == self.in_kafka else "wrong"
+
+
 def main() -> int:
     """Tell the story; 0 where nothing was lost and nothing repeated."""
     console.print(
@@ -62,7 +81,7 @@ def main() -> int:
         with step("Starting Kafka, an S3 and a Flink cluster"):
             stack.start()
         with closing(stack):
-            accounts = story(stack)
+            accounts, totals = story(stack)
     console.rule("Every order, accounted for")
     console.print(_table(accounts))
     lost = sum(one.lost for one in accounts)
@@ -70,14 +89,21 @@ def main() -> int:
     console.print(
         f"From Flink to Spark and back, while orders kept coming: lost {lost}, repeated {repeated}."
     )
-    return 0 if lost == repeated == 0 else 1
+    console.rule("Every customer's total")
+    console.print(_totals_table(totals))
+    verdicts = Counter(one.verdict for one in totals)
+    told = ", ".join(f"{verdicts[word]} {word}" for word in ("right", "wrong", "missing"))
+    console.print(f"The state of Flink's job went on in Spark: {told}.")
+    return 0 if lost == repeated == 0 and verdicts["right"] == len(totals) else 1
 
 
-def story(stack: LocalStack) -> list[Account]:
-    """From Flink to Spark and back; every partition's orders."""
+def story(stack: LocalStack) -> tuple[list[Account], list[Total]]:
+    """From Flink to Spark and back; every partition's orders, and every customer's total."""
     stack.start_orders()
-    with step("Orders come into Kafka. Flink's SQL client submits the job that takes them"):
-        stack.submit("orders/tables.sql", "orders/flink.sql")
+    with step(
+        "Orders come into Kafka. Flink's SQL client submits the jobs that read them"
+    ):
+        stack.submit("orders/tables.sql", "orders/flink.sql", "totals/flink.sql")
     _await("Flink writes its first orders into files", stack.by_flink, stack.flink.log)
     time.sleep(_SECONDS)
     stack.add_partition()
@@ -87,7 +113,9 @@ def story(stack: LocalStack) -> list[Account]:
     _cut_over(stack, "there")
     by_flink = stack.by_flink()
     _await("Spark writes its first orders", stack.by_spark, stack.spark_log)
-    time.sleep(_SECONDS)
+    with step("The job that counts is stopped with a savepoint: flink stop"):
+        savepoint = stack.flink.stop(stack.flink.running()["totals"])
+    counted = stack.totals()
 
     console.rule("examples/cut-over back")
     _cut_over(stack, "back")
@@ -101,7 +129,13 @@ def story(stack: LocalStack) -> list[Account]:
     with step("No more orders come. Flink's checkpoints write out what it has read"):
         again = Counter(_settled(stack.by_flink)) - Counter(by_flink)
     with step("Reading all orders from Kafka, and comparing"):
-        return account(stack.in_kafka(), by_flink, by_spark, list(again.elements()))
+        truth = stack.in_kafka()
+        accounts = account(truth, by_flink, by_spark, list(again.elements()))
+
+    console.rule("examples/totals: a job with state")
+    with step("Spark takes over what it counted, and counts on to the last order") as going:
+        going.say(stack.totals_on_spark(savepoint))
+    return accounts, compare(truth, counted, stack.totals())
 
 
 def _cut_over(stack: LocalStack, way: str) -> None:
@@ -153,6 +187,18 @@ def account(
     return [Account(partition, *(of[partition] for of in counts)) for partition in partitions]
 
 
+def compare(truth: Sequence[Order], by_flink: Totals, in_the_end: Totals) -> list[Total]:
+    """What was counted against what is in Kafka, by customer."""
+    orders, cents = Counter[str](), Counter[str]()
+    for *_, customer, paid in truth:
+        orders[customer] += 1
+        cents[customer] += paid
+    return [
+        Total(one, (orders[one], cents[one]), by_flink.get(one), in_the_end.get(one))
+        for one in sorted(orders | Counter(in_the_end.keys()))
+    ]
+
+
 def _await(what: str, done: Callable[[], object], log: Callable[[], str]) -> None:
     wait_for(what, done, _PATIENCE_SECONDS, log)
 
@@ -182,6 +228,20 @@ def _table(accounts: Sequence[Account]) -> Table:
         table.add_column(heading, total, justify="right", no_wrap=True)
     for one in accounts:
         table.add_row(str(one.partition), *(str(number(one)) for number in columns.values()))
+    return table
+
+
+def _totals_table(totals: Sequence[Total]) -> Table:
+    """Orders and cents of each customer."""
+    table = Table(box=SIMPLE_HEAD, padding=0)
+    table.add_column("customer", no_wrap=True)
+    for heading in ("Kafka", "Flink at its stop", "Spark in the end"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("", no_wrap=True)
+    for one in totals:
+        counts = (one.in_kafka, one.by_flink, one.in_the_end)
+        shown = ("-" if count is None else f"{count[0]} for {count[1]}" for count in counts)
+        table.add_row(one.customer, *shown, one.verdict)
     return table
 
 

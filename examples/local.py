@@ -31,6 +31,7 @@ from tests.support.stores import s3
 
 EXAMPLES = Path(__file__).parent
 TOPIC = "orders"
+TOTALS = "totals"
 PARTITIONS = 5
 _CUSTOMERS = 5
 _SECONDS_BETWEEN_ORDERS = 0.005
@@ -40,6 +41,8 @@ _SCRIPT_SECONDS = 240
 
 # partition, offset, order_id, customer, cents
 Order = tuple[int, int, int, str, int]
+# customer -> (orders, cents)
+Totals = dict[str, tuple[int, int]]
 
 
 class StackError(RuntimeError):
@@ -71,6 +74,7 @@ class LocalStack(Service):
         stack = self._stack
         stack.enter_context(self.broker)
         self.broker.create_topic(TOPIC, PARTITIONS)
+        self.broker.create_topic(TOTALS, 1)
         stack.callback(self._end_orders)
         store = stack.enter_context(s3())
         self._checkpoints = f"{store.store.root}/flink/checkpoints"
@@ -169,6 +173,26 @@ class LocalStack(Service):
             names |= {json.loads(entry)["path"].rpartition("/")[2] for entry in entries}
         return _orders([sink / name for name in sorted(names)])
 
+    def totals(self) -> Totals:
+        """What the topic says of each customer: the newest record of that key."""
+        rows = [json.loads(value) for *_, value in self.broker.records(TOTALS)]
+        return {row["customer"]: (row["orders"], row["cents"]) for row in rows}
+
+    def totals_on_spark(self, savepoint: str) -> str:
+        """Have Spark take the totals over, and count on to the last order; what it said of it."""
+        query = self._spark_query("totals", "--savepoint", savepoint, "--available-now")
+        done = subprocess.run(
+            ["bash", "-c", query],
+            env={**os.environ, **self._commands()},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=_SCRIPT_SECONDS,
+        )
+        if done.returncode:
+            raise StackError(f"totals on Spark: {tail(done.stdout + done.stderr)}")
+        return done.stdout.strip()
+
     def in_kafka(self) -> list[Order]:
         """Every order in Kafka, as a plain consumer reads it."""
         return [
@@ -233,7 +257,7 @@ class LocalStack(Service):
             "start-spark": f"setsid orders-on-spark >{log} 2>&1 </dev/null &\necho $! >{pid}",
             "stop-spark": f"kill $(<{pid})\ntail --pid $(<{pid}) --follow /dev/null",
             "finish-spark": f"orders-on-spark --available-now >>{log} 2>&1 </dev/null",
-            "orders-on-spark": self._spark_query(),
+            "orders-on-spark": self._spark_query("orders", "--path", f"{self.lake}/orders/spark"),
         }
         folder = self._home / "bin"
         folder.mkdir(exist_ok=True)
@@ -263,7 +287,7 @@ class LocalStack(Service):
             "SQL": str(sql),
         }
 
-    def _spark_query(self) -> str:
+    def _spark_query(self, example: str, *arguments: str) -> str:
         settings = {
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.driver.host": "127.0.0.1",
@@ -271,16 +295,16 @@ class LocalStack(Service):
             "spark.local.dir": str(self._home / "spark"),
             "spark.sql.warehouse.dir": str(self._home / "warehouse"),
             "spark.ui.enabled": "false",
+            "spark.sql.shuffle.partitions": "2",
         }
         command = [str(Path(sys.executable).with_name("spark-submit"))]
         command += ["--master", "local[2]", "--driver-memory", "1g"]
         command += ["--jars", ",".join(map(str, classpath(_SPARK_JARS)))]
         for key, value in settings.items():
             command += ["--conf", f"{key}={value}"]
-        command += [str(EXAMPLES / "orders/spark_query.py")]
+        command += [str(EXAMPLES / example / "spark_query.py")]
         command += ["--bootstrap-servers", self.broker.bootstrap_servers]
-        command += ["--checkpoint", str(self.lake / "queries/orders")]
-        command += ["--path", str(self.lake / "orders/spark")]
+        command += ["--checkpoint", str(self.lake / "queries" / example), *arguments]
         return f'exec env -u SPARK_HOME {shlex.join(command)} "$@"'
 
     def _stop_spark(self) -> None:

@@ -40,8 +40,8 @@ UNRUN = {
     ): "the outline; each command is run where docs/how-to tells of it",
     (
         "README.md",
-        "make demo          # a running job moves from Flink to Spark and back; every order is "
-        "counted",
+        "make demo          # a running job moves from Flink to Spark and back, another moves with "
+        "its state",
     ): "minutes; tests/integration/test_examples.py runs the demo's story, test_howtos.py the "
     "playground",
     **{("README.md", line): _RUNBOOK for line in _STEPS},

@@ -94,7 +94,7 @@ def test_a_file_that_is_written_over_checkpoints_is_left_hidden(stack: LocalStac
 
 def test_orders_go_to_spark_and_back_while_they_keep_coming(stack: LocalStack) -> None:
     """What `make demo` tells."""
-    accounts = story(stack)
+    accounts, totals = story(stack)
     jars = {jar.path for name in JARS for jar in read_lock()[name]}
     assert sum(jar.stat().st_size for jar in jars) / 1e6 == pytest.approx(MEGABYTES, rel=0.05)
 
@@ -103,6 +103,11 @@ def test_orders_go_to_spark_and_back_while_they_keep_coming(stack: LocalStack) -
         assert (one.lost, one.repeated) == (0, 0), one
         assert one.by_flink + one.by_spark + one.by_flink_again == one.in_kafka, one
     assert all(min(one.by_flink, one.by_spark, one.by_flink_again) > 0 for one in accounts[:5])
+
+    assert len(totals) == 5 and {one.verdict for one in totals} == {"right"}, totals
+    for total in totals:
+        assert total.by_flink is not None
+        assert 0 < total.by_flink[0] < total.in_kafka[0], total
 
 
 def _query(

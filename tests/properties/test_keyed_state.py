@@ -24,7 +24,7 @@ from tests.support.keyed_rows import assert_same_rows
 from tests.support.strategies.keyed import KeyedCheckpoint, keyed_checkpoints
 
 
-@pytest.mark.parametrize("examples", [60, pytest.param(2000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("examples", [60, pytest.param(1000, marks=pytest.mark.slow)])
 def test_entries_decode_to_what_was_encoded(examples: int) -> None:
     @settings(max_examples=examples, deadline=None, suppress_health_check=list(HealthCheck))
     @given(st.data())
@@ -56,7 +56,7 @@ def test_entries_decode_to_what_was_encoded(examples: int) -> None:
     holds()
 
 
-@pytest.mark.parametrize("examples", [60, pytest.param(2000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("examples", [60, pytest.param(1000, marks=pytest.mark.slow)])
 def test_damage_is_read_alike_by_the_kernel(examples: int) -> None:
     """Whatever bytes are others: the same rows, or the same error."""
 

@@ -1,0 +1,88 @@
+"""The query that the job of totals/flink.sql becomes: it goes on counting where Flink stopped.
+
+    spark-submit --packages org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0 \
+        examples/totals/spark_query.py --bootstrap-servers kafka:9092 \
+        --checkpoint /lake/queries/totals --savepoint s3://flink/savepoints/savepoint-...
+
+The first time it takes the savepoint's counts and positions into its checkpoint location. From then
+on the location says where it is, and the savepoint is not needed.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import col, count, from_json, struct, sum, to_json
+
+from migrate import to_spark
+from migrate.spark import FlinkStateDataSource, aggregate_rows, prime
+
+ORDER = "customer STRING, cents BIGINT"
+
+
+def totals(orders: DataFrame) -> DataFrame:
+    """The query: a row per customer, as the job's GROUP BY has it."""
+    return orders.groupBy("customer").agg(count("*").alias("orders"), sum("cents").alias("cents"))
+
+
+def take_over(spark: SparkSession, savepoint: str, servers: str, checkpoint: str) -> None:
+    """Put the job's counts and positions into the query's checkpoint location."""
+    spark.dataSource.register(FlinkStateDataSource)
+    state = spark.read.format("flink_state").option("state", "accState").load(savepoint)
+    rows = aggregate_rows(
+        state, ORDER, keys={"customer": "key.f0"}, count="value.f0", sums={"cents": "value.f1"}
+    )
+    primed = prime(
+        totals,
+        [rows],
+        positions=to_spark(savepoint, bootstrap_servers=servers).starting_offsets,
+        checkpoint_location=checkpoint,
+        output_mode="update",
+    )
+    print(f"Spark's state against Flink's: {primed.proof}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Totals per customer.")
+    parser.add_argument("--bootstrap-servers", required=True)
+    parser.add_argument("--checkpoint", required=True, help="the query's checkpointLocation")
+    parser.add_argument("--savepoint", required=True, help="where Flink's job stopped")
+    parser.add_argument("--available-now", action="store_true", help="read what there is, and end")
+    arguments = parser.parse_args()
+
+    spark = SparkSession.builder.appName("totals").getOrCreate()
+    servers, checkpoint = arguments.bootstrap_servers, arguments.checkpoint
+    if not Path(checkpoint).exists():
+        take_over(spark, arguments.savepoint, servers, checkpoint)
+    orders = (
+        spark.readStream.format("kafka")
+        .option("kafka.bootstrap.servers", servers)
+        .option("subscribe", "orders")
+        .load()
+        .select(from_json(col("value").cast("string"), ORDER).alias("order"))
+        .select("order.*")
+    )
+    writer = (
+        totals(orders)
+        .select(
+            to_json(struct("customer")).alias("key"),
+            to_json(struct("customer", "orders", "cents")).alias("value"),
+        )
+        .writeStream.format("kafka")
+        .outputMode("update")
+        .option("kafka.bootstrap.servers", servers)
+        .option("topic", "totals")
+        .option("checkpointLocation", checkpoint)
+    )
+    trigger = (
+        writer.trigger(availableNow=True)
+        if arguments.available_now
+        else writer.trigger(processingTime="2 seconds")
+    )
+    trigger.start().awaitTermination()
+
+
+if __name__ == "__main__":
+    main()
