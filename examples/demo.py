@@ -100,9 +100,7 @@ def main() -> int:
 def story(stack: LocalStack) -> tuple[list[Account], list[Total]]:
     """From Flink to Spark and back; every partition's orders, and every customer's total."""
     stack.start_orders()
-    with step(
-        "Orders come into Kafka. Flink's SQL client submits the jobs that read them"
-    ):
+    with step("Orders come into Kafka. Flink's SQL client submits the jobs that read them"):
         stack.submit("orders/tables.sql", "orders/flink.sql", "totals/flink.sql")
     _await("Flink writes its first orders into files", stack.by_flink, stack.flink.log)
     time.sleep(_SECONDS)

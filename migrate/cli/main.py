@@ -14,7 +14,7 @@ from migrate.cli import terminal
 from migrate.cli.exit_codes import Exit, exit_of, is_interrupt
 from migrate.cli.help import group_help
 from migrate.cli.terminal import say
-from migrate.cli.typer_options import Command, Group
+from migrate.cli.typer_classes import Command, Group
 from migrate.errors import Refused
 from migrate.wording import visible
 

@@ -11,7 +11,6 @@ from migrate.cli.terminal import emit_pieces
 from migrate.cli.typer_options import Wide
 from migrate.commands import show as calls
 from migrate.planning import Plan
-from migrate.spark.query import QueryLocation
 
 
 def show(
@@ -26,6 +25,7 @@ def show(
 ) -> None:
     """Show a saved plan, a rollback file, or where a Spark query stands."""
     from migrate.report.show import location_text, plan_text, rollback_text
+    from migrate.spark.query import QueryLocation
 
     found = calls.show(file)
     if isinstance(found, Plan):

@@ -1,25 +1,18 @@
-"""The options of a command, as typer takes them: those that calls declare, and those that several
-commands share. ``Command`` and ``Group`` read their arguments without pydantic.
-"""
+"""The options of a command: those that calls declare, and arguments that several commands share."""
 
 from __future__ import annotations
 
 import os
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from enum import Enum
-from functools import partial, wraps
+from functools import wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, get_type_hints
 
 import typer
-from typer import BadParameter
-from typer.core import TyperCommand, TyperGroup
 
-from migrate.cli.help import command_help
 from migrate.cli.terminal import tell
 from migrate.commands.shared_options import DECLARED_BY, Kafka, KafkaArguments
 from migrate.option_declaration import Option, accept, options_of
@@ -183,107 +176,3 @@ def _names_brokers(its_file: str | None) -> bool:
         return names_brokers(local_path(its_file), ())
     except ConfigError as error:
         raise ConfigError(f"{_CONFIG_VARIABLE}: {error}") from error
-
-
-# Typer's UsageError, which it gives no public name.
-_USAGE_ERROR: Any = BadParameter.__mro__[1]
-
-# Options of other commands, and what is said of them in place of Typer's guesses.
-_OF_OTHERS = {
-    "--execute": "No such option: --execute: this command changes no group; what it writes, it "
-    "writes where its own options say",
-}
-
-# Any, in this module: Typer names the types of contexts and parameters nowhere in public.
-
-
-class Command(TyperCommand):
-    """A command whose plain parameters need no pydantic, and whose options are given once."""
-
-    def format_help(self, ctx: Any, formatter: Any) -> None:
-        formatter.write(command_help(self, ctx))
-
-    def get_params(self, ctx: Any) -> Any:
-        return list(map(_without_pydantic, super().get_params(ctx)))
-
-    def parse_args(self, ctx: Any, args: list[str]) -> Any:
-        given = list(args)  # the parser uses up its own
-        with _untold():
-            try:
-                rest = super().parse_args(ctx, args)
-            except _USAGE_ERROR as error:
-                if getattr(error, "option_name", None) in _OF_OTHERS:
-                    error.possibilities = None
-                    error.message = _OF_OTHERS[error.option_name]
-                raise
-        if not ctx.resilient_parsing:
-            self._check_once(ctx, given)
-        return rest
-
-    def _check_once(self, ctx: Any, args: list[str]) -> None:
-        """Of an option that was given twice the last would win, and another source move than the
-        one that was named first."""
-        order: list[Any] = self.make_parser(ctx).parse_args(args)[2]
-        for option, times in Counter(order).items():
-            if times > 1 and not (option.multiple or option.is_flag):
-                ctx.fail(f"{option.opts[0]} takes one value, and is given {times}.")
-
-
-class Group(TyperGroup):
-    """A group of commands, of which the same is true."""
-
-    def get_params(self, ctx: Any) -> Any:
-        return list(map(_without_pydantic, super().get_params(ctx)))
-
-    def parse_args(self, ctx: Any, args: list[str]) -> Any:
-        with _untold():
-            return super().parse_args(ctx, args)
-
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        with _untold():
-            return super().resolve_command(ctx, args)
-
-
-@contextmanager
-def _untold() -> Iterator[None]:
-    """What is wrong with an argument is told without the credentials of a URL in it."""
-    try:
-        yield
-    except _USAGE_ERROR as error:
-        from decoder.urls import shown_in  # here, as --help has no use for the decoder
-
-        error.message = shown_in(error.message)
-        raise
-
-
-def _without_pydantic(parameter: Any) -> Any:
-    if hasattr(parameter, "get_runtime_param") and "get_runtime_param" not in vars(parameter):
-        parameter.get_runtime_param = partial(_Coercion, parameter.get_runtime_param)
-    return parameter
-
-
-class _Coercion:
-    """Stands for what Typer coerces values by (``typer._coercion.RuntimeParam`` @ 0.29.2)."""
-
-    def __init__(self, typers_own: Any) -> None:
-        self._typers_own = typers_own
-
-    def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
-        described = param.type_descriptor
-        kind = described.annotation
-        if value is None:
-            return () if param.multiple or param.nargs == -1 else None
-        if described.parameter_info.parser is None:
-            if kind is str and type(value) is str:
-                return value
-            if kind == list[str] and all(type(one) is str for one in value):
-                return list(value)
-            if isinstance(kind, type) and issubclass(kind, Enum):
-                for member in kind:
-                    if value is member or value == member.value:
-                        return member
-        try:
-            return self._typers_own().coerce(value, param=param, ctx=ctx)
-        except BadParameter as error:
-            error.message = error.message.removeprefix("Value error, ")  # pydantic's own words
-            raise

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from migrate.cli.main import COMMANDS, load_command
-from migrate.cli.typer_options import _Coercion
+from migrate.cli.typer_classes import _Coercion
 from tests.support.checkpoints import splits, write_source
 from tests.support.command import migrate
 
