@@ -28,6 +28,8 @@ class Target:
     name: str | None = None
 
 
+# How a Spark query is named, by its checkpoint location.
+SPARK_PREFIX = "spark:"
 SPARK = Target("spark")
 SAVEPOINT = Target("savepoint")
 
@@ -166,6 +168,11 @@ class PositionSet:
     @property
     def topics(self) -> frozenset[str]:
         return frozenset(topic for topic, _ in self.starts)
+
+    @property
+    def next_offsets(self) -> dict[TopicPartition, int]:
+        """Of what stands at an offset, and not at a marker."""
+        return {place: start for place, start in self.starts.items() if isinstance(start, int)}
 
 
 def resolve(start: Start, log: LogRange | None) -> int | None:

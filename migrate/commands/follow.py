@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from migrate.commands.shared_options import KafkaArguments, kafka
 from migrate.errors import ServiceError, UsageError
 from migrate.log import log
+from migrate.positions import SPARK_PREFIX
 from migrate.storage.files import local_path
 from migrate.wording import counted, seconds_of
 
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
 
     from migrate.commands.shared_options import AnyPath
     from migrate.spark.group_follower import Followed
-
-_PREFIX = "spark:"
 
 
 def follow(
@@ -61,7 +60,7 @@ def follow(
     from migrate.spark.group_follower import GroupFollower
 
     asked = kafka(arguments, KafkaArguments)
-    if not query.startswith(_PREFIX) or query == _PREFIX:
+    if not query.startswith(SPARK_PREFIX) or query == SPARK_PREFIX:
         raise UsageError("follow takes a Spark query: name its checkpoint location spark:DIR")
     if not group:
         raise UsageError("--group: no name (an unset variable?)")
@@ -72,7 +71,7 @@ def follow(
     except ValueError as error:
         raise UsageError(f"--every {error}") from error
     metrics = local_path(os.fspath(metrics_file)) if metrics_file is not None else None
-    follower = GroupFollower(asked.config(), group, query.removeprefix(_PREFIX))
+    follower = GroupFollower(asked.config(), group, query.removeprefix(SPARK_PREFIX))
     before: int | None = None
     while True:
         try:

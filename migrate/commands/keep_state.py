@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from migrate.commands.plan import plan_found
@@ -15,20 +14,18 @@ from migrate.flink.choose_source import choose
 from migrate.log import log, timed
 from migrate.planning import plan_lines
 from migrate.planning.savepoint import about_the_offsets, left_out, of_topics, source_change
-from migrate.positions import PositionSet
+from migrate.positions import SPARK_PREFIX
 from migrate.spark.copied_query import check_can_be_copied, write_copy
 from migrate.spark.locations import LocalDirectory
 from migrate.spark.progress import committed_positions, query_id
 from migrate.spark.query import query_positions
 from migrate.spark.seed import check_free
 from migrate.spark.source_options import SparkSource
-from migrate.storage.files import Files, path_of
+from migrate.storage.files import Files, lies_within, path_of
 from migrate.wording import counted
 
 if TYPE_CHECKING:
     from migrate.commands.shared_options import AnyPath
-
-_PREFIX = "spark:"
 
 
 def new_location(checkpoint_dir: AnyPath | None) -> LocalDirectory:
@@ -61,11 +58,11 @@ def copy_query(
     Raises:
         as ``to_spark``.
     """
-    if not old.startswith(_PREFIX):
+    if not old.startswith(SPARK_PREFIX):
         raise UsageError(f"--keep-state {old}: name the query whose state is kept, as spark:DIR")
     files = Files()
-    directory = files.absolute(path_of(old.removeprefix(_PREFIX), files))
-    if "://" not in directory and target.path.resolve().is_relative_to(Path(directory).resolve()):
+    directory = files.absolute(path_of(old.removeprefix(SPARK_PREFIX), files))
+    if lies_within(target.path, directory):
         raise Refused([f"{target.name} lies in the query's own location; name one elsewhere"])
     batch = check_can_be_copied(directory, files)
     check_sink_of_a_copy(sink, query_id(directory, files), batch)
@@ -110,8 +107,5 @@ def copy_query(
         "all else as it was; the watermark too, which drops what is older; use it as "
         "checkpointLocation of the query as it was"
     )
-    return [SparkSource(0, _next_offsets(committed_positions(old, target.path)), False)], warnings
-
-
-def _next_offsets(positions: PositionSet) -> dict[tuple[str, int], int]:
-    return {place: start for place, start in positions.starts.items() if isinstance(start, int)}
+    goes_on = committed_positions(old, target.path).next_offsets
+    return [SparkSource(0, goes_on, False)], warnings

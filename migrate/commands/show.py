@@ -12,6 +12,7 @@ from decoder.storage import join, read_file
 from migrate.errors import InputError
 from migrate.group import rollback_file
 from migrate.planning import Plan, plan_file
+from migrate.positions import SPARK_PREFIX
 from migrate.spark.progress import committed_positions, has_run, starting_positions
 from migrate.spark.query import QueryLocation
 from migrate.spark.seed import FILES_OF_A_QUERY
@@ -20,7 +21,6 @@ from migrate.storage.files import Files, path_of
 if TYPE_CHECKING:
     from migrate.commands.shared_options import AnyPath
 
-_SPARK = "spark:"
 # What reads a file, by the kind that it names first.
 _READERS: dict[str, Callable[[Path], Plan | rollback_file.RollbackFile]] = {
     plan_file.KIND: plan_file.read_plan,
@@ -46,7 +46,7 @@ def show(file: AnyPath) -> Plan | rollback_file.RollbackFile | QueryLocation:
     """
     files = Files()
     name = os.fspath(file)
-    path = path_of(name.removeprefix(_SPARK), files)
+    path = path_of(name.removeprefix(SPARK_PREFIX), files)
     if not files.is_file(path):
         if files.list_directory(path) is None:
             raise NothingToShow(f"{name}: there is no such file or directory")

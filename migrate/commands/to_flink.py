@@ -31,7 +31,7 @@ from migrate.policy_options import Policies
 from migrate.positions import SAVEPOINT
 from migrate.savepoint import Place, write_savepoint
 from migrate.spark.locations import LocalDirectory
-from migrate.storage.files import is_uri, local_path
+from migrate.storage.files import is_uri, lies_within, local_path
 from migrate.wording import counted
 
 if TYPE_CHECKING:
@@ -170,7 +170,7 @@ def _new_directory(out: AnyPath) -> Path:
 
 def _check_outside(directory: Path, pointer: str) -> None:
     """The old savepoint is never changed: nothing is written into its directory."""
-    if "://" not in pointer and directory.resolve().is_relative_to(Path(pointer).resolve()):
+    if lies_within(directory, pointer):
         raise Refused([f"{directory} lies in the savepoint itself; name a directory elsewhere"])
 
 

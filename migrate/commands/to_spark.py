@@ -149,6 +149,7 @@ def to_spark(
         BrokerError: the broker did not answer, or denied what was asked.
         OSError: the checkpoint location cannot be written.
     """
+    sources: Sequence[SparkSource]
     level = None
     if isolation_level is not None:
         level = one_of(IsolationLevel, "--isolation-level", isolation_level)
@@ -157,7 +158,8 @@ def to_spark(
         if plan is not None or spark_source or state:
             raise UsageError("--keep-state goes with a side, not --plan, --spark-source or --state")
         new = new_location(checkpoint_dir)
-        return _started(*copy_query(request, keep_state, new, sink), new, request, level)
+        sources, warnings = copy_query(request, keep_state, new, sink)
+        return SparkStart(_streams(sources, request, level, seeded=True), new.for_spark, warnings)
     target, warnings = check_directories(checkpoint_dir, sink, sink_writer)
     states = None
     if state:
@@ -165,7 +167,6 @@ def to_spark(
             raise UsageError("--state goes with a checkpoint (CHK), and with one stream")
         states = take_states(chk, state, allow_external_files=request.allow_external_files)
         request = replace(request, state_taken=states.whole_operators)
-    sources: Sequence[SparkSource]
     savepoint = None
     if spark_source:
         if chk is None or plan is not None:
@@ -179,7 +180,7 @@ def to_spark(
         savepoint = move.origin.pointer
     if states is not None:
         tell(states)
-    known = request.kafka.config() if request.kafka.given else None
+    streams = _streams(sources, request, level, seeded=target is not None)
     if target is not None and states is None:
         with timed(f"writing {target.name}"):
             write_checkpoint(sources, target)
@@ -187,14 +188,6 @@ def to_spark(
             f"wrote {target.name}: use it as checkpointLocation; the continuous trigger and "
             "declarative pipelines need startingOffsets"
         )
-    streams = tuple(
-        SparkStream(
-            one.number,
-            one.next_offsets,
-            tuple(read_options(one, known, level, seeded=target is not None)),
-        )
-        for one in sources
-    )
     return SparkStart(
         streams,
         target.for_spark if target is not None else None,
@@ -204,21 +197,16 @@ def to_spark(
     )
 
 
-def _started(
-    sources: Sequence[SparkSource],
-    warnings: tuple[str, ...],
-    target: Location | None,
-    request: Request,
-    level: IsolationLevel | None,
-) -> SparkStart:
+def _streams(
+    sources: Sequence[SparkSource], request: Request, level: IsolationLevel | None, *, seeded: bool
+) -> tuple[SparkStream, ...]:
     known = request.kafka.config() if request.kafka.given else None
-    streams = tuple(
+    return tuple(
         SparkStream(
-            one.number, one.next_offsets, tuple(read_options(one, known, level, seeded=True))
+            one.number, one.next_offsets, tuple(read_options(one, known, level, seeded=seeded))
         )
         for one in sources
     )
-    return SparkStart(streams, target.for_spark if target is not None else None, warnings)
 
 
 def check_directories(

@@ -77,9 +77,23 @@ class Side:
     @property
     def at(self) -> int | None:
         """The time of a ``broker:`` side, in milliseconds of the epoch; None where it is an end."""
+        return self.check()
+
+    def check(self) -> int | None:
+        """As ``at``.
+
+        Raises:
+            BadSide: a ``broker:`` side is neither an end nor a time.
+        """
         if self.kind is not SideKind.BROKER or self.what in _LOG_ENDS:
             return None
-        return milliseconds_of(self.what, "broker:")
+        try:
+            return milliseconds_of(self.what, "broker:")
+        except UsageError as error:
+            raise BadSide(
+                f"{self.label!r}: broker:earliest, broker:latest or broker:TIME, as "
+                "2026-11-20T18:00:00Z"
+            ) from error
 
 
 _PREFIXES = {kind.value for kind in SideKind if kind is not SideKind.CHECKPOINT}
@@ -113,12 +127,7 @@ def parse_side(name: str) -> Side:
     if kind is SideKind.SPARK:
         return Side(kind, name, path_of(what, Files()))
     side = Side(kind, name, what)
-    try:
-        side.at  # noqa: B018 - what is wrong with it shows before anything is read
-    except UsageError as error:
-        raise BadSide(
-            f"{name!r}: broker:earliest, broker:latest or broker:TIME, as 2026-11-20T18:00:00Z"
-        ) from error
+    side.check()  # what is wrong with it shows before anything is read
     return side
 
 

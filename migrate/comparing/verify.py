@@ -155,9 +155,9 @@ def verify_query(
             for partition, log in (logs or {}).get(topic, {}).items()
             if log.start == 0
         }
-        starts |= _offsets(query.started)
+        starts |= query.started.next_offsets
     if query.goes_on is not None:
-        goes_on = _offsets(query.goes_on)
+        goes_on = query.goes_on.next_offsets
     target = _Target(starts, goes_on, unknown=query.continuous)
     partitions = _verified(expected, target, logs, new_at_earliest, recreated)
     return Verification(query.started.label, partitions, query.has_run, query.continuous)
@@ -211,10 +211,6 @@ class _Target:
     goes_on: Mapping[TopicPartition, int]
     unknown: bool = False
     moved_on_by: Container[TopicPartition] = ()
-
-
-def _offsets(positions: PositionSet) -> dict[TopicPartition, int]:
-    return {place: start for place, start in positions.starts.items() if isinstance(start, int)}
 
 
 def _verified(

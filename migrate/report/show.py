@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, TextIO
 
 from migrate.planning import Plan
-from migrate.positions import shown
+from migrate.positions import SPARK_PREFIX, shown
 from migrate.report.plan import plan_table
 from migrate.report.table import Column, Line, draw, numbers
 from migrate.report.text import Screen
@@ -66,7 +66,7 @@ def location_text(location: QueryLocation, name: str, out: TextIO) -> Iterator[s
     rows = [(place, [shown(side.at(*place)) for side in sides.values()]) for place in places]
     yield from _table(tuple(sides), rows, out)
     whole = counted(len(places), "partition")
-    spark = name if name.startswith("spark:") else f"spark:{name}"
+    spark = name if name.startswith(SPARK_PREFIX) else SPARK_PREFIX + name
     yield f"\n{whole}; did it start where the checkpoint ended: migrate verify CHK {spark}\n"
 
 

@@ -5,7 +5,6 @@ It is staged beside its place, read whole by the strict decoder, and then rename
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
@@ -35,10 +34,7 @@ from migrate.savepoint.metadata import (
 from migrate.savepoint.source import NewState, Wanted, changed_source, next_offsets
 from migrate.storage.files import Files
 from migrate.storage.new_directory import new_directory
-from migrate.storage.new_file import named
-
-# How much of a file is held in memory at a time.
-_PIECE_BYTES = 8 * 1024 * 1024
+from migrate.storage.new_file import write_pieces
 
 
 def write_savepoint(
@@ -112,8 +108,8 @@ def write_savepoint(
     ]
     with new_directory(out, str(out)) as stage:
         for copy in copies:
-            _write(stage / copy.name, _pieces(copy, files))
-        _write(stage / METADATA_FILE, [spliced(file.data, splices)])
+            write_pieces(stage / copy.name, _pieces(copy, files))
+        write_pieces(stage / METADATA_FILE, [spliced(file.data, splices)])
         _check(stage, checkpoint, wanted)
 
 
@@ -162,29 +158,15 @@ def _pieces(copy: Copy, files: Files) -> Iterator[bytes]:
         DecodeError: the file ends early.
     """
     done = 0
-    while copy.size is None or done < copy.size:
-        wanted = _PIECE_BYTES if copy.size is None else min(_PIECE_BYTES, copy.size - done)
-        piece = files.read_range(copy.path, copy.start + done, wanted)
-        if piece:
-            yield piece
+    for piece in files.pieces(copy.path, copy.start, copy.size):
         done += len(piece)
-        if len(piece) < wanted:
-            break
+        yield piece
     if copy.size is not None and done != copy.size:
         raise DecodeError(
             ErrorKind.TRUNCATED,
             f"it ends early: {copy.size} bytes wanted from byte {copy.start}, {done} there",
             file=copy.path,
         )
-
-
-def _write(path: Path, pieces: Iterable[bytes]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with named(path), path.open("wb") as file:
-        for piece in pieces:
-            file.write(piece)
-        file.flush()
-        os.fsync(file.fileno())
 
 
 def _check(stage: Path, old: Checkpoint, wanted: Mapping[str, Wanted]) -> None:

@@ -83,8 +83,8 @@ class GroupFollower:
             return Followed(None, {}, 0, {})
         if query is None:
             raise UnreadableInput(f"{self.directory}: there is no metadata in it")
-        starts = positions_after(self.directory, self.directory, batch, self._files).starts
-        positions = {place: start for place, start in starts.items() if isinstance(start, int)}
+        ended = positions_after(self.directory, self.directory, batch, self._files)
+        positions = ended.next_offsets
         logs = self._groups.snapshot({topic for topic, _ in positions}).topics
         lag = _lag(positions, logs)
         todo = {

@@ -14,7 +14,7 @@ from decoder.storage import join
 from migrate.errors import Refused
 from migrate.flink.extract import Code, Finding, Severity
 from migrate.flink.listed import ListedPositions, listed_source
-from migrate.positions import Origin, PositionSet, UnreadableInput
+from migrate.positions import SPARK_PREFIX, Origin, PositionSet, UnreadableInput
 from migrate.spark.progress import (
     batch_begun,
     commit_path,
@@ -25,8 +25,6 @@ from migrate.spark.progress import (
 )
 from migrate.storage.files import Files, path_of
 from migrate.wording import counted
-
-_PREFIX = "spark:"
 
 
 class NothingCommitted(Refused):
@@ -46,7 +44,7 @@ def query_positions(pointer: str) -> ListedPositions:
         NothingCommitted: it has not committed a batch yet.
     """
     files = Files()
-    directory = files.absolute(path_of(pointer.removeprefix(_PREFIX), files))
+    directory = files.absolute(path_of(pointer.removeprefix(SPARK_PREFIX), files))
     batch = newest_committed_batch(directory, files)
     # First what is no query at all.
     committed = committed_positions(pointer, directory, files)
@@ -63,7 +61,7 @@ def query_positions(pointer: str) -> ListedPositions:
     whole = directory if "://" in directory else f"//{directory}"
     written_at = files.modified_at(commit_path(directory, batch))
     return ListedPositions(
-        Origin("batch", _PREFIX + whole, batch, written_at=written_at),
+        Origin("batch", SPARK_PREFIX + whole, batch, written_at=written_at),
         (listed_source(own_id.replace("-", ""), "Spark query", committed, starts_others=True),),
         tuple(_findings(directory, files, batch)),
     )

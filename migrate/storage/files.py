@@ -65,6 +65,8 @@ _STORES = {
     "webhdfs": _Store("webhdfs", "hdfs", range_options={"block_size": 1}),
 }
 
+# How much of a file is held in memory at a time.
+_PIECE_BYTES = 8 * 1024 * 1024
 _NOT_THERE = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
 # What a service repeats of a signed request or a connection string; in a path, `/key=` is a name.
 _SECRET = re.compile(
@@ -127,6 +129,19 @@ class Files:
                     raise
                 return b""
             return data
+
+    def pieces(self, path: str, start: int = 0, size: int | None = None) -> Iterator[bytes]:
+        """The bytes of a file from ``start`` on, ``size`` of them or, None, all; fewer where it
+        ends before."""
+        done = 0
+        while size is None or done < size:
+            wanted = _PIECE_BYTES if size is None else min(_PIECE_BYTES, size - done)
+            piece = self.read_range(path, start + done, wanted)
+            if piece:
+                yield piece
+            done += len(piece)
+            if len(piece) < wanted:
+                return
 
     def is_file(self, path: str) -> bool:
         if not _URL.match(path):
@@ -272,6 +287,11 @@ def local_path(name: str) -> Path:
     if path is None:
         raise UsageError(f"{name}: a local file is taken here, by its path or a file: URI")
     return Path(path)
+
+
+def lies_within(path: Path, directory: str) -> bool:
+    """Whether a local path is the directory, or lies below it; not where that is a store's."""
+    return "://" not in directory and path.resolve().is_relative_to(Path(directory).resolve())
 
 
 def check_no_credentials(name: str, error: type[MigrateError], option: str = "") -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -67,6 +67,20 @@ def write_new(path: Path, text: str) -> None:
     finally:
         stage.unlink(missing_ok=True)
     sync_folder(path.parent)
+
+
+def write_pieces(path: Path, pieces: Iterable[bytes]) -> None:
+    """Write a file of a directory that is staged (``new_directory``), to the disk.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with named(path), path.open("wb") as file:
+        for piece in pieces:
+            file.write(piece)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def _stage(path: Path) -> Path:
