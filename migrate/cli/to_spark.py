@@ -131,6 +131,8 @@ def to_spark(
     """
     if isolation_level is not None and format is SparkFormat.JSON:
         raise UsageError("--isolation-level goes with --format options, python or scala")
+    if keep_state is not None and format not in (SparkFormat.JSON, SparkFormat.OPTIONS):
+        raise UsageError("--keep-state goes with --format json or options: the query is yours")
     if spark_version is not None:
         if format not in (SparkFormat.PYTHON, SparkFormat.SCALA):
             raise UsageError("--spark-version goes with --format python or scala")

@@ -27,6 +27,11 @@ from migrate.wording import counted
 if TYPE_CHECKING:
     from migrate.commands.shared_options import AnyPath
 
+_ONE_ID = (
+    "the copy has the query's own id, as any other copy of it: run one of them from here on; what "
+    "remembers batches by that id, a Delta table say, would skip those that another has written"
+)
+
 
 def new_location(checkpoint_dir: AnyPath | None) -> LocalDirectory:
     """Where a copy goes.
@@ -90,7 +95,7 @@ def copy_query(
     for line in plan_lines(plan):
         log.info(line)
     told = about_the_offsets([change])
-    warnings = (*plan.warnings, *told)
+    warnings = (*plan.warnings, *told, _ONE_ID)
     for warning in warnings:
         log.warning(warning)
     missing = {t for one in chosen for t in one.topics} - {t for one in sources for t in one.topics}

@@ -2,36 +2,41 @@
 
 The query goes on where its newest committed batch ended, which the batch's entry of the offset log
 tells. Only the offsets of Kafka sources in that entry change: the batch's number, its watermark and
-the version of its state stay, and all other files are copied as they are. Hadoop's checksum of the
-entry is left out; Spark writes it for itself, and does not need it.
+the version of its state stay. All other files are copied as they are, but for the metadata of an
+operator that names the schemas of its state (transformWithState; from Spark 4.2 on joins too): by
+whole paths, in the old location, ``state/<operator>/_metadata/v2/<batch>``, ``v2`` and a line of
+JSON. Hadoop's checksum of what changes is left out; Spark writes it for itself, and does not need
+it.
 
-Source: MicroBatchExecution.populateStartOffsets, OffsetSeqLog, OneByOneCommitLog @ Spark 4.0.0 to
-4.2.0; the layouts are those of ``migrate.spark.progress``.
+Source: MicroBatchExecution.populateStartOffsets, OffsetSeqLog, OneByOneCommitLog,
+OperatorStateMetadataV2, TransformWithStateVariableUtils @ Spark 4.0.0 to 4.2.0; the layouts are
+those of ``migrate.spark.progress``.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator, Mapping
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from decoder.storage import join
 from migrate.errors import Refused
-from migrate.positions import TopicPartition
-from migrate.spark.offsets_json import starting_offsets
+from migrate.positions import TopicPartition, UnreadableInput
+from migrate.spark.offsets_json import NotOffsets, parse_json, starting_offsets
 from migrate.spark.progress import (
     batch_begun,
     began_continuous,
     kafka_offsets_of,
     newest_committed_batch,
     numbers,
-    offsets_path,
 )
 from migrate.storage.files import Files
 from migrate.storage.new_directory import new_directory
-from migrate.storage.new_file import named
+from migrate.storage.new_file import write_pieces
 
-_PIECE_BYTES = 8 * 1024 * 1024
+_OPERATOR_METADATA = re.compile(r"(state/\d+)/_metadata/v2/\d+")
+_CHECKSUM = re.compile(r"(.*/)\.([^/]+)\.crc")
 
 
 def check_can_be_copied(directory: str, files: Files) -> int:
@@ -77,25 +82,24 @@ def write_copy(
         changed: the next offset of each partition that changes; None: the query reads it no more.
 
     Raises:
-        Refused: the query has run meanwhile.
-        UnreadableInput: the entry cannot be read.
+        Refused: the query has run meanwhile, or a link stands in its location.
+        UnreadableInput: the entry, or the metadata of an operator, cannot be read.
         OSError: the copy cannot be written.
     """
-    entry = offsets_path(directory, batch)
-    rewritten = _rewritten(entry, files, changed)
-    stale = join(directory, "offsets", f".{batch}.crc")
+    entry = f"offsets/{batch}"
     with new_directory(out, str(out)) as stage:
         for path, name in _walk(directory, "", files):
-            target = stage / name
-            target.parent.mkdir(parents=True, exist_ok=True)
-            if path == stale:
+            checksum_of = _CHECKSUM.sub(r"\1\2", name)
+            pieces: Iterable[bytes]
+            if name == entry:
+                pieces = [_rewritten(path, files, changed)]
+            elif (metadata := _OPERATOR_METADATA.fullmatch(name)) is not None:
+                pieces = [_with_paths_of(out, metadata[1], path, files)]
+            elif checksum_of == entry or _OPERATOR_METADATA.fullmatch(checksum_of):
                 continue
-            pieces = iter([rewritten]) if path == entry else _pieces(path, files)
-            with named(target), target.open("wb") as file:
-                for piece in pieces:
-                    file.write(piece)
-                file.flush()
-                os.fsync(file.fileno())
+            else:
+                pieces = files.pieces(path)
+            write_pieces(stage / name, pieces)
         if numbers(files, join(directory, "offsets"))[-1] != batch:
             raise Refused([f"{directory}: the query has run meanwhile; stop it first"])
 
@@ -116,18 +120,40 @@ def _rewritten(entry: str, files: Files, changed: Mapping[TopicPartition, int | 
     return "\n".join(lines).encode()
 
 
+def _with_paths_of(out: Path, operator: str, path: str, files: Files) -> bytes:
+    """An operator's metadata that names the schemas of its state in the new location."""
+    text = files.read(path).decode()
+    version, _, metadata = text.partition("\n")
+    schemas = f"/{operator}/_stateSchema/"
+    try:
+        if version != "v2":
+            raise NotOffsets(f"version {version[:20]!r} is not known here; known: v2")
+        named = [
+            one
+            for store in parse_json(metadata)["stateStoreInfo"]
+            for one in store["stateSchemaFilePaths"]
+        ]
+        for old in named:
+            below, found, name = old.rpartition(schemas)
+            if not (below and found):
+                raise NotOffsets(f"a schema lies elsewhere, in {old!r}")
+            metadata = metadata.replace(_quoted(old), _quoted(f"file:{out}{schemas}{name}"))
+    except (NotOffsets, KeyError, TypeError, AttributeError) as error:
+        raise UnreadableInput(f"{path}: {error}") from error
+    return f"{version}\n{metadata}".encode()
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
+
+
 def _walk(directory: str, below: str, files: Files) -> Iterator[tuple[str, str]]:
     """Every file: its path, and its name from the directory on."""
     for entry in files.entries(directory) or ():
         path, name = join(directory, entry.name), below + entry.name
         if entry.is_directory:
             yield from _walk(path, f"{name}/", files)
-        elif files.is_file(path):
+        elif "://" not in path and Path(path).is_symlink():
+            raise Refused([f"{path} is a symbolic link: put what it names in its place"])
+        else:
             yield path, name
-
-
-def _pieces(path: str, files: Files) -> Iterator[bytes]:
-    done = 0
-    while piece := files.read_range(path, done, _PIECE_BYTES):
-        yield piece
-        done += len(piece)

@@ -90,6 +90,75 @@ def test_partitions_leaves_the_others(here: Path) -> None:
     assert (result.code, result.stdout) == (0, '{"t":{"0":4,"1":7}}\n')
 
 
+_SCHEMAS = "file:/old/place/state/0/_stateSchema/default"
+# As Spark 4.0.0 writes it of a transformWithState, with the escapes of Jackson.
+_OPERATOR = (
+    'v2\n{"operatorInfo":{"operatorId":0,"operatorName":"transformWithStateExec"},'
+    '"stateStoreInfo":[{"storeName":"default","numColsPrefixKey":0,"numPartitions":1,'
+    f'"stateSchemaFilePaths":["{_SCHEMAS}/0_a"]}}],'
+    '"operatorPropertiesJson":"{\\"timeMode\\":\\"None\\"}"}'
+)
+_TRANSFORMS = {
+    **_STATEFUL,
+    "state/0/_metadata/v2/0": _OPERATOR,
+    "state/0/_metadata/v2/.0.crc": "stale",
+    "state/0/_stateSchema/default/0_a": "schema",
+}
+
+
+def test_the_paths_in_the_metadata_of_a_state_are_those_of_the_copy(here: Path) -> None:
+    """Seen: the copy read the schemas of its state in the old location, and failed without it."""
+    result = _keep(_TRANSFORMS)
+    assert result.code == 0, result.stderr
+    new = _tree("new")
+    there = f"file:{here}/new/state/0/_stateSchema/default"
+    assert new["state/0/_metadata/v2/0"].decode() == _OPERATOR.replace(_SCHEMAS, there)
+    assert "state/0/_metadata/v2/.0.crc" not in new
+    assert new["state/0/_stateSchema/default/0_a"] == b"schema"
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        _OPERATOR.replace("_stateSchema/default", "elsewhere"),
+        _OPERATOR.replace("v2", "v3", 1),
+        _OPERATOR[:-1],
+        _OPERATOR.replace('"stateStoreInfo"', '"more"'),
+    ],
+)
+def test_metadata_of_a_state_that_is_not_understood(here: Path, metadata: str) -> None:
+    result = _keep({**_TRANSFORMS, "state/0/_metadata/v2/0": metadata})
+    assert (result.code, result.stdout) == (3, "")
+    assert "old/state/0/_metadata/v2/0: " in result.stderr
+    assert not Path("new").exists()
+
+
+@pytest.mark.parametrize("name", ["state/0/0/2.delta", "state/1", "commits/0"])
+def test_a_link_is_not_left_out_without_a_word(here: Path, name: str) -> None:
+    """Seen: the copy lacked what the link names."""
+    spark_directory(Path("old"), {n: text for n, text in _STATEFUL.items() if n != name})
+    (Path("old") / name).symlink_to(here / "elsewhere")
+    result = _keep({})
+    assert (result.code, result.stdout) == (4, "")
+    assert f"old/{name} is a symbolic link" in result.stderr
+    assert not Path("new").exists()
+
+
+def test_two_queries_of_one_id_are_warned_of(here: Path) -> None:
+    """Seen: of a second copy, a table skipped the batches that the first had written."""
+    for out in ("new", "again"):
+        assert "warning: the copy has the query's own id" in _keep(_STATEFUL, out=out).stderr
+
+
+@pytest.mark.parametrize("language", ["python", "scala"])
+def test_no_query_is_printed_for_a_state_that_another_keeps(here: Path, language: str) -> None:
+    """Seen: one without any state, for a location that has some."""
+    result = _keep(_STATEFUL, "--format", language)
+    assert (result.code, result.stdout) == (2, "")
+    assert "--keep-state goes with --format json or options" in result.stderr
+    assert not Path("new").exists()
+
+
 @pytest.mark.parametrize(
     ("change", "told"),
     [
