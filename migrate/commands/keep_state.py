@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from migrate.commands.plan import plan_found
@@ -14,7 +15,7 @@ from migrate.flink.choose_source import choose
 from migrate.log import log, timed
 from migrate.planning import plan_lines
 from migrate.planning.savepoint import about_the_offsets, left_out, of_topics, source_change
-from migrate.positions import SPARK_PREFIX
+from migrate.positions import SAVEPOINT, SPARK_PREFIX
 from migrate.spark.copied_query import check_can_be_copied, write_copy
 from migrate.spark.locations import LocalDirectory
 from migrate.spark.progress import committed_positions, query_id
@@ -73,6 +74,7 @@ def copy_query(
     check_sink_of_a_copy(sink, query_id(directory, files), batch)
     kept = query_positions(old)
     (query,) = kept.sources
+    request = replace(request, target=SAVEPOINT)  # what does not change stays, as in a savepoint
     found = read_input(request)
     chosen = choose(found, request)
     sources = list(of_topics(chosen, query.topics, request.policies))

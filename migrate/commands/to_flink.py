@@ -15,14 +15,16 @@ from migrate.commands.shared_options import Request, move_request
 from migrate.commands.side_input import side_input
 from migrate.commands.survey import asker, look
 from migrate.errors import Refused, UsageError
-from migrate.flink.choose_source import choose
+from migrate.flink.choose_source import choose, choose_known
 from migrate.flink.extract import PlanInput, Source
 from migrate.flink.read import read
 from migrate.log import log, timed
 from migrate.planning import Plan, PlannedPartition, Refusal, plan_lines
 from migrate.planning.savepoint import (
+    SourceChange,
     about_the_savepoint,
     about_the_state,
+    apart,
     left_out,
     of_topics,
     source_change,
@@ -81,7 +83,8 @@ def to_flink(
         out: a new or empty local directory.
         allow_state_mismatch: go on with the state although it is that of other positions: what
             lies between is counted twice, or missing from it.
-        arguments: see ``MoveArguments``; ``source`` and ``cluster`` choose of the savepoint.
+        arguments: see ``MoveArguments``; ``source`` and ``cluster`` choose of the savepoint and
+            of the side, where each has such.
 
     Raises:
         Refused: what would lose or repeat records is not allowed, the state cannot hold the
@@ -95,10 +98,15 @@ def to_flink(
     directory = _new_directory(out)
     old = read(str(request.chk), request)
     _check_outside(directory, old.checkpoint.pointer)
-    chosen = choose(old, request)
+    chosen, unknown = choose_known(old, request)
     topics = {topic for source in chosen for topic in source.topics}
     side = side_input(from_side, request, asker(request.kafka), topics)
-    slots = list(_slots(chosen, side, request.policies))
+    theirs, unknown_to_it = choose_known(side, request)
+    if unknown & unknown_to_it:
+        choose(old, request)  # which says what there is
+    slots = _slots(chosen, theirs, request.policies)
+    if other_clusters := list(_other_clusters(slots, theirs)):
+        raise Refused(list(map(str, other_clusters)))
     if request.policies.topic_pattern is not None and len(slots) > 1:
         raise UsageError(
             "--topic-pattern: which of several sources would read a new topic is not known; choose "
@@ -110,21 +118,25 @@ def to_flink(
     which = "" if side.origin.kind == "positions" else f": {side.origin.title}"
     log.info(f"positions of {shown_url(from_side)}{which}")
     plans = [_plan(request, side, slot, snapshot) for slot in slots]
-    changes = [
-        source_change(slot.source, slot.cluster, plan, from_side, request.policies)
-        for slot, plan in zip(slots, plans, strict=True)
-    ]
+    changes: list[SourceChange] = []
+    apart_told: list[str] = []
+    for slot, plan in zip(slots, plans, strict=True):
+        change = source_change(slot.source, slot.cluster, plan, from_side, request.policies)
+        if request.source is None or request.policies.partitions is None:
+            change, told = apart(change, slot.source, _others(old, slot))
+            apart_told += told
+        changes.append(change)
     refusals, warnings = about_the_savepoint(
         old, chosen, snapshot, request.policies, named=request.source is not None
     )
     refusals += _clusters_unnamed(slots)
-    refusals += _left_out(from_side, side, slots, request)
+    refusals += _left_out(from_side, theirs, slots, request)
     refusals += [refusal for plan in plans for refusal in plan.refusals]
     refusals += [refusal for change in changes for refusal in change.refusals]
-    mismatches, told = about_the_state(changes, old, allowed=allow_state_mismatch)
+    mismatches, moved = about_the_state(changes, old, allowed=allow_state_mismatch)
     refusals += mismatches
     _tell(slots, plans)
-    warnings += [*told, *(text for plan in plans for text in plan.warnings)]
+    warnings += [*apart_told, *moved, *(text for plan in plans for text in plan.warnings)]
     for warning in dict.fromkeys(warnings):
         log.warning(warning)
     if refusals:
@@ -162,7 +174,9 @@ def _new_directory(out: AnyPath) -> Path:
     directory = local_path(text).absolute()
     names = LocalDirectory(str(directory), directory).names()
     if names is None:
-        raise Refused([f"{directory} is a file or a symbolic link; name a new directory"])
+        raise Refused(
+            [f"{directory} is a file or a symbolic link, or lies in a file; name a new one"]
+        )
     if names:
         raise Refused([f"{directory} is not empty; name a new directory"])
     return directory
@@ -174,15 +188,54 @@ def _check_outside(directory: Path, pointer: str) -> None:
         raise Refused([f"{directory} lies in the savepoint itself; name a directory elsewhere"])
 
 
-def _slots(chosen: Sequence[Source], side: PlanInput, policies: Policies) -> Iterator[_Slot]:
+def _slots(chosen: Sequence[Source], theirs: Sequence[Source], policies: Policies) -> list[_Slot]:
     """Each source of the savepoint, by cluster, with what it goes on from: of a checkpoint of the
-    same job its own operator, else whatever has its topics."""
+    same job its own operator, else whatever has its topics, of that cluster where it names one."""
+    slots: list[_Slot] = []
     for source in chosen:
         for cluster in sorted(source.clusters, key=lambda name: name or ""):
             own = source.of_cluster(cluster) if cluster is not None else source
-            same = [one for one in side.sources if one.operator_id == source.operator_id]
-            of_it = [one.of_cluster(cluster) if cluster else one for one in same]
-            yield _Slot(own, cluster, tuple(of_topics(of_it or side.sources, own.topics, policies)))
+            same = [one for one in theirs if one.operator_id == source.operator_id]
+            of_it = [
+                one if cluster is None or None in one.clusters else one.of_cluster(cluster)
+                for one in same or theirs
+            ]
+            slots.append(_Slot(own, cluster, tuple(of_topics(of_it, own.topics, policies))))
+    if policies.partitions is None or len(slots) == 1:
+        return slots
+    named = {
+        (policies.topic_map.get(topic, topic), partition)
+        for topic, partitions in policies.partitions.items()
+        for partition in partitions
+    }
+    held = [{position.topic_partition for position in slot.source.positions} for slot in slots]
+    new = {topic for topic, _ in named - set().union(*held)}
+    return [
+        slot
+        if named & own or new & slot.source.topics
+        else slot._replace(goes_on_from=())  # it keeps its positions
+        for slot, own in zip(slots, held, strict=True)
+    ]
+
+
+def _others(old: PlanInput, slot: _Slot) -> Iterator[Source]:
+    """The other sources of the savepoint, of the same cluster."""
+    for source in old.sources:
+        if source.operator_id != slot.source.operator_id:
+            yield source if slot.cluster is None else source.of_cluster(slot.cluster)
+
+
+def _other_clusters(slots: Sequence[_Slot], theirs: Sequence[Source]) -> Iterator[Refusal]:
+    """Offsets of one cluster are not those of another."""
+    own = {slot.cluster for slot in slots} - {None}
+    others = {cluster for one in theirs for cluster in one.clusters} - own - {None}
+    if own and others:
+        ours, of_others = (", ".join(sorted(map(repr, names))) for names in (own, others))
+        yield Refusal(
+            f"the savepoint reads cluster {ours}, and these positions are of {of_others}",
+            "choose one that both name with --cluster ID; or name positions as json:FILE, which "
+            "are those of the savepoint's cluster",
+        )
 
 
 def _clusters_unnamed(slots: Sequence[_Slot]) -> Iterator[Refusal]:
@@ -202,16 +255,16 @@ def _clusters_unnamed(slots: Sequence[_Slot]) -> Iterator[Refusal]:
 
 
 def _left_out(
-    name: str, side: PlanInput, slots: Sequence[_Slot], request: Request
+    name: str, theirs: Sequence[Source], slots: Sequence[_Slot], request: Request
 ) -> Iterator[Refusal]:
     """Topics that the side has and no source of the savepoint takes."""
     taken = {
         position.topic for slot in slots for one in slot.goes_on_from for position in one.positions
     }
     own = {slot.source.operator_id for slot in slots}
-    same = [source for source in side.sources if source.operator_id in own]
+    same = [source for source in theirs if source.operator_id in own]
     # Of one job its other sources go on as they are.
-    topics = {topic for source in same or side.sources for topic in source.topics} - taken
+    topics = {topic for source in same or theirs for topic in source.topics} - taken
     if request.policies.partitions is not None:
         topics &= request.policies.partitions.keys()
     if topics and request.source is None:

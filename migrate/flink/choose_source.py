@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from migrate.errors import UsageError
 from migrate.flink.extract import PlanInput, Source
@@ -73,6 +74,33 @@ def choose(extraction: PlanInput, choice: Choice) -> list[Source]:
         NoSuchSource: there is none.
     """
     return choose_cluster(choose_sources(extraction, choice.source), choice.cluster)
+
+
+class Known(NamedTuple):
+    """What a choice means where it may be another's: the sources, and the options that name what
+    is not here, which choose nothing."""
+
+    sources: list[Source]
+    unknown: frozenset[str]
+
+
+def choose_known(extraction: PlanInput, choice: Choice) -> Known:
+    """The sources that are meant, or all where a name is another's.
+
+    Raises:
+        NoSuchSource: there is none of any name.
+    """
+    unknown = set()
+    try:
+        sources = choose_sources(extraction, choice.source)
+    except NoSuchSource:
+        sources = choose_sources(extraction, None)
+        unknown.add("source")
+    try:
+        sources = choose_cluster(sources, choice.cluster)
+    except NoSuchSource:
+        unknown.add("cluster")
+    return Known(sources, frozenset(unknown))
 
 
 def choose_sources(extraction: PlanInput, name: str | None) -> list[Source]:

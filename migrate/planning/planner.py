@@ -98,7 +98,7 @@ def make_plan(
             *about_found_topics(found, chosen, snapshot, partitions, policies),
             *other_logs(moved, policies),
             *other_brokers(moved, bootstrap_servers),
-            *only_some_partitions(chosen, snapshot, policies),
+            *(only_some_partitions(chosen, snapshot, policies) if target == SPARK else ()),
         ),
         cluster_id=snapshot.cluster_id if snapshot is not None else None,
         topic_ids=_topic_ids(partitions, snapshot) if snapshot is not None else {},

@@ -50,13 +50,15 @@ class SourceChange:
 def source_change(
     source: Source, cluster: str | None, plan: Plan, side: str, policies: Policies
 ) -> SourceChange:
-    """What a plan changes of a source.
+    """What a plan changes of a source; nothing where it is refused as a whole.
 
     Args:
         source: as the savepoint has it, of this cluster alone.
         plan: where its partitions are to go on.
         side: how the positions are called.
     """
+    if plan.refusals and not plan.partitions:
+        return SourceChange(source.operator_id, {}, (), ())
     own = {position.topic_partition: position for position in source.positions}
     wanted: dict[Place, int | None] = {}
     untold: list[TopicPartition] = []
@@ -95,6 +97,58 @@ def source_change(
 
 
 _AS_FLINK = NewPartitions.AS_FLINK
+
+
+def apart(
+    change: SourceChange, source: Source, others: Iterable[Source]
+) -> tuple[SourceChange, list[str]]:
+    """A change without what other sources of the job read of the same topics, and what is told.
+
+    Sources that were told their partitions read one topic without reading the same: what one holds
+    must not be added to another, and who is to read what none holds is not known.
+
+    Args:
+        source: as for ``source_change``.
+        others: the other sources of the savepoint, of this cluster.
+    """
+    own = _partitions_by_topic(source)
+    readers = [(other.operator_id, _partitions_by_topic(other)) for other in others]
+    wanted = dict(change.wanted)
+    told: list[str] = []
+    refusals = list(change.refusals)
+    for place, next_offset in change.wanted.items():
+        held = own.get(place.topic, frozenset())
+        if next_offset is None or place.partition in held:
+            continue
+        beside = {name: of[place.topic] for name, of in readers if place.topic in of}
+        holders = [name for name, partitions in beside.items() if place.partition in partitions]
+        if holders:
+            del wanted[place]
+            told.append(
+                f"{place} stays with operator {', '.join(holders)}, and is not added to "
+                f"{source.operator_id}, which reads other partitions of the topic"
+            )
+        elif any(partitions != held for partitions in beside.values()):
+            refusals.append(
+                Refusal(
+                    f"which of {len(beside) + 1} sources is to read {place} is not known: they "
+                    "read other partitions of its topic, and not the same",
+                    "choose one with --source, and what it is to read with --partitions",
+                )
+            )
+    partitions = tuple(
+        one
+        for one in change.partitions
+        if (one.topic, one.partition) not in {place[1:] for place in change.wanted.keys() - wanted}
+    )
+    return replace(change, wanted=wanted, partitions=partitions, refusals=tuple(refusals)), told
+
+
+def _partitions_by_topic(source: Source) -> dict[str, frozenset[int]]:
+    found: dict[str, set[int]] = {}
+    for position in source.positions:
+        found.setdefault(position.topic, set()).add(position.partition)
+    return {topic: frozenset(partitions) for topic, partitions in found.items()}
 
 
 def _stands_at(position: Position | None, planned: PlannedPartition) -> int | None:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from decoder.cursor import Cursor
 from decoder.kafka.dynamic import DynamicSplit
-from decoder.kafka.enumerator import AssignmentStatus
+from decoder.kafka.enumerator import AssignmentStatus, EnumeratorState
 from decoder.kafka.hybrid import HybridSplit
 from decoder.kafka.legacy import LEGACY_CONSUMER_STATE, LegacyConsumer, read_legacy_element
 from decoder.kafka.operator import Source
@@ -29,6 +29,7 @@ from decoder.kafka.source import (
     UnknownSource,
     split_fields,
 )
+from decoder.kafka.split import Split
 from decoder.metadata.model import EmptySegment, NamedState, Operator, OperatorStateHandle
 from decoder.operator_state.fetch import SubtaskState, state_elements
 from decoder.operator_state.locate import StateFiles
@@ -39,6 +40,7 @@ from migrate.savepoint.splits import legacy_element, moved, moved_legacy, owner,
 from migrate.savepoint.stream import Element, Kept, with_elements
 from migrate.wording import counted
 
+_FIRST_WITH_SPLITS = 3  # the enumerator version whose entries hold whole splits
 _NEWEST_CLUSTER_SPLITS = 3  # the enumerator version whose readers write splits of version 2
 
 
@@ -325,6 +327,49 @@ def next_offsets(source: Source) -> dict[Place, int]:
                 for _, topic, partition, start, _ in split_fields(source.reader_splits)
             }
         case UnknownSource():
+            return {}
+
+
+Entries = Mapping[Place, tuple[AssignmentStatus, Split | None]]
+
+
+def entries(source: Source) -> Entries:
+    """What the enumerator knows; of a FlinkKafkaConsumer, which has none, nothing."""
+    return {
+        Place(cluster, entry.topic, entry.partition): (entry.status, entry.split)
+        for cluster, enumerator in _enumerators(source).items()
+        for entry in enumerator.entries
+    }
+
+
+def entries_after(source: Source, wanted: Wanted) -> Entries:
+    """What the enumerator is to know with these positions: what it knew, without what is removed;
+    what is added stands assigned, with the start that it was discovered with where it was."""
+    known, held, enumerators = entries(source), next_offsets(source), _enumerators(source)
+    after = {place: entry for place, entry in known.items() if wanted.get(place, 0) is not None}
+    for place, next_offset in wanted.items():
+        if next_offset is None or place in held or place.cluster not in enumerators:
+            continue
+        whole = enumerators[place.cluster].version == _FIRST_WITH_SPLITS
+        new = Split(place.topic, place.partition, next_offset, None) if whole else None
+        after[place] = AssignmentStatus.ASSIGNED, known[place][1] if place in known else new
+    return after
+
+
+def _enumerators(source: Source) -> dict[str | None, EnumeratorState]:
+    """By cluster, None where the state names none."""
+    match source:
+        case HybridSource():
+            return _enumerators(source.current)
+        case KafkaSource():
+            return {None: source.enumerator} if source.enumerator is not None else {}
+        case DynamicKafkaSource():
+            return {
+                cluster: state.enumerator
+                for cluster, state in source.clusters.items()
+                if state.enumerator is not None
+            }
+        case LegacyConsumer() | UnknownSource():
             return {}
 
 

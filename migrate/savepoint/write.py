@@ -31,7 +31,14 @@ from migrate.savepoint.metadata import (
     operator_state,
     spliced,
 )
-from migrate.savepoint.source import NewState, Wanted, changed_source, next_offsets
+from migrate.savepoint.source import (
+    NewState,
+    Wanted,
+    changed_source,
+    entries,
+    entries_after,
+    next_offsets,
+)
 from migrate.storage.files import Files
 from migrate.storage.new_directory import new_directory
 from migrate.storage.new_file import write_pieces
@@ -181,3 +188,7 @@ def _check(stage: Path, old: Checkpoint, wanted: Mapping[str, Wanted]) -> None:
                 expected[place] = next_offset
         if next_offsets(new.sources[operator_id]) != expected:
             raise AssertionError(f"operator {operator_id}: the new savepoint has other positions")
+        if entries(new.sources[operator_id]) != entries_after(source, wanted.get(operator_id, {})):
+            raise AssertionError(
+                f"operator {operator_id}: the new savepoint's enumerator knows other partitions"
+            )

@@ -41,7 +41,8 @@ class Location(Protocol):
         """What a query is to be told."""
 
     def names(self, path: str = "") -> set[str] | None:
-        """The names in a directory, none where there is none; None where it is a file or a link."""
+        """The names in a directory, none where there is none; None where it is a file or a link,
+        or lies in a file."""
 
     def write(self, path: str, content: bytes) -> None:
         """Write a file; one that is there is replaced whole."""
@@ -65,7 +66,8 @@ class LocalDirectory:
 
     def names(self, path: str = "") -> set[str] | None:
         directory = self.path / path
-        if directory.is_symlink() or (directory.exists() and not directory.is_dir()):
+        there = next(one for one in (directory, *directory.parents) if one.exists())
+        if directory.is_symlink() or not there.is_dir():
             return None
         return {entry.name for entry in directory.iterdir()} if directory.exists() else set()
 

@@ -51,7 +51,10 @@ def check_free(location: Location) -> None:
     """
     names = location.names()
     if names is None:
-        raise TargetInUse(f"{location.name} is a file or a symbolic link; name a directory itself")
+        raise TargetInUse(
+            f"{location.name} is a file or a symbolic link, or lies in a file; name a directory "
+            "itself"
+        )
     if not names:
         return
     if names & FILES_OF_A_QUERY:

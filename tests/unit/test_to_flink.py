@@ -22,8 +22,10 @@ from migrate.planning.savepoint import source_change
 from migrate.policy_options import Policies
 from migrate.positions import SAVEPOINT, Origin, PositionSet
 from tests.support.checkpoints import (
+    OPERATOR_ID,
     SourceState,
     in_flight_operator,
+    operator_with_elements,
     operator_with_states,
     source_operator,
     splits,
@@ -38,7 +40,12 @@ from tests.support.encoder import (
     KeyGroupsHandle,
     Operator,
     RelativeFileHandle,
+    StreamCluster,
     Subtask,
+    encode_coordinator,
+    encode_dynamic_enumerator,
+    encode_dynamic_reader_element,
+    encode_enumerator,
 )
 from tests.support.golden import golden
 from tests.support.spark_files import COMMIT, SEED, batch, spark_directory
@@ -210,7 +217,7 @@ def test_state_of_other_positions(here: Path) -> None:
     assert "1 operator of the job keeps" in told
     assert "t-0 goes ahead from 3 to 9: up to 6 records are not in the state" in told
     assert "t-1 goes back from 4 to 1: up to 3 records are counted twice" in told
-    assert "t-2" not in told
+    assert "t-2 goes" not in told
     assert "--allow-state-mismatch" in told
     assert _to_flink(chk, _side({"t": [3, 4, 5]})).code == 0  # where nothing moves, nothing is
 
@@ -321,6 +328,160 @@ def test_a_pattern_does_not_say_which_of_two_sources_reads_a_topic(here: Path) -
     result = _to_flink(chk, _side({"t": [3], "u": [3], "v": [1]}), *options)
     assert (result.code, result.stdout) == (2, "")
     assert "which of several sources would read a new topic" in result.stderr
+
+
+# -- clusters, and sources of one topic ----------------------------------------------------------
+
+
+def _dynamic(directory: Path, clusters: Mapping[str, int], uid: bytes = OPERATOR_ID) -> Path:
+    """A DynamicKafkaSource that reads t-0 of each cluster from there on."""
+    held = {cluster: [KafkaSplit("t", 0, at)] for cluster, at in clusters.items()}
+    elements = [encode_dynamic_reader_element(c, split) for c in held for split in held[c]]
+    enumerators = {c: encode_enumerator(3, list(map(EnumeratorSplit, held[c]))) for c in held}
+    known = {"t": {c: StreamCluster(["t"], f"{c}:9092") for c in held}}
+    state = encode_dynamic_enumerator(2, known, 3, enumerators)
+    operator = operator_with_elements({0: elements}, encode_coordinator(1, 2, state), uid)
+    return write_checkpoint(directory, operator)
+
+
+def _by_cluster() -> dict[str, int]:
+    found = json.loads(migrate("inspect", "new", "--format", "json").stdout)
+    return {one["cluster"]: one["next_offset"] for one in found["sources"][0]["positions"]}
+
+
+@pytest.mark.parametrize("uid", [OPERATOR_ID, _OTHER], ids=["same job", "another job"])
+def test_positions_of_another_cluster(here: Path, uid: bytes) -> None:
+    """Seen: of another job, they were taken for the savepoint's own cluster's."""
+    chk = _dynamic(here / "a/chk-7", {"west": 3})
+    side = _dynamic(here / "b/chk-7", {"east": 5}, uid)
+    told = _refused(_to_flink(chk, str(side)))
+    assert "the savepoint reads cluster 'west', and these positions are of 'east'" in told
+    assert told.count("refused: ") == 1
+
+
+def test_of_several_clusters_each_takes_its_own(here: Path) -> None:
+    """Seen: of another job, each cluster's positions were refused as those of several."""
+    chk = _dynamic(here / "a/chk-7", {"east": 3, "west": 4})
+    side = _dynamic(here / "b/chk-7", {"east": 5, "west": 6}, _OTHER)
+    assert _to_flink(chk, str(side)).code == 0
+    assert _by_cluster() == {"east": 5, "west": 6}
+
+
+def test_cluster_chooses_of_both(here: Path) -> None:
+    chk = _dynamic(here / "a/chk-7", {"east": 3, "west": 4})
+    side = _dynamic(here / "b/chk-7", {"east": 5, "west": 6}, _OTHER)
+    assert _to_flink(chk, str(side), "--cluster", "west").code == 0
+    assert _by_cluster() == {"east": 3, "west": 6}
+
+
+def test_cluster_chooses_of_the_side_where_the_savepoint_names_none(here: Path) -> None:
+    """Seen: no such cluster."""
+    chk = write_source(here / "a/chk-7", {0: splits("t", [3])})
+    side = _dynamic(here / "b/chk-7", {"east": 5, "west": 6}, _OTHER)
+    assert "there are positions of 2 Kafka clusters" in _refused(_to_flink(chk, str(side)))
+    assert _to_flink(chk, str(side), "--cluster", "west").code == 0
+    assert _positions() == {"t-0": 6}
+    unknown = migrate(
+        *("to-flink", chk, "--from", side, "--out", "more", "--cluster", "north"),
+    )
+    assert unknown.code == 2
+    assert "no Kafka source reads a cluster 'north'" in unknown.stderr
+
+
+def _job(directory: Path, *sources: SourceState) -> Path:
+    return write_checkpoint(directory, *map(source_operator, sources))
+
+
+def _source(number: int, *held: KafkaSplit) -> SourceState:
+    return SourceState({0: held}, operator_id=bytes([number]) * 16)
+
+
+def test_source_chooses_of_the_side_where_the_savepoint_has_no_such(here: Path) -> None:
+    """Seen: no such source; and without it, that a source is to be chosen with --source."""
+    chk = write_source(here / "a/chk-7", {0: splits("t", [3])})
+    side = _job(here / "b/chk-7", _source(1, *splits("t", [5])), _source(2, *splits("t", [6])))
+    assert "choose one with --source OPERATOR_ID" in _refused(_to_flink(chk, str(side)))
+    assert _to_flink(chk, str(side), "--source", "02" * 16).code == 0
+    assert _positions() == {"t-0": 6}
+    unknown = migrate("to-flink", chk, "--from", side, "--out", "more", "--source", "03" * 16)
+    assert unknown.code == 2
+    assert "no Kafka source answers to" in unknown.stderr
+
+
+def test_sources_that_are_assigned_partitions_of_one_topic_keep_to_theirs(here: Path) -> None:
+    """Seen: each was given the other's partitions, and every record was read twice."""
+    a, b = KafkaSplit("t", 0, 3), KafkaSplit("t", 1, 4)
+    chk = _job(here / "chk-7", _source(1, a), _source(2, b))
+    result = _to_flink(chk, _side({"t": [5, 6]}))
+    assert result.code == 0, result.stderr
+    assert [_positions(source=n) for n in (0, 1)] == [{"t-0": 5}, {"t-1": 6}]
+    assert f"t-1 stays with operator {'02' * 16}, and is not added to {'01' * 16}" in result.stderr
+
+
+def test_a_partition_that_none_of_such_sources_reads(here: Path) -> None:
+    a, b = KafkaSplit("t", 0, 3), KafkaSplit("t", 1, 4)
+    chk = _job(here / "chk-7", _source(1, a), _source(2, b))
+    side = _side({"t": [5, 6, 7]})
+    assert "which of 2 sources is to read t-2 is not known" in _refused(_to_flink(chk, side))
+    chosen = ("--source", "02" * 16, "--partitions", "t:2")
+    assert _to_flink(chk, side, *chosen).code == 0
+    assert [_positions(source=n) for n in (0, 1)] == [{"t-0": 3}, {"t-1": 4, "t-2": 7}]
+
+
+def test_sources_that_read_the_same_partitions_both_take_a_new_one(here: Path) -> None:
+    chk = _job(here / "chk-7", _source(1, *splits("t", [3])), _source(2, *splits("t", [4])))
+    assert _to_flink(chk, _side({"t": [5, 6]})).code == 0
+    assert [_positions(source=n) for n in (0, 1)] == [{"t-0": 5, "t-1": 6}] * 2
+
+
+@pytest.mark.parametrize(
+    "second", [KafkaSplit("u", 0, 4), KafkaSplit("t", 1, 4)], ids=["topic", "partition"]
+)
+def test_partitions_of_one_of_two_sources(here: Path, second: KafkaSplit) -> None:
+    """Seen: refused, as of the other there was nothing to move."""
+    chk = _job(here / "chk-7", _source(1, KafkaSplit("t", 0, 3)), _source(2, second))
+    result = _to_flink(chk, _side({"t": [5, 9], "u": [9]}), "--partitions", "t:0")
+    assert result.code == 0, result.stderr
+    kept = {f"{second.topic}-{second.partition}": 4}
+    assert [_positions(source=n) for n in (0, 1)] == [{"t-0": 5}, kept]
+
+
+def test_a_refusal_does_not_bring_another_one(here: Path) -> None:
+    """Seen: also that the side did not tell where t-0 goes on, which it does."""
+    chk = write_source(here / "a/chk-7", {0: splits("t", [3])})
+    write_source(here / "b/chk-9", {0: splits("t", [4])})
+    write_source(here / "b/chk-11", {0: splits("t", [5])})
+    told = _refused(_to_flink(chk, str(here / "b/chk-9")))
+    assert "ran on" in told
+    assert told.count("refused: ") == 1
+
+
+def test_what_flink_goes_on_from_is_not_told_as_of_spark(here: Path) -> None:
+    """Seen: "the query must assign exactly those that move"."""
+    chk = write_source(here / "chk-7", {0: splits("t", [3, 4])})
+    told = _to_flink(chk, _side({"t": [9, 9]}), "--partitions", "t:0").stderr
+    assert "query" not in told
+
+
+def test_a_directory_below_a_file(here: Path) -> None:
+    """Seen: an error of the system's own."""
+    chk = write_source(here / "chk-7", {0: splits("t", [3])})
+    Path("file").touch()
+    for out in ("file/in", "file/in/more"):
+        result = migrate("to-flink", chk, "--from", _side({"t": [4]}), "--out", out)
+        assert (result.code, result.stdout) == (4, "")
+        assert "or lies in a file; name a new one" in result.stderr
+
+
+def test_an_enumerator_that_is_not_what_was_wanted_is_a_fault_of_ours(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seen: Flink would have discovered t-1, and read it twice, and nothing was said."""
+    chk = write_source(here / "chk-7", {0: splits("t", [3])})
+    monkeypatch.setattr("migrate.savepoint.source.changed_coordinator", lambda data, *_: data)
+    with pytest.raises(AssertionError, match="the new savepoint's enumerator knows other"):
+        to_flink(chk, from_side=_side({"t": [3, 5]}), out="new")
+    assert not Path("new").exists()
 
 
 # -- where it is written -------------------------------------------------------------------------
