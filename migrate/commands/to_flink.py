@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -16,7 +16,7 @@ from migrate.commands.side_input import side_input
 from migrate.commands.survey import asker, look
 from migrate.errors import Refused, UsageError
 from migrate.flink.choose_source import choose, choose_known
-from migrate.flink.extract import PlanInput, Source
+from migrate.flink.extract import Extraction, PlanInput, Source
 from migrate.flink.read import read
 from migrate.log import log, timed
 from migrate.planning import Plan, PlannedPartition, Refusal, plan_lines
@@ -101,6 +101,8 @@ def to_flink(
     chosen, unknown = choose_known(old, request)
     topics = {topic for source in chosen for topic in source.topics}
     side = side_input(from_side, request, asker(request.kafka), topics)
+    if isinstance(side, Extraction) and side.origin.pointer == old.origin.pointer:
+        side = _without_what_stays(side)
     theirs, unknown_to_it = choose_known(side, request)
     if unknown & unknown_to_it:
         choose(old, request)  # which says what there is
@@ -186,6 +188,12 @@ def _check_outside(directory: Path, pointer: str) -> None:
     """The old savepoint is never changed: nothing is written into its directory."""
     if lies_within(directory, pointer):
         raise Refused([f"{directory} lies in the savepoint itself; name a directory elsewhere"])
+
+
+def _without_what_stays(side: Extraction) -> Extraction:
+    """The savepoint itself as a side: what it holds besides positions is not left behind."""
+    findings = tuple(one for one in side.findings if one.code.bearing.by_partition)
+    return replace(side, findings=findings)
 
 
 def _slots(chosen: Sequence[Source], theirs: Sequence[Source], policies: Policies) -> list[_Slot]:

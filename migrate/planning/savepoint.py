@@ -10,7 +10,7 @@ from migrate.cluster_snapshot import ClusterSnapshot
 from migrate.flink.extract import Code, Finding, PlanInput, Severity, Source
 from migrate.planning.model import Plan, PlannedPartition, Refusal, Verdict
 from migrate.planning.obstacles import blocked_by_findings, concerning, where
-from migrate.planning.transactions import answered
+from migrate.planning.transactions import answered_for_flink
 from migrate.policy_options import Gone, NewPartitions, Policies
 from migrate.positions import Marker, Position, PositionState, TopicPartition
 from migrate.savepoint import Place
@@ -292,7 +292,9 @@ def about_the_savepoint(
     Args:
         named: whether the user chose the sources by name.
     """
-    findings, refusals, _ = answered(concerning(found, chosen, named), found, snapshot, policies)
+    findings, refusals, _ = answered_for_flink(
+        concerning(found, chosen, named), found, snapshot, policies
+    )
     in_flight = [finding for finding in findings if finding.code is Code.IN_FLIGHT_RECORDS]
     others = [finding for finding in findings if finding.code is not Code.IN_FLIGHT_RECORDS]
     refusals = [*refusals, *blocked_by_findings(others, policies)]

@@ -66,6 +66,41 @@ def answered(
     return answers
 
 
+def answered_for_flink(
+    findings: Iterable[Finding],
+    found: PlanInput,
+    snapshot: ClusterSnapshot | None,
+    policies: Policies,
+) -> Answers:
+    """The same, where the job itself goes on: it commits what it had yet to commit as it is
+    restored, and what is committed already once more, which changes nothing. Of a transaction that
+    the brokers have aborted it logs an error, and goes on without.
+
+    Source: KafkaCommitter.commit, TransactionAborter (which aborts later checkpoints' alone) @
+    connector 3.4.0-1.20.
+    """
+    answers = Answers([], [], [])
+    for finding in findings:
+        pending = found.pending.get(finding.operator_id or "", ())
+        told = snapshot.transactions if snapshot is not None else {}
+        aborted = _aborted([one for one in pending if told.get(one) is Fate.ABORTED])
+        if finding.code is not Code.PENDING_TRANSACTIONS:
+            answers.findings.append(finding)
+        elif aborted is not None and not policies.allow_in_flight:
+            where = f"operator {finding.operator_id}: "
+            answers.refusals.append(Refusal(where + aborted.what, aborted.way_out))
+        elif aborted is not None:
+            answers.findings.append(replace(finding, message=aborted.what))
+        elif not pending or any(told.get(one) is not Fate.COMMITTED for one in pending):
+            what = f"{_named(pending)} of a KafkaSink" if pending else "what a sink keeps"
+            message = (
+                f"{what} may be yet to be committed: the job commits it when it is restored; a "
+                "transaction of Kafka's only until the brokers abort it (transaction.timeout.ms)"
+            )
+            answers.findings.append(replace(finding, message=message))
+    return answers
+
+
 def _lost(pending: Sequence[PendingTransaction], snapshot: ClusterSnapshot) -> Refusal | None:
     """What of it is not committed, by what the brokers say."""
     of = {
@@ -79,14 +114,18 @@ def _lost(pending: Sequence[PendingTransaction], snapshot: ClusterSnapshot) -> R
             "restore the job from here once, let it commit, and stop it again with a savepoint; or "
             "add --allow-in-flight to lose it",
         )
-    if of[Fate.ABORTED]:
-        return Refusal(
-            f"{_named(of[Fate.ABORTED])} of a KafkaSink was aborted on the brokers: what it held "
-            "of the job's output is lost, and going on from here reads none of it again",
-            "move from an older checkpoint, which repeats what was committed since; or add "
-            "--allow-in-flight to go on without it",
-        )
-    return None
+    return _aborted(of[Fate.ABORTED])
+
+
+def _aborted(transactions: Sequence[PendingTransaction]) -> Refusal | None:
+    if not transactions:
+        return None
+    return Refusal(
+        f"{_named(transactions)} of a KafkaSink was aborted on the brokers: what it held "
+        "of the job's output is lost, and going on from here reads none of it again",
+        "move from an older checkpoint, which repeats what was committed since; or add "
+        "--allow-in-flight to go on without it",
+    )
 
 
 def _untold(pending: Sequence[PendingTransaction], snapshot: ClusterSnapshot) -> str:

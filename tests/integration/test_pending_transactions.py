@@ -36,8 +36,9 @@ _SETTINGS = {
 class Story:
     """What was said of the savepoints, and what readers of committed records had, as it went.
 
-    ``died`` is the savepoint of the job that died; ``stopped`` that of the same job restored from
-    it, which read some more records, committed, and stopped as it should.
+    ``died`` is the savepoint of the job that died; ``made_again`` is what ``to-flink`` said that
+    made another one of it, refused and allowed; ``stopped`` is the savepoint of the same job
+    restored from that one, which read some more records, committed, and stopped as it should.
     """
 
     servers: str
@@ -45,6 +46,7 @@ class Story:
     stopped: Path
     while_open: Result
     once_aborted: Result
+    made_again: tuple[Result, Result]
     visible_once_aborted: dict[str, int]
     visible_at_the_end: dict[str, int]
 
@@ -85,13 +87,20 @@ def story(
             time.sleep(0.5)
         visible_once_aborted = visible()
         broker.produce("orders", 0, map(str, range(_MORE)))
-        stopped = run(_MORE, _LONG, restored=died)
+        # The job goes on from a savepoint that was made of it, with its own positions.
+        to_flink = (
+            *("to-flink", died, "--from", died, "-b", broker.bootstrap_servers),
+            *("--out", savepoints / "again"),
+        )
+        made_again = migrate(*to_flink), migrate(*to_flink, "--allow-in-flight")
+        stopped = run(_MORE, _LONG, restored=savepoints / "again")
         yield Story(
             broker.bootstrap_servers,
             died,
             stopped,
             while_open,
             once_aborted,
+            made_again,
             visible_once_aborted,
             visible(),
         )
@@ -129,6 +138,18 @@ def test_the_way_out_commits_what_is_still_open_and_it_is_told(story: Story) -> 
     assert "'to-long-" in note
     (warning,) = [line for line in _lines(allowed, "warning: ") if "transaction" in line]
     assert "'to-short-" in warning
+
+
+def test_in_a_savepoint_of_ours_only_what_was_aborted_is_lost(story: Story) -> None:
+    """Flink commits what is open when it is restored (``visible_at_the_end``)."""
+    refused, allowed = story.made_again
+    assert (refused.code, refused.stdout) == (4, "")
+    (line,) = _lines(refused, "refused: ")
+    assert "'to-short-" in line and "was aborted on the brokers" in line
+    assert allowed.code == 0, allowed.stderr
+    told = [line for line in _lines(allowed, "warning: ") if "transaction" in line]
+    assert len(told) == 2
+    assert any("the job commits it when it is restored" in line for line in told)
 
 
 def test_a_stop_that_came_to_its_end_moves_without_a_warning(story: Story) -> None:

@@ -13,8 +13,9 @@ import pytest
 from decoder import read_checkpoint
 from migrate.broker.transactions import StateChange, fate_of, log_partition
 from migrate.cluster_snapshot import ClusterSnapshot, Fate, LogRange, Transaction
-from migrate.flink.extract import extract
+from migrate.flink.extract import Extraction, extract
 from migrate.planning import Plan, make_plan, transactions_to_ask
+from migrate.planning.savepoint import about_the_savepoint
 from migrate.policy_options import Policies
 from tests.support.checkpoints import (
     SourceState,
@@ -72,13 +73,8 @@ def test_the_partition_that_tells_of_an_id_is_kafkas(transactional_id: str, part
     assert log_partition(transactional_id, 50) == partition
 
 
-def _plan(
-    directory: Path,
-    fates: Mapping[Transaction, Fate],
-    policies: Policies = Policies(),  # frozen
-    untold: str = "",
-) -> Plan:
-    """The plan for a source of one partition, and a sink with two transactions to commit."""
+def _job(directory: Path) -> Extraction:
+    """A source of one partition, and a sink with two transactions to commit."""
     sink = operator_with_states(
         {
             COMMITTER_STATE: [
@@ -92,10 +88,22 @@ def _plan(
     source = source_operator(SourceState({0: splits("t", [4])}))
     extraction = extract(read_checkpoint(write_checkpoint(directory / "chk-7", source, sink)))
     assert set(transactions_to_ask(extraction)) == {FIRST, SECOND}
-    snapshot = ClusterSnapshot(
-        {"t": {0: LogRange(0, 9)}}, transactions=fates, transactions_untold=untold
-    )
-    return make_plan(extraction, extraction.sources, snapshot, policies)
+    return extraction
+
+
+def _snapshot(fates: Mapping[Transaction, Fate], untold: str = "") -> ClusterSnapshot:
+    logs = {"t": {0: LogRange(0, 9)}}
+    return ClusterSnapshot(logs, transactions=fates, transactions_untold=untold)
+
+
+def _plan(
+    directory: Path,
+    fates: Mapping[Transaction, Fate],
+    policies: Policies = Policies(),  # frozen
+    untold: str = "",
+) -> Plan:
+    job = _job(directory)
+    return make_plan(job, job.sources, _snapshot(fates, untold), policies)
 
 
 def _told(lines: Sequence[object]) -> list[str]:
@@ -144,3 +152,46 @@ def test_what_they_do_not_tell_stays_in_doubt(tmp_path: Path) -> None:
     plan = _plan(tmp_path, {}, untold="access denied")
     (warning,) = _told(plan.warnings)
     assert "do not tell what became of it (access denied); kafka-transactions.sh" in warning
+
+
+# -- where Flink itself goes on ------------------------------------------------------------------
+
+
+def _restored(
+    directory: Path,
+    fates: Mapping[Transaction, Fate] | None,
+    policies: Policies = Policies(),  # frozen
+) -> tuple[list[str], list[str]]:
+    """What is refused, and what is told, of a savepoint that Flink is to go on from."""
+    job = _job(directory)
+    snapshot = _snapshot(fates) if fates is not None else None
+    refusals, told = about_the_savepoint(job, job.sources, snapshot, policies, named=False)
+    return _told(refusals), _told(told)
+
+
+@pytest.mark.parametrize(
+    "fates", [{FIRST: Fate.COMMITTED, SECOND: Fate.OPEN}, {FIRST: Fate.OPEN}, {}, None]
+)
+def test_flink_commits_what_is_still_open(
+    tmp_path: Path, fates: Mapping[Transaction, Fate] | None
+) -> None:
+    """Seen: refused, as if it were lost."""
+    refusals, told = _restored(tmp_path, fates)
+    assert refusals == []
+    (warning,) = told
+    assert "the job commits it when it is restored" in warning
+    assert "transaction.timeout.ms" in warning
+
+
+def test_flink_finds_in_order_what_it_has_committed(tmp_path: Path) -> None:
+    assert _restored(tmp_path, dict.fromkeys((FIRST, SECOND), Fate.COMMITTED)) == ([], [])
+
+
+def test_flink_does_not_bring_back_what_was_aborted(tmp_path: Path) -> None:
+    fates = {FIRST: Fate.ABORTED, SECOND: Fate.OPEN}
+    (refusal,), told = _restored(tmp_path, fates)
+    assert refusal.startswith(f"operator {'00' * 16}: transaction 'pay-0-5' of a KafkaSink was")
+    assert told == []
+    refusals, (warning,) = _restored(tmp_path / "again", fates, Policies(allow_in_flight=True))
+    assert refusals == []
+    assert "aborted on the brokers" in warning
