@@ -1,10 +1,12 @@
 """The stream of an operator-state handle, with other elements of one of its list states.
 
 The layout is that of ``decoder.operator_state.stream``. The head, and the elements of other states,
-stay as they are; what follows an element that has grown moves, and its offsets with it.
+stay as they are; what follows an element that has grown moves, and its offsets with it. Of a
+compressed stream, Snappy's header stands before the first state; Flink 1.18.0 and 1.18.1 put one
+before each, which then lies between two elements.
 
-Source: DefaultOperatorStateBackendSnapshotStrategy, CompressibleFSDataInputStream @ Flink 2.2.0;
-snappy's framing_format.txt.
+Source: DefaultOperatorStateBackendSnapshotStrategy, CompressibleFSDataInputStream @ Flink 1.18.1,
+1.18.2, 1.19.3, 1.20.3, 2.2.0; snappy's framing_format.txt.
 """
 
 from __future__ import annotations
@@ -13,11 +15,11 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from decoder.metadata.model import NamedState, OperatorStateHandle
-from migrate.errors import Refused
 from migrate.savepoint.data_output import u8
 
 _FIRST_COMPRESSIBLE_VERSION = 6
 _UNCOMPRESSED_CHUNK = 0x01
+_HEADER_CHUNK = 0xFF
 # The most that one chunk of a framed stream may hold.
 _CHUNK_BYTES = 65_536
 _CRC32C = 0x82F63B78  # Castagnoli's polynomial, reversed
@@ -40,9 +42,6 @@ def with_elements(
 
     Args:
         data: the whole stream, which the decoder has read.
-
-    Raises:
-        Refused: it is compressed and holds several states.
     """
     placed = sorted(
         (start, number, index)
@@ -57,14 +56,13 @@ def with_elements(
     }
     changed = next(n for n, state in enumerate(handle.states) if state.name == name)
     compressed = int.from_bytes(data[:4], "big") >= _FIRST_COMPRESSIBLE_VERSION and data[4] == 1
-    if compressed and len([state for state in handle.states if state.byte_offsets]) > 1:
-        # Each state begins with a header of Snappy's, which lies between two elements.
-        raise Refused(
-            [
-                f"state {name!r} is compressed, and lies in one stream with other states: that is "
-                "not written here; take a savepoint without compression"
-            ]
-        )
+    # What follows the state, before the next one begins.
+    headers = b""
+    if compressed:
+        for index in range(len(handle.states[changed].byte_offsets)):
+            chunks, after = _without_headers(old[changed, index])
+            old[changed, index] = chunks
+            headers += after
     parts = [
         old[changed, element.number]
         if isinstance(element, Kept)
@@ -86,6 +84,7 @@ def with_elements(
         elif index == 0:
             for part in parts:
                 put(changed, part)
+            out.extend(headers)
     if not handle.states[changed].byte_offsets:
         for part in parts:
             put(changed, part)
@@ -94,6 +93,14 @@ def with_elements(
         for state, new in zip(handle.states, offsets, strict=True)
     )
     return bytes(out), states
+
+
+def _without_headers(chunks: bytes) -> tuple[bytes, bytes]:
+    """Chunks (``u8 kind, u24 length`` little-endian, data), and the headers after them."""
+    at = 0
+    while at < len(chunks) and chunks[at] != _HEADER_CHUNK:
+        at += 4 + int.from_bytes(chunks[at + 1 : at + 4], "little")
+    return chunks[:at], chunks[at:]
 
 
 def _chunks(element: bytes) -> bytes:

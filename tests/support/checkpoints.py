@@ -124,6 +124,7 @@ def legacy_operator(
     operator_id: bytes = OPERATOR_ID,
     mode: DistributionMode = DistributionMode.UNION,
     compressed: bool = False,
+    header_per_state: bool = False,
 ) -> Operator:
     """A FlinkKafkaConsumer whose subtasks list these elements, among other states."""
     others = (
@@ -134,7 +135,7 @@ def legacy_operator(
     for index, elements in readers.items():
         legacy = ListState(LEGACY_STATE, mode, tuple(elements), sized=False)
         stream, offsets = encode_operator_state_stream(
-            6, compressed, (others[0], legacy, others[1])
+            6, compressed, (others[0], legacy, others[1]), header_per_state=header_per_state
         )
         handle = PartitionableHandle(offsets, ByteStreamHandle("state", stream))
         subtasks.append(Subtask(index, managed_operator=handle))

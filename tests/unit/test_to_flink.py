@@ -15,16 +15,20 @@ import pytest
 
 from decoder import KafkaSource, read_checkpoint
 from decoder.kafka.enumerator import AssignmentStatus
+from decoder.operator_state.fetch import SubtaskState, state_elements
+from decoder.operator_state.locate import StateFiles
 from migrate import to_flink
 from migrate.flink.listed import listed_source
 from migrate.planning import Plan, PlannedPartition, Verdict
 from migrate.planning.savepoint import source_change
 from migrate.policy_options import Policies
 from migrate.positions import SAVEPOINT, Origin, PositionSet
+from migrate.storage.files import Files
 from tests.support.checkpoints import (
     OPERATOR_ID,
     SourceState,
     in_flight_operator,
+    legacy_operator,
     operator_with_elements,
     operator_with_states,
     source_operator,
@@ -46,6 +50,7 @@ from tests.support.encoder import (
     encode_dynamic_enumerator,
     encode_dynamic_reader_element,
     encode_enumerator,
+    encode_legacy_element,
 )
 from tests.support.golden import golden
 from tests.support.spark_files import COMMIT, SEED, batch, spark_directory
@@ -194,6 +199,40 @@ def test_partitions_leaves_the_others_as_they_are(here: Path) -> None:
     chk = write_source(here / "chk-7", {0: splits("t", [3, 4, -1])})
     assert _to_flink(chk, _side({"t": [9, 9, 9]}), "--partitions", "t:0").code == 0
     assert _positions() == {"t-0": 9, "t-1": 4, "t-2": "latest"}
+
+
+@pytest.mark.parametrize("header_per_state", [False, True], ids=["2.2", "1.18.1"])
+def test_of_several_compressed_states_the_others_stay(here: Path, header_per_state: bool) -> None:
+    """Seen: refused, as if every Flink put a header between them; 1.18.1 does."""
+    held = {n: [encode_legacy_element("t", n, 10)] for n in range(2)}
+    operator = legacy_operator(held, compressed=True, header_per_state=header_per_state)
+    chk = write_checkpoint(here / "chk-7", operator)
+    result = _to_flink(chk, _side({"t": [5, 11, 7]}), "--allow-state-mismatch")
+    assert result.code == 0, result.stderr
+    assert _positions() == {"t-0": 5, "t-1": 11, "t-2": 7}
+    before, after = (_other_states(directory) for directory in (chk, "new"))
+    assert after == before
+    assert before == {(n, name): [text] for n in (0, 1) for name, text in _OTHER_STATES.items()}
+
+
+_OTHER_STATES = {"_default_": b"x", "zebra": b"after"}
+
+
+def _other_states(directory: str | Path) -> dict[tuple[int, str], list[bytes]]:
+    files = StateFiles(str(directory), Files(), False)
+    (operator,) = read_checkpoint(directory).operators
+    return {
+        (subtask.index, state.name): [
+            element
+            for _, element in state_elements(
+                [SubtaskState(subtask.index, handle, state)], files, "it"
+            )
+        ]
+        for subtask in operator.subtasks
+        if (handle := subtask.managed_operator_state) is not None
+        for state in handle.states
+        if state.name in _OTHER_STATES
+    }
 
 
 def test_a_bounded_split_keeps_its_end(here: Path) -> None:

@@ -70,10 +70,15 @@ def encode_operator_state_stream(
     compressed: bool,
     list_states: Sequence[ListState],
     broadcast_states: Sequence[BroadcastState] = (),
+    *,
+    header_per_state: bool = False,
 ) -> tuple[bytes, tuple[StateOffsets, ...]]:
     """The bytes of the stream and, for the handle, where in them every state lies.
 
-    Compression came with version 6, broadcast states with version 3.
+    Compression came with version 6, broadcast states with version 3. A compressed stream has one
+    header of Snappy's, before the first state; with `header_per_state` one before each, as Flink
+    1.18.0 and 1.18.1 write it (DefaultOperatorStateBackendSnapshotStrategy @ 1.18.1, 1.18.2,
+    1.19.3, 1.20.3, 2.0.0 to 2.3.0).
     """
     if proxy_version not in PROXY_VERSIONS:
         raise ValueError(f"no operator-state stream of version {proxy_version}")
@@ -95,17 +100,20 @@ def encode_operator_state_stream(
             _write_meta_info(
                 out, proxy_version, broadcast.name, DistributionMode.BROADCAST, _BROADCAST
             )
-    if compressed:
+    if compressed and not header_per_state:
         out.raw(_STREAM_IDENTIFIER)
+    head = _STREAM_IDENTIFIER if compressed and header_per_state else b""
 
     located = []
     for state in list_states:
+        out.raw(head)
         offsets = []
         for element in state.elements:
             offsets.append(out.position)
             out.raw(_data(compressed, _byte_array(element) if state.sized else element))
         located.append(StateOffsets(state.name, state.mode, tuple(offsets)))
     for broadcast in broadcast_states:
+        out.raw(head)
         located.append(StateOffsets(broadcast.name, DistributionMode.BROADCAST, (out.position,)))
         out.raw(_data(compressed, _entries(broadcast)))
     return out.to_bytes(), tuple(located)
