@@ -11,9 +11,10 @@ import typer
 
 from migrate.cli.exit_codes import Exit
 from migrate.cli.terminal import emit
-from migrate.cli.typer_options import SIDE, Wide, with_environment, with_options
+from migrate.cli.typer_options import SIDE, At, Wide, side_or_time, with_environment, with_options
 from migrate.commands import diff as calls
 from migrate.commands.shared_options import SideArguments
+from migrate.errors import UsageError
 
 
 class DiffFormat(str, Enum):
@@ -21,19 +22,26 @@ class DiffFormat(str, Enum):
     JSON = "json"
     CSV = "csv"
     GROUPS_CSV = "groups-csv"
+    FLINK_SQL = "flink-sql"
+    CONNECT = "connect"
     HTML = "html"
 
 
 @with_options
 def diff(
     left: Annotated[str, typer.Argument(metavar="LEFT", help=SIDE)],
-    right: Annotated[str, typer.Argument(metavar="RIGHT", help="The same.")],
+    right: Annotated[
+        str | None, typer.Argument(metavar="RIGHT", help="The same.", show_default=False)
+    ] = None,
     *,
+    at: At = None,
     format: Annotated[
         DiffFormat,
         typer.Option(
-            help="groups-csv: RIGHT as topic,partition,offset for kafka-consumer-groups "
-            "--reset-offsets --from-file; html: one page that asks for nothing."
+            metavar="F",
+            help="table, json, csv; html: one page that asks for nothing. RIGHT alone, for others: "
+            "groups-csv (kafka-consumer-groups --reset-offsets --from-file), flink-sql (a table's "
+            "options), connect (the body of PATCH /connectors/NAME/offsets, of a sink connector).",
         ),
     ] = DiffFormat.TABLE,
     all_: Annotated[
@@ -46,8 +54,11 @@ def diff(
     arguments: SideArguments,
 ) -> None:
     """Show two sets of positions side by side."""
-    from migrate.report.diff import diff_csv, diff_json, diff_table, group_csv_of_right
+    from migrate.report.diff import diff_csv, diff_json, diff_table, right_for_others
 
+    right = side_or_time(right, at, "RIGHT")
+    if right is None:
+        raise UsageError("name both sides: LEFT RIGHT, or LEFT --at TIME")
     found = calls.diff(
         left,
         right,
@@ -61,8 +72,8 @@ def diff(
             emit(diff_json(found))
         case DiffFormat.CSV:
             emit(diff_csv(found), end="")
-        case DiffFormat.GROUPS_CSV:
-            emit(group_csv_of_right(found), end="")
+        case DiffFormat.GROUPS_CSV | DiffFormat.FLINK_SQL | DiffFormat.CONNECT:
+            emit(right_for_others(found, format.value), end="")
         case DiffFormat.HTML:
             from migrate.report.html import diff_page
 

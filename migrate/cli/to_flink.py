@@ -10,9 +10,10 @@ import typer
 from migrate.cli import next_step
 from migrate.cli import typer_options as options
 from migrate.cli.terminal import after_writing, emit, tell
-from migrate.cli.typer_options import SIDE, with_environment
+from migrate.cli.typer_options import SIDE, At, side_or_time, with_environment
 from migrate.commands import to_flink as calls
 from migrate.commands.shared_options import MoveArguments
+from migrate.errors import UsageError
 
 
 @options.with_options
@@ -28,8 +29,10 @@ def to_flink(
     ],
     *,
     from_side: Annotated[
-        str, typer.Option("--from", metavar="SIDE", help=f"Whose positions: {SIDE}")
-    ],
+        str | None,
+        typer.Option("--from", metavar="SIDE", help=f"Whose positions: {SIDE}", show_default=False),
+    ] = None,
+    at: At = None,
     out: Annotated[
         str,
         typer.Option("--out", metavar="DIR", help="Where to write it: a new local directory."),
@@ -54,9 +57,12 @@ def to_flink(
     positions that the job's state does not fit.
     """
     arguments = with_environment(arguments)
+    side = side_or_time(from_side, at, "--from SIDE")
+    if side is None:
+        raise UsageError("name whose positions: --from SIDE, or --at TIME")
     written = calls.to_flink(
         savepoint,
-        from_side=from_side,
+        from_side=side,
         out=out,
         allow_state_mismatch=allow_state_mismatch,
         **arguments,

@@ -172,12 +172,50 @@ def diff_csv(diff: Diff) -> str:
     )
 
 
-def group_csv_of_right(diff: Diff) -> str:
-    """The right side as kafka-consumer-groups takes it: ``--reset-offsets --from-file``.
+def right_for_others(diff: Diff, format: Literal["groups-csv", "flink-sql", "connect"]) -> str:
+    """The right side as another program takes it.
+
+    ``groups-csv``: of ``kafka-consumer-groups --reset-offsets --from-file``. ``flink-sql``: the
+    options of a table, for each topic, as one table reads specific offsets of one topic alone.
+    ``connect``: the body of ``PATCH /connectors/NAME/offsets``, of a sink connector.
+
+    Source: KafkaConnectorOptionsUtil.parseSpecificOffsets @ connector 5.0.0-2.2; ConnectorOffsets,
+    SinkUtils.parseSinkConnectorOffsets @ Kafka 4.1.1.
 
     Raises:
         Refused: a partition of it is at no offset.
     """
+    next_offsets = _next_offsets_of_right(diff)
+    if format == "groups-csv":
+        return group_csv(next_offsets)
+    if format == "flink-sql":
+        topics: dict[str, list[str]] = {}
+        for (topic, partition), next_offset in sorted(next_offsets.items()):
+            topics.setdefault(topic, []).append(f"partition:{partition},offset:{next_offset}")
+        return "\n".join(_table_options(topic, ";".join(of)) for topic, of in topics.items())
+    offsets = [
+        {
+            "partition": {"kafka_topic": topic, "kafka_partition": partition},
+            "offset": {"kafka_offset": next_offset},
+        }
+        for (topic, partition), next_offset in sorted(next_offsets.items())
+    ]
+    return json.dumps({"offsets": offsets}, separators=(",", ":")) + "\n"
+
+
+def _table_options(topic: str, specific_offsets: str) -> str:
+    options = {
+        "topic": topic,
+        "scan.startup.mode": "specific-offsets",
+        "scan.startup.specific-offsets": specific_offsets,
+    }
+    quoted = (
+        f"'{name}' = '{value.replace(chr(39), chr(39) * 2)}'" for name, value in options.items()
+    )
+    return ",\n".join(quoted) + "\n"
+
+
+def _next_offsets_of_right(diff: Diff) -> dict[TopicPartition, int]:
     next_offsets: dict[TopicPartition, int] = {}
     for row in diff.rows:
         if row.right is Unknown.ABSENT:
@@ -186,7 +224,7 @@ def group_csv_of_right(diff: Diff) -> str:
             what = f"{diff.right.label}: {row.topic}-{row.partition} is {shown(row.right)}"
             raise Refused([f"{what}, which is no offset to write"])
         next_offsets[row.topic, row.partition] = row.right_offset
-    return group_csv(next_offsets)
+    return next_offsets
 
 
 # -- the table -----------------------------------------------------------------------------------

@@ -315,6 +315,57 @@ def test_what_is_no_group_csv_is_refused(tmp_path: Path, text: str, says: str) -
         read_group_csv("csv:x", path)
 
 
+_OTHERS = {
+    "groups-csv": "a,0,1\na,10,2\nit's,0,0\n",
+    "flink-sql": """\
+'topic' = 'a',
+'scan.startup.mode' = 'specific-offsets',
+'scan.startup.specific-offsets' = 'partition:0,offset:1;partition:10,offset:2'
+
+'topic' = 'it''s',
+'scan.startup.mode' = 'specific-offsets',
+'scan.startup.specific-offsets' = 'partition:0,offset:0'
+""",
+    "connect": '{"offsets":['
+    '{"partition":{"kafka_topic":"a","kafka_partition":0},"offset":{"kafka_offset":1}},'
+    '{"partition":{"kafka_topic":"a","kafka_partition":10},"offset":{"kafka_offset":2}},'
+    '{"partition":{"kafka_topic":"it\'s","kafka_partition":0},"offset":{"kafka_offset":0}}]}\n',
+}
+
+
+@pytest.mark.parametrize("format", _OTHERS)
+def test_the_right_side_as_another_program_takes_it(tmp_path: Path, format: str) -> None:
+    side = tmp_path / "offsets.json"
+    side.write_text('{"it\'s":{"0":0},"a":{"10":2,"0":1}}')
+    written = migrate("diff", f"json:{side}", f"json:{side}", "--format", format)
+    assert (written.code, written.stdout) == (0, _OTHERS[format])
+    side.write_text('{"a":{"0":-1}}')
+    refused = migrate("diff", f"json:{side}", f"json:{side}", "--format", format)
+    assert (refused.code, refused.stdout) == (4, "")
+    assert "a-0 is latest, which is no offset to write" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("diff", "json:a"), "name both sides: LEFT RIGHT, or LEFT --at TIME"),
+        (("diff", "json:a", "json:b", "--at", "5"), "--at TIME stands in the place of RIGHT"),
+        (("diff", "json:a", "--at", "noon"), "'broker:noon': broker:earliest, broker:latest or"),
+        (("to-flink", "chk", "--out", "o"), "name whose positions: --from SIDE, or --at TIME"),
+        (
+            ("to-flink", "chk", "--out", "o", "--from", "json:a", "--at", "5"),
+            "--at TIME stands in the place of --from SIDE: not with json:a",
+        ),
+        (("to-spark", "chk", "--at", "5"), "--at TIME stands in the place of CHK: not with chk"),
+        (("to-spark", "--at", "2026-11-20"), "broker:2026-11-20 needs a broker"),
+    ],
+)
+def test_a_time_stands_in_the_place_of_a_side(arguments: tuple[str, ...], told: str) -> None:
+    result = migrate(*arguments)
+    assert (result.code, result.stdout) == (2, "")
+    assert told in result.stderr
+
+
 def test_group_csv_of_one_group(tmp_path: Path) -> None:
     path = tmp_path / "offsets.csv"
     path.write_text('g,"t",0,1\r\ng,"t",1,2\r\n', newline="")
