@@ -7,12 +7,17 @@ What Flink processed is told by its own exactly-once sink, what there is by a pl
 from __future__ import annotations
 
 import json
+import uuid
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from migrate.spark.progress import committed_positions
+from tests.support import command
+from tests.support.flink import CountRun, count_job
 from tests.support.groups import PROTOCOLS, read_on
 from tests.support.kafka import Broker, Record
 from tests.support.spark import Spark
@@ -151,3 +156,53 @@ def test_the_account_finds_a_lost_and_a_repeated_record_of_a_group(
     broker.commit("wrong", {(orders, 0): right[orders, 0] + 1, (orders, 1): right[orders, 1] - 1})
     records = read_on(broker, "wrong", handover.topics, "classic")
     assert _wrong(handover, records) == {(orders, 0): (1, 0), (orders, 1): (0, 1)}
+
+
+def test_there_and_back_again_every_record_is_counted_once(
+    broker: Broker, spark: Spark, tmp_path: Path
+) -> None:
+    """Flink, Spark, and Flink with the state that it had: what it counted goes on, as if it had
+    not seen what Spark read."""
+    topic, version = f"there-and-back-{uuid.uuid4().hex[:8]}", "2.2"
+    flags = ("-b", broker.bootstrap_servers)
+    broker.create_topic(topic, 3)
+    for partition, size in ((0, 40), (1, 60)):
+        broker.produce(topic, partition, map(str, range(size)))
+
+    def count(until: dict[tuple[str, int], int], workdir: Path, restored: Path | None) -> CountRun:
+        return count_job(
+            version=version,
+            bootstrap_servers=broker.bootstrap_servers,
+            topics=[topic],
+            until=until,
+            workdir=workdir,
+            restored=restored,
+        )
+
+    first = count({(topic, 0): 12, (topic, 1): 20}, tmp_path / "first", None)
+    query, again = tmp_path / "query", tmp_path / "again"
+    assert command.migrate("to-spark", first.left, *flags, "--checkpoint-dir", query).code == 0
+    by_spark = spark.read_all(broker.bootstrap_servers, {"subscribe": topic}, query)
+    goes_on = committed_positions("it", query).next_offsets
+    # What comes after: of each partition some, and one that neither has met.
+    broker.add_partitions(topic, 4)
+    for partition in range(4):
+        broker.produce(topic, partition, map(str, range(10)))
+    to_flink = ("to-flink", first.left, "--from", f"spark:{query}", "--out", again, *flags)
+    assert command.migrate(*to_flink).code == 4  # what Spark has read is not in Flink's state
+    assert command.migrate(*to_flink, "--allow-state-mismatch").code == 0
+    ends = {(topic, n): end for n, (_, end) in broker.watermarks(topic).items()}
+    left = {place: end - goes_on.get(place, 0) for place, end in ends.items()}
+    second = count(left, tmp_path / "second", again)
+
+    seen = Counter((one.partition, one.offset) for run in (first, second) for one in run.counted)
+    seen.update((partition, offset) for _, partition, offset, _ in by_spark)
+    assert by_spark
+    assert seen == Counter((n, at) for (_, n), end in ends.items() for at in range(end))
+    before = Counter(one.partition for one in first.counted)
+    counted: dict[int, list[int]] = {}
+    for one in second.counted:
+        counted.setdefault(one.partition, []).append(one.count)
+    assert counted == {
+        n: list(range(before[n] + 1, before[n] + 1 + many)) for (_, n), many in left.items()
+    }

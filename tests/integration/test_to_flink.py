@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from migrate.spark.offsets_json import starting_offsets
 from tests.support.checkpoints import splits, write_source
 from tests.support.command import Result, migrate
-from tests.support.flink import Counted, count_job
+from tests.support.flink import Counted, CountRun, count_job, line_sources
 from tests.support.kafka import Broker
 
 pytestmark = pytest.mark.integration
@@ -33,7 +35,6 @@ _ROCKSDB = {
 # What runs; FLINK_VERSIONS="1.15 2.3" runs both kinds on these.
 _ASKED = os.environ.get("FLINK_VERSIONS", "").split()
 _RUNS = [(version, stopped) for version in _ASKED for stopped in (True, False)] or [
-    ("1.20", True),
     ("1.20", False),
     ("2.2", False),
 ]
@@ -45,12 +46,11 @@ def kafka() -> Iterator[Broker]:
         yield broker
 
 
-def _of(counted: list[Counted], topic: str) -> dict[int, list[tuple[int, int]]]:
-    """By partition, each record's offset and the count with it, in their order."""
-    found: dict[int, list[tuple[int, int]]] = {}
+def _by_partition(counted: list[Counted]) -> dict[tuple[str, int], list[tuple[int, int]]]:
+    """Each record's offset and the count with it, in their order."""
+    found: dict[tuple[str, int], list[tuple[int, int]]] = {}
     for one in counted:
-        assert one.topic == topic
-        found.setdefault(one.partition, []).append((one.offset, one.count))
+        found.setdefault((one.topic, one.partition), []).append((one.offset, one.count))
     return found
 
 
@@ -66,78 +66,84 @@ def _produce(broker: Broker, topic: str, partition: int, count: int) -> None:
 def test_a_job_goes_on_with_its_state_from_other_positions(
     kafka: Broker, tmp_path: Path, version: str, stopped: bool
 ) -> None:
+    """Of each kind of source that this Flink has, all in one job."""
     in_rocksdb = not stopped and version in ("1.20", "2.2")
     options: dict[str, str] = {}
     if not stopped:
         options |= _IN_FILES | (_ROCKSDB if in_rocksdb else {})
         options |= _MERGED if version.startswith("2") else {}
-    topic = f"orders-{version}-{int(stopped)}"
-    kafka.create_topic(topic, 3)
-    _produce(kafka, topic, 0, 40)
-    _produce(kafka, topic, 1, 60)
-    run = count_job(
-        version=version,
-        bootstrap_servers=kafka.bootstrap_servers,
-        topics=[topic],
-        until={(topic, 0): 12, (topic, 1): 20},
-        workdir=tmp_path,
-        stopped=stopped,
-        options=options,
-        extra="rocksdb" if in_rocksdb else None,
-    )
-    inspected = migrate("inspect", run.left, "--format", "json")
-    (source,) = json.loads(inspected.stdout)["sources"]
-    own = {one["partition"]: one["next_offset"] for one in source["positions"]}
+    kinds = ["Kafka", *line_sources(version)]
+    topics = {kind: f"{kind}-{version}-{int(stopped)}" for kind in kinds}
+    for topic in topics.values():
+        kafka.create_topic(topic, 3)
+        _produce(kafka, topic, 0, 40)
+        _produce(kafka, topic, 1, 60)
+
+    def run(until: Mapping[tuple[str, int], int], **more: Any) -> CountRun:
+        return count_job(
+            version=version,
+            bootstrap_servers=kafka.bootstrap_servers,
+            topics=[topics["Kafka"], *(f"{kind}={topics[kind]}" for kind in kinds[1:])],
+            until=until,
+            options=options,
+            extra="rocksdb" if in_rocksdb else None,
+            **more,
+        )
+
+    until = {(topic, n): count for topic in topics.values() for n, count in enumerate((12, 20))}
+    first = run(until, workdir=tmp_path, stopped=stopped)
+    inspected = json.loads(migrate("inspect", first.left, "--format", "json").stdout)
+    own = {
+        (one["topic"], one["partition"]): one["next_offset"] or 0  # of one that is empty a marker
+        for source in inspected["sources"]
+        for one in source["positions"]
+    }
+    assert own.keys() == {(topic, n) for topic in topics.values() for n in range(3)}
     if stopped:  # it has processed what lies before its savepoint, and nothing else
-        assert {n: len(of_one) for n, of_one in _of(run.counted, topic).items()} == {
-            0: own[0],
-            1: own[1],
-        }
-    _produce(kafka, topic, 1, 10)
-    _produce(kafka, topic, 2, 10)
-    kafka.add_partitions(topic, 4)
-    _produce(kafka, topic, 3, 10)
-    ends = {n: end for n, (_, end) in kafka.watermarks(topic).items()}
-    # Back, ahead, a partition that had only a marker, one that the job did not know.
-    starts = {0: own[0] - 5, 1: own[1] + 6, 2: 4, 3: 3}
+        counted = _by_partition(first.counted)
+        assert {place: len(counted.get(place, ())) for place in own} == own
+    for topic in topics.values():
+        _produce(kafka, topic, 1, 10)
+        _produce(kafka, topic, 2, 10)
+        kafka.add_partitions(topic, 4)
+        _produce(kafka, topic, 3, 10)
+    # Back, ahead, a partition that had no record, one that the job did not know.
+    starts: dict[tuple[str, int], int] = {}
+    lines: list[str] = []
+    for topic in topics.values():
+        back, ahead = own[topic, 0], own[topic, 1]
+        starts |= dict(
+            zip([(topic, n) for n in range(4)], (back - 5, ahead + 6, 4, 3), strict=True)
+        )
+        lines += [
+            f"{topic}-0 goes back from {back} to {back - 5}: up to 5 records are counted twice",
+            f"{topic}-1 goes ahead from {ahead} to {ahead + 6}: up to 6 records are not in the",
+            f"{topic}-2 goes ahead from 0 to 4: up to 4 records are not in the state",
+            f"{topic}-3 goes ahead from 0 to 3: up to 3 records are not in the state",
+        ]
+    ends = {(t, n): end for t in topics.values() for n, (_, end) in kafka.watermarks(t).items()}
     side = tmp_path / "positions.json"
-    side.write_text(json.dumps({topic: {str(n): start for n, start in starts.items()}}))
+    side.write_text(starting_offsets(starts))
     new = tmp_path / "new"
     command = (
-        *("to-flink", run.left, "--from", f"json:{side}", "--out", new),
+        *("to-flink", first.left, "--from", f"json:{side}", "--out", new),
         *("-b", kafka.bootstrap_servers),
     )
     refused = migrate(*command)
     assert (refused.code, refused.stdout) == (4, "")
-    for line in (
-        f"{topic}-0 goes back from {own[0]} to {own[0] - 5}: up to 5 records are counted twice",
-        f"{topic}-1 goes ahead from {own[1]} to {own[1] + 6}: up to 6 records are not in the state",
-        f"{topic}-2 goes ahead from 0 to 4: up to 4 records are not in the state",
-        f"{topic}-3 goes ahead from 0 to 3: up to 3 records are not in the state",
-    ):
+    for line in lines:
         assert line in refused.stderr
     assert not new.exists()
     written = migrate(*command, "--allow-state-mismatch")
     assert (written.code, written.stdout) == (0, f"{new}\n"), written.stderr
 
     # Neither needs the other: it goes on without what it was made from.
-    shutil.rmtree(run.left.parent)
-    until = {(topic, n): ends[n] - start for n, start in starts.items()}
-    again = count_job(
-        version=version,
-        bootstrap_servers=kafka.bootstrap_servers,
-        topics=[topic],
-        until=until,
-        workdir=tmp_path / "again",
-        restored=new,
-        options=options,
-        extra="rocksdb" if in_rocksdb else None,
-    )
-    counted = _of(again.counted, topic)
-    state = {0: own[0], 1: own[1], 2: 0, 3: 0}
-    assert counted == {
-        n: [(at, state[n] + 1 + at - start) for at in range(start, ends[n])]
-        for n, start in starts.items()
+    shutil.rmtree(first.left.parent)
+    left = {place: ends[place] - start for place, start in starts.items()}
+    again = run(left, workdir=tmp_path / "again", restored=new)
+    assert _by_partition(again.counted) == {
+        place: [(at, own.get(place, 0) + 1 + at - start) for at in range(start, ends[place])]
+        for place, start in starts.items()
     }
 
 

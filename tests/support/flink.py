@@ -109,6 +109,12 @@ _PARTS = {
 }
 
 
+def line_sources(version: str) -> list[str]:
+    """The kinds of source that `count_job` has beside a KafkaSource."""
+    kinds = {"Legacy": "legacy", "Dynamic": "dynamic", "Hybrid": None}
+    return [kind for kind, part in kinds.items() if part is None or part in _PARTS[version]]
+
+
 def metadata_part(version: str) -> str:
     """The folder of java/flink that fits the metadata of a Flink version."""
     return next(part for part in _PARTS[version] if part.startswith("metadata_"))
@@ -179,6 +185,9 @@ def count_job(
 ) -> CountRun:
     """Run CountJob until it has processed `until` many records per (topic, partition), then stop it
     with a savepoint, or cancel it, which retains a checkpoint.
+
+    `topics` are a KafkaSource's; of another kind of source, of those that the version has, each has
+    its own: `Legacy=topic`, `Dynamic=topic`, `Hybrid=topic`.
 
     One that is restored goes on for two seconds more, and all of the state must fit it.
     """

@@ -15,12 +15,14 @@ import org.apache.flink.configuration.Configuration;
 import org.apache.flink.connector.kafka.source.KafkaSourceBuilder;
 import org.apache.flink.connector.kafka.source.enumerator.initializer.OffsetsInitializer;
 import org.apache.flink.core.execution.JobClient;
+import org.apache.flink.streaming.api.datastream.DataStream;
 import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
 
 /**
  * Counts the records of each partition in keyed state, and leaves a savepoint or a checkpoint.
  *
- * <p>Arguments: bootstrap servers, topics (comma-separated), how many records of each partition to
+ * <p>Arguments: bootstrap servers, topics (comma-separated, of another kind of source with that
+ * before it: {@code Hybrid=topic}; see {@link LineSource}), how many records of each partition to
  * wait for ({@code topic:partition=count,...}), parallelism, checkpoint directory, savepoint
  * directory (empty: it is cancelled, and retains a checkpoint), what it is restored from (empty:
  * nothing; else all of its state must fit); then options, {@code name=value}. Prints what it left,
@@ -54,20 +56,35 @@ public final class CountJob {
         StreamExecutionEnvironment env =
                 StreamExecutionEnvironment.createLocalEnvironment(
                         Integer.parseInt(args[3]), conf);
+        String[] topics = args[1].split(",");
         KafkaSourceBuilder<String> source =
-                KafkaLines.source(args[0], "counts", args[1].split(","))
+                KafkaLines.source(
+                                args[0],
+                                "counts",
+                                Arrays.stream(topics)
+                                        .filter(topic -> !topic.contains("="))
+                                        .toArray(String[]::new))
                         .setStartingOffsets(OffsetsInitializer.earliest());
         if (!args[6].isEmpty()) {
             // It reads all there is: as much at a time as it may.
             source.setProperty("max.partition.fetch.bytes", "1048576");
             source.setProperty("fetch.max.bytes", "1048576");
         }
-        env.fromSource(
-                        source.build(),
-                        WatermarkStrategy.noWatermarks(),
-                        "kafka")
-                .uid("kafka-source")
-                .map(Progress.Counter.ofPartitions("", 5))
+        DataStream<String> lines =
+                env.fromSource(
+                                source.build(),
+                                WatermarkStrategy.noWatermarks(),
+                                "kafka")
+                        .uid("kafka-source");
+        for (String topic : topics) {
+            if (topic.contains("=")) {
+                String[] kind = topic.split("=");
+                LineSource more =
+                        Parts.find(LineSource.class, kind[0] + "LineSource").orElseThrow();
+                lines = lines.union(more.read(env, args[0], kind[1]));
+            }
+        }
+        lines.map(Progress.Counter.ofPartitions("", 5))
                 .keyBy(Progress::partitionOf, Types.STRING)
                 .map(new Count())
                 .uid("count");

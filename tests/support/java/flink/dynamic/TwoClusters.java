@@ -19,16 +19,21 @@ final class TwoClusters implements KafkaMetadataService {
     /** Cluster id to bootstrap servers. */
     private final Map<String, String> clusters;
 
-    private TwoClusters(String east, String west) {
-        this.clusters = Map.of("east", east, "west", west);
+    private TwoClusters(Map<String, String> clusters) {
+        this.clusters = clusters;
     }
 
     /** Reads its partitions in step, from the earliest offsets. */
     static Source<String, ?, ?> source(String east, String west, String... topics) {
+        return source(Map.of("east", east, "west", west), topics);
+    }
+
+    /** The same, of these clusters: bootstrap servers by cluster id. */
+    static Source<String, ?, ?> source(Map<String, String> clusters, String... topics) {
         Properties properties = new Properties();
         KafkaLines.IN_STEP.forEach(properties::setProperty);
         return DynamicKafkaSource.<String>builder()
-                .setKafkaMetadataService(new TwoClusters(east, west))
+                .setKafkaMetadataService(new TwoClusters(clusters))
                 .setStreamIds(Set.of(topics))
                 .setStartingOffsets(OffsetsInitializer.earliest())
                 .setDeserializer(KafkaLines.deserializer())
