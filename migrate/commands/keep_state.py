@@ -75,7 +75,7 @@ def copy_query(
     kept = query_positions(old)
     (query,) = kept.sources
     request = replace(request, target=SAVEPOINT)  # what does not change stays, as in a savepoint
-    found = read_input(request)
+    found = read_input(request, query.topics)
     chosen = choose(found, request)
     sources = list(of_topics(chosen, query.topics, request.policies))
     if not sources:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -26,8 +26,11 @@ from migrate.storage.files import check_no_credentials
 from migrate.wording import hint
 
 
-def read_input(request: Request) -> PlanInput:
+def read_input(request: Request, topics: Collection[str] = ()) -> PlanInput:
     """What is to be moved: a Flink checkpoint, or another side where that can be.
+
+    Args:
+        topics: those that a ``broker:`` side is to tell of, where the user names no partitions.
 
     Raises:
         Refused: the query or the group has not committed anything yet.
@@ -46,8 +49,8 @@ def read_input(request: Request) -> PlanInput:
         raise UsageError(f"{chk}: commit-group takes a checkpoint (CHK), or spark:DIR")
     if (request.source, request.cluster, request.source_group) != (None, None, None):
         raise UsageError(f"--source, --cluster and --source-group are Flink's: not with {chk}")
-    topics = set(request.policies.partitions or ())
-    return side_input(chk, request, asker(request.kafka), topics)
+    asked = set(request.policies.partitions or topics)
+    return side_input(chk, request, asker(request.kafka), asked)
 
 
 def _without_what_is_taken(found: Extraction, taken: frozenset[str]) -> Extraction:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import uuid
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from tests.support.checkpoints import splits, write_source
 from tests.support.command import Result, migrate
 from tests.support.flink import Counted, CountRun, count_job, line_sources
 from tests.support.kafka import Broker
+from tests.support.spark_files import COMMIT, batch, spark_directory
 
 pytestmark = pytest.mark.integration
 
@@ -181,6 +183,32 @@ def test_policies_and_sides_are_those_of_every_move(kafka: Broker, tmp_path: Pat
     ends = to_flink("broker:latest", "b", "--gone", "skip")
     assert ends.code == 0, ends.stderr
     assert written("b") == {(topic, n): 10 for n in range(3)}
+    with_time = migrate(
+        *("to-flink", chk, "--at", "2000-01-01", "--out", tmp_path / "d", "--gone", "skip"),
+        *("-b", kafka.bootstrap_servers),
+    )
+    assert with_time.code == 0, with_time.stderr
+    assert written("d") == {(topic, 0): 4, (topic, 1): 0, (topic, 2): 0}
     itself = to_flink(str(chk), "c", "--gone", "skip")  # its own positions, the marker resolved
     assert itself.code == 0, itself.stderr
     assert written("c") == {(topic, 0): 6, (topic, 1): 0}
+
+
+def test_a_query_goes_on_from_a_time(kafka: Broker, tmp_path: Path) -> None:
+    """Seen: it was to name the topics, which the query whose state is kept does."""
+    kafka.create_topic("t-query", 2)
+    for partition in range(2):
+        _produce(kafka, "t-query", partition, 10)
+    kafka.delete_records("t-query", 0, before=4)
+    files = {
+        "metadata": f'{{"id":"{uuid.uuid4()}"}}',
+        "offsets/0": batch('{"t-query":{"0":6,"1":7}}'),
+        "commits/0": COMMIT,
+        "state/0/0/1.delta": "rows",
+    }
+    query = spark_directory(tmp_path / "query", files)
+    result = migrate(
+        *("to-spark", "--at", "2000-01-01", "--keep-state", f"spark:{query}"),
+        *("--checkpoint-dir", tmp_path / "new", "-b", kafka.bootstrap_servers),
+    )
+    assert (result.code, result.stdout) == (0, '{"t-query":{"0":4,"1":0}}\n'), result.stderr
