@@ -117,7 +117,7 @@ def to_spark(
         str | None,
         typer.Option(
             metavar="spark:OLD",
-            help="Copy query OLD to --checkpoint-dir: it goes on from here, with its state.",
+            help="Copy query OLD to --checkpoint-dir, with its state.",
             show_default=False,
             rich_help_panel=_QUERY,
         ),

@@ -34,7 +34,7 @@ At = Annotated[
     typer.Option(
         "--at",
         metavar="TIME",
-        help="In place of a side: broker:TIME, as 2026-11-20T18:00:00Z.",
+        help="In place of a side: broker:TIME.",
         show_default=False,
     ),
 ]

@@ -38,10 +38,10 @@ from tests.support.spark_files import SEED, spark_directory
 _OF_THE_COMMAND_LINE = {
     "inspect": {"format", "list_", "wide"},
     "state": {"format", "limit"},
-    "to-spark": {"format", "plan_out", "spark_version", "wide"},
+    "to-spark": {"at", "format", "plan_out", "spark_version", "wide"},
     "commit-group": {"yes", "plan_out", "dry_run", "wide"},
     "rollback": {"yes", "dry_run", "wide"},
-    "diff": {"format", "all_", "exit_code", "wide"},
+    "diff": {"at", "format", "all_", "exit_code", "wide"},
     "verify": {"allow_moved_on", "wide"},
     "scan": {"wide"},
     "show": {"wide"},
