@@ -13,7 +13,7 @@ TWO_WORKERS := --numprocesses 2 --dist loadscope --no-loadscope-reorder
 WITH_JDK = cd $(ROOT) && JAVA_HOME="$$(scripts/find-jdk)" PATH="$(BIN):$$PATH"
 
 .PHONY: help setup jdk demo playground playground-stop test unit check docs doc-output bench fuzz mutants golden spark-matrix \
-	dist ranges audit lock current clean
+	broker-matrix dist ranges audit lock current clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1\t\2/p' $(ROOT)/Makefile | expand -t 22
@@ -74,6 +74,9 @@ golden: setup  ## write the golden checkpoints anew, with real Flink jobs
 
 spark-matrix: setup  ## measure docs/spark-matrix.md with each Spark
 	@$(WITH_JDK) python -m tests.support.spark_matrix
+
+broker-matrix: setup  ## measure docs/broker-matrix.md with each Kafka broker
+	@$(WITH_JDK) python -m tests.support.broker_matrix
 
 dist: $(STAMP)  ## build dist/*.tar.gz and dist/*.whl
 	cd $(ROOT) && $(BIN)/uv build --quiet --offline --no-build-isolation --python $(BIN)/python \

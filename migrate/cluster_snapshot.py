@@ -63,7 +63,8 @@ class GroupView:
     Attributes:
         exists: False for a group that has no members and has never committed.
         state: Kafka's name for it: Empty, Stable, Dead, PreparingRebalance, …
-        type: classic or consumer, or unknown (a share group, say).
+        type: classic or consumer; streams (Kafka Streams'); or unknown (a share group, or a streams
+            group that has no offset: the client here cannot tell them apart).
         committed: every offset the group holds, of all topics; what it has none of is missing.
         alike: of a group that is not there, the names of those that it may be a misspelling of.
     """

@@ -271,9 +271,11 @@ def view(connection: Connection, group: str) -> GroupView:
         if place.offset >= 0
     }
     exists, kind = True, _GROUP_TYPES.get(described.type, "unknown")
-    if described.state is ConsumerGroupState.DEAD and not committed:
-        exists = _is_listed(connection, group)
-        kind = "unknown" if exists else kind
+    if described.state is ConsumerGroupState.DEAD:
+        # Described as if it were not there. Of other kinds only streams groups have offsets.
+        exists = bool(committed) or _is_listed(connection, group)
+        if exists:
+            kind = "streams" if committed else "unknown"
     members = tuple(
         Member(member.client_id, member.host.lstrip("/")) for member in described.members
     )
@@ -305,11 +307,11 @@ def _ask_coordinator(connection: Connection, group: str, request: Callable[[], F
 
 
 def _is_listed(connection: Connection, group: str) -> bool:
-    """Whether there is a group of this name that is no consumer group (a share group, say).
+    """Whether there is a group of this name that is no consumer group: a share or streams group.
 
     Kafka describes it as it does a group that is not there, and only this request, which is
     deprecated without a successor, lists it. Where it fails, the group passes for not there:
-    Kafka itself then refuses to commit for it (GROUP_ID_NOT_FOUND).
+    Kafka itself then refuses to commit for a share group (GROUP_ID_NOT_FOUND).
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)

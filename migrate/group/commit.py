@@ -211,8 +211,16 @@ def not_writable(group: GroupView) -> list[str]:
         count = counted(len(group.members), "member")
         them = "it" if len(group.members) == 1 else "them"
         return [f"group {group.name} has {count} ({who}{more}); stop {them} first"]
+    if group.exists and group.type == "streams":
+        return [
+            f"group {group.name} is a streams group: what its Kafka Streams application has stored "
+            "would not fit other offsets; name another"
+        ]
     if group.exists and group.type == "unknown":
-        return [f"group {group.name} is no consumer group (a share group?); name another"]
+        return [
+            f"group {group.name} is no consumer group (a share group or a streams group?); name "
+            "another"
+        ]
     return []
 
 

@@ -55,10 +55,12 @@ UNRUN = {
         "as root installs one",
     ): "is how this test came to run",
     ("CONTRIBUTING.md", "python -m tests.support.jars lock"): _HOURS,
+    ("CONTRIBUTING.md", "python -m tests.support.jars lock kafka-X.Y.Z"): _HOURS,
     ("CONTRIBUTING.md", "python -m tests.golden.sinks.generate hudi-6"): _HOURS,
     ("CONTRIBUTING.md", "python -m tests.golden.generate --only 'X.Y/*'"): _HOURS,
     ("CONTRIBUTING.md", "python -m tests.golden.support_matrix"): _HOURS,
     ("CONTRIBUTING.md", "python -m tests.support.spark_matrix X.Y"): _HOURS,
+    ("CONTRIBUTING.md", "python -m tests.support.broker_matrix X.Y.Z"): _HOURS,
     (
         "docs/how-to/compare.md",
         "migrate verify CHK spark:DIR --run -b broker:9092      "

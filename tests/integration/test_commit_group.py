@@ -346,37 +346,50 @@ def test_a_missing_permission_is_named(tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def share_broker() -> Iterator[Broker]:
-    """A broker that has share groups, which Kafka 4.1 has to be asked for."""
-    source = Path(__file__).parents[1] / "support/java/ShareGroups.java"
-    with Broker() as running:
-        jars = classpath("kafka-4.1.1")
-        classes = compile_java([source], jars)
-        run_java("ShareGroups", [classes, *jars], [running.bootstrap_servers, "a-share-group", "t"])
+def other_groups() -> Iterator[Broker]:
+    """A broker with a share group and a streams group, which Kafka 4.1 has to be asked for."""
+    source = Path(__file__).parents[1] / "support/java/OtherGroups.java"
+    early = ("unstable.api.versions.enable", "unstable.feature.versions.enable")
+    with Broker(dict.fromkeys(early, "true")) as running:
+        jars = classpath("kafka-streams-4.1.1")
+        arguments = [running.bootstrap_servers, "a-share-group", "a-streams-group", "t"]
+        run_java("OtherGroups", [compile_java([source], jars), *jars], arguments)
         yield running
 
 
-def test_a_share_group_is_refused_and_not_deleted(tmp_path: Path, share_broker: Broker) -> None:
+def test_a_share_group_is_refused_and_not_deleted(tmp_path: Path, other_groups: Broker) -> None:
     """Kafka describes it as if it were not there, and would delete it as any other."""
-    view = _view(share_broker, "a-share-group")
+    view = _view(other_groups, "a-share-group")
     assert (view.exists, view.type) == (True, "unknown")
     with pytest.raises(GroupRefused, match="no consumer group"):
-        _commit(share_broker, "a-share-group", _wanted("t", 1), tmp_path / "r.json")
+        _commit(other_groups, "a-share-group", _wanted("t", 1), tmp_path / "r.json")
     assert list(tmp_path.iterdir()) == []
-    blind = ConsumerGroups(_config(share_broker)).commit("a-share-group", _wanted("t", 1))
+    blind = ConsumerGroups(_config(other_groups)).commit("a-share-group", _wanted("t", 1))
     assert blind["t", 0].code == "GROUP_ID_NOT_FOUND"
     written = rollback_file.rollback_file(
         "commit",
-        ConsumerGroups(_config(share_broker)).cluster_id(),
-        share_broker.bootstrap_servers,
+        ConsumerGroups(_config(other_groups)).cluster_id(),
+        other_groups.bootstrap_servers,
         GroupView("a-share-group", False, "Dead", "classic"),
         _wanted("t", 1),
         {},
     )
     write_file(written, tmp_path / "made-up.json")
     with pytest.raises(GroupRefused, match="no consumer group"):
-        _restore(share_broker, tmp_path / "made-up.json", tmp_path / "back.json", force=True)
-    assert _view(share_broker, "a-share-group").exists
+        _restore(other_groups, tmp_path / "made-up.json", tmp_path / "back.json", force=True)
+    assert _view(other_groups, "a-share-group").exists
+
+
+def test_a_streams_group_is_refused(tmp_path: Path, other_groups: Broker) -> None:
+    """Kafka describes it as if it were not there, and takes every commit for it."""
+    with pytest.raises(GroupRefused, match="no consumer group"):
+        _commit(other_groups, "a-streams-group", _wanted("t", 1), tmp_path / "r.json")
+    assert ConsumerGroups(_config(other_groups)).commit("a-streams-group", _wanted("t", 1)) == {}
+    view = _view(other_groups, "a-streams-group")
+    assert (view.exists, view.type, view.next_offset("t", 0)) == (True, "streams", 1)
+    with pytest.raises(GroupRefused, match="a-streams-group is a streams group"):
+        _commit(other_groups, "a-streams-group", _wanted("t", 0), tmp_path / "r.json")
+    assert list(tmp_path.iterdir()) == []
 
 
 # -- taking it back ------------------------------------------------------------------------------

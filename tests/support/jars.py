@@ -4,7 +4,7 @@
 sha256 per jar, and is all that a test run reads: every jar is fetched by its own coordinates, no
 POM is walked, and what does not match its sha256 is never used.
 
-    python -m tests.support.jars lock         # resolve jars.toml into jars.lock again
+    python -m tests.support.jars lock [SET]   # resolve jars.toml into jars.lock again
     python -m tests.support.jars fetch [SET]  # fetch one set, or all of them
 """
 
@@ -151,19 +151,26 @@ def _locked(dependency: Dependency) -> Jar:
     )
 
 
-def lock() -> None:
-    """Resolve every set of jars.toml and write jars.lock."""
+def lock(names: Iterable[str]) -> None:
+    """Resolve sets of jars.toml and write jars.lock; the others stay as they are locked.
+
+    Args:
+        names: which; none for all.
+    """
     with ROOTS.open("rb") as file:
         sets: Mapping[str, Mapping[str, list[str]]] = tomllib.load(file)
+    anew = set(names) or set(sets)
+    locked = read_lock()
     repository = Path(tempfile.mkdtemp(prefix="jars-lock-"))
     try:
         context = MavenContext(repo_cache=repository, timeout=_TIMEOUT_SECONDS)
         lines = ["# Made from jars.toml by `python -m tests.support.jars lock`."]
         for name, spec in sets.items():
             lines += ["", f"[{name}]"]
-            lines += [
-                jar.line() for jar in _resolve(spec["roots"], spec.get("exclude", []), context)
-            ]
+            jars = locked.get(name)
+            if jars is None or name in anew:
+                jars = _resolve(spec["roots"], spec.get("exclude", []), context)
+            lines += [jar.line() for jar in jars]
     finally:
         shutil.rmtree(repository)
     LOCK.write_text("\n".join(lines) + "\n", encoding="ascii")
@@ -172,12 +179,14 @@ def lock() -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.support.jars", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
-    commands.add_parser("lock", help="resolve jars.toml into jars.lock")
-    fetching = commands.add_parser("fetch", help="fetch jar sets into the cache")
-    fetching.add_argument("sets", nargs="*", metavar="SET")
+    for name, what in (
+        ("lock", "resolve jars.toml into jars.lock"),
+        ("fetch", "fetch jar sets into the cache"),
+    ):
+        commands.add_parser(name, help=what).add_argument("sets", nargs="*", metavar="SET")
     arguments = parser.parse_args()
     if arguments.command == "lock":
-        lock()
+        lock(arguments.sets)
     else:
         for name in arguments.sets or read_lock():
             print(f"{name}: {len(classpath(name))} jars")

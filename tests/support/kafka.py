@@ -1,10 +1,13 @@
 """A real Kafka broker for the tests: one KRaft node on 127.0.0.1.
 
 In a container where a Docker engine can run one, else as a local process from the published jars.
+The environment variable KAFKA_RELEASE names another release of jars.toml: of one older than 3.3, a
+broker with its ZooKeeper.
 """
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
 import socket
@@ -36,7 +39,11 @@ from tests.support.service import Service
 # (topic, partition, offset, value)
 Record = tuple[str, int, int, str]
 
-JARS = "kafka-4.1.1"
+_OTHER_RELEASE = os.environ.get("KAFKA_RELEASE")
+RELEASE = _OTHER_RELEASE or "4.1.1"
+JARS = f"kafka-{RELEASE}"
+# KRaft is for production since 3.3.
+_WITH_ZOOKEEPER = tuple(map(int, RELEASE.split("."))) < (3, 3)
 _IMAGE = "confluentinc/cp-kafka:7.9.0"
 _START_SECONDS = 90
 _ANSWER_SECONDS = 30
@@ -116,23 +123,33 @@ class _ProcessNode:
         self.bootstrap_servers = self.addresses["PLAINTEXT"]
         clients = ",".join(f"{name}://{address}" for name, address in self.addresses.items())
         listeners = {
-            "process.roles": "broker,controller",
-            "node.id": "1",
-            "controller.quorum.voters": f"1@127.0.0.1:{controller_port}",
-            "controller.listener.names": "CONTROLLER",
-            "listeners": f"{clients},CONTROLLER://127.0.0.1:{controller_port}",
+            "listeners": clients,
             "advertised.listeners": clients,
-            "listener.security.protocol.map": ",".join(
-                f"{name}:{protocol}"
-                for name, protocol in {**protocols, "CONTROLLER": "PLAINTEXT"}.items()
-            ),
             "log.dirs": str(self._home / "data"),
         }
+        self._zookeeper: subprocess.Popen[bytes] | None = None
+        self._zookeeper_port = controller_port
+        if _WITH_ZOOKEEPER:
+            listeners |= {"zookeeper.connect": f"127.0.0.1:{controller_port}", "broker.id": "1"}
+        else:
+            listeners |= {
+                "process.roles": "broker,controller",
+                "node.id": "1",
+                "controller.quorum.voters": f"1@127.0.0.1:{controller_port}",
+                "controller.listener.names": "CONTROLLER",
+                "listeners": f"{clients},CONTROLLER://127.0.0.1:{controller_port}",
+            }
+            protocols["CONTROLLER"] = "PLAINTEXT"
+        listeners["listener.security.protocol.map"] = ",".join(
+            f"{name}:{protocol}" for name, protocol in protocols.items()
+        )
         lines = [f"{key}={value}" for key, value in {**settings, **listeners}.items()]
         self._properties.write_text("\n".join(lines) + "\n")
 
     def start(self) -> None:
-        if not (self._home / "data").exists():
+        if _WITH_ZOOKEEPER:
+            self._start_zookeeper()
+        elif not (self._home / "data").exists():
             run_java(
                 "kafka.tools.StorageTool",
                 classpath(JARS),
@@ -149,16 +166,29 @@ class _ProcessNode:
             )
         (self._home / "pid").write_text(f"{self._process.pid}\n")
 
+    def _start_zookeeper(self) -> None:
+        """The broker waits for it by itself."""
+        main = "org.apache.zookeeper.server.ZooKeeperServerMain"
+        arguments = [str(self._zookeeper_port), str(self._home / "zookeeper")]
+        with (self._home / "zookeeper.log").open("ab") as log:
+            self._zookeeper = subprocess.Popen(
+                java_command(main, classpath(JARS), arguments),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+            )
+
     def stop(self) -> None:
-        if self._process is None:
-            return
-        self._process.send_signal(signal.SIGTERM)
-        try:
-            self._process.wait(timeout=20)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-        self._process = None
+        for process in (self._process, self._zookeeper):
+            if process is None:
+                continue
+            process.send_signal(signal.SIGTERM)
+            try:
+                process.wait(timeout=20)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        self._process = self._zookeeper = None
 
     def alive(self) -> bool:
         return self._process is not None and self._process.poll() is None
@@ -228,7 +258,7 @@ class Broker(Service):
         merged = {**_SETTINGS, **(settings or {})}
         self._node: _Node = (
             _ContainerNode(merged)
-            if not listeners and lasting is None and _docker_can_run()
+            if not (listeners or lasting or _OTHER_RELEASE) and _docker_can_run()
             else _ProcessNode(merged, listeners or {}, lasting)
         )
         self._admin_client: AdminClient | None = None

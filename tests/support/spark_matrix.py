@@ -79,12 +79,13 @@ def measure(name: str) -> Measured:
             except (SparkVersionError, JarError) as error:
                 return Measured(name, version, on, with_, {}, str(error).splitlines()[0])
             environments()[name].run("pytest", *arguments)
-        found = dict(_outcomes(report))
+        found = dict(outcomes(report))
     cells = {test: found.get(test, "not run") for test in COLUMNS.values()}
     return Measured(name, version, on, with_, cells)
 
 
-def _outcomes(report: Path) -> Iterable[tuple[str, str]]:
+def outcomes(report: Path) -> Iterable[tuple[str, str]]:
+    """What came of each test of a JUnit report, by its name."""
     for case in ElementTree.parse(report).iter("testcase"):
         kinds = {child.tag for child in case}
         failed = kinds & {"failure", "error"}

@@ -94,7 +94,14 @@ def test_members_and_a_change_are_both_told() -> None:
         (_group(NOTHING, kind="unknown", exists=False), []),
         (
             _group(NOTHING, kind="unknown"),
-            ["group g is no consumer group (a share group?); name another"],
+            ["group g is no consumer group (a share group or a streams group?); name another"],
+        ),
+        (
+            _group(NOTHING, kind="streams"),
+            [
+                "group g is a streams group: what its Kafka Streams application has stored would "
+                "not fit other offsets; name another"
+            ],
         ),
         (
             _group(NOTHING, *(Member(f"c{n}", "h") for n in range(5))),

@@ -1,7 +1,8 @@
-"""The support matrix in the docs is what was measured, with the Sparks that are locked."""
+"""The matrices in the docs are what was measured, with the Sparks and brokers that are locked."""
 
 from __future__ import annotations
 
+from tests.support import broker_matrix
 from tests.support.spark_matrix import COLUMNS, TABLE, read_results, table
 from tests.support.spark_versions import environments
 
@@ -17,3 +18,11 @@ def test_each_line_of_spark_was_measured_with_the_release_that_is_locked() -> No
         assert measured[name].version == environment.version
     for line in measured.values():
         assert line.cells.keys() == set(COLUMNS.values()) or line.not_run
+
+
+def test_the_page_of_brokers_is_what_was_measured() -> None:
+    measured = broker_matrix.read_results()
+    assert broker_matrix.TABLE.read_text(encoding="utf-8") == broker_matrix.table(measured)
+    assert [row.release for row in measured] == broker_matrix.releases()
+    for row in measured:
+        assert row.cells.keys() == set(broker_matrix.COLUMNS.values())

@@ -1,0 +1,130 @@
+"""Measures which Kafka brokers groups are moved on, and writes docs/broker-matrix.md.
+
+    python -m tests.support.broker_matrix [RELEASE…]      # such as 4.1.2; without one, all
+
+Each broker of jars.toml runs tests/integration/test_broker_versions.py; a cell is what came of one
+test. What was measured is kept in docs/broker-matrix.json, so that a row can be measured anew.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+
+from tests.support.jars import read_lock
+from tests.support.spark_matrix import outcomes
+from tests.support.spark_versions import ROOT
+
+RESULTS = ROOT / "docs" / "broker-matrix.json"
+TABLE = ROOT / "docs" / "broker-matrix.md"
+_TESTS = "tests/integration/test_broker_versions.py"
+
+# The heading of each column, and the test that it is.
+COLUMNS: Mapping[str, str] = {
+    "moved, verified, read on": "test_moved_verified_and_read_on[classic]",
+    "the same, consumer protocol": "test_moved_verified_and_read_on[consumer]",
+    "members refused": "test_a_group_with_members_is_refused[classic]",
+    "the same, consumer protocol ": "test_a_group_with_members_is_refused[consumer]",
+    "rolled back": "test_rolled_back",
+    "topic created again": "test_a_topic_created_again_is_noticed",
+    "other kinds of groups refused": "test_groups_of_other_kinds_are_refused",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One release of Kafka: what came of each test, by its name."""
+
+    release: str
+    on: str
+    cells: Mapping[str, str]
+
+
+def releases() -> list[str]:
+    """Those that are locked, ascending."""
+    names = (name.removeprefix("kafka-") for name in read_lock() if name.startswith("kafka-"))
+    return sorted((name for name in names if name[0].isdigit()), key=_number)
+
+
+def _number(release: str) -> tuple[int, ...]:
+    return tuple(map(int, release.split(".")))
+
+
+def measure(release: str) -> Measured:
+    """Run the tests with one release."""
+    with tempfile.TemporaryDirectory(prefix="broker-matrix-") as work:
+        report = Path(work, "report.xml")
+        arguments = [_TESTS, "-q", "-p", "no:cacheprovider", f"--junitxml={report}"]
+        subprocess.run(
+            [sys.executable, "-m", "pytest", *arguments],
+            cwd=ROOT,
+            env={**os.environ, "KAFKA_RELEASE": release},
+            check=False,
+        )
+        found = dict(outcomes(report))
+    cells = {test: found.get(test, "not run") for test in COLUMNS.values()}
+    return Measured(release, datetime.now(timezone.utc).date().isoformat(), cells)
+
+
+def read_results() -> list[Measured]:
+    """What was measured last of each release, ascending."""
+    if not RESULTS.exists():
+        return []
+    entries = json.loads(RESULTS.read_text(encoding="utf-8"))
+    return sorted((Measured(**entry) for entry in entries), key=lambda row: _number(row.release))
+
+
+def table(measured: Iterable[Measured]) -> str:
+    """docs/broker-matrix.md."""
+    rows = ["| Kafka | " + " | ".join(COLUMNS) + " | measured |", "|---" * (len(COLUMNS) + 2) + "|"]
+    for row in measured:
+        cells = [row.cells.get(test, "not run") for test in COLUMNS.values()]
+        rows.append(f"| {row.release} | " + " | ".join(cells) + f" | {row.on} |")
+    return _TEXT.format(rows="\n".join(rows))
+
+
+_TEXT = """\
+# Which Kafka brokers it works with
+
+`make broker-matrix` writes this page: do not edit it. Each cell is a test of
+[tests/integration/test_broker_versions.py](../tests/integration/test_broker_versions.py). It runs
+against a broker of that release: one node in KRaft mode, or with ZooKeeper where it is older than
+3.3. `make test` runs it against 4.1.1.
+
+{rows}
+
+`—`: this Kafka does not have it, or has it only as an early preview.
+
+- **moved, verified, read on**: `commit-group --execute`, then `verify`. Then a consumer of the
+  group reads each record from the new offsets on, once. The consumer uses the classic protocol, or
+  the brokers' own (KIP-848).
+- **members refused**: a consumer is in the group. The command names it, ends with exit code 4 and
+  commits nothing.
+- **rolled back**: `rollback --execute` restores an offset, and removes two that were not there
+  before.
+- **topic created again**: between a saved plan and its execution. It is noticed by the topic's id.
+- **other kinds of groups refused**: share groups and streams groups.
+"""
+
+
+def main(names: list[str]) -> None:
+    measured = {row.release: row for row in read_results()}
+    for name in names or releases():
+        measured[name] = measure(name)
+        rows = sorted(measured.values(), key=lambda row: _number(row.release))
+        text = json.dumps([asdict(row) for row in rows], indent=2)
+        RESULTS.write_text(text + "\n", encoding="utf-8")
+        TABLE.write_text(table(rows), encoding="utf-8")
+    if any("failed" in row.cells.values() for row in measured.values()):
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
