@@ -25,6 +25,13 @@ from decoder.kafka.reader_state import read_any_split, read_reader_element
 from decoder.kafka.split import Split
 from decoder.operator_state.stream import ByteArrays
 
+# In a Java object's stream the name of its class: FlinkSourceSplit @ Beam 2.62.0, whose splitState
+# is a CheckpointMark in the coder of the source, such as KafkaUnboundedSource's.
+_BEAM_SPLIT = (
+    b"org.apache.beam.runners.flink.translation.wrappers.streaming.io.source.FlinkSourceSplit"
+)
+_BEAM = "an Apache Beam pipeline's FlinkSourceSplit: Beam keeps its positions in a form of its own"
+
 _T = TypeVar("_T")
 _AnySplit = Split | DynamicSplit | HybridSplit
 
@@ -113,7 +120,10 @@ class _Readers:
             self.plain.append((subtask, alike))
             return
         for element in state:
-            self.add(subtask, partial(read_reader_element, element))
+            if _BEAM_SPLIT in element:
+                self.reason = self.reason or _BEAM
+            else:
+                self.add(subtask, partial(read_reader_element, element))
 
     def add(self, subtask: int, read: Callable[[str], _AnySplit]) -> None:
         try:

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from migrate.errors import UsageError
 from migrate.flink.extract import PlanInput, Source
+from migrate.flink.findings import Code
 from migrate.option_declaration import option
 from migrate.positions import (
     AmbiguousPositions,
@@ -115,8 +116,14 @@ def choose_sources(extraction: PlanInput, name: str | None) -> list[Source]:
     sources = extraction.sources
     in_the_way = any(finding.code.bearing.unread for finding in extraction.findings)
     if not sources and not in_the_way:
+        others = {
+            f"; {finding.operator_id}: {finding.message}"
+            for finding in extraction.findings
+            if finding.code is Code.ANOTHER_SOURCE_KIND
+        }
         raise NoSuchSource(
             "this checkpoint holds no Kafka source; 'migrate inspect' shows what it holds"
+            + "".join(sorted(others))
         )
     if name is None:
         return list(sources)
