@@ -41,8 +41,15 @@ from migrate.storage.files import Files
 
 # The versions of each log, and which Sparks write them.
 _OFFSET_LOGS = {"v1": "Spark 2.1 and newer", "v2": "Spark 4.2"}
-_COMMIT_LOGS = {"v1": "Spark 2.1 and newer", "v2": "Spark 4.0", "v3": "Spark 4.2"}
+_COMMIT_LOGS = {
+    "v1": "Spark 2.1 and newer",
+    "v2": "Spark 4.0",
+    "v3": "Spark 4.2",
+}
 _SEEDS = {"v1": "Spark 2.1 and newer"}
+
+# OffsetSeqMetadataV2 @ Spark 4.2.0, which reads control batches and writes none.
+_CONTROL_BATCH = '"controlBatchInfo"'
 
 # What KafkaSourceInitialOffsetWriter puts first, for the sake of Spark 2.1.
 _KAFKA_SEED = b"\0"
@@ -220,7 +227,12 @@ def commit_path(directory: str, batch: int) -> str:
 
 def _read_offsets(files: ByteSource, path: str) -> list[_Offsets]:
     """The offsets of the Kafka sources in an entry of the offset log."""
-    version, _, *lines = _entry(files, path)
+    version, metadata, *lines = _entry(files, path)
+    if _CONTROL_BATCH in metadata:
+        raise UnreadableInput(
+            f"{path}: a control batch, which reads nothing: what it does to the query's offsets is "
+            "not known here"
+        )
     offsets = lines if version == "v1" else [_after_name(path, line) for line in lines]
     found = [kafka_offsets_of(path, line) for line in offsets]
     return [offsets for offsets in found if offsets is not None]

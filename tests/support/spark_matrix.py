@@ -21,7 +21,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from tests.golden.spark.generate import has_golden, renew
-from tests.support.jars import JarError
+from tests.support.jars import JarError, read_lock
 from tests.support.spark_versions import OWN, ROOT, SparkVersionError, environments, line_of
 
 RESULTS = ROOT / "docs" / "spark-matrix.json"
@@ -110,9 +110,16 @@ def table(measured: Iterable[Measured]) -> str:
     for line in measured:
         cells = [line.cells.get(test, "not run") for test in COLUMNS.values()]
         rows.append(f"| {line.version} | " + " | ".join(cells) + " |")
-        told = line.not_run or f"measured on {line.on} with {line.with_}"
+        told = line.not_run or f"measured on {line.on} with {line.with_}{_connector(line.version)}"
         notes.append(f"- Spark {line.version}: {told}.")
     return _TEXT.format(rows="\n".join(rows), notes="\n".join(notes))
+
+
+def _connector(version: str) -> str:
+    """Which release of the Kafka connector it runs with, where that is another."""
+    jars = read_lock().get(f"spark-{version}", [])
+    (connector,) = {jar.version for jar in jars if "sql-kafka" in jar.artifact} or {version}
+    return f" and the Kafka connector of {connector}" if connector != version else ""
 
 
 _TEXT = """\
@@ -120,7 +127,7 @@ _TEXT = """\
 
 `make spark-matrix` writes this page: do not edit it. Each cell is a test of
 [tests/integration/test_spark_versions.py](../tests/integration/test_spark_versions.py). It runs
-with that Spark and its own Kafka connector, against a real broker.
+with that Spark and its Kafka connector, against a real broker.
 
 {rows}
 
@@ -136,17 +143,18 @@ with that Spark and its own Kafka connector, against a real broker.
   stored under the name.
 - **verify --run**: Spark's own plan of its first batch names the offsets of the seed.
 
-Spark 4.1 and 4.2 run with the connector's token provider of 4.0.0, as not every registry has their
-own. The token provider is only used for delegation tokens.
+Not every registry has the connector of each release: then the nearest before it is taken. The token
+provider beside it may be older, too. It is only used for delegation tokens.
 
 After a failure, Spark runs the batch again. Spark 4.1.1 fails when it reports on such a batch, with
 or without a seed (`KafkaMicroBatchStream.metrics`). Spark 4.2.0 fixes this.
 
 `diff`, `verify` and `commit-group spark:DIR` read Spark's checkpoint files. This is tested on
 directories that each of these Sparks wrote (`tests/golden/spark`). Offset logs are read in version
-1, which all of them write. They are also read in version 2, which Spark 4.2 writes, by the sources'
-numbers or by their names. Commit logs are read in versions 1, 2 and 3. Spark 4.2 reads version 3,
-but does not write it yet.
+1, which all of them write. They are also read in version 2, which Spark 4.2 and 4.3 can write, by
+the sources' numbers or by their names. Commit logs are read in versions 1, 2 and 3. The queries of
+`tests/golden/spark` leave versions 1 and 2. Spark 4.2 knows control batches in its offset log, and
+writes none yet: they are refused.
 
 `make test` runs the row of the Spark in `.venv`. One command makes and runs another Spark, as in
 `python -m tests.support.spark_versions 4.1 pytest tests/integration/test_spark_seed.py`.

@@ -70,7 +70,7 @@ def test_a_query_of_the_continuous_trigger_has_no_metadata_in_its_log(
 
 def test_there_is_one_of_each_query_that_a_spark_can_run() -> None:
     sparks = {entry["spark"] for entry in ENTRIES}
-    assert {spark[:3] for spark in sparks} == {"3.5", "4.0", "4.1", "4.2"}
+    assert {spark[:3] for spark in sparks} == {"3.5", "4.0", "4.1", "4.2", "4.3"}
     assert {entry["name"] for entry in ENTRIES} == {
         f"{spark[:3]}/{job.name}" for spark in sparks for job in jobs_of(spark)
     }
@@ -246,6 +246,18 @@ def test_a_damaged_or_unknown_directory_is_refused(
 ) -> None:
     with pytest.raises(UnreadableInput, match=says):
         committed_positions("spark:x", spark_directory(tmp_path, files))
+
+
+def test_a_control_batch_is_refused_by_name(tmp_path: Path) -> None:
+    """Its metadata as the class of Spark 4.2.1 writes it; no Spark writes such a batch yet."""
+    metadata = (
+        '{"batchWatermarkMs":0,"batchTimestampMs":1760000000000,"conf":{},"sourceMetadataInfo":{},'
+        '"controlBatchInfo":{"operationType":"repartition","operationInfo":"numPartitions=8"}}'
+    )
+    offsets = "\n".join(["v2", metadata, '0:{"t":{"0":1}}'])
+    directory = spark_directory(tmp_path, {"commits/0": COMMIT, "offsets/0": offsets})
+    with pytest.raises(UnreadableInput, match="a control batch"):
+        committed_positions("spark:x", directory)
 
 
 def test_without_a_seed_where_it_started_cannot_be_told(tmp_path: Path) -> None:
