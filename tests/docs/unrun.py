@@ -55,7 +55,6 @@ UNRUN = {
         "as root installs one",
     ): "is how this test came to run",
     ("CONTRIBUTING.md", "python -m tests.support.jars lock"): _HOURS,
-    ("CONTRIBUTING.md", "python -m tests.support.jars lock kafka-X.Y.Z"): _HOURS,
     ("CONTRIBUTING.md", "python -m tests.golden.sinks.generate hudi-6"): _HOURS,
     ("CONTRIBUTING.md", "python -m tests.golden.generate --only 'X.Y/*'"): _HOURS,
     ("CONTRIBUTING.md", "python -m tests.golden.support_matrix"): _HOURS,
