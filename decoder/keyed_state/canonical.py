@@ -17,13 +17,22 @@ CompositeKeySerializationUtils, ListDelimitedSerializer @ Flink 2.2.0; RocksDBMa
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from struct import Struct
 from struct import error as struct_error
 from typing import Any
 
 from decoder.errors import DecodeError, ErrorKind
-from decoder.keyed_state.entries import BATCH, Entry, Readers, elements, located, split_ttl, torn
+from decoder.keyed_state.entries import (
+    BATCH,
+    Entry,
+    Readers,
+    elements,
+    located,
+    new_entry,
+    split_ttl,
+    torn,
+)
 from decoder.keyed_state.stream_head import StateKind
 from decoder.keyed_state.value_sizes import has_fixed_length
 
@@ -133,8 +142,9 @@ class CanonicalReader:
             DecodeError: not what Flink writes, or a value that cannot be read.
         """
         batch: list[Entry] = []
+        entry = self._simple_entry() if self._readers.simple else self._entry
         for key_start, key_end, value_end in self._raw(data, what):
-            batch.append(self._entry(data, key_group, key_start, key_end, value_end, what))
+            batch.append(entry(data, key_group, key_start, key_end, value_end, what))
             if len(batch) == BATCH:
                 yield batch
                 batch = []
@@ -169,6 +179,34 @@ class CanonicalReader:
                 file=what,
                 byte_offset=position,
             )
+
+    def _simple_entry(self) -> Callable[[bytes, int, int, int, int, str], Entry]:
+        """As ``_entry``, of states that are ``simple``: what is not as it should be, that tells."""
+        readers, prefix = self._readers, self._prefix
+        read_key, read_value, group_of = readers.key, readers.value, readers.group_of
+        mask = 0x7F if prefix == 1 else 0x7FFF
+
+        def read(
+            data: bytes, key_group: int, start: int, end: int, value_end: int, what: str
+        ) -> Entry:
+            try:
+                key, key_end = read_key(data, start + prefix)
+                value, used = read_value(data, end + 4)
+                own = group_of(data, start + prefix, key) if group_of is not None else None
+            except (IndexError, struct_error, DecodeError):
+                return self._entry(data, key_group, start, end, value_end, what)
+            told = data[start] if prefix == 1 else data[start] << 8 | data[start + 1]
+            if (
+                key_end + 1 != end
+                or used != value_end
+                or told & mask != key_group & mask
+                or (own is not None and own != key_group)
+                or self._lengths
+            ):
+                return self._entry(data, key_group, start, end, value_end, what)
+            return new_entry((key_group, key, None, None, value, None))
+
+        return read
 
     def _entry(
         self, data: bytes, key_group: int, start: int, end: int, value_end: int, what: str

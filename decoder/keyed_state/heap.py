@@ -12,14 +12,21 @@ Source: HeapSnapshotStrategy, CopyOnWriteStateMapSnapshot, HeapRestoreOperation 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from struct import Struct
 from struct import error as struct_error
 from typing import Any
 
 from decoder.errors import DecodeError, ErrorKind
-from decoder.keyed_state.entries import BATCH, Entry, Readers, located, split_ttl, torn
-from decoder.keyed_state.java_values import Pairs
+from decoder.keyed_state.entries import (
+    BATCH,
+    Entry,
+    Readers,
+    located,
+    new_entry,
+    split_ttl,
+    torn,
+)
 from decoder.keyed_state.stream_head import StateInfo, StateKind
 
 _i32 = Struct(">i").unpack_from
@@ -70,7 +77,7 @@ def walk(
     wanted: StateInfo | None,
     more: DecodeError | None,
 ) -> Iterator[tuple[int, list[Entry]]]:
-    """(number of a state, what one of its entries comes to), and (number, []) before the first, to
+    """(number of a state, some of its entries), and (number, []) before the first, to
     the end of the key group; ``wanted``: the state that is looked for, for errors; ``more``: why
     the head tells of no more states, though there are."""
     position = 0
@@ -96,11 +103,15 @@ def walk(
             if not 0 <= count <= len(data) - position:
                 raise IndexError
             yield number, []
-            read = _timer if readers.info.kind is StateKind.TIMERS else _key_value
+            read = _reader(readers)
+            entries: list[Entry] = []
             for _ in range(count):
                 start = position
-                entries, position = read(readers, data, position, key_group)
-                yield number, entries
+                position = read(readers, data, position, key_group, entries)
+                if len(entries) >= BATCH:
+                    yield number, entries
+                    entries = []
+            yield number, entries
     except (IndexError, struct_error):
         torn(what, readers.info.name if readers else "?", start)
     except DecodeError as error:
@@ -125,34 +136,70 @@ def behind(name: str, problem: str) -> str:
     )
 
 
+# Where an entry ends, which it puts into the list.
+_Read = Callable[[Readers, bytes, int, int, list[Entry]], int]
+
+
+def _reader(readers: Readers) -> _Read:
+    match readers.info.kind:
+        case StateKind.TIMERS:
+            return _timer
+        case StateKind.MAP:
+            return _map
+        case StateKind.LIST:
+            return _list
+        case _:
+            return _simple if readers.simple else _value
+
+
+def _simple(readers: Readers, data: bytes, position: int, key_group: int, out: list[Entry]) -> int:
+    """Of a state that is ``simple``; the namespace is a byte."""
+    start = position + 1
+    key, position = readers.key(data, start)
+    readers.check(key_group, data, start, key)
+    value, position = readers.value(data, position)
+    out.append(new_entry((key_group, key, None, None, value, None)))
+    return position
+
+
 def _key_value(
     readers: Readers, data: bytes, position: int, key_group: int
-) -> tuple[list[Entry], int]:
+) -> tuple[Any, Any, Any, int]:
+    """Namespace, key and what is kept of them."""
     namespace, position = readers.namespace(data, position)
     start = position
     key, position = readers.key(data, position)
     readers.check(key_group, data, start, key)
     value, position = readers.whole_value(data, position)
-    kind = readers.info.kind
-    if kind is StateKind.MAP:
-        return _pairs(readers, key_group, key, namespace, value), position
-    if kind is StateKind.LIST and not value:
-        return [], position  # as nothing: canonical form does not write it either
-    value, last_access = split_ttl(readers, value)
-    return [Entry(key_group, key, namespace, None, value, last_access)], position
+    return namespace, key, value, position
 
 
-def _pairs(readers: Readers, key_group: int, key: Any, namespace: Any, pairs: Pairs) -> list[Entry]:
-    return [
-        Entry(key_group, key, namespace, map_key, *split_ttl(readers, value))
-        for map_key, value in pairs
-    ]
+def _value(readers: Readers, data: bytes, position: int, key_group: int, out: list[Entry]) -> int:
+    namespace, key, value, position = _key_value(readers, data, position, key_group)
+    out.append(Entry(key_group, key, namespace, None, *split_ttl(readers, value)))
+    return position
 
 
-def _timer(readers: Readers, data: bytes, position: int, key_group: int) -> tuple[list[Entry], int]:
+def _list(readers: Readers, data: bytes, position: int, key_group: int, out: list[Entry]) -> int:
+    """An empty one is nothing: canonical form does not write it either."""
+    namespace, key, value, position = _key_value(readers, data, position, key_group)
+    if value:
+        out.append(Entry(key_group, key, namespace, None, *split_ttl(readers, value)))
+    return position
+
+
+def _map(readers: Readers, data: bytes, position: int, key_group: int, out: list[Entry]) -> int:
+    namespace, key, pairs, position = _key_value(readers, data, position, key_group)
+    for map_key, value in pairs:
+        out.append(Entry(key_group, key, namespace, map_key, *split_ttl(readers, value)))
+    return position
+
+
+def _timer(readers: Readers, data: bytes, position: int, key_group: int, out: list[Entry]) -> int:
     (timestamp, key, namespace), end = readers.whole_value(data, position)
     readers.check(key_group, data, position + _TIMESTAMP_BYTES, key)
-    return [Entry(key_group, key, namespace, None, timestamp, None)], end
+    out.append(Entry(key_group, key, namespace, None, timestamp, None))
+    return end
 
 
 def strip_key_group(data: bytes, key_group: int, what: str) -> bytes:

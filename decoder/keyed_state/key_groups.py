@@ -54,8 +54,11 @@ def key_group_of(type_: Type, max_parallelism: int) -> KeyGroupOf | None:
 def _murmur(code: int) -> int:
     code = code * 0xCC9E2D51 & _MASK
     code = (code << 15 | code >> 17) * 0x1B873593 & _MASK
-    code = ((code << 13 | code >> 19) * 5 + 0xE6546B64) & _MASK
-    code = _mix(code ^ 4)
+    code = ((code << 13 | code >> 19) * 5 + 0xE6546B64) & _MASK ^ 4
+    # As _mix, of which a call for each key takes too long.
+    code = (code ^ code >> 16) * 0x85EBCA6B & _MASK
+    code = (code ^ code >> 13) * 0xC2B2AE35 & _MASK
+    code ^= code >> 16
     return code if code < 1 << 31 else -code & 0x7FFFFFFF
 
 
@@ -121,10 +124,13 @@ def _long(value: int) -> int:
 
 
 def _string(value: str | None) -> int | None:
-    if value is None or _REPLACEMENT in value:
-        return None  # what stood there is not known
+    if value is None:
+        return None
     if value.isascii():
-        return int(sum(map(mul, value.encode("ascii"), _powers(len(value))))) & _MASK
+        code: int = sum(map(mul, value.encode(), _powers(len(value)))) & _MASK
+        return code
+    if _REPLACEMENT in value:
+        return None  # what stood there is not known
     code = 0
     units = value.encode("utf-16-be")
     for place in range(0, len(units), 2):

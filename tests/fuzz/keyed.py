@@ -9,7 +9,7 @@ from pathlib import Path
 from decoder import DecodeError, ErrorKind
 from decoder.checkpoint import read_metadata
 from decoder.cursor import Cursor
-from decoder.keyed_state import KeyedState, Part
+from decoder.keyed_state import Entry, KeyedState, Part, parts
 from decoder.keyed_state.avro_schema import avro_schema
 from decoder.keyed_state.kryo import kryo_type
 from decoder.keyed_state.parts import KeyGroupsSource
@@ -33,7 +33,7 @@ from decoder.operator_state.locate import StateFiles
 from tests.support.both_ways import both_ways
 from tests.support.memory_files import MemoryFiles
 
-_MAX_PARALLELISM = 128
+_MAX_PARALLELISMS = (128, 16, 8, 4, 64, 300)
 _TORN = (IndexError, struct.error)
 
 _SCALARS = tuple((kind.name, SqlScalar(kind)) for kind in SqlKind)
@@ -69,36 +69,66 @@ def fuzz_head(data: bytes) -> object:
     return read_head(Cursor(data, "head", min(1, len(data))), _kryo(data))
 
 
-def fuzz_stream(data: bytes) -> object:
-    """``u8`` 1: a savepoint; ``u8`` Kryo's version as above and, in its other bits, the key group;
-    ``u16`` where that begins; the stream."""
+def fuzz_handle(data: bytes) -> object:
+    return read_keyed_handle(Cursor(data, "_metadata"), "handle")
+
+
+def _source(data: bytes) -> KeyGroupsSource | None:
+    """``u8``, odd: a savepoint, its other bits the max parallelism; ``u8`` Kryo's version as above
+    and, in its other bits, the key group; ``u16`` where that begins; the stream."""
     if len(data) < 4:
         return None
     (start,) = struct.unpack_from(">H", data, 2)
-    handle = KeyGroupsState(data[0] == 1, data[1] >> 1, (start,), InlineState("", data[4:]))
+    handle = KeyGroupsState(data[0] & 1 == 1, data[1] >> 1, (start,), InlineState("", data[4:]))
     files = StateFiles("/chk-1", MemoryFiles({}))
     stream = KeyGroupsStream(handle, Stream(handle.stream, files, "state"))
-    source = KeyGroupsSource(stream, stream.head(_kryo(data[1:])), _MAX_PARALLELISM, "state")
+    most = _MAX_PARALLELISMS[(data[0] >> 1) % len(_MAX_PARALLELISMS)]
+    return KeyGroupsSource(stream, stream.head(_kryo(data[1:])), most, "state")
+
+
+def _entries(source: KeyGroupsSource) -> list[list[Entry]]:
+    (key_group,) = source.key_groups
+    return [
+        [entry for batch in source.batches(number, key_group) for entry in batch]
+        for number in range(len(source.head.states))
+    ]
+
+
+def fuzz_stream(data: bytes) -> object:
+    """The form of ``_source``."""
+    source = _source(data)
+    if source is None:
+        return None
     source.blocked()
-    return [list(source.batches(number, handle.first)) for number in range(len(source.head.states))]
+    return _entries(source)
+
+
+def fuzz_parts(data: bytes) -> object:
+    """As ``fuzz_stream``: what is read of a key group in parts is what is read of it at once."""
+    source = _source(data)
+    if source is None or source.head.compressed:
+        return None
+    whole = _entries(source)
+    at_once = parts._BLOCK_BYTES
+    try:
+        parts._BLOCK_BYTES = 16
+        assert repr(_entries(source)) == repr(whole)
+    finally:
+        parts._BLOCK_BYTES = at_once
+    return whole
 
 
 def fuzz_kernel(data: bytes) -> object:
     """As ``fuzz_stream``: what the kernel and the plain reader make of it is the same."""
-    if len(data) < 4:
+    source = _source(data)
+    if source is None:
         return None
-    (start,) = struct.unpack_from(">H", data, 2)
-    handle = KeyGroupsState(data[0] == 1, data[1] >> 1, (start,), InlineState("", data[4:]))
-    stream = KeyGroupsStream(
-        handle, Stream(handle.stream, StateFiles("/chk-1", MemoryFiles({})), "state")
-    )
-    source = KeyGroupsSource(stream, stream.head(_kryo(data[1:])), _MAX_PARALLELISM, "state")
     blocked = source.blocked()
     return [
         both_ways(
             KeyedState(
                 *("0" * 32, None, None, info.name, info.kind, info.key, info.namespace),
-                *(info.map_key, info.value, info.ttl, None, _MAX_PARALLELISM),
+                *(info.map_key, info.value, info.ttl, None, source.max_parallelism),
                 (Part(0, source, number, info),),
             )
         )
@@ -142,6 +172,7 @@ def _value(read: object, data: bytes) -> object:
 def keyed_seeds(golden: Path) -> dict[str, list[bytes]]:
     """By target, its seeds: heads and key groups of the golden snapshots, a row of nulls, a tree of
     Avro's, objects of Kryo's."""
+    handles: list[bytes] = []
     heads: list[bytes] = []
     streams: list[bytes] = []
     for path in sorted(golden.glob("state/*/*/*/**/_metadata")):
@@ -153,19 +184,22 @@ def keyed_seeds(golden: Path) -> dict[str, list[bytes]]:
                     continue
                 cursor = Cursor(file.data, str(path), subtask.managed_keyed_state_at)
                 handle = read_keyed_handle(cursor, "handle")
+                handles.append(file.data[subtask.managed_keyed_state_at : cursor.byte_offset])
                 if isinstance(handle, KeyGroupsState) and isinstance(handle.stream, InlineState):
                     head, group = _parts(handle, handle.stream.data)
                     heads.append(kryo + head)
-                    # The key groups of any other operator would be refused.
-                    if operator.max_parallelism == _MAX_PARALLELISM:
-                        streams.append(group)
+                    if operator.max_parallelism in _MAX_PARALLELISMS:
+                        place = _MAX_PARALLELISMS.index(operator.max_parallelism)
+                        streams.append(bytes((group[0] | place << 1,)) + group[1:])
     empty_row = bytearray(8 * (len(_ROW.fields) + 1))
     empty_row[: (len(_ROW.fields) + 71) // 64 * 8] = b"\xff" * ((len(_ROW.fields) + 71) // 64 * 8)
     tree = struct.pack(">ii1si", 1, 1, b"a", 0) + b"\0\0"
     tree += struct.pack(">i1sqi3s", 1, b"\5", 7, 1, b"abc")
     return {
+        "keyed-handle": handles,
         "keyed-head": heads,
         "keyed-stream": streams,
+        "keyed-parts": streams,
         "keyed-kernel": streams,
         "binary-row": [bytes(empty_row) + bytes(8)],
         "avro": [tree],
@@ -180,7 +214,7 @@ def keyed_seeds(golden: Path) -> dict[str, list[bytes]]:
 
 
 def _parts(handle: KeyGroupsState, data: bytes) -> tuple[bytes, bytes]:
-    """The head; and the form of ``fuzz_stream``, of the longest key group."""
+    """The head; and the form of ``_source``, of the longest key group."""
     offsets = [offset for offset in handle.byte_offsets if offset]
     if not offsets:
         return data, b"\1\0\0\0" + data

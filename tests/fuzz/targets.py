@@ -40,9 +40,11 @@ from migrate.flink.extract import extract
 from tests.fuzz.keyed import (
     fuzz_avro,
     fuzz_avro_schema,
+    fuzz_handle,
     fuzz_head,
     fuzz_kernel,
     fuzz_kryo,
+    fuzz_parts,
     fuzz_row,
     fuzz_stream,
 )
@@ -233,6 +235,8 @@ TARGETS = {
         Target("recognise", _recognise, 5, 800, whole=False),
         Target("keyed-head", fuzz_head, 10, 6000, whole=False),
         Target("keyed-stream", fuzz_stream, 15, 6000, whole=False),
+        Target("keyed-handle", fuzz_handle, 2, 800, whole=False),
+        Target("keyed-parts", fuzz_parts, 5, 6000, whole=False),
         Target("keyed-kernel", fuzz_kernel, 10, 6000, whole=False),
         Target("binary-row", fuzz_row, 5, 800, whole=False),
         Target("avro", fuzz_avro, 4, 200, whole=False),
