@@ -98,8 +98,8 @@ def test_a_log_of_the_changelog_backend_is_refused_by_name() -> None:
 @pytest.mark.parametrize("target", ["keyed-head", "keyed-stream", "binary-row", "avro", "kryo"])
 def test_cut_short_or_changed_only_decode_error_comes_out(target: str) -> None:
     random = Random(target)
-    for seed in seeds()[target]:
-        TARGETS[target].parse(seed)
+    every = seeds()[target]
+    for seed in random.sample(every, min(60, len(every))):
         for _ in range(100):
             damaged = bytearray(seed[: random.randrange(len(seed)) or None])
             for _ in range(random.randrange(3)):
