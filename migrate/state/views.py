@@ -6,12 +6,15 @@ without another look at the checkpoint's metadata.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from decoder.keyed_state import KeyedState, KeyedStates, Part, StateKind, read_keyed_states
+from decoder.keyed_state.key_groups import key_group_of
+from decoder.keyed_state.types import Kind, Scalar
 from migrate.errors import UsageError
 from migrate.state.choose_state import choose_state, of_operator
 from migrate.state.columns import BIGINT, BOOLEAN, INT, JSON, STRING, Column, ColumnType, columns
@@ -23,6 +26,11 @@ if TYPE_CHECKING:
 
 # What a task reads at most, where it can be cut: some million entries, and some seconds of work.
 _SHARE_BYTES = 16 * 1024 * 1024
+
+# A key that may be asked for by itself.
+Key = str | int
+_KEY_BITS = {Kind.BYTE: 8, Kind.SHORT: 16, Kind.INT: 32, Kind.LONG: 64}
+_WHOLE_NUMBER = re.compile(r"-?[0-9]{1,19}")
 
 
 class View(str, Enum):
@@ -39,15 +47,16 @@ class BadStateOption(UsageError):
 
 @dataclass(frozen=True, slots=True)
 class StateOptions:
-    """What is to be read; ``state`` is of the entries alone."""
+    """What is to be read; ``state``, and the one ``key`` of it, are of the entries alone."""
 
     view: View = View.ENTRIES
     operator: str | None = None
     state: str | None = None
     allow_external_files: bool = False
+    key: str | None = None
 
 
-_NAMES = ("operator", "state", "view", "allowExternalFiles")
+_NAMES = ("operator", "state", "view", "key", "allowExternalFiles")
 
 
 def parse_state_options(options: Mapping[str, str]) -> StateOptions:
@@ -67,9 +76,11 @@ def parse_state_options(options: Mapping[str, str]) -> StateOptions:
     view, state = View(named), given.get("state")
     if view is View.ENTRIES and state is None:
         raise BadStateOption("no state: option state names it, and view=states lists them")
-    if view is not View.ENTRIES and state is not None:
-        raise BadStateOption(f"option state is of view=entries, not of view={named}")
-    return StateOptions(view, given.get("operator"), state, _flag("allowExternalFiles", given))
+    for name in ("state", "key"):
+        if view is not View.ENTRIES and name in given:
+            raise BadStateOption(f"option {name} is of view=entries, not of view={named}")
+    external = _flag("allowExternalFiles", given)
+    return StateOptions(view, given.get("operator"), state, external, given.get("key"))
 
 
 def _flag(name: str, given: Mapping[str, str]) -> bool:
@@ -105,12 +116,14 @@ class Table:
         columns: its columns; they are all that is needed to read a share.
         slices: where its rows are; of view=states none.
         states: of view=states, its rows.
+        key: the only one that is asked for; None: all.
     """
 
     view: View
     columns: tuple[Column, ...]
     slices: tuple[Slice, ...] = ()
     states: tuple[StateRow, ...] = ()
+    key: Key | None = None
 
     def shares(self) -> list[Share]:
         """Work for a task each: some slices, or some rows."""
@@ -125,7 +138,9 @@ class Table:
             packed[-1].append(one)
             room -= one.size
         # Of no partition Spark makes one of its own, in ways that differ by its version.
-        return [Share(self.view, self.columns, tuple(some)) for some in packed or [[]]]
+        return [
+            Share(self.view, self.columns, tuple(some), key=self.key) for some in packed or [[]]
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +151,7 @@ class Share:
     columns: tuple[Column, ...]
     slices: tuple[Slice, ...]
     states: tuple[StateRow, ...] = ()
+    key: Key | None = None
 
 
 def open_table(chk: str, options: StateOptions) -> Table:
@@ -152,7 +168,9 @@ def open_table(chk: str, options: StateOptions) -> Table:
             assert options.state is not None
             state = choose_state(found, options.operator, options.state)
             state.check_readable()
-            return Table(options.view, columns(state), tuple(_slices(state)))
+            key = None if options.key is None else _key(state, options.key)
+            slices = tuple(_slices(state, None if key is None else _key_group(state, key)))
+            return Table(options.view, columns(state), slices, key=key)
         case View.STATES:
             states = of_operator(found, options.operator).states
             return Table(options.view, _LISTED, states=tuple(map(state_row, states)))
@@ -160,11 +178,39 @@ def open_table(chk: str, options: StateOptions) -> Table:
             return _timers(of_operator(found, options.operator))
 
 
-def _slices(state: KeyedState) -> Iterator[Slice]:
+def _key(state: KeyedState, told: str) -> Key:
+    match state.key:
+        case Scalar(Kind.STRING, mutable=False):
+            return told
+        case Scalar(kind, mutable=False) if kind in _KEY_BITS:
+            bound = 1 << _KEY_BITS[kind] - 1
+            if _WHOLE_NUMBER.fullmatch(told) and -bound <= int(told) < bound:
+                return int(told)
+            raise BadStateOption(
+                f"key = {told!r}: the keys of state {state.name!r} are {kind.name}"
+            )
+        case _:
+            raise BadStateOption(
+                f"option key is of keys that are text or whole numbers; those of state "
+                f"{state.name!r} are neither: choose of them by where()"
+            )
+
+
+def _key_group(state: KeyedState, key: Key) -> int | None:
+    """None where it could lie in any."""
+    key_group = key_group_of(state.key, state.max_parallelism)
+    return None if key_group is None else key_group(b"", 0, key)
+
+
+def _slices(state: KeyedState, only: int | None = None) -> Iterator[Slice]:
+    """Those of all key groups, or of one."""
     alone = replace(state, parts=())
     for part in state.parts:
         for key_groups, size in part.shares(_SHARE_BYTES):
-            yield Slice(alone, part, key_groups, size)
+            if only is None:
+                yield Slice(alone, part, key_groups, size)
+            elif only in key_groups:
+                yield Slice(alone, part, range(only, only + 1), size)
 
 
 def read_share(share: Share) -> Iterator[pa.RecordBatch]:
@@ -179,7 +225,15 @@ def read_share(share: Share) -> Iterator[pa.RecordBatch]:
     if share.states:
         yield batch_of_rows(share.columns, share.states)
     for one in share.slices:
-        yield from part_batches(one.state, one.part, one.key_groups, share.columns, _CONSTANTS)
+        batches = part_batches(one.state, one.part, one.key_groups, share.columns, _CONSTANTS)
+        yield from batches if share.key is None else _of_key(batches, share.key)
+
+
+def _of_key(batches: Iterable[pa.RecordBatch], key: Key) -> Iterator[pa.RecordBatch]:
+    import pyarrow.compute as pc
+
+    for batch in batches:
+        yield batch.filter(pc.equal(batch.column("key"), key))
 
 
 # -- view=states ---------------------------------------------------------------------------------

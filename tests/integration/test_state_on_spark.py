@@ -135,6 +135,16 @@ def test_the_states(read: Any) -> None:
     assert read(chk, view="states", operator="kryo").count() < len(rows)
 
 
+def test_one_key(read: Any) -> None:
+    entry = _BY_NAME["2.2/kinds/canonical"]
+    told = next(one for (_, state), one in expected_states(entry).items() if state == "map")
+    key = told["entries"][0]["key"]
+    wanted = sorted((one["map_key"], one["value"]) for one in told["entries"] if one["key"] == key)
+    frame = read(STATE / entry["path"], state="map", key=str(key))
+    assert sorted((row["map_key"], row["value"]) for row in frame.collect()) == wanted
+    assert frame.count() == len(wanted)
+
+
 def test_the_timers(read: Any) -> None:
     entry = _BY_NAME["2.2/windows/canonical"]
     frame = read(STATE / entry["path"], view="timers")

@@ -19,6 +19,7 @@ from migrate.state.views import (
 from tests.golden.state.generate import STATE
 from tests.golden.state.test_state_manifest import ENTRIES
 from tests.support.keyed_checkpoint import MAX_PARALLELISM, write_totals
+from tests.support.keyed_rows import expected_states
 
 _BY_NAME = {entry["name"]: entry for entry in ENTRIES}
 
@@ -35,6 +36,7 @@ def test_options_are_sparks() -> None:
     [
         ({}, "option state names it"),
         ({"state": "x", "view": "timers"}, "option state is of view=entries"),
+        ({"key": "x", "view": "states"}, "option key is of view=entries"),
         ({"view": "rows"}, "not one of entries, states, timers"),
         ({"states": "x"}, "no such option: states; there are: operator, state, view"),
         ({"state": "x", "allowExternalFiles": "yes"}, "allowExternalFiles = 'yes': not one of"),
@@ -96,3 +98,44 @@ def test_what_was_read_is_not_sent_to_another_process(tmp_path: Path) -> None:
     (share,) = open_table(str(chk), StateOptions(state="total")).shares()
     assert sum(batch.num_rows for batch in read_share(share)) == 500
     assert len(pickle.dumps(share)) < (chk / "totals").stat().st_size // 8
+
+
+@pytest.mark.parametrize(
+    "name", ["1.20/files/canonical", "2.2/kinds/native", "1.20/wide/retained", "2.2/rocksdb/native"]
+)
+def test_one_key_is_read_of_its_key_group_alone(name: str) -> None:
+    entry = _BY_NAME[name]
+    for (operator, state), told in expected_states(entry).items():
+        if told["kind"] == "timers":
+            continue
+        for one in told["entries"][:3]:
+            options = StateOptions(operator=operator, state=state, key=str(one["key"]))
+            shares = open_table(str(STATE / entry["path"]), options).shares()
+            groups = [slice_.key_groups for share in shares for slice_ in share.slices]
+            assert groups == [range(one["key_group"], one["key_group"] + 1)]
+            found = [
+                row for share in shares for batch in read_share(share) for row in batch.to_pylist()
+            ]
+            assert [row["key"] for row in found] == [
+                other["key"] for other in told["entries"] if other["key"] == one["key"]
+            ]
+
+
+@pytest.mark.parametrize(
+    ("name", "state", "key", "says"),
+    [
+        ("2.2/kinds/canonical", "value", "x", "the keys of state 'value' are LONG"),
+        ("2.2/kinds/canonical", "value", str(1 << 63), "the keys of state 'value' are LONG"),
+        ("2.3/sql-small/canonical", "accState", "x", "neither"),
+    ],
+)
+def test_a_key_that_no_state_can_have(name: str, state: str, key: str, says: str) -> None:
+    entry = _BY_NAME[name]
+    with pytest.raises(BadStateOption, match=says):
+        open_table(str(STATE / entry["path"]), StateOptions(state=state, key=key))
+
+
+def test_a_key_that_is_not_there_has_no_rows() -> None:
+    chk = str(STATE / _BY_NAME["2.2/kinds/canonical"]["path"])
+    (share,) = open_table(chk, StateOptions(state="value", key="-9")).shares()
+    assert [batch.num_rows for batch in read_share(share) if batch.num_rows] == []

@@ -6,10 +6,11 @@
 The driver looks at the checkpoint's metadata and the heads of its state; the executors read ranges
 of key groups. Columns that are not selected are read all the same: an entry is read as one.
 
-No filters are taken (``pushFilters``, from Spark 4.1 on): a DataFrame that 4.1.1 read with a filter
-and then without one was read the second time, too, by the key groups of the filter alone. What a
-filter leaves to be read is kept with the source, which every scan of it shares
-(``PythonDataSourceV2.setReadInfo``); only Spark's sources after 4.1.1 keep it with the scan.
+The option ``key`` reads the key group of one key alone. No filters are taken (``pushFilters``, from
+Spark 4.1 on): a DataFrame that 4.1.1 read with a filter and then without one was read the second
+time, too, by the key groups of the filter alone. What a filter leaves to be read is kept with the
+source, which every scan of it shares (``PythonDataSourceV2.setReadInfo``); only Spark's sources
+after 4.1.1 keep it with the scan.
 
 Source: pyspark.sql.datasource @ Spark 4.0.0, 4.1.1; PythonScanBuilder @ apache/spark 0d46458.
 """
@@ -40,7 +41,7 @@ class FlinkStateDataSource(DataSource):
     """Keyed state of the loaded checkpoint.
 
     Options (``migrate.state.views``): ``operator``, ``state``, ``view`` (``entries``, ``states``,
-    ``timers``), ``allowExternalFiles``.
+    ``timers``), ``key``, ``allowExternalFiles``.
     """
 
     @classmethod
