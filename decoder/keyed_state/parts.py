@@ -25,7 +25,7 @@ from decoder.operator_state.snappy import decompress_blocks, decompress_stream
 _MOST_AT_ONCE = 256 * 1024 * 1024
 # A canonical key group of more than this is read in parts, each of one such block; Snappy makes 21
 # bytes of one at most.
-_BLOCK_BYTES = 32 * 1024 * 1024
+_BLOCK_BYTES = 16 * 1024 * 1024
 _COMPRESSED_BLOCK_BYTES = 2 * 1024 * 1024
 
 
