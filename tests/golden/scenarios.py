@@ -121,6 +121,13 @@ STATE = (
         checks.in_flight,
     ),
     Scenario(
+        "unaligned-recovery",
+        "the same as unaligned, taken while the job still recovers from such a checkpoint "
+        "(FLIP-547): the recovered records are in channel state again",
+        checks.in_flight,
+        versions=("2.3",),
+    ),
+    Scenario(
         "async-io",
         "stop-with-savepoint of a job with async I/O and a FileSink of rows: records wait for "
         "requests, and files are open",

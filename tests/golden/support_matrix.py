@@ -152,6 +152,7 @@ def _kept() -> str:
     rows = [
         [releases[version], *(marks[place] if place in found[version] else "" for place in _KEPT)]
         for version in EVERY
+        if version in found
     ]
     return _table(["Flink", *_KEPT], rows)
 

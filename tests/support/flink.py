@@ -34,9 +34,11 @@ RELEASES = {
     "1.18": ("1.18.1", "3.2.0-1.18"),
     "1.19": ("1.19.3", "3.3.0-1.19"),
     "1.20": ("1.20.3", "3.4.0-1.20"),
+    "1.20.5": ("1.20.5", "3.4.0-1.20"),
     "2.0": ("2.0.0", "4.0.1-2.0"),
     "2.1": ("2.1.3", "5.0.0-2.1"),
     "2.2": ("2.2.0", "5.0.0-2.2"),
+    "2.2.1": ("2.2.1", "5.0.0-2.2"),
     "2.3": ("2.3.0", "5.0.0-2.2"),
     "beam": ("1.19.0", "Beam 2.62.0"),
 }
@@ -107,6 +109,11 @@ _PARTS = {
     "2.2": ("metadata_5", "sink_2", "enumerator_3", "datagen", "dynamic", "dynamic_2", "encoded"),
     "2.3": ("metadata_5", "sink_2", "enumerator_3", "datagen", "dynamic", "dynamic_2"),
 }
+
+
+# Later releases of lines whose other checkpoints an earlier one wrote: each has what its line has.
+PATCHES = ("1.20.5", "2.2.1")
+_PARTS |= {patch: _PARTS[patch.rpartition(".")[0]] for patch in PATCHES}
 
 
 def line_sources(version: str) -> list[str]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tests.support.flink import LONE_JOBS, RELEASES, RUN_BY_TESTS
+from tests.support.flink import LONE_JOBS, PATCHES, RELEASES, RUN_BY_TESTS
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,7 @@ class KeyedJob:
 
 # Fewer of the oldest, as all of them are to stay small.
 SINCE_1_20 = ("1.20", "2.2")
-EVERY = tuple(version for version in RELEASES if version not in LONE_JOBS)
+EVERY = tuple(version for version in RELEASES if version not in {*LONE_JOBS, *PATCHES})
 BETWEEN = tuple(version for version in EVERY if version not in RUN_BY_TESTS)
 
 # Every shape of key, namespace and value.

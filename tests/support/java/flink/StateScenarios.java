@@ -24,17 +24,20 @@ final class StateScenarios implements Scenarios {
                                     env -> count(earliest(place, env, "payments"), ""),
                                     Map.of("payments:0", 8, "payments:1", 10))
                             .withStateInFiles();
-                    case "unaligned" -> Scenario.of(
-                                    2,
-                                    env -> backpressured(place, env),
-                                    Map.of(
-                                            "orders:0", 12,
-                                            "orders:1", 80,
-                                            "payments:0", 30,
-                                            "payments:1", 80))
+                    case "unaligned" -> unaligned(
+                            place,
+                            Map.of(
+                                    "orders:0", 12,
+                                    "orders:1", 80,
+                                    "payments:0", 30,
+                                    "payments:1", 80));
+                    case "unaligned-recovery" -> unaligned(place, Map.of("slow", 1))
                             .with(
-                                    "execution.checkpointing.unaligned", "true",
-                                    "execution.checkpointing.unaligned.enabled", "true");
+                                    "execution.checkpointing.during-recovery.enabled", "true",
+                                    "execution.checkpointing.unaligned"
+                                            + ".recover-output-on-downstream.enabled",
+                                    "true")
+                            .after(named("unaligned", place).get());
                     case "compressed" -> wide(place).withStateInFiles();
                     case "compressed-inline" -> wide(place);
                     case "file-merging" -> merged(place);
@@ -96,6 +99,13 @@ final class StateScenarios implements Scenarios {
                         KafkaScenarios.MIDWAY)
                 .withStateInFiles()
                 .with("execution.checkpointing.file-merging.enabled", "true");
+    }
+
+    private static Scenario unaligned(Place place, Map<String, Integer> required) {
+        return Scenario.of(2, env -> backpressured(place, env), required)
+                .with(
+                        "execution.checkpointing.unaligned", "true",
+                        "execution.checkpointing.unaligned.enabled", "true");
     }
 
     /** Changes of keyed state in a log, its state itself written every so often. */
