@@ -1,0 +1,372 @@
+"""What a cut-over makes of a JobManager's answers; a real one gives them to
+tests/integration/test_cut_over.py."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from migrate.cutover import stop
+from migrate.cutover.check import check
+from migrate.cutover.night import CutOverStopped, Night
+from migrate.cutover.record import Record
+from migrate.cutover.spec import read_spec
+from migrate.errors import Refused
+from migrate.flink.rest_api import FlinkRestError
+from tests.support.golden_topics import GOLDEN
+
+_JOB = "0123456789abcdef0123456789abcdef"
+_SAVEPOINTS = f"/jobs/{_JOB}/savepoints/"
+_FAILED = '{"status": {"id": "COMPLETED"}, "operation": {"failure-cause": {"stack-trace": "No"}}}'
+_GOES_ON = '{"status": {"id": "IN_PROGRESS"}, "operation": null}'
+
+
+class Flink:
+    """A JobManager with one job.
+
+    Attributes:
+        state: of the job; None where it is not known.
+        answers: to a path.
+        stops: how far a stop is, by its trigger id; else of one that is asked for.
+        asked: what was posted.
+    """
+
+    def __init__(self) -> None:
+        self.state: str | None = "RUNNING"
+        self.answers = {
+            "/config": '{"flink-version": "2.2.0"}',
+            f"/jobs/{_JOB}": f'{{"jid":"{_JOB}","name":"orders","state":"RUNNING","vertices":[]}}',
+        }
+        self.known: dict[str, str] = {}
+        self.of_a_stop = _FAILED
+        self.asked: list[tuple[str, Any]] = []
+        self.checkpoints(None)
+
+    def checkpoints(self, completed: Path | None, **latest: Any) -> None:
+        found = {"id": 7, "external_path": f"file:{completed}"} if completed else None
+        told = {"latest": {"completed": found, **latest}}
+        self.answers[f"/jobs/{_JOB}/checkpoints"] = json.dumps(told)
+
+    def answer(self, path: str) -> str | None:
+        if path == "/jobs/overview":
+            job = {"jid": _JOB, "name": "orders", "state": self.state, "start-time": 1}
+            return json.dumps({"jobs": [{**job, "end-time": -1}] if self.state else []})
+        if path.startswith(_SAVEPOINTS):
+            return self.known.get(path.removeprefix(_SAVEPOINTS))
+        return self.answers.get(path)
+
+    def post(self, path: str, body: Any) -> None:
+        self.asked.append((path, body))
+        self.known[body["triggerId"]] = self.of_a_stop
+
+
+@pytest.fixture
+def flink() -> Iterator[tuple[Flink, str]]:
+    known = Flink()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            told = known.answer(self.path)
+            self.send_response(404 if told is None else 200)
+            self.end_headers()
+            self.wfile.write((told or "{}").encode())
+
+        def do_POST(self) -> None:
+            known.post(self.path, json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            self.send_response(202)
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = HTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        yield known, f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def _night(folder: Path, url: str | None, *, savepoint: Path | None = None, **more: Any) -> Night:
+    flink: dict[str, Any] = {"savepoint": str(savepoint)}
+    if savepoint is None:
+        flink = {"rest": url, "job": "orders", "savepoints": str(folder / "savepoints")}
+    spec = {
+        "version": 1,
+        "flink": {**flink, **more.pop("flink", {})},
+        "kafka": {"bootstrap-servers": "127.0.0.1:1"},
+        "target": {"checkpoint-dir": "query"},
+        "timeouts": {"stop": "5m"},
+        **more,
+    }
+    path = folder / "orders.yaml"
+    path.write_text(yaml.safe_dump(spec))
+    file = read_spec(path)
+    file.folder.mkdir(exist_ok=True)
+    return Night(file, Record(file, keep=True, anew=True))
+
+
+def _golden(name: str) -> Path:
+    (found,) = (GOLDEN / name).glob("savepoint-*")
+    return found
+
+
+# -- would it go through? ------------------------------------------------------------------------
+
+_LEGACY = (
+    "the job reads with a FlinkKafkaConsumer, whose stop is one checkpoint old: take a savepoint, "
+    "cancel the job, and name the savepoint (flink.savepoint)"
+)
+_NO_CHECKPOINT = (
+    "the job has completed no checkpoint that can be read from here, so that nothing can be said "
+    "before it is stopped: wait for one"
+)
+
+
+def _refused(night: Night) -> list[str]:
+    with pytest.raises(Refused) as refused:
+        check(night)
+    return list(refused.value.reasons)
+
+
+def test_a_job_that_does_not_run_is_not_stopped(flink: tuple[Flink, str], tmp_path: Path) -> None:
+    known, url = flink
+    night = _night(tmp_path, url)
+    for known.state in ("RESTARTING", "CREATED"):
+        told = f"Flink has job {_JOB} (orders) as {known.state}: it must be RUNNING"
+        assert _refused(night) == [told]
+
+
+def test_what_stands_in_the_way_of_a_stop(flink: tuple[Flink, str], tmp_path: Path) -> None:
+    known, url = flink
+    night = _night(tmp_path, url, start="no-such-program-here --fast")
+    no_program = "start: there is no program no-such-program-here"
+    assert _refused(night) == [_NO_CHECKPOINT, no_program]
+
+    chk = _golden("1.20/legacy-stop")
+    tasks = [{"name": f"t{n}", "status": "RUNNING" if n == 3 else "FINISHED"} for n in range(8)]
+    job = {"jid": _JOB, "name": "orders", "state": "RUNNING", "vertices": tasks}
+    known.answers[f"/jobs/{_JOB}"] = json.dumps(job)
+    known.checkpoints(chk, failed={"id": 8, "failure_message": "too late"})
+    idle = ", ".join(f"t{n}: FINISHED" for n in (0, 1, 2, 4, 5))
+    assert _refused(night) == [
+        f"tasks of the job do not run: {idle}",
+        "the job's newest checkpoint failed: too late",
+        no_program,
+    ]
+    known.answers[f"/jobs/{_JOB}"] = json.dumps({**job, "vertices": tasks[3:4]})
+    assert _refused(night) == ["the job's newest checkpoint failed: too late", no_program]
+
+
+def test_a_legacy_source_is_not_stopped(flink: tuple[Flink, str], tmp_path: Path) -> None:
+    known, url = flink
+    shutil.copytree(_golden("1.20/legacy-stop"), tmp_path / "job" / "chk-7")
+    known.checkpoints(tmp_path / "job" / "chk-7")
+    (tmp_path / "query").mkdir()
+    (tmp_path / "query" / "theirs").touch()
+    told = _refused(_night(tmp_path, url))
+    assert told[0] == _LEGACY
+    assert [line.partition(" is not empty")[0] for line in told[1:]] == [str(tmp_path / "query")]
+
+
+@pytest.mark.parametrize(
+    ("start", "refused"),
+    [
+        ("no-such-program-here", True),
+        (["no-such-program-here", "x"], True),
+        ("./there", False),
+        (["./there"], False),
+        ("cd /", False),  # the shell's own
+        ("$SPARK_HOME/bin/spark-submit", False),
+        (["$SPARK_HOME/bin/spark-submit"], True),
+    ],
+)
+def test_whether_there_is_such_a_program(
+    start: str | list[str], refused: bool, flink: tuple[Flink, str], tmp_path: Path
+) -> None:
+    (tmp_path / "there").write_text("#!/bin/sh\n")
+    (tmp_path / "there").chmod(0o755)
+    told = _refused(_night(tmp_path, flink[1], start=start))
+    program = start.split()[0] if isinstance(start, str) else start[0]
+    no_program = [f"start: there is no program {program}"] if refused else []
+    assert told == [_NO_CHECKPOINT, *no_program]
+
+
+# -- the stop ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("spec", "asked"),
+    [
+        ({}, {"drain": False, "formatType": "CANONICAL"}),
+        ({"drain": True}, {"drain": True, "formatType": "CANONICAL"}),
+        ({"format": "native"}, {"drain": False, "formatType": "NATIVE"}),
+    ],
+)
+def test_a_stop_is_asked_for_once(
+    spec: dict[str, Any], asked: dict[str, Any], flink: tuple[Flink, str], tmp_path: Path
+) -> None:
+    known, url = flink
+    done = {"status": {"id": "COMPLETED"}, "operation": {"location": "file:/s/savepoint-1"}}
+    known.of_a_stop = json.dumps(done)
+    night = _night(tmp_path, url, flink=spec)
+    assert stop.stopped(night) is None
+    assert stop.stop(night) == "stopped with file:/s/savepoint-1"
+    ((path, body),) = known.asked
+    trigger_id = body.pop("triggerId")
+    assert path == f"/jobs/{_JOB}/stop"
+    assert body == {"targetDirectory": f"file://{tmp_path}/savepoints/{_JOB}", **asked}
+    found = night.record.model.flink
+    assert (found.job_id, found.job_name, found.version) == (_JOB, "orders", "2.2.0")
+    assert (found.savepoint, found.finished) == ("file:/s/savepoint-1", True)
+    assert stop.stopped(night) == "stopped with file:/s/savepoint-1"
+
+    # Another run, killed before it had seen the end of that stop, finds it by its trigger id.
+    shutil.rmtree(night.record.folder)
+    assert stop.stop(_night(tmp_path, url, flink=spec)) == "stopped with file:/s/savepoint-1"
+    # After one that failed, a new one.
+    known.known[trigger_id] = _FAILED
+    shutil.rmtree(night.record.folder)
+    assert stop.stop(_night(tmp_path, url, flink=spec)) == "stopped with file:/s/savepoint-1"
+    assert len(known.asked) == 2
+    assert known.asked[1][1]["triggerId"] != trigger_id
+
+
+def test_a_stop_that_fails_or_does_not_end(flink: tuple[Flink, str], tmp_path: Path) -> None:
+    known, url = flink
+    with pytest.raises(CutOverStopped) as failed:
+        stop.stop(_night(tmp_path, url))
+    assert failed.value.reasons == ("the stop failed: No", "Flink has the job as RUNNING")
+
+    known.of_a_stop = _GOES_ON
+    night = _night(tmp_path, url, timeouts={"stop": "200ms"})
+    with pytest.raises(CutOverStopped) as late:
+        stop.stop(night)
+    assert late.value.reasons == (
+        "the stop has not ended after 200ms (timeouts.stop); Flink may still end it",
+        "Flink has the job as RUNNING",
+    )
+    assert not night.record.model.flink.finished
+    known.state = None
+    with pytest.raises(CutOverStopped, match="Flink has the job as unknown"):
+        stop.stop(night)
+
+
+def test_a_stop_that_flink_forgets(flink: tuple[Flink, str], tmp_path: Path) -> None:
+    known, url = flink
+    known.post = lambda path, body: None  # type: ignore[method-assign]
+    with pytest.raises(FlinkRestError, match="Flink has forgotten the stop"):
+        stop.stop(_night(tmp_path, url))
+
+
+@pytest.mark.parametrize(
+    ("state", "left", "told"),
+    [
+        ("CANCELED", False, f"Flink has job {_JOB} (orders) as CANCELED, and "),
+        ("CANCELED", True, f"Flink has job {_JOB} (orders) as CANCELED, and "),
+        (None, False, f"Flink has job {_JOB} (orders) as UNKNOWN, and "),
+        (None, True, f"Flink no longer knows job {_JOB}, and savepoint "),
+    ],
+)
+def test_a_job_that_has_ended_is_not_stopped(
+    state: str | None, left: bool, told: str, flink: tuple[Flink, str], tmp_path: Path
+) -> None:
+    known, url = flink
+    known.state = state
+    night = _night(tmp_path, url)
+    night.record.change_flink(job_id=_JOB, job_name="orders")
+    if left:
+        shutil.copytree(_golden("2.2/stop"), tmp_path / "savepoints" / _JOB / "savepoint-1")
+    with pytest.raises(CutOverStopped) as refused:
+        stop.stop(night)
+    assert refused.value.reasons[0].startswith(told)
+    assert not known.asked
+
+
+# -- was it clean? -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("savepoint", "told"),
+    [
+        ("2.2/stop", "the savepoint is whole"),
+        ("2.2/drain", "the savepoint is whole"),
+        ("1.15/stop", "the savepoint is whole"),  # whether it is of a stop does not show
+        ("2.2/savepoint", None),
+    ],
+)
+def test_a_savepoint_that_others_made(
+    savepoint: str, told: str | None, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("WARNING")
+    night = _night(tmp_path, None, savepoint=_golden(savepoint))
+    assert stop.was_clean(night) is None
+    if told is None:
+        with pytest.raises(CutOverStopped, match="is not of a stop: the job ran on after it"):
+            stop.check_clean(night)
+        return
+    assert stop.check_clean(night) == told
+    shows = "whether the job stopped with this savepoint does not show (before Flink 1.16)"
+    assert caplog.messages == ([shows] if savepoint.startswith("1.15") else [])
+    assert stop.was_clean(night) is None  # that it has FINISHED nobody knows
+
+
+@pytest.mark.parametrize(
+    ("state", "finished", "clean"),
+    [
+        ("FINISHED", True, True),
+        (None, True, True),  # Flink has forgotten it
+        ("FINISHED", False, False),
+        ("FAILED", True, False),
+    ],
+)
+def test_a_stop_of_ours_is_clean_once_the_job_has_finished(
+    state: str | None, finished: bool, clean: bool, flink: tuple[Flink, str], tmp_path: Path
+) -> None:
+    known, url = flink
+    known.state = state
+    night = _night(tmp_path, url)
+    pointer = str(_golden("2.2/stop"))
+    told = {"job_id": _JOB, "job_name": "orders", "savepoint": pointer, "finished": finished}
+    night.record.change_flink(**told)
+    if clean:
+        assert stop.check_clean(night) == "the savepoint is whole, and the job has FINISHED"
+        assert stop.was_clean(night) == "the savepoint is whole, and the job has FINISHED"
+        return
+    with pytest.raises(CutOverStopped) as refused:
+        stop.check_clean(night)
+    assert refused.value.reasons == (
+        f"the savepoint is whole, and Flink has the job as {state}, not FINISHED",
+        "wait for it, or look into Flink's log",
+    )
+    assert stop.was_clean(night) is None
+
+
+def test_the_newest_try_of_a_step_is_kept(tmp_path: Path) -> None:
+    record = _night(tmp_path, None, savepoint=_golden("2.2/stop")).record
+    record.begin_run("execute")
+    record.step("check", "done", "well", 1.23456)
+    record.step("stop", "failed", "no answer", 0.5)
+    record.step("plan", "done", "later", 0.25)
+    record.begin_run("execute")
+    record.step("stop", "done", "stopped", 2)
+    record.found_done("stop", "seen")
+    record.found_done("clean", "clean")
+    told = [(one.name, one.state, one.told, one.seconds, one.run) for one in record.model.steps]
+    assert told == [
+        ("check", "done", "well", 1.235, 1),
+        ("stop", "done", "stopped", 2.0, 2),
+        ("plan", "done", "later", 0.25, 1),
+        ("clean", "done", "clean", 0.0, 2),
+    ]
