@@ -29,10 +29,12 @@ from tests.support.keyed_bytes import (
     Raw,
     canonical_group,
     of_states,
+    of_value,
     only,
     read,
 )
 from tests.support.keyed_checkpoint import write_totals
+from tests.unit.test_keyed_refusals import snapshot
 
 ROOT = Path(__file__).parents[2]
 
@@ -220,6 +222,51 @@ def test_values_that_flink_never_writes(heap: bool, written: of.Serializer, valu
     (way,) = both_ways(_read(state, heap=heap)["state"])
     assert way.handed_over
     assert way.rows is None
+
+
+def _numbers(number: int, *small: int) -> bytes:
+    return number.to_bytes(8, "big", signed=True) + b"".join(
+        one.to_bytes(4, "big", signed=True) for one in small
+    )
+
+
+def _sized(number: int, size: int) -> bytes:
+    return size.to_bytes(4, "big") + number.to_bytes(size, "big", signed=True)
+
+
+@_FORMS
+@pytest.mark.parametrize(
+    ("name", "good", "bad"),
+    [
+        ("boolean", [b"\0", b"\1"], [b"\2", b"\xff"]),
+        (
+            "TimestampData",
+            [_numbers(7, 0), _numbers(-7, 999_999)],
+            [_numbers(7, -1), _numbers(7, 1_000_000)],
+        ),
+        (
+            "instant",
+            [_numbers(7, 0), _numbers(-7, 999_999_999)],
+            [_numbers(7, -1), _numbers(7, 1_000_000_000)],
+        ),
+        (
+            "sql timestamp",
+            [_numbers(7, 7_000_000), _numbers(-1, 999_000_000)],
+            [_numbers(7, -1), _numbers(7, 1_000_000_000)],
+        ),
+        (
+            "DecimalData",
+            [_sized(10**19 - 1, 9), _sized(1 - 10**19, 9), _sized(7, 16), _sized(-7, 1)],
+            [_sized(10**19, 9), _sized(-(10**19), 9), _sized(2**64, 9), _sized(0, 0)],
+        ),
+    ],
+)
+def test_the_last_number_that_is_one(
+    heap: bool, name: str, good: list[bytes], bad: list[bytes]
+) -> None:
+    for value, is_one in [(one, True) for one in good] + [(one, False) for one in bad]:
+        (way,) = both_ways(only(read(of_value(snapshot(name), value, heap=heap), flink="2.2")))
+        assert (way.known, way.handed_over == [], way.rows) == (True, is_one, 1 if is_one else None)
 
 
 def test_after_a_key_group_that_it_refuses_the_kernel_goes_on() -> None:
