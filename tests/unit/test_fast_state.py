@@ -13,11 +13,14 @@ import pyarrow as pa
 import pytest
 
 from decoder import DecodeError
+from decoder.cursor import Cursor
 from decoder.keyed_state import KeyedState
+from decoder.metadata.java_stream import read_object_stream
 from migrate.state import arrow
 from migrate.state.arrow import record_batches
 from migrate.state.columns import columns
 from migrate.state.fast import read as fast_read
+from tests.golden.synthetic.test_serializers import WRITTEN
 from tests.support.both_ways import both_ways
 from tests.support.encoder import keyed_values as of
 from tests.support.encoder.data_output import DataOutput
@@ -109,6 +112,116 @@ def test_behind_a_state_without_a_program_the_plain_reader_reads() -> None:
     assert way.rows == 40
     first_held = way.handed_over[0][0]  # those before it have nothing
     assert way.handed_over == [(n, 0) for n in range(first_held, MAX_PARALLELISM)]
+
+
+# Of Flink's own serializers those that it knows.
+_KNOWN = [
+    *("boolean", "byte", "short", "int", "long", "float", "double", "string", "date", "sql date"),
+    *("sql time", "sql timestamp", "instant", "enum", "byte[]", "boolean[]", "double[]", "float[]"),
+    *("int[]", "long[]", "short[]", "String[]", "Integer[]", "tuple", "list", "set", "map", "pojo"),
+    *("nullable", "nullable, padded", "list of nullable, padded", "void namespace"),
+    *("time window", "time window of SQL", "count window", "global window", "SortedMap"),
+    *("StringData", "DecimalData", "TimestampData", "RawValue", "BinaryRow", "ListView", "MapView"),
+    *("MetaSqnInfo", "RowSqnInfo", "WindowKey", "Node", "TtlAware"),
+]
+
+
+@pytest.mark.parametrize("name", _KNOWN)
+def test_flinks_serializers_that_the_kernel_knows(name: str) -> None:
+    for one in (one for one in WRITTEN if one["name"] == name):
+        value = bytes.fromhex(one["value"])
+        state = only(read(of_value(bytes.fromhex(one["snapshot"]), value), flink=one["flink"][-1]))
+        (way,) = both_ways(state)
+        assert way.known
+        assert (way.rows, way.handed_over) == (1, []) or way.rows is None  # beyond 64 bits
+
+
+# -- rows of SQL's ---------------------------------------------------------------------------------
+
+
+def _row_of(*elements: str) -> bytes:
+    """The snapshot of a RowData of such types: each is in that of an ArrayData."""
+    types = b""
+    for element in elements:
+        cursor = Cursor(snapshot(f"ArrayData of {element}"), "snapshot")
+        cursor.skip_utf("class")
+        cursor.i32("version")
+        begin = cursor.byte_offset
+        read_object_stream(cursor)
+        types += snapshot(f"ArrayData of {element}")[begin : cursor.byte_offset]
+    out = DataOutput()
+    out.utf(_ROW)
+    out.i32(3)
+    out.i32(len(elements))
+    out.raw(types)
+    out.i32(1333245)  # NestedSerializersSnapshotDelegate's
+    out.i32(1)
+    out.i32(0)
+    return out.to_bytes()
+
+
+_ROW = "org.apache.flink.table.runtime.typeutils.RowDataSerializer$RowDataSerializerSnapshot"
+_FIELDS = ("STRING", "INT", "TIMESTAMP(6)", "DECIMAL(20, 1)")
+
+
+def _slot(beside: int, at: int) -> bytes:
+    """What lies at a place of the row."""
+    return beside.to_bytes(4, "little", signed=True) + at.to_bytes(4, "little", signed=True)
+
+
+def _inside(text: bytes) -> bytes:
+    return text.ljust(7, b"\0") + bytes((0x80 | len(text),))
+
+
+_SEVEN = (7).to_bytes(8, "little")
+_MILLIS = (5).to_bytes(8, "little")
+_DECIMAL = (-12345).to_bytes(16, "big", signed=True)
+# 8 bytes of its head, 4 slots of 8; then what lies beside.
+_AT = 40
+
+
+def _row(text: bytes, stamp: bytes, decimal: bytes, beside: bytes, nulls: int = 0) -> bytes:
+    row = bytes((0, nulls)).ljust(8, b"\0") + text + _SEVEN + stamp + decimal + beside
+    return len(row).to_bytes(4, "big") + row
+
+
+_GOOD = (_inside(b"abc"), _slot(999_999, _AT), _slot(16, _AT + 8), _MILLIS + _DECIMAL)
+
+
+_SQL_ROWS = [
+    (_row(*_GOOD), True),
+    (_row(_inside(b""), *_GOOD[1:]), True),
+    (_row(_inside(b"1234567"), *_GOOD[1:]), True),
+    (_row(_slot(8, _AT + 24), *_GOOD[1:3], _GOOD[3] + b"12345678"), True),
+    (_row(_slot(0, _AT + 24), *_GOOD[1:]), True),
+    (_row(*_GOOD, nulls=0b0101), True),
+    (_row(*_GOOD, nulls=0b1010), True),
+    # Seven bytes are the most that have room in a slot.
+    (_row(b"1234567\x88", *_GOOD[1:]), False),
+    (_row(_slot(9, _AT + 24), *_GOOD[1:3], _GOOD[3] + b"12345678"), False),
+    (_row(_slot(8, _AT + 25), *_GOOD[1:3], _GOOD[3] + b"12345678"), False),
+    (_row(_slot(-1, _AT), *_GOOD[1:]), False),
+    # Of 8 bytes, in the slot of a text of 1.
+    (_row(b"a\0\0\0\0\0\0\x81", _slot(0, _AT + 17), *_GOOD[2:]), False),
+    # Two that lie in one place take more than there is.
+    (_row(_slot(8, _AT), *_GOOD[1:]), False),
+    (_row(_inside(b"abc"), _slot(1_000_000, _AT), *_GOOD[2:]), False),
+    (_row(_inside(b"abc"), _slot(-1, _AT), *_GOOD[2:]), False),
+    (_row(*_GOOD[:2], _slot(17, _AT + 8), _GOOD[3]), False),
+    (_row(*_GOOD[:3], _MILLIS + (10**20).to_bytes(16, "big")), False),
+    (_row(*_GOOD[:3], _MILLIS + (10**20 - 1).to_bytes(16, "big")), True),
+    ((39).to_bytes(4, "big") + bytes(39), False),
+]
+
+
+@_FORMS
+@pytest.mark.parametrize(("row", "is_one"), _SQL_ROWS, ids=range(len(_SQL_ROWS)))
+def test_rows_by_the_layout_of_binary_row_data(heap: bool, row: bytes, is_one: bool) -> None:
+    (way,) = both_ways(only(read(of_value(_row_of(*_FIELDS), row, heap=heap), flink="2.2")))
+    assert (way.known, way.handed_over == [], way.rows) == (True, is_one, 1 if is_one else None)
+
+
+# -- batches ---------------------------------------------------------------------------------------
 
 
 @_FORMS

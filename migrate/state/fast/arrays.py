@@ -139,6 +139,8 @@ class Buffers:
             case "flag" | "truth":
                 bits = pa.py_buffer(np.packbits(values != 0, bitorder="little"))
                 return pa.Array.from_buffers(type_, count, [mask, bits])
+            case "nothing":
+                return pa.nulls(count)
             case "decimal":
                 return _fixed(type_, mask, np.column_stack((values, values >> 63)))
             case "long_decimal":
