@@ -98,8 +98,7 @@ class RawTimersSource:
             raise DecodeError(
                 ErrorKind.CORRUPT, "its key groups do not lie one behind another", file=self.what
             )
-        ends: list[int | None] = [*offsets[1:], None] if offsets else []
-        return dict(zip(offsets, ends, strict=True))
+        return dict(zip(offsets, [*offsets[1:], None], strict=True))
 
     def _key_group(self, key_group: int) -> bytes:
         offset = self.handle.byte_offsets[key_group - self.handle.first]

@@ -491,7 +491,8 @@ def test_the_least_that_a_producer_may_be(
 
 def test_a_varint_ends_after_32_bits() -> None:
     assert read_varint(Cursor(b"\xff\xff\xff\xff\x0f", "bytes"), "number") == 2**32 - 1
-    for endless in (b"\xff\xff\xff\xff\x1f", b"\x80\x80\x80\x80\x80\x01"):
+    ends_late = b"\x80\x80\x80\x80\x80\0"
+    for endless in (b"\xff\xff\xff\xff\x1f", b"\x80\x80\x80\x80\x80\x01", ends_late):
         with pytest.raises(DecodeError, match="a varint is longer than 32 bits"):
             read_varint(Cursor(endless, "bytes"), "number")
 

@@ -221,6 +221,18 @@ def test_rows_by_the_layout_of_binary_row_data(heap: bool, row: bytes, is_one: b
     assert (way.known, way.handed_over == [], way.rows) == (True, is_one, 1 if is_one else None)
 
 
+@_FORMS
+@pytest.mark.parametrize("number", [10**18 - 1, 1 - 10**18, 10**18, -(10**18), -(2**63)])
+def test_a_short_decimal_of_a_row(heap: bool, number: int) -> None:
+    twenty, eighteen = (n.to_bytes(4, "big") + (1).to_bytes(4, "big") for n in (20, 18))
+    short = _row_of("DECIMAL(20, 1)").replace(twenty, eighteen)
+    row = bytes(8) + number.to_bytes(8, "little", signed=True)
+    value = len(row).to_bytes(4, "big") + row
+    (way,) = both_ways(only(read(of_value(short, value, heap=heap), flink="2.2")))
+    is_one = abs(number) < 10**18
+    assert (way.known, way.handed_over == [], way.rows) == (True, is_one, 1 if is_one else None)
+
+
 # -- batches ---------------------------------------------------------------------------------------
 
 
@@ -368,6 +380,11 @@ def _sized(number: int, size: int) -> bytes:
             [_numbers(7, -1), _numbers(7, 1_000_000_000)],
         ),
         (
+            "the first DecimalData",  # of 18 digits
+            [_numbers(10**18 - 1), _numbers(1 - 10**18)],
+            [_numbers(10**18), _numbers(-(10**18)), _numbers(-(2**63))],
+        ),
+        (
             "DecimalData",
             [_sized(10**19 - 1, 9), _sized(1 - 10**19, 9), _sized(7, 16), _sized(-7, 1)],
             [_sized(10**19, 9), _sized(-(10**19), 9), _sized(2**64, 9), _sized(0, 0)],
@@ -377,8 +394,10 @@ def _sized(number: int, size: int) -> bytes:
 def test_the_last_number_that_is_one(
     heap: bool, name: str, good: list[bytes], bad: list[bytes]
 ) -> None:
+    first = next((one for one in WRITTEN if name == f"the first {one['name']}"), None)
+    written = bytes.fromhex(first["snapshot"]) if first is not None else snapshot(name)
     for value, is_one in [(one, True) for one in good] + [(one, False) for one in bad]:
-        (way,) = both_ways(only(read(of_value(snapshot(name), value, heap=heap), flink="2.2")))
+        (way,) = both_ways(only(read(of_value(written, value, heap=heap), flink="2.2")))
         assert (way.known, way.handed_over == [], way.rows) == (True, is_one, 1 if is_one else None)
 
 

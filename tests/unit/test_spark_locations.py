@@ -56,6 +56,13 @@ def test_a_store_is_listed_in_order(memory: str) -> None:
     assert storage.Files().list_directory(memory) == ["a", "b", "c"]
 
 
+def test_a_range_of_a_file_in_a_store(memory: str) -> None:
+    location(memory).write("file", b"abc")
+    path = f"{memory}/file"
+    found = [storage.Files().read_range(path, start, size) for start in (1, 3) for size in range(4)]
+    assert found == [b"", b"b", b"bc", b"bc", b"", b"", b"", b""]
+
+
 @pytest.fixture(params=["mount", "memory"])
 def in_place(request: pytest.FixtureRequest, tmp_path: Path, memory: str) -> Place:
     """A place where nothing can be renamed."""

@@ -38,6 +38,7 @@ from tests.support.checkpoints import (
 )
 from tests.support.command import Result, migrate
 from tests.support.encoder import (
+    LEGACY_STATE,
     UNASSIGNED,
     EnumeratorSplit,
     KafkaSplit,
@@ -118,6 +119,18 @@ def test_a_call_returns_what_was_planned(here: Path) -> None:
     assert made.path == here / "new"
     (partitions,) = made.partitions.values()
     assert [(one.current, one.next_offset) for one in partitions] == [(3, 9), (4, 4)]
+
+
+def test_other_states_of_a_source_stay(here: Path) -> None:
+    operator = legacy_operator({0: [encode_legacy_element("t", 0, 41)]})
+    chk = write_checkpoint(here / "chk-7", operator)
+    done = _to_flink(chk, _side({"t": [50]}))
+    assert done.code == 0, done.stderr
+    assert _positions() == {"t-0": 50}
+    (new,) = json.loads(migrate("inspect", "new", "--format", "json").stdout)["operators"]
+    assert new["state_names"] == ["_default_", LEGACY_STATE, "zebra"]
+    written = b"".join(one.read_bytes() for one in Path("new").iterdir() if one.is_file())
+    assert b"after" in written
 
 
 def test_a_partition_that_is_added_is_assigned_and_given_to_its_reader(here: Path) -> None:
