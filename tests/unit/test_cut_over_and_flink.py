@@ -19,6 +19,7 @@ from migrate.cutover.check import check
 from migrate.cutover.night import CutOverStopped, Night
 from migrate.cutover.record import Record
 from migrate.cutover.spec import read_spec
+from migrate.cutover.steps import STEPS
 from migrate.errors import Refused
 from migrate.flink.rest_api import FlinkRestError
 from tests.support.golden_topics import GOLDEN
@@ -351,6 +352,19 @@ def test_a_stop_of_ours_is_clean_once_the_job_has_finished(
         "wait for it, or look into Flink's log",
     )
     assert stop.was_clean(night) is None
+
+
+def test_what_a_query_has_begun(tmp_path: Path) -> None:
+    night = _night(tmp_path, None, savepoint=_golden("2.2/stop"))
+    done = {step.name: step.done for step in STEPS}
+    assert [done[name](night) for name in ("verify", "first-batch", "verify-again")] == [None] * 3
+    for name in ("offsets/0", "commits/0", "offsets/1"):
+        (tmp_path / "query" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "query" / name).write_text("v1\n{}")
+    told = "the target has begun: it is verified after its first batch"
+    assert done["verify"](night) == told
+    assert done["first-batch"](night) == "batch 0 is committed"
+    assert done["verify-again"](night) is None
 
 
 def test_the_newest_try_of_a_step_is_kept(tmp_path: Path) -> None:
