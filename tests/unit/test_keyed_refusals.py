@@ -423,8 +423,11 @@ def test_objects_that_are_referred_to_again_count_again(
     assert value_of(serializer, value, flink=flink) == [[1], [1], [1], [1]]
     monkeypatch.setattr(kryo, "_MAX_OBJECTS", 11)
     refuse(serializer, value, CORRUPT, "Kryo: more than 11 objects in one value", flink)
-    monkeypatch.setattr(kryo, "_MAX_OBJECTS", 2)
-    refuse(serializer, value, CORRUPT, "nested more than 64 deep, or 2 of them", flink)
+    # Four before the first reference.
+    monkeypatch.setattr(kryo, "_MAX_OBJECTS", 4)
+    refuse(serializer, value, CORRUPT, "Kryo: more than 4 objects in one value", flink)
+    monkeypatch.setattr(kryo, "_MAX_OBJECTS", 3)
+    refuse(serializer, value, CORRUPT, "nested more than 64 deep, or 3 of them", flink)
 
 
 @pytest.mark.parametrize(

@@ -192,7 +192,8 @@ def test_a_relative_location_is_printed_whole(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     result = migrate("to-spark", "--plan", plan, "--format", "options", "--checkpoint-dir", "seed")
-    assert result.stdout.splitlines()[-1] == f"checkpointLocation={tmp_path / 'seed'}"
+    location = f"checkpointLocation={tmp_path / 'seed'}"
+    assert result.stdout.splitlines()[-2:] == ["failOnDataLoss=true", location]
 
 
 def test_what_would_go_unheard_is_an_error(plan: Path) -> None:
