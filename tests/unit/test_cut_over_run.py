@@ -1,0 +1,255 @@
+"""How the steps of a cut-over are gone through: what is told, asked and kept of made-up ones."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from migrate.cutover import run
+from migrate.cutover.night import CutOverStopped
+from migrate.cutover.run import CutOver, cut_over
+from migrate.cutover.steps import Step
+from migrate.errors import Refused, UsageError
+from tests.support.golden_topics import GOLDEN
+
+_SAVEPOINT = next((GOLDEN / "2.2/stop").glob("savepoint-*"))
+
+
+class World:
+    """What the steps find: why each is done, what each comes to, and which were carried out."""
+
+    def __init__(self, spec: Path) -> None:
+        self.spec = spec
+        self.is_done: dict[str, str] = {}
+        self.fails: dict[str, BaseException] = {}
+        self.ran: list[str] = []
+
+    def step(self, name: str, changes: bool) -> Step:
+        def do(_: object) -> str:
+            self.ran.append(name)
+            if name in self.fails:
+                raise self.fails[name]
+            return f"did {name}"
+
+        return Step(
+            name, f"title of {name}", lambda _: self.is_done.get(name), do, f"left {name}", changes
+        )
+
+    def run(self, **asked: Any) -> CutOver:
+        self.ran.clear()
+        return cut_over(self.spec, **asked)
+
+
+@pytest.fixture
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
+    spec = tmp_path / "orders.yaml"
+    fields = {
+        "version": 1,
+        "flink": {"savepoint": str(_SAVEPOINT)},
+        "kafka": {"bootstrap-servers": "127.0.0.1:1"},
+        "target": {"checkpoint-dir": "query"},
+    }
+    spec.write_text(yaml.safe_dump(fields))
+    found = World(spec)
+    steps = [found.step("look", False), found.step("write", True), found.step("check", False)]
+    monkeypatch.setattr(run, "STEPS", (*steps, found.step("begin", True)))
+    monkeypatch.setattr(run, "NAMES", ("look", "write", "check", "begin"))
+    return found
+
+
+def _told(found: CutOver) -> dict[str, tuple[str, str]]:
+    return {one.name: (one.state, one.told) for one in found.steps}
+
+
+def _kept(found: CutOver) -> list[tuple[str, str, str]]:
+    return [(one.name, one.state, one.told) for one in found.record.steps]
+
+
+@pytest.mark.parametrize(
+    ("is_done", "told", "ran"),
+    [
+        (
+            {},
+            {
+                "look": ("ok", "did look"),
+                "write": ("to do", "title of write"),
+                "check": ("to do", "title of check"),
+                "begin": ("to do", "title of begin"),
+            },
+            ["look"],
+        ),
+        (
+            {"look": "seen", "write": "it is there"},
+            {
+                "look": ("done", "seen"),
+                "write": ("done", "it is there"),
+                "check": ("ok", "did check"),
+                "begin": ("to do", "title of begin"),
+            },
+            ["check"],
+        ),
+    ],
+)
+def test_a_dry_run_looks_up_to_the_first_change(
+    is_done: dict[str, str],
+    told: Mapping[str, tuple[str, str]],
+    ran: list[str],
+    world: World,
+    tmp_path: Path,
+) -> None:
+    world.is_done = is_done
+    found = world.run()
+    assert _told(found) == told
+    assert world.ran == ran
+    assert (found.record_path, found.page_path) == (None, None)
+    assert not (tmp_path / "orders.cut-over").exists()
+    cut = world.run(until="write")
+    assert list(_told(cut)) == ["look", "write"]
+
+
+def test_every_step_is_done_once(world: World, tmp_path: Path) -> None:
+    asked: list[str] = []
+    found = world.run(execute=True, confirm=asked.append)
+    assert world.ran == ["look", "write", "check", "begin"]
+    assert asked == ["go on with write (title of write), up to begin?"]
+    assert set(_told(found).values()) == {("done", f"did {name}") for name in world.ran}
+    assert _kept(found) == [(name, "done", f"did {name}") for name in world.ran]
+    assert (found.record.state, found.record.runs[0].asked) == ("done", "execute")
+    assert found.record.runs[0].end == "done"
+    assert found.record_path == tmp_path / "orders.cut-over" / "record.json"
+    assert found.page_path is not None and found.page_path.exists()
+
+    world.is_done = {"look": "seen", "write": "it is there", "begin": "it runs"}
+    again = world.run(execute=True, confirm=asked.append)
+    assert world.ran == ["check"]
+    assert len(asked) == 1
+    assert _told(again)["write"] == ("done", "it is there")
+    assert _kept(again)[1] == ("write", "done", "did write")  # as the run told that did it
+    assert [one.number for one in again.record.runs] == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("until", "ran", "state"),
+    [
+        ("look", ["look"], "begun"),
+        ("check", ["look", "write", "check"], "begun"),
+        ("begin", ["look", "write", "check", "begin"], "done"),
+    ],
+)
+def test_up_to_a_step(until: str, ran: list[str], state: str, world: World) -> None:
+    asked: list[str] = []
+    found = world.run(execute=True, until=until, confirm=asked.append)
+    assert world.ran == ran
+    assert (found.record.state, found.record.runs[0].asked) == (state, f"until {until}")
+    told = [f"go on with write (title of write), up to {until}?"]
+    assert asked == (told if "write" in ran else [])
+
+
+def test_arguments_that_do_not_go_together(world: World) -> None:
+    with pytest.raises(UsageError, match="--until wirte: no such step"):
+        world.run(until="wirte")
+    with pytest.raises(UsageError, match="--back and --until: one of them"):
+        world.run(back=True, until="write")
+
+
+def _refuse(_: str) -> None:
+    raise Refused(["you said no"])
+
+
+def _interrupt(_: str) -> None:
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize(
+    ("fails", "confirm", "raised", "end", "step"),
+    [
+        ({"look": Refused(["no"])}, None, Refused, "refused at look", ("look", "failed", "no")),
+        ({}, _refuse, Refused, "refused at write", ("look", "done", "did look")),
+        (
+            {"write": Refused(["not there"])},
+            None,
+            CutOverStopped,
+            "refused at write",
+            ("write", "failed", "not there"),
+        ),
+        (
+            {"check": Refused(["not there"])},
+            None,
+            CutOverStopped,
+            "refused at check",
+            ("check", "failed", "not there"),
+        ),
+        (
+            {"check": OSError("full")},
+            None,
+            OSError,
+            "failed at check: full",
+            ("check", "failed", "full"),
+        ),
+        (
+            {"check": KeyError("x")},
+            None,
+            KeyError,
+            "interrupted at check (KeyError)",
+            ("check", "failed", "'x'"),
+        ),
+        (
+            {},
+            _interrupt,
+            KeyboardInterrupt,
+            "interrupted at write (KeyboardInterrupt)",
+            ("look", "done", "did look"),
+        ),
+    ],
+)
+def test_where_a_run_does_not_come_to_its_end(
+    fails: dict[str, BaseException],
+    confirm: Callable[[str], None] | None,
+    raised: type[BaseException],
+    end: str,
+    step: tuple[str, str, str],
+    world: World,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO)
+    world.fails = fails
+    with pytest.raises(raised) as stopped:
+        world.run(execute=True, confirm=confirm)
+    assert type(stopped.value) is raised
+    world.fails = {}
+    # A refusal that changed nothing is told by itself.
+    place = end.split()[2].rstrip(":")
+    changed = raised is not Refused
+    assert any(one.startswith(f"stopped at {place}: ") for one in caplog.messages) == changed
+    if changed:
+        left = "the same command goes on from here; --back goes back as long as nothing is written"
+        assert left in caplog.messages
+    found = world.run()
+    assert (found.record.state, found.record.runs[0].end) == ("begun", end)
+    assert _kept(found)[-1] == step
+
+
+def test_what_is_warned_of_twice_is_told_once(
+    world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    from migrate.log import log
+
+    def warn(_: object) -> str:
+        log.warning("a warning")
+        log.debug("a detail")
+        return "well"
+
+    steps = [Step(name, name, lambda _: None, warn, "left") for name in ("look", "check")]
+    monkeypatch.setattr(run, "STEPS", tuple(steps))
+    caplog.set_level(logging.DEBUG)
+    world.run()
+    assert caplog.messages.count("a warning") == 1
+    assert caplog.messages.count("a detail") == 2
+    caplog.clear()
+    world.run()
+    assert caplog.messages.count("a warning") == 1
