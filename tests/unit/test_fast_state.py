@@ -71,6 +71,7 @@ def _by_the_kernel(state: KeyedState, rows: int) -> None:
     [
         ("VALUE", of.LONG, [1, -1, 2**63 - 1], 3),
         ("VALUE", of.STRING, [_TEXT, "", None, "\x7f\x80\u07ff\u0800\uffff"], 4),
+        ("VALUE", of.STRING, ["\ud83dab", "\ude00ab", "\ud83d\ud83d\ude00a", "\ud83d\u20aca"], 4),
         ("VALUE", _PLACE, [None, {"name": None, "at": None}, {"name": "a", "at": (1, 0.5)}], 3),
         ("VALUE", of.ListOf(of.ListOf(of.INT)), [[], [[]], [[1], [], [2, 3]]], 3),
         (
@@ -248,6 +249,19 @@ def test_what_does_not_fit_into_a_batch_goes_on_in_the_next(
     maps = [{f"{n}-{m}": m for m in range(n)} for n in range(60)]
     state = _read(_state("MAP", of.MapOf(of.STRING, of.LONG), maps), heap=heap)["state"]
     _by_the_kernel(state, sum(range(60)))
+
+
+@_FORMS
+def test_rows_that_do_not_fit_into_a_batch(heap: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fast_read, "_TEXT_BYTES", 64)
+    rows = []
+    for size in (8, 40, 64, 0, 65, 63, 1, 200):
+        text = bytes(97 + n % 26 for n in range(size))
+        row = bytes(8) + (_slot(size, 24) if size > 7 else _inside(text)) + _inside(b"after")
+        row += text if size > 7 else b""
+        rows.append(len(row).to_bytes(4, "big") + row)
+    two = Raw(_row_of("STRING", "STRING"))
+    _by_the_kernel(_read(_state("VALUE", two, rows), heap=heap)["state"], len(rows))
 
 
 def test_a_text_of_more_than_the_most_room_is_read_plainly(

@@ -190,6 +190,7 @@ def test_what_bears_on_nothing_here_is_left_out(tmp_path: Path, name: str) -> No
         (f"{PLAIN} required\n username=u\n password=p-_.$x;", "p-_.$x"),
         (f'{PLAIN} required password="a;b=c //d /*e*/ é" username="u";', "a;b=c //d /*e*/ é"),
         (rf'{PLAIN} required username="u" password="q\"r\\s\101\1019\t";', 'q"r\\sAA9\t'),
+        (rf'{PLAIN} required username="u" password="\a\b\f\n\r\t\v";', "\a\b\f\n\r\t\v"),
         (f'{PLAIN} required /* who */ username="u" // and\n password="p";', "p"),
         (f'kafkashaded.{PLAIN} required username="u" password="p";', "p"),
         (f'{PLAIN} required username="u" password="first" password="last";', "last"),
