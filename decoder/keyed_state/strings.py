@@ -55,7 +55,7 @@ def _long_count(data: bytes, position: int, count: int) -> tuple[int, int]:
         position += 1
         count |= (byte & 0x7F) << shift
         if byte < 0x80:
-            if not 0 < count < 1 << 31 or (byte == 0):
+            if count >= 1 << 31 or byte == 0:
                 break
             return count, position
     raise DecodeError(ErrorKind.CORRUPT, "the length of a text is not one that Flink writes")

@@ -61,8 +61,11 @@ class Flink:
             job = {"jid": _JOB, "name": "orders", "state": self.state, "start-time": 1}
             return json.dumps({"jobs": [{**job, "end-time": -1}] if self.state else []})
         if path.startswith(_SAVEPOINTS):
-            return self.known.get(path.removeprefix(_SAVEPOINTS))
+            return self.of_a_trigger(path.removeprefix(_SAVEPOINTS))
         return self.answers.get(path)
+
+    def of_a_trigger(self, trigger_id: str) -> str | None:
+        return self.known.get(trigger_id)
 
     def post(self, path: str, body: Any) -> None:
         self.asked.append((path, body))
@@ -269,6 +272,17 @@ def test_a_stop_that_flink_forgets(flink: tuple[Flink, str], tmp_path: Path) -> 
     known.post = lambda path, body: None  # type: ignore[method-assign]
     with pytest.raises(FlinkRestError, match="Flink has forgotten the stop"):
         stop.stop(_night(tmp_path, url))
+
+
+def test_a_job_manager_that_comes_back_has_ended_the_stop(
+    flink: tuple[Flink, str], tmp_path: Path
+) -> None:
+    known, url = flink
+    done = {"status": {"id": "COMPLETED"}, "operation": {"location": "file:/s/savepoint-1"}}
+    # Before it is asked for; it goes on; what answers is none; it has ended.
+    told = iter([None, _GOES_ON, "no JSON", json.dumps(done)])
+    known.of_a_trigger = lambda trigger_id: next(told)  # type: ignore[method-assign]
+    assert stop.stop(_night(tmp_path, url)) == "stopped with file:/s/savepoint-1"
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ from migrate.flink.extract import Extraction, Severity, Source, SourceKind, extr
 from migrate.planning import make_plan
 from migrate.policy_options import Policies
 from migrate.positions import Marker, PositionState
+from migrate.savepoint.splits import legacy_element
 from tests.support.checkpoints import RETAINED, legacy_operator, write_checkpoint
 from tests.support.command import migrate
 from tests.support.encoder import (
@@ -63,6 +64,14 @@ def _severities(extraction: Extraction) -> dict[str, Severity]:
 def test_the_element_of_a_real_job_is_read_and_is_what_the_encoder_writes() -> None:
     assert _read(REAL) == LegacyOffset(3, "orders", 1, 999)
     assert encode_legacy_element("orders", 1, 999) == REAL
+
+
+@pytest.mark.parametrize("topic", ["orders", "payments", "t", "a.b-c_d", "a" * 64])
+def test_an_element_that_is_added_is_as_the_job_writes_it(topic: str) -> None:
+    """Of each sign of the hash code that it holds."""
+    for partition in (0, 7, 300):
+        made = legacy_element(REAL, topic, partition, 1000)
+        assert made == encode_legacy_element(topic, partition, 999)
 
 
 @pytest.mark.parametrize("name", ["1.15/legacy", "1.20/legacy", "1.20/legacy-names"])
