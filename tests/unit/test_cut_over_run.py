@@ -229,6 +229,8 @@ def test_where_a_run_does_not_come_to_its_end(
     if changed:
         left = "the same command goes on from here; --back goes back as long as nothing is written"
         assert left in caplog.messages
+        restart = f"start Flink's job from its savepoint: flink run -s {_SAVEPOINT} …"
+        assert f"or {restart}" in caplog.messages
     found = world.run()
     assert (found.record.state, found.record.runs[0].end) == ("begun", end)
     assert _kept(found)[-1] == step

@@ -343,7 +343,8 @@ def test_flags_are_read() -> None:
         "with:colon": frozenset({1}),
     }
     assert _policies("timestamp:1767323045000").unresolved_since == 1767323045000
-    assert _policies("timestamp:2026-01-02T03:04:05").unresolved_since == 1767323045000
+    for text in ("2026-01-02T03:04:05", "2026-01-02T03:04:05Z", "2026-01-02T05:04:05+02:00"):
+        assert _policies(f"timestamp:{text}").unresolved_since == 1767323045000
     assert _policies("latest").unresolved is Unresolved.LATEST
 
 

@@ -379,6 +379,14 @@ def test_what_belongs_to_the_checkpoint_is_opened(tmp_path: Path, root: str, nam
     assert _positions(chk) == {0: 100}
 
 
+def test_of_two_places_the_one_outside_is_passed_over(tmp_path: Path) -> None:
+    """A relative name that leads outside, and the file of that name beside _metadata."""
+    chk = tmp_path / _JOB / "chk-7"
+    write_naming(lambda size: RelativeFileHandle("../../outside/state", size), chk)
+    shutil.copy(tmp_path / "outside" / "state", chk)
+    assert _positions(chk) == {0: 100}
+
+
 @pytest.mark.parametrize("beside", ["secret", "chk-70/state", "shared-not/state", "other/shared"])
 def test_what_only_lies_near_a_checkpoint_is_not_its_own(tmp_path: Path, beside: str) -> None:
     """A chk-<n> unpacked into somebody's home must not open what is there."""
