@@ -45,6 +45,7 @@ ON_SPARK = frozenset(
         "spark_versions",
         "state_moves",
         "state_on_spark",
+        "state_rows",
         "verify_run",
     )
 )

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from decoder import DecodeError
 from decoder.keyed_state import KeyedState, KeyedStates, StateKind
 from migrate.commands.state import keyed_states
 from migrate.errors import UsageError
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 # Says where the contents of sessions lie; it goes with them.
 MERGING = "merging-window-set"
+# Flink's own, of a window operator.
+_OF_WINDOWS = "_timer_state/event_window-timers"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +34,16 @@ class TakenStates:
         left: what stays, by choice.
         unreadable: what could not go along: an operator, a state where it is known, and why.
         merging: the ids of operators whose windows are sessions.
+        closed: pending timers of windows that go along.
+        timers: pending timers that Spark has none in place of.
     """
 
     taken: tuple[KeyedState, ...]
     left: tuple[KeyedState, ...]
     unreadable: tuple[str, ...]
     merging: frozenset[str]
+    closed: tuple[KeyedState, ...] = ()
+    timers: tuple[KeyedState, ...] = ()
 
     @property
     def whole_operators(self) -> frozenset[str]:
@@ -68,6 +75,11 @@ class TakenStates:
         """What happens to each, in words."""
         for one in self.taken:
             yield f"state {_named(one)} goes along"
+        for one in self.closed:
+            yield f"timers {_named(one)}: in their place Spark's watermark closes what goes along"
+        if self.timers:
+            told = ", ".join(map(_named, self.timers))
+            yield f"pending timers left behind, as Spark sets none for them: {told}"
         if self.left:
             told = ", ".join(map(_named, self.left))
             yield f"{counted(len(self.left), 'state')} left behind by choice: {told}"
@@ -80,7 +92,8 @@ def take_states(
 ) -> TakenStates:
     """Divide the keyed states of a checkpoint.
 
-    Timers are told by nobody's name: those of windows Spark sets anew, and it has none of others.
+    Timers are told by nobody's name. Those of event-time windows that go along Spark's watermark
+    stands in for; of others that are pending it has none. States of timers without one are nothing.
 
     Args:
         names: ``OPERATOR/NAME``; an operator as in ``find_state``.
@@ -94,26 +107,39 @@ def take_states(
     taken = [_one(found, name) for name in names]
     along = {(one.operator_id, one.name) for one in taken}
     along |= {(operator_id, MERGING) for operator_id, _ in along}
-    others = [
-        one
-        for one in found.states
-        if one.kind is not StateKind.TIMERS and (one.operator_id, one.name) not in along
-    ]
+    others = [one for one in found.states if (one.operator_id, one.name) not in along]
+    operators = {one.operator_id for one in taken}
+    closed: list[KeyedState] = []
+    timers: list[KeyedState] = []
+    unreadable = []
+    for one in [one for one in others if one.kind is StateKind.TIMERS]:
+        try:
+            pending = next(one.entries(), None) is not None
+        except DecodeError as error:
+            unreadable.append(f"{_named(one)}: {error}")
+            continue
+        if pending:
+            with_windows = one.operator_id in operators and one.name == _OF_WINDOWS
+            (closed if with_windows else timers).append(one)
+    others = [one for one in others if one.kind is not StateKind.TIMERS]
     return TakenStates(
         tuple(taken),
         tuple(one for one in others if one.readable),
         (
             *(f"{_named(one)}: {one.reason}" for one in others if not one.readable),
+            *unreadable,
             *(f"operator {one.operator_id}: {one.error}" for one in found.unread),
         ),
         frozenset(one.operator_id for one in found.states if one.name == MERGING),
+        tuple(closed),
+        tuple(timers),
     )
 
 
 def tell(states: TakenStates) -> None:
     """Say of each state what becomes of it."""
     for line in states.lines():
-        (log.info if line.endswith("goes along") else log.warning)(line)
+        (log.info if line.endswith("along") else log.warning)(line)
 
 
 def _one(found: KeyedStates, text: str) -> KeyedState:

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
         StateRows,
         aggregate_rows,
         seen_rows,
-        session_windows,
     )
+    from migrate.spark.running.state_windows import session_windows
 
 __all__ = [
     "CommitToGroup",
@@ -67,7 +67,7 @@ _MODULES = {
     "read_checkpoints": "running.checkpoint_frame",
     "read_keyed_state": "running.state_frame",
     "seen_rows": "running.state_rows",
-    "session_windows": "running.state_rows",
+    "session_windows": "running.state_windows",
     "write_package": "running.session",
 }
 # Before Spark 4.

@@ -117,6 +117,8 @@ class Table:
         slices: where its rows are; of view=states none.
         states: of view=states, its rows.
         key: the only one that is asked for; None: all.
+        state: of view=entries, whose they are, without its parts.
+        pointer, allow_external_files: the checkpoint, as it was asked for.
     """
 
     view: View
@@ -124,6 +126,9 @@ class Table:
     slices: tuple[Slice, ...] = ()
     states: tuple[StateRow, ...] = ()
     key: Key | None = None
+    state: KeyedState | None = None
+    pointer: str = ""
+    allow_external_files: bool = False
 
     def shares(self) -> list[Share]:
         """Work for a task each: some slices, or some rows."""
@@ -170,7 +175,15 @@ def open_table(chk: str, options: StateOptions) -> Table:
             state.check_readable()
             key = None if options.key is None else _key(state, options.key)
             slices = tuple(_slices(state, None if key is None else _key_group(state, key)))
-            return Table(options.view, columns(state), slices, key=key)
+            return Table(
+                options.view,
+                columns(state),
+                slices,
+                key=key,
+                state=replace(state, parts=()),
+                pointer=chk,
+                allow_external_files=options.allow_external_files,
+            )
         case View.STATES:
             states = of_operator(found, options.operator).states
             return Table(options.view, _LISTED, states=tuple(map(state_row, states)))

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import random
 import shutil
+import uuid
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -60,11 +61,15 @@ class Scene:
     def fired(self, kind: str) -> dict[Window, tuple[int, int]]:
         """The windows that Flink has emitted."""
         lines = [line.split(",") for line in self.sink if line.startswith(f"{kind},")]
-        found = {tuple(map(int, line[1:4])): (int(line[4]), int(line[5])) for line in lines}
+        found: dict[Window, tuple[int, int]] = {}
+        for _, user, start, end, count, total in lines:
+            found[int(user), int(start), int(end)] = (int(count), int(total))
         assert len(found) == len(lines)
-        return found  # type: ignore[return-value]
+        return found
 
-    def state(self, session: SparkSession, operator: str, name: str, savepoint: Path | None = None):  # type: ignore[no-untyped-def]
+    def state(
+        self, session: SparkSession, operator: str, name: str, savepoint: Path | None = None
+    ) -> DataFrame:
         reader = session.read.format("flink_state").option("operator", operator)
         return reader.option("state", name).load(str(savepoint or self.savepoint))
 
@@ -75,6 +80,8 @@ class Scene:
         return found
 
 
+_STORE = "spark.sql.streaming.stateStore.providerClass"
+
 # What is about Spark alone.
 once = pytest.mark.parametrize("scene", ["2.2"], indirect=True)
 
@@ -83,7 +90,7 @@ once = pytest.mark.parametrize("scene", ["2.2"], indirect=True)
 def scene(
     request: pytest.FixtureRequest, broker: Broker, tmp_path_factory: pytest.TempPathFactory
 ) -> Scene:
-    topic = f"stateful-{request.param}"
+    topic = f"stateful-{request.param}-{uuid.uuid4().hex[:8]}"
     broker.create_topic(topic, 2)
     random_ = random.Random(17)
     for partition in (0, 1):
@@ -116,6 +123,22 @@ def session(spark: Spark) -> SparkSession:
     return spark.session
 
 
+@pytest.fixture
+def store(request: pytest.FixtureRequest, session: SparkSession) -> Iterator[str]:
+    """Where Spark keeps state."""
+    before = session.conf.get(_STORE) or ""
+    package = "org.apache.spark.sql.execution.streaming.state"
+    session.conf.set(_STORE, f"{package}.{request.param}StateStoreProvider")
+    yield request.param
+    session.conf.set(_STORE, before)
+
+
+# Each of Flink's versions with one of Spark's stores.
+each_store = pytest.mark.parametrize(
+    ("scene", "store"), [("1.20", "HDFSBacked"), ("2.2", "RocksDB")], indirect=True
+)
+
+
 # -- the queries, as a user writes them ----------------------------------------------------------
 
 
@@ -135,8 +158,12 @@ def totals(events: DataFrame) -> DataFrame:
     )
 
 
-def totals_of_kafka(kafka: DataFrame) -> DataFrame:
-    return totals(parsed(kafka))
+def of_kafka(query: Callable[[DataFrame], DataFrame]) -> Callable[[DataFrame], DataFrame]:
+    """A query of what Kafka's records say."""
+    return lambda kafka: query(parsed(kafka))
+
+
+totals_of_kafka = of_kafka(totals)
 
 
 def unseen(events: DataFrame) -> DataFrame:
@@ -169,8 +196,13 @@ class Crash(Exception):
     """A sink that fails."""
 
 
-def go_on(  # type: ignore[no-untyped-def]
-    session: SparkSession, scene: Scene, query, location: str, mode: str, crash: bool = False
+def go_on(
+    session: SparkSession,
+    scene: Scene,
+    query: Callable[[DataFrame], DataFrame],
+    location: str,
+    mode: str,
+    crash: bool = False,
 ) -> list[Row]:
     """Run the query over what Kafka holds now, in several batches; what it has written."""
     kafka = (
@@ -228,11 +260,19 @@ def of_users(scene: Scene) -> list[tuple[int, int, str, int]]:
 
 def _totals(state: DataFrame, key: str) -> StateRows:
     return aggregate_rows(
-        state, SCHEMA, keys={"user": key}, count="value.f0", sums={"amount": "value.f1"}
+        state,
+        SCHEMA,
+        keys={"user": key},
+        count="value.f0",
+        sums={"amount": "value.f1"},
+        averages={"amount": ("value.f1", "value.f0")},
     )
 
 
-def test_counts_and_sums_go_on(scene: Scene, session: SparkSession, tmp_path: Path) -> None:
+@each_store
+def test_counts_and_sums_go_on(
+    scene: Scene, session: SparkSession, store: str, tmp_path: Path
+) -> None:
     """Through a crash in the first real batch and a restart; the savepoint is gone by then."""
     savepoint = tmp_path / scene.savepoint.name
     shutil.copytree(scene.savepoint, savepoint)
@@ -248,6 +288,7 @@ def test_counts_and_sums_go_on(scene: Scene, session: SparkSession, tmp_path: Pa
     )
     assert (primed.proof.right, primed.proof.is_right) == (40, True)
     assert primed.pinned["spark.sql.shuffle.partitions"] == "1"
+    assert primed.pinned[_STORE].endswith(f".{store}StateStoreProvider")
     shutil.rmtree(savepoint)
 
     with pytest.raises(StreamingQueryException, match="Crash"):
@@ -345,7 +386,7 @@ def test_what_was_seen_stays_seen(
     state = scene.state(session, operator, "deduplicate-state" if of_sql else "seen")
     rows = seen_rows(state, SCHEMA, keys={"id": "key.f0" if of_sql else "key"})
     prime(unseen, [rows], positions=scene.positions, checkpoint_location=location)
-    by_spark = go_on(session, scene, lambda kafka: unseen(parsed(kafka)), location, "append")
+    by_spark = go_on(session, scene, of_kafka(unseen), location, "append")
     by_flink = [line.split(",")[1] for line in scene.sink if line.startswith("seen,")]
     times = Counter([*by_flink, *(row["id"] for row in by_spark)])
     assert times.keys() == {id_ for _, _, id_, _ in scene.records}
@@ -356,12 +397,9 @@ def test_what_was_seen_stays_seen(
 # -- windows -------------------------------------------------------------------------------------
 
 
-def _prime_windows(
-    scene: Scene, session: SparkSession, location: Path, watermark_ms: int | None
-) -> Primed:
-    state = scene.state(session, "windows", "window-contents")
-    rows = aggregate_rows(
-        state,
+def _window_rows(scene: Scene, session: SparkSession, operator: str) -> StateRows:
+    return aggregate_rows(
+        scene.state(session, operator, "window-contents"),
         SCHEMA,
         keys={"user": "key"},
         count="value.f0",
@@ -369,6 +407,12 @@ def _prime_windows(
         window="namespace",
         time="at",
     )
+
+
+def _prime_windows(
+    scene: Scene, session: SparkSession, location: Path, watermark_ms: int | None
+) -> Primed:
+    rows = _window_rows(scene, session, "windows")
     return prime(
         windows,
         [rows],
@@ -403,13 +447,7 @@ def test_windows_go_on_and_none_is_fired_twice(
     )
     assert primed.proof.right > 30
     by_spark = _emitted(
-        go_on(
-            session,
-            scene,
-            lambda kafka: windows(parsed(kafka)),
-            primed.checkpoint_location,
-            "append",
-        )
+        go_on(session, scene, of_kafka(windows), primed.checkpoint_location, "append")
     )
     both = Counter(fired.items()) + by_spark
     assert both == Counter(_windows(scene).items())
@@ -424,8 +462,7 @@ def test_a_watermark_that_is_too_low_fires_a_window_again(
     primed = _prime_windows(scene, session, tmp_path / "checkpoint", 0)
     (told,) = primed.warnings
     assert "is opened again by a late record" in told
-    query = lambda kafka: windows(parsed(kafka))  # noqa: E731
-    again = _emitted(go_on(session, scene, query, primed.checkpoint_location, "append"))
+    again = _emitted(go_on(session, scene, of_kafka(windows), primed.checkpoint_location, "append"))
     user, amount, _, at = scene.late
     window = (user, at - at % WINDOW_MS, at - at % WINDOW_MS + WINDOW_MS)
     assert window in scene.fired("window")
@@ -475,8 +512,7 @@ def test_hopping_windows_go_on(scene: Scene, session: SparkSession, tmp_path: Pa
     primed = _prime_hops(
         scene, session, tmp_path / "checkpoint", SLIDE_MS, max(end for _, _, end in fired)
     )
-    query = lambda kafka: hops(parsed(kafka))  # noqa: E731
-    by_spark = _emitted(go_on(session, scene, query, primed.checkpoint_location, "append"))
+    by_spark = _emitted(go_on(session, scene, of_kafka(hops), primed.checkpoint_location, "append"))
     expected: dict[Window, tuple[int, int]] = {}
     for user, amount, id_, at in of_users(scene):
         if (user, amount, id_, at) != scene.late:
@@ -522,8 +558,9 @@ def test_sessions_go_on(scene: Scene, session: SparkSession, tmp_path: Path) -> 
         checkpoint_location=str(tmp_path / "checkpoint"),
         watermark_ms=max(end for _, _, end in fired),
     )
-    query = lambda kafka: sessions(parsed(kafka))  # noqa: E731
-    by_spark = _emitted(go_on(session, scene, query, primed.checkpoint_location, "append"))
+    by_spark = _emitted(
+        go_on(session, scene, of_kafka(sessions), primed.checkpoint_location, "append")
+    )
     assert Counter(fired.items()) + by_spark == Counter(_sessions(scene).items())
     # Contents that lie under another window than the session's are among them.
     pairs = [pair for row in merged.collect() for pair in row["value"]]
@@ -586,18 +623,9 @@ def test_streams_get_the_numbers_that_spark_gives_them(
 # -- a processor of one's own --------------------------------------------------------------------
 
 
-@pytest.fixture
-def rocksdb(session: SparkSession) -> Iterator[None]:
-    name = "spark.sql.streaming.stateStore.providerClass"
-    before = session.conf.get(name) or ""
-    package = "org.apache.spark.sql.execution.streaming.state"
-    session.conf.set(name, f"{package}.RocksDBStateStoreProvider")
-    yield
-    session.conf.set(name, before)
-
-
 @once
-@pytest.mark.usefixtures("rocksdb")
+@pytest.mark.parametrize("store", ["RocksDB"], indirect=True)
+@pytest.mark.usefixtures("store")
 def test_a_processor_goes_on(scene: Scene, session: SparkSession, tmp_path: Path) -> None:
     from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
@@ -654,7 +682,11 @@ def test_a_processor_goes_on(scene: Scene, session: SparkSession, tmp_path: Path
     state = scene.state(session, "totals", "total")
     with pytest.raises(migrate.Refused, match="is not seeded"):
         of(state)
+    with pytest.raises(migrate.Refused, match="begin without the state"):
+        of(None)
     migrate.to_spark(scene.savepoint, bootstrap_servers=scene.servers, checkpoint_dir=location)
+    with pytest.raises(migrate.Refused, match="begin without the state"):
+        of(None)
     found, expected = run(of(state)), never_moved(of_users(scene))
     assert found.items() <= expected.items() and len(found) > 30
     # It would be ignored, and nobody would say so. A restart needs no savepoint.

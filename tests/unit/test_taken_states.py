@@ -78,6 +78,28 @@ def test_what_cannot_be_asked(arguments: list[str], exit_code: int, says: str) -
     assert says in said[-1]
 
 
+def test_pending_timers_are_told() -> None:
+    """Seen: none was. Timers of windows that go along have their own line."""
+    said = _run(*_asked("windows/window-contents"))[2]
+    along = "timers windows/_timer_state/event_window-timers: in their place Spark's watermark"
+    assert [line for line in said if line.startswith("timers ")] == [
+        f"{along} closes what goes along"
+    ]
+    (left,) = (line for line in said if "pending timers" in line)
+    assert left == (
+        "warning: pending timers left behind, as Spark sets none for them: "
+        "sessions/_timer_state/event_window-timers, hops/_timer_state/event_window-timers"
+    )
+    (kinds,) = (GOLDEN / "state/2.2/kinds/canonical").glob("savepoint-*")
+    first = next(one for one in migrate.keyed_states(kinds).states if one.kind.value == "value")
+    found = take_states(kinds, [f"{first.operator_id}/{first.name}"])
+    assert [one.name for one in found.timers] == [
+        "_timer_state/processing_user-timers",
+        "_timer_state/event_user-timers",
+    ]
+    assert found.closed == ()
+
+
 def test_what_cannot_be_read_is_named() -> None:
     states = migrate.keyed_states(WITH_KRYO).states
     known = next(one for one in states if one.readable and one.kind.value != "timers")

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 from migrate.errors import Refused, UsageError
 from migrate.spark.locations import BadLocation, location
 from migrate.spark.progress import kafka_seeds, newest_committed_batch
-from migrate.spark.running.state_rows import exactly, schema_of
+from migrate.spark.running.exact_cast import exactly, schema_of
+from migrate.spark.running.state_origin import contradictions, origin_of
 from migrate.state.columns import quoted
 
 if TYPE_CHECKING:
@@ -53,7 +54,8 @@ def initial_state(
 
     Raises:
         NotTaken: batch 0 has been committed there, so that Spark would ignore the state; or the
-            location is not seeded, so that the query would begin elsewhere.
+            location is not seeded, or from another savepoint, so that the query would begin
+            elsewhere; or there is neither a state nor a committed batch.
         UsageError: columns that do not go together.
         UnreadableInput: the location is damaged.
     """
@@ -64,22 +66,32 @@ def initial_state(
             f"columns and keys must be of the schema ({', '.join(names)}), and all of its columns "
             "given"
         )
-    if state is None:
-        return spark.createDataFrame([], made).groupBy(*keys)
     try:
         directory, files = location(checkpoint_location).to_read
     except BadLocation as error:
         raise UsageError(f"checkpoint_location: {error}") from error
-    if files.list_directory(directory) is None or not kafka_seeds(directory, files):
+    there = files.list_directory(directory) is not None
+    begun = there and newest_committed_batch(directory, files) is not None
+    if state is None:
+        if not begun:
+            raise NotTaken(
+                f"{checkpoint_location} has committed no batch: the query would begin without the "
+                "state; give it"
+            )
+        return spark.createDataFrame([], made).groupBy(*keys)
+    seeds = kafka_seeds(directory, files) if there else {}
+    if not seeds:
         raise NotTaken(
             f"{checkpoint_location} is not seeded: the query would not begin where Flink stopped; "
             "seed it with to_spark(…, checkpoint_dir=…)"
         )
-    if newest_committed_batch(directory, files) is not None:
+    if begun:
         raise NotTaken(
             f"{checkpoint_location} is past batch 0: Spark would ignore the state in silence; a "
             "query that goes on has its own, give None for it"
         )
+    for problem in contradictions([origin_of(state)], seeds.values()):
+        raise NotTaken(problem)
     told = (f"{expression} AS {quoted(name)}" for name, expression in columns.items())
     frame = state.selectExpr(*told)
     for field in made.fields:

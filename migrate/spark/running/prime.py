@@ -42,6 +42,7 @@ from migrate.spark.locations import BadLocation, LocalDirectory, location
 from migrate.spark.offsets_json import NextOffsets, NotOffsets, parse_json, topic_offsets
 from migrate.spark.primed import number_of_sources, put_kafka, set_watermark, source_of_rows
 from migrate.spark.running.session import failure_of
+from migrate.spark.running.state_origin import contradictions
 from migrate.spark.running.state_proof import StateProof, prove
 from migrate.spark.running.state_rows import StateRows
 from migrate.spark.seed import check_free
@@ -111,7 +112,8 @@ def prime(
             state's key and then of its value, in their order.
 
     Raises:
-        NotPrimed: Spark's state is not what it must be, key by key; or the query cannot be primed.
+        NotPrimed: Spark's state is not what it must be, key by key; the query cannot be primed; or
+            the positions are not those of the rows' savepoint.
         Refused: the directory holds something already.
         UsageError: arguments that do not go together.
         OSError: the directory cannot be written.
@@ -127,6 +129,9 @@ def prime(
             "prime reads Spark's state back, which Spark 4.0 and newer can; this is "
             f"{spark.version}"
         )
+    told = [one for one in rows if isinstance(one, StateRows)]
+    if problems := list(contradictions((one.origin for one in told), starts)):
+        raise NotPrimed(problems)
     parent = target.path.parent
     parent.mkdir(parents=True, exist_ok=True)
     work = Path(tempfile.mkdtemp(prefix=f".{target.path.name}.rows.", dir=parent))
@@ -135,18 +140,18 @@ def prime(
             with timed("running the query over Flink's state"):
                 batch = _Batch(spark, query, frames, work, stage, output_mode)
                 batches = 1
-                if any(isinstance(one, StateRows) and one.overlapping for one in rows):
+                if any(one.overlapping for one in told):
                     # What rows add to windows that have fired is late, and dropped.
-                    _check_watermark(batch.run(empty=True), watermark_ms, rows)
+                    _check_watermark(batch.run(empty=True), watermark_ms, told)
                     set_watermark(stage, 0, watermark_ms or 0)
                     batches = 2
-                _check_watermark(batch.run(), watermark_ms, rows)
+                _check_watermark(batch.run(), watermark_ms, told)
             found = [starts[stream] for stream in _by_number(stage, len(rows))]
             pinned = put_kafka(stage, found, watermark_ms, batches)
             with timed("comparing Spark's state with Flink's"):
                 proof = prove(spark, stage, rows, expected)
             if not proof.is_right:
-                raise NotPrimed([*proof.problems(), *_hint(proof, rows)])
+                raise NotPrimed([*proof.problems(), *_hint(proof, told)])
     except PySparkException as error:
         raise NotPrimed(
             [f"Spark did not run the query over the rows: {failure_of(error)}"]
@@ -154,7 +159,7 @@ def prime(
     finally:
         shutil.rmtree(work, ignore_errors=True)
     log.info(f"wrote {target.name}: {proof}; use it as checkpointLocation")
-    warnings = tuple(_warnings(rows, watermark_ms))
+    warnings = tuple(_warnings(told, watermark_ms))
     for warning in warnings:
         log.warning(warning)
     return Primed(target.for_spark, tuple(found), proof, pinned, warnings)
@@ -165,7 +170,7 @@ def _positions(given: Positions, streams: int) -> list[NextOffsets]:
         given = [line for line in given.splitlines() if line.strip()]
     elif isinstance(given, Mapping):
         given = [given]
-    found = [topic_positions(one) if isinstance(one, str) else one for one in given]
+    found = [_topic_positions(one) if isinstance(one, str) else one for one in given]
     if len(found) != streams:
         raise UsageError(
             f"positions of {counted(len(found), 'source')}, and rows of "
@@ -181,7 +186,7 @@ def _positions(given: Positions, streams: int) -> list[NextOffsets]:
     return found
 
 
-def topic_positions(text: str) -> NextOffsets:
+def _topic_positions(text: str) -> NextOffsets:
     """``startingOffsets`` as next offsets.
 
     Raises:
@@ -276,16 +281,16 @@ def _by_number(stage: Path, streams: int) -> list[int]:
 # -- the watermark -------------------------------------------------------------------------------
 
 
-def _check_watermark(
-    event_time: bool, watermark_ms: int | None, rows: Sequence[StateRows | DataFrame]
-) -> None:
+def _check_watermark(event_time: bool, watermark_ms: int | None, rows: Sequence[StateRows]) -> None:
     if not event_time:
         if watermark_ms is not None:
             raise UsageError("watermark_ms: the query has no watermark (withWatermark)")
         return
     pending = _pending(rows)
     if watermark_ms is None:
-        known = f"; the first window that Flink still keeps ends at {pending}" if pending else ""
+        known = ""
+        if pending is not None:
+            known = f"; the first window that Flink still keeps ends at {pending}"
         raise UsageError(
             "the query has a watermark, and Flink's is not in a savepoint: give watermark_ms, at "
             f"least the end of the last window that Flink has fired{known}"
@@ -298,15 +303,22 @@ def _check_watermark(
                 "records"
             ]
         )
+    fired = max((one.fired.last_end for one in rows if one.fired.last_end), default=None)
+    if fired is not None and watermark_ms < fired:
+        raise NotPrimed(
+            [
+                f"watermark_ms {watermark_ms}: Flink has fired a window that ends at {fired}, so "
+                "its watermark was there; a late record would have Spark fire it again"
+            ]
+        )
 
 
-def _pending(rows: Sequence[StateRows | DataFrame]) -> int | None:
+def _pending(rows: Sequence[StateRows]) -> int | None:
     """When the first pending window ends, in epoch milliseconds."""
-    ends = [one.first_end for one in rows if isinstance(one, StateRows) and one.first_end]
-    return min(ends, default=None)
+    return min((one.first_end for one in rows if one.first_end is not None), default=None)
 
 
-def _hint(proof: StateProof, rows: Sequence[StateRows | DataFrame]) -> Iterator[str]:
+def _hint(proof: StateProof, rows: Sequence[StateRows]) -> Iterator[str]:
     if proof.unexpected and _pending(rows) is not None:
         yield (
             "a row lies in every window that covers its time: hopping windows need slide_ms, and a "
@@ -314,10 +326,20 @@ def _hint(proof: StateProof, rows: Sequence[StateRows | DataFrame]) -> Iterator[
         )
 
 
-def _warnings(rows: Sequence[StateRows | DataFrame], watermark_ms: int | None) -> Iterator[str]:
+def _warnings(rows: Sequence[StateRows], watermark_ms: int | None) -> Iterator[str]:
     pending = _pending(rows)
     if watermark_ms is not None and pending is not None:
         yield (
             f"watermark_ms {watermark_ms}: a window that ends between it and {pending}, where the "
             "first pending one does, is opened again by a late record, if Flink has fired it"
+        )
+    if watermark_ms is not None and pending is None:
+        yield (
+            f"watermark_ms {watermark_ms}: no window is pending that would bound it from above; if "
+            "Flink's was lower, Spark drops records that Flink would have taken"
+        )
+    if fired := sum(one.fired.number for one in rows):
+        yield (
+            f"{counted(fired, 'window')} that Flink has fired and keeps for late records stay "
+            "behind: Flink would fire such a window again for a late record, and Spark drops it"
         )

@@ -49,11 +49,11 @@ class FlinkStateDataSource(DataSource):
         return "flink_state"
 
     def schema(self) -> StructType:
-        return struct_type(self._table().columns)
+        return struct_type(self._table())
 
     def reader(self, schema: StructType) -> DataSourceReader:
         table = self._table()
-        if schema != struct_type(table.columns):
+        if schema != struct_type(table):
             raise BadStateOption("the schema is the state's: choose of its columns by select")
         return _Reader(table)
 

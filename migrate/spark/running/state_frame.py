@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pyspark.sql.types import (
@@ -28,9 +27,9 @@ from pyspark.sql.types import (
 )
 
 from migrate.spark.running.checkpoint_frame import over_shares
+from migrate.spark.running.state_origin import metadata_of
 from migrate.state.columns import (
     ArrayOf,
-    Column,
     ColumnType,
     DecimalOf,
     Leaf,
@@ -38,7 +37,7 @@ from migrate.state.columns import (
     PairsOf,
     StructOf,
 )
-from migrate.state.views import open_table, parse_state_options, read_share
+from migrate.state.views import Table, open_table, parse_state_options, read_share
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -60,9 +59,15 @@ _LEAVES: dict[str, DataType] = {
 }
 
 
-def struct_type(columns: Sequence[Column]) -> StructType:
-    """A table's schema."""
-    return StructType([StructField(column.name, _spark(column.type)) for column in columns])
+def struct_type(table: Table) -> StructType:
+    """A table's schema; its columns tell which savepoint they are of."""
+    metadata = metadata_of(table)
+    return StructType(
+        [
+            StructField(column.name, _spark(column.type), metadata=metadata)
+            for column in table.columns
+        ]
+    )
 
 
 def _spark(type_: ColumnType) -> DataType:
@@ -97,4 +102,4 @@ def read_keyed_state(spark: SparkSession, chk: str, **options: str | bool) -> Da
     """
     asked = parse_state_options({name: str(value) for name, value in options.items()})
     table = open_table(chk, asked)
-    return over_shares(spark, table.shares(), read_share, struct_type(table.columns))
+    return over_shares(spark, table.shares(), read_share, struct_type(table))

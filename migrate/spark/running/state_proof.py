@@ -7,24 +7,33 @@ StateDataSource, StatePartitionReader; SessionWindowStateStoreSaveExec
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, DecimalType, DoubleType, StructType, TimestampType
 
 from migrate.errors import Refused
-from migrate.spark.running.state_rows import StateRows
+from migrate.spark.running.state_rows import StateRows, ToldValue
 from migrate.wording import counted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 _SHOWN = 3
-# Which operators' state is read: the fields of their values that are Spark's alone.
-_OWN_FIELDS = ("__dummy__", "expiresAtMicros", "isEmpty")
+# The operators whose values rows can tell; of others the user says what is expected.
+_TOLD_BY_ROWS = {"stateStoreSave", "sessionWindowStateStoreSaveExec", "dedupe"}
+_OPERATORS = {
+    "symmetricHashJoin": "a join of two streams",
+    "dedupeWithinWatermark": "dropDuplicatesWithinWatermark, which keeps until when it keeps",
+    "globalLimit": "a limit",
+}
+# Of a value's fields those that hold none of its own.
+_NO_VALUE, _EMPTY = "__dummy__", "isEmpty"
 
 
 class NotProven(Refused):
@@ -87,11 +96,16 @@ def prove(
         (row["operatorId"], row["operatorName"])
         for row in spark.read.format("state-metadata").load(str(checkpoint)).collect()
     ]
+    told = ", ".join(sorted({_OPERATORS.get(name, name) for _, name in operators})) or "none"
     if len(operators) != 1:
-        told = ", ".join(sorted({name for _, name in operators})) or "none"
         raise NotProven(
             f"the query keeps state in {counted(len(operators), 'store')} ({told}); one can be "
             "primed"
+        )
+    if expected is None and operators[0][1] not in _TOLD_BY_ROWS:
+        raise NotProven(
+            f"the query keeps the state of {told}, which these rows do not tell: make rows of your "
+            "own, and say what is expected"
         )
     state = spark.read.format("statestore").load(str(checkpoint))
     found = _Found.of(state)
@@ -101,6 +115,15 @@ def prove(
     return _compare(found.frame, _expected(one, found), found)
 
 
+class Field(NamedTuple):
+    """A field of a value: the name that Spark gives it, its type, and whether it is a sum that may
+    be empty."""
+
+    name: str
+    type: DataType
+    may_be_empty: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class _Found:
     """Spark's state, flat: ``k0``…, ``window`` where it has one, ``v0``…"""
@@ -108,8 +131,7 @@ class _Found:
     frame: DataFrame
     keys: tuple[DataType, ...]
     window: bool
-    # The name that Spark gives a value's field, and its type.
-    values: tuple[tuple[str, DataType], ...]
+    values: tuple[Field, ...]
 
     @classmethod
     def of(cls, state: DataFrame) -> _Found:
@@ -117,12 +139,14 @@ class _Found:
         assert isinstance(key, StructType) and isinstance(value, StructType)
         parts = [(f"key.{n}", one.name, one.dataType) for n, one in enumerate(key.fields)]
         rest = [(f"value.{n}", one.name, one.dataType) for n, one in enumerate(value.fields)]
-        if parts[-1][1] == "sessionStartTime":
+        # Of a DECIMAL sum that has added nothing up, 0 is kept, and that it is empty.
+        empty = {f"value.{n - 1}" for n, (_, name, _) in enumerate(rest) if name == _EMPTY}
+        if parts and parts[-1][1] == "sessionStartTime":
             # The whole group stands in the value, the window among it.
             parts, rest = rest[: len(parts)], rest[len(parts) :]
         windows = [part for part in parts if _is_window(part[2])]
         keys = [part for part in parts if part not in windows]
-        values = [part for part in rest if part[1] not in _OWN_FIELDS]
+        values = [part for part in rest if part[1] not in (_NO_VALUE, _EMPTY)]
         if len(windows) > 1:
             raise NotProven("the query groups by several windows")
         flat = state.select(_numbered("key", key), _numbered("value", value))
@@ -133,12 +157,14 @@ class _Found:
             ).alias("window")
             for place, _, _ in windows
         ]
-        columns += [F.col(_at(place)).alias(f"v{n}") for n, (place, _, _) in enumerate(values)]
+        columns += [
+            _or_null(place, place in empty).alias(f"v{n}") for n, (place, _, _) in enumerate(values)
+        ]
         return cls(
             flat.select(*columns),
             tuple(type_ for _, _, type_ in keys),
             bool(windows),
-            tuple((name, type_) for _, name, type_ in values),
+            tuple(Field(name, type_, may_be_empty=place in empty) for place, name, type_ in values),
         )
 
 
@@ -160,44 +186,63 @@ def _at(place: str) -> str:
     return f"{column}._{number}"
 
 
+def _or_null(place: str, may_be_empty: bool) -> Column:
+    if not may_be_empty:
+        return F.col(_at(place))
+    column, _, number = place.partition(".")
+    return F.when(~F.col(f"{column}._{int(number) + 1}"), F.col(_at(place)))
+
+
 # -- what it must hold ---------------------------------------------------------------------------
 
 
 def _expected(rows: StateRows, found: _Found) -> DataFrame:
     """The rows' own, in the order of the state's fields."""
-    own = [one.dataType for one in rows.expected.schema.fields[: rows.keys]]
-    if own != list(found.keys):
-        raise NotProven(
-            f"the key of Spark's state is {_told(found.keys)}, and the rows' {_told(own)}: name "
-            "keys in the order of the query's groupBy, and no others"
-        )
+    _check_keys([one.dataType for one in rows.expected.schema.fields[: rows.keys]], found)
     if ("window" in rows.expected.columns) != found.window:
         raise NotProven("the query groups by a window, and the rows have none; or the other way")
     columns = [F.col(f"k{n}") for n in range(rows.keys)]
     columns += [F.col("window")] * found.window
-    for number, (_, type_) in enumerate(found.values):
-        name = f"v{_which(rows.values, found.values, number)}"
-        column, own_type = F.col(name), rows.expected.schema[name].dataType
-        if isinstance(type_, DoubleType) and isinstance(own_type, DecimalType):
-            column = column * F.lit(10**own_type.scale)  # an average adds up a decimal's units
-        columns.append(column.cast(type_).alias(f"v{number}"))
+    places = told_by(rows.values, found.values)
+    for number, (field, place) in enumerate(zip(found.values, places, strict=True)):
+        column, own = F.col(f"v{place}"), rows.expected.schema[f"v{place}"].dataType
+        if rows.values[place].of_an_average:
+            column = F.coalesce(column, F.lit(0).cast(own))  # it adds up from 0
+            if isinstance(field.type, DoubleType) and isinstance(own, DecimalType):
+                column = column * F.lit(10**own.scale)  # a decimal's units
+        columns.append(column.cast(field.type).alias(f"v{number}"))
     return rows.expected.select(*columns)
 
 
-def _which(told: Sequence[str], fields: Sequence[tuple[str, DataType]], number: int) -> int:
-    """Which of the values that are told stands in a field."""
-    kind = fields[number][0]
-    candidates = [place for place, one in enumerate(told) if one == kind]
-    alike = [place for place, (name, _) in enumerate(fields) if name == kind]
-    if len(candidates) == 1:
-        return candidates[0]
-    if candidates and len(candidates) == len(alike):
-        return candidates[alike.index(number)]
-    raise NotProven(
-        f"the state of the query has the fields {', '.join(name for name, _ in fields)}, and the "
-        f"rows tell {', '.join(told) or 'none'}: say what the state must hold (expected), a column "
-        "for each field"
-    )
+def told_by(told: Sequence[ToldValue], fields: Sequence[Field]) -> list[int]:
+    """For each field the value that is told of it: each its own, of a kind in their order.
+
+    Raises:
+        NotProven: there are not as many of a kind as fields of it, so that one would stand for two.
+    """
+    kinds = [(field.name, False) for field in fields]
+    if any(one.of_an_average for one in told):
+        # A sum that is followed by a count is an average, or looks like one.
+        for n, (field, after) in enumerate(pairwise(fields)):
+            if (field.name, after.name, field.may_be_empty) == ("sum", "count", False):
+                kinds[n : n + 2] = [("sum", True), ("count", True)]
+    own = [(one.kind, one.of_an_average) for one in told]
+    if Counter(kinds) != Counter(own):
+        raise NotProven(
+            f"the state of the query has the fields {_words(fields)}, and the rows tell "
+            f"{', '.join(map(str, told)) or 'none'}: tell a value for each field (counts and "
+            "averages are told apart), or say what the state must hold (expected)"
+        )
+    of_kind = {kind: iter([n for n, one in enumerate(own) if one == kind]) for kind in kinds}
+    return [next(of_kind[kind]) for kind in kinds]
+
+
+def _check_keys(own: Sequence[DataType], found: _Found) -> None:
+    if list(own) != list(found.keys):
+        raise NotProven(
+            f"the key of Spark's state is {_types(found.keys)}, and the rows' {_types(own)}: name "
+            "keys in the order of the query's groupBy, and no others"
+        )
 
 
 def _named(expected: DataFrame, found: _Found) -> DataFrame:
@@ -208,14 +253,19 @@ def _named(expected: DataFrame, found: _Found) -> DataFrame:
     if len(names) != len(expected.columns):
         raise NotProven(
             f"expected has {counted(len(expected.columns), 'column')}, and the state "
-            f"{len(names)}: {_told(found.keys)}{', a window' * found.window}, "
-            f"{', '.join(name for name, _ in found.values)}"
+            f"{len(names)}: {_types(found.keys)}{', a window' * found.window}, "
+            f"{_words(found.values)}"
         )
+    _check_keys([one.dataType for one in expected.schema.fields[: len(found.keys)]], found)
     return expected.toDF(*names)
 
 
-def _told(types: Sequence[DataType]) -> str:
+def _types(types: Sequence[DataType]) -> str:
     return ", ".join(one.simpleString() for one in types) or "empty"
+
+
+def _words(fields: Sequence[Field]) -> str:
+    return ", ".join(field.name for field in fields) or "none"
 
 
 # -- side by side --------------------------------------------------------------------------------

@@ -12,39 +12,65 @@ named by an expression of Spark's SQL over the columns of ``flink_state`` (``key
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 from pyspark.sql.types import (
-    ByteType,
     DataType,
     DecimalType,
     DoubleType,
     FloatType,
-    IntegerType,
     LongType,
-    ShortType,
+    StringType,
     StructType,
+    TimestampType,
 )
 
 from migrate.errors import Refused, UsageError
+from migrate.spark.running.exact_cast import WHOLE, exactly, schema_of
+from migrate.spark.running.state_origin import StateOrigin, origin_of
+from migrate.spark.running.state_windows import FiredWindows, panes, unfired
 from migrate.state.columns import quoted
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
-# Some minutes of a small machine. More is better said by another query (see _too_many).
+# Some minutes of a small machine. More is better said by another query (see _look).
 MOST_ROWS = 50_000_000
 
-_WHOLE = (ByteType, ShortType, IntegerType, LongType)
 _ROUNDED = (FloatType, DoubleType)
 _UNITS = "DECIMAL(38,0)"
 
 
 class TooManyRows(Refused):
     """A count is too large to be told in rows."""
+
+
+class NotTheRecords(Refused):
+    """What is told of an entry cannot be told by records."""
+
+    def __init__(self, problem: str) -> None:
+        super().__init__([problem])
+
+
+@dataclass(frozen=True, slots=True)
+class ToldValue:
+    """A value that is told of each entry.
+
+    Attributes:
+        kind: ``count``, ``sum``, ``min`` or ``max``: the name that Spark gives its field.
+        column: the stream's column that it is of; None of ``count(*)``.
+        of_an_average: whether it is half of an average.
+    """
+
+    kind: str
+    column: str | None = None
+    of_an_average: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.kind} of {self.column or 'records'}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,17 +82,21 @@ class StateRows:
         expected: a row for each entry: the columns of the key, then ``window`` where there is one
             (a struct of the timestamps start and end), then a column for each of ``values``.
         keys: how many columns of ``expected`` are the key's.
-        values: what each value is: ``count``, ``sum``, ``min`` or ``max``.
+        values: what each of the others is.
         first_end: when the first of the windows ends, in epoch milliseconds; None without windows.
         overlapping: whether a row lies in windows that are not expected, as they have fired.
+        fired: the windows that Flink has fired and keeps, which are not among the rows.
+        origin: the savepoint; None where the state's columns do not tell it.
     """
 
     rows: DataFrame
     expected: DataFrame
     keys: int
-    values: tuple[str, ...] = ()
+    values: tuple[ToldValue, ...] = ()
     first_end: int | None = None
     overlapping: bool = False
+    fired: FiredWindows = field(default_factory=FiredWindows)
+    origin: StateOrigin | None = None
 
     def as_kafka(
         self, value: str, *, key: str | None = None, timestamp: str | None = None
@@ -96,12 +126,26 @@ class _Measure:
     """What Flink has of one column of the stream.
 
     Attributes:
-        parts: ``sum``, ``min``, ``max``: by which column of the entries.
+        parts: ``count``, ``sum``, ``min``, ``max``: by which column of the entries.
     """
 
     column: str
     type: DataType
-    parts: dict[str, str]
+    parts: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def told(self) -> str:
+        return f"{self.column} {self.type.simpleString()}"
+
+    @property
+    def ends(self) -> list[str]:
+        """The columns of the least and the greatest value, where they are told."""
+        return [self.parts[kind] for kind in ("min", "max") if kind in self.parts]
+
+    @property
+    def records(self) -> str:
+        """How many rows have a value in this column: the first ones."""
+        return f"coalesce({self.parts['count']}, 0)" if "count" in self.parts else "n"
 
 
 def seen_rows(state: DataFrame, schema: StructType | str, *, keys: Mapping[str, str]) -> StateRows:
@@ -124,7 +168,9 @@ def aggregate_rows(
     *,
     keys: Mapping[str, str],
     count: str | None = None,
+    counts: Mapping[str, str] | None = None,
     sums: Mapping[str, str] | None = None,
+    averages: Mapping[str, tuple[str, str]] | None = None,
     minima: Mapping[str, str] | None = None,
     maxima: Mapping[str, str] | None = None,
     window: str | None = None,
@@ -135,23 +181,30 @@ def aggregate_rows(
 ) -> StateRows:
     """Rows for ``groupBy(…).agg(…)``, with or without a window.
 
-    An average is a sum and a count. A value of several columns of the state at once, such as a
-    POJO's, is an expression for each: ``count="value.n", sums={"amount": "value.total"}``.
+    Each value that the query keeps is told by one of its own: ``count(*)`` by ``count``,
+    ``count(a)`` by ``counts``, ``avg(a)`` by ``averages``. A value of several columns of the state
+    at once, such as a POJO's, is an expression for each: ``count="value.n",
+    sums={"amount": "value.total"}``. Of values of one kind the order is the query's.
+
+    Windows that Flink has fired, and keeps for late records, are left out (``StateRows.fired``).
 
     Args:
         state: Flink's, as ``flink_state`` gives it; of sessions joined with the window that is.
         schema: the stream's, such as ``parsed(kafka).schema``: its types are what values are cast
             to, exactly; a column that is not named here is null.
         keys: for each column that is grouped by, in the order of Spark's key, an expression over
-            the state's columns.
-        count: of how many records; without it each entry is one row, and ``count(*)`` is no part of
-            the query.
-        sums: the sum of each of these columns of the stream.
+            the state's columns; none of a query that groups by nothing.
+        count: of how many records; without it an entry is as few rows as tell the rest, and
+            ``count(*)`` is no part of the query.
+        counts: how many records have a value in each of these columns of the stream; without it
+            all have one.
+        sums: the sum of each of these columns.
+        averages: the sum and the count that each average is made of.
         minima: the least value of each.
         maxima: the greatest value of each.
         window: a struct of start and end, in epoch milliseconds, as a ``namespace`` is; of SQL's
             slices ``named_struct('start', namespace - 10000, 'end', namespace)``.
-        time: the stream's column of event time; it goes with a window.
+        time: the stream's column of event time, a TIMESTAMP; it goes with a window.
         slide_ms: where windows hop: how far their starts lie apart. Rows then lie in the panes of
             the windows, which follow from how each window differs from the next. It wants
             ``count``, and has no ``minima`` and ``maxima``.
@@ -160,109 +213,159 @@ def aggregate_rows(
 
     Raises:
         TooManyRows: there are more records than ``most_rows``.
-        UsageError: a column that the schema does not have, or parts that do not go together.
+        NotTheRecords: a session counts fewer records than reach from its start to its end.
+        UsageError: a column that the schema does not have, parts that do not go together, or a
+            type whose values are not those of the stream's.
+        Refused: the state's columns do not tell which windows have fired.
+        DecodeError: the timers of the windows cannot be read.
     """
     stream = schema_of(state.sparkSession, schema)
     types = {one.name: one.dataType for one in stream.fields}
-    named = [*keys, *(sums or {}), *(minima or {}), *(maxima or {}), *([time] if time else [])]
-    unknown = [name for name in named if name not in types]
+    values = list(_told(count, counts, sums, averages, minima, maxima))
+    columns = [one.column for one, _ in values if one.column is not None]
+    unknown = [name for name in (*keys, *columns, *([time] if time else [])) if name not in types]
     if unknown:
         raise UsageError(f"no column {unknown[0]!r} in the stream's schema: {', '.join(types)}")
     if (window is None) != (time is None) or (session_gap_ms is not None and window is None):
         raise UsageError("window, time and session_gap_ms: a window needs the column of its time")
+    if time is not None and not isinstance(types[time], TimestampType):
+        raise UsageError(
+            f"{time} {types[time].simpleString().upper()}: the time of windows must be a "
+            "TIMESTAMP, which no session's time zone moves"
+        )
     if slide_ms is not None and (count is None or window is None or minima or maxima):
         raise UsageError("slide_ms: hopping windows want window, time and count, and sums alone")
-    measures, parts = _measures(types, {"sum": sums, "min": minima, "max": maxima})
+    origin, fired = origin_of(state), FiredWindows()
+    if window is not None and origin is not None:
+        state, fired = unfired(state, origin)
+    measures = _measures(types, [one for one, _ in values])
+    names = [f"k{number}" for number in range(len(keys))]
     entries = state.select(
-        *(F.expr(told).alias(f"k{number}") for number, told in enumerate(keys.values())),
-        F.expr(f"CAST({count or 1} AS BIGINT)").alias("n"),
-        *(F.expr(told).alias(name) for name, told in parts.items()),
+        *(F.expr(told).alias(name) for name, told in zip(names, keys.values(), strict=True)),
+        *(F.expr(told).alias(f"v{number}") for number, (_, told) in enumerate(values)),
         *(F.expr(f"({window}).{one}").alias(one) for one in (("start", "end") if window else ())),
     )
-    for number, name in enumerate(keys):
-        entries = exactly(entries, f"k{number}", types[name], name)
+    for name, key in zip(names, keys, strict=True):
+        entries = exactly(entries, name, types[key], key)
+    for number, (one, _) in enumerate(values):
+        entries = exactly(entries, f"v{number}", _type_of(one, types), str(one))
+    for bound in ("start", "end") if window else ():
+        entries = exactly(entries, bound, LongType(), f"the {bound} of a window")
+    entries = entries.withColumn("n", F.expr(_number(values, measures)))
     if session_gap_ms is not None:
         # As many as reach from the first record to the last.
-        entries = entries.withColumn("gaps", F.expr(f"ceil((end - start) / {session_gap_ms}) - 1"))
-        entries = entries.withColumn("n", F.expr("greatest(n, CAST(gaps AS BIGINT) + 1)"))
+        least = f"greatest((end - start + {session_gap_ms} - 1) div {session_gap_ms}, 1)"
+        entries = entries.withColumn("least", F.expr(least))
+        if count is not None:
+            _check_sessions(entries, session_gap_ms)
+        entries = entries.withColumn("n", F.expr("greatest(n, least)"))
     first_end = _look(entries, most_rows)
-    rows = entries if slide_ms is None else _panes(entries, len(keys), [*parts], slide_ms)
-    for one in measures:
-        rows = _spread(rows, one)
+    rows = entries
+    if slide_ms is not None:
+        rows = panes(entries, names, [f"v{number}" for number in range(len(values))], slide_ms)
+    for measure in measures:
+        rows = _spread(rows, measure)
     # Between its bounds sequence() would count down.
     rows = rows.withColumn("i", F.explode(F.expr("IF(n > 0, sequence(0L, n - 1), array())")))
-    for one in measures:
-        rows = _value(rows, one)
+    for measure in measures:
+        rows = _value(rows, measure)
     if time is not None:
         step = f"i * (end - start - {session_gap_ms}) / (n - 1)"
         apart = f" + IF(n = 1, 0L, CAST(floor({step}) AS BIGINT))" if session_gap_ms else ""
         rows = rows.withColumn("at", F.expr(f"timestamp_millis(start{apart})"))
     made = {
-        **{name: f"k{number}" for number, name in enumerate(keys)},
-        **{one.column: f"value of {one.column}" for one in measures},
+        **dict(zip(keys, names, strict=True)),
+        **{measure.column: f"value of {measure.column}" for measure in measures},
         **({time: "at"} if time is not None else {}),
     }
-    columns = [
-        (F.col(quoted(made[name])) if name in made else F.lit(None)).cast(type_).alias(name)
-        for name, type_ in types.items()
-    ]
-    values = {**({"n": "count"} if count else {}), **{name: name.split()[0] for name in parts}}
     bounds = (f"timestamp_millis({one}) AS {one}" for one in ("start", "end"))
-    expected = entries.select(
-        *(f"k{number}" for number in range(len(keys))),
-        *([F.expr(f"struct({', '.join(bounds)})").alias("window")] if window else []),
-        *(F.col(quoted(name)).alias(f"v{number}") for number, name in enumerate(values)),
-    )
     return StateRows(
-        rows.select(*columns),
-        expected,
+        rows.select(
+            *(
+                (F.col(quoted(made[name])) if name in made else F.lit(None)).cast(type_).alias(name)
+                for name, type_ in types.items()
+            )
+        ),
+        entries.select(
+            *names,
+            *([F.expr(f"struct({', '.join(bounds)})").alias("window")] if window else []),
+            *(f"v{number}" for number in range(len(values))),
+        ),
         len(keys),
-        tuple(values.values()),
+        tuple(one for one, _ in values),
         first_end,
         overlapping=slide_ms is not None,
+        fired=fired,
+        origin=origin,
     )
 
 
-def session_windows(contents: DataFrame, windows: DataFrame) -> DataFrame:
-    """The contents of sessions, with the window that each is now as their ``namespace``.
-
-    Where sessions have become one, Flink keeps its contents under one of them.
-
-    Args:
-        contents: the state ``window-contents``.
-        windows: the state ``merging-window-set`` of the same operator.
-    """
-    pairs = windows.select(F.col("key").alias("its"), F.explode("value").alias("pair"))
-    same = F.col("key").eqNullSafe(F.col("its")) & (F.col("pair.f1") == F.col("namespace"))
-    return contents.join(pairs, same).select("key", F.col("pair.f0").alias("namespace"), "value")
-
-
-def schema_of(spark: SparkSession, schema: StructType | str) -> StructType:
-    """A schema, also where it is given as DDL."""
-    return schema if isinstance(schema, StructType) else spark.createDataFrame([], schema).schema
-
-
-def _measures(
-    types: Mapping[str, DataType], given: Mapping[str, Mapping[str, str] | None]
-) -> tuple[list[_Measure], dict[str, str]]:
-    """What is measured of each column, and the expressions of its parts."""
-    found: dict[str, _Measure] = {}
-    expressions = {}
-    for kind, some in given.items():
+def _told(
+    count: str | None,
+    counts: Mapping[str, str] | None,
+    sums: Mapping[str, str] | None,
+    averages: Mapping[str, tuple[str, str]] | None,
+    minima: Mapping[str, str] | None,
+    maxima: Mapping[str, str] | None,
+) -> Iterator[tuple[ToldValue, str]]:
+    """Each value that is told, and its expression."""
+    if count is not None:
+        yield ToldValue("count"), count
+    given = (("count", counts), ("sum", sums), ("min", minima), ("max", maxima))
+    for kind, some in given:
         for column, expression in (some or {}).items():
-            measure = found.setdefault(column, _Measure(column, types[column], {}))
-            measure.parts[kind] = f"{kind} of {column}"
-            expressions[measure.parts[kind]] = expression
+            yield ToldValue(kind, column), expression
+    for column, (total, number) in (averages or {}).items():
+        yield ToldValue("sum", column, of_an_average=True), total
+        yield ToldValue("count", column, of_an_average=True), number
+
+
+def _type_of(value: ToldValue, types: Mapping[str, DataType]) -> DataType:
+    """In what a value is told: a sum has more digits than what it adds up."""
+    if value.kind == "count" or value.column is None:
+        return LongType()
+    type_ = types[value.column]
+    if value.kind == "sum" and isinstance(type_, (*WHOLE, DecimalType)):
+        return DecimalType(38, type_.scale if isinstance(type_, DecimalType) else 0)
+    return type_
+
+
+def _measures(types: Mapping[str, DataType], values: list[ToldValue]) -> list[_Measure]:
+    """What is measured of each column, by the first value of each kind."""
+    found: dict[str, _Measure] = {}
+    for number, value in enumerate(values):
+        if value.column is not None:
+            measure = found.setdefault(value.column, _Measure(value.column, types[value.column]))
+            measure.parts.setdefault(value.kind, f"v{number}")
     for one in found.values():
-        told = f"{one.column} {one.type.simpleString()}"
-        if "sum" in one.parts and not isinstance(one.type, (*_WHOLE, *_ROUNDED, DecimalType)):
-            raise UsageError(f"a sum of {told}: no number")
-        if "sum" in one.parts and len(one.parts) > 1 and isinstance(one.type, _ROUNDED):
+        if "sum" in one.parts and not isinstance(one.type, (*WHOLE, *_ROUNDED, DecimalType)):
+            raise UsageError(f"a sum of {one.told}: no number")
+        if "sum" in one.parts and one.ends and isinstance(one.type, _ROUNDED):
             raise UsageError(
-                f"{told}: a sum beside a least or a greatest value would be rounded; make rows of "
-                "your own, and say what is expected"
+                f"{one.told}: a sum beside a least or a greatest value would be rounded; make rows "
+                "of your own, and say what is expected"
             )
-    return list(found.values()), expressions
+    return list(found.values())
+
+
+def _number(values: list[tuple[ToldValue, str]], measures: list[_Measure]) -> str:
+    """Of how many rows an entry is: its count, or as few as tell the rest."""
+    if values and values[0][0] == ToldValue("count"):
+        return "v0"
+    wanted = [measure.parts["count"] for measure in measures if "count" in measure.parts]
+    rows = max([1, *(len(measure.ends) for measure in measures)])
+    return f"greatest({', '.join([f'{rows}L', '0L', *wanted])})"
+
+
+def _check_sessions(entries: DataFrame, session_gap_ms: int) -> None:
+    """As many records as it counts must reach from its start to its end: else its count is of other
+    things, or the gap is another."""
+    for row in entries.where("n IS NULL OR n < least").select("start", "end", "n", "least").take(1):
+        raise NotTheRecords(
+            f"a session from {row['start']} to {row['end']} counts {row['n']} records, and with "
+            f"{session_gap_ms} ms between them it takes {row['least']} at least: count must be of "
+            "all records, and session_gap_ms the job's"
+        )
 
 
 def _look(entries: DataFrame, most_rows: int) -> int | None:
@@ -280,67 +383,16 @@ def _look(entries: DataFrame, most_rows: int) -> int | None:
     return None if found["first"] is None else int(found["first"])
 
 
-def _panes(entries: DataFrame, keys: int, sums: Sequence[str], slide_ms: int) -> DataFrame:
-    """Windows that hop, as the panes between their starts, which do not overlap.
-
-    The window that starts at p is the panes from p on, the next one all of those but the first, and
-    one more. So pane p is window p less the next window, and the pane a window's size later: a sum
-    over windows, with signs. Windows before the first that is kept have fired.
-    """
-    (bounds,) = entries.agg(
-        F.min("start").alias("first"),
-        F.min(F.expr("end - start")).alias("size"),
-        F.max(F.expr("end - start")).alias("largest"),
-    ).collect()
-    first, size = bounds["first"] or 0, bounds["size"] or slide_ms
-    if bounds["largest"] not in (None, size) or size % slide_ms:
-        raise UsageError(f"slide_ms {slide_ms}: windows of {size} ms are not made of whole panes")
-    # 0 is a window's own pane, and those whole sizes before; 1 is the pane before it, and so on.
-    steps = [
-        f"transform(sequence(0L, (start - {shift} - {first}) div {size}), "
-        f"j -> named_struct('start', start - {shift} - j * {size}, 'sign', {sign}))"
-        for shift, sign in ((0, 1), (slide_ms, -1))
-    ]
-    signed = f"concat({steps[0]}, IF(start - {slide_ms} >= {first}, {steps[1]}, array()))"
-    names = [f"k{number}" for number in range(keys)]
-    return (
-        entries.withColumn("pane", F.explode(F.expr(signed)))
-        .groupBy(*names, F.col("pane.start").alias("start"))
-        .agg(*(F.expr(f"sum(pane.sign * {quoted(name)})").alias(name) for name in ("n", *sums)))
-        .where("n <> 0")
-        .withColumn("n", F.col("n").cast("BIGINT"))
-    )
-
-
-def exactly(frame: DataFrame, column: str, type_: DataType, name: str) -> DataFrame:
-    """A column as a type. A value that is not exactly one of it is an error when Spark comes to it:
-    a key that were cast into another would be lost in silence."""
-    own, name = frame.schema[column].dataType, name.replace("'", "")
-    if own == type_:
-        return frame
-    value, target, origin = quoted(column), type_.simpleString(), own.simpleString()
-    cast = f"try_cast({value} AS {target})"
-    problem = f"{name}: of type {origin} in Flink, not exactly {target}: "
-    return frame.withColumn(
-        column,
-        F.expr(
-            f"CASE WHEN {value} IS NULL OR try_cast({cast} AS {origin}) <=> {value} THEN {cast} "
-            f"ELSE CAST(raise_error(concat('{problem}', CAST({value} AS STRING))) AS {target}) END"
-        ),
-    )
-
-
 def _spread(entries: DataFrame, measure: _Measure) -> DataFrame:
     """The sum of whole numbers, in units of the last digit, over the rows that are neither the
     least nor the greatest: ``each`` has as many, and the first ``odd`` ones have one more."""
     if "sum" not in measure.parts or isinstance(measure.type, _ROUNDED):
         return entries
-    units = {kind: _units(measure, kind) for kind in measure.parts}
-    own = [units[kind] for kind in ("min", "max") if kind in units]
+    own = [_units(measure, end) for end in measure.ends]
     rest, odd = quoted(f"rest of {measure.column}"), quoted(f"odd of {measure.column}")
-    others = f"CAST(greatest(n - {len(own)}, 1) AS {_UNITS})"
+    others = f"CAST(greatest({measure.records} - {len(own)}, 1) AS {_UNITS})"
     for name, told in (
-        (rest, " - ".join([units["sum"], *own])),
+        (rest, " - ".join([_units(measure, measure.parts["sum"]), *own])),
         (odd, f"pmod({rest}, {others})"),
         (quoted(f"each of {measure.column}"), f"({rest} - {odd}) / {others}"),
     ):
@@ -350,30 +402,43 @@ def _spread(entries: DataFrame, measure: _Measure) -> DataFrame:
 
 def _value(rows: DataFrame, measure: _Measure) -> DataFrame:
     """The value of row ``i`` of ``n``, in the stream's type."""
-    parts = {kind: quoted(name) for kind, name in measure.parts.items()}
-    ends = [kind for kind in ("min", "max") if kind in parts]
-    if "sum" not in parts:
-        told = f"IF(i = 0, {parts[ends[0]]}, {parts[ends[-1]]})"
+    ends, total = measure.ends, measure.parts.get("sum")
+    if total is None:
+        told = f"IF(i = 0, {ends[0]}, {ends[-1]})" if ends else _any_value(measure.type)
     elif isinstance(measure.type, _ROUNDED):
         # Nothing added is nothing rounded.
-        told = f"IF({parts['sum']} IS NULL OR i = 0, {parts['sum']}, 0)"
+        told = f"IF({total} IS NULL OR i = 0, {total}, 0)"
     else:
         each, odd = (quoted(f"{what} of {measure.column}") for what in ("each", "odd"))
         cases = "".join(
-            f" WHEN i = {place} THEN {_units(measure, kind)}" for place, kind in enumerate(ends)
+            f" WHEN i = {place} THEN {_units(measure, end)}" for place, end in enumerate(ends)
         )
         told = (
-            f"CASE WHEN n = 1 THEN {_units(measure, 'sum')}{cases} "
+            f"CASE WHEN {measure.records} = 1 THEN {_units(measure, total)}{cases} "
             f"ELSE {each} + IF(i - {len(ends)} < {odd}, 1, 0) END"
         )
         if scale := _scale(measure):
             told = f"CAST(({told}) / {10**scale}BD AS DECIMAL(38,{scale}))"
-    made = rows.withColumn(f"value of {measure.column}", F.expr(told))
+    made = rows.withColumn(
+        f"value of {measure.column}", F.expr(f"IF(i < {measure.records}, {told}, NULL)")
+    )
     return exactly(made, f"value of {measure.column}", measure.type, measure.column)
 
 
-def _units(measure: _Measure, kind: str) -> str:
-    return f"CAST({quoted(measure.parts[kind])} * {10 ** _scale(measure)}BD AS {_UNITS})"
+def _any_value(type_: DataType) -> str:
+    """What is counted, and nothing else is known of."""
+    if isinstance(type_, (*WHOLE, *_ROUNDED, DecimalType)):
+        return f"CAST(0 AS {type_.simpleString()})"
+    if isinstance(type_, StringType):
+        return "''"
+    raise UsageError(
+        f"a count of a column of {type_.simpleString()}, of which nothing else is told: make rows "
+        "of your own, and say what is expected"
+    )
+
+
+def _units(measure: _Measure, part: str) -> str:
+    return f"CAST({part} * {10 ** _scale(measure)}BD AS {_UNITS})"
 
 
 def _scale(measure: _Measure) -> int:

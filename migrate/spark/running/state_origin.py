@@ -1,0 +1,88 @@
+"""Which savepoint a state is from, told by the columns of its DataFrame; and what must fit to it.
+
+Columns that are made anew by an expression lose it. The key's, the window's and most others stay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from migrate.flink.choose_source import Reading
+from migrate.flink.read import read
+from migrate.positions import PositionState
+from migrate.spark.offsets_json import NextOffsets
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from migrate.state.views import Table
+
+_SAVEPOINT, _OPERATOR, _STATE = "flink.savepoint", "flink.operator", "flink.state"
+_EXTERNAL = "flink.externalFiles"
+
+
+@dataclass(frozen=True, slots=True)
+class StateOrigin:
+    """The savepoint, the operator in it, and the name of its state."""
+
+    savepoint: str
+    operator_id: str
+    state: str
+    allow_external_files: bool
+
+
+def metadata_of(table: Table) -> dict[str, str | bool]:
+    """What each column of a table tells; nothing where it is not one state's."""
+    if table.state is None:
+        return {}
+    return {
+        _SAVEPOINT: table.pointer,
+        _OPERATOR: table.state.operator_id,
+        _STATE: table.state.name,
+        _EXTERNAL: table.allow_external_files,
+    }
+
+
+def origin_of(state: DataFrame) -> StateOrigin | None:
+    """None of a DataFrame that has no column of a state's."""
+    for field in state.schema.fields:
+        if _SAVEPOINT in field.metadata:
+            told = field.metadata
+            return StateOrigin(told[_SAVEPOINT], told[_OPERATOR], told[_STATE], told[_EXTERNAL])
+    return None
+
+
+def contradictions(
+    origins: Iterable[StateOrigin | None], starts: Iterable[NextOffsets]
+) -> Iterator[str]:
+    """Where Kafka would go on elsewhere than the savepoints of some states say.
+
+    Of topics that a savepoint does not read, and of partitions without a position in it, nothing
+    is said.
+
+    Raises:
+        DecodeError: a savepoint cannot be read.
+    """
+    given: dict[tuple[str, int], set[int]] = {}
+    for start in starts:
+        for place, next_offset in start.items():
+            given.setdefault(place, set()).add(next_offset)
+    topics = {topic for topic, _ in given}
+    known: dict[tuple[str, int], set[int]] = {}
+    for origin in {one for one in origins if one is not None}:
+        found = read(origin.savepoint, Reading(allow_external_files=origin.allow_external_files))
+        for source in found.sources:
+            for one in source.positions:
+                if one.state is PositionState.NEXT and one.next_offset is not None:
+                    known.setdefault(one.topic_partition, set()).add(one.next_offset)
+    for place, offsets in sorted(known.items()):
+        asked = given.get(place, set())
+        if place[0] in topics and not (asked and asked <= offsets):
+            told = ", ".join(map(str, sorted(asked))) or "none"
+            yield (
+                f"positions of {place[0]}-{place[1]}: {told}, and "
+                f"{', '.join(map(str, sorted(offsets)))} in the savepoint of the rows: state and "
+                "positions must be of one savepoint"
+            )

@@ -1,0 +1,305 @@
+"""Rows that tell of a state, and what Spark's own state then is: without Flink and Kafka.
+
+A state stands here as ``flink_state`` gives it. What must be refused was seen to pass as right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+import migrate
+from migrate.spark import (
+    FlinkStateDataSource,
+    StateProof,
+    StateRows,
+    aggregate_rows,
+    prime,
+    read_keyed_state,
+    seen_rows,
+)
+from tests.support.spark import Spark
+
+pytestmark = pytest.mark.integration
+
+SCHEMA = "user BIGINT, amount BIGINT, price DECIMAL(10,2), id STRING, at TIMESTAMP"
+(SAVEPOINT,) = (Path(__file__).parents[1] / "golden" / "stateful").glob("savepoint-*")
+(LATE,) = (SAVEPOINT.parents[1] / "state/2.2/windows/canonical").glob("savepoint-*")
+START = 1_700_000_000_000
+
+Query = Callable[[DataFrame], DataFrame]
+
+
+@pytest.fixture(scope="module")
+def session(spark: Spark) -> SparkSession:
+    spark.session.dataSource.register(FlinkStateDataSource)
+    return spark.session
+
+
+@pytest.fixture
+def primed(tmp_path: Path) -> Any:
+    """Primes a query of one stream; nothing is left where it is refused."""
+
+    def run(query: Query, rows: StateRows | DataFrame, **arguments: Any) -> StateProof:
+        arguments = {"positions": {("events", 0): 1}, "output_mode": "update", **arguments}
+        return prime(
+            query, [rows], checkpoint_location=str(tmp_path / "checkpoint"), **arguments
+        ).proof
+
+    return run
+
+
+def by_user(*aggregates: str) -> Query:
+    """SQL: the tests are collected before there is a Spark."""
+    return lambda events: events.groupBy("user").agg(*map(F.expr, aggregates))
+
+
+# -- what is told of an entry, and what Spark has of it ------------------------------------------
+
+
+def test_averages_decimals_and_ends_are_right(session: SparkSession, primed: Any) -> None:
+    """Of values that are all NULL, too: Spark keeps 0 of a DECIMAL sum, and that it is empty."""
+    state = session.createDataFrame(
+        [
+            (1, 3, 60, 3, 12.34, 5, 40),
+            (2, 2, -7, 1, None, -7, -7),
+            (3, 4, None, 0, 0.0, None, None),
+        ],
+        "key BIGINT, n BIGINT, total BIGINT, given BIGINT, price DOUBLE, least BIGINT, most BIGINT",
+    )
+    rows = aggregate_rows(
+        state,
+        SCHEMA,
+        keys={"user": "key"},
+        count="n",
+        averages={"amount": ("total", "given")},
+        sums={"price": "CAST(price AS DECIMAL(38,2))"},
+        minima={"amount": "least"},
+        maxima={"amount": "most"},
+    )
+    query = by_user("count(*)", "sum(price)", "avg(amount)", "min(amount)", "max(amount)")
+    assert primed(query, rows).right == 3
+
+
+def test_an_average_of_decimals_is_right(session: SparkSession, primed: Any) -> None:
+    state = session.sql("SELECT 1L key, 3L n, CAST(10.01 AS DECIMAL(38,4)) total")
+    rows = aggregate_rows(state, SCHEMA, keys={"user": "key"}, averages={"price": ("total", "n")})
+    assert primed(by_user("avg(price)"), rows).right == 1
+
+
+def test_a_whole_stream_is_one_group(session: SparkSession, primed: Any) -> None:
+    state = session.createDataFrame([(12, 345)], "n BIGINT, total BIGINT")
+    rows = aggregate_rows(state, SCHEMA, keys={}, count="n", sums={"amount": "total"})
+
+    def query(events: DataFrame) -> DataFrame:
+        return events.groupBy().agg(F.count("*"), F.sum("amount"))
+
+    assert primed(query, rows).right == 1
+
+
+@pytest.mark.parametrize(
+    ("query", "told"),
+    [
+        # Each was right by the one value that was told, whatever Flink's other one was.
+        (by_user("count(*)", "count(amount)"), {"count": "n", "sums": {"amount": "total"}}),
+        (by_user("sum(amount)", "sum(abs(amount))"), {"sums": {"amount": "total"}}),
+        (by_user("count(*)", "avg(amount)"), {"count": "n", "sums": {"amount": "total"}}),
+    ],
+    ids=["counts", "sums", "average"],
+)
+def test_each_value_is_told_by_its_own(
+    session: SparkSession, primed: Any, query: Query, told: dict[str, Any]
+) -> None:
+    state = session.createDataFrame([(1, 3, 60)], "key BIGINT, n BIGINT, total BIGINT")
+    rows = aggregate_rows(state, SCHEMA, keys={"user": "key"}, **told)
+    with pytest.raises(migrate.Refused, match=r"and the\s+rows tell"):
+        primed(query, rows)
+
+
+def test_counts_of_columns_are_each_compared_with_their_own(
+    session: SparkSession, primed: Any
+) -> None:
+    state = session.createDataFrame([(1, 5, 3, 1)], "key BIGINT, n BIGINT, a BIGINT, p BIGINT")
+    query = by_user("count(*)", "count(amount)", "count(price)")
+
+    def rows(price: str) -> StateRows:
+        counts = {"amount": "a", "price": price}
+        return aggregate_rows(state, SCHEMA, keys={"user": "key"}, count="n", counts=counts)
+
+    with pytest.raises(migrate.Refused, match="1 wrong"):
+        primed(query, rows("n + 1"))  # more than there are records
+    assert primed(query, rows("p")).right == 1
+
+
+@pytest.mark.parametrize(
+    "told", [{"count": "n + 0.5"}, {"sums": {"price": "CAST(1.005 AS DECIMAL(10,3))"}}]
+)
+def test_a_value_that_would_be_rounded_is_refused(
+    session: SparkSession, primed: Any, told: dict[str, Any]
+) -> None:
+    state = session.createDataFrame([(1, 3)], "key BIGINT, n BIGINT")
+    with pytest.raises((migrate.Refused, PySparkException), match="not exactly"):
+        rows = aggregate_rows(state, SCHEMA, keys={"user": "key"}, **told)
+        primed(by_user("count(*)" if "count" in told else "sum(price)"), rows)
+
+
+# -- keys ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("state", "stream"),
+    [
+        ("1700000000000L", "TIMESTAMP"),  # milliseconds, that Spark takes for seconds
+        ("TIMESTAMP_NTZ '2024-01-01 00:00:00'", "TIMESTAMP"),  # of the session's time zone
+        ("DATE '2024-01-01'", "TIMESTAMP"),
+        ("TIMESTAMP '2024-01-01 00:00:00'", "STRING"),
+        ("CAST(0.1 AS FLOAT)", "DOUBLE"),  # 0.10000000149011612
+        ("named_struct('a', CAST(0.1 AS FLOAT))", "STRUCT<a: DOUBLE>"),
+    ],
+)
+def test_a_key_that_is_cast_and_not_the_same_is_refused(
+    session: SparkSession, state: str, stream: str
+) -> None:
+    with pytest.raises(migrate.UsageError, match=r"^user: of type .* in Flink, and .* in the"):
+        seen_rows(session.sql(f"SELECT {state} key"), f"user {stream}", keys={"user": "key"})
+
+
+# -- deduplication -------------------------------------------------------------------------------
+
+
+def test_what_is_kept_by_a_time_of_its_own_is_refused(session: SparkSession, primed: Any) -> None:
+    """Spark keeps when an id may be forgotten. The rows' would be forgotten at once."""
+    state = session.createDataFrame([("a",), ("b",)], "key STRING")
+
+    def query(events: DataFrame) -> DataFrame:
+        return events.withWatermark("at", "1 second").dropDuplicatesWithinWatermark(["id"])
+
+    with pytest.raises(migrate.Refused, match="dropDuplicatesWithinWatermark"):
+        primed(
+            query, seen_rows(state, SCHEMA, keys={"id": "key"}), output_mode="append",
+            watermark_ms=START,
+        )  # fmt: skip
+
+
+def test_joins_and_limits_are_refused_by_name(session: SparkSession, tmp_path: Path) -> None:
+    seen = seen_rows(session.createDataFrame([("a",)], "key STRING"), SCHEMA, keys={"id": "key"})
+    nothing = session.createDataFrame([], "other STRING")
+    places = [{("one", 0): 1}, {("other", 0): 2}]
+    asked: list[tuple[Any, str]] = [
+        (lambda one, other: one.join(other, F.expr("id = other")), "a join of two streams"),
+        (lambda one, other: one.select("id").union(other).limit(5), "limit"),
+    ]
+    for query, says in asked:
+        with pytest.raises(migrate.Refused, match=says):
+            prime(
+                query,
+                [seen, nothing],
+                positions=places,
+                checkpoint_location=str(tmp_path / "checkpoint"),
+            )
+    assert list(tmp_path.iterdir()) == []
+
+
+# -- windows -------------------------------------------------------------------------------------
+
+
+def by_window(window: Any) -> Query:
+    return lambda events: (
+        events.withWatermark("at", "2 seconds").groupBy("user", window).agg(F.count("*"))
+    )
+
+
+def windows(session: SparkSession, **told: Any) -> StateRows:
+    state = session.sql(
+        f"SELECT 1L key, 2L n, named_struct('start', {START}L, 'end', {START + 10_000}L) namespace"
+    )
+    arguments = {"count": "n", "window": "namespace", "time": "at", **told}
+    return aggregate_rows(state, SCHEMA, keys={"user": "key"}, **arguments)
+
+
+def test_a_session_that_counts_too_few_records_is_refused(session: SparkSession) -> None:
+    """Seen: its count was raised to as many as reach from end to end, and the proof's with it."""
+    with pytest.raises(migrate.Refused, match=r"counts 2 records, and .* takes 4 at least"):
+        windows(session, session_gap_ms=3_000)
+    assert windows(session, session_gap_ms=3_000, count="4").rows.count() == 4
+
+
+def test_no_time_zone_moves_a_window(session: SparkSession, primed: Any) -> None:
+    name = "spark.sql.session.timeZone"
+    before = session.conf.get(name) or ""
+    session.conf.set(name, "America/St_Johns")
+    try:
+        rows = windows(session)
+        (at,) = {row[0] for row in rows.rows.selectExpr("unix_millis(at)").collect()}
+        assert at == START
+        query = by_window(F.window("at", "10 seconds"))
+        assert primed(query, rows, output_mode="append", watermark_ms=START).right == 1
+        schema = SCHEMA.replace("at TIMESTAMP", "at TIMESTAMP_NTZ")
+        with pytest.raises(migrate.UsageError, match=r"at TIMESTAMP_NTZ: .* TIMESTAMP"):
+            aggregate_rows(
+                session.sql("SELECT 1L key, named_struct('start', 0L, 'end', 1L) w"),
+                schema,
+                keys={"user": "key"},
+                window="w",
+                time="at",
+            )
+    finally:
+        session.conf.set(name, before)
+
+
+def test_without_a_pending_window_nothing_bounds_the_watermark(
+    session: SparkSession, tmp_path: Path
+) -> None:
+    """It is said: too high, and Spark drops what Flink would have taken."""
+    done = prime(
+        by_window(F.window("at", "10 seconds")),
+        [windows(session, count="0").rows],
+        positions={("events", 0): 1},
+        checkpoint_location=str(tmp_path / "checkpoint"),
+        watermark_ms=START,
+        expected=session.createDataFrame(
+            [], "k BIGINT, w STRUCT<start: TIMESTAMP, end: TIMESTAMP>, n BIGINT"
+        ),
+    )
+    (told,) = done.warnings
+    assert "no window is pending" in told and "drops" in told
+
+
+# -- one savepoint -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("function", [False, True], ids=["data source", "function"])
+def test_positions_of_another_savepoint_are_refused(
+    session: SparkSession, primed: Any, function: bool
+) -> None:
+    """Seen: a record between the two was never counted."""
+    options = {"operator": "totals", "state": "total"}
+    state = (
+        read_keyed_state(session, str(SAVEPOINT), **options)
+        if function
+        else session.read.format("flink_state").options(**options).load(str(SAVEPOINT))
+    )
+    rows = aggregate_rows(state.where("key > 0"), SCHEMA, keys={"user": "key"}, count="value.f0")
+    with pytest.raises(migrate.Refused, match="events-0: 351, and 350 in the savepoint"):
+        primed(by_user("count(*)"), rows, positions='{"events":{"0":351,"1":365}}')
+
+
+def test_windows_kept_for_late_records_are_left_out(session: SparkSession) -> None:
+    """Of a savepoint of Flink's: seen, all 12 were among the rows, and Spark would fire them."""
+    state = read_keyed_state(session, str(LATE), operator="late", state="window-contents")
+    rows = aggregate_rows(
+        state, "name STRING, at TIMESTAMP", keys={"name": "key"}, window="namespace", time="at"
+    )
+    assert (rows.fired.number, rows.expected.count()) == (11, 1)
+    assert (rows.fired.last_end, rows.first_end) == (1_700_000_072_000, 1_700_000_086_000)
+    with pytest.raises(migrate.Refused, match="keep the columns key and namespace"):
+        told = state.selectExpr("key", "namespace AS of")
+        aggregate_rows(
+            told, "name STRING, at TIMESTAMP", keys={"name": "key"}, window="of", time="at"
+        )

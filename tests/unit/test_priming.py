@@ -1,0 +1,156 @@
+"""What priming takes for the same, and what it refuses: no Spark runs here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from pyspark.sql.types import (
+    ArrayType,
+    DataType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    NullType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
+
+from migrate.errors import Refused, UsageError
+from migrate.spark.running.exact_cast import may_be_cast
+from migrate.spark.running.prime import _check_watermark, _warnings
+from migrate.spark.running.state_origin import StateOrigin, contradictions
+from migrate.spark.running.state_proof import Field, NotProven, told_by
+from migrate.spark.running.state_rows import StateRows, ToldValue
+from migrate.spark.running.state_windows import FiredWindows
+
+(SAVEPOINT,) = (Path(__file__).parents[1] / "golden" / "stateful").glob("savepoint-*")
+_LONG, _STRING, _DOUBLE = LongType(), StringType(), DoubleType()
+
+
+def _struct(type_: DataType) -> StructType:
+    return StructType([StructField("a", type_)])
+
+
+@pytest.mark.parametrize(
+    ("own", "target", "told"),
+    [
+        (_LONG, _LONG, True),
+        (_LONG, IntegerType(), True),
+        (_STRING, DecimalType(10, 2), True),
+        (_DOUBLE, _LONG, True),
+        (NullType(), TimestampType(), True),
+        (TimestampType(), TimestampType(), True),
+        (_struct(_LONG), StructType([StructField("b", IntegerType())]), True),
+        (ArrayType(_LONG), ArrayType(_STRING), True),
+        # Seen: each came back from the cast as it was, and was taken for exact.
+        (_LONG, TimestampType(), False),
+        (FloatType(), _DOUBLE, False),
+        (_struct(FloatType()), _struct(_DOUBLE), False),
+        (ArrayType(FloatType()), ArrayType(_DOUBLE), False),
+        (TimestampNTZType(), TimestampType(), False),
+        (DateType(), TimestampType(), False),
+        (TimestampType(), _STRING, False),
+        (_struct(_LONG), StructType(), False),
+    ],
+)
+def test_which_casts_tell_whether_a_value_is_the_same(
+    own: DataType, target: DataType, told: bool
+) -> None:
+    assert may_be_cast(own, target) is told
+
+
+_COUNT, _SUM = ToldValue("count"), ToldValue("sum", "a")
+_OF_A = ToldValue("count", "a")
+_AVERAGE = [ToldValue("sum", "a", of_an_average=True), ToldValue("count", "a", of_an_average=True)]
+
+
+def _fields(*names: str) -> list[Field]:
+    """`sum?` is a sum that may be empty."""
+    return [Field(name.rstrip("?"), _LONG, name.endswith("?")) for name in names]
+
+
+@pytest.mark.parametrize(
+    ("told", "fields", "places"),
+    [
+        ([_COUNT, _SUM], _fields("sum", "count"), [1, 0]),
+        ([_COUNT, _OF_A], _fields("count", "count"), [0, 1]),
+        ([_COUNT, _SUM, *_AVERAGE], _fields("count", "sum", "sum", "count"), [0, 1, 2, 3]),
+        ([_COUNT, _SUM, *_AVERAGE], _fields("sum", "count", "sum?", "count"), [2, 3, 1, 0]),
+        ([], [], []),
+    ],
+)
+def test_each_field_has_a_value_of_its_own(
+    told: list[ToldValue], fields: list[Field], places: list[int]
+) -> None:
+    assert told_by(told, fields) == places
+
+
+@pytest.mark.parametrize(
+    ("told", "fields"),
+    [
+        ([_COUNT], _fields("count", "count")),
+        ([_COUNT, _SUM], _fields("count", "sum", "sum", "count")),
+        ([_COUNT], []),
+        ([_COUNT, _SUM, *_AVERAGE], _fields("sum", "count", "sum", "count")),  # which is which?
+    ],
+)
+def test_no_value_stands_for_two_fields(told: list[ToldValue], fields: list[Field]) -> None:
+    with pytest.raises(NotProven, match=r"say what the state must hold \(expected\)"):
+        told_by(told, fields)
+
+
+def _rows(first_end: int | None, fired: FiredWindows) -> list[StateRows]:
+    nothing = cast("Any", None)
+    return [StateRows(nothing, nothing, 1, first_end=first_end, fired=fired)]
+
+
+@pytest.mark.parametrize("first_end", [0, 100])
+def test_pending_windows_bound_the_watermark_from_above(first_end: int) -> None:
+    rows = _rows(first_end, FiredWindows())
+    _check_watermark(True, first_end - 1, rows)
+    with pytest.raises(Refused, match=f"a window that ends at {first_end}"):
+        _check_watermark(True, first_end, rows)
+    with pytest.raises(UsageError, match=f"that Flink still keeps ends at {first_end}"):
+        _check_watermark(True, None, rows)
+
+
+def test_fired_windows_bound_it_from_below() -> None:
+    rows = _rows(100, FiredWindows(3, 90))
+    _check_watermark(True, 90, rows)
+    with pytest.raises(Refused, match="Flink has fired a window that ends at 90"):
+        _check_watermark(True, 89, rows)
+    assert any("3 windows that Flink has fired" in told for told in _warnings(rows, 90))
+
+
+def test_without_a_pending_window_it_is_said_that_nothing_does() -> None:
+    (told,) = _warnings(_rows(None, FiredWindows()), 5)
+    assert "no window is pending" in told and "drops records" in told
+    assert list(_warnings(_rows(None, FiredWindows()), None)) == []
+
+
+@pytest.mark.parametrize(
+    ("starts", "problems"),
+    [
+        ([{("events", 0): 350, ("events", 1): 365}], []),
+        ([{("another", 0): 1}], []),
+        ([{("events", 0): 350, ("events", 1): 365, ("events", 2): 0}], []),
+        ([{("events", 0): 351, ("events", 1): 365}], ["events-0: 351, and 350 in"]),
+        ([{("events", 0): 350}], ["events-1: none, and 365 in"]),
+        ([{("events", 0): 350, ("events", 1): 365}, {("events", 0): 1}], ["events-0: 1, 350, and"]),
+    ],
+)
+def test_positions_are_of_the_savepoint_of_the_rows(
+    starts: list[dict[tuple[str, int], int]], problems: list[str]
+) -> None:
+    """As Flink wrote it: events-0 at 350, events-1 at 365."""
+    found = list(contradictions([StateOrigin(str(SAVEPOINT), "", "", False), None], starts))
+    assert len(found) == len(problems)
+    assert all(problem in one for one, problem in zip(found, problems, strict=True))
