@@ -28,8 +28,8 @@ start to retention, what has not yet run may not.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from migrate.cluster_snapshot import GroupView, LogRange
@@ -161,6 +161,43 @@ def verify_query(
     target = _Target(starts, goes_on, unknown=query.continuous)
     partitions = _verified(expected, target, logs, new_at_earliest, recreated)
     return Verification(query.started.label, partitions, query.has_run, query.continuous)
+
+
+def verify_log(
+    found: Verification,
+    seeds: Mapping[str, Mapping[TopicPartition, int]],
+    batches: Sequence[tuple[int, Mapping[str, Mapping[TopicPartition, int]]]],
+) -> Verification:
+    """Check what a Spark query has done since it started, by its log.
+
+    A batch begins where the one before it ended, and the first at the seed of its source. So what a
+    source was seeded with must be in each batch of that source (else the query does not read it:
+    missing), and none may end before it begins (else what lies between is read again).
+
+    Args:
+        found: what ``verify_query`` has said of its start.
+        seeds: by source.
+        batches: where each batch that is logged ended, by source; oldest first.
+    """
+    worse: dict[TopicPartition, tuple[StartOutcome, int]] = {}
+    for source, offsets in seeds.items():
+        for place, begins in offsets.items():
+            for _, ends in batches:
+                end = ends.get(source, {}).get(place)
+                if end is None:
+                    worse[place] = StartOutcome.MISSING, 0
+                    break
+                if end < begins:
+                    before = worse.get(place, (StartOutcome.REPEATED, 0))[1]
+                    worse[place] = StartOutcome.REPEATED, before + begins - end
+                begins = end
+    partitions = []
+    for one in found.partitions:
+        told = worse.get((one.topic, one.partition))
+        if told is not None and one.outcome is StartOutcome.OK:
+            one = replace(one, outcome=told[0], records=told[1])
+        partitions.append(one)
+    return replace(found, partitions=tuple(partitions))
 
 
 def verify_group(

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from migrate.commands.rollback import rollback
-from migrate.cutover import start
+from migrate.cutover import start, stop
 from migrate.cutover.night import CutOverStopped, Night
 from migrate.cutover.steps import applied
 from migrate.errors import Refused
 from migrate.group.commit import Applied
+from migrate.log import log
 from migrate.spark.seed import is_unfinished, remove_seed
 
 
@@ -17,11 +18,17 @@ def what_goes_back(night: Night) -> Sequence[str]:
     """What would be taken back, in lines; nothing where the target is not written.
 
     Raises:
-        Refused: the target has begun: it tells what must be done instead.
+        Refused: the target has begun: it tells what must be done instead; or the job was not
+            stopped.
+        CutOverStopped: whether the job has stopped cannot be told any more.
     """
     if start.runs(night):
         raise Refused(["the command that starts the query runs: stop it first"])
+    if night.savepoint() is None and night.record.model.flink.job_id is not None:
+        stop.check_came_to_its_end(night)
     savepoint = night.savepoint()
+    if start.ended(night) in (0, "unknown"):
+        log.warning("the command that starts the query was run: see that the query has stopped")
     if night.begun():
         raise Refused(
             [
@@ -58,7 +65,9 @@ def go_back(night: Night) -> None:
         outcome = rollback(earlier.path, execute=True, **night.file.kafka()).outcome
         if outcome is not None and outcome.applied not in (Applied.ALL, Applied.NOTHING_TO_DO):
             raise CutOverStopped(f"group {night.spec.target.group}: {outcome.applied.value}")
-    night.record.change(state="went back")
+    record = night.record
+    record.put_aside(record.plan_path, record.folder / "query.log", record.folder / "query.state")
+    record.change(state="went back", moved_with=None)
 
 
 def way_to_restart(night: Night) -> str:

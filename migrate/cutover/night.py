@@ -7,6 +7,7 @@ earlier run, or by hand, is seen as done.
 from __future__ import annotations
 
 import hashlib
+import posixpath
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -63,6 +64,61 @@ class Savepoint:
     sha256: str
 
 
+def job_meant(jobs: Sequence[FlinkJob], wanted: str) -> FlinkJob:
+    """The job of a name or an id: the one that runs, else the newest that has ended.
+
+    Raises:
+        Refused: there is none, or several run.
+    """
+    alike = [one for one in jobs if wanted in (one.job_id, one.name)]
+    running = [one for one in alike if not one.ended]
+    if len(running) > 1:
+        ids = ", ".join(one.job_id for one in running)
+        raise Refused([f"flink.job {wanted}: several have this name: {ids}; name an id"])
+    if alike:
+        return running[0] if running else max(alike, key=lambda one: one.began_ms)
+    names = sorted({one.name for one in jobs if not one.ended})
+    has = f"it runs {', '.join(names)}" if names else "it runs no job"
+    raise Refused([f"flink.job {wanted}: Flink has no such job; {has}"])
+
+
+def began_since(
+    jobs: Sequence[FlinkJob], job_id: str, name: str | None, ended_ms: int | None
+) -> FlinkJob | None:
+    """The newest job of that id or name that began after the one that was stopped had ended.
+
+    Args:
+        ended_ms: when that was, by Flink's clock. None: Flink had forgotten it by then, and all
+            others that it knows of that name are newer.
+    """
+
+    def is_newer(one: FlinkJob) -> bool:
+        if one.job_id == job_id:
+            return not one.ended or (ended_ms is not None and one.began_ms >= ended_ms)
+        return one.name == name and one.began_ms >= (ended_ms or 0)
+
+    return max(filter(is_newer, jobs), key=lambda one: one.began_ms, default=None)
+
+
+def that_flink_tells(
+    savepoints: Sequence[Savepoint], told: tuple[int, str] | None
+) -> Savepoint | None:
+    """Of the savepoints in a folder the one that Flink tells, by its number and its own name: a job
+    that is started again under a fixed id has older ones beside it, of higher numbers even."""
+    if told is None:
+        return None
+    number, place = told
+    name = posixpath.basename(place.rstrip("/"))
+    return next(
+        (
+            one
+            for one in savepoints
+            if one.number == number and posixpath.basename(one.pointer.rstrip("/")) == name
+        ),
+        None,
+    )
+
+
 class Night:
     """One cut-over: its spec, its record, and the world as it is now."""
 
@@ -99,29 +155,33 @@ class Night:
             unknown = FlinkJob(known.job_id, known.job_name or "", "UNKNOWN")
             return next((one for one in jobs if one.job_id == known.job_id), unknown)
         wanted = self.spec.flink.job
-        alike = [one for one in jobs if wanted in (one.job_id, one.name)]
-        running = [one for one in alike if not one.ended]
-        ended = [one for one in alike if one.ended and self.savepoint_of(one.job_id) is not None]
-        for found in (running, ended):
-            if len(found) == 1:
-                return found[0]
-            if found:
-                ids = ", ".join(one.job_id for one in found)
-                raise Refused([f"flink.job {wanted}: several have this name: {ids}; name an id"])
-        names = sorted({one.name for one in jobs if not one.ended})
-        has = f"it runs {', '.join(names)}" if names else "it runs no job"
-        raise Refused([f"flink.job {wanted}: Flink has no such job; {has}"])
+        assert wanted is not None  # the spec's rule
+        found = job_meant(jobs, wanted)
+        if found.ended and self.savepoint_of(found) is None:
+            raise Refused(
+                [
+                    f"flink.job {wanted}: Flink runs no such job; the newest, {found.job_id}, "
+                    f"ended as {found.state}, and not with a savepoint in "
+                    f"{self.savepoint_folder(found.job_id)}: start it, or name the savepoint that "
+                    "is to be moved (flink.savepoint)"
+                ]
+            )
+        return found
 
-    def runs_again(self, job: FlinkJob) -> FlinkJob | None:
-        """Another job of the name of one that was stopped; None where there is none."""
-        return next(
-            (
-                one
-                for one in self.flink.jobs()
-                if one.name == job.name and one.job_id != job.job_id and not one.ended
-            ),
-            None,
-        )
+    def runs_since(self) -> FlinkJob | None:
+        """A job that took up what was stopped: it runs, or has run since; None where there is none.
+
+        Raises:
+            FlinkRestError: Flink did not answer.
+        """
+        known, wanted = self.record.model.flink, self.spec.flink.job
+        if self.stopped_by_others:
+            if self.spec.flink.rest is None or wanted is None:
+                return None
+            alike = [one for one in self.flink.jobs() if wanted in (one.job_id, one.name)]
+            return next((one for one in alike if not one.ended), None)
+        assert known.job_id is not None  # a job was stopped
+        return began_since(self.flink.jobs(), known.job_id, known.job_name, known.ended_ms)
 
     def savepoint_folder(self, job_id: str) -> str:
         """Where the savepoints of this job's stops go; a URI."""
@@ -129,8 +189,13 @@ class Night:
         folder = self.files.absolute(self.file.place(self.spec.flink.savepoints))
         return join(folder if "://" in folder else f"file://{folder}", job_id)
 
-    def savepoint_of(self, job_id: str) -> Savepoint | None:
-        """The newest whole savepoint of a stop in that folder; None of none."""
+    def savepoint_of(self, job: FlinkJob) -> Savepoint | None:
+        """The savepoint in that folder that a job has ended with, as Flink tells; None of none."""
+        ended_with = self.flink.details(job.job_id).ended_with
+        return that_flink_tells(self.savepoints(job.job_id), ended_with)
+
+    def savepoints(self, job_id: str) -> list[Savepoint]:
+        """The whole savepoints of stops in that folder, the newest last."""
         folder = path_of(self.savepoint_folder(job_id), self.files)
         found = []
         for name in self.files.list_directory(folder) or ():
@@ -138,8 +203,8 @@ class Night:
                 found.append(self.read_savepoint(join(folder, name)))
             except DecodeError:
                 continue  # not written to its end
-        stops = [one for one in found if one.stop is not StopKind.NONE]
-        return max(stops, key=lambda one: one.number, default=None)
+        stops = (one for one in found if one.stop is not StopKind.NONE)
+        return sorted(stops, key=lambda one: one.number)
 
     def read_savepoint(self, pointer: str) -> Savepoint:
         """Raises DecodeError."""
@@ -200,12 +265,22 @@ class Night:
 
         Raises:
             BrokerError: the broker did not answer.
+            Refused: the group was written on other brokers.
         """
         from migrate.broker import ConsumerGroups
         from migrate.group.rollback_file import earlier_run
 
         assert self.spec.target.group is not None
         groups = ConsumerGroups(kafka(self.file.kafka()).config())
+        cluster_id, record = groups.cluster_id(), self.record.model
+        written = record.plan.cluster_id if record.plan is not None and record.moved_with else None
+        if written not in (None, cluster_id):
+            raise Refused(
+                [
+                    f"kafka.bootstrap-servers: those are brokers of cluster {cluster_id}, and the "
+                    f"group was written on {written}: name those"
+                ]
+            )
         view = groups.view(self.spec.target.group)
-        newest = earlier_run([self.record.folder], groups.cluster_id(), view)
+        newest = earlier_run([self.record.folder], cluster_id, view)
         return view, newest if newest is not None and newest.file.change == "commit" else None

@@ -1,8 +1,8 @@
 """The record of a cut-over, kept on the disk step by step, and the folder that it is in.
 
 What a run leaves in the folder: ``lock`` and ``query.lock`` (held, not read), ``record.json`` and
-its page, ``plan.json``, the rollback file of a group, and ``query.log``, what the command said that
-starts the query.
+its page, ``plan.json``, the rollback file of a group, and of the command that starts the query
+``query.log``, what it said, and ``query.state``, whether it began and how it ended.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Record:
         anew: begin a new record after one that went back.
 
     Raises:
-        Refused: there is the record of another cut-over.
+        Refused: there is the record of another cut-over, or the spec was changed since.
         RecordError: what is there is no record.
     """
 
@@ -65,14 +65,10 @@ class Record:
         if found is not None and found.state == "went back" and anew:
             found = None
             if keep:
-                self._put_aside()
-        if found is not None and found.state == "done" and found.target != begun.target:
-            raise Refused(
-                [
-                    f"{self.path} is of another cut-over, to {found.target}: name another folder "
-                    "(record)"
-                ]
-            )
+                self.put_aside(self.path, self.page)
+        if found is not None and (changed := [*changed_since(found, file)]):
+            way = "put it back; another cut-over takes another folder (record)"
+            raise Refused([f"{one}: {way}" for one in changed])
         told = {name: getattr(begun, name) for name in ("spec_sha256", "brokers", "target", "sink")}
         self.model = found.model_copy(update=told) if found is not None else begun
 
@@ -94,12 +90,12 @@ class Record:
         """Replace fields of what is known of the job."""
         self.change(flink=self.model.flink.model_copy(update=fields))
 
-    def _put_aside(self) -> None:
-        """The record of a cut-over that went back gets a name of its own."""
-        moved = self.folder / f"record-{now().replace(':', '')}.json"
-        self.path.rename(moved)
-        if self.page.exists():
-            self.page.rename(moved.with_suffix(".html"))
+    def put_aside(self, *files: Path) -> None:
+        """Give files names of their own, as far as they are there."""
+        at = now().replace(":", "")
+        for file in files:
+            if file.exists():
+                file.rename(file.with_stem(f"{file.stem}-{at}"))
 
     def begin_run(self, asked: str) -> None:
         """A run of the command."""
@@ -145,6 +141,20 @@ class Record:
             self.step(name, "done", told, 0.0)
 
 
+def changed_since(record: CutOverRecord, file: SpecFile) -> Iterator[str]:
+    """What of a spec is no longer as the job was stopped with it, or the target written."""
+    job, flink = file.spec.flink.job, record.flink
+    stopped = flink.job_id is not None and file.spec.flink.savepoint is None
+    if stopped and job not in (flink.job_id, flink.job_name):
+        yield f"flink.job was {flink.job_name} ({flink.job_id}), and is {job} now"
+    if record.moved_with is not None:
+        decides = file.decides()
+        for name in sorted(record.moved_with.keys() | decides.keys()):
+            before, after = record.moved_with.get(name), decides.get(name)
+            if before != after:
+                yield f"{name} was {before or 'not there'}, and is {after or 'not there'} now"
+
+
 def _begun(file: SpecFile) -> CutOverRecord:
     spec = file.spec
     rest = spec.flink.rest
@@ -157,6 +167,7 @@ def _begun(file: SpecFile) -> CutOverRecord:
         brokers=spec.kafka.bootstrap_servers or "",
         target=file.target,
         sink=file.sink,
+        moved_with=None,
         flink=FlinkReport(
             host=urlsplit(rest).hostname if rest is not None else None,
             version=None,
@@ -165,6 +176,7 @@ def _begun(file: SpecFile) -> CutOverRecord:
             savepoint=None,
             savepoint_sha256=None,
             finished=False,
+            ended_ms=None,
         ),
         plan=None,
         start=None,

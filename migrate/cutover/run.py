@@ -157,7 +157,9 @@ def _carry_out(
     with _run(night, f"until {until}" if until is not None else "execute") as at:
         told = []
         for step in _steps(until):
-            at.step = step
+            at.name = step.name
+            if at.changed or not step.changes:
+                at.left = step.left
             done = step.done(night)
             if done is not None:
                 log.info(f"{step.name}: {done}")
@@ -165,11 +167,12 @@ def _carry_out(
                 told.append(StepTold(step.name, "done", done))
                 continue
             if step.changes and confirm is not None:
-                before, at.changed = at.changed, False  # "no" changes nothing
+                # "No" changes nothing.
+                changed, at.changed = at.changed, False
                 confirm(f"go on with {step.name} ({step.title}), up to {until or NAMES[-1]}?")
-                at.changed, confirm = before, None
+                at.changed, confirm = changed, None
             log.info(f"{step.name}: {step.title}")
-            at.changed = at.changed or step.changes
+            at.changed, at.left = at.changed or step.changes, step.left
             began = time.monotonic()
             try:
                 what = step.do(night)
@@ -199,10 +202,15 @@ def _back(night: Night, confirm: Callable[[str], None] | None) -> CutOver:
 
 @dataclass(slots=True)
 class _At:
-    """Where a run is, and whether it, or one before, has begun to change something."""
+    """Where a run is: at which step, what is so if it stops there, and whether it, or one before,
+    has begun to change something."""
 
-    step: Step
+    name: str
+    left: str
     changed: bool
+
+
+_BACK = "the target is as it was, or taken away in part"
 
 
 @contextmanager
@@ -214,32 +222,47 @@ def _run(night: Night, asked: str) -> Iterator[_At]:
     """
     record = night.record
     known = record.model.flink
-    at = _At(STEPS[0], changed=known.job_id is not None or known.savepoint is not None)
+    name, left = ("back", _BACK) if asked == "back" else (STEPS[0].name, STEPS[0].left)
+    at = _At(name, left, changed=known.job_id is not None or known.savepoint is not None)
     record.begin_run(asked)
     try:
         yield at
     except Refused as refused:
-        record.end_run(f"refused at {at.step.name}")
+        record.end_run(f"refused at {at.name}")
         if not at.changed or asked == "back":
             raise
         _tell_what_is_left(at, night)
         raise CutOverStopped(*refused.reasons) from refused
     except (MigrateError, OSError) as error:
-        record.end_run(f"failed at {at.step.name}: {error}")
+        record.end_run(f"failed at {at.name}: {error}")
         _tell_what_is_left(at, night)
         raise
     except BaseException as error:
-        record.end_run(f"interrupted at {at.step.name} ({type(error).__name__})")
+        record.end_run(f"interrupted at {at.name} ({type(error).__name__})")
         _tell_what_is_left(at, night)
         raise
     record.end_run("done")
 
 
 def _tell_what_is_left(at: _At, night: Night) -> None:
-    log.warning(f"stopped at {at.step.name}: {at.step.left}")
+    log.warning(f"stopped at {at.name}: {at.left}")
     log.info("the same command goes on from here; --back goes back as long as nothing is written")
-    if night.savepoint() is not None:
+    if night.savepoint() is None:
+        return
+    if _may_have_begun(night):
+        log.info("Flink's job must not go on from its savepoint, unless nothing has been written")
+    else:
         log.info(f"or {way_to_restart(night)}")
+
+
+def _may_have_begun(night: Night) -> bool:
+    """Whether the target may have begun to write: then Flink's job would repeat it."""
+    if night.record.model.moved_with is None:
+        return False
+    try:
+        return night.begun()
+    except (MigrateError, OSError):
+        return True
 
 
 def _steps(until: str | None) -> Iterator[Step]:

@@ -214,6 +214,19 @@ class SpecFile:
         }
         return cast(MoveArguments, {**named, **self.kafka()})
 
+    def decides(self) -> dict[str, str]:
+        """What decides where the target starts, by its names here; nothing of it is secret."""
+        flink, target = self.spec.flink, self.spec.target
+        named = {
+            "flink.savepoint": self.place(flink.savepoint) if flink.savepoint else None,
+            "target.checkpoint-dir": self.checkpoint_dir,
+            "target.group": target.group,
+            "sink": self.sink,
+            "sink-writer": self.spec.sink_writer,
+            **{f"move.{name}": value for name, value in self.policies().items()},
+        }
+        return {name: value for name, value in named.items() if value is not None}
+
     def policies(self) -> dict[str, str]:
         """What the spec names under ``move``, by the names it has there."""
         named = self.spec.move.model_dump(mode="json", by_alias=True, exclude_defaults=True)

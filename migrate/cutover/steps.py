@@ -8,15 +8,16 @@ anew. ``stop`` is the point of no return: from there on Flink has ended.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from decoder import StopKind
 from migrate.commands.commit_group import commit_group
 from migrate.commands.to_spark import to_spark
 from migrate.commands.verify import verify
-from migrate.comparing.verify import StartOutcome
+from migrate.comparing.verify import StartOutcome, verify_log
 from migrate.cutover import start, stop
 from migrate.cutover.check import check, make_plan
 from migrate.cutover.night import CutOverStopped, Night
@@ -24,8 +25,14 @@ from migrate.errors import Refused
 from migrate.flink.read import read
 from migrate.group.commit import Applied
 from migrate.group.rollback_file import ChangeFate
-from migrate.report.cut_over import PartitionReport, PlanReport, VerificationReport
-from migrate.spark.progress import committed_positions, kafka_seeds
+from migrate.positions import Start, TopicPartition
+from migrate.report.cut_over import (
+    CutOverRecord,
+    PartitionReport,
+    PlanReport,
+    VerificationReport,
+)
+from migrate.spark.progress import committed_positions, kafka_seeds, logged_batches
 from migrate.spark.seed import check_free, is_unfinished, remove_seed
 from migrate.wording import counted
 
@@ -146,7 +153,10 @@ def applied(night: Night) -> bool:
         view, earlier = night.group()
         if all(view.next_offset(*at) == offset for at, offset in plan.next_offsets.items()):
             return True
-        return earlier is not None and earlier.fate in (ChangeFate.APPLIED, ChangeFate.MOVED_ON)
+        if earlier is not None and earlier.fate is ChangeFate.MOVED_ON:
+            check_may_move_on(night.record.model, earlier.path, has_command=bool(night.spec.start))
+            return True
+        return earlier is not None and earlier.fate is ChangeFate.APPLIED
     if not place.names() or is_unfinished(place):
         return False
     if plan is None:
@@ -163,12 +173,41 @@ def applied(night: Night) -> bool:
     return True
 
 
+def check_may_move_on(record: CutOverRecord, rollback: Path, *, has_command: bool) -> None:
+    """Others have committed for the group since: were they its own consumers, from the plan on?
+
+    Raises:
+        Refused: nobody has seen the plan in the group before, or the query was never started.
+    """
+    seen = any(one.when == "before" and one.verified for one in record.verifications)
+    if seen and (record.start is not None or not has_command):
+        return
+    why = "the query was not started by then" if seen else "nobody had verified it by then"
+    raise Refused(
+        [
+            f"{record.target}: others have committed for it since {rollback} was written, and "
+            f"{why}: where they began cannot be told; stop them, and bring the group back "
+            "(migrate rollback) or go back to Flink with the group's offsets"
+        ]
+    )
+
+
 def _applied(night: Night) -> str | None:
     return f"{night.file.target} holds the plan" if applied(night) else None
 
 
 def _apply(night: Night) -> str:
-    stop.check_does_not_run_again(night)
+    stop.check_has_not_run_since(night)
+    before = night.record.model.moved_with
+    night.record.change(moved_with=night.file.decides())
+    try:
+        return _write(night)
+    except Refused:
+        night.record.change(moved_with=before)  # nothing was written: what is refused may be mended
+        raise
+
+
+def _write(night: Night) -> str:
     plan, place = night.record.plan_path, night.location
     if place is not None:
         if is_unfinished(place):
@@ -206,28 +245,31 @@ def _verified(night: Night) -> str | None:
 
 
 def _verify(night: Night) -> str:
-    found = verify(f"plan:{night.record.plan_path}", night.file.target, **night.file.kafka())
-    return _judge(night, found, after=False)
+    return _judge(night, after=False)
 
 
 def _verify_again(night: Night) -> str:
-    found = verify(f"plan:{night.record.plan_path}", night.file.target, **night.file.kafka())
-    return _judge(night, found, after=night.begun())
+    return _judge(night, after=night.begun())
 
 
-def _judge(night: Night, found: Verification, *, after: bool) -> str:
-    """Keep what was found.
+def _judge(night: Night, *, after: bool) -> str:
+    """Look, and keep what was found.
 
     Raises:
-        CutOverStopped: the target did not start where it should.
+        CutOverStopped: the target did not start where it should, or Flink's job runs again.
     """
-    lost, repeated = _counts(found)
+    if night.record.model.state != "done":
+        stop.check_has_not_run_since(night)
+    found = verify(f"plan:{night.record.plan_path}", night.file.target, **night.file.kafka())
     group = night.location is None
+    reached: Mapping[TopicPartition, Start] = {}
+    if after and not group:
+        batches = [*logged_batches(night.query, night.files)]
+        found = verify_log(found, kafka_seeds(night.query, night.files), batches)
+        reached = committed_positions("", night.query, night.files).starts
+    lost, repeated = _counts(found)
     verified = found.verified or (after and group and found.verified_or_moved_on)
     outcomes = {(one.topic, one.partition): one for one in found.partitions}
-    reached = {}
-    if after and not group:
-        reached = dict(committed_positions("", night.query, night.files).starts)
     partitions = []
     for one in night.record.model.partitions:
         place = (one.topic, one.partition)
@@ -280,6 +322,9 @@ def _began(night: Night) -> str | None:
 
 _NOTHING = "nothing was changed, and the job runs on"
 _STOPPED = "Flink's job has stopped, and nothing reads on from it; the target is not written"
+_IN_PART = (
+    "Flink's job has stopped, and nothing reads on from it; the target is not written, or in part"
+)
 _READY = "the target is ready, and nothing has started from it"
 
 STEPS: Sequence[Step] = (
@@ -294,7 +339,7 @@ STEPS: Sequence[Step] = (
     ),
     Step("clean", "was the stop clean?", stop.was_clean, stop.check_clean, _STOPPED),
     Step("plan", "plan from the savepoint", _planned, _plan, _STOPPED),
-    Step("apply", "write the target", _applied, _apply, _STOPPED, changes=True),
+    Step("apply", "write the target", _applied, _apply, _IN_PART, changes=True),
     Step("verify", "will it start there?", _verified, _verify, _READY),
     Step("start", "start the query", start.started, start.start, _READY, changes=True),
     Step(

@@ -7,6 +7,7 @@ import time
 
 from decoder import StopKind
 from migrate.cutover.night import CutOverStopped, Night
+from migrate.errors import Refused
 from migrate.flink.job_manager import StopAttempt
 from migrate.flink.rest_api import FlinkJob, FlinkRestError
 from migrate.log import log, timed
@@ -25,11 +26,8 @@ def stopped(night: Night) -> str | None:
     if savepoint is not None:
         return f"stopped with {savepoint}"
     job = night.job()
-    if job.state != "FINISHED" or (found := night.savepoint_of(job.job_id)) is None:
+    if job.state != "FINISHED" or (found := night.savepoint_of(job)) is None:
         return None
-    newest = night.flink.details(job.job_id).newest_number
-    if newest is not None and newest > found.number:
-        return None  # of a stop that failed: the job ran on, and came to its end by itself
     _keep(night, job, found.pointer)
     return f"stopped by an earlier run with {found.pointer}"
 
@@ -66,20 +64,48 @@ def stop(night: Night) -> str:
     return f"stopped with {attempt.savepoint}"
 
 
+def check_came_to_its_end(night: Night) -> None:
+    """Of a stop that an earlier run asked for: Flink may end it once nobody waits any more.
+
+    The savepoint is kept where it has.
+
+    Raises:
+        Refused: Flink is still at it.
+        CutOverStopped: nobody can tell.
+        FlinkRestError: Flink did not answer.
+    """
+    if stopped(night) is not None:
+        return
+    job = night.job()
+    _, attempt = _newest_attempt(night, job)
+    if attempt is None:
+        _check_goes_on(night, job)
+    elif attempt.savepoint is not None:
+        _keep(night, job, attempt.savepoint)
+    else:
+        raise Refused(
+            [
+                f"Flink still stops job {job.job_id} ({job.name}), and no stop can be taken back: "
+                "wait for it (--until stop)"
+            ]
+        )
+
+
 def _check_goes_on(night: Night, job: FlinkJob) -> None:
     """A job that has ended without a stop of ours cannot be stopped any more."""
     if not job.ended and job.state != "UNKNOWN":
         return
-    left = night.savepoint_of(job.job_id)
-    if job.state == "UNKNOWN" and left is not None:
+    left = night.savepoints(job.job_id)
+    if job.state == "UNKNOWN" and left:
         raise CutOverStopped(
-            f"Flink no longer knows job {job.job_id}, and savepoint {left.pointer} of its stop is "
-            "whole: nobody can tell whether the job committed all that it held",
+            f"Flink no longer knows job {job.job_id}, and savepoint {left[-1].pointer} of a stop "
+            "is whole: nobody can tell whether the job committed all that it held",
             "start the job from that savepoint once (flink run -s), and run this again under a new "
             "record; or name the savepoint yourself (flink.savepoint)",
         )
     raise CutOverStopped(
-        f"Flink has job {job.job_id} ({job.name}) as {job.state}, and no savepoint of a stop",
+        f"Flink has job {job.job_id} ({job.name}) as {job.state}, and tells of no savepoint in "
+        f"{night.savepoint_folder(job.job_id)} that it ended with",
         "start the job from its newest checkpoint, and run this again under a new record",
     )
 
@@ -161,7 +187,7 @@ def check_clean(night: Night) -> str:
             f"{pointer} is not of a stop: the job ran on after it, and all since is repeated",
             "stop the job with a savepoint",
         )
-    told = "the savepoint is whole"
+    told, ended_ms = "the savepoint is whole", None
     if not night.stopped_by_others:
         job = _ended(night)
         if not night.record.model.flink.finished or job.state not in ("FINISHED", "UNKNOWN"):
@@ -169,10 +195,10 @@ def check_clean(night: Night) -> str:
                 f"the savepoint is whole, and Flink has the job as {job.state}, not FINISHED",
                 "wait for it, or look into Flink's log",
             )
-        told += ", and the job has FINISHED"
+        told, ended_ms = f"{told}, and the job has FINISHED", job.ended_ms
     elif found.stop is StopKind.UNKNOWN:
         log.warning("whether the job stopped with this savepoint does not show (before Flink 1.16)")
-    night.record.change_flink(savepoint=pointer, savepoint_sha256=found.sha256)
+    night.record.change_flink(savepoint=pointer, savepoint_sha256=found.sha256, ended_ms=ended_ms)
     return told
 
 
@@ -192,22 +218,20 @@ def _ended(night: Night) -> FlinkJob:
         time.sleep(_PAUSE)
 
 
-def check_does_not_run_again(night: Night) -> None:
-    """Just before the target is written: a job that was started again is stopped elsewhere.
+def check_has_not_run_since(night: Night) -> None:
+    """A job that was started again has more output than its savepoint tells.
 
     Raises:
-        CutOverStopped: it runs again.
+        CutOverStopped: it runs again, or has run since the stop.
     """
-    if night.stopped_by_others:
-        return
     try:
-        job = night.job()
-        again = night.runs_again(job) if job.ended or job.state == "UNKNOWN" else job
+        again = night.runs_since()
     except FlinkRestError as error:
         log.warning(f"whether the job was started again is not known: {error}")
         return
     if again is not None:
+        how = f"has run since, {again.state}," if again.ended else "runs again,"
         raise CutOverStopped(
-            f"job {again.name} runs again, as {again.job_id}: the savepoint is not its last output",
+            f"job {again.name} {how} as {again.job_id}: the savepoint is not its last output",
             "to move that one, go back first (--back), or name another folder for the record",
         )

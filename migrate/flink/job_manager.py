@@ -90,14 +90,15 @@ class RunningJob:
     Attributes:
         idle_tasks: the names of its tasks that do not run, with their states.
         checkpoint: where the newest completed checkpoint is; None where no path leads to one.
-        newest_number: that of the newest completed checkpoint or savepoint; None of none.
+        ended_with: the number and the place of its newest savepoint, where no checkpoint was
+            completed after it; else None.
         failed: why the newest checkpoint failed; None where the newest completed.
     """
 
     job: FlinkJob
     idle_tasks: Sequence[str]
     checkpoint: str | None
-    newest_number: int | None
+    ended_with: tuple[int, str] | None
     failed: str | None
 
 
@@ -144,7 +145,6 @@ class JobManager:
         latest = self._get(_Checkpoints, f"/jobs/{job_id}/checkpoints").latest
         completed, failed = latest.completed, latest.failed
         path = completed.external_path if completed is not None else None
-        numbers = [one.id for one in (completed, latest.savepoint) if one is not None]
         # A savepoint that failed says nothing of the job's checkpoints.
         newer = (
             failed is not None
@@ -155,7 +155,7 @@ class JobManager:
             FlinkJob(job.jid, job.name, job.state),
             [f"{one.name}: {one.status}" for one in job.vertices if one.status != "RUNNING"],
             path if path and path != _NO_PATH else None,
-            max(numbers, default=None),
+            _ended_with(latest),
             (failed.failure_message or "no reason given") if failed is not None and newer else None,
         )
 
@@ -188,6 +188,15 @@ class JobManager:
             return of.model_validate_json(ask(self._url, path))
         except ValidationError as error:
             raise no_job_manager(self._url) from error
+
+
+def _ended_with(latest: _Latest) -> tuple[int, str] | None:
+    savepoint, completed = latest.savepoint, latest.completed
+    if savepoint is None or not savepoint.external_path:
+        return None
+    if completed is not None and completed.id > savepoint.id:
+        return None
+    return savepoint.id, savepoint.external_path
 
 
 def _reason(cause: _Cause | None) -> str:

@@ -15,9 +15,10 @@ import json
 import urllib.error
 import urllib.request
 from dataclasses import dataclass
+from typing import Annotated
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 from migrate.errors import ServiceError, UsageError
 
@@ -40,11 +41,19 @@ class UnknownToFlink(FlinkRestError):
 
 @dataclass(frozen=True, slots=True)
 class FlinkJob:
-    """A job as the JobManager tells it; ``state`` is Flink's name: RUNNING, RESTARTING, …"""
+    """A job as the JobManager tells it.
+
+    Attributes:
+        state: Flink's name: RUNNING, RESTARTING, …
+        began_ms: when it began, in milliseconds of the epoch by Flink's clock.
+        ended_ms: when it ended; None as long as it has not.
+    """
 
     job_id: str
     name: str
     state: str
+    began_ms: int = 0
+    ended_ms: int | None = None
 
     @property
     def ended(self) -> bool:
@@ -55,6 +64,8 @@ class _Job(BaseModel):
     jid: str
     name: str
     state: str
+    began: Annotated[int, Field(alias="start-time")] = 0
+    ended: Annotated[int, Field(alias="end-time")] = -1
 
 
 class _Overview(BaseModel):
@@ -77,7 +88,10 @@ def known_jobs(url: str) -> tuple[FlinkJob, ...]:
         overview = _Overview.model_validate_json(body)
     except ValidationError as error:
         raise no_job_manager(url) from error
-    return tuple(FlinkJob(job.jid, job.name, job.state) for job in overview.jobs)
+    return tuple(
+        FlinkJob(job.jid, job.name, job.state, job.began, job.ended if job.ended >= 0 else None)
+        for job in overview.jobs
+    )
 
 
 def ask(url: str, path: str, body: object = None) -> bytes:

@@ -59,6 +59,9 @@ class FlinkReport(Model):
     savepoint: str | None
     savepoint_sha256: Annotated[Sha256 | None, Field(description="of its _metadata")]
     finished: Annotated[bool, Field(description="whether Flink said that the job has FINISHED")]
+    ended_ms: Annotated[
+        int | None, Field(description="when, by Flink's clock, in milliseconds of the epoch")
+    ]
 
 
 class PartitionReport(Model):
@@ -117,6 +120,10 @@ class CutOverRecord(Model):
     brokers: str
     target: str
     sink: str | None
+    moved_with: Annotated[
+        dict[str, str] | None,
+        Field(description="what of the spec the target was written with; null before"),
+    ]
     flink: FlinkReport
     plan: PlanReport | None
     start: StartReport | None

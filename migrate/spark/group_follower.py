@@ -3,7 +3,8 @@
 Spark commits to no group. Here the group gets the positions of the newest batch in the commit log
 (``commits/N``), all of them in one request, and never those of a batch that is only planned
 (``offsets/N``). Whoever is killed at any moment leaves the group at that batch or at an earlier
-one.
+one. A topic or partition that was deleted since is named once, and left out: nothing can be
+committed for it, and the others go on.
 
 The order of each look keeps that true beside other followers, and a query that goes on: first the
 group, then the commit log, then the ends of the logs. What the group holds is never beyond what the
@@ -21,10 +22,13 @@ from migrate.errors import Refused
 from migrate.group.commit import Result, not_writable, partition_outcome, write
 from migrate.group.commit_marks import commit_metadata
 from migrate.kafka_config import KafkaConfig
+from migrate.log import log
 from migrate.positions import Logs, TopicPartition, UnreadableInput, log_of
 from migrate.spark.progress import newest_committed_batch, positions_after, query_id
 from migrate.storage.files import Files, path_of
 from migrate.wording import counted
+
+_SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +37,7 @@ class Followed:
 
     Attributes:
         batch: the newest batch that the query has committed; None before its first.
-        next_offsets: where that batch ended: what the group holds now.
+        next_offsets: where that batch ended: what the group holds now; without what was deleted.
         written: how many of them were committed at this look.
         lag: how many offsets lie between that and the log end.
     """
@@ -58,6 +62,7 @@ class GroupFollower:
         self._files = Files()
         self.directory = self._files.absolute(path_of(directory, self._files))
         self._groups = ConsumerGroups(config)
+        self._gone: frozenset[TopicPartition] = frozenset()
 
     @property
     def query(self) -> str | None:
@@ -72,7 +77,8 @@ class GroupFollower:
 
         Raises:
             Refused: the group has members, or is beyond the query; or the query's positions are
-                none of these brokers' logs; nothing was committed.
+                beyond these brokers' logs, or they have none of its partitions; nothing was
+                committed.
             UnreadableInput, AmbiguousPositions: as for ``progress.committed_positions``.
             BrokerError: the broker did not answer, or did not take all of it.
         """
@@ -87,6 +93,8 @@ class GroupFollower:
         positions = ended.next_offsets
         logs = self._groups.snapshot({topic for topic, _ in positions}).topics
         lag = _lag(positions, logs)
+        self._tell_of(frozenset(positions.keys() - lag.keys()))
+        positions = {place: positions[place] for place in lag}
         todo = {
             place: Committed(position, commit_metadata(f"batch-{batch} {query[:18]}"))
             for place, position in positions.items()
@@ -100,6 +108,16 @@ class GroupFollower:
                 raise Refused(refusals)
             self._commit(todo, held)
         return Followed(batch, positions, len(todo), lag)
+
+    def _tell_of(self, gone: frozenset[TopicPartition]) -> None:
+        """Name what the brokers have no more, once."""
+        if new := sorted(gone - self._gone):
+            named = ", ".join(f"{topic}-{partition}" for topic, partition in new[:_SHOWN])
+            log.warning(
+                f"these brokers have no {named}{' …' if len(new) > _SHOWN else ''}, which the "
+                "query has read: deleted since? It is left out; the others go on"
+            )
+        self._gone = gone
 
     def _commit(self, todo: Mapping[TopicPartition, Committed], held: GroupView) -> None:
         written = write(self._groups, self.group, todo, held.committed)
@@ -125,24 +143,27 @@ def _why(failure: CommitFailure | None) -> str:
 
 
 def _lag(positions: Mapping[TopicPartition, int], logs: Logs) -> dict[TopicPartition, int]:
-    """How far each position is from its log's end.
+    """How far each position is from its log's end; those that have no log are left out.
 
     Raises:
-        Refused: one is beyond it, or there is no such log.
+        Refused: one is beyond it, or none has a log.
     """
     refusals, lag = [], {}
     for place, position in positions.items():
-        name = f"{place[0]}-{place[1]}"
-        log = log_of(logs, *place)
-        if log is None:
-            refusals.append(f"{name}: these brokers have no such partition; name the query's own")
-        elif position > log.end:
+        found = log_of(logs, *place)
+        if found is not None and position > found.end:
             refusals.append(
-                f"{name}: the query is at {position}, beyond the log end {log.end}: the topic was "
-                "created again, or these are the brokers of another cluster"
+                f"{place[0]}-{place[1]}: the query is at {position}, beyond the log end "
+                f"{found.end}: the topic was created again, or these are the brokers of another "
+                "cluster"
             )
-        else:
-            lag[place] = log.end - position
+        elif found is not None:
+            lag[place] = found.end - position
+    if positions and not lag and not refusals:
+        topic, partition = min(positions)
+        refusals = [
+            f"{topic}-{partition}: these brokers have no such partition; name the query's own"
+        ]
     if refusals:
         raise Refused(refusals)
     return lag

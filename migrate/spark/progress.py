@@ -87,10 +87,27 @@ def positions_after(label: str, directory: str, batch: int, files: ByteSource) -
     Raises:
         UnreadableInput, AmbiguousPositions: as for `committed_positions`.
     """
-    sources = _read_offsets(files, offsets_path(directory, batch))
+    sources = _offsets_by_source(files, offsets_path(directory, batch))
     if not sources:
         raise UnreadableInput(f"{directory}: its query reads no Kafka source")
-    return PositionSet(label, _merge(directory, sources), f"after batch {batch}")
+    return PositionSet(label, _merge(directory, sources.values()), f"after batch {batch}")
+
+
+def logged_batches(
+    directory: str, files: ByteSource
+) -> Iterator[tuple[int, Mapping[str, _Offsets]]]:
+    """Where each committed batch that is still logged ended, by source as in `kafka_seeds`; the
+    oldest first. Spark deletes the oldest as the query goes on.
+
+    Raises:
+        UnreadableInput: an entry is damaged or of a version not known.
+    """
+    newest = newest_committed_batch(directory, files)
+    for batch in numbers(files, join(directory, "offsets")):
+        path = offsets_path(directory, batch)
+        if newest is None or batch > newest or not files.is_file(path):
+            continue
+        yield batch, _offsets_by_source(files, path)
 
 
 def starting_positions(
@@ -225,17 +242,20 @@ def commit_path(directory: str, batch: int) -> str:
 # -- the logs ------------------------------------------------------------------------------------
 
 
-def _read_offsets(files: ByteSource, path: str) -> list[_Offsets]:
-    """The offsets of the Kafka sources in an entry of the offset log."""
+def _offsets_by_source(files: ByteSource, path: str) -> dict[str, _Offsets]:
+    """The offsets of the Kafka sources in an entry of the offset log, by number or name."""
     version, metadata, *lines = _entry(files, path)
     if _CONTROL_BATCH in metadata:
         raise UnreadableInput(
             f"{path}: a control batch, which reads nothing: what it does to the query's offsets is "
             "not known here"
         )
-    offsets = lines if version == "v1" else [_after_name(path, line) for line in lines]
-    found = [kafka_offsets_of(path, line) for line in offsets]
-    return [offsets for offsets in found if offsets is not None]
+    named = [
+        (str(number), line) if version == "v1" else _named(path, line)
+        for number, line in enumerate(lines)
+    ]
+    found = {source: kafka_offsets_of(path, line) for source, line in named}
+    return {source: offsets for source, offsets in found.items() if offsets is not None}
 
 
 def _entry(files: ByteSource, path: str) -> list[str]:
@@ -248,11 +268,11 @@ def _entry(files: ByteSource, path: str) -> list[str]:
     return lines
 
 
-def _after_name(path: str, line: str) -> str:
+def _named(path: str, line: str) -> tuple[str, str]:
     name, colon, offset = line.partition(":")
     if not name or not colon:
         raise UnreadableInput(f"{path}: {line[:40]!r} is no <source>:<offset>")
-    return offset
+    return name, offset
 
 
 def kafka_offsets_of(path: str, line: str) -> _Offsets | None:

@@ -32,6 +32,7 @@ _METADATA = "metadata"
 # No JSON: StreamMetadata.read throws, and the query does not start.
 UNFINISHED = b"flink-offset-migrate had not finished writing this seed: remove the directory\n"
 
+_LOGS = ("offsets", "commits")
 FILES_OF_A_QUERY = frozenset({_METADATA, "offsets", "commits", "sources"})
 
 
@@ -88,8 +89,9 @@ def seed_of(next_offsets: NextOffsets) -> bytes:
 
 
 def is_unfinished(location: LocalDirectory | RemoteDirectory) -> bool:
-    """Whether it holds a seed that was not written to its end: nothing of a query."""
-    if not {_METADATA} <= (location.names() or set()) <= {_METADATA, "sources"}:
+    """Whether it holds a seed that was not written, or taken back, to its end: nothing of a
+    query."""
+    if _METADATA not in (location.names() or ()) or not _no_batch(location):
         return False
     path, files = location.to_read
     return files.read(join(path, _METADATA)) == UNFINISHED
@@ -102,15 +104,22 @@ def remove_seed(location: Location) -> None:
         TargetInUse: it holds more than a seed.
         OSError: it cannot be removed.
     """
-    names = location.names()
-    if names is None or not names <= {_METADATA, "sources"}:
+    if location.names() is None or not _no_batch(location):
         raise TargetInUse(f"{location.name} holds more than a seed: a query has begun there")
-    sources = [f"sources/{number}/0" for number in location.names("sources") or ()]
-    _take_back(sources, location)
+    folders = [*_LOGS, *(f"sources/{source}" for source in location.names("sources") or ())]
+    files = [f"{folder}/{name}" for folder in folders for name in location.names(folder) or ()]
+    _take_back(files, location)
     if isinstance(location, LocalDirectory):
         for directory in sorted(location.path.rglob("*"), reverse=True):
             directory.rmdir()
         location.path.rmdir()
+
+
+def _no_batch(location: Location) -> bool:
+    """Whether nothing is there but a seed, and the folders that Spark makes before it plans."""
+    names = location.names() or set()
+    logged = (name for log in _LOGS for name in location.names(log) or ())
+    return names <= {_METADATA, "sources", *_LOGS} and not any(map(str.isdigit, logged))
 
 
 def _write_in_place(metadata: bytes, files: dict[str, bytes], location: Location) -> None:

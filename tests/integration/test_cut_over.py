@@ -24,6 +24,7 @@ import yaml
 
 from examples.demo import account
 from examples.local import LocalStack
+from migrate.cutover.run import cut_over
 from migrate.cutover.steps import STEPS
 from migrate.report.cut_over import json_schema
 from tests.support.command import Result, migrate
@@ -42,17 +43,18 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
     with LocalStack(tmp_path_factory.mktemp("cut-over")) as running:
         running.start_orders()
         tables, job = running.sql("orders/tables.sql"), running.sql("orders/flink.sql")
-        statements = tables + job
-        for name in ("back", "dies"):
-            table = tables[tables.index("CREATE TABLE lake") :].replace("lake (", f"lake_{name} (")
-            statements += table.replace("/orders/flink", f"/{name}/flink")
-            statements += job.replace("'orders'", f"'{name}'").replace(
-                "INTO lake", f"INTO lake_{name}"
-            )
-        running.flink.submit(statements)
+        running.flink.submit(tables + job + _job(running, "back") + _job(running, "dies"))
         _await(lambda: len(running.flink.running()) == 3)
         _await(running.by_flink)
         yield running
+
+
+def _job(stack: LocalStack, name: str) -> str:
+    """The table and the job of a name, beside those of the orders."""
+    tables, job = stack.sql("orders/tables.sql"), stack.sql("orders/flink.sql")
+    table = tables[tables.index("CREATE TABLE lake") :].replace("lake (", f"lake_{name} (")
+    job = job.replace("'orders'", f"'{name}'").replace("INTO lake", f"INTO lake_{name}")
+    return table.replace("/orders/flink", f"/{name}/flink") + job
 
 
 class Spec:
@@ -141,7 +143,9 @@ def _await(done: Callable[[], object]) -> None:
         time.sleep(0.2)
 
 
-def test_killed_at_every_step_it_loses_and_repeats_nothing(stack: LocalStack) -> None:
+def test_killed_at_every_step_it_loses_and_repeats_nothing(
+    stack: LocalStack, caplog: pytest.LogCaptureFixture
+) -> None:
     at_random = random.Random(19)
     spec = _spec(stack, "orders")
     ready = stack.lake / "may-start"
@@ -157,6 +161,15 @@ def test_killed_at_every_step_it_loses_and_repeats_nothing(stack: LocalStack) ->
     assert dry.stdout.splitlines()[1].split()[:2] == ["check", "ok"]
     assert "it would go through; it waits for --execute to go on with stop" in dry.stderr
     assert not spec.folder.exists() and stack.flink.running() == jobs
+
+    # Ctrl-C at the question: nobody has asked Flink for anything.
+    def interrupt(_: str) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        cut_over(spec.path, execute=True, confirm=interrupt)
+    assert "stopped at stop: nothing was changed, and the job runs on" in caplog.messages
+    assert stack.flink.running() == jobs
 
     # The savepoint fails: the job runs on, and the next run stops it.
     spec.write(flink={**spec.fields["flink"], "savepoints": "file:///proc/none"})
@@ -252,6 +265,22 @@ def test_back_as_long_as_the_target_has_written_nothing(stack: LocalStack) -> No
     query = Path(spec.fields["target"]["checkpoint-dir"])
     nothing = migrate("cut-over", spec.path, "--back")
     assert nothing.code == 4 and "the job was not stopped" in nothing.stderr
+
+    # The stop takes longer than anybody waits; Flink ends it all the same.
+    spec.write(timeouts={"stop": "1ms"})
+    late = spec.execute()
+    assert late.code == 5 and "the stop has not ended after 1ms" in late.stderr
+    meanwhile = spec.execute("--back")
+    assert (meanwhile.code, "no stop can be taken back" in meanwhile.stderr) in (
+        (4, True),
+        (0, False),
+    )
+    _await(lambda: "back" not in stack.flink.running())
+    told = spec.execute("--back")
+    assert told.code == 0, told.stderr
+    assert "next: start Flink's job from its savepoint: flink run -s s3://" in told.stderr
+    spec.write()
+
     seeded = spec.execute("--until", "verify")
     assert seeded.code == 0, seeded.stderr
     assert query.exists()
@@ -259,7 +288,7 @@ def test_back_as_long_as_the_target_has_written_nothing(stack: LocalStack) -> No
     assert dry.code == 0 and f"remove the seed {query}" in dry.stdout and query.exists()
     back = spec.execute("--back")
     assert back.code == 0, back.stderr
-    assert not query.exists()
+    assert not query.exists() and not (spec.folder / "plan.json").exists()
     assert "next: start Flink's job from its savepoint: flink run -s s3://" in back.stderr
 
     # From the same savepoint, to a group; the record of the way back is kept beside the new one.
@@ -274,10 +303,24 @@ def test_back_as_long_as_the_target_has_written_nothing(stack: LocalStack) -> No
         (one["topic"], one["partition"]): one["planned"] for one in spec.record["partitions"]
     }
     assert stack.broker.committed(group) == planned
-    assert len(list(spec.folder.glob("record-*.json"))) == 1
+    assert len(list(spec.folder.glob("record-*.json"))) == 2
+    # What it was written with stays.
+    for changed in ({"move": {"on-expired": "earliest"}}, {"target": {"group": "another"}}):
+        spec.write(**changed)
+        refused = spec.execute()
+        assert (refused.code == 4 and "was not there, and is " in refused.stderr) or (
+            "target.group was cut-over-back, and is another now" in refused.stderr
+        )
+    spec.write()
     assert spec.execute("--back").code == 0
     assert stack.broker.committed(group) == {}
 
+    # Others commit before anybody has seen the plan there.
+    assert spec.execute("--until", "apply").code == 0
+    stack.broker.commit(group, {place: offset + 1 for place, offset in planned.items()})
+    moved = spec.execute()
+    assert moved.code == 5 and "nobody had verified it by then" in moved.stderr
+    stack.broker.commit(group, planned)
     assert spec.execute("--until", "verify").code == 0
     stack.start_orders()
     _await(lambda: len(stack.in_kafka()) >= sum(planned.values()) + 50)
@@ -290,6 +333,39 @@ def test_back_as_long_as_the_target_has_written_nothing(stack: LocalStack) -> No
     done = spec.execute()
     assert done.code == 0, done.stderr
     assert "lost 0, repeated 0" in done.stderr and spec.record["state"] == "done"
+
+
+def test_a_job_that_ran_again_is_not_moved_by_its_old_savepoint(stack: LocalStack) -> None:
+    query = stack.lake / "queries" / "again"
+    record = str(stack.lake / "again.record")
+    spec = _spec(stack, "back", record=record, target={"checkpoint-dir": str(query)})
+    seeded = spec.execute("--until", "apply")
+    assert seeded.code == 0, seeded.stderr
+
+    stack.flink.submit(_source(stack) + _job(stack, "back"))
+    _await(lambda: "back" in stack.flink.running())
+    job_id = stack.flink.running()["back"]
+    runs = spec.execute()
+    assert runs.code == 5, runs.stderr
+    assert f"job back runs again, as {job_id}" in runs.stderr
+    stack.flink.cancel(job_id)
+    _await(lambda: "back" not in stack.flink.running())
+    ran = spec.execute()
+    assert ran.code == 5, ran.stderr
+    assert f"job back has run since, CANCELED, as {job_id}" in ran.stderr
+    assert not (query / "offsets").exists()
+
+    # Nor is the older one's savepoint taken by a new night.
+    assert spec.execute("--back").code == 0
+    dry = migrate("cut-over", spec.path)
+    assert dry.code == 4
+    assert f"the newest, {job_id}, ended as CANCELED, and not with a savepoint in" in dry.stderr
+
+
+def _source(stack: LocalStack) -> str:
+    """The tables and settings that a job needs, without the lake."""
+    tables = stack.sql("orders/tables.sql")
+    return tables[: tables.index("CREATE TABLE lake")]
 
 
 def test_where_flink_dies_during_the_stop_nothing_is_written(stack: LocalStack) -> None:

@@ -39,6 +39,7 @@ def _record(text: str, *, lost: int) -> CutOverRecord:
         brokers=text,
         target=f"spark:{text}",
         sink=text,
+        moved_with={"target.group": text},
         flink=FlinkReport(
             host=text,
             version="1.20.3",
@@ -47,6 +48,7 @@ def _record(text: str, *, lost: int) -> CutOverRecord:
             savepoint=f"s3://bucket/{text}",
             savepoint_sha256="1" * 64,
             finished=True,
+            ended_ms=1,
         ),
         plan=PlanReport(
             sha256="2" * 64,

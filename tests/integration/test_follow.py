@@ -230,6 +230,32 @@ def test_what_is_refused_and_what_prometheus_reads(
     assert "these brokers have no such partition" in gone.stderr
 
 
+def test_a_topic_that_is_deleted_is_named_and_the_others_go_on(case: Case, spark: Spark) -> None:
+    other, query = f"{case.topic}-gone", case.query.with_name("both")
+    case.broker.create_topic(other, 1)
+    case.broker.produce(other, 0, ["x"])
+    case.produce()
+    both = (
+        spark.stream(case.broker.bootstrap_servers, subscribe=f"{case.topic},{other}")
+        .writeStream.format("noop")
+        .option("checkpointLocation", str(query))
+        .trigger(availableNow=True)
+    )
+    write_seed({(case.topic, 0): 0, (case.topic, 1): 0, (other, 0): 0}, query)
+    both.start().awaitTermination(_SECONDS)
+    case.query = query
+    case.broker.delete_topic(other)
+    for _ in range(2):
+        done = case.follow()
+        assert done.code == 0, done.stderr
+        assert f"these brokers have no {other}-0, which the query has read" in done.stderr
+        assert case.held == {(case.topic, 0): 3, (case.topic, 1): 3}
+    with case.following("--every", "50ms") as process:
+        assert process.stderr is not None
+        assert "is left out; the others go on" in process.stderr.readline()
+        assert "stands after batch 0" in process.stderr.readline()
+
+
 def test_ctrl_c_ends_it_and_a_broker_that_is_away_does_not(case: Case, spark: Spark) -> None:
     case.produce()
     with case.running(spark):

@@ -134,6 +134,11 @@ class FlinkSession(Service):
         """Stop a job with a savepoint; where it is."""
         return _saved(run([*self.command_line(), "stop", job]))
 
+    def cancel(self, job: str) -> None:
+        """End a job without a savepoint."""
+        request = urllib.request.Request(f"{self.rest_url}/jobs/{job}", method="PATCH")
+        urllib.request.urlopen(request, timeout=10).close()
+
     def running(self) -> dict[str, str]:
         """Name -> id of each job that runs."""
         with urllib.request.urlopen(f"{self.rest_url}/jobs/overview", timeout=10) as answer:

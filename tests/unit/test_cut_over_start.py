@@ -57,7 +57,7 @@ def _night(spec: Path) -> Night:
 def test_a_command_that_outlives_its_run_is_not_started_again(tmp_path: Path) -> None:
     """It is the command's child that lives on, as Spark's JVM does below spark-submit."""
     pid = tmp_path / "pid"
-    spec = _spec(tmp_path, f"sleep 300 & echo $! >{pid}; wait")
+    spec = _spec(tmp_path, f"sleep 300 & echo $! >{pid}; wait $!")
     killed = subprocess.run([sys.executable, "-c", _KILLED, spec], capture_output=True, text=True)
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     night = _night(spec)
@@ -69,10 +69,49 @@ def test_a_command_that_outlives_its_run_is_not_started_again(tmp_path: Path) ->
         assert time.monotonic() < deadline
         time.sleep(0.02)
     os.kill(int(pid.read_text()), signal.SIGTERM)
+    _await_end(night)
+    assert start.started(night) is None
+
+
+def test_a_command_that_has_handed_the_query_over_is_not_run_again(tmp_path: Path) -> None:
+    """It ends well after the run that started it was killed: nobody waits for its exit code."""
+    spec = _spec(tmp_path, "while ! test -e go; do sleep 0.05; done")
+    killed = subprocess.run([sys.executable, "-c", _KILLED, spec], capture_output=True, text=True)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    night = _night(spec)
+    assert start.started(night) == "an earlier run has started it, and the command runs"
+    (tmp_path / "go").touch()
+    _await_end(night)
+    assert start.started(night) == "an earlier run has started it, and the command has ended well"
+
+
+def test_where_nobody_knows_how_the_command_ended_it_is_not_run_again(tmp_path: Path) -> None:
+    """As after a power cut: it may have handed the query over by then."""
+    night = _night(_spec(tmp_path, "true"))
+    (night.record.folder / "query.state").write_text("began\n")
+    with pytest.raises(CutOverStopped, match="see whether the query runs"):
+        start.started(night)
+    (tmp_path / "query" / "offsets").mkdir(parents=True)
+    (tmp_path / "query" / "offsets" / "0").touch()
+    assert start.started(night) == "an earlier run has started it, and it has begun"
+
+
+def test_a_query_that_failed_in_its_first_batch_is_started_again(tmp_path: Path) -> None:
+    night = _night(_spec(tmp_path, "mkdir -p query/offsets; echo v1 >query/offsets/0; exit 7"))
+    start.start(night)
+    _await_end(night)
+    assert night.begun()
+    assert start.started(night) is None
+    # A batch that is planned, and no start of ours: somebody else's query, that runs.
+    (night.record.folder / "query.state").unlink()
+    assert start.started(night) == "it has begun already"
+
+
+def _await_end(night: Night) -> None:
+    deadline = time.monotonic() + _SECONDS
     while start.runs(night):
         assert time.monotonic() < deadline
         time.sleep(0.02)
-    assert start.started(night) is None
 
 
 @pytest.mark.parametrize(("code", "told"), [(0, None), (7, "exit code 7")])

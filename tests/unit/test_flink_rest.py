@@ -3,11 +3,13 @@ tests/integration/test_flink_rest.py."""
 
 from __future__ import annotations
 
+import json
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from unittest.mock import ANY
 
 import pytest
 
@@ -24,17 +26,18 @@ _NO_JOB_MANAGER = "the JobManager at 127.0.0.1: what answers there is no JobMana
 
 
 @contextmanager
-def _answering(status: int, body: bytes) -> Iterator[tuple[str, list[str]]]:
-    """A server's address, and the paths that it was asked for."""
+def _answering(status: int, body: bytes | Mapping[str, str]) -> Iterator[tuple[str, list[str]]]:
+    """A server's address, and the paths that it was asked for; one body, or one by path."""
     asked: list[str] = []
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             asked.append(self.path)
+            told = body if isinstance(body, bytes) else body[self.path].encode()
             self.send_response(status)
-            self.send_header("Content-Length", str(len(body)))
+            self.send_header("Content-Length", str(len(told)))
             self.end_headers()
-            self.wfile.write(body)
+            self.wfile.write(told)
 
         def log_message(self, *_: object) -> None:
             pass
@@ -70,7 +73,7 @@ def test_the_jobs_that_it_knows(below: str, path: str, monkeypatch: pytest.Monke
     monkeypatch.setenv("http_proxy", _closed())
     monkeypatch.delenv("no_proxy", raising=False)
     with _answering(200, _OVERVIEW.encode()) as (url, asked):
-        assert known_jobs(url + below) == (FlinkJob(_JOB, "orders", "RUNNING"),)
+        assert known_jobs(url + below) == (FlinkJob(_JOB, "orders", "RUNNING", 1),)
     assert asked == [path]
 
 
@@ -146,6 +149,32 @@ def test_how_far_a_stop_is(status: int, body: str, told: StopAttempt | None) -> 
     with _answering(status, body.encode()) as (url, asked):
         assert JobManager(url).stopping(_JOB, "f" * 32) == told
     assert asked == [f"/jobs/{_JOB}/savepoints/{'f' * 32}"]
+
+
+def _checkpoints(completed: int | None, savepoint: int | None) -> str:
+    named = {"completed": completed, "savepoint": savepoint}
+    latest = {
+        kind: {"id": number, "external_path": f"file:/{kind}-{number}"} if number else None
+        for kind, number in named.items()
+    }
+    return json.dumps({"latest": latest})
+
+
+@pytest.mark.parametrize(
+    ("completed", "savepoint", "told"),
+    [(6, 7, (7, "file:/savepoint-7")), (8, 7, None), (8, None, None), (None, 7, (7, ANY))],
+)
+def test_what_a_job_ended_with(
+    completed: int | None, savepoint: int | None, told: tuple[int, str] | None
+) -> None:
+    """A savepoint after which checkpoints were completed is of a stop that failed."""
+    job = f'{{"jid": "{_JOB}", "name": "orders", "state": "FINISHED", "vertices": []}}'
+    answers = {
+        f"/jobs/{_JOB}": job,
+        f"/jobs/{_JOB}/checkpoints": _checkpoints(completed, savepoint),
+    }
+    with _answering(200, answers) as (url, _):
+        assert JobManager(url).details(_JOB).ended_with == told
 
 
 def test_a_stop_that_is_no_answer_of_flinks() -> None:

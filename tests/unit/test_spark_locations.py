@@ -48,6 +48,21 @@ def memory(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     MemoryFileSystem.store.clear()
 
 
+def test_a_seed_that_spark_has_only_looked_at_is_taken_back(memory: str, tmp_path: Path) -> None:
+    """Spark makes the folders of its logs before it plans a batch, and may die in between."""
+    for place in (location(str(tmp_path / "local")), location(memory)):
+        write_checkpoint(SOURCES, place)
+        for name in ("offsets/.0.8a1c.tmp", "commits/.0.8a1c.tmp", "sources/0/.0.crc"):
+            place.write(name, b"")
+        remove_seed(place)
+        assert place.names() == set()
+        write_checkpoint(SOURCES, place)
+        place.write("offsets/0", b"v1")
+        with pytest.raises(TargetInUse, match="a query has begun there"):
+            remove_seed(place)
+        assert place.names("sources") == {"0", "2"}
+
+
 def test_a_store_is_listed_in_order(memory: str) -> None:
     """s3fs sorts what it lists; other libraries tell it as their store does."""
     place = location(memory)

@@ -1,0 +1,238 @@
+"""What a cut-over decides without asking anybody, and what it says where it stops."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from decoder import StopKind
+from migrate.commands.plan import plan
+from migrate.commands.to_spark import to_spark
+from migrate.comparing.verify import StartOutcome, Verification, Verified, verify_log
+from migrate.cutover.night import (
+    Night,
+    Savepoint,
+    began_since,
+    job_meant,
+    that_flink_tells,
+)
+from migrate.cutover.record import Record
+from migrate.cutover.spec import read_spec
+from migrate.cutover.steps import check_may_move_on
+from migrate.errors import Refused
+from migrate.flink.rest_api import FlinkJob
+from migrate.report.cut_over import StartReport, VerificationReport
+from tests.support.checkpoints import splits, write_source
+from tests.support.command import Result, migrate
+
+
+def _job(job_id: str, began: int, ended: int | None, name: str = "orders") -> FlinkJob:
+    return FlinkJob(job_id, name, "FINISHED" if ended else "RUNNING", began, ended)
+
+
+def test_the_newest_job_of_a_name_is_meant() -> None:
+    old, new, other = _job("a", 1, 2), _job("b", 3, 4), _job("c", 5, None, "payments")
+    assert job_meant([old, new, other], "orders") == new
+    assert job_meant([new, old, other], "a") == old
+    running = _job("d", 2, None)
+    assert job_meant([old, running, new], "orders") == running
+    with pytest.raises(Refused, match="several have this name: d, e; name an id"):
+        job_meant([running, _job("e", 6, None)], "orders")
+    with pytest.raises(Refused, match="no such job; it runs payments"):
+        job_meant([other], "orders")
+
+
+@pytest.mark.parametrize(
+    ("others", "newer"),
+    [
+        ([], None),
+        ([_job("b", 30, None)], "b"),
+        ([_job("b", 30, 40)], "b"),
+        ([_job("b", 30, 40), _job("c", 50, 60)], "c"),
+        ([_job("b", 5, None)], None),  # beside it all the while: another job
+        ([_job("b", 30, None, "payments")], None),
+    ],
+)
+def test_a_job_that_began_since_the_stop(others: list[FlinkJob], newer: str | None) -> None:
+    stopped = _job("a", 10, 20)
+    for jobs in ([stopped, *others], others):  # Flink may have forgotten it
+        found = began_since(jobs, "a", "orders", 20)
+        assert (found.job_id if found else None) == newer
+
+
+def test_a_job_of_a_fixed_id_that_began_since_the_stop() -> None:
+    assert began_since([_job("a", 10, 20)], "a", "orders", None) is None
+    for again in (_job("a", 30, None), _job("a", 30, 40)):
+        assert began_since([again], "a", "orders", 20) == again
+    # Flink had forgotten the stopped one: what it knows of that name is newer.
+    assert began_since([_job("b", 1, 2)], "a", "orders", None) is not None
+
+
+def test_the_savepoint_is_the_one_that_flink_tells() -> None:
+    """Job a began anew under its fixed id, without state: its savepoint has the lower number."""
+    old, new = (
+        Savepoint(f"/s/a/savepoint-{name}", number, StopKind.SUSPEND, "0" * 64)
+        for name, number in (("old", 25), ("new", 3))
+    )
+    assert that_flink_tells([old, new], (3, "file:/s/a/savepoint-new/")) == new
+    assert that_flink_tells([old, new], (25, "file:/s/a/savepoint-new")) is None
+    assert that_flink_tells([old], (3, "file:/s/a/savepoint-new")) is None
+    assert that_flink_tells([old], None) is None
+
+
+def _verified(*places: tuple[str, int]) -> Verification:
+    found = tuple(Verified(*place, 5, 5, StartOutcome.OK) for place in places)
+    return Verification("spark:x", found, has_run=True)
+
+
+_A, _B = ("a", 0), ("b", 0)
+
+
+@pytest.mark.parametrize(
+    ("batches", "outcomes"),
+    [
+        ([(0, {"0": {_A: 5}, "1": {_B: 5}}), (1, {"0": {_A: 9}, "1": {_B: 5}})], ["ok", "ok"]),
+        ([(0, {"0": {_A: 6}})], ["ok", "missing"]),
+        ([(0, {"0": {_A: 6, _B: 7}, "1": {}})], ["ok", "missing"]),  # read by another source
+        ([(0, {"0": {_A: 3}, "1": {_B: 5}})], [2, "ok"]),
+        ([(7, {"0": {_A: 9}, "1": {_B: 9}}), (8, {"0": {_A: 9}, "1": {_B: 8}})], ["ok", 1]),
+    ],
+)
+def test_what_the_log_of_a_query_says(batches: Any, outcomes: list[str | int]) -> None:
+    judged = verify_log(_verified(_A, _B), {"0": {_A: 5}, "1": {_B: 5}}, batches)
+    found = [one.records or one.outcome.value for one in judged.partitions]
+    assert found == outcomes
+    assert judged.verified == (outcomes == ["ok", "ok"])
+
+
+def _spec(folder: Path, **fields: Any) -> Path:
+    path = folder / "orders.yaml"
+    spec = {
+        "version": 1,
+        "flink": {"savepoint": "savepoint-1"},
+        "kafka": {"bootstrap-servers": "127.0.0.1:1"},
+        "move": {"gone": "skip"},
+        "target": {"checkpoint-dir": "query"},
+        "start": "exit 3",
+        "timeouts": {"first-batch": "20s"},
+    }
+    path.write_text(yaml.safe_dump({**spec, **fields}))
+    return path
+
+
+@pytest.fixture
+def seeded(tmp_path: Path) -> Path:
+    """A spec whose target is written, as after the step apply."""
+    spec = _spec(tmp_path)
+    file = read_spec(spec)
+    file.folder.mkdir()
+    record = Record(file, keep=True, anew=True)
+    savepoint = write_source(tmp_path / "savepoint-1", {0: splits("orders", [5, 6])})
+    plan(savepoint).save(record.plan_path)
+    to_spark(plan=record.plan_path, checkpoint_dir=tmp_path / "query")
+    night = Night(file, record)
+    record.change_flink(
+        savepoint=str(savepoint),
+        savepoint_sha256=night.read_savepoint(str(savepoint)).sha256,
+        finished=True,
+    )
+    record.change(moved_with=file.decides())
+    return spec
+
+
+def _run(spec: Path, *more: str) -> Result:
+    return migrate("cut-over", spec, "--execute", "--yes", *more)
+
+
+_RESTART = "start Flink's job from its savepoint"
+
+
+def test_once_the_target_has_begun_the_savepoint_is_no_way_back(seeded: Path) -> None:
+    before = _run(seeded)
+    assert before.code == 6, before.stderr  # no broker to verify with
+    assert _RESTART in before.stderr
+    query = seeded.parent / "query"
+    (query / "offsets").mkdir()
+    (query / "offsets/0").write_text("v1\n{}\n{}\n")
+    (read_spec(seeded).folder / "query.state").write_text("7")  # it failed in its first batch
+    failed = _run(seeded)
+    assert failed.code == 5, failed.stderr
+    assert "has ended: exit code 3" in failed.stderr
+    assert _RESTART not in failed.stderr
+    assert "must not go on from its savepoint" in failed.stderr
+
+
+def test_back_leaves_nothing_that_a_new_night_would_take_for_its_own(seeded: Path) -> None:
+    folder, query = read_spec(seeded).folder, seeded.parent / "query"
+    (folder / "query.log").write_text("said")
+    (query / "offsets").mkdir()  # as Spark does before it plans
+    back = _run(seeded, "--back")
+    assert back.code == 0, back.stderr
+    assert not query.exists()
+    names = sorted(one.name.partition("-")[0] for one in folder.iterdir())
+    assert names == ["lock", "plan", "query", "record.html", "record.json"]
+    # Once it went back, the spec may be another.
+    _spec(seeded.parent, target={"checkpoint-dir": "elsewhere"})
+    assert "was " not in migrate("cut-over", seeded).stderr
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({"flink": {"savepoint": "/other"}}, "savepoint-1, and is /other now"),
+        ({"move": {"gone": "fail"}}, "move.gone was skip, and is fail now"),
+        ({"move": {"on-expired": "earliest"}}, "move.on-expired was not there, and is earliest"),
+        ({"target": {"group": "g"}}, "target.group was not there, and is g now"),
+        ({"sink": "/lake"}, "sink was not there, and is /lake now"),
+    ],
+)
+def test_what_the_target_was_written_with_stays(
+    seeded: Path, changed: dict[str, Any], told: str
+) -> None:
+    _spec(seeded.parent, **changed)
+    for mode in ((), ("--execute", "--yes"), ("--back",)):
+        refused = migrate("cut-over", seeded, *mode)
+        assert (refused.code, refused.stdout) == (4, "")
+        assert told in refused.stderr
+        assert "another cut-over takes another folder" in refused.stderr
+
+
+def test_what_may_change_on_the_way(seeded: Path) -> None:
+    _spec(seeded.parent, start="exit 4", timeouts={"stop": "1m"})
+    assert migrate("cut-over", seeded).code == 6  # no broker to verify with
+
+
+def test_the_job_that_was_asked_to_stop_stays(tmp_path: Path) -> None:
+    flink = {"rest": "http://127.0.0.1:1", "job": "orders", "savepoints": "s"}
+    spec = _spec(tmp_path, flink=flink)
+    file = read_spec(spec)
+    file.folder.mkdir()
+    Record(file, keep=True, anew=True).change_flink(job_id="ab" * 16, job_name="orders")
+    assert migrate("cut-over", spec).code == 6
+    _spec(tmp_path, flink={**flink, "job": "ab" * 16})
+    assert migrate("cut-over", spec).code == 6
+    _spec(tmp_path, flink={**flink, "job": "payments"})
+    refused = migrate("cut-over", spec)
+    assert refused.code == 4
+    assert f"flink.job was orders ({'ab' * 16}), and is payments now" in refused.stderr
+
+
+def test_a_group_that_moved_on_was_seen_right_before(seeded: Path) -> None:
+    record = Record(read_spec(seeded), keep=False, anew=True)
+
+    def check(has_command: bool) -> None:
+        check_may_move_on(record.model, Path("rollback.json"), has_command=has_command)
+
+    for has_command in (True, False):
+        with pytest.raises(Refused, match="nobody had verified it by then"):
+            check(has_command)
+    right = VerificationReport(when="before", verified=True, partitions=1, lost=0, repeated=0)
+    record.change(verifications=[right])
+    with pytest.raises(Refused, match="the query was not started by then"):
+        check(True)
+    check(False)
+    record.change(start=StartReport(at="now", returned=None))
+    check(True)
