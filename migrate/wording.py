@@ -10,6 +10,16 @@ from datetime import datetime, timezone
 _LAST_INSTANT = 253_402_300_799_999
 
 
+def package_version() -> str | None:
+    """This package's; None where it runs from a folder that was never installed."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("flink-offset-migrate")
+    except PackageNotFoundError:
+        return None
+
+
 def counted(count: int, noun: str) -> str:
     """``1 record``, ``2 records``."""
     return f"{count} {noun}{'' if count == 1 else 's'}"

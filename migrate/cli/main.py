@@ -16,7 +16,7 @@ from migrate.cli.help import group_help
 from migrate.cli.terminal import say
 from migrate.cli.typer_classes import Command, Group
 from migrate.errors import Refused
-from migrate.wording import visible
+from migrate.wording import package_version, visible
 
 # Each command by its name: where its function is, and the line about it in the list of commands,
 # which is the first of the function's docstring. Its module is imported when it is the one to run.
@@ -121,12 +121,7 @@ for _name, (_, _line) in COMMANDS.items():
 
 def _show_version(value: bool) -> None:
     if value:
-        from importlib.metadata import PackageNotFoundError, version
-
-        try:
-            number = version("flink-offset-migrate")
-        except PackageNotFoundError:  # run from a folder that was never installed
-            number = "of an unknown version: it is not installed"
+        number = package_version() or "of an unknown version: it is not installed"
         terminal.emit(f"migrate {number}")
         raise typer.Exit
 

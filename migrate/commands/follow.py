@@ -12,6 +12,7 @@ from migrate.errors import ServiceError, UsageError
 from migrate.log import log
 from migrate.positions import SPARK_PREFIX
 from migrate.storage.files import local_path
+from migrate.storage.new_file import replace_file
 from migrate.wording import counted, seconds_of
 
 if TYPE_CHECKING:
@@ -126,9 +127,7 @@ def _write(file: Path, followed: Followed, group: str) -> None:
             f'migrate_follow_{name}{{{of},topic="{_label(topic)}",partition="{partition}"}} {value}'
             for (topic, partition), value in sorted(values.items())
         ]
-    stage = file.with_name(f".{file.name}.{os.getpid()}.tmp")
-    stage.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    stage.replace(file)
+    replace_file(file, "\n".join(lines) + "\n")
 
 
 def _label(text: str) -> str:

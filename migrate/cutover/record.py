@@ -33,6 +33,8 @@ from migrate.report.cut_over import (
 )
 from migrate.report.cut_over_page import cut_over_page
 from migrate.storage.json_models import read_file
+from migrate.storage.new_file import replace_file
+from migrate.wording import package_version
 
 
 class RecordError(InputError):
@@ -84,7 +86,7 @@ class Record:
         self.model = self.model.model_copy(update=fields)
         if self.keeps:
             text = json.dumps(self.model.model_dump(mode="json"), indent=2) + "\n"
-            _replace(self.path, text)
+            replace_file(self.path, text)
 
     def change_flink(self, **fields: Any) -> None:
         """Replace fields of what is known of the job."""
@@ -104,7 +106,7 @@ class Record:
             asked=asked,
             user=_user(),
             host=socket.gethostname(),
-            migrate=_version(),
+            migrate=package_version() or "not installed",
             python=platform.python_version(),
             began_at=now(),
             ended_at=None,
@@ -118,7 +120,7 @@ class Record:
         ended = run.model_copy(update={"ended_at": now(), "end": shown_in(end)})
         self.change(runs=[*before, ended])
         if self.keeps:
-            _replace(self.page, cut_over_page(self.model))
+            replace_file(self.page, cut_over_page(self.model))
 
     def step(self, name: str, state: StepState, told: str, seconds: float) -> None:
         """What came of a step; an earlier try of it is forgotten."""
@@ -215,27 +217,8 @@ def locked(folder: Path) -> Iterator[None]:
         yield
 
 
-def _replace(path: Path, text: str) -> None:
-    """Write a file whole, to the disk; the one before is there until then."""
-    stage = path.with_name(f".{path.name}.tmp")
-    with stage.open("w", encoding="utf-8") as out:
-        out.write(text)
-        out.flush()
-        os.fsync(out.fileno())
-    stage.replace(path)
-
-
 def _user() -> str:
     try:
         return getpass.getuser()
     except (KeyError, OSError):  # a container's user without a name
         return str(os.getuid())
-
-
-def _version() -> str:
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version("flink-offset-migrate")
-    except PackageNotFoundError:
-        return "not installed"

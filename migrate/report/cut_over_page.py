@@ -1,19 +1,18 @@
 """The record of a cut-over as one self-contained page, for people.
 
 As the page of ``migrate diff`` it asks for nothing from anywhere; it has no script. What it looks
-like is in ``cut_over_parts/``.
+like is in ``cut_over_page/``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime
-from string import Template
 
 from migrate.comparing.verify import StartOutcome
 from migrate.positions import Marker
 from migrate.report.cut_over import CutOverRecord, PartitionReport, RunReport, StepReport
-from migrate.report.page import page_text, part, source_hash
+from migrate.report.page import page, page_text, part, source_hash
 from migrate.report.text import number_text
 
 _PARTITIONS = (
@@ -35,12 +34,12 @@ _STATES = {"begun": "not done yet", "done": "done", "went back": "went back"}
 
 def cut_over_page(record: CutOverRecord) -> str:
     """The page of a record."""
-    style = part("cut_over_parts", "page.css")
+    style = part("cut_over_page", "page.css")
     policy = f"default-src 'none'; style-src '{source_hash(style)}'; base-uri 'none'"
     last = record.runs[-1] if record.runs else None
-    return Template(part("cut_over_parts", "page.html")).substitute(
-        policy=policy,
-        style=style,
+    return page(
+        "cut_over_page",
+        policy,
         title=page_text(f"Cut-over {record.name}"),
         name=page_text(record.name),
         state=page_text(_STATES[record.state]),

@@ -11,12 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime
-from string import Template
 
 from migrate.comparing.diff import Diff, DiffRow, DiffTotals, Relation
 from migrate.positions import PositionSet
 from migrate.report.diff import start_text
-from migrate.report.page import page_text, part, source_hash
+from migrate.report.page import page, page_text, part, source_hash
 from migrate.report.text import difference_text, number_text
 from migrate.wording import counted
 
@@ -50,9 +49,9 @@ def diff_page(diff: Diff, made: datetime) -> str:
         f"default-src 'none'; style-src '{source_hash(style)}'; "
         f"script-src '{source_hash(script)}'; base-uri 'none'; form-action 'none'"
     )
-    return Template(part("diff_page", "page.html")).substitute(
-        policy=policy,
-        style=style,
+    return page(
+        "diff_page",
+        policy,
         script=script,
         title=page_text(f"{diff.left.label} and {diff.right.label}: Kafka offsets"),
         left=_side(diff.left),

@@ -6,13 +6,24 @@ import base64
 import hashlib
 from html import escape
 from importlib.resources import files
+from string import Template
 
 from migrate.wording import visible
 
 
-def part(folder: str, name: str) -> str:
-    """A file of a page, by the folder that is beside this module."""
-    return (files("migrate.report") / folder / name).read_text(encoding="utf-8")
+def part(*names: str) -> str:
+    """A file of a page, by the folder that is beside this module, and its name."""
+    return files("migrate.report").joinpath(*names).read_text(encoding="utf-8")
+
+
+def page(folder: str, policy: str, **fields: str) -> str:
+    """A page: the head of every page, and ``page.html`` of its folder, filled in.
+
+    Args:
+        policy: the page's content security policy.
+    """
+    text = part("page_head.html") + part(folder, "page.html")
+    return Template(text).substitute(fields, policy=policy, style=part(folder, "page.css"))
 
 
 def source_hash(text: str) -> str:

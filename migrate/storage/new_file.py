@@ -1,4 +1,4 @@
-"""Writes a file that was not there before: whole and to the disk, or not at all.
+"""Writes a file whole and to the disk, or not at all: a new one, or in another's place.
 
 Plans and rollback files are written so. The text goes to a stage beside the file, under a name
 that nobody else can have, and only then gets the file's own name.
@@ -81,6 +81,23 @@ def write_pieces(path: Path, pieces: Iterable[bytes]) -> None:
             file.write(piece)
         file.flush()
         os.fsync(file.fileno())
+
+
+def replace_file(path: Path, text: str) -> None:
+    """Write a file in the place of one that may be there; that one is there, whole, until then.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    stage = _stage(path)
+    try:
+        with named(path), stage.open("x", encoding="utf-8") as out:
+            out.write(text)
+            out.flush()
+            os.fsync(out.fileno())
+        stage.replace(path)
+    finally:
+        stage.unlink(missing_ok=True)
 
 
 def _stage(path: Path) -> Path:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from migrate.storage.new_file import check_new, named, write_new
+from migrate.storage.new_file import check_new, named, replace_file, write_new
 
 
 def _no_links(monkeypatch: pytest.MonkeyPatch, code: int) -> None:
@@ -26,6 +26,17 @@ def test_a_file_is_written_whole_and_alone(tmp_path: Path) -> None:
     write_new(tmp_path / "f.json", "ünïcode\n")
     assert (tmp_path / "f.json").read_text(encoding="utf-8") == "ünïcode\n"
     assert [path.name for path in tmp_path.iterdir()] == ["f.json"]
+
+
+def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path) -> None:
+    path = tmp_path / "f.json"
+    for text in ("one", "zwölf"):
+        replace_file(path, text)
+        assert path.read_text(encoding="utf-8") == text
+    with pytest.raises(UnicodeEncodeError):
+        replace_file(path, "\ud800")
+    assert path.read_text(encoding="utf-8") == "zwölf"
+    assert [one.name for one in tmp_path.iterdir()] == ["f.json"]
 
 
 @pytest.mark.parametrize("links", [True, False], ids=["links", "no links"])
