@@ -321,10 +321,8 @@ def _began(night: Night) -> str | None:
 
 
 _NOTHING = "nothing was changed, and the job runs on"
-_STOPPED = "Flink's job has stopped, and nothing reads on from it; the target is not written"
-_IN_PART = (
-    "Flink's job has stopped, and nothing reads on from it; the target is not written, or in part"
-)
+_STOPPED = "Flink's job has stopped; this run has not written the target"
+_IN_PART = "Flink's job has stopped; the target is not written, or in part"
 _READY = "the target is ready, and nothing has started from it"
 
 STEPS: Sequence[Step] = (

@@ -11,6 +11,7 @@ import yaml
 from tests.support.command import migrate
 from tests.support.golden_topics import GOLDEN, lay_out
 from tests.support.kafka import Broker
+from tests.support.spark import Spark
 
 pytestmark = pytest.mark.integration
 
@@ -59,3 +60,30 @@ def test_all_that_stands_in_the_way_is_told_at_once(broker: Broker, tmp_path: Pa
     assert dry.code == 0, dry.stderr
     assert "it would go through; it waits for --execute to go on with apply" in dry.stderr
     assert broker.committed(spec.name) == {}
+
+
+def test_a_query_that_reads_less_than_its_seed_is_not_verified(
+    broker: Broker, spark: Spark, tmp_path: Path
+) -> None:
+    """The seed is right, and the query's log says that one of the topics was never read."""
+    names = lay_out(broker, "orders", "payments")
+    (savepoint,) = (GOLDEN / "2.2/stop").glob("savepoint-*")
+    spec = tmp_path / "orders.yaml"
+    fields = {
+        "version": 1,
+        "flink": {"savepoint": str(savepoint)},
+        "kafka": {"bootstrap-servers": broker.bootstrap_servers},
+        "move": {"topic-map": names},
+        "target": {"checkpoint-dir": "query"},
+    }
+    spec.write_text(yaml.safe_dump(fields))
+    ready = migrate("cut-over", spec, "--execute", "--yes", "--until", "verify")
+    assert ready.code == 0, ready.stderr
+    read = spark.stream(
+        broker.bootstrap_servers, subscribe=names["orders"], failOnDataLoss="false"
+    ).writeStream.format("noop")
+    query = read.option("checkpointLocation", str(tmp_path / "query")).trigger(availableNow=True)
+    query.start().awaitTermination(60)
+    done = migrate("cut-over", spec, "--execute", "--yes")
+    assert done.code == 5, done.stderr
+    assert "not verified: 3 ok, 2 missing" in done.stderr
