@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import posixpath
 import subprocess
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -32,6 +33,11 @@ from migrate.storage.files import Files, path_of
 if TYPE_CHECKING:
     from migrate.cluster_snapshot import GroupView
     from migrate.group.rollback_file import EarlierRun
+
+
+# For how long Flink goes on to tell what was so (web.refresh-interval: 3 s), and some more.
+_STALE_SECONDS = 5.0
+_PAUSE = 0.25
 
 
 class CutOverStopped(MigrateError):
@@ -190,9 +196,18 @@ class Night:
         return join(folder if "://" in folder else f"file://{folder}", job_id)
 
     def savepoint_of(self, job: FlinkJob) -> Savepoint | None:
-        """The savepoint in that folder that a job has ended with, as Flink tells; None of none."""
-        ended_with = self.flink.details(job.job_id).ended_with
-        return that_flink_tells(self.savepoints(job.job_id), ended_with)
+        """The savepoint in that folder that a job has ended with, as Flink tells; None of none.
+
+        What Flink tells may be some seconds old: where it tells of none that is there, it is asked
+        again.
+        """
+        deadline = time.monotonic() + _STALE_SECONDS
+        while savepoints := self.savepoints(job.job_id):
+            found = that_flink_tells(savepoints, self.flink.details(job.job_id).ended_with)
+            if found is not None or time.monotonic() > deadline:
+                return found
+            time.sleep(_PAUSE)
+        return None
 
     def savepoints(self, job_id: str) -> list[Savepoint]:
         """The whole savepoints of stops in that folder, the newest last."""
