@@ -75,7 +75,9 @@ def _checked(night: Night) -> str | None:
     if night.record.model.flink.savepoint is not None:
         return "the job has stopped"
     job = night.job()
-    return f"Flink has the job as {job.state}" if job.ended or job.state == "UNKNOWN" else None
+    if job.ended or job.state == "UNKNOWN":
+        return f"Flink has the job as {job.state}"
+    return "Flink stops the job already" if stop.goes_on(night, job) else None
 
 
 # -- plan and apply -----------------------------------------------------------------------------

@@ -64,6 +64,14 @@ def stop(night: Night) -> str:
     return f"stopped with {attempt.savepoint}"
 
 
+def goes_on(night: Night, job: FlinkJob) -> bool:
+    """Whether Flink still stops the job, as an earlier run has asked: its checkpoints fail then."""
+    if night.record.model.flink.job_id is None:
+        return False
+    _, attempt = _newest_attempt(night, job)
+    return attempt is not None and not attempt.ended
+
+
 def check_came_to_its_end(night: Night) -> None:
     """Of a stop that an earlier run asked for: Flink may end it once nobody waits any more.
 
