@@ -31,6 +31,7 @@ ON_SPARK = frozenset(
         "data_source",
         "diff",
         "cut_over",
+        "cut_over_check",
         "estate",
         "examples",
         "follow",
