@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +29,7 @@ from migrate.flink.rest_api import FlinkJob
 from migrate.report.cut_over import StartReport, VerificationReport
 from tests.support.checkpoints import splits, write_source
 from tests.support.command import Result, migrate
+from tests.unit.test_flink_rest import answering
 
 
 def _job(job_id: str, began: int, ended: int | None, name: str = "orders") -> FlinkJob:
@@ -218,6 +221,30 @@ def test_the_job_that_was_asked_to_stop_stays(tmp_path: Path) -> None:
     refused = migrate("cut-over", spec)
     assert refused.code == 4
     assert f"flink.job was orders ({'ab' * 16}), and is payments now" in refused.stderr
+
+
+def test_a_stop_that_goes_on_is_waited_for(tmp_path: Path) -> None:
+    """Nobody waits for it any more, and no stop can be taken back."""
+    job_id = "ab" * 16
+    asked = hashlib.sha256(f"cut-over {job_id} 0".encode()).hexdigest()[:32]
+    job = {"jid": job_id, "name": "orders", "state": "RUNNING", "start-time": 1, "end-time": -1}
+    answers = {
+        "/jobs/overview": json.dumps({"jobs": [job]}),
+        f"/jobs/{job_id}/savepoints/{asked}": '{"status": {"id": "IN_PROGRESS"}}',
+    }
+    with answering(200, answers) as (url, _):
+        flink = {"rest": url, "job": "orders", "savepoints": "s"}
+        spec = _spec(tmp_path, flink=flink)
+        file = read_spec(spec)
+        file.folder.mkdir()
+        Record(file, keep=True, anew=True).change_flink(job_id=job_id, job_name="orders")
+        for mode in ((), ("--execute", "--yes")):
+            back = migrate("cut-over", spec, "--back", *mode)
+            assert back.code == 4, back.stderr
+            assert f"Flink still stops job {job_id} (orders), and no stop can be" in back.stderr
+        dry = migrate("cut-over", spec)
+        assert dry.code == 0, dry.stderr
+        assert "Flink stops the job already" in dry.stdout
 
 
 def test_a_group_that_moved_on_was_seen_right_before(seeded: Path) -> None:

@@ -26,7 +26,7 @@ _NO_JOB_MANAGER = "the JobManager at 127.0.0.1: what answers there is no JobMana
 
 
 @contextmanager
-def _answering(status: int, body: bytes | Mapping[str, str]) -> Iterator[tuple[str, list[str]]]:
+def answering(status: int, body: bytes | Mapping[str, str]) -> Iterator[tuple[str, list[str]]]:
     """A server's address, and the paths that it was asked for; one body, or one by path."""
     asked: list[str] = []
 
@@ -72,17 +72,17 @@ def test_the_jobs_that_it_knows(below: str, path: str, monkeypatch: pytest.Monke
     # Proxies are for the world outside.
     monkeypatch.setenv("http_proxy", _closed())
     monkeypatch.delenv("no_proxy", raising=False)
-    with _answering(200, _OVERVIEW.encode()) as (url, asked):
+    with answering(200, _OVERVIEW.encode()) as (url, asked):
         assert known_jobs(url + below) == (FlinkJob(_JOB, "orders", "RUNNING", 1),)
     assert asked == [path]
 
 
 def test_what_is_no_answer_of_one() -> None:
-    with _answering(503, b"") as (url, _), pytest.raises(FlinkRestError) as refused:
+    with answering(503, b"") as (url, _), pytest.raises(FlinkRestError) as refused:
         known_jobs(url)
     assert str(refused.value) == "the JobManager at 127.0.0.1: answered 503 Service Unavailable"
     for body in (b"<html>", b"{}", b'{"jobs":[{}]}'):
-        with _answering(200, body) as (url, _), pytest.raises(FlinkRestError) as refused:
+        with answering(200, body) as (url, _), pytest.raises(FlinkRestError) as refused:
             known_jobs(url)
         assert str(refused.value) == _NO_JOB_MANAGER
     with pytest.raises(FlinkRestError, match=r"127.0.0.1: no answer: .*Connection refused$"):
@@ -90,7 +90,7 @@ def test_what_is_no_answer_of_one() -> None:
 
 
 def test_an_answer_is_read_up_to_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    with _answering(200, _OVERVIEW.encode()) as (url, _):
+    with answering(200, _OVERVIEW.encode()) as (url, _):
         monkeypatch.setattr(rest_api, "_LARGEST_ANSWER", len(_OVERVIEW))
         assert known_jobs(url)
         monkeypatch.setattr(rest_api, "_LARGEST_ANSWER", len(_OVERVIEW) - 1)
@@ -146,7 +146,7 @@ _TRACE = (
     ],
 )
 def test_how_far_a_stop_is(status: int, body: str, told: StopAttempt | None) -> None:
-    with _answering(status, body.encode()) as (url, asked):
+    with answering(status, body.encode()) as (url, asked):
         assert JobManager(url).stopping(_JOB, "f" * 32) == told
     assert asked == [f"/jobs/{_JOB}/savepoints/{'f' * 32}"]
 
@@ -173,13 +173,13 @@ def test_what_a_job_ended_with(
         f"/jobs/{_JOB}": job,
         f"/jobs/{_JOB}/checkpoints": _checkpoints(completed, savepoint),
     }
-    with _answering(200, answers) as (url, _):
+    with answering(200, answers) as (url, _):
         assert JobManager(url).details(_JOB).ended_with == told
 
 
 def test_a_stop_that_is_no_answer_of_flinks() -> None:
     with (
-        _answering(200, b'{"status": {"id": "DONE"}}') as (url, _),
+        answering(200, b'{"status": {"id": "DONE"}}') as (url, _),
         pytest.raises(FlinkRestError, match=_NO_JOB_MANAGER),
     ):
         JobManager(url).stopping(_JOB, "f" * 32)
