@@ -76,11 +76,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     def on_spark(item: pytest.Item) -> bool:
         return item.path.relative_to(config.rootpath).as_posix() in ON_SPARK
 
+    rerun = pytest.mark.flaky(reruns=1) if config.pluginmanager.hasplugin("rerunfailures") else None
     for item in items:
         # In another module it would run beside a second Spark.
         assert on_spark(item) or "spark" not in getattr(item, "fixturenames", ()), item.nodeid
-        if item.get_closest_marker("integration"):
-            item.add_marker(pytest.mark.flaky(reruns=1))
+        if rerun is not None and item.get_closest_marker("integration"):
+            item.add_marker(rerun)
     items.sort(key=on_spark, reverse=True)
 
 

@@ -28,12 +28,16 @@ from tests.support.checkpoints import (
 from tests.support.command import migrate
 from tests.support.encoder import EARLIEST
 from tests.support.jars import classpath
-from tests.support.jdk import run_java
+from tests.support.jdk import compile_java, run_java
 from tests.support.kafka import Broker
 from tests.support.spark import Spark
 from tests.support.spark_files import spark_directory
 
 pytestmark = pytest.mark.integration
+
+_JAVA = Path(__file__).parents[1] / "support" / "java"
+# Of its package: what it asks is for that package alone.
+_TABLE = "org.apache.flink.streaming.connectors.kafka.table"
 
 
 def asks(broker: Broker) -> Ask:
@@ -172,6 +176,18 @@ def test_kafkas_tool_takes_the_csv_we_write(tmp_path: Path, broker: Broker, topi
     )
     rows = re.findall(rf"^g +{topic} +(\d+) +(\d+)", told, re.MULTILINE)
     assert {(topic, int(partition)): int(offset) for partition, offset in rows} == offsets
+
+
+def test_flink_sql_takes_the_offsets_we_write(tmp_path: Path) -> None:
+    offsets = {"t": {"0": 3, "10": 2**63 - 1, "2": 0}, "u": {"1": 7}}
+    path = tmp_path / "offsets.json"
+    path.write_text(json.dumps(offsets))
+    written = migrate("diff", f"json:{path}", f"json:{path}", "--format", "flink-sql").stdout
+    values = re.findall(r"^'scan.startup.specific-offsets' = '(.*)'$", written, re.MULTILINE)
+    jars = classpath("flink-2.2-table")
+    compiled = compile_java([_JAVA / "SpecificOffsets.java"], jars)
+    told = run_java(f"{_TABLE}.SpecificOffsets", [compiled, *jars], values, heap="256m")
+    assert told.splitlines() == [f"{{0=3, 2=0, 10={2**63 - 1}}}", "{1=7}"]
 
 
 @pytest.mark.parametrize("groups", [1, 2])

@@ -7,11 +7,14 @@ docs/spark-matrix.md from what came of it.
 from __future__ import annotations
 
 import json
+import shutil
 import uuid
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
+from pyspark.sql import DataFrame
 from pyspark.version import __version__ as pyspark_version
 
 from migrate.kafka_config import kafka_config
@@ -200,3 +203,66 @@ def test_a_copy_goes_on_from_other_positions_with_the_counts_it_has(
     assert _counts(spark, servers, topic, new) == {0: 10 + 13, 1: 10 + 6}
     assert {file: file.read_bytes() for file in old.rglob("*") if file.is_file()} == before
     assert _counts(spark, servers, topic, old) == {0: 20, 1: 20}
+
+
+@pytest.mark.skipif(_SPARK < (4, 0), reason="no transformWithState")
+def test_a_copy_with_a_processors_state_needs_the_old_location_no_more(
+    spark: Spark, broker: Broker, tmp_path: Path
+) -> None:
+    """What Spark writes of such a state names its schemas by whole paths."""
+    topic, old, new = f"processed-{uuid.uuid4().hex[:8]}", tmp_path / "old", tmp_path / "new"
+    servers = broker.bootstrap_servers
+    broker.create_topic(topic, 1)
+    broker.produce(topic, 0, map(str, range(10)))
+    provider = "spark.sql.streaming.stateStore.providerClass"
+    package = "org.apache.spark.sql.execution.streaming.state"
+    spark.session.conf.set(provider, f"{package}.RocksDBStateStoreProvider")
+    try:
+        assert _processed(spark, servers, topic, old) == [10]
+        side = tmp_path / "side.json"
+        side.write_text(json.dumps({topic: {"0": 7}}))
+        kept = migrate(
+            *("to-spark", f"json:{side}", "--keep-state", f"spark:{old}"),
+            *("--checkpoint-dir", new, "-b", servers),
+        )
+        assert kept.code == 0, kept.stderr
+        assert [file for file in old.rglob("*") if "_stateSchema" in file.parts]
+        shutil.rmtree(old)
+        assert _processed(spark, servers, topic, new) == [13]  # 3 are counted twice
+    finally:
+        spark.session.conf.unset(provider)
+
+
+def _processed(spark: Spark, servers: str, topic: str, directory: Path) -> list[int]:
+    """Run a query that counts the records of a topic in the state of a processor; what it says."""
+    import pandas
+    from pyspark.sql.streaming.stateful_processor import StatefulProcessor
+
+    class Counter(StatefulProcessor):
+        def init(self, handle: Any) -> None:
+            self._state = handle.getValueState("count", "count LONG")
+
+        def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Any:
+            (total,) = self._state.get() if self._state.exists() else (0,)
+            total += sum(len(group) for group in rows)
+            self._state.update((total,))
+            yield pandas.DataFrame({"count": [total]})
+
+        def close(self) -> None:
+            pass
+
+    said: list[int] = []
+    records = spark.stream(servers, subscribe=topic, startingOffsets="earliest")
+    counts = records.groupBy("topic").transformWithStateInPandas(
+        Counter(), "count LONG", "Update", "None"
+    )
+
+    # A memory sink takes up a checkpoint location in complete mode alone.
+    def keep(frame: DataFrame, batch: int) -> None:
+        said.extend(row["count"] for row in frame.collect())
+
+    writer = counts.writeStream.foreachBatch(keep).outputMode("update")
+    run_to_end(
+        writer.option("checkpointLocation", str(directory)).trigger(availableNow=True).start()
+    )
+    return said

@@ -1,0 +1,17 @@
+package org.apache.flink.streaming.connectors.kafka.table;
+
+import java.util.TreeMap;
+
+/** Prints what Flink SQL reads in values of scan.startup.specific-offsets, a line for each. */
+public final class SpecificOffsets {
+    private SpecificOffsets() {}
+
+    public static void main(String[] values) {
+        for (String value : values) {
+            System.out.println(
+                    new TreeMap<>(
+                            KafkaConnectorOptionsUtil.parseSpecificOffsets(
+                                    value, "scan.startup.specific-offsets")));
+        }
+    }
+}
