@@ -298,6 +298,15 @@ def test_windows_kept_for_late_records_are_left_out(session: SparkSession) -> No
     )
     assert (rows.fired.number, rows.expected.count()) == (11, 1)
     assert (rows.fired.last_end, rows.first_end) == (1_700_000_072_000, 1_700_000_086_000)
+    # As with a trigger that does not wait for the end: no timer tells a window that has fired.
+    with pytest.raises(migrate.Refused, match="of 11 windows none waits for its end"):
+        aggregate_rows(
+            state.where("namespace.end <= 1700000072000"),
+            "name STRING, at TIMESTAMP",
+            keys={"name": "key"},
+            window="namespace",
+            time="at",
+        )
     with pytest.raises(migrate.Refused, match="keep the columns key and namespace"):
         told = state.selectExpr("key", "namespace AS of")
         aggregate_rows(

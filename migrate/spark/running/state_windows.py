@@ -15,6 +15,7 @@ from pyspark.sql.types import LongType, StructType
 
 from migrate.errors import Refused, UsageError
 from migrate.spark.running.state_frame import read_keyed_state
+from migrate.wording import counted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -60,7 +61,7 @@ def unfired(state: DataFrame, origin: StateOrigin) -> tuple[DataFrame, FiredWind
     records until a later timer, which cleans it up: Spark would fire it again.
 
     Raises:
-        Refused: there are such windows, and the state's columns do not show which.
+        Refused: there are such windows, and the state's columns do not show which; or none waits.
     """
     timers = _timers(state, origin)
     if origin.state != _CONTENTS or timers is None:
@@ -84,7 +85,16 @@ def unfired(state: DataFrame, origin: StateOrigin) -> tuple[DataFrame, FiredWind
         .agg(F.count("*").alias("number"), F.max("namespace.end").alias("last"))
         .collect()
     )
-    return state.join(waiting, same, "left_semi"), FiredWindows(told["number"], told["last"])
+    kept = state.join(waiting, same, "left_semi")
+    if told["number"] and kept.isEmpty():
+        raise Refused(
+            [
+                f"of {counted(told['number'], 'window')} none waits for its end: either Flink has "
+                "fired all of them, and there is nothing to take along, or their trigger does not "
+                "fire at the end (a CountTrigger, say), and Spark has no such windows"
+            ]
+        )
+    return kept, FiredWindows(told["number"], told["last"])
 
 
 def _timers(state: DataFrame, origin: StateOrigin) -> DataFrame | None:
