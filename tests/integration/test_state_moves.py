@@ -480,6 +480,51 @@ def test_a_watermark_that_no_job_of_this_state_had_is_refused(
     assert list(tmp_path.iterdir()) == []
 
 
+@once
+def test_windows_kept_for_late_records_are_not_fired_again(
+    scene: Scene, session: SparkSession, tmp_path: Path
+) -> None:
+    """Flink has fired them, and keeps them as long as a record may be late."""
+    fired = scene.fired("lasting")
+    rows = _window_rows(scene, session, "lasting")
+    assert rows.fired.number > 0 and rows.fired.last_end == max(end for _, _, end in fired)
+    primed = prime(
+        windows,
+        [rows],
+        positions=scene.positions,
+        checkpoint_location=str(tmp_path / "checkpoint"),
+        watermark_ms=rows.fired.last_end,
+    )
+    assert "stay behind" in primed.warnings[-1]
+    by_spark = _emitted(
+        go_on(session, scene, of_kafka(windows), primed.checkpoint_location, "append")
+    )
+    assert Counter(fired.items()) + by_spark == Counter(_windows(scene).items())
+
+
+def test_windows_of_sql_are_told_by_instants(scene: Scene, session: SparkSession) -> None:
+    """Kept by the wall clock of New York, five hours off; as they stand, later records would have
+    fallen into other windows, and the proof would not have shown it."""
+    state = scene.state(session, scene.sql_operator("window-aggs"), "window-aggs")
+
+    def rows(end: str) -> StateRows:
+        return aggregate_rows(
+            state,
+            SCHEMA,
+            keys={"user": "key.f0"},
+            count="value.f0",
+            sums={"amount": "value.f1"},
+            window=f"named_struct('start', {end} - {WINDOW_MS}, 'end', {end})",
+            time="at",
+        )
+
+    with pytest.raises(migrate.Refused, match=r"table\.local-time-zone"):
+        rows("namespace")
+    instants = rows("unix_millis(to_utc_timestamp(timestamp_millis(namespace), 'GMT-5'))")
+    windows = _window_rows(scene, session, "windows")
+    assert sorted(instants.expected.collect()) == sorted(windows.expected.collect())
+
+
 def hops(events: DataFrame) -> DataFrame:
     return _told(events, F.window("at", f"{WINDOW_MS} milliseconds", f"{SLIDE_MS} milliseconds"))
 

@@ -31,7 +31,7 @@ from pyspark.sql.types import (
 from migrate.errors import Refused, UsageError
 from migrate.spark.running.exact_cast import WHOLE, exactly, schema_of
 from migrate.spark.running.state_origin import StateOrigin, origin_of
-from migrate.spark.running.state_windows import FiredWindows, panes, unfired
+from migrate.spark.running.state_windows import FiredWindows, check_instants, panes, unfired
 from migrate.state.columns import quoted
 
 if TYPE_CHECKING:
@@ -216,7 +216,7 @@ def aggregate_rows(
         NotTheRecords: a session counts fewer records than reach from its start to its end.
         UsageError: a column that the schema does not have, parts that do not go together, or a
             type whose values are not those of the stream's.
-        Refused: the state's columns do not tell which windows have fired.
+        Refused: windows are not told by instants, or not which of them have fired.
         DecodeError: the timers of the windows cannot be read.
     """
     stream = schema_of(state.sparkSession, schema)
@@ -260,6 +260,8 @@ def aggregate_rows(
             _check_sessions(entries, session_gap_ms)
         entries = entries.withColumn("n", F.expr("greatest(n, least)"))
     first_end = _look(entries, most_rows)
+    if window is not None and origin is not None:
+        check_instants(state, origin, first_end)
     rows = entries
     if slide_ms is not None:
         rows = panes(entries, names, [f"v{number}" for number in range(len(values))], slide_ms)

@@ -1,7 +1,8 @@
 """Windows in Flink's state: which have fired, under which the contents of sessions lie, and the
 panes that hopping windows are made of.
 
-Source: WindowOperator (registerCleanupTimer), EventTimeTrigger, MergingWindowSet @ Flink 1.20, 2.2.
+Source: WindowOperator (registerCleanupTimer), EventTimeTrigger, MergingWindowSet, TimeWindowUtil
+(toUtcTimestampMills, toEpochMillsForTimer) @ Flink 1.20, 2.2.
 """
 
 from __future__ import annotations
@@ -95,6 +96,37 @@ def unfired(state: DataFrame, origin: StateOrigin) -> tuple[DataFrame, FiredWind
             ]
         )
     return kept, FiredWindows(told["number"], told["last"])
+
+
+def check_instants(state: DataFrame, origin: StateOrigin, first_end: int | None) -> None:
+    """SQL keeps windows over a TIMESTAMP_LTZ by the wall clock of the job's time zone, and their
+    timers by the instants: the first window must end at an instant.
+
+    Args:
+        first_end: when it ends, as the rows tell it.
+
+    Raises:
+        Refused: it ends elsewhere.
+    """
+    timers = _timers(state, origin)
+    if origin.state == _CONTENTS or timers is None:
+        return
+    end = (
+        "namespace.end"
+        if isinstance(timers.schema["namespace"].dataType, StructType)
+        else ("namespace")
+    )
+    (told,) = timers.agg(
+        F.min("value").alias("first"), F.max(F.expr(f"abs(value + 1 - {end})")).alias("apart")
+    ).collect()
+    if told["apart"] and first_end != told["first"] + 1:
+        raise Refused(
+            [
+                f"the first window ends at {first_end}, and Flink's timer for it is at "
+                f"{told['first']}: over a TIMESTAMP_LTZ SQL keeps windows by the wall clock of "
+                "table.local-time-zone; let window give the instants, by to_utc_timestamp"
+            ]
+        )
 
 
 def _timers(state: DataFrame, origin: StateOrigin) -> DataFrame | None:

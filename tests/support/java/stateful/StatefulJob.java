@@ -2,6 +2,7 @@ package testjobs;
 
 import java.nio.file.Path;
 import java.time.Duration;
+import java.time.ZoneId;
 import java.util.Map;
 import org.apache.flink.api.common.eventtime.WatermarkStrategy;
 import org.apache.flink.api.common.functions.AggregateFunction;
@@ -24,6 +25,7 @@ import org.apache.flink.streaming.api.windowing.assigners.EventTimeSessionWindow
 import org.apache.flink.streaming.api.windowing.assigners.SlidingEventTimeWindows;
 import org.apache.flink.streaming.api.windowing.assigners.TumblingEventTimeWindows;
 import org.apache.flink.streaming.api.windowing.windows.TimeWindow;
+import org.apache.flink.table.api.DataTypes;
 import org.apache.flink.table.api.Schema;
 import org.apache.flink.table.api.bridge.java.StreamTableEnvironment;
 import org.apache.flink.util.Collector;
@@ -74,6 +76,12 @@ public final class StatefulJob {
                         .window(TumblingEventTimeWindows.of(Span.seconds(10)))
                         .aggregate(new CountAndSum(), new Told("window"))
                         .uid("windows");
+        DataStream<String> lasting =
+                events.keyBy(event -> event.f0)
+                        .window(TumblingEventTimeWindows.of(Span.seconds(10)))
+                        .allowedLateness(Span.seconds(20))
+                        .aggregate(new CountAndSum(), new Told("lasting"))
+                        .uid("lasting");
         DataStream<String> sessions =
                 events.keyBy(event -> event.f0)
                         .window(EventTimeSessionWindows.withGap(Span.seconds(3)))
@@ -84,7 +92,7 @@ public final class StatefulJob {
                         .window(SlidingEventTimeWindows.of(Span.seconds(10), Span.seconds(5)))
                         .aggregate(new CountAndSum(), new Told("hop"))
                         .uid("hops");
-        seen.union(windows, sessions, hops)
+        seen.union(windows, lasting, sessions, hops)
                 .sinkTo(
                         FileSink.forRowFormat(
                                         new org.apache.flink.core.fs.Path(Path.of(args[5]).toUri()),
@@ -108,8 +116,20 @@ public final class StatefulJob {
                         .column("f2", "STRING")
                         .build();
         tables.createTemporaryView("events", tables.fromDataStream(events, schema));
+        Schema timed =
+                Schema.newBuilder()
+                        .column("f0", "BIGINT")
+                        .column("f1", "BIGINT")
+                        .columnByMetadata("at", DataTypes.TIMESTAMP_LTZ(3), "rowtime")
+                        .watermark("at", "SOURCE_WATERMARK()")
+                        .build();
+        tables.createTemporaryView("timed", tables.fromDataStream(events, timed));
+        // Windows over a TIMESTAMP_LTZ are kept by its clock.
+        tables.getConfig().setLocalTimeZone(ZoneId.of("America/New_York"));
         String[] queries = {
             "SELECT f0, COUNT(*), SUM(f1) FROM events GROUP BY f0",
+            "SELECT f0, COUNT(*), SUM(f1) FROM TABLE(TUMBLE(TABLE timed, DESCRIPTOR(`at`),"
+                    + " INTERVAL '10' SECOND)) GROUP BY f0, window_start, window_end",
             "SELECT f2 FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY f2 ORDER BY PROCTIME()) AS n"
                     + " FROM events) WHERE n = 1"
         };
