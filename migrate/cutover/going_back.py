@@ -10,7 +10,6 @@ from migrate.cutover.night import CutOverStopped, Night
 from migrate.cutover.steps import applied
 from migrate.errors import Refused
 from migrate.group.commit import Applied
-from migrate.log import log
 from migrate.spark.seed import is_unfinished, remove_seed
 
 
@@ -18,8 +17,8 @@ def what_goes_back(night: Night) -> Sequence[str]:
     """What would be taken back, in lines; nothing where the target is not written.
 
     Raises:
-        Refused: the target has begun: it tells what must be done instead; or the job was not
-            stopped.
+        Refused: the target has begun: it tells what must be done instead; it may begin yet; or the
+            job was not stopped.
         CutOverStopped: whether the job has stopped cannot be told any more.
     """
     if start.runs(night):
@@ -27,8 +26,6 @@ def what_goes_back(night: Night) -> Sequence[str]:
     if night.savepoint() is None and night.record.model.flink.job_id is not None:
         stop.check_came_to_its_end(night)
     savepoint = night.savepoint()
-    if start.ended(night) in (0, "unknown"):
-        log.warning("the command that starts the query was run: see that the query has stopped")
     if night.begun():
         raise Refused(
             [
@@ -41,6 +38,8 @@ def what_goes_back(night: Night) -> Sequence[str]:
                 "start Flink's job from the group's offsets"
             ]
         )
+    # Whom the query was handed to may let it begin at any time: without its seed at its own start.
+    start.check_begins_no_more(night)
     place = night.location
     if place is not None and (is_unfinished(place) or applied(night)):
         return [f"remove the seed {place.name}"]

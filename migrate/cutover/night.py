@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from migrate.group.rollback_file import EarlierRun
 
 
-# For how long Flink goes on to tell what was so (web.refresh-interval: 3 s), and some more.
-_STALE_SECONDS = 5.0
+# How much longer than its web.refresh-interval Flink is given to tell what is so.
+_GRACE_SECONDS = 2.0
 _PAUSE = 0.25
 
 
@@ -198,14 +198,16 @@ class Night:
     def savepoint_of(self, job: FlinkJob) -> Savepoint | None:
         """The savepoint in that folder that a job has ended with, as Flink tells; None of none.
 
-        What Flink tells may be some seconds old: where it tells of none that is there, it is asked
-        again.
+        What Flink tells may be as old as its refresh interval: where it tells of none that is
+        there, it is asked again.
         """
-        deadline = time.monotonic() + _STALE_SECONDS
+        began = time.monotonic()
         while savepoints := self.savepoints(job.job_id):
             found = that_flink_tells(savepoints, self.flink.details(job.job_id).ended_with)
-            if found is not None or time.monotonic() > deadline:
+            if found is not None:
                 return found
+            if time.monotonic() - began > self.flink.refresh_seconds() + _GRACE_SECONDS:
+                return None
             time.sleep(_PAUSE)
         return None
 

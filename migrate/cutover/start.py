@@ -20,6 +20,7 @@ from typing import Literal
 from migrate.cutover.night import CutOverStopped, Night
 from migrate.cutover.record import now
 from migrate.cutover.stop import check_has_not_run_since
+from migrate.errors import Refused
 from migrate.log import log, timed
 from migrate.report.cut_over import StartReport
 from migrate.wording import seconds_of, visible
@@ -95,6 +96,20 @@ def ended(night: Night) -> int | Literal["unknown"] | None:
     if told is None:
         return None
     return int(told) if told.isdigit() else "unknown"
+
+
+def check_begins_no_more(night: Night) -> None:
+    """Raises Refused where the command may have handed the query over."""
+    code = ended(night)
+    if code not in (0, "unknown"):
+        return
+    how = "has ended well" if code == 0 else "was run, and how it ended is not known"
+    raise Refused(
+        [
+            f"the command that starts the query {how}: the query may begin at any time; stop the "
+            f"query, then remove {_state_file(night)}, and go back"
+        ]
+    )
 
 
 def _state_file(night: Night) -> Path:

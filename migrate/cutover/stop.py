@@ -111,10 +111,13 @@ def _check_goes_on(night: Night, job: FlinkJob) -> None:
             "start the job from that savepoint once (flink run -s), and run this again under a new "
             "record; or name the savepoint yourself (flink.savepoint)",
         )
+    newest = "its newest checkpoint"
+    if left:
+        newest += f" or savepoint, whichever is newer ({', '.join(one.pointer for one in left)})"
     raise CutOverStopped(
         f"Flink has job {job.job_id} ({job.name}) as {job.state}, and tells of no savepoint in "
         f"{night.savepoint_folder(job.job_id)} that it ended with",
-        "start the job from its newest checkpoint, and run this again under a new record",
+        f"start the job from {newest}, and run this again under a new record",
     )
 
 

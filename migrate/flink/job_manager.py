@@ -7,6 +7,7 @@ written and whose job failed over instead is failed.
 
 Source: org.apache.flink.runtime.rest.messages.job.savepoints.{stop.StopWithSavepointRequestBody,
 SavepointInfo}, org.apache.flink.runtime.rest.messages.checkpoints.CheckpointingStatistics,
+org.apache.flink.runtime.rest.messages.DashboardConfiguration,
 org.apache.flink.runtime.rest.handler.job.savepoints.SavepointHandlers @ Flink 1.15.4, 1.20.3 and
 2.2.0.
 """
@@ -30,6 +31,7 @@ _Answer = TypeVar("_Answer", bound=BaseModel)
 
 class _Configuration(BaseModel):
     version: Annotated[str, Field(alias="flink-version")]
+    refresh_ms: Annotated[int, Field(alias="refresh-interval")] = 3000
 
 
 class _Vertex(BaseModel):
@@ -130,6 +132,10 @@ class JobManager:
     def version(self) -> str:
         """Flink's version."""
         return self._get(_Configuration, "/config").version
+
+    def refresh_seconds(self) -> float:
+        """For how long it goes on to tell what was so (``web.refresh-interval``)."""
+        return self._get(_Configuration, "/config").refresh_ms / 1000
 
     def jobs(self) -> Sequence[FlinkJob]:
         """The jobs it knows."""

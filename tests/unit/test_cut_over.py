@@ -120,7 +120,7 @@ def _spec(folder: Path, **fields: Any) -> Path:
         "move": {"gone": "skip"},
         "target": {"checkpoint-dir": "query"},
         "start": "exit 3",
-        "timeouts": {"first-batch": "20s"},
+        "timeouts": {"first-batch": "2m"},
     }
     path.write_text(yaml.safe_dump({**spec, **fields}))
     return path
@@ -180,6 +180,26 @@ def test_back_leaves_nothing_that_a_new_night_would_take_for_its_own(seeded: Pat
     # Once it went back, the spec may be another.
     _spec(seeded.parent, target={"checkpoint-dir": "elsewhere"})
     assert "was " not in migrate("cut-over", seeded).stderr
+
+
+@pytest.mark.parametrize(
+    ("state", "how"), [("0\n", "has ended well"), ("began\n", "how it ended is not known")]
+)
+def test_a_query_that_may_yet_begin_is_not_gone_back_from(
+    seeded: Path, state: str, how: str
+) -> None:
+    """Without its seed it would begin at its own startingOffsets, beside Flink's job."""
+    proof, query = read_spec(seeded).folder / "query.state", seeded.parent / "query"
+    proof.write_text(state)
+    for mode in ((), ("--execute", "--yes")):
+        refused = migrate("cut-over", seeded, "--back", *mode)
+        assert refused.code == 4, refused.stderr
+        assert how in refused.stderr
+        assert f"stop the query, then remove {proof}" in refused.stderr
+        assert query.exists()
+    proof.unlink()
+    assert _run(seeded, "--back").code == 0
+    assert not query.exists()
 
 
 @pytest.mark.parametrize(

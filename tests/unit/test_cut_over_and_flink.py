@@ -306,7 +306,63 @@ def test_a_job_that_has_ended_is_not_stopped(
     with pytest.raises(CutOverStopped) as refused:
         stop.stop(night)
     assert refused.value.reasons[0].startswith(told)
+    savepoint = f"{tmp_path}/savepoints/{_JOB}/savepoint-1"
+    assert (savepoint in " ".join(refused.value.reasons)) == left
     assert not known.asked
+
+
+class Clock:
+    """The time, which passes only while somebody sleeps."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+@pytest.mark.parametrize(
+    ("interval", "old_for", "found"),
+    [
+        ({}, 3, True),
+        ({}, 60, False),
+        ({"refresh-interval": 1_000}, 60, False),
+        ({"refresh-interval": 60_000}, 60, True),
+    ],
+)
+def test_a_job_just_stopped_by_hand_is_known_by_its_savepoint(
+    interval: dict[str, int],
+    old_for: float,
+    found: bool,
+    flink: tuple[Flink, str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Flink goes on to tell what was so, as long as its web.refresh-interval is."""
+    known, url = flink
+    clock = Clock()
+    monkeypatch.setattr("migrate.cutover.night.time", clock)
+    known.state = "FINISHED"
+    known.answers["/config"] = json.dumps({"flink-version": "2.2.0", **interval})
+    shutil.copytree(_golden("2.2/stop"), tmp_path / "savepoints" / _JOB / "savepoint-1")
+    night = _night(tmp_path, url)
+    (there,) = night.savepoints(_JOB)
+
+    def answer(path: str) -> str | None:
+        if clock.now >= old_for:
+            end = {"id": there.number, "external_path": there.pointer}
+            known.checkpoints(None, savepoint=end)
+        return Flink.answer(known, path)
+
+    known.answer = answer  # type: ignore[method-assign]
+    if found:
+        assert stop.stopped(night) == f"stopped by an earlier run with {there.pointer}"
+        return
+    with pytest.raises(Refused, match="and not with a savepoint in"):
+        stop.stopped(night)
 
 
 # -- was it clean? -------------------------------------------------------------------------------
