@@ -128,7 +128,7 @@ def test_groups_of_other_kinds_are_refused(broker: Broker, chk: Path, tmp_path: 
     source = Path(__file__).parents[1] / "support/java/OtherGroups.java"
     jars = classpath("kafka-streams-4.1.1")
     arguments = [broker.bootstrap_servers, "a-share-group", "a-streams-group", "of-both"]
-    run_java("OtherGroups", [compile_java([source], jars), *jars], arguments, timeout=90)
+    run_java("OtherGroups", [compile_java([source], jars), *jars], arguments)
     broker.commit("a-streams-group", {("of-both", 0): 0})
     for group, told in (
         ("a-share-group", "a-share-group is no consumer group"),

@@ -29,9 +29,9 @@ _TESTS = "tests/integration/test_broker_versions.py"
 # The heading of each column, and the test that it is.
 COLUMNS: Mapping[str, str] = {
     "moved, verified, read on": "test_moved_verified_and_read_on[classic]",
-    "the same, consumer protocol": "test_moved_verified_and_read_on[consumer]",
+    "moved, verified, read on, consumer protocol": "test_moved_verified_and_read_on[consumer]",
     "members refused": "test_a_group_with_members_is_refused[classic]",
-    "the same, consumer protocol ": "test_a_group_with_members_is_refused[consumer]",
+    "members refused, consumer protocol": "test_a_group_with_members_is_refused[consumer]",
     "rolled back": "test_rolled_back",
     "topic created again": "test_a_topic_created_again_is_noticed",
     "other kinds of groups refused": "test_groups_of_other_kinds_are_refused",

@@ -23,6 +23,8 @@ import org.apache.kafka.streams.StreamsConfig;
  * <p>Arguments: bootstrap servers, the share group, the streams group, a topic to make for both.
  */
 public final class OtherGroups {
+    private static final Duration PATIENCE = Duration.ofMinutes(2);
+
     private OtherGroups() {}
 
     public static void main(String[] args) throws Exception {
@@ -52,8 +54,10 @@ public final class OtherGroups {
                 new KafkaShareConsumer<>(
                         config, new StringDeserializer(), new StringDeserializer())) {
             consumer.subscribe(List.of(topic));
+            long began = System.nanoTime();
             while (admin.listGroups().all().get().stream()
                     .noneMatch(listed -> listed.groupId().equals(group))) {
+                checkInTime(began, "the share group is not there");
                 consumer.poll(Duration.ofMillis(200));
             }
         }
@@ -74,12 +78,20 @@ public final class OtherGroups {
         builder.stream(topic).foreach((key, value) -> {});
         try (KafkaStreams streams = new KafkaStreams(builder.build(), config)) {
             streams.start();
+            long began = System.nanoTime();
             while (streams.state() != KafkaStreams.State.RUNNING) {
                 if (streams.state() == KafkaStreams.State.ERROR) {
                     throw new IllegalStateException("the application has failed");
                 }
+                checkInTime(began, "the application does not run");
                 Thread.sleep(100);
             }
+        }
+    }
+
+    private static void checkInTime(long began, String what) {
+        if (System.nanoTime() - began > PATIENCE.toNanos()) {
+            throw new IllegalStateException(what + " after " + PATIENCE);
         }
     }
 }
