@@ -125,7 +125,8 @@ def to_flink(
     for slot, plan in zip(slots, plans, strict=True):
         change = source_change(slot.source, slot.cluster, plan, from_side, request.policies)
         if request.source is None or request.policies.partitions is None:
-            change, told = apart(change, slot.source, _others(old, slot))
+            others = [one for one in old.sources if one.operator_id != slot.source.operator_id]
+            change, told = apart(change, slot.source, slot.cluster, others)
             apart_told += told
         changes.append(change)
     refusals, warnings = about_the_savepoint(
@@ -224,13 +225,6 @@ def _slots(chosen: Sequence[Source], theirs: Sequence[Source], policies: Policie
         else slot._replace(goes_on_from=())  # it keeps its positions
         for slot, own in zip(slots, held, strict=True)
     ]
-
-
-def _others(old: PlanInput, slot: _Slot) -> Iterator[Source]:
-    """The other sources of the savepoint, of the same cluster."""
-    for source in old.sources:
-        if source.operator_id != slot.source.operator_id:
-            yield source if slot.cluster is None else source.of_cluster(slot.cluster)
 
 
 def _other_clusters(slots: Sequence[_Slot], theirs: Sequence[Source]) -> Iterator[Refusal]:

@@ -68,32 +68,13 @@ class Side:
         label: its whole name.
         what: which one of its kind: a checkpoint's pointer, a group's name, a Spark query's
             directory, a file's path, ``earliest``, ``latest`` or a time.
+        at: the time of a ``broker:`` side, in milliseconds of the epoch; None where it is an end.
     """
 
     kind: SideKind
     label: str
     what: str
-
-    @property
-    def at(self) -> int | None:
-        """The time of a ``broker:`` side, in milliseconds of the epoch; None where it is an end."""
-        return self.check()
-
-    def check(self) -> int | None:
-        """As ``at``.
-
-        Raises:
-            BadSide: a ``broker:`` side is neither an end nor a time.
-        """
-        if self.kind is not SideKind.BROKER or self.what in _LOG_ENDS:
-            return None
-        try:
-            return milliseconds_of(self.what, "broker:")
-        except UsageError as error:
-            raise BadSide(
-                f"{self.label!r}: broker:earliest, broker:latest or broker:TIME, as "
-                "2026-11-20T18:00:00Z"
-            ) from error
+    at: int | None = None
 
 
 _PREFIXES = {kind.value for kind in SideKind if kind is not SideKind.CHECKPOINT}
@@ -113,7 +94,7 @@ def parse_side(name: str) -> Side:
     """Understand the name of a side; what has no kind before a colon is a checkpoint.
 
     Raises:
-        BadSide: nothing follows the kind, or ``broker:`` has no such end.
+        BadSide: nothing follows the kind, or what follows ``broker:`` is neither an end nor a time.
         InputError: a Spark query by a URI of a kind that is not read, or credentials in one.
     """
     prefix, _, what = name.partition(":")
@@ -126,9 +107,18 @@ def parse_side(name: str) -> Side:
     kind = SideKind(prefix)
     if kind is SideKind.SPARK:
         return Side(kind, name, path_of(what, Files()))
-    side = Side(kind, name, what)
-    side.check()  # what is wrong with it shows before anything is read
-    return side
+    return Side(kind, name, what, _time_of(name, what) if kind is SideKind.BROKER else None)
+
+
+def _time_of(name: str, what: str) -> int | None:
+    if what in _LOG_ENDS:
+        return None
+    try:
+        return milliseconds_of(what, "broker:")
+    except UsageError as error:
+        raise BadSide(
+            f"{name!r}: broker:earliest, broker:latest or broker:TIME, as 2026-11-20T18:00:00Z"
+        ) from error
 
 
 def load_sides(

@@ -83,8 +83,8 @@ class Source:
             return True
         return self.initial_discovery_finished is True
 
-    def of_cluster(self, cluster: str) -> Source:
-        """The source as if it read this cluster alone."""
+    def of_cluster(self, cluster: str | None) -> Source:
+        """The source as if it read this cluster alone; None: what names no cluster."""
         return replace(
             self,
             discovery_finished={cluster: self.discovery_finished.get(cluster)},

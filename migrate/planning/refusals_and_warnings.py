@@ -248,14 +248,12 @@ def other_logs(moved: Iterable[Source], policies: Policies) -> Iterator[str]:
 def only_some_partitions(
     chosen: Sequence[Source], snapshot: ClusterSnapshot | None, policies: Policies
 ) -> Iterator[str]:
-    """Topics of which Spark is not to read every partition; a group simply has no offset there.
+    """Topics of which Spark is not to read every partition.
 
     Args:
         chosen: the sources with all their positions, under the checkpoint's names.
     """
     if policies.partitions is None:
-        return
-    if snapshot is not None and snapshot.target_group is not None:
         return
     known: dict[str, set[int]] = {topic: set() for topic in policies.partitions}
     for source in chosen:

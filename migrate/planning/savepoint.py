@@ -100,48 +100,73 @@ _AS_FLINK = NewPartitions.AS_FLINK
 
 
 def apart(
-    change: SourceChange, source: Source, others: Iterable[Source]
+    change: SourceChange, source: Source, cluster: str | None, others: Iterable[Source]
 ) -> tuple[SourceChange, list[str]]:
     """A change without what other sources of the job read of the same topics, and what is told.
 
-    Sources that were told their partitions read one topic without reading the same: what one holds
-    must not be added to another, and who is to read what none holds is not known.
+    Sources that were told their partitions read one topic without sharing any: what one holds must
+    not be added to another, and who is to read what none holds is not known. Sources that share
+    some may subscribe to the topic, and one has not found all yet: Flink would find the rest.
 
     Args:
         source: as for ``source_change``.
-        others: the other sources of the savepoint, of this cluster.
+        cluster: the source's; None is one that the savepoint does not name.
+        others: the other sources of the savepoint, of every cluster.
     """
     own = _partitions_by_topic(source)
-    readers = [(other.operator_id, _partitions_by_topic(other)) for other in others]
+    same: list[tuple[str, dict[str, frozenset[int]]]] = []
+    unnamed: list[tuple[str, dict[str, frozenset[int]]]] = []  # of the same cluster or another
+    for other in others:
+        for of in other.clusters:
+            if of == cluster or None in (of, cluster):
+                readers = same if of == cluster else unnamed
+                readers.append((other.operator_id, _partitions_by_topic(other.of_cluster(of))))
+    added: dict[str, list[Place]] = {}
+    for place, next_offset in change.wanted.items():
+        # A topic that it holds nothing of is one that the user's pattern gives it.
+        held = own.get(place.topic)
+        if next_offset is not None and held is not None and place.partition not in held:
+            added.setdefault(place.topic, []).append(place)
     wanted = dict(change.wanted)
     told: list[str] = []
-    refusals = list(change.refusals)
-    for place, next_offset in change.wanted.items():
-        held = own.get(place.topic, frozenset())
-        if next_offset is None or place.partition in held:
-            continue
-        beside = {name: of[place.topic] for name, of in readers if place.topic in of}
-        holders = [name for name, partitions in beside.items() if place.partition in partitions]
-        if holders:
-            del wanted[place]
-            told.append(
-                f"{place} stays with operator {', '.join(holders)}, and is not added to "
-                f"{source.operator_id}, which reads other partitions of the topic"
+    not_known: list[str] = []
+    for topic, places in added.items():
+        held = own[topic]
+        beside = {name: of[topic] for name, of in same if topic in of}
+        elsewhere = {name for name, of in unnamed if of.get(topic, held) != held}
+        sharing = [name for name, of in beside.items() if of != held and of & held]
+        names = _names([place[1:] for place in places])
+        if elsewhere:
+            not_known.append(
+                f"whether operator {', '.join(sorted(elsewhere))} reads the topic {topic} of the "
+                f"same Kafka cluster as operator {source.operator_id} is not known, as one of them "
+                f"names no cluster: nor is who is to read {names}"
             )
-        elif any(partitions != held for partitions in beside.values()):
-            refusals.append(
-                Refusal(
-                    f"which of {len(beside) + 1} sources is to read {place} is not known: they "
-                    "read other partitions of its topic, and not the same",
-                    "choose one with --source, and what it is to read with --partitions",
+        elif sharing:
+            not_known.append(
+                f"whether operator {source.operator_id} is to read {names} is not known: operator "
+                f"{', '.join(sharing)} reads some of the same partitions of the topic, and not all "
+                "the same"
+            )
+        elif any(of != held for of in beside.values()):
+            for place in places:
+                holders = [name for name, of in beside.items() if place.partition in of]
+                if not holders:
+                    not_known.append(
+                        f"which of {len(beside) + 1} sources is to read {place} is not known: they "
+                        "read other partitions of its topic, and not the same"
+                    )
+                    continue
+                del wanted[place]
+                told.append(
+                    f"{place} stays with operator {', '.join(holders)}, and is not added to "
+                    f"{source.operator_id}, which reads other partitions of the topic"
                 )
-            )
-    partitions = tuple(
-        one
-        for one in change.partitions
-        if (one.topic, one.partition) not in {place[1:] for place in change.wanted.keys() - wanted}
-    )
-    return replace(change, wanted=wanted, partitions=partitions, refusals=tuple(refusals)), told
+    stay = {place[1:] for place in change.wanted.keys() - wanted.keys()}
+    partitions = tuple(one for one in change.partitions if (one.topic, one.partition) not in stay)
+    how = "choose one with --source, and what it is to read with --partitions"
+    refusals = (*change.refusals, *(Refusal(text, how) for text in not_known))
+    return replace(change, wanted=wanted, partitions=partitions, refusals=refusals), told
 
 
 def _partitions_by_topic(source: Source) -> dict[str, frozenset[int]]:

@@ -15,6 +15,7 @@ from pydantic import Field
 from migrate.comparing.diff import Diff, DiffRow, DiffTotals, Relation
 from migrate.comparing.group_csv import group_csv
 from migrate.errors import Refused
+from migrate.log import log
 from migrate.positions import Marker, PositionSet, Start, TopicPartition, Unknown, shown
 from migrate.report.table import Column, Line, draw, numbers
 from migrate.report.text import Screen, csv_text, difference_text
@@ -23,6 +24,8 @@ from migrate.wording import counted, visible
 
 # More partitions than this are told by topic: nobody reads a table of them.
 FOLD_ABOVE = 200
+# How many partitions one warning names.
+_NAMED = 20
 
 CSV_COLUMNS = (
     "topic",
@@ -172,7 +175,11 @@ def diff_csv(diff: Diff) -> str:
     )
 
 
-def right_for_others(diff: Diff, format: Literal["groups-csv", "flink-sql", "connect"]) -> str:
+# What writes RIGHT alone, for other programs.
+OfRight = Literal["groups-csv", "flink-sql", "connect"]
+
+
+def right_for_others(diff: Diff, format: OfRight) -> str:
     """The right side as another program takes it.
 
     ``groups-csv``: of ``kafka-consumer-groups --reset-offsets --from-file``. ``flink-sql``: the
@@ -182,8 +189,10 @@ def right_for_others(diff: Diff, format: Literal["groups-csv", "flink-sql", "con
     Source: KafkaConnectorOptionsUtil.parseSpecificOffsets @ connector 5.0.0-2.2; ConnectorOffsets,
     SinkUtils.parseSinkConnectorOffsets @ Kafka 4.1.1.
 
+    Partitions that it lacks and the left side has are told in a warning.
+
     Raises:
-        Refused: a partition of it is at no offset.
+        Refused: a partition of it is at no offset, or it has none.
     """
     next_offsets = _next_offsets_of_right(diff)
     if format == "groups-csv":
@@ -217,13 +226,24 @@ def _table_options(topic: str, specific_offsets: str) -> str:
 
 def _next_offsets_of_right(diff: Diff) -> dict[TopicPartition, int]:
     next_offsets: dict[TopicPartition, int] = {}
+    lacks: list[str] = []
+    label = diff.right.label
     for row in diff.rows:
+        name = f"{row.topic}-{row.partition}"
         if row.right is Unknown.ABSENT:
-            continue
-        if row.right_offset is None:
-            what = f"{diff.right.label}: {row.topic}-{row.partition} is {shown(row.right)}"
-            raise Refused([f"{what}, which is no offset to write"])
-        next_offsets[row.topic, row.partition] = row.right_offset
+            lacks.append(name)
+        elif row.right_offset is None:
+            raise Refused([f"{label}: {name} is {shown(row.right)}, which is no offset to write"])
+        else:
+            next_offsets[row.topic, row.partition] = row.right_offset
+    if not next_offsets:
+        raise Refused([f"{label} has no offset to write"])
+    if lacks:
+        more = f" and {len(lacks) - _NAMED} more" if len(lacks) > _NAMED else ""
+        log.warning(
+            f"{label} has no offset of {', '.join(lacks[:_NAMED])}{more}: whoever takes these "
+            "begins there at an offset of its own, or at an end of the log"
+        )
     return next_offsets
 
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from decoder.storage import join
@@ -36,6 +36,7 @@ from migrate.storage.new_directory import new_directory
 from migrate.storage.new_file import write_pieces
 
 _OPERATOR_METADATA = re.compile(r"(state/\d+)/_metadata/v2/\d+")
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 _CHECKSUM = re.compile(r"(.*/)\.([^/]+)\.crc")
 
 
@@ -82,17 +83,19 @@ def write_copy(
         changed: the next offset of each partition that changes; None: the query reads it no more.
 
     Raises:
-        Refused: the query has run meanwhile, or a link stands in its location.
+        Refused: the query has run meanwhile, a link stands in its location, or which of several
+            sources is to read a partition is not known.
         UnreadableInput: the entry, or the metadata of an operator, cannot be read.
         OSError: the copy cannot be written.
     """
     entry = f"offsets/{batch}"
+    rewritten = _rewritten(join(directory, entry), files, changed)
     with new_directory(out, str(out)) as stage:
         for path, name in _walk(directory, "", files):
             checksum_of = _CHECKSUM.sub(r"\1\2", name)
             pieces: Iterable[bytes]
             if name == entry:
-                pieces = [_rewritten(path, files, changed)]
+                pieces = [rewritten]
             elif (metadata := _OPERATOR_METADATA.fullmatch(name)) is not None:
                 pieces = [_with_paths_of(out, metadata[1], path, files)]
             elif checksum_of == entry or _OPERATOR_METADATA.fullmatch(checksum_of):
@@ -107,17 +110,50 @@ def write_copy(
 def _rewritten(entry: str, files: Files, changed: Mapping[TopicPartition, int | None]) -> bytes:
     lines = files.read(entry).decode().split("\n")
     named_lines = lines[0].strip() == "v2"
+    sources = {}
     for index, line in enumerate(lines[2:], start=2):
         name, colon, offsets = line.partition(":") if named_lines else ("", "", line)
-        held = kafka_offsets_of(entry, offsets.strip())
-        if not held:
-            continue
+        if held := kafka_offsets_of(entry, offsets.strip()):
+            sources[index] = name + colon, held
+    added = _added(changed, [held for _, held in sources.values()])
+    for index, (name, held) in sources.items():
         topics = {topic for topic, _ in held}
-        new = {**held, **{place: at for place, at in changed.items() if place[0] in topics}}
+        new = {
+            **{place: changed.get(place, at) for place, at in held.items()},
+            **{place: at for place, at in added.items() if place[0] in topics},
+        }
         left = {place: at for place, at in new.items() if at is not None}
         if left != held:
-            lines[index] = name + colon + starting_offsets(left)
+            lines[index] = name + starting_offsets(left)
     return "\n".join(lines).encode()
+
+
+def _added(
+    changed: Mapping[TopicPartition, int | None], sources: Sequence[Mapping[TopicPartition, int]]
+) -> dict[TopicPartition, int]:
+    """What no source holds yet: all sources of its topic get it, if they read the same of it.
+
+    Raises:
+        Refused: they read other partitions.
+    """
+    known = {place for held in sources for place in held}
+    added = {place: at for place, at in changed.items() if at is not None and place not in known}
+    refusals = []
+    for topic in sorted({topic for topic, _ in added}):
+        of_it = [{number for name, number in held if name == topic} for held in sources]
+        readers = [numbers for numbers in of_it if numbers]
+        if any(numbers != readers[0] for numbers in readers):
+            names = ", ".join(
+                f"{topic}-{number}" for name, number in sorted(added) if name == topic
+            )
+            refusals.append(
+                f"which of its {len(readers)} sources of topic {topic} is to read {names} is not "
+                "known: they do not read the same partitions; name those that are read already "
+                "with --partitions"
+            )
+    if refusals:
+        raise Refused(refusals)
+    return added
 
 
 def _with_paths_of(out: Path, operator: str, path: str, files: Files) -> bytes:
@@ -133,18 +169,17 @@ def _with_paths_of(out: Path, operator: str, path: str, files: Files) -> bytes:
             for store in parse_json(metadata)["stateStoreInfo"]
             for one in store["stateSchemaFilePaths"]
         ]
+        moved = {}
         for old in named:
             below, found, name = old.rpartition(schemas)
             if not (below and found):
                 raise NotOffsets(f"a schema lies elsewhere, in {old!r}")
-            metadata = metadata.replace(_quoted(old), _quoted(f"file:{out}{schemas}{name}"))
+            moved[old] = json.dumps(f"file:{out}{schemas}{name}", ensure_ascii=False)
     except (NotOffsets, KeyError, TypeError, AttributeError) as error:
         raise UnreadableInput(f"{path}: {error}") from error
+    # Each string by what it says: Spark may escape it otherwise than json.dumps.
+    metadata = _STRING.sub(lambda found: moved.get(json.loads(found[0]), found[0]), metadata)
     return f"{version}\n{metadata}".encode()
-
-
-def _quoted(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)
 
 
 def _walk(directory: str, below: str, files: Files) -> Iterator[tuple[str, str]]:

@@ -7,6 +7,7 @@ import io
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from typing import get_args
 
 import jsonschema
 import pytest
@@ -17,6 +18,7 @@ from migrate.comparing.diff import Diff, Relation, diff
 from migrate.comparing.group_csv import group_csv, read_group_csv
 from migrate.comparing.sides import BadSide, load_sides, parse_side
 from migrate.comparing.verify import QueryStart, StartOutcome, verify_group, verify_query
+from migrate.errors import Refused
 from migrate.flink.choose_source import Choice, source_positions
 from migrate.flink.extract import extract
 from migrate.positions import (
@@ -27,7 +29,14 @@ from migrate.positions import (
     Unknown,
     UnreadableInput,
 )
-from migrate.report.diff import diff_csv, diff_json, diff_table, json_schema
+from migrate.report.diff import (
+    OfRight,
+    diff_csv,
+    diff_json,
+    diff_table,
+    json_schema,
+    right_for_others,
+)
 from migrate.spark.offsets_json import read_starting_offsets
 from tests.support.checkpoints import (
     OPERATOR_ID,
@@ -343,6 +352,28 @@ def test_the_right_side_as_another_program_takes_it(tmp_path: Path, format: str)
     refused = migrate("diff", f"json:{side}", f"json:{side}", "--format", format)
     assert (refused.code, refused.stdout) == (4, "")
     assert "a-0 is latest, which is no offset to write" in refused.stderr
+
+
+@pytest.mark.parametrize("format", _OTHERS)
+def test_what_the_right_side_lacks_is_told_where_it_is_written_alone(
+    tmp_path: Path, format: str
+) -> None:
+    """Seen: left out in silence, and its reader began elsewhere."""
+    left, right = tmp_path / "left.json", tmp_path / "right.json"
+    left.write_text(json.dumps({"a": {"0": 1, "1": 2}, "u": {"7": 3}}))
+    right.write_text('{"it\'s":{"0":0},"a":{"10":2,"0":1}}')
+    written = migrate("diff", f"json:{left}", f"json:{right}", "--format", format)
+    assert (written.code, written.stdout) == (0, _OTHERS[format])
+    assert f"warning: json:{right} has no offset of a-1, u-7" in written.stderr
+    assert "warning" not in migrate("diff", *[f"json:{right}"] * 2, "--format", format).stderr
+
+
+@pytest.mark.parametrize("format", get_args(OfRight))
+def test_a_right_side_without_offsets_is_not_written(format: OfRight) -> None:
+    """Seen: an empty file, which leaves its reader where it is."""
+    empty = diff(side({0: 3}), PositionSet("group:g", {}), {})
+    with pytest.raises(Refused, match="group:g has no offset to write"):
+        right_for_others(empty, format)
 
 
 @pytest.mark.parametrize(

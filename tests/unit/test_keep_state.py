@@ -77,6 +77,33 @@ def test_of_several_sources_each_has_its_own_topics(here: Path) -> None:
     assert entry == 'v2\n{"batchWatermarkMs":0}\na:{"t":{"0":1}}\nb:7\nc:-'
 
 
+def test_of_several_sources_of_a_topic_each_has_its_own_partitions(here: Path) -> None:
+    """Seen: what changed in one went into the other, too, and was read twice."""
+    entry = batch('{"t":{"0":5,"1":6}}', '{"t":{"2":7}}', '{"t":{"1":6,"2":7}}')
+    Path("side.json").write_text('{"t":{"0":3,"1":8,"2":7}}')
+    result = _keep({**_STATEFUL, "offsets/1": entry})
+    assert result.code == 0, result.stderr
+    changed = entry.replace('"0":5,"1":6', '"0":3,"1":8').replace('"1":6', '"1":8')
+    assert Path("new/offsets/1").read_text() == changed
+
+
+def test_a_partition_that_none_of_several_sources_of_its_topic_reads(here: Path) -> None:
+    """Seen: each was given it."""
+    files = {**_STATEFUL, "offsets/1": batch('{"t":{"0":5,"1":6}}', '{"t":{"2":7}}')}
+    Path("side.json").write_text('{"t":{"0":3,"1":6,"2":7,"3":0,"4":1}}')
+    refused = _keep(files)
+    assert (refused.code, refused.stdout) == (4, ""), refused.stderr
+    assert "which of its 2 sources of topic t is to read t-3, t-4 is not known" in refused.stderr
+    assert not Path("new").exists()
+    assert _keep(files, "--partitions", "t:0,1,2").code == 0
+
+
+def test_sources_of_the_same_partitions_all_take_a_new_one(here: Path) -> None:
+    files = {**_STATEFUL, "offsets/1": batch(*['{"t":{"0":5}}'] * 2)}
+    assert _keep(files).code == 0
+    assert Path("new/offsets/1").read_text() == batch(*['{"t":{"0":4,"1":9}}'] * 2)
+
+
 def test_what_is_no_checkpoint_is_not_verified(here: Path) -> None:
     """`verify` takes a checkpoint: no next step is told that could not be taken."""
     assert "migrate verify" not in _keep(_STATEFUL).stderr
@@ -115,6 +142,16 @@ def test_the_paths_in_the_metadata_of_a_state_are_those_of_the_copy(here: Path) 
     assert new["state/0/_metadata/v2/0"].decode() == _OPERATOR.replace(_SCHEMAS, there)
     assert "state/0/_metadata/v2/.0.crc" not in new
     assert new["state/0/_stateSchema/default/0_a"] == b"schema"
+
+
+def test_paths_that_are_escaped_otherwise_than_here(here: Path) -> None:
+    """Seen: they stayed those of the old location, and nothing was said."""
+    escaped = _SCHEMAS.replace("/", "\\/").replace("old", "\\u006Fld")
+    metadata = _OPERATOR.replace(_SCHEMAS, escaped)
+    result = _keep({**_TRANSFORMS, "state/0/_metadata/v2/0": metadata})
+    assert result.code == 0, result.stderr
+    there = f"file:{here}/new/state/0/_stateSchema/default"
+    assert Path("new/state/0/_metadata/v2/0").read_text() == _OPERATOR.replace(_SCHEMAS, there)
 
 
 @pytest.mark.parametrize(

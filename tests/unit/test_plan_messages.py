@@ -325,8 +325,6 @@ def test_partitions_left_out_are_told_by_the_first_topic() -> None:
     (told,) = messages.only_some_partitions(chosen[2:], more, policies)
     assert "1 topic (the first is whole)" in told
     assert not list(messages.only_some_partitions(chosen, None, Policies()))
-    to_a_group = _snapshot(target_group=_group({}))
-    assert not list(messages.only_some_partitions(chosen, to_a_group, policies))
 
 
 # -- the plan in lines ----------------------------------------------------------------------------

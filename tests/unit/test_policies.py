@@ -26,6 +26,7 @@ from migrate.policy_options import (
     policies_of,
     topic_map_of,
 )
+from migrate.positions import target_of
 from tests.support.checkpoints import (
     SourceState,
     in_flight_operator,
@@ -291,9 +292,10 @@ def test_spark_is_to_be_told_of_partitions_that_it_must_not_read(
     snapshot = None
     if on_broker is not None:
         logs = {n: LogRange(0, 9) for n in range(on_broker)}
-        target = GroupView("g", True, "Empty", "classic") if for_group else None
-        snapshot = ClusterSnapshot({"new": logs}, target_group=target)
-    plan = make_plan(extraction, extraction.sources, snapshot, policies)
+        group = GroupView("g", True, "Empty", "classic") if for_group else None
+        snapshot = ClusterSnapshot({"new": logs}, target_group=group)
+    target = target_of("g" if for_group else None)
+    plan = make_plan(extraction, extraction.sources, snapshot, policies, target=target)
     assert not plan.refusals
     warned = [warning for warning in plan.warnings if "assign" in warning]
     assert len(warned) == narrowed

@@ -8,7 +8,9 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections import UserDict
+from collections.abc import KeysView, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,11 +20,13 @@ from decoder.kafka.enumerator import AssignmentStatus
 from decoder.operator_state.fetch import SubtaskState, state_elements
 from decoder.operator_state.locate import StateFiles
 from migrate import to_flink
+from migrate.flink.extract import Source
 from migrate.flink.listed import listed_source
 from migrate.planning import Plan, PlannedPartition, Verdict
-from migrate.planning.savepoint import source_change
+from migrate.planning.savepoint import SourceChange, apart, source_change
 from migrate.policy_options import Policies
-from migrate.positions import SAVEPOINT, Origin, PositionSet
+from migrate.positions import SAVEPOINT, Origin, PositionSet, TopicPartition
+from migrate.savepoint import Place
 from migrate.storage.files import Files
 from tests.support.checkpoints import (
     OPERATOR_ID,
@@ -479,6 +483,98 @@ def test_a_partition_that_none_of_such_sources_reads(here: Path) -> None:
     chosen = ("--source", "02" * 16, "--partitions", "t:2")
     assert _to_flink(chk, side, *chosen).code == 0
     assert [_positions(source=n) for n in (0, 1)] == [{"t-0": 3}, {"t-1": 4, "t-2": 7}]
+
+
+@pytest.mark.parametrize("option", [(), ("--source", "01" * 16)], ids=["both", "one"])
+def test_sources_that_share_some_partitions_of_a_topic(here: Path, option: Sequence[str]) -> None:
+    """Seen: t-2 was left to the other, and Flink, which finds it for this one too, read it from the
+    log start."""
+    chk = _job(
+        here / "chk-7", _source(1, *splits("t", [3, 4])), _source(2, *splits("t", [3, 4, 5]))
+    )
+    side = _side({"t": [6, 7, 900, 8]})
+    told = _refused(_to_flink(chk, side, *option))
+    assert (
+        f"whether operator {'01' * 16} is to read t-2, t-3 is not known: operator {'02' * 16} "
+        "reads some of the same partitions of the topic, and not all the same" in told
+    )
+    assert _to_flink(chk, side, "--source", "01" * 16, "--partitions", "t:2").code == 0
+    assert _positions()["t-2"] == 900
+
+
+def _apart(
+    held: PositionSet,
+    cluster: str | None,
+    others: Mapping[str | None, Mapping[TopicPartition, int]],
+) -> tuple[dict[str, int | None], list[str], list[str]]:
+    """What becomes of t-1, which one is to get, beside others by their cluster."""
+
+    def source(name: str, positions: PositionSet, cluster: str | None) -> Source:
+        found = listed_source(name, name, positions, starts_others=True)
+        moved = tuple(one._replace(cluster=cluster) for one in found.positions)
+        return replace(found, positions=moved)
+
+    change = SourceChange("a", {Place(cluster, "t", 1): 9}, (), ())
+    beside = [
+        source(f"b{n}", PositionSet("it", starts), of)
+        for n, (of, starts) in enumerate(others.items())
+    ]
+    changed, told = apart(change, source("a", held, cluster), cluster, beside)
+    wanted = {str(place): at for place, at in changed.wanted.items()}
+    return wanted, told, [str(one) for one in changed.refusals]
+
+
+@pytest.mark.parametrize(("own", "of_other"), [(None, "east"), ("east", None)])
+def test_a_source_whose_cluster_is_not_named_beside_one_that_names_its_own(
+    own: str | None, of_other: str | None
+) -> None:
+    """Seen: what the other held was left out, although its topic may be another cluster's."""
+    held = PositionSet("it", {("t", 0): 3})
+    _, told, (refusal,) = _apart(held, own, {of_other: {("t", 1): 4}})
+    assert not told
+    assert (
+        "whether operator b0 reads the topic t of the same Kafka cluster as operator a" in refusal
+    )
+    assert "choose one with --source" in refusal
+    place = str(Place(own, "t", 1))
+    for same in ({("t", 0): 4}, {("u", 1): 4}):  # wherever that is, it gets no other partitions
+        assert _apart(held, own, {of_other: same}) == ({place: 9}, [], [])
+
+
+def test_a_source_of_another_cluster_reads_another_topic() -> None:
+    held = PositionSet("it", {("t", 0): 3})
+    assert _apart(held, "west", {"east": {("t", 1): 4}}) == (
+        {"t-1 of cluster 'west'": 9},
+        [],
+        [],
+    )
+
+
+def test_a_topic_that_the_pattern_gives_a_source_is_added_beside_another_that_reads_it() -> None:
+    """Seen: it was left to the other, and Flink, which finds it, read it from the log start."""
+    held = PositionSet("it", {("u", 0): 3})
+    assert _apart(held, None, {None: {("t", 1): 4}}) == ({"t-1": 9}, [], [])
+
+
+def test_what_stays_with_another_source_takes_no_longer_the_more_there_is() -> None:
+    """Seen: 13 s for 10 000 partitions, as a set of them was built for each."""
+    count = 2000
+    compared = 0
+
+    class Counted(UserDict[Place, "int | None"]):
+        def keys(self) -> KeysView[Place]:
+            nonlocal compared
+            compared += 1
+            return super().keys()
+
+    places = [("t", n) for n in range(1, count)]
+    rows = tuple(PlannedPartition(*one, Verdict.NEW_PARTITION, 0) for one in places)
+    change = SourceChange("a", Counted({Place(None, *one): 0 for one in places}), rows, ())
+    one = listed_source("a", "a", PositionSet("it", {("t", 0): 3}), starts_others=True)
+    other = listed_source("b", "b", PositionSet("it", dict.fromkeys(places, 4)), starts_others=True)
+    changed, told = apart(change, one, None, [other])
+    assert (changed.wanted, changed.partitions, len(told)) == ({}, (), count - 1)
+    assert compared < 10
 
 
 def test_sources_that_read_the_same_partitions_both_take_a_new_one(here: Path) -> None:
