@@ -251,11 +251,15 @@ def _listed(
 def view(connection: Connection, group: str) -> GroupView:
     """A consumer group: its state, members, and every offset it holds."""
     admin, timeout = connection.admin, connection.timeout
-    described = _ask_coordinator(
-        connection,
-        group,
-        lambda: admin.describe_consumer_groups([group], request_timeout=timeout)[group],
-    )
+
+    def describe() -> Any:
+        return _ask_coordinator(
+            connection,
+            group,
+            lambda: admin.describe_consumer_groups([group], request_timeout=timeout)[group],
+        )
+
+    described = describe()
     answer = _ask_coordinator(
         connection,
         group,
@@ -270,12 +274,15 @@ def view(connection: Connection, group: str) -> GroupView:
         for place in answer.topic_partitions
         if place.offset >= 0
     }
-    exists, kind = True, _GROUP_TYPES.get(described.type, "unknown")
+    exists = True
     if described.state is ConsumerGroupState.DEAD:
-        # Described as if it were not there. Of other kinds only streams groups have offsets.
         exists = bool(committed) or _is_listed(connection, group)
         if exists:
-            kind = "streams" if committed else "unknown"
+            described = describe()  # it may have been born in between
+    kind = _GROUP_TYPES.get(described.type, "unknown")
+    if exists and described.state is ConsumerGroupState.DEAD:
+        # Described as if it were not there. Of other kinds only streams groups have offsets.
+        kind = "streams" if committed else "unknown"
     members = tuple(
         Member(member.client_id, member.host.lstrip("/")) for member in described.members
     )

@@ -6,10 +6,11 @@ import json
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
-from confluent_kafka.admin import AclOperation, ResourceType
+from confluent_kafka.admin import AclOperation, AdminClient, ResourceType
 
 from migrate.broker import ConsumerGroups, take_snapshot
 from migrate.broker import consumer_groups as changing
@@ -141,6 +142,23 @@ def test_a_snapshot_has_every_offset_with_its_metadata(
     assert snapshot.target_group is not None
     assert snapshot.target_group.committed == held
     assert snapshot.source_group == snapshot.target_group
+
+
+def test_a_group_that_is_born_between_two_requests_is_no_streams_group(
+    broker: Broker, topic: str, group: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As by the first commit of a KafkaSource: it is described as not there, and has offsets."""
+    ask = AdminClient.list_consumer_group_offsets
+
+    def ask_once_it_is_born(admin: AdminClient, *arguments: Any, **more: Any) -> Any:
+        broker.commit(group, {(topic, 0): 4})
+        return ask(admin, *arguments, **more)
+
+    with monkeypatch.context() as born:
+        born.setattr(AdminClient, "list_consumer_group_offsets", ask_once_it_is_born)
+        view = _view(broker, group)
+    assert (view.exists, view.state, view.type) == (True, "Empty", "classic")
+    assert view.committed == {(topic, 0): Committed(4)}
 
 
 def test_a_coordinator_that_is_still_loading_is_waited_for(group: str) -> None:
