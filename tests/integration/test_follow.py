@@ -6,12 +6,11 @@ from __future__ import annotations
 import random
 import signal
 import subprocess
-import sys
 import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pytest
@@ -21,7 +20,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from migrate.spark import CommitToGroup
 from migrate.spark.progress import newest_committed_batch, positions_after
 from migrate.storage.files import Files
-from tests.support.command import Result, migrate
+from tests.support.command import Result, migrate, running
 from tests.support.groups import member
 from tests.support.kafka import Broker
 from tests.support.seeds import write_seed
@@ -90,14 +89,8 @@ class Case:
     def follow(self, *more: str | Path) -> Result:
         return migrate(*self.arguments("--once", *more))
 
-    @contextmanager
-    def following(self, *more: str) -> Iterator[subprocess.Popen[str]]:
-        command = [sys.executable, "-m", "migrate", *self.arguments(*more)]
-        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
-            try:
-                yield process
-            finally:
-                process.kill()
+    def following(self, *more: str) -> AbstractContextManager[subprocess.Popen[str]]:
+        return running(*self.arguments(*more))
 
     @property
     def batch(self) -> int | None:
@@ -269,9 +262,7 @@ def test_ctrl_c_ends_it_and_a_broker_that_is_away_does_not(case: Case, spark: Sp
     assert case.held == case.after(case.batch or 0)
     away = ("follow", f"spark:{case.query}", "--group", case.group, "-b", "127.0.0.1:1")
     assert migrate(*away, "--once").code == 6
-    command = [sys.executable, "-m", "migrate", *away, "--every", "100ms"]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+    with running(*away, "--every", "100ms") as process:
         assert process.stderr is not None
         assert "looking again in 0.1 s" in process.stderr.readline()
         assert process.poll() is None
-        process.kill()

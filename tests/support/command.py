@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import io
+import subprocess
 import sys
+import threading
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,6 +36,26 @@ class _Kept(io.StringIO):
         length = super().write(text)  # raises for bytes, which some try first
         self._all_of_it.append(text)
         return length
+
+
+# How long a process may take; whoever reads from one does not wait for longer.
+_SECONDS = 240
+
+
+@contextlib.contextmanager
+def running(*arguments: str | Path) -> Iterator[subprocess.Popen[str]]:
+    """``migrate`` as a process of its own, whose stderr is read; killed at the end."""
+    command = [sys.executable, "-m", "migrate", *map(str, arguments)]
+    with subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    ) as process:
+        late = threading.Timer(_SECONDS, process.kill)
+        late.start()
+        try:
+            yield process
+        finally:
+            late.cancel()
+            process.kill()
 
 
 def migrate(*arguments: str | Path) -> Result:
