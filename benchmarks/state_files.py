@@ -6,7 +6,6 @@ they hold the entries of a golden savepoint again and again.
 
 from __future__ import annotations
 
-import gc
 import shutil
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -194,24 +193,9 @@ def _store(
 
 
 def _store_rocksdb(directory: Path, head: bytes, rows: Iterator[_Pair]) -> None:
-    from rocksdict import Options, Rdict
+    from tests.support.rocksdb_files import write_rocksdb
 
-    database = directory.parent / "database"
-    options = Options(raw_mode=True)
-    options.create_if_missing(True)
-    whole = Rdict(str(database), options)
-    family = whole.create_column_family("state", Options(raw_mode=True))
-    for key, value in rows:
-        family[key] = value
-    family.flush()
-    family.close()
-    whole.close()
-    del family, whole
-    gc.collect()
-    names = ("CURRENT", "MANIFEST", "OPTIONS")
-    files = [
-        file for file in database.iterdir() if file.name.startswith(names) or file.suffix == ".sst"
-    ]
+    files = write_rocksdb(directory.parent / "database", "state", rows)
     private = tuple(
         (file.name, FileHandle(f"file:/flink/savepoint/{file.name}", file.stat().st_size))
         for file in files

@@ -5,9 +5,7 @@ from __future__ import annotations
 
 import json
 import shutil
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +21,7 @@ from migrate.cutover.steps import STEPS
 from migrate.errors import Refused
 from migrate.flink.rest_api import FlinkRestError
 from tests.support.golden_topics import GOLDEN
+from tests.support.local_server import QuietHandler, serving
 
 _JOB = "0123456789abcdef0123456789abcdef"
 _SAVEPOINTS = f"/jobs/{_JOB}/savepoints/"
@@ -76,7 +75,7 @@ class Flink:
 def flink() -> Iterator[tuple[Flink, str]]:
     known = Flink()
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(QuietHandler):
         def do_GET(self) -> None:
             told = known.answer(self.path)
             self.send_response(404 if told is None else 200)
@@ -88,18 +87,8 @@ def flink() -> Iterator[tuple[Flink, str]]:
             self.send_response(202)
             self.end_headers()
 
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = HTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
-        yield known, f"http://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    with serving(Handler) as url:
+        yield known, url
 
 
 def _night(folder: Path, url: str | None, *, savepoint: Path | None = None, **more: Any) -> Night:

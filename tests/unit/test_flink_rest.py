@@ -5,10 +5,8 @@ from __future__ import annotations
 
 import json
 import socket
-import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from unittest.mock import ANY
 
 import pytest
@@ -17,6 +15,7 @@ from migrate.errors import UsageError
 from migrate.flink import rest_api
 from migrate.flink.job_manager import JobManager, StopAttempt
 from migrate.flink.rest_api import FlinkJob, FlinkRestError, known_jobs
+from tests.support.local_server import QuietHandler, serving
 
 _JOB = "0123456789abcdef0123456789abcdef"
 _OVERVIEW = (
@@ -30,7 +29,7 @@ def answering(status: int, body: bytes | Mapping[str, str]) -> Iterator[tuple[st
     """A server's address, and the paths that it was asked for; one body, or one by path."""
     asked: list[str] = []
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(QuietHandler):
         def do_GET(self) -> None:
             asked.append(self.path)
             told = body if isinstance(body, bytes) else body[self.path].encode()
@@ -39,18 +38,8 @@ def answering(status: int, body: bytes | Mapping[str, str]) -> Iterator[tuple[st
             self.end_headers()
             self.wfile.write(told)
 
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = HTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}", asked
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    with serving(Handler) as url:
+        yield url, asked
 
 
 def _closed() -> str:

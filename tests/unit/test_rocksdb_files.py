@@ -3,13 +3,11 @@ files are written by RocksDB itself, as Flink's backend lays them out."""
 
 from __future__ import annotations
 
-import gc
 from pathlib import Path
 from random import Random
 from struct import pack
 
 import pytest
-from rocksdict import Options, Rdict
 
 from decoder.errors import DecodeError, ErrorKind
 from decoder.keyed_state import KeyedState, read_keyed_states
@@ -27,6 +25,7 @@ from tests.support.encoder.keyed_state import encode_head, key_group_of
 from tests.support.encoder.keyed_values import BYTES, LONG, VOID_NAMESPACE, Serializer
 from tests.support.keyed_bytes import OPERATOR, POINTER, told
 from tests.support.memory_files import MemoryFiles
+from tests.support.rocksdb_files import write_rocksdb
 
 _KEYS = (1, 2, 3)
 _MAX_PARALLELISM = 128
@@ -40,23 +39,8 @@ def _row(key: int) -> bytes:
 
 def _database(directory: Path, rows: dict[bytes, bytes], family: str = "count") -> dict[str, bytes]:
     """By name, RocksDB's files of a column family."""
-    options = Options(raw_mode=True)
-    options.create_if_missing(True)
-    with_default = Rdict(str(directory), options)
-    one = with_default.create_column_family(family, Options(raw_mode=True))
-    for key, value in rows.items():
-        one[key] = value
-    one.flush()
-    one.close()
-    with_default.close()
-    del one, with_default
-    gc.collect()
-    wanted = ("CURRENT", "MANIFEST", "OPTIONS")
-    return {
-        file.name: file.read_bytes()
-        for file in directory.iterdir()
-        if file.name.startswith(wanted) or file.suffix == ".sst"
-    }
+    files = write_rocksdb(directory, family, rows.items())
+    return {file.name: file.read_bytes() for file in files}
 
 
 def _state(
