@@ -23,6 +23,12 @@ def topic(broker: Broker) -> str:
     return name
 
 
+@pytest.fixture
+def group() -> str:
+    """The name of a consumer group that is not there."""
+    return f"group-{uuid.uuid4().hex[:8]}"
+
+
 @pytest.fixture(scope="module")
 def s3() -> Iterator[S3]:
     """A module's own: as long as it runs, it is what the environment names."""

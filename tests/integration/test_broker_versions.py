@@ -7,7 +7,6 @@ others, and writes docs/broker-matrix.md from what came of it.
 from __future__ import annotations
 
 import time
-import uuid
 from pathlib import Path
 
 import pytest
@@ -25,11 +24,6 @@ pytestmark = pytest.mark.integration
 _RELEASE = tuple(map(int, RELEASE.split(".")))
 _SOON = 60.0
 _SINCE = {"classic": (0,), "consumer": (4, 0)}
-
-
-@pytest.fixture
-def group() -> str:
-    return f"group-{uuid.uuid4().hex[:8]}"
 
 
 @pytest.fixture

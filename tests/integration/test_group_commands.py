@@ -32,11 +32,6 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
-def group() -> str:
-    return f"group-{uuid.uuid4().hex[:8]}"
-
-
-@pytest.fixture
 def chk(tmp_path: Path, topic: str) -> Path:
     return write_source(tmp_path / "chk-7", {0: splits(topic, [3, 4, 5])})
 

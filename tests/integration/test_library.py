@@ -19,11 +19,6 @@ from tests.support.kafka import Broker
 pytestmark = pytest.mark.integration
 
 
-@pytest.fixture
-def group() -> str:
-    return f"group-{uuid.uuid4().hex[:8]}"
-
-
 def test_a_move_and_back(
     broker: Broker, topic: str, group: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -397,22 +397,24 @@ def test_what_was_seen_stays_seen(
 # -- windows -------------------------------------------------------------------------------------
 
 
-def _window_rows(scene: Scene, session: SparkSession, operator: str) -> StateRows:
+def _of_windows(state: DataFrame, **of_their_kind: Any) -> StateRows:
+    """What the job keeps of its windows, whichever kind they are: a count and a sum."""
     return aggregate_rows(
-        scene.state(session, operator, "window-contents"),
+        state,
         SCHEMA,
         keys={"user": "key"},
         count="value.f0",
         sums={"amount": "value.f1"},
         window="namespace",
         time="at",
+        **of_their_kind,
     )
 
 
 def _prime_windows(
     scene: Scene, session: SparkSession, location: Path, watermark_ms: int | None
 ) -> Primed:
-    rows = _window_rows(scene, session, "windows")
+    rows = _of_windows(scene.state(session, "windows", "window-contents"))
     return prime(
         windows,
         [rows],
@@ -486,7 +488,7 @@ def test_windows_kept_for_late_records_are_not_fired_again(
 ) -> None:
     """Flink has fired them, and keeps them as long as a record may be late."""
     fired = scene.fired("lasting")
-    rows = _window_rows(scene, session, "lasting")
+    rows = _of_windows(scene.state(session, "lasting", "window-contents"))
     assert rows.fired.number > 0 and rows.fired.last_end == max(end for _, _, end in fired)
     primed = prime(
         windows,
@@ -521,7 +523,7 @@ def test_windows_of_sql_are_told_by_instants(scene: Scene, session: SparkSession
     with pytest.raises(migrate.Refused, match=r"table\.local-time-zone"):
         rows("namespace")
     instants = rows("unix_millis(to_utc_timestamp(timestamp_millis(namespace), 'GMT-5'))")
-    windows = _window_rows(scene, session, "windows")
+    windows = _of_windows(scene.state(session, "windows", "window-contents"))
     assert sorted(instants.expected.collect()) == sorted(windows.expected.collect())
 
 
@@ -532,16 +534,7 @@ def hops(events: DataFrame) -> DataFrame:
 def _prime_hops(
     scene: Scene, session: SparkSession, location: Path, slide_ms: int | None, watermark_ms: int
 ) -> Primed:
-    rows = aggregate_rows(
-        scene.state(session, "hops", "window-contents"),
-        SCHEMA,
-        keys={"user": "key"},
-        count="value.f0",
-        sums={"amount": "value.f1"},
-        window="namespace",
-        time="at",
-        slide_ms=slide_ms,
-    )
+    rows = _of_windows(scene.state(session, "hops", "window-contents"), slide_ms=slide_ms)
     return prime(
         hops,
         [rows],
@@ -586,16 +579,7 @@ def test_sessions_go_on(scene: Scene, session: SparkSession, tmp_path: Path) -> 
     contents = scene.state(session, "sessions", "window-contents")
     merged = scene.state(session, "sessions", "merging-window-set")
     fired = scene.fired("session")
-    rows = aggregate_rows(
-        session_windows(contents, merged),
-        SCHEMA,
-        keys={"user": "key"},
-        count="value.f0",
-        sums={"amount": "value.f1"},
-        window="namespace",
-        time="at",
-        session_gap_ms=GAP_MS,
-    )
+    rows = _of_windows(session_windows(contents, merged), session_gap_ms=GAP_MS)
     primed = prime(
         sessions,
         [rows],
