@@ -42,10 +42,12 @@ def main() -> None:
             save({**load(), "scans": measure_scans(), "scans_measured": _today()})
         case ["states"]:
             save({**load(), "states": measure_states(), "states_measured": _today()})
-        case _:
+        case []:
             _say("writing what is to be read")
             make([A, B, C, D, *PARTITIONS.values(), *HANDLES.values()])
             save(_measured())
+        case _:
+            sys.exit(__doc__)
     results = load()  # of the digits that are kept
     page.write(results)
     plot_growth(results)

@@ -100,14 +100,14 @@ def _command(case: _Case, cores: int, estate: Path, out: Path) -> list[str]:
         return [sys.executable, "-m", module, str(estate), str(out), str(cores)]
     mine = sorted(os.sched_getaffinity(0))[:cores]
     command = [str(shutil.which("taskset")), "-c", ",".join(map(str, mine))]
-    command += [sys.executable, "-m", "migrate.cli", "scan", str(estate)]
+    command += [sys.executable, "-m", "migrate", "scan", str(estate)]
     return [*command, "--output", str(out)] if case.parquet else command
 
 
 def _alone(estate: Path, work: Path) -> float:
     """Of the CPU's seconds, what is not shared: the start of a scan, and its search."""
     starts = [
-        run([sys.executable, "-m", "migrate.cli", "scan", str(work / "empty")], work / "stdout")
+        run([sys.executable, "-m", "migrate", "scan", str(work / "empty")], work / "stdout")
         for _ in _CORES
     ]
     searches = []

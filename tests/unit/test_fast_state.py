@@ -115,6 +115,17 @@ def test_behind_a_state_without_a_program_the_plain_reader_reads() -> None:
     assert way.handed_over == [(n, 0) for n in range(first_held, MAX_PARALLELISM)]
 
 
+def test_beside_a_map_whose_serializer_kryo_writes_the_plain_reader_reads() -> None:
+    own = Raw(snapshot("Kryo Integer").replace(b"java.lang.Object", b"a.private.Object"))
+    states = (
+        Encoded("first", "MAP", of.VOID_NAMESPACE, own, ()),
+        _state("VALUE", of.LONG, [7], "second"),
+    )
+    found = read(of_states(states, heap=True, key=of.STRING))
+    (second,) = (state for state in found.states if state.name == "second")
+    _by_the_kernel(second, 1)
+
+
 # Of Flink's own serializers those that it knows.
 _KNOWN = [
     *("boolean", "byte", "short", "int", "long", "float", "double", "string", "date", "sql date"),

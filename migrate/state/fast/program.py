@@ -120,7 +120,7 @@ def program_of(
     _Compiler(made, states[number], max_parallelism, 0).state(number, heap)
     # The heap backend's states have no order: the others may lie before it.
     for other, info in enumerate(states if heap else ()):
-        if other != number:
+        if other != number and info.reason is None:
             beside = replace(
                 made,
                 starts=list(made.starts),
