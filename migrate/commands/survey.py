@@ -6,13 +6,32 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from migrate.cluster_snapshot import ClusterSnapshot, Question
+from decoder.urls import shown_url
+from migrate.cluster_snapshot import ClusterSnapshot, GroupView, Question
 from migrate.commands.shared_options import Kafka, Request
-from migrate.commands.side_input import side_input
-from migrate.comparing.sides import Ask, SideKind, parse_side
-from migrate.errors import InputError, UsageError
-from migrate.flink.choose_source import choose
-from migrate.flink.extract import Code, Extraction, PlanInput, Source
+from migrate.comparing.sides import (
+    Ask,
+    Side,
+    SideKind,
+    ask_group,
+    ask_logs,
+    log_end_side,
+    needs_a_broker,
+    parse_side,
+    read_group_csv,
+)
+from migrate.errors import InputError, Refused, UsageError
+from migrate.flink.choose_source import Reading, choose
+from migrate.flink.extract import (
+    Code,
+    Extraction,
+    Finding,
+    ListedPositions,
+    PlanInput,
+    Severity,
+    Source,
+    listed_source,
+)
 from migrate.flink.read import read
 from migrate.log import timed
 from migrate.planning import (
@@ -22,8 +41,11 @@ from migrate.planning import (
     transactions_to_ask,
 )
 from migrate.policy_options import Policies
-from migrate.storage.files import check_no_credentials
-from migrate.wording import hint
+from migrate.positions import Origin, PositionSet, group_positions
+from migrate.spark.offsets_json import read_starting_offsets
+from migrate.spark.query import query_positions
+from migrate.storage.files import check_no_credentials, local_path
+from migrate.wording import counted, hint
 
 
 def read_input(request: Request, topics: Collection[str] = ()) -> PlanInput:
@@ -42,15 +64,15 @@ def read_input(request: Request, topics: Collection[str] = ()) -> PlanInput:
     if chk is None:
         raise UsageError("name a checkpoint (CHK), or a saved plan with --plan")
     check_no_credentials(chk, InputError)
-    kind = parse_side(chk).kind
-    if kind is SideKind.CHECKPOINT:
+    side = parse_side(chk)
+    if side.kind is SideKind.CHECKPOINT:
         return _without_what_is_taken(read(chk, request), request.state_taken)
-    if request.target.kind == "group" and kind is not SideKind.SPARK:
+    if request.target.kind == "group" and side.kind is not SideKind.SPARK:
         raise UsageError(f"{chk}: commit-group takes a checkpoint (CHK), or spark:DIR")
     if (request.source, request.cluster, request.source_group) != (None, None, None):
         raise UsageError(f"--source, --cluster and --source-group are Flink's: not with {chk}")
     asked = set(request.policies.partitions or topics)
-    return side_input(chk, request, asker(request.kafka), asked)
+    return side_input(side, request, asker(request.kafka), asked)
 
 
 def _without_what_is_taken(found: Extraction, taken: frozenset[str]) -> Extraction:
@@ -185,3 +207,69 @@ def asker(kafka: Kafka) -> Ask | None:
         return ask_broker(kafka, Question(frozenset(topics), group, at=at))
 
     return ask
+
+
+def side_input(side: Side, how: Reading, ask: Ask | None, topics: Collection[str]) -> PlanInput:
+    """What a side is, as a plan takes it.
+
+    Args:
+        how: how a checkpoint is read.
+        ask: asks the broker, or None without one.
+        topics: those that a ``broker:`` side is to tell of.
+
+    Raises:
+        Refused: the query or the group has not committed anything.
+        UsageError: it needs a broker.
+        DecodeError, UnreadableInput: it cannot be read.
+        BrokerError: the broker did not answer, or denied what was asked.
+    """
+    name = side.label
+    if side.kind is SideKind.CHECKPOINT:
+        return read(side.what, how)
+    if side.kind is SideKind.SPARK:
+        with timed(f"reading {shown_url(name)}"):
+            return query_positions(name)
+    if side.kind is SideKind.GROUP:
+        group = ask_group(ask, side)
+        positions = group_positions(name, group)
+        if not positions.starts:
+            raise Refused([f"{name} has committed nothing" + _note(positions)])
+        return _listed(side, name, positions, _about_members(group))
+    if side.kind is SideKind.BROKER:
+        return _listed(side, name, _log_ends(side, ask, topics))
+    file = local_path(side.what)
+    read_file = read_starting_offsets if side.kind is SideKind.JSON else read_group_csv
+    return _listed(side, f"{side.kind.value}:{file.absolute()}", read_file(name, file))
+
+
+def _listed(
+    side: Side, pointer: str, positions: PositionSet, findings: tuple[Finding, ...] = ()
+) -> ListedPositions:
+    source = listed_source(side.label, side.label, positions, starts_others=False)
+    return ListedPositions(Origin("positions", pointer, 0), (source,), findings)
+
+
+def _note(positions: PositionSet) -> str:
+    return f": {positions.note}" if positions.note else ""
+
+
+def _log_ends(side: Side, ask: Ask | None, topics: Collection[str]) -> PositionSet:
+    if ask is None:
+        raise needs_a_broker(side.label)
+    if not topics:
+        raise UsageError(f"{side.label} names no topic: name partitions with --partitions")
+    return log_end_side(side, ask_logs(ask, topics, side.at))
+
+
+def _about_members(group: GroupView) -> tuple[Finding, ...]:
+    if not group.members:
+        return ()
+    return (
+        Finding(
+            Code.GROUP_READS,
+            Severity.BLOCKER,
+            None,
+            f"group {group.name!r} has {counted(len(group.members), 'member')}: its consumers go "
+            "on reading, and what they read since would be read again",
+        ),
+    )

@@ -12,8 +12,8 @@ from decoder.urls import shown_url
 from migrate.cluster_snapshot import ClusterSnapshot
 from migrate.commands.plan import plan_found
 from migrate.commands.shared_options import Request, move_request
-from migrate.commands.side_input import side_input
-from migrate.commands.survey import asker, look
+from migrate.commands.survey import asker, look, side_input
+from migrate.comparing.sides import parse_side
 from migrate.errors import Refused, UsageError
 from migrate.flink.choose_source import choose, choose_known
 from migrate.flink.extract import Extraction, PlanInput, Source
@@ -100,7 +100,7 @@ def to_flink(
     _check_outside(directory, old.checkpoint.pointer)
     chosen, unknown = choose_known(old, request)
     topics = {topic for source in chosen for topic in source.topics}
-    side = side_input(from_side, request, asker(request.kafka), topics)
+    side = side_input(parse_side(from_side), request, asker(request.kafka), topics)
     if isinstance(side, Extraction) and side.origin.pointer == old.origin.pointer:
         side = _without_what_stays(side)
     theirs, unknown_to_it = choose_known(side, request)

@@ -10,22 +10,42 @@ topics that either of them names, and a ``broker:`` side for those of the other.
 
 from __future__ import annotations
 
+import csv
+import io
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Protocol
+from pathlib import Path
+from typing import NoReturn, Protocol
 
 from decoder import Checkpoint, CheckpointKind
 from migrate.cluster_snapshot import BrokerError, ClusterSnapshot, GroupView
-from migrate.comparing.group_csv import read_group_csv
 from migrate.errors import InputError, UsageError
 from migrate.flink.choose_source import ANY_SOURCE, Choice, choose, source_positions
 from migrate.flink.extract import Extraction, Severity
 from migrate.flink.read import read
 from migrate.policy_options import milliseconds_of
-from migrate.positions import Logs, PositionSet, group_positions, log_at, log_ends, log_starts
-from migrate.spark.offsets_json import read_starting_offsets
+from migrate.positions import (
+    Logs,
+    PositionSet,
+    Start,
+    TopicPartition,
+    UnreadableInput,
+    group_positions,
+    log_at,
+    log_ends,
+    log_starts,
+)
+from migrate.spark.offsets_json import (
+    LARGEST_OFFSET,
+    LARGEST_PARTITION,
+    NotOffsets,
+    read_starting_offsets,
+    some,
+    text_of,
+    whole_number,
+)
 from migrate.spark.progress import committed_positions
 from migrate.spark.query import about_its_output
 from migrate.storage.files import Files, check_no_credentials, local_path, path_of
@@ -254,3 +274,50 @@ def _blockers(label: str, extraction: Extraction) -> list[str]:
         for finding in extraction.findings
         if finding.severity is Severity.BLOCKER
     ]
+
+
+# -- the CSV of kafka-consumer-groups -----------------------------------------------------------
+
+
+def read_group_csv(label: str, path: Path) -> PositionSet:
+    """A file that ``kafka-consumer-groups --export`` wrote: ``topic,partition,offset`` a line,
+    without a header; with several groups it has the group before the topic.
+
+    Source: org.apache.kafka.tools.consumer.group.{ConsumerGroupCommand, CsvUtils} @ Kafka 4.1.1.
+
+    Raises:
+        UnreadableInput: there is no such file, it holds something else, or several groups.
+    """
+    starts: dict[TopicPartition, Start] = {}
+    groups: set[str] = set()
+    reader = csv.reader(io.StringIO(text_of(path), newline=""), strict=True)
+    try:
+        for fields in reader:
+            if not fields:
+                continue
+            *group, topic, partition, offset = fields if len(fields) in (3, 4) else _not_a_row()
+            groups.update(group)
+            place = topic, whole_number(partition, LARGEST_PARTITION, "a partition number")
+            if place in starts:
+                raise NotOffsets(f"{topic!r} partition {partition} is there twice")
+            starts[place] = whole_number(offset, LARGEST_OFFSET, "an offset")
+            if len(groups) > 1:
+                raise NotOffsets(f"it holds several groups, {' and '.join(map(repr, groups))}")
+    except (NotOffsets, csv.Error) as error:
+        raise UnreadableInput(
+            f"{path} line {reader.line_num}: {error}; expected topic,partition,offset"
+        ) from error
+    return PositionSet(label, some(starts, path))
+
+
+def group_csv(next_offsets: Mapping[TopicPartition, int]) -> str:
+    """The CSV that ``kafka-consumer-groups --reset-offsets --from-file`` takes."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(
+        (topic, partition, offset) for (topic, partition), offset in sorted(next_offsets.items())
+    )
+    return text.getvalue()
+
+
+def _not_a_row() -> NoReturn:
+    raise NotOffsets("neither three fields nor four")

@@ -22,8 +22,7 @@ from migrate.commands.shared_options import kafka
 from migrate.cutover.record import Record
 from migrate.cutover.spec import SpecFile
 from migrate.errors import MigrateError, Refused
-from migrate.flink.job_manager import JobManager
-from migrate.flink.rest_api import FlinkJob
+from migrate.flink.rest_api import FlinkJob, JobManager
 from migrate.planning import Plan
 from migrate.planning.plan_file import read_plan
 from migrate.spark.locations import BadLocation, LocalDirectory, RemoteDirectory, location

@@ -8,8 +8,7 @@ import time
 from decoder import StopKind
 from migrate.cutover.night import CutOverStopped, Night
 from migrate.errors import Refused
-from migrate.flink.job_manager import StopAttempt
-from migrate.flink.rest_api import FlinkJob, FlinkRestError
+from migrate.flink.rest_api import FlinkJob, FlinkRestError, StopAttempt
 from migrate.log import log, timed
 from migrate.wording import seconds_of
 

@@ -1,10 +1,18 @@
-"""Asks a Flink JobManager over its REST interface which jobs it knows, and which have not ended.
+"""A Flink JobManager over REST: the jobs that it knows, how one is, and its stop with a savepoint.
 
 A group without members is not proof that a job has stopped: KafkaSource assigns partitions by
 itself. The JobManager knows.
 
-Source: org.apache.flink.runtime.rest.messages.JobsOverviewHeaders, org.apache.flink.api.common.
-JobStatus @ Flink 2.2.0.
+A stop is asked for under a trigger id that the caller chooses. To ask again under the same id
+starts nothing new, and tells how far the first one is: so a program that was killed in between
+finds its stop again. The stop is completed once the job has FINISHED; one whose savepoint was
+written and whose job failed over instead is failed.
+
+Source: org.apache.flink.api.common.JobStatus, org.apache.flink.runtime.rest.messages.
+{JobsOverviewHeaders, DashboardConfiguration, checkpoints.CheckpointingStatistics},
+org.apache.flink.runtime.rest.messages.job.savepoints.{stop.StopWithSavepointRequestBody,
+SavepointInfo}, org.apache.flink.runtime.rest.handler.job.savepoints.SavepointHandlers @ Flink
+1.15.4, 1.20.3 and 2.2.0.
 """
 
 from __future__ import annotations
@@ -14,8 +22,9 @@ import http.client
 import json
 import urllib.error
 import urllib.request
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Literal, TypeVar
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, Field, ValidationError
@@ -27,8 +36,13 @@ TIMEOUT = 10.0
 # An overview tells some 500 bytes a job; this bounds what a wrong address may send.
 _LARGEST_ANSWER = 64 * 2**20
 
+# Flink's word for a checkpoint that no path leads to: kept in the JobManager's memory.
+_NO_PATH = "<checkpoint-not-externally-addressable>"
+_CAUSE_LINES = 2
 # The states a job never leaves. SUSPENDED is not among them: another JobManager takes it up again.
 _ENDED = frozenset({"FINISHED", "CANCELED", "FAILED"})
+
+_Answer = TypeVar("_Answer", bound=BaseModel)
 
 
 class FlinkRestError(ServiceError):
@@ -60,16 +74,40 @@ class FlinkJob:
         return self.state in _ENDED
 
 
-class _Job(BaseModel):
-    jid: str
-    name: str
-    state: str
-    began: Annotated[int, Field(alias="start-time")] = 0
-    ended: Annotated[int, Field(alias="end-time")] = -1
+@dataclass(frozen=True, slots=True)
+class RunningJob:
+    """A job, its tasks that do not run, and its checkpoints.
+
+    Attributes:
+        idle_tasks: the names of its tasks that do not run, with their states.
+        checkpoint: where the newest completed checkpoint is; None where no path leads to one.
+        ended_with: the number and the place of its newest savepoint, where no checkpoint was
+            completed after it; else None.
+        failed: why the newest checkpoint failed; None where the newest completed.
+    """
+
+    job: FlinkJob
+    idle_tasks: Sequence[str]
+    checkpoint: str | None
+    ended_with: tuple[int, str] | None
+    failed: str | None
 
 
-class _Overview(BaseModel):
-    jobs: list[_Job]
+@dataclass(frozen=True, slots=True)
+class StopAttempt:
+    """How far a stop is: neither attribute, one while it goes on.
+
+    Attributes:
+        savepoint: where its savepoint is: the job has FINISHED.
+        problem: why it failed; the job may run on.
+    """
+
+    savepoint: str | None = None
+    problem: str | None = None
+
+    @property
+    def ended(self) -> bool:
+        return self.savepoint is not None or self.problem is not None
 
 
 def known_jobs(url: str) -> tuple[FlinkJob, ...]:
@@ -83,18 +121,183 @@ def known_jobs(url: str) -> tuple[FlinkJob, ...]:
         UsageError: it is no http or https address.
         FlinkRestError: it did not answer in time, or is no JobManager.
     """
-    body = ask(url, "/jobs/overview")
-    try:
-        overview = _Overview.model_validate_json(body)
-    except ValidationError as error:
-        raise no_job_manager(url) from error
     return tuple(
         FlinkJob(job.jid, job.name, job.state, job.began, job.ended if job.ended >= 0 else None)
-        for job in overview.jobs
+        for job in _get(url, _Overview, "/jobs/overview").jobs
     )
 
 
-def ask(url: str, path: str, body: object = None) -> bytes:
+class JobManager:
+    """One JobManager, asked anew each time. All of it raises FlinkRestError, and UsageError where
+    ``url`` is no http or https address.
+    """
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+
+    def version(self) -> str:
+        """Flink's version."""
+        return _get(self._url, _Configuration, "/config").version
+
+    def refresh_seconds(self) -> float:
+        """For how long it goes on to tell what was so (``web.refresh-interval``)."""
+        return _get(self._url, _Configuration, "/config").refresh_ms / 1000
+
+    def jobs(self) -> Sequence[FlinkJob]:
+        """The jobs it knows."""
+        return known_jobs(self._url)
+
+    def job(self, job_id: str) -> FlinkJob | None:
+        """A job by its id; None where it is not known."""
+        return next((job for job in self.jobs() if job.job_id == job_id), None)
+
+    def details(self, job_id: str) -> RunningJob:
+        """A job that it knows, as it is now."""
+        job = _get(self._url, _Details, f"/jobs/{job_id}")
+        latest = _get(self._url, _Checkpoints, f"/jobs/{job_id}/checkpoints").latest
+        completed, failed = latest.completed, latest.failed
+        path = completed.external_path if completed is not None else None
+        # A savepoint that failed says nothing of the job's checkpoints.
+        newer = (
+            failed is not None
+            and not failed.is_savepoint
+            and (completed is None or failed.id > completed.id)
+        )
+        return RunningJob(
+            FlinkJob(job.jid, job.name, job.state),
+            [f"{one.name}: {one.status}" for one in job.vertices if one.status != "RUNNING"],
+            path if path and path != _NO_PATH else None,
+            _ended_with(latest),
+            (failed.failure_message or "no reason given") if failed is not None and newer else None,
+        )
+
+    def stop(self, job_id: str, folder: str, trigger_id: str, *, drain: bool, native: bool) -> None:
+        """Have a job stopped with a savepoint in a folder; nothing new under a known trigger id."""
+        body = {
+            "targetDirectory": folder,
+            "drain": drain,
+            "formatType": "NATIVE" if native else "CANONICAL",
+            "triggerId": trigger_id,
+        }
+        _ask(self._url, f"/jobs/{job_id}/stop", body)
+
+    def stopping(self, job_id: str, trigger_id: str) -> StopAttempt | None:
+        """How far a stop is; None where it was not asked for, or is forgotten: five minutes after
+        it ended (``rest.async.store-duration``), or with its JobManager."""
+        try:
+            stop = _get(self._url, _Stop, f"/jobs/{job_id}/savepoints/{trigger_id}")
+        except UnknownToFlink:
+            return None
+        done = stop.operation
+        if stop.status.id == "IN_PROGRESS" or done is None:
+            return StopAttempt()
+        if done.cause is not None or done.location is None:
+            return StopAttempt(problem=_reason(done.cause))
+        return StopAttempt(savepoint=done.location)
+
+
+# -- what it answers -------------------------------------------------------------------------------
+
+
+class _Job(BaseModel):
+    jid: str
+    name: str
+    state: str
+    began: Annotated[int, Field(alias="start-time")] = 0
+    ended: Annotated[int, Field(alias="end-time")] = -1
+
+
+class _Overview(BaseModel):
+    jobs: list[_Job]
+
+
+class _Configuration(BaseModel):
+    version: Annotated[str, Field(alias="flink-version")]
+    refresh_ms: Annotated[int, Field(alias="refresh-interval")] = 3000
+
+
+class _Vertex(BaseModel):
+    name: str
+    status: str
+
+
+class _Details(BaseModel):
+    jid: str
+    name: str
+    state: str
+    vertices: list[_Vertex]
+
+
+class _Completed(BaseModel):
+    id: int
+    external_path: str | None = None
+
+
+class _Failed(BaseModel):
+    id: int
+    is_savepoint: bool = False
+    failure_message: str | None = None
+
+
+class _Latest(BaseModel):
+    completed: _Completed | None = None
+    savepoint: _Completed | None = None
+    failed: _Failed | None = None
+
+
+class _Checkpoints(BaseModel):
+    latest: _Latest
+
+
+class _Status(BaseModel):
+    id: Literal["IN_PROGRESS", "COMPLETED"]
+
+
+class _Cause(BaseModel):
+    trace: Annotated[str, Field(alias="stack-trace")] = ""
+
+
+class _Operation(BaseModel):
+    location: str | None = None
+    cause: Annotated[_Cause | None, Field(alias="failure-cause")] = None
+
+
+class _Stop(BaseModel):
+    status: _Status
+    operation: _Operation | None = None
+
+
+def _ended_with(latest: _Latest) -> tuple[int, str] | None:
+    savepoint, completed = latest.savepoint, latest.completed
+    if savepoint is None or not savepoint.external_path:
+        return None
+    if completed is not None and completed.id > savepoint.id:
+        return None
+    return savepoint.id, savepoint.external_path
+
+
+def _reason(cause: _Cause | None) -> str:
+    """The innermost cause of a Java stack trace, and what it happened in."""
+    lines = [line.strip() for line in (cause.trace if cause is not None else "").splitlines()]
+    causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
+    told = [*lines[:1], *causes[-1:]][:_CAUSE_LINES]
+    return (
+        ": ".join(line.rpartition("Exception: ")[2].rstrip(".") for line in told)
+        or "no reason given"
+    )
+
+
+# -- how it is asked -------------------------------------------------------------------------------
+
+
+def _get(url: str, of: type[_Answer], path: str) -> _Answer:
+    try:
+        return of.model_validate_json(_ask(url, path))
+    except ValidationError as error:
+        raise _no_job_manager(url) from error
+
+
+def _ask(url: str, path: str, body: object = None) -> bytes:
     """What the JobManager answers to ``GET <url><path>``; with a body, which is sent as JSON, to
     ``POST``.
 
@@ -123,11 +326,11 @@ def ask(url: str, path: str, body: object = None) -> bytes:
         reason = getattr(error, "reason", None) or error
         raise FlinkRestError(f"{where}: no answer: {reason}") from error
     if len(found) > _LARGEST_ANSWER:
-        raise no_job_manager(url)
+        raise _no_job_manager(url)
     return found
 
 
-def no_job_manager(url: str) -> FlinkRestError:
+def _no_job_manager(url: str) -> FlinkRestError:
     """Something answers there, and not as a JobManager does."""
     return FlinkRestError(f"{_where(url)}: what answers there is no JobManager")
 

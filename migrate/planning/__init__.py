@@ -6,9 +6,9 @@ one, the flag that allows it.
 
 The rooms: ``model`` (what a plan is), ``obstacles`` (what stands in the way of the whole),
 ``transactions`` (what brokers say of a sink's), ``position`` (one position against one log),
-``partitions`` (all of them), ``new_topics`` (topics that the checkpoint does not know),
-``messages`` (refusals of partitions, warnings, the plan in lines), joined by ``planner``;
-``plan_file`` saves it, and ``recheck`` says what has moved since.
+``new_topics`` (topics that the checkpoint does not know), ``refusals_and_warnings`` (of partitions;
+the plan in lines), joined by ``planner``; ``savepoint`` plans what a savepoint is to hold;
+``plan_file`` saves a plan, and ``recheck`` says what has moved since.
 """
 
 from migrate.planning.model import Plan, PlannedPartition, Refusal, Verdict

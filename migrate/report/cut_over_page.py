@@ -12,7 +12,7 @@ from datetime import datetime
 from migrate.comparing.verify import StartOutcome
 from migrate.positions import Marker
 from migrate.report.cut_over import CutOverRecord, PartitionReport, RunReport, StepReport
-from migrate.report.page import page, page_text, part, source_hash
+from migrate.report.html import page, page_text, part, source_hash
 from migrate.report.text import number_text
 
 _PARTITIONS = (

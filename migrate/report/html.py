@@ -1,23 +1,27 @@
-"""``migrate diff --format html``: one self-contained page.
+"""Self-contained pages: what each is made of, and that of ``migrate diff --format html``.
 
-It asks for nothing from anywhere, and its content security policy lets it neither: of scripts and
-styles only its own two run, known by their hashes. Names come from files that anyone may have
+A page asks for nothing from anywhere, and its content security policy lets it neither: of scripts
+and styles only its own run, known by their hashes. Names come from files that anyone may have
 written: they reach the page as escaped text alone, and no script builds anything of them.
 
-What it looks like and does is in ``diff_page/``.
+What the page of a diff looks like and does is in ``diff_page/``.
 """
 
 from __future__ import annotations
 
+import base64
+import hashlib
 from collections.abc import Iterator
 from datetime import datetime
+from html import escape
+from importlib.resources import files
+from string import Template
 
 from migrate.comparing.diff import Diff, DiffRow, DiffTotals, Relation
 from migrate.positions import PositionSet
 from migrate.report.diff import start_text
-from migrate.report.page import page, page_text, part, source_hash
 from migrate.report.text import difference_text, number_text
-from migrate.wording import counted
+from migrate.wording import counted, visible
 
 # The bars, in CSS pixels: as wide as page.css makes them, with room for half a mark on both ends.
 _BAR_WIDTH, _BAR_MARGIN = 240, 6
@@ -35,6 +39,34 @@ _COLUMNS = (
     ("log start", "number"),
     ("log end", "number"),
 )
+
+
+def part(*names: str) -> str:
+    """A file of a page, by the folder that is beside this module, and its name."""
+    return files("migrate.report").joinpath(*names).read_text(encoding="utf-8")
+
+
+def page(folder: str, policy: str, **fields: str) -> str:
+    """A page: the head of every page, and ``page.html`` of its folder, filled in.
+
+    Args:
+        policy: the page's content security policy.
+    """
+    text = part("page_head.html") + part(folder, "page.html")
+    return Template(text).substitute(fields, policy=policy, style=part(folder, "page.css"))
+
+
+def source_hash(text: str) -> str:
+    """How a content security policy names a style or a script that it lets run."""
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
+
+
+def page_text(text: str) -> str:
+    """All of a page is ASCII: it is the same in whatever encoding it is written down."""
+    return escape(visible(text)).encode("ascii", "xmlcharrefreplace").decode()
+
+
+# -- the page of a diff ----------------------------------------------------------------------------
 
 
 def diff_page(diff: Diff, made: datetime) -> str:

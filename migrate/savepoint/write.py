@@ -40,8 +40,7 @@ from migrate.savepoint.source import (
     next_offsets,
 )
 from migrate.storage.files import Files
-from migrate.storage.new_directory import new_directory
-from migrate.storage.new_file import write_pieces
+from migrate.storage.new_file import new_directory, write_pieces
 
 
 def write_savepoint(

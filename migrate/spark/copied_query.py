@@ -32,8 +32,7 @@ from migrate.spark.progress import (
     numbers,
 )
 from migrate.storage.files import Files
-from migrate.storage.new_directory import new_directory
-from migrate.storage.new_file import write_pieces
+from migrate.storage.new_file import new_directory, write_pieces
 
 _OPERATOR_METADATA = re.compile(r"(state/\d+)/_metadata/v2/\d+")
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')

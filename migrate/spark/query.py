@@ -12,8 +12,7 @@ from itertools import pairwise
 from decoder import ByteSource
 from decoder.storage import join
 from migrate.errors import Refused
-from migrate.flink.extract import Code, Finding, Severity
-from migrate.flink.listed import ListedPositions, listed_source
+from migrate.flink.extract import Code, Finding, ListedPositions, Severity, listed_source
 from migrate.positions import SPARK_PREFIX, Origin, PositionSet, UnreadableInput
 from migrate.spark.progress import (
     batch_begun,

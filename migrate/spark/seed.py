@@ -26,7 +26,7 @@ from migrate.errors import Refused
 from migrate.spark.locations import LocalDirectory, Location, RemoteDirectory
 from migrate.spark.offsets_json import NextOffsets, starting_offsets
 from migrate.spark.source_options import SparkSource
-from migrate.storage.new_directory import new_directory
+from migrate.storage.new_file import new_directory
 
 _METADATA = "metadata"
 # No JSON: StreamMetadata.read throws, and the query does not start.

@@ -1,7 +1,8 @@
-"""Writes a file whole and to the disk, or not at all: a new one, or in another's place.
+"""Writes a file, or a directory, whole and to the disk, or not at all.
 
-Plans and rollback files are written so. The text goes to a stage beside the file, under a name
-that nobody else can have, and only then gets the file's own name.
+A file is new, or takes another's place: plans and rollback files. A directory is new: seeds and
+savepoints. What is written goes to a stage beside its place, under a name that nobody else can
+have, and only then gets its own name.
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ from __future__ import annotations
 import errno
 import os
 import secrets
+import shutil
+import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -138,3 +141,48 @@ def sync_folder(folder: Path) -> None:
             raise
     finally:
         os.close(descriptor)
+
+
+@contextmanager
+def new_directory(directory: Path, name: str) -> Iterator[Path]:
+    """Fill the directory that this gives; at the end it gets its own name.
+
+    It is staged beside its place. If the process ends meanwhile, nothing is there under that name.
+
+    Args:
+        directory: not there yet, or empty: a rename replaces nothing else.
+        name: how its user named it. What fails in the stage fails of this one: nobody knows the
+            stage's name.
+
+    Raises:
+        OSError: it cannot be written, or something has come there meanwhile.
+    """
+    with _of(name):
+        directory.parent.mkdir(parents=True, exist_ok=True)
+        stage = Path(tempfile.mkdtemp(prefix=f".{directory.name}.", dir=directory.parent))
+    try:
+        with _of(name):
+            yield stage
+        for made in (*(path for path in stage.rglob("*") if path.is_dir()), stage):
+            sync_folder(made)
+        _open_to_others(stage)
+        stage.rename(directory)
+    except BaseException:
+        shutil.rmtree(stage, ignore_errors=True)
+        raise
+    sync_folder(directory.parent)
+
+
+@contextmanager
+def _of(name: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, name) from error
+
+
+def _open_to_others(stage: Path) -> None:
+    """mkdtemp makes a private directory; others may read it as another user, under the umask."""
+    umask = os.umask(0)
+    os.umask(umask)
+    stage.chmod(0o777 & ~umask)

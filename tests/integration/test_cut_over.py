@@ -25,7 +25,7 @@ from examples.demo import account
 from examples.local import LocalStack
 from migrate.cutover.run import cut_over
 from migrate.cutover.steps import STEPS
-from migrate.flink.job_manager import JobManager
+from migrate.flink.rest_api import JobManager
 from migrate.report.cut_over import json_schema
 from tests.support.command import Result, migrate, running
 from tests.support.groups import read_on

@@ -16,8 +16,7 @@ from decoder import StopKind
 from migrate import inspect
 from migrate.broker import ConsumerGroups
 from migrate.errors import UsageError
-from migrate.flink.job_manager import JobManager, StopAttempt
-from migrate.flink.rest_api import FlinkRestError, known_jobs
+from migrate.flink.rest_api import FlinkRestError, JobManager, StopAttempt, known_jobs
 from tests.support.checkpoints import splits, write_source
 from tests.support.command import Result, migrate
 from tests.support.kafka import Broker

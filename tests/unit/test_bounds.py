@@ -24,7 +24,7 @@ from decoder.metadata import incremental, properties
 from decoder.storage import StorageUnavailable, read_file
 from decoder.urls import shown_in, shown_url
 from migrate.cluster_snapshot import ClusterSnapshot
-from migrate.comparing.group_csv import read_group_csv
+from migrate.comparing.sides import read_group_csv
 from migrate.errors import InputError, UsageError
 from migrate.flink.choose_source import source_positions
 from migrate.flink.extract import Source, SourceKind
@@ -45,7 +45,7 @@ from migrate.state.choose_state import NoSuchState, choose_state
 from migrate.state.json_form import value_json
 from migrate.state.listing import meaning
 from migrate.storage.files import Files, local_path, path_of
-from migrate.storage.new_directory import _open_to_others
+from migrate.storage.new_file import _open_to_others
 from migrate.topic_pattern import topic_pattern
 from tests.support.keyed_bytes import OPERATOR
 

@@ -13,8 +13,7 @@ import pytest
 
 from migrate.errors import UsageError
 from migrate.flink import rest_api
-from migrate.flink.job_manager import JobManager, StopAttempt
-from migrate.flink.rest_api import FlinkJob, FlinkRestError, known_jobs
+from migrate.flink.rest_api import FlinkJob, FlinkRestError, JobManager, StopAttempt, known_jobs
 from tests.support.local_server import QuietHandler, serving
 
 _JOB = "0123456789abcdef0123456789abcdef"

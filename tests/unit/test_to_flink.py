@@ -20,8 +20,7 @@ from decoder.kafka.enumerator import AssignmentStatus
 from decoder.operator_state.fetch import SubtaskState, state_elements
 from decoder.operator_state.locate import StateFiles
 from migrate import to_flink
-from migrate.flink.extract import Source
-from migrate.flink.listed import listed_source
+from migrate.flink.extract import Source, listed_source
 from migrate.planning import Plan, PlannedPartition, Verdict
 from migrate.planning.savepoint import SourceChange, apart, source_change
 from migrate.policy_options import Policies

@@ -46,7 +46,7 @@ from migrate.spark.running.state_origin import contradictions
 from migrate.spark.running.state_proof import StateProof, prove
 from migrate.spark.running.state_rows import StateRows
 from migrate.spark.seed import check_free
-from migrate.storage.new_directory import new_directory
+from migrate.storage.new_file import new_directory
 from migrate.wording import counted
 
 if TYPE_CHECKING:
