@@ -3,10 +3,9 @@
 The room in one line: the bytes of a savepoint and the positions to change in; a directory with a
 savepoint of its own out. What is not a position stays byte for byte.
 
-``data_output`` (Java's primitives), ``stream`` (the elements of a list state), ``splits`` and
-``enumerator`` (what a reader holds, and what an enumerator knows), ``source`` (both together, for
-each kind of source), ``metadata`` (the handles in ``_metadata``), ``files`` (what else belongs to
-it), joined by ``write``.
+``layouts`` (Java's primitives, handles of ``_metadata``, elements of a list state), ``kafka_state``
+(what a reader holds, and what an enumerator knows), ``source`` (both together, for each kind of
+source), ``files`` (what else belongs to it), joined by ``write``.
 """
 
 from migrate.savepoint.source import Place, Wanted

@@ -21,7 +21,7 @@ from decoder.metadata.model import FileState, RelativeFileState, SegmentState
 from decoder.operator_state.locate import StateFiles
 from decoder.storage import METADATA_FILE
 from migrate.errors import Refused
-from migrate.savepoint.metadata import relative_file
+from migrate.savepoint.layouts import relative_file
 
 # The metadata version from which on files may be named relative to it.
 _FIRST_RELATIVE = 3

@@ -34,10 +34,15 @@ from decoder.metadata.model import EmptySegment, NamedState, Operator, OperatorS
 from decoder.operator_state.fetch import SubtaskState, state_elements
 from decoder.operator_state.locate import StateFiles
 from migrate.errors import Refused
-from migrate.savepoint.data_output import blob
-from migrate.savepoint.enumerator import changed_coordinator
-from migrate.savepoint.splits import legacy_element, moved, moved_legacy, owner, reader_element
-from migrate.savepoint.stream import Element, Kept, with_elements
+from migrate.savepoint.kafka_state import (
+    changed_coordinator,
+    legacy_element,
+    moved,
+    moved_legacy,
+    owner,
+    reader_element,
+)
+from migrate.savepoint.layouts import Element, Kept, blob, with_elements
 from migrate.wording import counted
 
 _FIRST_WITH_SPLITS = 3  # the enumerator version whose entries hold whole splits

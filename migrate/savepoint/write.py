@@ -24,7 +24,7 @@ from decoder.metadata.parse import read_all
 from decoder.operator_state.locate import StateFiles
 from decoder.storage import METADATA_FILE
 from migrate.savepoint.files import Copy, copies_of
-from migrate.savepoint.metadata import (
+from migrate.savepoint.layouts import (
     Splice,
     inline_state,
     no_operator_state,

@@ -21,7 +21,7 @@ from migrate.flink.extract import Extraction, Severity, Source, SourceKind, extr
 from migrate.planning import make_plan
 from migrate.policy_options import Policies
 from migrate.positions import Marker, PositionState
-from migrate.savepoint.splits import legacy_element
+from migrate.savepoint.kafka_state import legacy_element
 from tests.support.checkpoints import RETAINED, legacy_operator, write_checkpoint
 from tests.support.command import migrate
 from tests.support.encoder import (

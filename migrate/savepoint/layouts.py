@@ -1,21 +1,122 @@
-"""The stream of an operator-state handle, with other elements of one of its list states.
+"""What a savepoint is written with: Java's ``DataOutput`` primitives (java.io @ JDK 17), handles
+of ``_metadata``, and the stream that an operator-state handle points at.
 
-The layout is that of ``decoder.operator_state.stream``. The head, and the elements of other states,
-stay as they are; what follows an element that has grown moves, and its offsets with it. Of a
-compressed stream, Snappy's header stands before the first state; Flink 1.18.0 and 1.18.1 put one
-before each, which then lies between two elements.
-
-Source: DefaultOperatorStateBackendSnapshotStrategy, CompressibleFSDataInputStream @ Flink 1.18.1,
-1.18.2, 1.19.3, 1.20.3, 2.2.0; snappy's framing_format.txt.
+The layouts are those of ``decoder.metadata.handles`` and ``decoder.operator_state.stream``. All
+that is not replaced stays byte for byte.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import struct
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from decoder.metadata.model import NamedState, OperatorStateHandle
-from migrate.savepoint.data_output import u8
+from migrate.errors import Refused
+
+_LONGEST_UTF = 0xFFFF
+
+
+def u8(value: int) -> bytes:
+    return bytes((value,))
+
+
+def i32(value: int) -> bytes:
+    return struct.pack(">i", value)
+
+
+def i64(value: int) -> bytes:
+    return struct.pack(">q", value)
+
+
+def i64s(values: tuple[int, ...]) -> bytes:
+    return struct.pack(f">{len(values)}q", *values)
+
+
+def blob(data: bytes) -> bytes:
+    """``i32 n`` and n bytes."""
+    return i32(len(data)) + data
+
+
+def utf(text: str) -> bytes:
+    """``UTF``: u16 length, modified UTF-8 (NUL as two bytes, each UTF-16 unit by itself).
+
+    Raises:
+        Refused: more than 65,535 bytes.
+    """
+    units = text.encode("utf-16-be", "surrogatepass")
+    data = b"".join(
+        chr(unit).encode("utf-8", "surrogatepass") if unit else b"\xc0\x80"
+        for (unit,) in struct.iter_unpack(">H", units)
+    )
+    if len(data) > _LONGEST_UTF:
+        raise Refused([f"a name of {len(data)} bytes: Flink's formats take {_LONGEST_UTF}"])
+    return struct.pack(">H", len(data)) + data
+
+
+# -- handles of _metadata --------------------------------------------------------------------------
+#
+# Source: MetadataV2V3SerializerBase @ Flink 2.2.0, which reads these kinds of handles in metadata
+# of every version (a relative file since Flink 1.11).
+
+_INLINE, _PARTITIONABLE, _RELATIVE = 1, 4, 6
+_PRESENT, _ABSENT = 1, 0
+
+
+class Splice(NamedTuple):
+    """Bytes that stand in the place of others, from ``start`` to ``end``."""
+
+    start: int
+    end: int
+    data: bytes
+
+
+def spliced(data: bytes, splices: Iterable[Splice]) -> bytes:
+    """The data with these splices, of which no two overlap."""
+    out = bytearray()
+    end = 0
+    for splice in sorted(splices):
+        assert splice.start >= end, "two splices overlap"
+        out += data[end : splice.start] + splice.data
+        end = splice.end
+    return bytes(out + data[end:])
+
+
+def inline_state(name: str, data: bytes) -> bytes:
+    """BYTE_STREAM: ``u8 1, UTF name, i32 n``, n bytes."""
+    return u8(_INLINE) + utf(name) + blob(data)
+
+
+def relative_file(path: str, size: int) -> bytes:
+    """RELATIVE: ``u8 6, UTF path, i64 size``."""
+    return u8(_RELATIVE) + utf(path) + i64(size)
+
+
+def operator_state(states: tuple[NamedState, ...], stream: bytes) -> bytes:
+    """An OperatorStateHandle with the ``i32`` before it: partitionable, over a stream handle."""
+    named = b"".join(
+        utf(state.name)
+        + u8(state.mode.value)
+        + i32(len(state.byte_offsets))
+        + i64s(state.byte_offsets)
+        for state in states
+    )
+    return i32(_PRESENT) + u8(_PARTITIONABLE) + i32(len(states)) + named + stream
+
+
+def no_operator_state() -> bytes:
+    """That there is none."""
+    return i32(_ABSENT)
+
+
+# -- an operator-state handle's stream, with other elements of one of its list states --------------
+#
+# What follows an element that has grown moves, and its offsets with it. Of a compressed stream,
+# Snappy's header stands before the first state; Flink 1.18.0 and 1.18.1 put one before each, which
+# then lies between two elements.
+#
+# Source: DefaultOperatorStateBackendSnapshotStrategy, CompressibleFSDataInputStream @ Flink 1.18.1,
+# 1.18.2, 1.19.3, 1.20.3, 2.2.0; snappy's framing_format.txt.
 
 _FIRST_COMPRESSIBLE_VERSION = 6
 _UNCOMPRESSED_CHUNK = 0x01
