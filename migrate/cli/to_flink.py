@@ -35,7 +35,9 @@ def to_flink(
     at: At = None,
     out: Annotated[
         str,
-        typer.Option("--out", metavar="DIR", help="Where to write it: a new local directory."),
+        typer.Option(
+            "--out", metavar="DIR", help="Where to write it: a new directory, here or in a store."
+        ),
     ],
     allow_state_mismatch: Annotated[
         bool,
@@ -68,7 +70,7 @@ def to_flink(
         **arguments,
     )
     with after_writing(f"the savepoint {written.path} is written, and whole"):
-        emit(str(written.path))
+        emit(written.path)
     check = next_step.command("diff", savepoint, written.path, kafka=arguments)
-    restore = f"flink run -s {shlex.quote(str(written.path))} …"
+    restore = f"flink run -s {shlex.quote(written.path)} …"
     tell(f"next: {restore}, with the job as it was; what changed: {check}")

@@ -68,7 +68,7 @@ def copy_query(
         raise UsageError(f"--keep-state {old}: name the query whose state is kept, as spark:DIR")
     files = Files()
     directory = files.absolute(path_of(old.removeprefix(SPARK_PREFIX), files))
-    if lies_within(target.path, directory):
+    if lies_within(str(target.path), directory):
         raise Refused([f"{target.name} lies in the query's own location; name one elsewhere"])
     batch = check_can_be_copied(directory, files)
     check_sink_of_a_copy(sink, query_id(directory, files), batch)

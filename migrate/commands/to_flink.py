@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from decoder.urls import shown_url
 from migrate.cluster_snapshot import ClusterSnapshot
 from migrate.commands.plan import plan_found
 from migrate.commands.shared_options import Request, move_request
+from migrate.commands.sink import named_location
 from migrate.commands.survey import asker, look, side_input
 from migrate.comparing.sides import parse_side
 from migrate.errors import Refused, UsageError
@@ -32,8 +31,8 @@ from migrate.planning.savepoint import (
 from migrate.policy_options import Policies
 from migrate.positions import SAVEPOINT
 from migrate.savepoint import Place, write_savepoint
-from migrate.spark.locations import LocalDirectory
-from migrate.storage.files import is_uri, lies_within, local_path
+from migrate.spark.locations import LocalDirectory, RemoteDirectory
+from migrate.storage.files import lies_within
 from migrate.wording import counted
 
 if TYPE_CHECKING:
@@ -47,12 +46,12 @@ class NewSavepoint:
     """A savepoint that was written.
 
     Attributes:
-        path: its directory, absolute.
+        path: its directory: an absolute path, or the URL that was named.
         partitions: what was planned, by operator id; ``current`` is where the old one had it.
         warnings: what is not refused, and must be known.
     """
 
-    path: Path
+    path: str
     partitions: Mapping[str, tuple[PlannedPartition, ...]] = field(repr=False)
     warnings: tuple[str, ...] = ()
 
@@ -80,7 +79,7 @@ def to_flink(
             directory; a local path or a URL.
         from_side: a checkpoint, ``spark:DIR``, ``group:NAME``, ``json:FILE``, ``csv:FILE``,
             ``broker:earliest`` or ``broker:latest``.
-        out: a new or empty local directory.
+        out: a new or empty directory, local or in a store.
         allow_state_mismatch: go on with the state although it is that of other positions: what
             lies between is counted twice, or missing from it.
         arguments: see ``MoveArguments``; ``source`` and ``cluster`` choose of the savepoint and
@@ -95,9 +94,9 @@ def to_flink(
         OSError: the directory cannot be written.
     """
     request = move_request(savepoint, SAVEPOINT, arguments)
-    directory = _new_directory(out)
+    place = _new_place(out)
     old = read(str(request.chk), request)
-    _check_outside(directory, old.checkpoint.pointer)
+    _check_outside(place, old.checkpoint.pointer)
     chosen, unknown = choose_known(old, request)
     topics = {topic for source in chosen for topic in source.topics}
     side = side_input(parse_side(from_side), request, asker(request.kafka), topics)
@@ -152,43 +151,39 @@ def to_flink(
             *partitions.get(change.operator_id, ()),
             *change.partitions,
         )
-    with timed(f"writing {directory}"):
+    new, (path, _) = place.for_spark, place.to_read
+    with timed(f"writing {new}"):
         write_savepoint(
-            old.checkpoint, wanted, directory, allow_external_files=request.allow_external_files
+            old.checkpoint, wanted, path, allow_external_files=request.allow_external_files
         )
     changed = sum(map(len, wanted.values()))
-    log.info(f"wrote {directory}: {counted(changed, 'partition')} changed, all else as it was")
-    return NewSavepoint(directory, partitions, tuple(dict.fromkeys(warnings)))
+    log.info(f"wrote {new}: {counted(changed, 'partition')} changed, all else as it was")
+    return NewSavepoint(new, partitions, tuple(dict.fromkeys(warnings)))
 
 
-def _new_directory(out: AnyPath) -> Path:
+def _new_place(out: AnyPath) -> LocalDirectory | RemoteDirectory:
     """The directory to write.
 
     Raises:
         Refused: it holds something.
-        UsageError: it is no local directory.
+        UsageError: there can be none of this name.
     """
-    text = os.fspath(out)
-    if is_uri(text) and not text.startswith("file:"):
-        raise UsageError(
-            f"--out {shown_url(text)}: a local directory is written; copy it to the store whole, "
-            "_metadata last: its files are named relative to it"
-        )
-    directory = local_path(text).absolute()
-    names = LocalDirectory(str(directory), directory).names()
+    place = named_location("--out", out)
+    names = place.names()
     if names is None:
         raise Refused(
-            [f"{directory} is a file or a symbolic link, or lies in a file; name a new one"]
+            [f"{place.for_spark} is a file or a symbolic link, or lies in a file; name a new one"]
         )
     if names:
-        raise Refused([f"{directory} is not empty; name a new directory"])
-    return directory
+        raise Refused([f"{place.for_spark} is not empty; name a new directory"])
+    return place
 
 
-def _check_outside(directory: Path, pointer: str) -> None:
+def _check_outside(place: LocalDirectory | RemoteDirectory, pointer: str) -> None:
     """The old savepoint is never changed: nothing is written into its directory."""
-    if lies_within(directory, pointer):
-        raise Refused([f"{directory} lies in the savepoint itself; name a directory elsewhere"])
+    path, _ = place.to_read
+    if lies_within(path, pointer):
+        raise Refused([f"{path} lies in the savepoint itself; name a directory elsewhere"])
 
 
 def _without_what_stays(side: Extraction) -> Extraction:

@@ -1,12 +1,13 @@
 """A savepoint with other positions, as a new directory.
 
-It is staged beside its place, read whole by the strict decoder, and then renamed.
+It is staged beside its place, read whole by the strict decoder, and then renamed. In a store it is
+written in place, ``_metadata`` last, and read back: what has no ``_metadata`` is no savepoint.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
 
 from decoder import Checkpoint, DecodeError, ErrorKind, read_checkpoint
 from decoder.checkpoint import read_metadata
@@ -40,13 +41,13 @@ from migrate.savepoint.source import (
     next_offsets,
 )
 from migrate.storage.files import Files
-from migrate.storage.new_file import new_directory, write_pieces
+from migrate.storage.new_file import new_place
 
 
 def write_savepoint(
     checkpoint: Checkpoint,
     wanted: Mapping[str, Wanted],
-    out: Path,
+    out: str | os.PathLike[str],
     *,
     allow_external_files: bool = False,
 ) -> None:
@@ -55,7 +56,7 @@ def write_savepoint(
     Args:
         checkpoint: what was read of that one.
         wanted: by operator id, the partitions that are to change.
-        out: a directory that is not there yet, or empty.
+        out: a local path or a store's URL; nothing is there yet, or an empty directory.
         allow_external_files: as for ``read_checkpoint``.
 
     Raises:
@@ -112,11 +113,11 @@ def write_savepoint(
         and not isinstance(met.what, OperatorStateHandle)
         and not any(start <= met.start < end for start, end in done)
     ]
-    with new_directory(out, str(out)) as stage:
+    with new_place(os.fspath(out), files) as (place, write):
         for copy in copies:
-            write_pieces(stage / copy.name, _pieces(copy, files))
-        write_pieces(stage / METADATA_FILE, [spliced(file.data, splices)])
-        _check(stage, checkpoint, wanted)
+            write(copy.name, _pieces(copy, files))
+        write(METADATA_FILE, [spliced(file.data, splices)])
+        _check(read_checkpoint(place, files), checkpoint, wanted)
 
 
 def _operator_states(
@@ -175,9 +176,8 @@ def _pieces(copy: Copy, files: Files) -> Iterator[bytes]:
         )
 
 
-def _check(stage: Path, old: Checkpoint, wanted: Mapping[str, Wanted]) -> None:
+def _check(new: Checkpoint, old: Checkpoint, wanted: Mapping[str, Wanted]) -> None:
     """Raise where what was written is not what was wanted: that is a fault of ours."""
-    new = read_checkpoint(stage)
     for operator_id, source in old.sources.items():
         expected = dict(next_offsets(source))
         for place, next_offset in wanted.get(operator_id, {}).items():

@@ -14,7 +14,7 @@ import os
 import posixpath
 import re
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -218,6 +218,18 @@ class Files:
         with self._asking(path) as (system, name):
             system.pipe_file(name, data)
 
+    def write_pieces(self, path: str, pieces: Iterable[bytes]) -> None:
+        """Write a file of a URL, of any size. Where that fails, a part of it may be there."""
+        with self._asking(path) as (system, name):
+            out = system.open(name, "wb")
+        try:
+            for piece in pieces:  # which may come from another store, and fail there
+                with self._asking(path):
+                    out.write(piece)
+        finally:
+            with self._asking(path):
+                out.close()
+
     def remove(self, path: str) -> None:
         """Remove a file of a URL."""
         with self._asking(path) as (system, name):
@@ -289,9 +301,11 @@ def local_path(name: str) -> Path:
     return Path(path)
 
 
-def lies_within(path: Path, directory: str) -> bool:
-    """Whether a local path is the directory, or lies below it; not where that is a store's."""
-    return "://" not in directory and path.resolve().is_relative_to(Path(directory).resolve())
+def lies_within(path: str, directory: str) -> bool:
+    """Whether a path is the directory, or lies below it; as ``from_uri`` names both."""
+    if "://" in path or "://" in directory:
+        return f"{path}/".startswith(f"{directory}/")
+    return Path(path).resolve().is_relative_to(Path(directory).resolve())
 
 
 def check_no_credentials(name: str, error: type[MigrateError], option: str = "") -> None:

@@ -2,7 +2,8 @@
 
 A file is new, or takes another's place: plans and rollback files. A directory is new: seeds and
 savepoints. What is written goes to a stage beside its place, under a name that nobody else can
-have, and only then gets its own name.
+have, and only then gets its own name. In a store nothing can be renamed: there files are written in
+their order, and the last is to be the one without which the others are nothing.
 """
 
 from __future__ import annotations
@@ -12,9 +13,15 @@ import os
 import secrets
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+
+from decoder.storage import join
+from migrate.storage.files import Files, is_uri
+
+# Writes a file of a new directory: its name, its bytes.
+WriteFile = Callable[[str, Iterable[bytes]], None]
 
 # What link() fails with on disks that have no hard links (FAT, some network disks).
 _NO_LINKS = frozenset({errno.EPERM, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP})
@@ -141,6 +148,38 @@ def sync_folder(folder: Path) -> None:
             raise
     finally:
         os.close(descriptor)
+
+
+@contextmanager
+def new_place(place: str, files: Files) -> Iterator[tuple[str, WriteFile]]:
+    """Write a new directory, here or in a store.
+
+    Gives where it is meanwhile, to read it back, and what writes a file of it. If it fails, nothing
+    is left of what was written. If the process is killed, a store is left with the first files.
+
+    Args:
+        place: a local path, or a store's URL; nothing is there yet.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    if not is_uri(place):
+        with new_directory(Path(place), place) as stage:
+            yield str(stage), lambda name, pieces: write_pieces(stage / name, pieces)
+        return
+    written: list[str] = []
+
+    def write(name: str, pieces: Iterable[bytes]) -> None:
+        written.append(join(place, name))
+        files.write_pieces(written[-1], pieces)
+
+    try:
+        yield place, write
+    except BaseException:
+        for file in reversed(written):
+            with suppress(Exception):
+                files.remove(file)
+        raise
 
 
 @contextmanager

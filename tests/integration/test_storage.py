@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import signal
 import time
 import uuid
 from collections.abc import Iterator
@@ -23,10 +24,15 @@ from tests.support.checkpoints import (
     write_checkpoint,
     write_source,
 )
-from tests.support.command import migrate
+from tests.support.command import migrate, running
 from tests.support.encoder import RelativeFileHandle
 from tests.support.kafka import Broker
-from tests.support.state_files import big_checkpoint, write_in_files, write_naming
+from tests.support.state_files import (
+    big_checkpoint,
+    savepoint_with_files,
+    write_in_files,
+    write_naming,
+)
 from tests.support.stores import S3, Store
 
 pytestmark = pytest.mark.integration
@@ -391,6 +397,87 @@ def test_a_sink_in_a_store_is_looked_at(s3: S3, tmp_path: Path) -> None:
 def test_no_bucket_is_made_for_a_seed(s3: S3, tmp_path: Path) -> None:
     chk = write_source(tmp_path / "chk-7", {0: splits("orders", [3, 4])})
     result = migrate("to-spark", chk, "--checkpoint-dir", "s3a://no-such-bucket/checkpoint")
+    assert (result.code, result.stdout) == (6, "")
+    assert "bucket does not exist" in result.stderr
+    assert "no-such-bucket" not in s3.store.system.ls("")
+
+
+# -- savepoints for Flink --------------------------------------------------------------------------
+
+
+def _files(store: Store, url: str) -> dict[str, bytes]:
+    """What lies below a URL, by name."""
+    names = Files().list_directory(url) or []
+    return {name: store.system.cat_file(f"{url}/{name}") for name in names}
+
+
+def test_a_savepoint_is_written_into_a_store(store: Store, tmp_path: Path) -> None:
+    """Of one in a store: with the same files as here, and nothing of the other is changed."""
+    old = store.put(write_in_files(tmp_path / "chk-7", subtasks=2), "to-flink/chk-7")
+    side = tmp_path / "side.json"
+    side.write_text('{"orders":{"0":90,"1":105}}')
+    before = _files(store, old)
+    here, there = tmp_path / "new", f"{store.root}/to-flink/new"
+    for out in (here, there):
+        written = migrate("to-flink", old, "--from", f"json:{side}", "--out", out)
+        assert (written.code, written.stdout) == (0, f"{out}\n"), written.stderr
+    assert _files(store, there) == {file.name: file.read_bytes() for file in here.iterdir()}
+    assert _files(store, old) == before
+    told = json.loads(migrate("inspect", there, "--format", "json").stdout)
+    assert [one["next_offset"] for one in told["sources"][0]["positions"]] == [90, 105]
+
+    again = migrate("to-flink", old, "--from", f"json:{side}", "--out", there)
+    assert (again.code, again.stdout) == (4, "")
+    assert f"{there} is not empty; name a new directory" in again.stderr
+    inside = migrate("to-flink", old, "--from", f"json:{side}", "--out", f"{old}/new")
+    assert (inside.code, inside.stdout) == (4, "")
+    assert "lies in the savepoint itself" in inside.stderr
+    assert _files(store, old) == before
+
+
+def test_a_savepoint_that_ends_early_leaves_nothing_in_a_store(
+    store: Store, tmp_path: Path
+) -> None:
+    chk = savepoint_with_files(tmp_path / "chk-7", {"first": 1000, "second": 1000})
+    (chk / "second").write_bytes(b"less")
+    side, out = tmp_path / "side.json", f"{store.root}/ends-early/new"
+    side.write_text('{"t":{"0":4}}')
+    command = ("to-flink", chk, "--from", f"json:{side}", "--out", out)
+    result = migrate(*command, "--allow-state-mismatch")
+    assert (result.code, result.stdout) == (3, "")
+    assert "1000 bytes wanted from byte 0, 4 there" in result.stderr
+    assert not Files().list_directory(out)
+
+
+@pytest.mark.parametrize("large", [False, True], ids=["small files", "a large file"])
+def test_what_a_killed_process_leaves_in_a_store_is_no_savepoint(
+    s3: S3, tmp_path: Path, large: bool
+) -> None:
+    """``_metadata`` comes last."""
+    sizes = {"state": 8 << 30} if large else {f"state-{n}": 1000 for n in range(5000)}
+    chk = savepoint_with_files(tmp_path / "chk-7", sizes)
+    side, out = tmp_path / "side.json", f"{s3.store.root}/killed-{large}/new"
+    side.write_text('{"t":{"0":4}}')
+    s3.forget()
+    command = ("to-flink", chk, "--from", f"json:{side}", "--out", out)
+    with running(*command, "--allow-state-mismatch") as process:
+        deadline = time.monotonic() + 60
+        while not any(line["method"] in ("POST", "PUT") for line in s3.requests()):
+            assert process.poll() is None and time.monotonic() < deadline
+            time.sleep(0.01)
+        process.kill()
+        process.wait()
+    assert process.returncode == -signal.SIGKILL
+    assert "_metadata" not in (Files().list_directory(out) or [])
+    assert migrate("inspect", out).code == 3
+
+
+def test_no_bucket_is_made_for_a_savepoint(s3: S3, tmp_path: Path) -> None:
+    chk = write_source(tmp_path / "chk-7", {0: splits("orders", [3, 4])})
+    side = tmp_path / "side.json"
+    side.write_text('{"orders":{"0":3,"1":4}}')
+    out = "s3a://no-such-bucket/new"
+    result = migrate("to-flink", chk, "--from", f"json:{side}", "--out", out)
     assert (result.code, result.stdout) == (6, "")
     assert "bucket does not exist" in result.stderr
     assert "no-such-bucket" not in s3.store.system.ls("")

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from tests.support import checkpoints
 from tests.support.checkpoints import OPERATOR_ID, write_checkpoint
 from tests.support.encoder import (
     READER_STATE,
     DistributionMode,
+    KeyGroupsHandle,
     ListState,
     Operator,
     PartitionableHandle,
@@ -74,3 +76,22 @@ def write_naming(place: Callable[[int], StreamHandle], directory: Path) -> Path:
     return write_checkpoint(
         directory, source_operator(PartitionableHandle(handle.states, place(len(stream))))
     )
+
+
+def savepoint_with_files(directory: Path, sizes: Mapping[str, int]) -> Path:
+    """A source that reads t-0 from 3 on, and keyed state in files of zeros, of which the disk holds
+    nothing."""
+    keyed = tuple(
+        Subtask(
+            index,
+            managed_keyed=KeyGroupsHandle(index, (0,), RelativeFileHandle(name, size), None),
+        )
+        for index, (name, size) in enumerate(sizes.items())
+    )
+    operator = Operator(bytes(range(16, 32)), len(keyed), 1 << 15, subtasks=keyed)
+    source = checkpoints.source_operator(checkpoints.SourceState({0: checkpoints.splits("t", [3])}))
+    write_checkpoint(directory, source, operator)
+    for name, size in sizes.items():
+        with (directory / name).open("wb") as file:
+            file.truncate(size)
+    return directory

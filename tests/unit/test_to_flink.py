@@ -45,11 +45,7 @@ from tests.support.encoder import (
     UNASSIGNED,
     EnumeratorSplit,
     KafkaSplit,
-    KeyGroupsHandle,
-    Operator,
-    RelativeFileHandle,
     StreamCluster,
-    Subtask,
     encode_coordinator,
     encode_dynamic_enumerator,
     encode_dynamic_reader_element,
@@ -58,6 +54,7 @@ from tests.support.encoder import (
 )
 from tests.support.golden import golden
 from tests.support.spark_files import COMMIT, SEED, batch, spark_directory
+from tests.support.state_files import savepoint_with_files
 
 _MARKER = -(1 << 63)
 _OTHER = bytes(range(16, 32))
@@ -120,7 +117,7 @@ def test_the_positions_of_a_side_and_the_path_on_stdout(here: Path) -> None:
 def test_a_call_returns_what_was_planned(here: Path) -> None:
     chk = write_source(here / "chk-7", {0: splits("t", [3, 4])})
     made = to_flink(chk, from_side=_side({"t": [9, 4]}), out="new")
-    assert made.path == here / "new"
+    assert made.path == str(here / "new")
     (partitions,) = made.partitions.values()
     assert [(one.current, one.next_offset) for one in partitions] == [(3, 9), (4, 4)]
 
@@ -654,26 +651,24 @@ def test_nothing_is_written_into_the_savepoint(here: Path) -> None:
     assert [file.name for file in chk.iterdir()] == ["_metadata"]
 
 
-def test_a_store_is_named_as_what_is_not_written(here: Path) -> None:
+@pytest.mark.parametrize(
+    ("out", "told"),
+    [
+        ("ftp://host/new", "--out ftp://host/new: not a place that is written; name s3://BUCKET"),
+        ("s3://key:secret@bucket/new", "--out s3://"),
+        ("", "--out '': no name of a directory"),
+    ],
+)
+def test_what_is_no_place_to_write(here: Path, out: str, told: str) -> None:
     chk = write_source(here / "chk-7", {0: splits("t", [3])})
-    side = _side({"t": [4]})
-    remote = migrate("to-flink", chk, "--from", side, "--out", "s3://bucket/new")
-    assert remote.code == 2
-    assert "a local directory is written" in remote.stderr
-
-
-def _with_a_large_file(directory: Path, size: int) -> Path:
-    """A savepoint with keyed state in a file of zeros, of which the disk holds nothing."""
-    handle = KeyGroupsHandle(0, (0,), RelativeFileHandle("state", size), None)
-    keyed = Operator(_OTHER, 1, 128, subtasks=(Subtask(0, managed_keyed=handle),))
-    write_checkpoint(directory, source_operator(SourceState({0: splits("t", [3])})), keyed)
-    with (directory / "state").open("wb") as file:
-        file.truncate(size)
-    return directory
+    result = migrate("to-flink", chk, "--from", _side({"t": [4]}), "--out", out)
+    assert (result.code, result.stdout) == (2, "")
+    assert told in result.stderr
+    assert "secret" not in result.stderr
 
 
 def test_a_file_that_ends_early_leaves_nothing(here: Path) -> None:
-    chk = _with_a_large_file(here / "chk-7", 1000)
+    chk = savepoint_with_files(here / "chk-7", {"state": 1000})
     with (chk / "state").open("wb") as file:
         file.truncate(999)
     side = _side({"t": [3]})
@@ -685,7 +680,7 @@ def test_a_file_that_ends_early_leaves_nothing(here: Path) -> None:
 
 @pytest.mark.slow  # a process of its own
 def test_a_process_that_is_killed_leaves_nothing_of_that_name(here: Path) -> None:
-    chk = _with_a_large_file(here / "chk-7", 8 << 30)
+    chk = savepoint_with_files(here / "chk-7", {"state": 8 << 30})
     command = [sys.executable, "-m", "migrate", "to-flink", str(chk)]
     options = ["--from", _side({"t": [3]}), "--out", "new"]
     process = subprocess.Popen([*command, *options], stderr=subprocess.PIPE, text=True)
