@@ -101,6 +101,7 @@ class LocalStack(Service):
         """The text of a SQL file of examples/, with the addresses of this stack."""
         text = (EXAMPLES / file).read_text()
         text = text.replace("kafka:9092", self.broker.bootstrap_servers)
+        text = text.replace("s3://flink/savepoints", self._savepoints)
         return text.replace("file:///lake", self.lake.as_uri())
 
     def start_orders(self) -> None:
@@ -113,6 +114,12 @@ class LocalStack(Service):
         """One more partition, with some orders in it."""
         self.broker.add_partitions(TOPIC, PARTITIONS + 1)
         self.broker.produce(TOPIC, PARTITIONS, [self._order(_now_ms()) for _ in range(50)])
+
+    def add_orders(self, count: int) -> None:
+        """As many more in each partition."""
+        for partition in range(PARTITIONS + 1):
+            orders = [self._order(_now_ms()) for _ in range(count)]
+            self.broker.produce(TOPIC, partition, orders)
 
     def stop_orders(self) -> None:
         """No more orders: those so far are in Kafka."""
@@ -192,6 +199,23 @@ class LocalStack(Service):
         if done.returncode:
             raise StackError(f"totals on Spark: {tail(done.stdout + done.stderr)}")
         return done.stdout.strip()
+
+    def totals_again(self, savepoint: str, *flags: str) -> tuple[int, str]:
+        """Have ``migrate`` write the savepoint anew with Spark's positions, beside it in the store;
+        its exit code, and what it said."""
+        done = subprocess.run(
+            [
+                *("migrate", "to-flink", savepoint, "--out", f"{self._savepoints}/totals-again"),
+                *("--from", f"spark:{self.lake}/queries/totals", *flags),
+                *("-b", self.broker.bootstrap_servers),
+            ],
+            env={**os.environ, **self._commands()},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=_SCRIPT_SECONDS,
+        )
+        return done.returncode, done.stderr.strip()
 
     def in_kafka(self) -> list[Order]:
         """Every order in Kafka, as a plain consumer reads it."""

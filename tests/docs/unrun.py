@@ -41,7 +41,7 @@ UNRUN = {
     (
         "README.md",
         "make demo          # a running job moves from Flink to Spark and back, another moves with "
-        "its state",
+        "its state and back",
     ): "minutes; tests/integration/test_examples.py runs the demo's story, test_howtos.py the "
     "playground",
     **{("README.md", line): _RUNBOOK for line in _STEPS},

@@ -94,7 +94,7 @@ def test_a_file_that_is_written_over_checkpoints_is_left_hidden(stack: LocalStac
 
 def test_orders_go_to_spark_and_back_while_they_keep_coming(stack: LocalStack) -> None:
     """What `make demo` tells."""
-    accounts, totals = story(stack)
+    accounts, totals, back = story(stack)
     jars = {jar.path for name in JARS for jar in read_lock()[name]}
     assert sum(jar.stat().st_size for jar in jars) / 1e6 == pytest.approx(MEGABYTES, rel=0.05)
 
@@ -108,6 +108,12 @@ def test_orders_go_to_spark_and_back_while_they_keep_coming(stack: LocalStack) -
     for total in totals:
         assert total.by_flink is not None
         assert 0 < total.by_flink[0] < total.in_kafka[0], total
+
+    # The job's state went back to Flink: what Spark has counted is not in it, as it was told.
+    assert back.is_right and back.not_in_its_state > 0, back
+    for both, total in zip(back.shared, totals, strict=True):
+        assert both.customer == total.customer
+        assert both.by_spark[0] > 0 and both.in_kafka[0] > total.in_kafka[0], both
 
 
 def _query(
