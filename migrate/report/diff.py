@@ -233,7 +233,9 @@ def _next_offsets_of_right(diff: Diff) -> dict[TopicPartition, int]:
         if row.right is Unknown.ABSENT:
             lacks.append(name)
         elif row.right_offset is None:
-            raise Refused([f"{label}: {name} is {shown(row.right)}, which is no offset to write"])
+            known = "; the broker knows it: -b HOST:PORT" if row.right is Marker.EARLIEST else ""
+            stands = f"{label}: {name} is {shown(row.right)}"
+            raise Refused([f"{stands}, which is no offset to write{known}"])
         else:
             next_offsets[row.topic, row.partition] = row.right_offset
     if not next_offsets:

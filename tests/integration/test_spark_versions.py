@@ -180,29 +180,54 @@ def _counts(spark: Spark, servers: str, topic: str, directory: Path) -> dict[int
     return {row.partition: row["count"] for row in spark.session.table(name).collect()}
 
 
-def test_a_copy_goes_on_from_other_positions_with_the_counts_it_has(
-    spark: Spark, broker: Broker, tmp_path: Path
-) -> None:
-    topic, old, new = f"counts-{uuid.uuid4().hex[:8]}", tmp_path / "old", tmp_path / "new"
-    servers = broker.bootstrap_servers
+@pytest.fixture(scope="module")
+def counted(
+    spark: Spark, broker: Broker, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[str, Path]:
+    """A topic of two partitions, of which a query has counted the first 10 of 20 records each, and
+    the query's checkpoint location."""
+    topic, old = f"counts-{uuid.uuid4().hex[:8]}", tmp_path_factory.mktemp("counted") / "old"
     broker.create_topic(topic, 2)
     for partition in (0, 1):
         broker.produce(topic, partition, map(str, range(10)))
-    assert _counts(spark, servers, topic, old) == {0: 10, 1: 10}
-    before = {file: file.read_bytes() for file in old.rglob("*") if file.is_file()}
+    assert _counts(spark, broker.bootstrap_servers, topic, old) == {0: 10, 1: 10}
     for partition in (0, 1):
         broker.produce(topic, partition, map(str, range(10)))
+    return topic, old
+
+
+# 3 are counted twice and 4 never; of the other, which is wrong by one, one less and one more.
+@pytest.mark.parametrize(
+    ("starts", "counts"),
+    [((7, 14), {0: 10 + 13, 1: 10 + 6}), ((8, 13), {0: 10 + 12, 1: 10 + 7})],
+    ids=["right", "wrong by one"],
+)
+def test_a_copy_goes_on_from_other_positions_with_the_counts_it_has(
+    spark: Spark,
+    broker: Broker,
+    counted: tuple[str, Path],
+    tmp_path: Path,
+    starts: tuple[int, int],
+    counts: dict[int, int],
+) -> None:
+    (topic, old), new = counted, tmp_path / "new"
+    before = {file: file.read_bytes() for file in old.rglob("*") if file.is_file()}
     side = tmp_path / "side.json"
-    side.write_text(json.dumps({topic: {"0": 7, "1": 14}}))
+    side.write_text(json.dumps({topic: dict(zip("01", starts, strict=True))}))
     kept = migrate(
         *("to-spark", f"json:{side}", "--keep-state", f"spark:{old}"),
-        *("--checkpoint-dir", new, "-b", servers),
+        *("--checkpoint-dir", new, "-b", broker.bootstrap_servers),
     )
     assert (kept.code, kept.stdout) == (0, side.read_text().replace(" ", "") + "\n"), kept.stderr
-    # 3 are counted twice, and 4 never.
-    assert _counts(spark, servers, topic, new) == {0: 10 + 13, 1: 10 + 6}
+    assert _counts(spark, broker.bootstrap_servers, topic, new) == counts
     assert {file: file.read_bytes() for file in old.rglob("*") if file.is_file()} == before
-    assert _counts(spark, servers, topic, old) == {0: 20, 1: 20}
+
+
+def test_the_query_that_was_copied_goes_on_too(
+    spark: Spark, broker: Broker, counted: tuple[str, Path]
+) -> None:
+    topic, old = counted
+    assert _counts(spark, broker.bootstrap_servers, topic, old) == {0: 20, 1: 20}
 
 
 @pytest.mark.skipif(_SPARK < (4, 0), reason="no transformWithState")

@@ -31,6 +31,7 @@ _TESTS = "tests/integration/test_spark_versions.py"
 # Of what this Spark does not have.
 DOES_NOT_APPLY = "—"
 
+_KEPT = "test_a_copy_goes_on_from_other_positions_with_the_counts_it_has"
 # The heading of each column, and the test that it is.
 COLUMNS: Mapping[str, str] = {
     "startingOffsets, stateless": "test_starts_exactly[stateless-options]",
@@ -41,6 +42,11 @@ COLUMNS: Mapping[str, str] = {
     "wrong by one is seen, seed": "test_a_start_wrong_by_one_is_seen[seed]",
     "seed by the source's name": "test_a_seed_by_name_starts_exactly",
     "verify --run": "test_verify_run_sees_where_it_starts",
+    "keep-state": f"{_KEPT}[right]",
+    "wrong by one is seen, keep-state": f"{_KEPT}[wrong by one]",
+    "keep-state, transformWithState": (
+        "test_a_copy_with_a_processors_state_needs_the_old_location_no_more"
+    ),
 }
 
 
@@ -142,6 +148,11 @@ with that Spark and its Kafka connector, against a real broker.
 - **seed by the source's name**: when told to, Spark 4.2 gives sources names. The seed is then
   stored under the name.
 - **verify --run**: Spark's own plan of its first batch names the offsets of the seed.
+- **keep-state**: a query that counts goes on from other positions in a copy of its location, with
+  the counts that it has (`to-spark --keep-state`). From positions that are wrong by one, one count
+  is too low by one, and another too high.
+- **keep-state, transformWithState**: the same of a processor's state, after the old location was
+  removed. Spark 3.5 has no such processors.
 
 Not every registry has the connector of each release: then the nearest before it is taken. The token
 provider beside it may be older, too. It is only used for delegation tokens.

@@ -350,7 +350,10 @@ def test_the_right_side_as_another_program_takes_it(tmp_path: Path, format: str)
     side.write_text('{"a":{"0":-1}}')
     refused = migrate("diff", f"json:{side}", f"json:{side}", "--format", format)
     assert (refused.code, refused.stdout) == (4, "")
-    assert "a-0 is latest, which is no offset to write" in refused.stderr
+    assert "a-0 is latest, which is no offset to write\n" in refused.stderr
+    side.write_text('{"a":{"0":-2}}')
+    refused = migrate("diff", f"json:{side}", f"json:{side}", "--format", format)
+    assert "a-0 is earliest, which is no offset to write; the broker knows it: -b" in refused.stderr
 
 
 @pytest.mark.parametrize("format", _OTHERS)
