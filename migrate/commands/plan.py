@@ -208,7 +208,7 @@ def _look_again(
             request.target.name,
             pattern=topic_pattern(pattern) if pattern is not None else None,
         )
-        snapshot = ask_broker(request.kafka, asked)
+        snapshot = ask_broker(request.kafka.config(), asked)
         moved += moved_meanwhile(plan, snapshot)
     ran_on = list(ran_on_since(plan, snapshot, _newer_checkpoints(plan.origin)))
     if not plan.allow_ran_on:

@@ -95,7 +95,8 @@ def scan(
         with timed("scanning"):
             snapshot = None
             if broker.given:
-                snapshot = ask_broker(broker, Question(frozenset(estate.topics())))
+                asked = Question(frozenset(estate.topics()))
+                snapshot = ask_broker(broker.config(), asked)
             told = estate.finish(snapshot)
     if wanted.output is not None:
         log.info(f"wrote {wanted.output.directory}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from decoder.urls import shown_url
 from migrate.cluster_snapshot import ClusterSnapshot, GroupView, Question
@@ -47,6 +47,9 @@ from migrate.spark.query import query_positions
 from migrate.storage.files import check_no_credentials, local_path
 from migrate.wording import counted, hint
 
+if TYPE_CHECKING:
+    from migrate.kafka_config import KafkaConfig
+
 
 def read_input(request: Request, topics: Collection[str] = ()) -> PlanInput:
     """What is to be moved: a Flink checkpoint, or another side where that can be.
@@ -63,7 +66,7 @@ def read_input(request: Request, topics: Collection[str] = ()) -> PlanInput:
     chk = request.chk
     if chk is None:
         raise UsageError("name a checkpoint (CHK), or a saved plan with --plan")
-    check_no_credentials(chk, InputError)
+    check_no_credentials(chk, InputError)  # in the name of a group, too
     side = parse_side(chk)
     if side.kind is SideKind.CHECKPOINT:
         return _without_what_is_taken(read(chk, request), request.state_taken)
@@ -161,13 +164,13 @@ def look(
     """
     asked = question(request, found, chosen, also)
     if request.kafka.given:
-        return ask_broker(request.kafka, asked)
+        return ask_broker(request.kafka.config(), asked)
     if request.source_group is not None:
         raise UsageError("--source-group needs a broker: add --bootstrap-servers HOST:PORT")
     return None
 
 
-def ask_broker(kafka: Kafka, asked: Question) -> ClusterSnapshot:
+def ask_broker(config: KafkaConfig, asked: Question) -> ClusterSnapshot:
     """One look at the cluster.
 
     Raises:
@@ -176,7 +179,6 @@ def ask_broker(kafka: Kafka, asked: Question) -> ClusterSnapshot:
     """
     from migrate.broker import take_snapshot
 
-    config = kafka.config()
     with timed(f"asking {config['bootstrap.servers']} about {asked}"):
         return take_snapshot(config, asked)
 
@@ -201,10 +203,10 @@ def asker(kafka: Kafka) -> Ask | None:
     """How to ask the broker that was named; None if none was."""
     if not kafka.given:
         return None
-    kafka.config()  # what is wrong with it shows before anything is read
+    config = kafka.config()  # what is wrong with it shows before anything is read
 
     def ask(topics: Iterable[str], group: str | None, at: int | None = None) -> ClusterSnapshot:
-        return ask_broker(kafka, Question(frozenset(topics), group, at=at))
+        return ask_broker(config, Question(frozenset(topics), group, at=at))
 
     return ask
 
@@ -223,34 +225,30 @@ def side_input(side: Side, how: Reading, ask: Ask | None, topics: Collection[str
         DecodeError, UnreadableInput: it cannot be read.
         BrokerError: the broker did not answer, or denied what was asked.
     """
-    name = side.label
-    if side.kind is SideKind.CHECKPOINT:
-        return read(side.what, how)
-    if side.kind is SideKind.SPARK:
-        with timed(f"reading {shown_url(name)}"):
-            return query_positions(name)
-    if side.kind is SideKind.GROUP:
-        group = ask_group(ask, side)
-        positions = group_positions(name, group)
-        if not positions.starts:
-            raise Refused([f"{name} has committed nothing" + _note(positions)])
-        return _listed(side, name, positions, _about_members(group))
-    if side.kind is SideKind.BROKER:
-        return _listed(side, name, _log_ends(side, ask, topics))
-    file = local_path(side.what)
-    read_file = read_starting_offsets if side.kind is SideKind.JSON else read_group_csv
-    return _listed(side, f"{side.kind.value}:{file.absolute()}", read_file(name, file))
-
-
-def _listed(
-    side: Side, pointer: str, positions: PositionSet, findings: tuple[Finding, ...] = ()
-) -> ListedPositions:
-    source = listed_source(side.label, side.label, positions, starts_others=False)
+    pointer = name = side.label
+    findings: tuple[Finding, ...] = ()
+    match side.kind:
+        case SideKind.CHECKPOINT:
+            return read(side.what, how)
+        case SideKind.SPARK:
+            with timed(f"reading {shown_url(name)}"):
+                return query_positions(name)
+        case SideKind.GROUP:
+            group = ask_group(ask, side)
+            positions = group_positions(name, group)
+            if not positions.starts:
+                note = f": {positions.note}" if positions.note else ""
+                raise Refused([f"{name} has committed nothing{note}"])
+            findings = _about_members(group)
+        case SideKind.BROKER:
+            positions = _log_ends(side, ask, topics)
+        case SideKind.JSON | SideKind.CSV:
+            file = local_path(side.what)
+            read_file = read_starting_offsets if side.kind is SideKind.JSON else read_group_csv
+            positions = read_file(name, file)
+            pointer = f"{side.kind.value}:{file.absolute()}"
+    source = listed_source(name, name, positions, starts_others=False)
     return ListedPositions(Origin("positions", pointer, 0), (source,), findings)
-
-
-def _note(positions: PositionSet) -> str:
-    return f": {positions.note}" if positions.note else ""
 
 
 def _log_ends(side: Side, ask: Ask | None, topics: Collection[str]) -> PositionSet:

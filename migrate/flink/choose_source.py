@@ -130,8 +130,9 @@ def choose_sources(extraction: PlanInput, name: str | None) -> list[Source]:
     chosen = [source for source in sources if _answers_to(source, name)]
     if not chosen:
         known = "; ".join(_describe(source) for source in sources)
-        meant = did_you_mean(_like(name, sources))
-        raise NoSuchSource(f"no Kafka source answers to {name!r}{meant}; there are: {known}")
+        raise NoSuchSource(
+            f"no Kafka source answers to {name!r}{_hint(name, sources)}; there are: {known}"
+        )
     return chosen
 
 
@@ -177,13 +178,13 @@ def _answers_to(source: Source, name: str) -> bool:
     )
 
 
-def _like(name: str, sources: Iterable[Source]) -> list[str]:
+def _hint(name: str, sources: Iterable[Source]) -> str:
     """What was meant, most likely. Nobody types an operator id."""
     known: dict[str, str] = {}
     for source in sources:
         known |= {topic: TOPIC_PREFIX + topic for topic in source.topics}
         known |= {called: called for called in (source.name, source.uid) if called}
-    return [known[like] for like in alike(name.removeprefix(TOPIC_PREFIX), known)]
+    return did_you_mean(known[like] for like in alike(name.removeprefix(TOPIC_PREFIX), known))
 
 
 def _describe(source: Source) -> str:
