@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.jars import classpath
-from tests.support.jdk import JavaError, compile_java, java_command, run_java, tail
+from tests.support.jdk import JavaError, compile_java, java_command, java_tells, run_java, tail
 from tests.support.kafka import Record
 
 _JAVA = Path(__file__).parent / "java" / "flink"
@@ -322,19 +322,7 @@ def golden_jobs(
         str(input_dir),
         *scenarios,
     ]
-    command = java_command("testjobs.GoldenJobs", java_classpath(version, extra), arguments, _HEAP)
-    with tempfile.TemporaryFile("w+") as log:
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
-        assert process.stdout is not None
-        try:
-            for line in process.stdout:
-                yield json.loads(line)
-            if process.wait():
-                log.seek(0)
-                raise JavaError(f"GoldenJobs: exit code {process.returncode}\n{tail(log.read())}")
-        finally:
-            process.kill()
-            process.wait()
+    yield from java_tells("testjobs.GoldenJobs", java_classpath(version, extra), arguments, _HEAP)
 
 
 def lone_job(

@@ -6,14 +6,16 @@ The oldest JDK that will do is taken: Flink 1.15 and Spark 4.0 run on 17, not on
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from tests.support.jars import cache_dir
 
@@ -89,6 +91,25 @@ def run_java(
     if done.returncode:
         raise JavaError(f"{main}: exit code {done.returncode}\n{tail(done.stderr)}")
     return done.stdout
+
+
+def java_tells(
+    main: str, classpath: Sequence[Path], args: Iterable[str], heap: str
+) -> Iterator[dict[str, Any]]:
+    """Run a main class; the JSON objects that it tells, one a line, each as soon as it is told."""
+    command = java_command(main, classpath, args, heap)
+    with tempfile.TemporaryFile("w+") as log:
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
+        assert process.stdout is not None
+        try:
+            for line in process.stdout:
+                yield json.loads(line)
+            if process.wait():
+                log.seek(0)
+                raise JavaError(f"{main}: exit code {process.returncode}\n{tail(log.read())}")
+        finally:
+            process.kill()
+            process.wait()
 
 
 def compile_java(sources: Iterable[Path], classpath: Sequence[Path]) -> Path:

@@ -7,15 +7,13 @@ folders in it.
 from __future__ import annotations
 
 import json
-import subprocess
-import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from tests.support.flink import metadata_part
 from tests.support.jars import classpath
-from tests.support.jdk import JavaError, compile_java, java_command, run_java, tail
+from tests.support.jdk import compile_java, java_tells, run_java
 
 _JAVA = Path(__file__).parent / "java"
 _SHARED = ("LocalFlink.java", "Parts.java", "Progress.java")
@@ -44,21 +42,8 @@ def keyed_jobs(
     Keys: `job`, `snapshots` (form -> its directory) and `operators`, in the words of
     `tests.golden.state`.
     """
-    command = java_command(
-        "testjobs.KeyedJobs", keyed_classpath(version, pojo), [str(root), *names], _HEAP
-    )
-    with tempfile.TemporaryFile("w+") as log:
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
-        assert process.stdout is not None
-        try:
-            for line in process.stdout:
-                yield json.loads(line)
-            if process.wait():
-                log.seek(0)
-                raise JavaError(f"KeyedJobs: exit code {process.returncode}\n{tail(log.read())}")
-        finally:
-            process.kill()
-            process.wait()
+    jars = keyed_classpath(version, pojo)
+    yield from java_tells("testjobs.KeyedJobs", jars, [str(root), *names], _HEAP)
 
 
 def dump_keyed_state(version: str, checkpoints: Iterable[Path]) -> list[list[dict[str, Any]]]:
