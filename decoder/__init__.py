@@ -11,6 +11,7 @@ from decoder.errors import DecodeError, ErrorKind
 from decoder.kafka.legacy import LegacyConsumer
 from decoder.kafka.sink import PendingTransaction, SinkState
 from decoder.kafka.source import (
+    BeamKafkaIO,
     DynamicKafkaSource,
     HybridSource,
     KafkaSource,
@@ -21,6 +22,7 @@ from decoder.metadata.model import CheckpointKind, Operator, StopKind
 from decoder.storage import ByteSource
 
 __all__ = [
+    "BeamKafkaIO",
     "ByteSource",
     "Checkpoint",
     "CheckpointKind",

@@ -9,6 +9,7 @@ from itertools import chain
 
 from decoder.cursor import Cursor
 from decoder.errors import DecodeError, ErrorKind
+from decoder.kafka.beam import WRAPPER_STATE, BeamMark, is_wrapped, read_beam_wrapped
 from decoder.kafka.enumerator import open_coordinator_state
 from decoder.kafka.legacy import (
     LEGACY_CONSUMER_STATE,
@@ -29,6 +30,7 @@ from decoder.kafka.sink import (
     read_writer_state,
 )
 from decoder.kafka.source import (
+    BeamKafkaIO,
     DynamicKafkaSource,
     HybridSource,
     KafkaSource,
@@ -38,9 +40,15 @@ from decoder.kafka.source import (
 from decoder.metadata.model import DistributionMode, InlineState, Operator
 from decoder.operator_state.fetch import SubtaskState, byte_array_states, state_elements
 from decoder.operator_state.locate import StateFiles
+from decoder.operator_state.stream import extent
 
-Source = KafkaSource | DynamicKafkaSource | HybridSource | LegacyConsumer | UnknownSource
+Source = (
+    KafkaSource | DynamicKafkaSource | HybridSource | LegacyConsumer | BeamKafkaIO | UnknownSource
+)
 Sink = SinkState | FileSinkState | UnknownSink
+
+# A pipeline's takes some KB a split; a user's function may keep any amount under that name.
+_LARGEST_WRAPPER = 32 * 1024 * 1024
 
 # Kinds of error that are about bytes: of a sink of another kind, as a rule.
 _UNDECODABLE = frozenset({ErrorKind.TRUNCATED, ErrorKind.CORRUPT, ErrorKind.UNSUPPORTED})
@@ -59,6 +67,11 @@ def read_source(operator: Operator, files: StateFiles) -> Source | None:
     legacy_states = _states(operator, LEGACY_CONSUMER_STATE)
     if legacy_states:
         return _read_legacy(legacy_states, files, _what(operator))
+    wrapper_states = _states(operator, WRAPPER_STATE)
+    if wrapper_states:
+        wrapped = _read_beam_wrapper(wrapper_states, files, _what(operator))
+        if wrapped is not None:
+            return wrapped
     reader_states = _states(operator, SOURCE_READER_STATE)
     spread = _spread_otherwise(reader_states, DistributionMode.SPLIT_DISTRIBUTE)
     if spread is not None:
@@ -103,6 +116,26 @@ def _read_legacy(
     if reason is not None or not offsets:
         return UnknownSource(reason or "it lists no partition", partly_kafka=bool(offsets))
     return LegacyConsumer(tuple(offsets))
+
+
+def _read_beam_wrapper(
+    states: list[SubtaskState], files: StateFiles, what: str
+) -> BeamKafkaIO | UnknownSource | None:
+    """Of Apache Beam's UnboundedSourceWrapper; None of what a user's function keeps under the name
+    that they share."""
+    places = [extent(held.handle, held.state) for held in states if held.state.byte_offsets]
+    if sum(place.end - place.start for place in places if place is not None) > _LARGEST_WRAPPER:
+        return None
+    marks: list[tuple[int, BeamMark]] = []
+    try:
+        for subtask, element in state_elements(states, files, what, sized=False):
+            if not is_wrapped(element):
+                return None
+            place = f"{what} subtask {subtask} {WRAPPER_STATE}"
+            marks += [(subtask, mark) for mark in read_beam_wrapped(element, place)]
+    except DecodeError as error:
+        return UnknownSource(str(error), partly_kafka=True) if marks else None
+    return BeamKafkaIO(tuple(marks), ()) if marks else None
 
 
 def read_sink(operator: Operator, files: StateFiles) -> Sink | None:

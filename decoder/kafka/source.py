@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from decoder.cursor import Cursor
 from decoder.errors import DecodeError, ErrorKind
+from decoder.kafka.beam import BEAM_SPLIT, BeamMark, read_beam_element, read_beam_enumerator
 from decoder.kafka.bulk import alike_splits
 from decoder.kafka.columns import Rows, SplitColumns, rows
 from decoder.kafka.dynamic import DynamicEnumeratorState, DynamicSplit, read_dynamic_enumerator
@@ -24,13 +25,6 @@ from decoder.kafka.hybrid import HybridEnumeratorState, HybridSplit, read_hybrid
 from decoder.kafka.reader_state import read_any_split, read_reader_element
 from decoder.kafka.split import Split
 from decoder.operator_state.stream import ByteArrays
-
-# In a Java object's stream the name of its class: FlinkSourceSplit @ Beam 2.62.0, whose splitState
-# is a CheckpointMark in the coder of the source, such as KafkaUnboundedSource's.
-_BEAM_SPLIT = (
-    b"org.apache.beam.runners.flink.translation.wrappers.streaming.io.source.FlinkSourceSplit"
-)
-_BEAM = "an Apache Beam pipeline's FlinkSourceSplit: Beam keeps its positions in a form of its own"
 
 _T = TypeVar("_T")
 _AnySplit = Split | DynamicSplit | HybridSplit
@@ -74,6 +68,18 @@ class DynamicKafkaSource(NamedTuple):
     enumerator: DynamicEnumeratorState | None
 
 
+class BeamKafkaIO(NamedTuple):
+    """The state of an Apache Beam pipeline's KafkaIO.
+
+    Attributes:
+        held: the partitions of each reader's splits, with its subtask.
+        waiting: those of splits that no reader has.
+    """
+
+    held: tuple[tuple[int, BeamMark], ...]
+    waiting: tuple[BeamMark, ...]
+
+
 class UnknownSource(NamedTuple):
     """A source that no decoder accepts whole.
 
@@ -109,6 +115,7 @@ class _Readers:
     plain: list[tuple[int, SplitColumns]] = field(default_factory=list)
     dynamic: list[tuple[int, DynamicSplit]] = field(default_factory=list)
     hybrid: list[tuple[int, HybridSplit]] = field(default_factory=list)
+    beam: list[tuple[int, BeamMark]] = field(default_factory=list)
     reason: str | None = None
     _topics: dict[bytes, str] = field(default_factory=dict)
 
@@ -120,8 +127,8 @@ class _Readers:
             self.plain.append((subtask, alike))
             return
         for element in state:
-            if _BEAM_SPLIT in element:
-                self.reason = self.reason or _BEAM
+            if BEAM_SPLIT in element:
+                self._add_beam(subtask, element)
             else:
                 self.add(subtask, partial(read_reader_element, element))
 
@@ -141,6 +148,14 @@ class _Readers:
                 self.dynamic.append((subtask, split))
             case HybridSplit():
                 self.hybrid.append((subtask, split))
+
+    def _add_beam(self, subtask: int, element: bytes) -> None:
+        try:
+            marks = read_beam_element(element, f"reader state of subtask {subtask}")
+        except DecodeError as error:
+            self.reason = self.reason or str(error)
+        else:
+            self.beam += [(subtask, mark) for mark in marks]
 
     def plain_splits(self) -> Rows[ReaderSplit]:
         def walk() -> Iterator[ReaderSplit]:
@@ -163,6 +178,7 @@ class _Readers:
             "KafkaSource": self.plain,
             "DynamicKafkaSource": self.dynamic,
             "HybridSource": self.hybrid,
+            "BeamKafkaIO": self.beam,
         }
         return [kind for kind, splits in held.items() if splits]
 
@@ -185,6 +201,10 @@ class _Enumerator:
         return self._attempt(read_dynamic_enumerator)
 
     @cached_property
+    def beam(self) -> list[BeamMark] | str | None:
+        return self._attempt(read_beam_enumerator)
+
+    @cached_property
     def hybrid(self) -> HybridEnumeratorState | str | None:
         return self._attempt(read_hybrid_enumerator)
 
@@ -199,7 +219,7 @@ class _Enumerator:
 
 def recognise(
     states: Iterable[tuple[int, Iterable[bytes]]], coordinator_state: bytes | None
-) -> KafkaSource | DynamicKafkaSource | HybridSource | UnknownSource:
+) -> KafkaSource | DynamicKafkaSource | HybridSource | BeamKafkaIO | UnknownSource:
     """Decode the state of a source operator, all of it or none.
 
     Args:
@@ -222,7 +242,18 @@ def recognise(
     kinds = readers.kinds or [_kind_of(enumerator)]
     if kinds == ["HybridSource"] and readers.reason is None:
         return _unwrap(readers, enumerator.hybrid)
+    waits = coordinator_state is not None and BEAM_SPLIT in coordinator_state
+    if readers.kinds == ["BeamKafkaIO"] or (waits and not readers.kinds):
+        return _beam(readers, enumerator.beam)
     return _recognise(readers, enumerator)
+
+
+def _beam(readers: _Readers, waiting: list[BeamMark] | str | None) -> BeamKafkaIO | UnknownSource:
+    if readers.reason is not None:
+        return UnknownSource(readers.reason, bool(readers.beam))
+    if isinstance(waiting, str):
+        return UnknownSource(waiting, bool(readers.beam))
+    return BeamKafkaIO(tuple(readers.beam), tuple(waiting or ()))
 
 
 def _open_enumerator(coordinator_state: bytes | None) -> _Enumerator:
@@ -243,6 +274,7 @@ def _recognise(
         readers.plain
         or readers.dynamic
         or any(_wraps_kafka(split) for _, split in readers.hybrid)
+        or readers.beam
         or _knows_splits(enumerator)
     )
     if readers.reason is not None:

@@ -2,7 +2,8 @@
 
 Objects, enums, strings, arrays, classes, references and null are read into names and values; what
 a class wrote itself is kept as far as it is objects. Proxies, and what is written by a protocol of
-its own, are refused: neither CheckpointProperties nor a type of SQL's ever holds them.
+its own, are refused: neither CheckpointProperties, nor a type of SQL's, nor a source of Beam's ever
+holds them.
 
 Source: the Java Object Serialization Specification, version 6.0, section 6.4 (grammar).
 """
@@ -45,6 +46,8 @@ _PRIMITIVES = {"B": 1, "C": 2, "D": 8, "F": 4, "I": 4, "J": 8, "S": 2, "Z": 1}
 # Those that are read; the others are stepped over.
 _INTEGERS = "BIJSZ"
 
+_BYTES = "[B"
+
 # How deep objects may nest: CheckpointProperties reaches three (properties, type, enum), a type of
 # SQL's six for each row in a row. The bound keeps hostile bytes off Python's stack.
 _MAX_DEPTH = 64
@@ -83,9 +86,11 @@ class JavaObject:
 
 @dataclass(frozen=True, slots=True)
 class JavaArray:
-    """An array of objects; one of primitives is stepped over and comes out empty."""
+    """An array of objects, or of bytes; one of other primitives is stepped over, and comes out
+    empty."""
 
     elements: list[JavaValue] = field(default_factory=list)
+    data: bytes = b""
 
 
 class _ClassDescriptor(NamedTuple):
@@ -185,11 +190,15 @@ class _Walker:
         descriptor = self._class_descriptor(depth + 1)
         if descriptor is None or descriptor.name[:1] != "[":
             self._cursor.fail("an array without a class", _FIELD)
+        place = len(self._handles)
         result = JavaArray()
         self._handles.append(result)
         size = _PRIMITIVES.get(descriptor.name[1:2], 0)
         count = self._cursor.count(_FIELD, size or 1)
-        if size:
+        if descriptor.name == _BYTES:
+            result = JavaArray(data=self._cursor.raw(count, _FIELD))
+            self._handles[place] = result
+        elif size:
             self._cursor.skip(size * count, _FIELD)
         else:
             result.elements.extend(self.value(depth + 1) for _ in range(count))

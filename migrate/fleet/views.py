@@ -102,8 +102,8 @@ _NAME = ("name", "operator's name; null in metadata up to version 4")
 _UID = ("uid", "operator's uid; null in metadata up to version 4")
 _SOURCE_KIND = (
     "source_kind",
-    "KafkaSource, FlinkKafkaConsumer, DynamicKafkaSource or HybridSource; null for an operator "
-    "that is none of Flink's Kafka sources",
+    "KafkaSource, FlinkKafkaConsumer, DynamicKafkaSource, HybridSource or BeamKafkaIO; null for an "
+    "operator that is none of them",
 )
 _IN_FLIGHT = ("in_flight_bytes", "bytes of records in its channels (unaligned checkpoint)")
 

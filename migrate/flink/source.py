@@ -8,18 +8,24 @@ from enum import Enum
 from itertools import chain
 
 from decoder import (
+    BeamKafkaIO,
     DynamicKafkaSource,
     HybridSource,
     KafkaSource,
     LegacyConsumer,
     Operator,
+    ReaderSplit,
     UnknownSource,
 )
+from decoder.kafka.enumerator import AssignmentStatus, EnumeratorEntry, EnumeratorState
 from decoder.kafka.legacy import EARLIEST, GROUP, LATEST, NOT_SET, LegacyOffset
+from decoder.kafka.split import Split
 from migrate.flink.kafka_source import merged_positions
 from migrate.positions import Marker, Position, PositionState, TopicPartition
 
-KafkaState = KafkaSource | DynamicKafkaSource | HybridSource | LegacyConsumer
+_WITH_SPLITS = 3  # the enumerator version whose entries hold whole splits
+
+KafkaState = KafkaSource | DynamicKafkaSource | HybridSource | LegacyConsumer | BeamKafkaIO
 
 
 class SourceKind(str, Enum):
@@ -27,6 +33,7 @@ class SourceKind(str, Enum):
     FLINK_KAFKA_CONSUMER = "FlinkKafkaConsumer"
     DYNAMIC_KAFKA_SOURCE = "DynamicKafkaSource"
     HYBRID_SOURCE = "HybridSource"
+    BEAM_KAFKA_IO = "BeamKafkaIO"
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +144,26 @@ def _clusters(state: KafkaState) -> tuple[SourceKind, Mapping[str | None, KafkaS
             return SourceKind.HYBRID_SOURCE, _clusters(state.current)[1]
         case LegacyConsumer():
             return SourceKind.FLINK_KAFKA_CONSUMER, {}
+        case BeamKafkaIO():
+            return SourceKind.BEAM_KAFKA_IO, {None: _as_a_kafka_source(state)}
+
+
+def _as_a_kafka_source(state: BeamKafkaIO) -> KafkaSource:
+    """Its splits as those of readers, and as those that an enumerator has not assigned yet."""
+    held = tuple(
+        ReaderSplit(subtask, Split(mark.topic, mark.partition, mark.next_offset, None))
+        for subtask, mark in state.held
+    )
+    waiting = tuple(
+        EnumeratorEntry(
+            mark.topic,
+            mark.partition,
+            AssignmentStatus.UNASSIGNED,
+            Split(mark.topic, mark.partition, mark.next_offset, None),
+        )
+        for mark in state.waiting
+    )
+    return KafkaSource(held, EnumeratorState(_WITH_SPLITS, waiting, None))
 
 
 def _brokers(state: KafkaState) -> dict[str, frozenset[str]]:

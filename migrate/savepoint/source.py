@@ -23,6 +23,7 @@ from decoder.kafka.legacy import LEGACY_CONSUMER_STATE, LegacyConsumer, read_leg
 from decoder.kafka.operator import Source
 from decoder.kafka.reader_state import SOURCE_READER_STATE, read_any_split, read_reader_element
 from decoder.kafka.source import (
+    BeamKafkaIO,
     DynamicKafkaSource,
     HybridSource,
     KafkaSource,
@@ -106,6 +107,14 @@ def changed_source(
         Refused: the state cannot hold them.
         DecodeError: it cannot be read.
     """
+    if isinstance(source, BeamKafkaIO):
+        raise Refused(
+            [
+                f"{_what(operator)}: an Apache Beam pipeline's KafkaIO, whose splits are not "
+                "written; choose the other sources, or start the pipeline anew from the offsets of "
+                "a consumer group"
+            ]
+        )
     legacy = isinstance(source, LegacyConsumer)
     form = _OFFSETS if legacy else _SPLITS
     handles = _handles(operator, form.state)
@@ -203,6 +212,7 @@ def _maker(
         like = next(data for elements in listed.values() for _, data in elements)
         return lambda place, at: legacy_element(like, place.topic, place.partition, at)
     current = source.current if isinstance(source, HybridSource) else source
+    assert not isinstance(current, BeamKafkaIO)  # refused by changed_source
     if isinstance(current, UnknownSource):
         raise Refused([f"{_what(operator)}: it reads no Kafka source now ({current.reason})"])
     if added:
@@ -269,7 +279,7 @@ def _coordinator(
 ) -> bytes | None:
     """The coordinator's state; None where it stays as it is."""
     state = operator.coordinator_state
-    if state is None or isinstance(source, LegacyConsumer | UnknownSource):
+    if state is None or isinstance(source, LegacyConsumer | BeamKafkaIO | UnknownSource):
         return None
     new: dict[str | None, dict[tuple[str, int], int]] = {}
     for place, next_offset in added.items():
@@ -331,7 +341,7 @@ def next_offsets(source: Source) -> dict[Place, int]:
                 Place(None, topic, partition): start
                 for _, topic, partition, start, _ in split_fields(source.reader_splits)
             }
-        case UnknownSource():
+        case BeamKafkaIO() | UnknownSource():
             return {}
 
 
@@ -374,7 +384,7 @@ def _enumerators(source: Source) -> dict[str | None, EnumeratorState]:
                 for cluster, state in source.clusters.items()
                 if state.enumerator is not None
             }
-        case LegacyConsumer() | UnknownSource():
+        case LegacyConsumer() | BeamKafkaIO() | UnknownSource():
             return {}
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 import cramjam
 
 from decoder import DecodeError, ErrorKind, Operator
+from decoder.kafka.beam import BEAM_SPLIT, WRAPPER_STATE
 from decoder.kafka.legacy import LEGACY_CONSUMER_STATE
 from decoder.kafka.reader_state import SOURCE_READER_STATE
 from decoder.kafka.sink import COMMITTER_STATE, WRITER_STATE
@@ -35,6 +36,7 @@ _ELEMENT_HEADER = struct.Struct(">ii")
 _STATES = {
     SOURCE_READER_STATE: "reader-element",
     LEGACY_CONSUMER_STATE: "legacy-element",
+    WRAPPER_STATE: "beam-wrapped",
     WRITER_STATE: "writer-state",
     COMMITTER_STATE: "committer-state",
 }
@@ -103,6 +105,8 @@ def _take_operator(found: _Seeds, operator: Operator, files: StateFiles) -> None
         split = element[_ELEMENT_HEADER.size :]
         found["reader-element"].add(bytes([version]) + split)
         found["split"].add(split)
+        if BEAM_SPLIT in split:
+            found["beam-split"].add(split)
     coordinator = operator.coordinator_state.data if operator.coordinator_state else b""
     if len(coordinator) >= _COORDINATOR_HEADER.size:
         _, version, size = _COORDINATOR_HEADER.unpack_from(coordinator)
@@ -125,7 +129,7 @@ def _take_state(found: _Seeds, held: SubtaskState, files: StateFiles) -> list[by
         for kind in ("operator-state", "unsized-state", "state-file"):
             found[kind].add(framed)
     found["snappy"].add(stream[offsets[0] :])
-    sized = held.state.name != LEGACY_CONSUMER_STATE
+    sized = held.state.name not in (LEGACY_CONSUMER_STATE, WRAPPER_STATE)
     elements = [element for _, element in state_elements([held], files, place, sized=sized)]
     for element in elements:
         if len(element) <= _LONGEST_CHUNK:

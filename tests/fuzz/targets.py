@@ -16,6 +16,7 @@ import cramjam
 
 from decoder import read_checkpoint
 from decoder.cursor import Cursor
+from decoder.kafka.beam import read_beam_element, read_beam_wrapped
 from decoder.kafka.dynamic import read_dynamic_enumerator
 from decoder.kafka.enumerator import read_enumerator
 from decoder.kafka.hybrid import read_hybrid_enumerator
@@ -189,6 +190,14 @@ def _legacy_element(data: bytes) -> object:
     return read_legacy_element(Cursor(data, "element"), 0)
 
 
+def _beam_split(data: bytes) -> object:
+    return read_beam_element(struct.pack(">ii", 0, len(data)) + data, "element")
+
+
+def _beam_wrapped(data: bytes) -> object:
+    return read_beam_wrapped(data, "element")
+
+
 def _writer_state(data: bytes) -> object:
     return read_writer_state(data, "element")
 
@@ -230,6 +239,8 @@ TARGETS = {
         Target("dynamic-enumerator", _dynamic_enumerator, 5, 600),
         Target("hybrid-enumerator", _hybrid_enumerator, 2, 400),
         Target("legacy-element", _legacy_element, 5, 100),
+        Target("beam-split", _beam_split, 3, 6000),
+        Target("beam-wrapped", _beam_wrapped, 2, 6000),
         Target("writer-state", _writer_state, 2, 200),
         Target("committer-state", _committer_state, 5, 400),
         Target("recognise", _recognise, 5, 800, whole=False),

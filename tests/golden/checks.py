@@ -264,6 +264,18 @@ def old(dump: Dump) -> None:
 
 
 def beam(dump: Dump) -> None:
-    sources = [op for op in dump["operators"] if op["coordinator_state_bytes"] is not None]
-    require(sources, "a source of Flink's")
-    require(any("SourceReaderState" in op["state_names"] for op in sources), "which has splits")
+    (marks,) = [operator["beam"] for operator in dump["operators"] if "beam" in operator]
+    found = {(mark["topic"], mark["partition"]): mark["next_offset"] for mark in marks}
+    require(len(marks) == len(found) == 6, f"six partitions, each once: {found}")
+    require(found["orders", 0] == 12, "orders-0 is fully read")
+    require(12 < found["orders", 1] < 80, f"orders-1 is partly read: {found}")
+    require(found["orders", 2] == 0, "orders-2 is empty")
+    require(
+        10 < found["payments", 0] < 40, f"payments-0, with log start 10, is partly read: {found}"
+    )
+    require({mark["subtask"] for mark in marks} == {0, 1}, "both subtasks hold some")
+
+
+def beam_sdf(dump: Dump) -> None:
+    require(not any("beam" in operator for operator in dump["operators"]), "no mark in it")
+    keyed(dump)

@@ -186,7 +186,7 @@ def lone_jobs(
     version: str, broker: Broker, root: Path, names: Iterable[str]
 ) -> Iterator[dict[str, Any]]:
     for name in names:
-        told = lone_job(version, broker.bootstrap_servers, root / name, 40, ["orders"])
+        told = lone_job(version, broker.bootstrap_servers, root / name)
         yield {"scenario": name, **told}
 
 

@@ -290,9 +290,17 @@ SOURCES = (
     ),
     Scenario(
         "beam",
-        "a Beam pipeline that reads Kafka: its positions are in Beam's own state",
+        "a Beam pipeline that reads Kafka by an UnboundedSource (experiment use_deprecated_read): "
+        "with Beam 2.62 as a source of Flink's, with 2.50 in Beam's wrapper",
         checks.beam,
-        versions=("beam",),
+        versions=("beam", "beam-2.50"),
+    ),
+    Scenario(
+        "beam-sdf",
+        "a Beam pipeline that reads Kafka by a splittable DoFn (experiment use_sdf_read): its "
+        "positions are in keyed state, and are not read",
+        checks.beam_sdf,
+        versions=("beam-sdf",),
     ),
 )
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from decoder import (
+    BeamKafkaIO,
     Checkpoint,
     DynamicKafkaSource,
     HybridSource,
@@ -45,6 +46,7 @@ _KINDS_OWN = (
     "dynamic",
     "hybrid",
     "legacy",
+    "beam",
     "sink",
     "async",
     "file",
@@ -134,6 +136,7 @@ def test_the_kafka_sources_are_recognised_as_what_they_are_and_no_other(
     assert recognised(DynamicKafkaSource) == set(entry.get("dynamic_sources", ()))
     assert recognised(HybridSource) == set(entry.get("hybrid_sources", ()))
     assert recognised(LegacyConsumer) == set(entry.get("legacy_sources", ()))
+    assert recognised(BeamKafkaIO) == set(entry.get("beam_sources", ()))
     for source in checkpoint.sources.values():
         if isinstance(source, UnknownSource):
             assert not source.partly_kafka
@@ -219,6 +222,24 @@ def test_a_legacy_consumer_goes_on_after_the_offset_that_it_stored(
                 )
                 for held in operator["legacy"]
             }
+
+
+@pytest.mark.parametrize("beam", _of_kind("beam_sources"), ids=lambda e: e["name"])
+def test_a_beam_pipelines_marks_are_those_that_beams_coder_reads(beam: dict[str, Any]) -> None:
+    checkpoint = read_checkpoint(GOLDEN / beam["path"])
+    (expected,) = [o["beam"] for o in beam["expected"]["operators"] if "beam" in o]
+    (operator_id,) = beam["beam_sources"]
+    state = checkpoint.sources[operator_id]
+    assert isinstance(state, BeamKafkaIO)
+    assert [(subtask, *mark) for subtask, mark in state.held] == [
+        (m["subtask"], m["topic"], m["partition"], m["next_offset"], m["watermark"])
+        for m in expected
+    ]
+    assert state.waiting == ()
+    (source,) = extract(checkpoint).sources
+    assert {(p.topic, p.partition): p.start for p in source.positions} == {
+        (m["topic"], m["partition"]): m["next_offset"] for m in expected
+    }
 
 
 @pytest.mark.parametrize("hybrid", _of_kind("hybrid_sources"), ids=lambda e: e["name"])

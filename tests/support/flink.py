@@ -41,6 +41,8 @@ RELEASES = {
     "2.2.1": ("2.2.1", "5.0.0-2.2"),
     "2.3": ("2.3.0", "5.0.0-2.2"),
     "beam": ("1.19.0", "Beam 2.62.0"),
+    "beam-2.50": ("1.16.0", "Beam 2.50.0"),
+    "beam-sdf": ("1.19.0", "Beam 2.62.0"),
 }
 
 # Those that `make test` runs: the oldest and the newest, and the last before 2.0. Of the others it
@@ -54,16 +56,31 @@ class LoneJob:
 
     Attributes:
         jars: its set of jars.
-        kind: what its source is, as in `KINDS`; None where it is none of Flink's of Kafka.
+        kind: what its source is, as in `KINDS`, or BEAM_SOURCES.
         reader: the version whose classes read what it leaves.
         main: its main class, of `sources`.
+        told: what it reads, and before that, of Beam, the experiment by which.
+        records: how many it processes at least.
     """
 
     jars: str
-    kind: str | None
+    kind: str
     reader: str
     main: str
     sources: tuple[str, ...]
+    told: tuple[str, ...] = ("orders",)
+    records: int = 40
+
+
+# What BeamDump tells apart, in whose own jars it runs.
+BEAM_SOURCES = "beam_sources"
+_BEAM = ("beam/BeamJob.java", "beam/BeamDump.java")
+
+
+def _beam_job(jars: str, reader: str, experiment: str = "use_deprecated_read") -> LoneJob:
+    # Six partitions, of which two splits read three each.
+    told = (experiment, "orders", "payments", "x")
+    return LoneJob(jars, BEAM_SOURCES, reader, "BeamJob", _BEAM, told, records=80)
 
 
 # By the name that stands for a version in RELEASES: those whose layouts are read and no more
@@ -83,7 +100,9 @@ LONE_JOBS = {
         "OldJob",
         ("flink_old/OldJob.java", "flink_old/v1_12/OldSource.java"),
     ),
-    "beam": LoneJob("beam-flink-1.19", None, "1.19", "BeamJob", ("beam/BeamJob.java",)),
+    "beam": _beam_job("beam-flink-1.19", "1.19"),
+    "beam-2.50": _beam_job("beam-flink-1.16", "1.16"),
+    "beam-sdf": _beam_job("beam-flink-1.19", "1.19", "use_sdf_read"),
 }
 
 # Flink version -> the folders of java/flink that fit it: by the metadata and the enumerator state
@@ -325,20 +344,24 @@ def golden_jobs(
     yield from java_tells("testjobs.GoldenJobs", java_classpath(version, extra), arguments, _HEAP)
 
 
-def lone_job(
-    version: str, bootstrap_servers: str, checkpoint_root: Path, records: int, topics: Iterable[str]
-) -> dict[str, Any]:
-    """Run one of LONE_JOBS until it has processed that many records, then cancel it, keeping its
-    last checkpoint; the keys are those of `golden_jobs`, but for `scenario`.
+def lone_job(version: str, bootstrap_servers: str, checkpoint_root: Path) -> dict[str, Any]:
+    """Run one of LONE_JOBS until it has processed enough records, then cancel it, keeping its last
+    checkpoint; the keys are those of `golden_jobs`, but for `scenario`.
     """
     job = LONE_JOBS[version]
     jars = classpath(job.jars)
     compiled = compile_java([_JAVA.parent / source for source in job.sources], jars)
-    arguments = [bootstrap_servers, str(checkpoint_root), str(records), *topics]
+    arguments = [bootstrap_servers, str(checkpoint_root), str(job.records), *job.told]
     printed = run_java(f"testjobs.{job.main}", [compiled, *jars], arguments, _HEAP)
     operator_id, checkpoint = printed.split()
-    operators = {job.kind: [operator_id]} if job.kind else {}
+    operators = {job.kind: [operator_id]} if operator_id != "-" else {}
     (dump,) = dump_states(job.reader, {Path(checkpoint): operators})
+    if job.kind == BEAM_SOURCES:
+        told = json.loads(run_java("testjobs.BeamDump", [compiled, *jars], [checkpoint], _HEAP))
+        operators = {job.kind: [*told]}
+        for operator in dump["operators"]:
+            if operator["operator_id"] in told:
+                operator["beam"] = told[operator["operator_id"]]
     return {"checkpoint": checkpoint, "operators": operators, "dump": dump}
 
 

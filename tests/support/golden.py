@@ -78,6 +78,10 @@ def _operator(operator: Mapping[str, Any], entry: Mapping[str, Any]) -> Iterator
             yield from _merged(operator_id, None, splits, hybrid["enumerator"]["kafka"])
     elif "legacy" in operator:
         yield from _legacy(operator_id, operator["legacy"])
+    elif "beam" in operator:
+        for mark in operator["beam"]:
+            place = operator_id, None, mark["topic"], mark["partition"]
+            yield Held(*place, "next", mark["next_offset"], None, mark["subtask"])
     elif operator_id in entry["kafka_sources"] and not operator["finished"]:
         yield from _merged(operator_id, None, operator["reader_splits"], operator["enumerator"])
 

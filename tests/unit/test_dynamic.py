@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from decoder import (
+    BeamKafkaIO,
     Checkpoint,
     DecodeError,
     DynamicKafkaSource,
@@ -346,10 +347,11 @@ def test_on_no_golden_checkpoint_is_one_kind_read_as_the_other() -> None:
             if not isinstance(source, DynamicKafkaSource):
                 with pytest.raises(DecodeError):
                     read_dynamic_coordinator_state(state.data, "c")
-            # Nor without a split to tell the kind by.
-            assert type(recognise([], state.data)) is type(source)
+            # Nor without a split to tell the kind by; Beam's map of none is any map of Java's.
+            told = type(recognise([], state.data))
+            assert told is (UnknownSource if isinstance(source, BeamKafkaIO) else type(source))
             kinds.add(type(source))
-    assert kinds == {KafkaSource, DynamicKafkaSource, HybridSource}
+    assert kinds == {KafkaSource, DynamicKafkaSource, HybridSource, BeamKafkaIO}
 
 
 _names = st.text("aZ09._-", min_size=1, max_size=6).filter(lambda name: name not in (".", ".."))

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from decoder import read_checkpoint
-from migrate.flink.choose_source import NoSuchSource, choose_sources
 from migrate.flink.extract import Extraction, Severity, extract
 from migrate.positions import Marker, Position, PositionState
 from tests.support.checkpoints import (
@@ -197,13 +196,6 @@ def test_a_source_of_another_kind_never_comes_out_as_positions(tmp_path: Path) -
     extraction = extract(read_checkpoint(write_checkpoint(tmp_path / "chk-7", operator)))
     assert extraction.sources == ()
     assert _codes(extraction)["another-source-kind"] is Severity.WARNING
-
-
-def test_a_pipeline_of_beam_is_told_by_name() -> None:
-    """Its positions are Kafka's, in a form of its own: what a real one left."""
-    (chk,) = (Path(__file__).parents[1] / "golden" / "beam" / "beam").glob("*/chk-*")
-    with pytest.raises(NoSuchSource, match="an Apache Beam pipeline's FlinkSourceSplit"):
-        choose_sources(extract(read_checkpoint(chk)), None)
 
 
 @pytest.mark.parametrize(

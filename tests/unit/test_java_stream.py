@@ -97,6 +97,12 @@ def test_arrays(name: str, data: bytes, elements: list[JavaValue]) -> None:
     assert _read(b"\x75" + java_class(name) + data) == JavaArray(elements)
 
 
+def test_an_array_of_bytes_is_kept_and_may_be_referred_to() -> None:
+    data = b"\x75" + java_class("[B") + pack(">i", 3) + b"abc" + b"\x71" + pack(">i", 0x7E0003)
+    fields = _fields(_object(data, _field("[", "a"), _field("L", "b")))
+    assert fields["a"] == JavaArray(data=b"abc")
+
+
 def test_a_class_itself_is_a_value() -> None:
     assert _read(b"\x76" + java_class("A")) == JavaClass("A")
 

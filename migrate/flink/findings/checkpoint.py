@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from decoder import (
+    BeamKafkaIO,
     Checkpoint,
     CheckpointKind,
     DynamicKafkaSource,
@@ -19,6 +20,7 @@ from decoder.kafka.enumerator import ENUMERATOR_WRITTEN_BY
 from decoder.kafka.sink import COMMITTER_STATE, FileSinkState, UnknownSink
 from decoder.metadata.layout import LAYOUTS
 from migrate.flink.findings.codes import Code, Finding, Severity
+from migrate.flink.findings.operator import BEAM_BUNDLE
 from migrate.flink.source import KafkaState
 from migrate.wording import counted
 
@@ -73,8 +75,28 @@ def about_the_checkpoint(checkpoint: Checkpoint) -> Iterator[Finding]:
             f"{counted(len(finished), 'operator')} had finished and kept no state ({names}): were "
             "one of them a bounded Kafka source, its positions are not in this checkpoint",
         )
+    yield from _about_a_beam_pipeline(checkpoint)
     yield from _about_its_sinks(checkpoint)
     yield _written_by(checkpoint)
+
+
+def _about_a_beam_pipeline(checkpoint: Checkpoint) -> Iterator[Finding]:
+    """Where none of its sources is KafkaIO's: of a splittable DoFn the restrictions, which hold the
+    positions, are keyed state of a DoFnOperator's (SplittableParDoViaKeyedWorkItems @ Beam 2.62.0,
+    ExecutableStageDoFnOperator of portable pipelines)."""
+    if any(isinstance(source, BeamKafkaIO) for source in checkpoint.sources.values()):
+        return
+    for operator in checkpoint.operators:
+        if BEAM_BUNDLE in operator.state_names and operator.keyed_state_bytes:
+            yield Finding(
+                Code.ANOTHER_SOURCE_KIND,
+                Severity.WARNING,
+                operator.operator_id,
+                "an Apache Beam DoFn with keyed state: if it reads Kafka as a splittable "
+                "DoFn (portable pipelines do, others with the experiment use_sdf_read), its "
+                "positions are in that state, and are not read; run the pipeline with "
+                "--experiments=use_deprecated_read, and take another",
+            )
 
 
 def _about_its_sinks(checkpoint: Checkpoint) -> Iterator[Finding]:
@@ -163,6 +185,8 @@ def _connector(source: KafkaState | UnknownSource) -> str | None:
             return _connector(source.current)
         case LegacyConsumer():
             return "a Kafka connector up to 3.4 (FlinkKafkaConsumer)"
+        case BeamKafkaIO():
+            return "an Apache Beam pipeline (KafkaIO)"
         case _:
             return None
     return f"a Kafka connector {releases[version]} (enumerator version {version})"

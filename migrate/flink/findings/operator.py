@@ -24,6 +24,13 @@ _FILE_SINK_STATE = "bucket-states"
 # calls it (StreamOperatorWrapper.finish @ 1.20.3). TableKeyedAsyncWaitOperator @ 2.2.0 has such a
 # queue in keyed state, of which nothing is told but its size.
 _ASYNC_QUEUE = "_async_wait_operator_state_"
+# List states of DoFnOperator @ Beam 2.50.0 and 2.62.0: what a bundle gave out as it was finished
+# for the checkpoint, after the barrier, and what waits for side inputs.
+BEAM_BUNDLE = "bundle-buffer-tag"
+_BEAM_HELD = {
+    BEAM_BUNDLE: "that it gave out as it finished a bundle for the checkpoint",
+    "pushed-back-elements": "that wait for side inputs",
+}
 # A stop commits once its savepoint is complete. Where that fails, `flink stop` ends with
 # StopWithSavepointStoppingException @ Flink 1.15.4 to 2.2.0.
 _AFTER_A_STOP = (
@@ -70,6 +77,22 @@ def about_an_operator(
             "from here loses them; stop the job, restored from here if it has ended, with --drain, "
             "which waits for the answers",
         )
+        return
+    held_back = [
+        (waiting, where)
+        for name, where in _BEAM_HELD.items()
+        if (waiting := sum(len(held.byte_offsets) for held in _list_states(operator, name)))
+    ]
+    for waiting, where in held_back:
+        yield Finding(
+            Code.IN_FLIGHT_RECORDS,
+            Severity.BLOCKER,
+            operator.operator_id,
+            f"an Apache Beam pipeline keeps {counted(waiting, 'record')} here {where}, past the "
+            "source and not yet given on, even at a stop with a savepoint: moving from here loses "
+            "them; run the pipeline with --finishBundleBeforeCheckpointing, and take another",
+        )
+    if held_back:
         return
     if isinstance(state, UnknownSource):
         yield _about_an_unknown_source(operator, state)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from decoder import (
+    BeamKafkaIO,
     Checkpoint,
     DynamicKafkaSource,
     HybridSource,
@@ -30,6 +31,16 @@ def about_a_source(source: Source, state: KafkaState, checkpoint: Checkpoint) ->
         state = state.current
     if isinstance(state, LegacyConsumer):
         yield from _about_a_stopped_consumer(source, checkpoint)
+        return
+    if isinstance(state, BeamKafkaIO):
+        # KafkaUnboundedSource.split @ Beam 2.50.0 and 2.62.0 asks for the partitions, once.
+        yield Finding(
+            Code.INITIAL_DISCOVERY,
+            Severity.NOTE,
+            source.operator_id,
+            "it is an Apache Beam pipeline's KafkaIO, which reads the partitions that there were "
+            "when the pipeline began: it has read none of one that it lacks",
+        )
         return
     if state.enumerator is None:
         yield Finding(

@@ -98,7 +98,7 @@ def _manifest() -> list[dict[str, Any]]:
 
 
 def main(names: list[str]) -> None:
-    for name in names or [line_of(OWN), *environments()]:
+    for name in names or sorted({line_of(name) for name in (OWN, *environments())}):
         renew(name)
 
 

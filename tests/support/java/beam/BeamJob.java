@@ -25,8 +25,8 @@ import org.apache.kafka.common.serialization.StringDeserializer;
 /**
  * A Beam pipeline on Flink that reads Kafka: its positions are in Beam's own state.
  *
- * <p>Arguments: bootstrap servers, checkpoint directory, the number of records to process first,
- * topics. Prints a dash and the path of the last checkpoint, which outlives the pipeline.
+ * <p>Arguments: bootstrap servers, checkpoint directory, the number of records to process first, the
+ * experiment that chooses how Kafka is read, topics. Prints a dash and the path of the last checkpoint, which outlives the pipeline.
  */
 public final class BeamJob {
     private static final AtomicInteger PROCESSED = new AtomicInteger();
@@ -36,11 +36,11 @@ public final class BeamJob {
     public static void main(String[] args) throws Exception {
         Path directory = Path.of(args[1]);
         int wanted = Integer.parseInt(args[2]);
-        Pipeline pipeline = Pipeline.create(options(directory));
+        Pipeline pipeline = Pipeline.create(options(directory, args[3]));
         pipeline.apply(
                         KafkaIO.<String, String>read()
                                 .withBootstrapServers(args[0])
-                                .withTopics(List.of(args).subList(3, args.length))
+                                .withTopics(List.of(args).subList(4, args.length))
                                 .withKeyDeserializer(StringDeserializer.class)
                                 .withValueDeserializer(StringDeserializer.class)
                                 .withConsumerConfigUpdates(
@@ -75,7 +75,8 @@ public final class BeamJob {
         Runtime.getRuntime().halt(0);
     }
 
-    private static FlinkPipelineOptions options(Path directory) throws IOException {
+    private static FlinkPipelineOptions options(Path directory, String experiment)
+            throws IOException {
         Path conf = Files.createDirectories(directory.resolve("conf"));
         Files.write(
                 conf.resolve("flink-conf.yaml"),
@@ -97,8 +98,8 @@ public final class BeamJob {
         options.setFlinkConfDir(conf.toString());
         options.setParallelism(2);
         options.setCheckpointingInterval(500L);
-        // Beam's KafkaIO as a source of Flink's, not as a DoFn.
-        options.as(ExperimentalOptions.class).setExperiments(List.of("use_deprecated_read"));
+        // Beam's KafkaIO as an UnboundedSource (use_deprecated_read), or as a DoFn (use_sdf_read).
+        options.as(ExperimentalOptions.class).setExperiments(List.of(experiment));
         return options;
     }
 

@@ -1,0 +1,228 @@
+"""Apache Beam's KafkaIO, read by an UnboundedSource, as Beam's Flink runner stores its positions.
+
+In Beam 2.50 an UnboundedSourceWrapper reads it, a SourceFunction. An element of its list state is a
+source, an object of Java's serialization, and the source's CheckpointMark, in the source's coder.
+Nothing tells their lengths.
+
+In Beam 2.62 it is a source of Flink's. A split is a FlinkSourceSplit, an object of Java's
+serialization. Of its fields ``beamSplitSource`` is the source that reads it, and ``splitState`` the
+source's CheckpointMark: null where no reader has been created for it yet. Splits that no reader has
+are in the enumerator's state, a map of Java's from subtask to list.
+
+Of a KafkaUnboundedSource the mark is a KafkaCheckpointMark in Avro's binary form: an array of
+PartitionMark, as blocks of ``long n`` and n items up to an n of 0; of a negative n a ``long`` with
+the block's bytes follows. An item is ``string topic, int partition, long nextOffset, long
+watermarkMillis``, in the order in which the class declares them, or by their names, as a newer Avro
+orders them: whichever Avro the pipeline has. An int or long is a zig-zag varint, a string a
+``long`` length and UTF-8. ``nextOffset`` is that of the record to be read next, -1 where the reader
+has not asked Kafka for its start yet. The watermark is what the reader has said last.
+
+A mark lists the partitions of its source, in their order, or Beam does not restore it. So it is
+known which order its fields have.
+
+Source: UnboundedSourceWrapper @ Beam 2.50.0; FlinkSourceSplit, FlinkSourceSplitEnumerator @ 2.62.0;
+KafkaCheckpointMark, KafkaUnboundedReader @ both; Apache Avro specification, binary encoding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from decoder.cursor import Cursor
+from decoder.errors import DecodeError, ErrorKind
+from decoder.kafka.split import NOT_SET, check_topic
+from decoder.metadata.java_stream import JavaArray, JavaObject, JavaValue, read_object_stream
+
+_PACKAGE = "org.apache.beam.runners.flink.translation.wrappers.streaming.io.source."
+_SPLIT = f"{_PACKAGE}FlinkSourceSplit"
+_KAFKA = "org.apache.beam.sdk.io.kafka.KafkaUnboundedSource"
+# In a Java object's stream the names of their classes.
+BEAM_SPLIT, _KAFKA_SOURCE = _SPLIT.encode(), _KAFKA.encode()
+# DefaultOperatorStateBackend.DEFAULT_OPERATOR_STATE_NAME; functions of users have it, too.
+WRAPPER_STATE = "_default_"
+# Version of its serializer: SerdeUtils.getNaiveObjectSerializer.
+_VERSION = 0
+
+# In an object's stream, after ``AC ED 00 05``, the tags of an object and of its class, and the
+# length of the class's name.
+_CLASS_NAME = 4 + 2 + 2
+
+_NOT_STARTED = -1  # KafkaUnboundedReader.UNINITIALIZED_OFFSET
+_TOPIC = "topic"
+# As the class declares them: Avro 1.8 (Beam 2.50). By their names: Avro 1.11 (Beam 2.62).
+_DECLARED = (_TOPIC, "partition", "nextOffset", "watermarkMillis")
+_FIELD_ORDERS = (tuple(sorted(_DECLARED)), _DECLARED)
+_LONGEST_VARINT = 10
+_MOST_NESTED = 8  # of a map of lists of splits
+
+
+def is_wrapped(element: bytes) -> bool:
+    """Whether an element of that state begins as an object that is KafkaIO's source does."""
+    return element[_CLASS_NAME : _CLASS_NAME + len(_KAFKA_SOURCE)] == _KAFKA_SOURCE
+
+
+class BeamMark(NamedTuple):
+    """A partition that a split reads.
+
+    Attributes:
+        next_offset: of the record to be read next; NOT_SET where its start was not known yet.
+        watermark: in milliseconds of the epoch; None of a split without a reader.
+    """
+
+    topic: str
+    partition: int
+    next_offset: int
+    watermark: int | None
+
+
+def read_beam_element(element: bytes, what: str) -> list[BeamMark]:
+    """An element of reader state: ``i32`` version, ``i32 n``, and n bytes of a split.
+
+    Raises:
+        DecodeError: not a split of KafkaIO's, read strictly.
+    """
+    cursor = Cursor(element, what)
+    version = cursor.i32("split serializer version")
+    size = cursor.i32("split")
+    split = cursor.frame(size, "split")
+    cursor.finish("element of reader state")
+    if version != _VERSION:
+        cursor.fail(f"version {version} of a Beam split is not known here", "split")
+    value = read_object_stream(split)
+    split.finish("split of a Beam pipeline")
+    return _marks_of_split(value, what)
+
+
+def read_beam_wrapped(element: bytes, what: str) -> list[BeamMark]:
+    """An element of an UnboundedSourceWrapper's state: a source, then its mark.
+
+    Raises:
+        DecodeError: not one of KafkaIO's, read strictly.
+    """
+    cursor = Cursor(element, what)
+    source = read_object_stream(cursor)
+    return _marks(source, cursor.again(f"{what}: KafkaCheckpointMark"))
+
+
+def read_beam_enumerator(cursor: Cursor, version: int) -> list[BeamMark]:
+    """The splits that no reader has.
+
+    Raises:
+        DecodeError: not such a map, or of another source.
+    """
+    if version != _VERSION:
+        cursor.fail(f"version {version} of a Beam enumerator is not known here", "enumerator state")
+    value = read_object_stream(cursor)
+    cursor.finish("enumerator state")
+    if not isinstance(value, JavaObject) or value.class_name != "java.util.HashMap":
+        cursor.fail("not a map of Java's", "enumerator state", ErrorKind.UNSUPPORTED)
+    return [
+        mark
+        for split in _splits(value, 0)
+        for mark in _marks_of_split(split, "splits without a reader")
+    ]
+
+
+def _splits(value: JavaValue, depth: int) -> Iterator[JavaObject]:
+    """The splits in a map of lists."""
+    if not isinstance(value, JavaObject) or depth > _MOST_NESTED:
+        return
+    if value.class_name == _SPLIT:
+        yield value
+        return
+    for inner in value.written:
+        yield from _splits(inner, depth + 1)
+
+
+def _marks_of_split(split: JavaValue, what: str) -> list[BeamMark]:
+    if not isinstance(split, JavaObject) or split.class_name != _SPLIT:
+        raise DecodeError(ErrorKind.CORRUPT, f"not a split of a Beam pipeline ({what})")
+    source, state = split.fields.get("beamSplitSource"), split.fields.get("splitState")
+    if state is None:
+        return [BeamMark(*place, NOT_SET, None) for place in _partitions(source)]
+    if not isinstance(state, JavaArray):
+        raise DecodeError(ErrorKind.CORRUPT, f"the state of a Beam split is no bytes ({what})")
+    return _marks(source, Cursor(state.data, what))
+
+
+def _marks(source: JavaValue, cursor: Cursor) -> list[BeamMark]:
+    """What a source's mark tells of the partitions that it is to read."""
+    listed = list(_partitions(source))
+    problem: DecodeError | None = None
+    for fields in _FIELD_ORDERS:
+        try:
+            marks = _read_marks(cursor.again(cursor.file), fields)
+        except DecodeError as error:
+            problem = problem or error
+            continue
+        if [(one.topic, one.partition) for one in marks] == listed:
+            return marks
+    raise problem or DecodeError(
+        ErrorKind.CORRUPT,
+        f"a KafkaCheckpointMark of other partitions than its source's ({cursor.file})",
+    )
+
+
+def _partitions(source: JavaValue) -> Iterator[tuple[str, int]]:
+    """Those that a KafkaUnboundedSource is to read: ``spec.topicPartitions``, a list of Java's."""
+    named = source.class_name if isinstance(source, JavaObject) else "of no class"
+    if not isinstance(source, JavaObject) or named != _KAFKA:
+        raise DecodeError(
+            ErrorKind.UNSUPPORTED, f"an Apache Beam pipeline's source, {named}: no KafkaIO"
+        )
+    spec = source.fields.get("spec")
+    held = spec.fields.get("topicPartitions") if isinstance(spec, JavaObject) else None
+    if not isinstance(held, JavaObject):
+        raise DecodeError(ErrorKind.UNSUPPORTED, "a Beam KafkaIO that lists no partitions")
+    for one in held.written:
+        topic = one.fields.get("topic") if isinstance(one, JavaObject) else None
+        partition = one.fields.get("partition") if isinstance(one, JavaObject) else None
+        if not isinstance(topic, str) or not isinstance(partition, int):
+            raise DecodeError(ErrorKind.UNSUPPORTED, "a Beam KafkaIO that lists no partitions")
+        yield topic, partition
+
+
+def _read_marks(cursor: Cursor, fields: tuple[str, ...]) -> list[BeamMark]:
+    marks = []
+    while count := _long(cursor, "partitions"):
+        if count < 0:
+            count = -count
+            _long(cursor, "bytes of a block")
+        if count > cursor.remaining // len(fields):
+            cursor.fail(f"{count} partitions cannot fit into the bytes left", "partitions")
+        marks += [_read_mark(cursor, fields) for _ in range(count)]
+    cursor.finish("KafkaCheckpointMark")
+    return marks
+
+
+def _read_mark(cursor: Cursor, fields: tuple[str, ...]) -> BeamMark:
+    found: dict[str, int] = {}
+    topic = ""
+    for field in fields:
+        value = _long(cursor, field)
+        if field == _TOPIC:
+            if value < 0:
+                cursor.fail(f"a length cannot be negative: {value}", field)
+            topic = cursor.raw(value, field).decode("ascii", "replace")
+            check_topic(cursor, topic)
+        else:
+            found[field] = value
+    next_offset, partition = found["nextOffset"], found["partition"]
+    if next_offset < _NOT_STARTED:
+        cursor.fail(f"not an offset: {next_offset}", "nextOffset")
+    start = NOT_SET if next_offset == _NOT_STARTED else next_offset
+    return BeamMark(topic, partition, start, found["watermarkMillis"])
+
+
+def _long(cursor: Cursor, field: str) -> int:
+    """A zig-zag varint of Avro's, an i64."""
+    value = 0
+    for group in range(_LONGEST_VARINT):
+        byte = cursor.u8(field)
+        value |= (byte & 0x7F) << 7 * group
+        if not byte & 0x80:
+            if value >> 64:
+                break
+            return (value >> 1) ^ -(value & 1)
+    cursor.fail("a varint is longer than 64 bits", field)
