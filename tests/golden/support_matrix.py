@@ -52,9 +52,11 @@ _WRITTEN_ANEW = """\
 and of metadata version 2: `tests/golden/test_new_savepoint.py`. With other positions, and with
 partitions added and removed, Flink's own classes read those of Flink 1.15, 1.20 and 2.2:
 `tests/integration/test_new_positions.py`. Real jobs of Flink 1.15, 1.20, 2.2 and 2.3 with keyed
-state go on from such a savepoint, and from a checkpoint in files:
-`tests/integration/test_to_flink.py` (`make test` runs 1.20 and 2.2; `FLINK_VERSIONS="1.15 2.3"` the
-others).
+state go on from such a savepoint of a stop, and from a checkpoint in files, unaligned and
+compressed, and of RocksDB, incremental (1.20, 2.2), with merged files (2.2, 2.3). All of the state
+must fit; each record from the new positions on is counted, once:
+`tests/integration/test_to_flink.py`. `make test` runs the checkpoints of 1.15, 1.20 and 2.2 and the
+savepoint of 2.3; `FLINK_VERSIONS="1.15 1.20"` runs both of other versions.
 """
 
 
