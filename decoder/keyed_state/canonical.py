@@ -195,7 +195,7 @@ class CanonicalReader:
                 own = group_of(data, start + prefix, key) if group_of is not None else None
             except (IndexError, struct_error, DecodeError):
                 return self._entry(data, key_group, start, end, value_end, what)
-            told = data[start] if prefix == 1 else data[start] << 8 | data[start + 1]
+            told = data[start] if prefix == 1 else _u16(data, start)[0]
             if (
                 key_end + 1 != end
                 or used != value_end

@@ -200,11 +200,11 @@ def _unscaled(data: bytes, position: int) -> tuple[int | None, int]:
     """``i32 n``: 0 null, 1 to 3 the numbers 0, 1 and 10, else n - 4 bytes of two's complement."""
     size = _i32(data, position)[0]
     position += 4
-    if 0 <= size < 4:
-        return (None, 0, 1, 10)[size], position
-    end = position + size - 4
     if size < 0:
         raise _corrupt(f"a length cannot be negative: {size}")
+    if size < 4:
+        return (None, 0, 1, 10)[size], position
+    end = position + size - 4
     if end > len(data):
         raise IndexError
     return big_integer(data[position:end]), end

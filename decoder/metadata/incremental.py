@@ -46,7 +46,7 @@ def incremental_bytes(
         # backend id, key groups, version 2: checkpointed size
         position += 2 + _U16.unpack_from(data, position)[0] + (16 if version2 else 8)
         position, total = _stream(data, position)
-        for _ in ("shared", "private"):
+        for _ in range(2):  # shared files, and private ones
             count: int = _I32.unpack_from(data, position)[0]
             position, size = _files(data, position + 4, count)
             total += size

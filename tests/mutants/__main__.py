@@ -33,6 +33,7 @@ _REAL = {
         "tests/integration/test_commit_faults.py",
     ),
     "migrate/storage/files.py": ("tests/integration/test_storage.py",),
+    "migrate/cutover/": ("tests/integration/test_cut_over.py",),
 }
 _WORKERS = 2
 _INTEGRATION_SECONDS = 1800.0
@@ -119,6 +120,8 @@ def _survivors(
             # What runs in processes that tests start is not known, and no fork's fault is there.
             if verdict.killed_by is None and reach.starting:
                 verdict = tree.try_out(mutant, run_of(sorted(reach.starting)))
+            if verdict.killed_by is None and tests is None:
+                verdict = tree.try_types(mutant)
             real = next((of for room, of in _REAL.items() if mutant.path.startswith(room)), None)
             if verdict.killed_by is None and real is not None and not fast:
                 with one_broker:

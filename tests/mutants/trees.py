@@ -50,7 +50,8 @@ def run_of(tests: list[str]) -> Run:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What became of a fault: ``killed_by`` is the test that failed; None where none did."""
+    """What became of a fault: ``killed_by`` is the test that failed, or mypy; None where none
+    did."""
 
     killed_by: str | None
     seconds: float
@@ -126,6 +127,29 @@ class Tree:
             return self._run(run)
         finally:
             self._write(file, mutant.source)
+
+    def try_types(self, mutant: Mutant) -> Verdict:
+        """As ``try_out``, with the type checker instead of tests."""
+        if not self._types_hold:
+            raise SystemExit("mypy finds errors where there is no fault")
+        begun = time.monotonic()
+        file = self.root / mutant.path
+        try:
+            self._write(file, mutant.applied)
+            holds = self._mypy()
+        finally:
+            self._write(file, mutant.source)
+        return Verdict(None if holds else "mypy", time.monotonic() - begun)
+
+    @cached_property
+    def _types_hold(self) -> bool:
+        return self._mypy()
+
+    def _mypy(self) -> bool:
+        command = [sys.executable, "-m", "mypy"]
+        return not subprocess.run(
+            command, cwd=self.root, capture_output=True, check=False
+        ).returncode
 
     def _write(self, file: Path, text: str) -> None:
         """With a time of its own: Python compares those, in seconds, with what it has compiled."""

@@ -300,6 +300,11 @@ def test_a_job_that_has_ended_is_not_stopped(
     assert not known.asked
 
 
+def test_to_go_back_nothing_is_asked_of_a_job_that_was_stopped(tmp_path: Path) -> None:
+    night = _night(tmp_path, None, savepoint=_golden("2.2/stop"))
+    stop.check_came_to_its_end(night)
+
+
 class Clock:
     """The time, which passes only while somebody sleeps."""
 

@@ -449,6 +449,21 @@ def test_names_that_no_topic_can_have_are_not_asked_for(tmp_path: Path) -> None:
     assert loaded.right.starts == {("t", 0): 9}
 
 
+def test_the_time_of_either_side_is_asked_for(tmp_path: Path) -> None:
+    path = tmp_path / "offsets.json"
+    path.write_text('{"t": {"0": 1}}')
+    asked: list[int | None] = []
+
+    def ask(topics: object, group: str | None, at: int | None = None) -> ClusterSnapshot:
+        asked.append(at)
+        return ClusterSnapshot({"t": {0: LogRange(0, 9, first_at=5)}})
+
+    sides = [f"json:{path}", "broker:1970-01-01T00:00:07Z"]
+    for left, right in (sides, sides[::-1], [sides[0], "broker:latest"]):
+        load_sides(parse_side(left), parse_side(right), ask)
+    assert asked == [7000, 7000, None]
+
+
 # -- verify --------------------------------------------------------------------------------------
 
 

@@ -37,6 +37,7 @@ from migrate.flink.extract import Extraction, Severity, SourceKind, extract
 from migrate.planning import make_plan
 from migrate.policy_options import MergeSources, Policies
 from migrate.positions import Marker, PositionState
+from migrate.savepoint.kafka_state import reader_element
 from tests.support.checkpoints import (
     SourceState,
     operator_with_elements,
@@ -681,3 +682,9 @@ def test_a_source_of_no_named_cluster_beside_it_changes_nothing(tmp_path: Path) 
     snapshot = ClusterSnapshot({"t": {0: LogRange(0, 9)}, "other": {0: LogRange(0, 9)}})
     plan = make_plan(extraction, extraction.sources, snapshot, bootstrap_servers="b:1")
     assert len([warning for warning in plan.warnings if "by east:9092" in warning]) == 1
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_the_split_that_a_new_savepoint_gets_is_the_one_of_its_version(version: int) -> None:
+    written = reader_element("orders", 3, 5, cluster="eu", cluster_version=version)
+    assert written == encode_dynamic_reader_element("eu", KafkaSplit("orders", 3, 5), version)

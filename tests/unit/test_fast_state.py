@@ -275,6 +275,17 @@ def test_rows_that_do_not_fit_into_a_batch(heap: bool, monkeypatch: pytest.Monke
     _by_the_kernel(_read(_state("VALUE", two, rows), heap=heap)["state"], len(rows))
 
 
+@pytest.mark.parametrize(("fields", "most"), [(20, 256), (400, 64)])
+def test_of_very_many_columns_a_batch_has_fewer_rows(
+    fields: int, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fast_read, "_ROWS", 256)
+    wide = of.Pojo("x.Wide", tuple((f"field{n}", of.LONG) for n in range(fields)))
+    state = _read(_state("VALUE", wide, [None] * 600), heap=False)["state"]
+    sizes = [batch.num_rows for batch in record_batches(state)]
+    assert (sum(sizes), max(sizes)) == (600, most)
+
+
 def test_a_text_of_more_than_the_most_room_is_read_plainly(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -615,6 +615,11 @@ def test_operators_that_had_finished() -> None:
         (2, {}, "Flink 1.3 to 1.10 (metadata version 2)"),
         (6, {}, "Flink 2.1 and later (metadata version 6)"),
         (
+            6,
+            {"a": KafkaSource((), None), "b": DynamicKafkaSource({}, frozenset(), None)},
+            "Flink 2.1 and later (metadata version 6)",
+        ),
+        (
             4,
             {"a": _KAFKA, "b": KafkaSource((), None)},
             "Flink 1.16 to 1.20 (metadata version 4), and by a Kafka connector 5.0 or later "

@@ -293,6 +293,12 @@ def _nested_classes(deep: int) -> bytes:
     return metadata([], 4, b"\xac\xed\0\x05\x73" + described * deep + b"\x70")
 
 
+def _nested_fields(deep: int) -> bytes:
+    """Where the class name of a field should be, an object, whose class has such a field."""
+    described = b"\x73\x72" + utf("A") + pack(">qBH", 1, 2, 1) + b"L" + utf("a")
+    return metadata([], 4, b"\xac\xed\0\x05" + described * deep)
+
+
 @pytest.mark.parametrize(
     ("nested", "deepest", "refusal"),
     [
@@ -312,6 +318,11 @@ def test_what_is_nested_too_deep(
         with pytest.raises(DecodeError, match=refusal) as refused:
             parse_metadata(nested(deeper), "_metadata")
         assert refused.value.kind is ErrorKind.CORRUPT
+
+
+def test_objects_in_the_place_of_names_nest_to_a_bound() -> None:
+    with pytest.raises(DecodeError, match="nested more than 64 deep"):
+        parse_metadata(_nested_fields(_DEEP), "_metadata")
 
 
 # -- text ----------------------------------------------------------------------------------------

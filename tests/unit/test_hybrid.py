@@ -6,6 +6,7 @@ The bytes come from the encoder; that of real jobs is in tests/golden.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import combinations
 from pathlib import Path
 
 import pytest
@@ -233,6 +234,18 @@ def test_one_inside_of_another_is_not_followed() -> None:
     source = recognise([], encode_coordinator(1, 0, enumerator))
     assert isinstance(source, HybridSource)
     assert isinstance(source.current, UnknownSource)
+
+
+def test_splits_of_several_kinds_are_no_source() -> None:
+    split = KafkaSplit("orders", 0, 5)
+    kinds = {
+        "KafkaSource": encode_reader_element(encode_split("orders", 0, 5)),
+        "DynamicKafkaSource": encode_reader_element(encode_dynamic_split("c", split), 1),
+        "HybridSource": _file_split(0),
+    }
+    for one, other in combinations(kinds, 2):
+        found = recognise([(0, [kinds[other]]), (1, [kinds[one]])], None)
+        assert found == UnknownSource(f"its splits are of a {one} and a {other}", True)
 
 
 @pytest.mark.parametrize(

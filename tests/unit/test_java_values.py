@@ -3,6 +3,7 @@ follow from its rules for them."""
 
 from __future__ import annotations
 
+from calendar import monthrange
 from datetime import date, timedelta
 
 import pytest
@@ -31,6 +32,17 @@ def test_days_are_those_of_the_calendar(day: int) -> None:
 def test_a_day_beyond_python() -> None:
     assert str(LocalDate.of_epoch_day(365_241_780_471)) == "+999999999-12-31"  # LocalDate.MAX
     assert str(LocalDate.of_epoch_day(-365_243_219_162)) == "-999999999-01-01"  # LocalDate.MIN
+
+
+@pytest.mark.parametrize("year", [2023, 2024])
+@pytest.mark.parametrize("month", range(1, 13))
+def test_a_month_has_its_days(year: int, month: int) -> None:
+    _, last = monthrange(year, month)
+    assert [LocalDate(year, month, day).exists for day in (1, last, last + 1)] == [
+        True,
+        True,
+        False,
+    ]
 
 
 @pytest.mark.parametrize(

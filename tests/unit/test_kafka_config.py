@@ -193,6 +193,9 @@ def test_what_bears_on_nothing_here_is_left_out(tmp_path: Path, name: str) -> No
         (rf'{PLAIN} required username="u" password="\a\b\f\n\r\t\v";', "\a\b\f\n\r\t\v"),
         (f'{PLAIN} required /* who */ username="u" // and\n password="p";', "p"),
         (f'kafkashaded.{PLAIN} required username="u" password="p";', "p"),
+        (f'{PLAIN} requisite username="u" password="p";', "p"),
+        (f'{PLAIN} sufficient username="u" password="p";', "p"),
+        (f'{PLAIN} optional username="u" password="p";', "p"),
         (f'{PLAIN} required username="u" password="first" password="last";', "last"),
     ],
 )

@@ -560,6 +560,11 @@ def test_what_avro_never_writes(schema: Any, value: bytes, kind: ErrorKind, prob
         (logical("long", "time-micros"), pack(">q", 1), "00:00:00.000001"),
         (logical("bytes", "decimal", precision=4), i32(2) + b"\1\0", "256"),
         ({"type": "array", "items": "null"}, b"\x80\x80\4\0", [None] * (1 << 16)),
+        (
+            {"type": "array", "items": "int"},
+            b"\x81\x80\x04" + bytes(4 * 65_537) + b"\0",
+            [0] * 65_537,
+        ),
         ({"type": "array", "items": "int"}, b"\1" + i32(1) + b"\2" + i32(2, 3) + b"\0", [1, 2, 3]),
         ({"type": "array", "items": "int"}, b"\x81\0" + i32(7) + b"\0", [7]),
     ],

@@ -217,7 +217,9 @@ def test_the_newest_run_for_the_group_is_found(tmp_path: Path) -> None:
     write_file(newer, tmp_path / "a.json")
     write_file(older, tmp_path / "z.json")
     (tmp_path / "other.json").write_text('{"topic": 1}')
-    (tmp_path / "cut.json").write_bytes((tmp_path / "a.json").read_bytes()[:-20])
+    for number in range(8):  # some of them are listed before it, in whatever order
+        cut = tmp_path / f"cut-{number}.json"
+        cut.write_bytes((tmp_path / "a.json").read_bytes()[:-20])
     (tmp_path / "directory.json").mkdir()
     os.mkfifo(tmp_path / "pipe.json")  # to open it would wait for a writer
     run = rollback_file.earlier_run([tmp_path], "cluster", _view(_at(a0=6)))

@@ -257,6 +257,25 @@ def test_a_checkpoint_that_cannot_be_read_here_is_told(
     assert "pyarrow" in memory.unread[0]
 
 
+def test_commits_before_a_checkpoint_are_read_until_all_queries_are_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    query = "01234567-89ab-cdef-0123-456789abcdef"
+    for version in range(4):
+        commit(tmp_path, version, {query: version}, query)
+    checkpoint(tmp_path, 3, [txn(query, 3)])
+    read = directory.Directory.read
+    names: list[str] = []
+
+    def noted(self: directory.Directory, name: str, *most: int) -> bytes:
+        names.append(name.rpartition("/")[2])
+        return read(self, name, *most)
+
+    monkeypatch.setattr(directory.Directory, "read", noted)
+    look(tmp_path)
+    assert [name for name in names if name.endswith(".json")] == [f"{3:020}.json"]
+
+
 def test_a_log_of_any_length_is_read_to_its_bound(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
