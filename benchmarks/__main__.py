@@ -3,6 +3,7 @@
 python -m benchmarks          measure, and write the page
 python -m benchmarks scans    measure the scans alone, and write the page
 python -m benchmarks states   measure the reading of keyed state alone, and write the page
+python -m benchmarks priming  measure keyed state moved to Spark alone, and write the page
 python -m benchmarks page     write the page and its plot of the figures that are there
 """
 
@@ -19,6 +20,7 @@ from benchmarks.growth import HANDLES, PARTITIONS, measure_growth
 from benchmarks.machine import Others, machine
 from benchmarks.measuring import measure
 from benchmarks.plots import plot_growth
+from benchmarks.priming import measure_priming
 from benchmarks.profiling import profile
 from benchmarks.readers import BARE, BYTES, OURS, OURS_MANY, PROCESSOR
 from benchmarks.results import Results, load, save
@@ -42,6 +44,8 @@ def main() -> None:
             save({**load(), "scans": measure_scans(), "scans_measured": _today()})
         case ["states"]:
             save({**load(), "states": measure_states(), "states_measured": _today()})
+        case ["priming"]:
+            save({**load(), "priming": measure_priming(), "priming_measured": _today()})
         case []:
             _say("writing what is to be read")
             make([A, B, C, D, *PARTITIONS.values(), *HANDLES.values()])
@@ -66,6 +70,8 @@ def _measured() -> Results:
     scans = measure_scans()
     _say("keyed state")
     states = measure_states()
+    _say("keyed state moved to Spark")
+    priming = measure_priming()
     _say("profiles, and requests to a store")
     return {
         "measured": _today(),
@@ -76,6 +82,8 @@ def _measured() -> Results:
         "scans_measured": _today(),
         "states": states,
         "states_measured": _today(),
+        "priming": priming,
+        "priming_measured": _today(),
         "profiles": {
             name: profile(made, readers[0]) for name, (made, readers, _) in _CASES.items()
         },

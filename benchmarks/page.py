@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from benchmarks import words
+from benchmarks.priming import moved_state
 from benchmarks.results import DOCS, Case, Growth, Results, Scan, times_as_fast
 from benchmarks.states_page import keyed_state
 from benchmarks.targets import verdicts
@@ -48,6 +49,7 @@ def render(results: Results) -> str:
         _growth(results),
         _scans(results),
         keyed_state(results),
+        moved_state(results),
         arithmetic(results),
         _method(),
     )

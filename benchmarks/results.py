@@ -136,6 +136,26 @@ class States(TypedDict):
     others_cores: float
 
 
+class Moved(TypedDict):
+    """A keyed state that Spark has taken over."""
+
+    keys: int
+    # That its counts tell of.
+    records: int
+    seconds: float
+    # Of Spark's JVM.
+    peak_bytes: int
+
+
+class Priming(TypedDict):
+    """By ``prime``, and fewer keys by Spark's initial state."""
+
+    primed: Moved
+    initial: Moved
+    # How many cores others used meanwhile.
+    others_cores: float
+
+
 class Machine(TypedDict):
     """Where it was measured, and how much others used of it meanwhile."""
 
@@ -165,6 +185,8 @@ class Results(TypedDict):
     scans_measured: str
     states: States
     states_measured: str
+    priming: Priming
+    priming_measured: str
 
 
 def largest_scans(results: Results) -> list[Scan]:

@@ -90,10 +90,10 @@ def make(shape: Shape) -> None:
         done.touch()
 
 
-def _encoded(
+def encoded(
     form: _Form, kind: Kind, value: of.Serializer, count: int, make_value: Callable[[int], Any]
 ) -> Callable[[Path], None]:
-    """A state by text of so many keys."""
+    """What writes a state by text of so many keys."""
 
     def write(directory: Path) -> None:
         groups: dict[int, list[Entry]] = {}
@@ -247,19 +247,19 @@ SHAPES = (
     Shape(
         "value",
         "`ValueState<Long>`, canonical",
-        _encoded("canonical", "VALUE", of.LONG, _KEYS, lambda number: number),
+        encoded("canonical", "VALUE", of.LONG, _KEYS, lambda number: number),
         "value",
     ),
     Shape(
         "value-heap",
         "`ValueState<Long>`, heap's own",
-        _encoded("heap", "VALUE", of.LONG, _KEYS, lambda number: number),
+        encoded("heap", "VALUE", of.LONG, _KEYS, lambda number: number),
         "value",
     ),
     Shape(
         "map",
         "`MapState<String, Long>`, canonical",
-        _encoded(
+        encoded(
             *("canonical", "MAP", of.MapOf(of.STRING, of.LONG), _KEYS // 5),
             lambda number: {f"item-{n}": number for n in range(5)},
         ),
@@ -268,7 +268,7 @@ SHAPES = (
     Shape(
         "pojo",
         "a POJO of ten fields, canonical",
-        _encoded("canonical", "VALUE", _POJO, _KEYS // 4, _customer),
+        encoded("canonical", "VALUE", _POJO, _KEYS // 4, _customer),
     ),
     Shape(
         "sql",
@@ -285,7 +285,7 @@ SHAPES = (
     Shape(
         "rocksdb",
         "`ValueState<Long>`, RocksDB's files",
-        _encoded("rocksdb", "VALUE", of.LONG, _KEYS, lambda number: number),
+        encoded("rocksdb", "VALUE", of.LONG, _KEYS, lambda number: number),
     ),
 )
 LARGE = Shape("large", "`ValueState<Long>`, canonical", _large)

@@ -52,8 +52,38 @@ def verify(
         typer.Option(
             "--spark-conf",
             metavar="KEY=VALUE",
-            help="With --run: a setting of Spark's, as spark.jars.packages for its Kafka connector "
-            "(default: the one of PySpark's version).",
+            help="With --run or --state: a setting of Spark's, as spark.jars.packages for its "
+            "Kafka connector (default: the one of PySpark's version).",
+            show_default=False,
+        ),
+    ] = None,
+    state: Annotated[
+        str | None,
+        typer.Option(
+            "--state",
+            metavar="OPERATOR/NAME",
+            help="For a primed spark:DIR: compare this keyed state of CHK with what Spark's state "
+            "held before its first records from Kafka, key by key.",
+            show_default=False,
+        ),
+    ] = None,
+    expect: Annotated[
+        str | None,
+        typer.Option(
+            "--expect",
+            metavar="EXPRESSIONS",
+            help="With --state: what each field of Spark's key, then of its value, holds: "
+            "expressions of SQL over Flink's key, namespace and value, with commas between them "
+            "(default: their parts, in their order).",
+            show_default=False,
+        ),
+    ] = None,
+    sample: Annotated[
+        int | None,
+        typer.Option(
+            "--sample",
+            metavar="N",
+            help="With --state: compare so many keys of Flink's (default: all of both).",
             show_default=False,
         ),
     ] = None,
@@ -61,7 +91,8 @@ def verify(
     """After the move: did the target start where the checkpoint ended?
 
     Exit 5 where records were lost or repeated, where a start is missing or cannot be told, and
-    where the log no longer holds it (with --bootstrap-servers).
+    where the log no longer holds it (with --bootstrap-servers). With --state also where a key is
+    wrong or missing, or Flink does not have it.
     A group is verified before its consumers start: whoever commits overwrites where they started,
     and so does a Flink job that still runs. Such a partition has "moved on".
     """
@@ -75,11 +106,16 @@ def verify(
             **with_environment(arguments),
             run=run,
             spark_conf=spark_settings(spark_conf),
+            state=state,
+            expect=expect,
+            sample=sample,
         )
     except QueryFailed as error:
         say(f"not verified: Spark's first batch failed: {visible(str(error))}")
         raise typer.Exit(Exit.NOT_VERIFIED) from error
     emit(verification_table(verification, sys.stdout, wide=wide), end="")
+    if verification.state is not None:
+        emit(f"state {visible(state or '')}: {verification.state}\n", end="")
     for line in outcome_lines(verification):
         tell(line)
     tell(summary_line(verification, allow_moved_on=allow_moved_on))

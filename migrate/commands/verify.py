@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from migrate.cluster_snapshot import BrokerError, GroupView
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from migrate.commands.shared_options import AnyPath
+    from migrate.spark.running.state_proof import StateProof
 
 _PLAN = "plan:"
 
@@ -48,6 +50,9 @@ def verify(
     *,
     run: bool = False,
     spark_conf: Mapping[str, str] | None = None,
+    state: str | None = None,
+    expect: str | None = None,
+    sample: int | None = None,
     **arguments: Unpack[SideArguments],
 ) -> Verification:
     """After the move: did the target start where the checkpoint ended?
@@ -56,7 +61,12 @@ def verify(
         moved: the checkpoint, as for ``plan``, or ``plan:FILE``.
         target: ``spark:DIR`` or ``group:NAME``.
         run: for ``spark:DIR``, start Spark on a copy of the seed, and see where it begins.
-        spark_conf: with ``run``, Spark's settings.
+        spark_conf: with ``run`` or ``state``, Spark's settings.
+        state: for a primed ``spark:DIR``, ``OPERATOR/NAME`` of the state that it was primed with:
+            compare the two key by key (``Verification.state``).
+        expect: with ``state``, expressions of Spark's SQL over the state's columns: what each field
+            of Spark's key, then of its value, holds. By default the parts of key and value.
+        sample: with ``state``, compare so many keys of Flink's.
         arguments: see ``ChoiceArguments`` and ``KafkaArguments``.
 
     Returns:
@@ -65,20 +75,26 @@ def verify(
 
     Raises:
         QueryFailed: Spark's first batch failed.
+        ServiceError: Spark failed as it read its state (``SparkFailed``).
         Refused: positions that can be read in two ways (``AmbiguousPositions``).
         UsageError: arguments that do not go together, or name what is not there.
         DecodeError, UnreadableInput: the checkpoint, the plan or the target cannot be read.
         BrokerError: the broker did not answer, or denied what was asked.
     """
-    if spark_conf and not run:
-        raise UsageError("--spark-conf goes with --run")
-    if run:
+    if spark_conf and not (run or state):
+        raise UsageError("--spark-conf goes with --run or --state")
+    if state is None and (expect is not None or sample is not None):
+        raise UsageError("--expect and --sample go with --state")
+    if sample is not None and sample < 1:
+        raise UsageError(f"--sample {sample}: not a number of keys")
+    if run or state:
         from migrate.spark.running.resume_check import check_there_is_pyspark
 
         check_there_is_pyspark()
     asked = kafka(arguments, SideArguments)
     ask = asker(asked)
-    expected, new_at_earliest, plan = _expected(os.fspath(moved), choice(arguments))
+    chosen = choice(arguments)
+    expected, new_at_earliest, plan = _expected(os.fspath(moved), chosen)
     side = parse_side(target)
     match side.kind:
         case SideKind.SPARK:
@@ -87,12 +103,16 @@ def verify(
                 query = _query(side, asked, run, spark_conf or {})
             if ask is None:
                 log.warning("not checked against Kafka: offsets may be gone; add -b HOST:PORT")
-            return verify_query(
+            found = verify_query(
                 expected, query, logs, new_at_earliest=new_at_earliest, recreated=recreated
             )
+            if state is None:
+                return found
+            proof = _state(os.fspath(moved), side, state, expect, sample, spark_conf or {}, chosen)
+            return replace(found, state=proof)
         case SideKind.GROUP:
-            if run:
-                raise UsageError("--run starts a Spark query: it goes with spark:DIR")
+            if run or state:
+                raise UsageError("--run and --state are about a Spark query: they want spark:DIR")
             if ask is None:
                 raise needs_a_broker(side.label)
             logs, recreated, group = _look(ask, expected, plan, side.what)
@@ -113,6 +133,35 @@ def verify(
                 f"{target}: a target is named spark:{target} (the checkpoint location of a query) "
                 f"or group:{target}; the checkpoint comes before it"
             )
+
+
+def _state(
+    moved: str,
+    side: Side,
+    state: str,
+    expect: str | None,
+    sample: int | None,
+    conf: Mapping[str, str],
+    reading: Choice,
+) -> StateProof:
+    from migrate.spark.running.verify_state import verify_state
+
+    operator, slash, name = state.partition("/")
+    if not (operator and slash and name):
+        raise UsageError(f"--state {state!r}: not OPERATOR/NAME, as `migrate state CHK` lists them")
+    if moved.startswith(_PLAN):
+        raise UsageError("--state is of a savepoint: not with plan:FILE")
+    with timed(f"comparing state {state} with {side.label}"):
+        return verify_state(
+            moved,
+            side.what,
+            operator,
+            name,
+            expect=expect,
+            sample=sample,
+            conf=conf,
+            allow_external_files=reading.allow_external_files,
+        )
 
 
 def _expected(moved: str, choice: Choice) -> tuple[PositionSet, bool, Plan | None]:

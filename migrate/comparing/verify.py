@@ -31,9 +31,13 @@ from collections import Counter
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from typing import TYPE_CHECKING
 
 from migrate.cluster_snapshot import GroupView, LogRange
 from migrate.positions import Logs, Marker, PositionSet, Start, TopicPartition, Unknown, log_of
+
+if TYPE_CHECKING:
+    from migrate.spark.running.state_proof import StateProof
 
 
 class StartOutcome(str, Enum):
@@ -98,6 +102,7 @@ class Verification:
             it: with neither metadata nor a leader epoch (KafkaSourceReader and KafkaFetcher @
             connectors 1.15.4 to 5.0.0). Consumers that commit by themselves give an epoch; programs
             may leave it out.
+        state: a keyed state beside what the query holds; None where none was asked for.
     """
 
     target: str
@@ -105,6 +110,7 @@ class Verification:
     has_run: bool = False
     continuous: bool = False
     like_flinks: int = 0
+    state: StateProof | None = None
 
     @property
     def verified(self) -> bool:
@@ -117,6 +123,8 @@ class Verification:
         return self._all(StartOutcome.OK, StartOutcome.MOVED_ON)
 
     def _all(self, *outcomes: StartOutcome) -> bool:
+        if self.state is not None and not self.state.is_right:
+            return False
         return bool(self.partitions) and all(
             partition.outcome in outcomes for partition in self.partitions
         )

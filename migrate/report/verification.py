@@ -76,6 +76,8 @@ def outcome_lines(verification: Verification) -> Iterator[str]:
             "the query began with the continuous trigger, which does not heed a seed and leaves "
             "no word of where it started: compare what it has written with the checkpoint"
         )
+    if verification.state is not None:
+        yield from map(visible, verification.state.examples)
     counts = verification.counts
     for outcome, meaning in _MEANINGS.items():
         if outcome in counts:
@@ -88,6 +90,8 @@ def summary_line(verification: Verification, *, allow_moved_on: bool = False) ->
     partitions = verification.partitions
     if not partitions:
         return "not verified: there is no partition to compare"
+    if verification.state is not None and not verification.state.is_right:
+        return "not verified: the state of the query is not Flink's"
     bad = sum(one.outcome is not StartOutcome.OK for one in partitions)
     of_all = f"{bad} of {counted(len(partitions), 'partition')}"
     if not bad:

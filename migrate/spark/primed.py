@@ -26,10 +26,10 @@ from migrate.errors import InputError, Refused
 from migrate.spark.offsets_json import NextOffsets, NotOffsets, parse_json, starting_offsets
 from migrate.spark.seed import seed_of
 
-# The versions of the logs that are rewritten here. Spark 4.2 can be told to write offsets v2, and
-# Spark 4.0 commits v2 (with the ids of state files).
-_OFFSETS = ("v1",)
-_COMMITS = ("v1",)
+# The versions of the logs that are rewritten here. Spark 4.2 can be told to write offsets v2, whose
+# lines begin with the source; and Spark 4.0 commits v2, with the ids of state files.
+_OFFSETS = ("v1", "v2")
+_COMMITS = ("v1", "v2", "v3")
 _BATCH = re.compile(r"[0-9]+")
 
 # What a query takes from its checkpoint location, not from its session, once a batch is logged.
@@ -128,7 +128,8 @@ def put_kafka(
                 f"the query reads {len(sources)} sources, and there are positions of {len(lines)}"
             )
         _entry(checkpoint / "commits" / str(batch), _COMMITS)  # before anything is written
-        _write(checkpoint / "offsets" / str(batch), "\n".join([version, metadata, *lines]))
+        told = [_line(version, number, line) for number, line in enumerate(lines)]
+        _write(checkpoint / "offsets" / str(batch), "\n".join([version, metadata, *told]))
         set_watermark(checkpoint, batch, watermark_ms or 0)
     for number, starts in enumerate(positions):
         folder = checkpoint / "sources" / str(number)
@@ -137,6 +138,29 @@ def put_kafka(
         _write(folder / "0", seed_of(starts).decode())
     conf = _object(metadata).get("conf", {})
     return {name: conf[name] for name in sorted(_PINNED & conf.keys())}
+
+
+def copy_to_read(checkpoint: Path, batch: int, copy: Path, has_read: Path) -> None:
+    """Copy a checkpoint location as it was after a batch, for another query over its state: of one
+    source, of files, of which it has read one.
+
+    Raises:
+        UnknownLog: its logs are of a version not known here.
+        OSError: it cannot be read or written.
+    """
+    shutil.copytree(checkpoint / "state", copy / "state")
+    for folder in ("offsets", "commits", "sources/0"):
+        (copy / folder).mkdir(parents=True)
+    for number in range(batch + 1):
+        version, metadata, *_ = _offsets(checkpoint, number)
+        lines = (version, metadata, _line(version, 0, _compact({"logOffset": 0})))
+        _write(copy / "offsets" / str(number), "\n".join(lines))
+        commit = "\n".join(_entry(checkpoint / "commits" / str(number), _COMMITS))
+        _write(copy / "commits" / str(number), commit)
+    millis = has_read.stat().st_mtime_ns // 1_000_000  # too old, and Spark would forget that it has
+    read = _compact({"path": has_read.absolute().as_uri(), "timestamp": millis, "batchId": 0})
+    _write(copy / "sources" / "0" / "0", f"v1\n{read}")
+    shutil.copyfile(checkpoint / "metadata", copy / "metadata")
 
 
 def _check_batches(checkpoint: Path, batches: int) -> None:
@@ -154,7 +178,19 @@ def _check_batches(checkpoint: Path, batches: int) -> None:
 def _offsets(checkpoint: Path, batch: int) -> list[str]:
     """The lines of an entry of the offset log: version, metadata, a line for each source."""
     version, rest = _entry(checkpoint / "offsets" / str(batch), _OFFSETS)
-    return [version, *rest.split("\n")]
+    metadata, *sources = rest.split("\n")
+    for number, line in enumerate(sources if version == "v2" else ()):
+        if not line.startswith(f"{number}:"):
+            raise UnknownLog(
+                f"offsets/{batch}: source {number} has a name of its own ({line[:40]!r}): prime "
+                "the query without spark.sql.streaming.queryEvolution.enableSourceEvolution"
+            )
+    return [version, metadata, *sources]
+
+
+def _line(version: str, number: int, offset: str) -> str:
+    """What an entry of the offset log says of a source."""
+    return offset if version == "v1" else f"{number}:{offset}"
 
 
 def _entry(path: Path, known: Sequence[str]) -> tuple[str, str]:

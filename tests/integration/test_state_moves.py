@@ -299,6 +299,15 @@ def test_counts_and_sums_go_on(
     last = {row["user"]: (row["n"], row["total"]) for row in written if row["user"] >= 0}
     assert last.items() <= expected.items() and len(last) > 30
     assert go_on(session, scene, totals_of_kafka, location, "update") == []
+    # What it was primed with can still be told.
+    verified = migrate.verify(
+        scene.savepoint,
+        f"spark:{location}",
+        state="totals/total",
+        expect="key, value.f0, value.f1, value.f1, value.f0",
+        bootstrap_servers=scene.servers,
+    )
+    assert (verified.verified, verified.state) == (True, primed.proof)
 
 
 @once
@@ -498,6 +507,9 @@ def test_windows_kept_for_late_records_are_not_fired_again(
         watermark_ms=rows.fired.last_end,
     )
     assert "stay behind" in primed.warnings[-1]
+    location = f"spark:{primed.checkpoint_location}"
+    verified = migrate.verify(scene.savepoint, location, state="lasting/window-contents")
+    assert verified.state == primed.proof
     by_spark = _emitted(
         go_on(session, scene, of_kafka(windows), primed.checkpoint_location, "append")
     )
@@ -591,6 +603,10 @@ def test_sessions_go_on(scene: Scene, session: SparkSession, tmp_path: Path) -> 
         go_on(session, scene, of_kafka(sessions), primed.checkpoint_location, "append")
     )
     assert Counter(fired.items()) + by_spark == Counter(_sessions(scene).items())
+    verified = migrate.verify(
+        scene.savepoint, f"spark:{tmp_path / 'checkpoint'}", state="sessions/window-contents"
+    )
+    assert verified.state == primed.proof
     # Contents that lie under another window than the session's are among them.
     pairs = [pair for row in merged.collect() for pair in row["value"]]
     assert any(pair["f0"] != pair["f1"] for pair in pairs)

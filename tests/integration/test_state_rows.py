@@ -24,6 +24,7 @@ from migrate.spark import (
     read_keyed_state,
     seen_rows,
 )
+from tests.support.command import migrate as command
 from tests.support.spark import Spark
 
 pytestmark = pytest.mark.integration
@@ -91,6 +92,18 @@ def test_an_average_of_decimals_is_right(session: SparkSession, primed: Any) -> 
     state = session.sql("SELECT 1L key, 3L n, CAST(10.01 AS DECIMAL(38,4)) total")
     rows = aggregate_rows(state, SCHEMA, keys={"user": "key"}, averages={"price": ("total", "n")})
     assert primed(by_user("avg(price)"), rows).right == 1
+
+
+@pytest.mark.parametrize("digits", [28, 38])
+@pytest.mark.parametrize("total", ["0.123456789012345678", "-12345678901.000000000000000001"])
+def test_no_digit_of_a_decimal_is_rounded(
+    session: SparkSession, primed: Any, digits: int, total: str
+) -> None:
+    """Spark's own division keeps six places of such a quotient."""
+    state = session.sql(f"SELECT 1L key, 3L n, CAST('{total}' AS DECIMAL(38,18)) total")
+    schema = f"user BIGINT, price DECIMAL({digits},18)"
+    rows = aggregate_rows(state, schema, keys={"user": "key"}, count="n", sums={"price": "total"})
+    assert primed(by_user("count(*)", "sum(price)"), rows).right == 1
 
 
 def test_a_whole_stream_is_one_group(session: SparkSession, primed: Any) -> None:
@@ -312,3 +325,63 @@ def test_windows_kept_for_late_records_are_left_out(session: SparkSession) -> No
         aggregate_rows(
             told, "name STRING, at TIMESTAMP", keys={"name": "key"}, window="of", time="at"
         )
+
+
+# -- verified ------------------------------------------------------------------------------------
+
+
+def _primed_query(location: Path, state: DataFrame) -> str:
+    rows = aggregate_rows(state, SCHEMA, keys={"user": "key"}, count="n", sums={"amount": "total"})
+    prime(
+        by_user("count(*)", "sum(amount)"),
+        [rows],
+        positions='{"events":{"0":350,"1":365}}',
+        checkpoint_location=str(location),
+        output_mode="update",
+    )
+    return f"spark:{location}"
+
+
+def test_a_savepoint_is_verified_against_sparks_state(
+    session: SparkSession, tmp_path: Path
+) -> None:
+    """All keys, or some of them; a key that was changed, one left out and one too many are seen."""
+    flink = read_keyed_state(session, str(SAVEPOINT), operator="totals", state="total")
+    state = flink.selectExpr("key", "value.f0 n", "value.f1 total")
+    right = _primed_query(tmp_path / "right", state)
+    asked = ("verify", SAVEPOINT, right, "--state", "totals/total")
+    found = command(*asked)
+    told = "40 keys right, 0 wrong, 0 missing, 0 that Flink does not have"
+    assert (found.code, found.stdout.splitlines()[-1]) == (0, f"state totals/total: {told}")
+    assert (
+        command(*asked, "--sample", "7")
+        .stdout.splitlines()[-1]
+        .startswith("state totals/total: 7 keys right, 0 wrong")
+    )
+    # What was grouped by another name, or summed in another order, is said.
+    assert command(*asked, "--expect", "key, value.f0, value.f1 + 1").code == 5
+    found = command(*asked, "--expect", "key, value.f1")
+    assert (found.code, "name each with --expect" in found.stderr) == (2, True)
+
+    changed = "IF(key = 5, 105L, key) key", "n", "total + IF(key = 7, 1, 0) total"
+    wrong = _primed_query(tmp_path / "wrong", state.where("key <> 3").selectExpr(*changed))
+    found = command("verify", SAVEPOINT, wrong, "--state", "totals/total")
+    assert found.code == 5
+    told = "37 keys right, 1 wrong, 2 missing, 1 that Flink does not have"
+    assert found.stdout.splitlines()[-1] == f"state totals/total: {told}"
+    assert "not verified: the state of the query is not Flink's" in found.stderr
+
+
+def test_what_was_not_primed_is_not_verified(tmp_path: Path) -> None:
+    seeded = tmp_path / "seeded"
+    assert command("to-spark", SAVEPOINT, "--checkpoint-dir", seeded).code == 0
+    found = command("verify", SAVEPOINT, f"spark:{seeded}", "--state", "totals/total")
+    assert (found.code, "is not one that primed it" in found.stderr) == (4, True)
+    refused = [
+        (f"spark:{seeded}", "--state", "totals"),
+        (f"spark:{seeded}", "--expect", "key"),
+        (f"spark:{seeded}", "--state", "totals/total", "--sample", "0"),
+        ("group:g", "--state", "totals/total", "-b", "127.0.0.1:1"),
+    ]
+    for arguments in refused:
+        assert command("verify", SAVEPOINT, *arguments).code == 2, arguments

@@ -67,7 +67,7 @@ class Measured:
     not_run: str = ""
 
 
-def measure(name: str) -> Measured:
+def measure(name: str, tests: str = _TESTS, columns: Mapping[str, str] = COLUMNS) -> Measured:
     """Run the tests with one line of Spark."""
     own = name == line_of(OWN)
     version = OWN if own else environments()[name].version
@@ -75,7 +75,7 @@ def measure(name: str) -> Measured:
     with_ = f"Python {platform.python_version()}, {platform.system()} {platform.machine()}"
     with tempfile.TemporaryDirectory(prefix="spark-matrix-") as work:
         report = Path(work, "report.xml")
-        arguments = [_TESTS, "-q", "-p", "no:cacheprovider", f"--junitxml={report}"]
+        arguments = [tests, "-q", "-p", "no:cacheprovider", f"--junitxml={report}"]
         if own:
             command = [sys.executable, "-m", "pytest", *arguments]
             subprocess.run(command, cwd=ROOT, check=False)
@@ -86,7 +86,7 @@ def measure(name: str) -> Measured:
                 return Measured(name, version, on, with_, {}, str(error).splitlines()[0])
             environments()[name].run("pytest", *arguments)
         found = dict(outcomes(report))
-    cells = {test: found.get(test, "not run") for test in COLUMNS.values()}
+    cells = {test: found.get(test, "not run") for test in columns.values()}
     return Measured(name, version, on, with_, cells)
 
 
@@ -99,26 +99,28 @@ def outcomes(report: Path) -> Iterable[tuple[str, str]]:
         yield case.get("name", ""), "failed" if failed else DOES_NOT_APPLY if skipped else "passed"
 
 
-def read_results() -> list[Measured]:
+def read_results(results: Path = RESULTS) -> list[Measured]:
     """What was measured last of each line of Spark."""
-    if not RESULTS.exists():
+    if not results.exists():
         return []
-    return [Measured(**entry) for entry in json.loads(RESULTS.read_text(encoding="utf-8"))]
+    return [Measured(**entry) for entry in json.loads(results.read_text(encoding="utf-8"))]
 
 
-def table(measured: Iterable[Measured]) -> str:
-    """docs/spark-matrix.md."""
+def table(
+    measured: Iterable[Measured], columns: Mapping[str, str] = COLUMNS, text: str | None = None
+) -> str:
+    """docs/spark-matrix.md, or a page of other columns and another text."""
     rows = [
-        "| Spark | " + " | ".join(COLUMNS) + " |",
-        "|---|" + "---|" * len(COLUMNS),
+        "| Spark | " + " | ".join(columns) + " |",
+        "|---|" + "---|" * len(columns),
     ]
     notes = []
     for line in measured:
-        cells = [line.cells.get(test, "not run") for test in COLUMNS.values()]
+        cells = [line.cells.get(test, "not run") for test in columns.values()]
         rows.append(f"| {line.version} | " + " | ".join(cells) + " |")
         told = line.not_run or f"measured on {line.on} with {line.with_}{_connector(line.version)}"
         notes.append(f"- Spark {line.version}: {told}.")
-    return _TEXT.format(rows="\n".join(rows), notes="\n".join(notes))
+    return (text or _TEXT).format(rows="\n".join(rows), notes="\n".join(notes))
 
 
 def _connector(version: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from migrate.spark.primed import (
     NotOneBatch,
     UnknownLog,
+    copy_to_read,
     number_of_sources,
     put_kafka,
     set_watermark,
@@ -93,11 +95,47 @@ def test_which_rows_a_source_has_read(checkpoint: Path) -> None:
 @pytest.mark.parametrize("log", ["offsets", "commits"])
 def test_a_version_that_is_not_known_is_named(checkpoint: Path, log: str) -> None:
     entry = checkpoint / log / "0"
-    entry.write_text(entry.read_text().replace("v1", "v2", 1))
+    entry.write_text(entry.read_text().replace("v1", "v9", 1))
     before = {path: path.read_bytes() for path in checkpoint.rglob("*") if path.is_file()}
-    with pytest.raises(UnknownLog, match=f"{log}/0: log version 'v2'"):
+    with pytest.raises(UnknownLog, match=f"{log}/0: log version 'v9'"):
         put_kafka(checkpoint, [ORDERS, PAYMENTS], None)
     assert {path: path.read_bytes() for path in checkpoint.rglob("*") if path.is_file()} == before
+
+
+def test_logs_of_version_2_stay_so(checkpoint: Path) -> None:
+    """Seen of Spark 4.2, told to write them: the source before its offset; ids of state files."""
+    entry = checkpoint / "offsets/0"
+    _, metadata, *sources = entry.read_text().split("\n")
+    named = [f"{number}:{line}" for number, line in enumerate(sources)]
+    entry.write_text("\n".join(["v2", metadata, *named]))
+    (checkpoint / "commits/0").write_text('v2\n{"nextBatchWatermarkMs":5,"stateUniqueIds":{}}')
+    put_kafka(checkpoint, [ORDERS, PAYMENTS], 70)
+    assert committed_positions("it", checkpoint).starts == {**ORDERS, **PAYMENTS}
+    assert entry.read_text().split("\n")[2:] == [
+        '0:{"orders":{"0":5,"1":0}}',
+        '1:{"payments":{"0":12}}',
+    ]
+    commit = (checkpoint / "commits/0").read_text()
+    assert commit == 'v2\n{"nextBatchWatermarkMs":70,"stateUniqueIds":{}}'
+    entry.write_text("\n".join(["v2", metadata, 'files:{"logOffset":0}', '1:{"logOffset":0}']))
+    with pytest.raises(UnknownLog, match="source 0 has a name of its own"):
+        put_kafka(checkpoint, [ORDERS, PAYMENTS], 70)
+
+
+def test_a_copy_to_read_from_has_one_source(checkpoint: Path, tmp_path: Path) -> None:
+    (checkpoint / "state").mkdir()
+    (checkpoint / "state" / "1.delta").write_text("state")
+    (tmp_path / "0.json").touch()
+    os.utime(tmp_path / "0.json", (7, 7))
+    copy_to_read(checkpoint, 0, tmp_path / "copy", has_read=tmp_path / "0.json")
+    assert (tmp_path / "copy/state/1.delta").read_text() == "state"
+    lines = (tmp_path / "copy/offsets/0").read_text().split("\n")
+    assert lines == ["v1", json.dumps(_METADATA), '{"logOffset":0}']
+    for name in ("metadata", "commits/0"):
+        assert (tmp_path / "copy" / name).read_text() == (checkpoint / name).read_text()
+    path = (tmp_path / "0.json").as_uri()
+    seen = (tmp_path / "copy/sources/0/0").read_text()
+    assert seen == f'v1\n{{"path":"{path}","timestamp":7000,"batchId":0}}'
 
 
 @pytest.mark.parametrize(

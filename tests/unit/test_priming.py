@@ -26,8 +26,9 @@ from pyspark.sql.types import (
 from migrate.errors import Refused, UsageError
 from migrate.spark.running.exact_cast import may_be_cast
 from migrate.spark.running.prime import _check_watermark, _warnings
+from migrate.spark.running.spark_state import Field, NotProven
 from migrate.spark.running.state_origin import StateOrigin, contradictions
-from migrate.spark.running.state_proof import Field, NotProven, told_by
+from migrate.spark.running.state_proof import told_by
 from migrate.spark.running.state_rows import StateRows, ToldValue
 from migrate.spark.running.state_windows import FiredWindows
 

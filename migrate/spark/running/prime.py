@@ -29,7 +29,6 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -42,6 +41,7 @@ from migrate.spark.locations import BadLocation, LocalDirectory, location
 from migrate.spark.offsets_json import NextOffsets, NotOffsets, parse_json, topic_offsets
 from migrate.spark.primed import number_of_sources, put_kafka, set_watermark, source_of_rows
 from migrate.spark.running.session import failure_of
+from migrate.spark.running.spark_state import read_spark_state, setting
 from migrate.spark.running.state_origin import contradictions
 from migrate.spark.running.state_proof import StateProof, prove
 from migrate.spark.running.state_rows import StateRows
@@ -124,11 +124,6 @@ def prime(
     target = _target(checkpoint_location)
     frames = [one.rows if isinstance(one, StateRows) else one for one in rows]
     spark = frames[0].sparkSession
-    if int(spark.version.partition(".")[0]) < 4:
-        raise UsageError(
-            "prime reads Spark's state back, which Spark 4.0 and newer can; this is "
-            f"{spark.version}"
-        )
     told = [one for one in rows if isinstance(one, StateRows)]
     if problems := list(contradictions((one.origin for one in told), starts)):
         raise NotPrimed(problems)
@@ -149,7 +144,9 @@ def prime(
             found = [starts[stream] for stream in _by_number(stage, len(rows))]
             pinned = put_kafka(stage, found, watermark_ms, batches)
             with timed("comparing Spark's state with Flink's"):
-                proof = prove(spark, stage, rows, expected)
+                proof = prove(
+                    read_spark_state(spark, stage, batches - 1, work / "state"), rows, expected
+                )
             if not proof.is_right:
                 raise NotPrimed([*proof.problems(), *_hint(proof, told)])
     except PySparkException as error:
@@ -234,7 +231,7 @@ class _Batch:
             files = str(self.work / str(number))
             (frame.limit(0) if empty else frame).write.mode("append").parquet(files)
             streams.append(self.spark.readStream.schema(frame.schema).parquet(files))
-        with _setting(self.spark, _NO_DATA_BATCHES, "false"):
+        with setting(self.spark, _NO_DATA_BATCHES, "false"):
             running = (
                 self.query(*streams)
                 .writeStream.format("noop")
@@ -248,20 +245,7 @@ class _Batch:
                 progress = running.lastProgress
             finally:
                 running.stop()
-        return bool(progress and progress["eventTime"])
-
-
-@contextmanager
-def _setting(spark: SparkSession, name: str, value: str) -> Iterator[None]:
-    before = spark.conf.get(name, None)
-    spark.conf.set(name, value)
-    try:
-        yield
-    finally:
-        if before is None:
-            spark.conf.unset(name)
-        else:
-            spark.conf.set(name, before)
+        return bool(progress and progress.get("eventTime"))  # Spark 3.5 leaves it out
 
 
 def _by_number(stage: Path, streams: int) -> list[int]:

@@ -1,5 +1,5 @@
-"""The Spark that a scan runs on: one that is there, or one that is started by its ``--master``; and
-this package, sent to executors that do not have it.
+"""The Spark that a command runs on: one that is there, or one that is started; and this package,
+sent to executors that do not have it.
 """
 
 from __future__ import annotations
@@ -10,10 +10,11 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import decoder
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from pyspark import SparkConf
     from pyspark.sql import SparkSession
 
-_APP = "migrate scan"
+_APP = "migrate"
 # spark-submit has started the JVM already, and set all there is to set.
 _SUBMITTED = "PYSPARK_GATEWAY_PORT"
 _LAST_LINES = 4
@@ -61,11 +62,14 @@ def is_wanted(master: str | None) -> bool:
 
 
 @contextmanager
-def session(master: str | None) -> Iterator[SparkSession]:
+def session(
+    master: str | None, settings: Mapping[str, str] = MappingProxyType({})
+) -> Iterator[SparkSession]:
     """A Spark session: the active one, spark-submit's, or one of our own, which is stopped again.
 
     Args:
         master: where one of our own is to run; None where there is another (``is_wanted``).
+        settings: of one of our own.
 
     Raises:
         SparkUnavailable: there is one already, or none can be started as asked.
@@ -74,7 +78,7 @@ def session(master: str | None) -> Iterator[SparkSession]:
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
-    with _running(master) as spark:
+    with _running(master, settings) as spark:
         try:
             yield spark
         except (PySparkException, Py4JError) as error:
@@ -82,7 +86,7 @@ def session(master: str | None) -> Iterator[SparkSession]:
 
 
 @contextmanager
-def _running(master: str | None) -> Iterator[SparkSession]:
+def _running(master: str | None, settings: Mapping[str, str]) -> Iterator[SparkSession]:
     active = _active()
     if active is not None:
         if master is not None:
@@ -92,7 +96,7 @@ def _running(master: str | None) -> Iterator[SparkSession]:
     if _SUBMITTED in os.environ:
         started = _submitted(master)
     elif master is not None:
-        started = _started(master)
+        started = _started(master, settings)
     else:
         raise SparkUnavailable("there is no Spark session: name a master")
     try:
@@ -119,7 +123,7 @@ def _submitted(master: str | None) -> SparkSession:
     return SparkSession.builder.getOrCreate()
 
 
-def _started(master: str) -> SparkSession:
+def _started(master: str, given: Mapping[str, str]) -> SparkSession:
     from py4j.protocol import Py4JError
     from pyspark import SparkConf, SparkContext
     from pyspark.errors import PySparkException
@@ -135,7 +139,7 @@ def _started(master: str) -> SparkSession:
         # Nobody else is to reach it, and the name of this machine need not lead anywhere.
         settings |= dict.fromkeys(("spark.driver.host", "spark.driver.bindAddress"), "127.0.0.1")
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
+    conf = SparkConf(loadDefaults=False).setAll(list({**settings, **given}.items()))
     gateway = SparkContext._gateway or _launched(conf)  # its JVM stays when a session is stopped
     try:
         started = SparkSession(SparkContext(conf=conf, gateway=gateway))

@@ -1,9 +1,4 @@
-"""Spark's own state, read back and compared with Flink's key by key.
-
-Source: the state data source (``statestore``, ``state-metadata``) @ Spark 4.0.0:
-StateDataSource, StatePartitionReader; SessionWindowStateStoreSaveExec
-(StreamingSessionWindowStateManagerImplV1), StreamingAggregationStateManagerImplV2.
-"""
+"""Spark's own state, compared with Flink's key by key."""
 
 from __future__ import annotations
 
@@ -11,36 +6,19 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
-from pyspark.sql.types import DataType, DecimalType, DoubleType, StructType, TimestampType
+from pyspark.sql.types import DataType, DecimalType, DoubleType
 
-from migrate.errors import Refused
+from migrate.spark.running.spark_state import TOLD_BY_ROWS, Field, NotProven, SparkState
 from migrate.spark.running.state_rows import StateRows, ToldValue
 from migrate.wording import counted
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
 _SHOWN = 3
-# The operators whose values rows can tell; of others the user says what is expected.
-_TOLD_BY_ROWS = {"stateStoreSave", "sessionWindowStateStoreSaveExec", "dedupe"}
-_OPERATORS = {
-    "symmetricHashJoin": "a join of two streams",
-    "dedupeWithinWatermark": "dropDuplicatesWithinWatermark, which keeps until when it keeps",
-    "globalLimit": "a limit",
-}
-# Of a value's fields those that hold none of its own.
-_NO_VALUE, _EMPTY = "__dummy__", "isEmpty"
-
-
-class NotProven(Refused):
-    """Spark's state cannot be compared with Flink's."""
-
-    def __init__(self, problem: str) -> None:
-        super().__init__([problem])
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +54,7 @@ class StateProof:
 
 
 def prove(
-    spark: SparkSession,
-    checkpoint: Path,
-    rows: Sequence[StateRows | DataFrame],
-    expected: DataFrame | None,
+    found: SparkState, rows: Sequence[StateRows | DataFrame], expected: DataFrame | None
 ) -> StateProof:
     """Compare what a primed checkpoint location holds with what it must.
 
@@ -87,116 +62,25 @@ def prove(
         NotProven: what it must hold is not said, or cannot be told from the state's fields.
     """
     known = [one for one in rows if isinstance(one, StateRows)]
-    if expected is None and len(known) != 1:
+    if expected is not None:
+        return compare(found, named(expected, found))
+    if len(known) != 1:
         raise NotProven(
             f"{counted(len(known), 'stream')} with rows of Flink's state: say what Spark's state "
             "must hold (expected)"
         )
-    operators = [
-        (row["operatorId"], row["operatorName"])
-        for row in spark.read.format("state-metadata").load(str(checkpoint)).collect()
-    ]
-    told = ", ".join(sorted({_OPERATORS.get(name, name) for _, name in operators})) or "none"
-    if len(operators) != 1:
+    if found.operator not in TOLD_BY_ROWS:
         raise NotProven(
-            f"the query keeps state in {counted(len(operators), 'store')} ({told}); one can be "
-            "primed"
+            f"the query keeps the state of {found.told}, which these rows do not tell: make rows "
+            "of your own, and say what is expected"
         )
-    if expected is None and operators[0][1] not in _TOLD_BY_ROWS:
-        raise NotProven(
-            f"the query keeps the state of {told}, which these rows do not tell: make rows of your "
-            "own, and say what is expected"
-        )
-    state = spark.read.format("statestore").load(str(checkpoint))
-    found = _Found.of(state)
-    if expected is not None:
-        return _compare(found.frame, _named(expected, found), found)
-    (one,) = known
-    return _compare(found.frame, _expected(one, found), found)
-
-
-class Field(NamedTuple):
-    """A field of a value: the name that Spark gives it, its type, and whether it is a sum that may
-    be empty."""
-
-    name: str
-    type: DataType
-    may_be_empty: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """Spark's state, flat: ``k0``…, ``window`` where it has one, ``v0``…"""
-
-    frame: DataFrame
-    keys: tuple[DataType, ...]
-    window: bool
-    values: tuple[Field, ...]
-
-    @classmethod
-    def of(cls, state: DataFrame) -> _Found:
-        key, value = (state.schema[name].dataType for name in ("key", "value"))
-        assert isinstance(key, StructType) and isinstance(value, StructType)
-        parts = [(f"key.{n}", one.name, one.dataType) for n, one in enumerate(key.fields)]
-        rest = [(f"value.{n}", one.name, one.dataType) for n, one in enumerate(value.fields)]
-        # Of a DECIMAL sum that has added nothing up, 0 is kept, and that it is empty.
-        empty = {f"value.{n - 1}" for n, (_, name, _) in enumerate(rest) if name == _EMPTY}
-        if parts and parts[-1][1] == "sessionStartTime":
-            # The whole group stands in the value, the window among it.
-            parts, rest = rest[: len(parts)], rest[len(parts) :]
-        windows = [part for part in parts if _is_window(part[2])]
-        keys = [part for part in parts if part not in windows]
-        values = [part for part in rest if part[1] not in (_NO_VALUE, _EMPTY)]
-        if len(windows) > 1:
-            raise NotProven("the query groups by several windows")
-        flat = state.select(_numbered("key", key), _numbered("value", value))
-        columns = [F.col(_at(place)).alias(f"k{n}") for n, (place, _, _) in enumerate(keys)]
-        columns += [
-            F.struct(
-                F.col(f"{_at(place)}.start").alias("start"), F.col(f"{_at(place)}.end").alias("end")
-            ).alias("window")
-            for place, _, _ in windows
-        ]
-        columns += [
-            _or_null(place, place in empty).alias(f"v{n}") for n, (place, _, _) in enumerate(values)
-        ]
-        return cls(
-            flat.select(*columns),
-            tuple(type_ for _, _, type_ in keys),
-            bool(windows),
-            tuple(Field(name, type_, may_be_empty=place in empty) for place, name, type_ in values),
-        )
-
-
-def _is_window(type_: DataType) -> bool:
-    return isinstance(type_, StructType) and [(one.name, one.dataType) for one in type_.fields] == [
-        ("start", TimestampType()),
-        ("end", TimestampType()),
-    ]
-
-
-def _numbered(name: str, type_: StructType) -> Column:
-    """Fields by number: of values several may have one name."""
-    fields = ", ".join(f"_{n}: {one.dataType.simpleString()}" for n, one in enumerate(type_.fields))
-    return F.col(name).cast(f"struct<{fields}>").alias(name)
-
-
-def _at(place: str) -> str:
-    column, _, number = place.partition(".")
-    return f"{column}._{number}"
-
-
-def _or_null(place: str, may_be_empty: bool) -> Column:
-    if not may_be_empty:
-        return F.col(_at(place))
-    column, _, number = place.partition(".")
-    return F.when(~F.col(f"{column}._{int(number) + 1}"), F.col(_at(place)))
+    return compare(found, _expected(known[0], found))
 
 
 # -- what it must hold ---------------------------------------------------------------------------
 
 
-def _expected(rows: StateRows, found: _Found) -> DataFrame:
+def _expected(rows: StateRows, found: SparkState) -> DataFrame:
     """The rows' own, in the order of the state's fields."""
     _check_keys([one.dataType for one in rows.expected.schema.fields[: rows.keys]], found)
     if ("window" in rows.expected.columns) != found.window:
@@ -237,7 +121,7 @@ def told_by(told: Sequence[ToldValue], fields: Sequence[Field]) -> list[int]:
     return [next(of_kind[kind]) for kind in kinds]
 
 
-def _check_keys(own: Sequence[DataType], found: _Found) -> None:
+def _check_keys(own: Sequence[DataType], found: SparkState) -> None:
     if list(own) != list(found.keys):
         raise NotProven(
             f"the key of Spark's state is {_types(found.keys)}, and the rows' {_types(own)}: name "
@@ -245,7 +129,7 @@ def _check_keys(own: Sequence[DataType], found: _Found) -> None:
         )
 
 
-def _named(expected: DataFrame, found: _Found) -> DataFrame:
+def named(expected: DataFrame, found: SparkState) -> DataFrame:
     """The user's, by their order."""
     names = [f"k{n}" for n in range(len(found.keys))]
     names += ["window"] * found.window
@@ -271,12 +155,20 @@ def _words(fields: Sequence[Field]) -> str:
 # -- side by side --------------------------------------------------------------------------------
 
 
-def _compare(spark: DataFrame, flink: DataFrame, found: _Found) -> StateProof:
+def compare(found: SparkState, flink: DataFrame, *, of_flink_alone: bool = False) -> StateProof:
+    """Spark's state beside rows in its form.
+
+    Args:
+        of_flink_alone: whether the rows are a sample, and keys that they lack are nothing.
+    """
+    how = "left_outer" if of_flink_alone else "full_outer"
     key = [f"k{n}" for n in range(len(found.keys))] + ["window"] * found.window
     values = [f"v{n}" for n in range(len(found.values))]
     one = flink.select(F.struct(*key).alias("key"), F.struct(F.lit(1), *values).alias("flink"))
-    other = spark.select(F.struct(*key).alias("its"), F.struct(F.lit(1), *values).alias("spark"))
-    joined = one.join(other, F.col("key").eqNullSafe(F.col("its")), "full_outer").select(
+    other = found.frame.select(
+        F.struct(*key).alias("its"), F.struct(F.lit(1), *values).alias("spark")
+    )
+    joined = one.join(other, F.col("key").eqNullSafe(F.col("its")), how).select(
         F.coalesce("key", "its").alias("key"),
         "flink",
         "spark",

@@ -420,7 +420,8 @@ def _value(rows: DataFrame, measure: _Measure) -> DataFrame:
             f"ELSE {each} + IF(i - {len(ends)} < {odd}, 1, 0) END"
         )
         if scale := _scale(measure):
-            told = f"CAST(({told}) / {10**scale}BD AS DECIMAL(38,{scale}))"
+            # Spark's own division keeps six places of such a quotient.
+            told = f"CAST(concat(CAST({told} AS {_UNITS}), 'E-{scale}') AS DECIMAL(38,{scale}))"
     made = rows.withColumn(
         f"value of {measure.column}", F.expr(f"IF(i < {measure.records}, {told}, NULL)")
     )

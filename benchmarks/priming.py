@@ -1,0 +1,100 @@
+"""Keyed state moved to Spark: a million keys of ten million records primed and read back, and
+beside it fewer keys by Spark's initial state; and what the page tells of it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from benchmarks import words
+from benchmarks.machine import Others
+from benchmarks.processes import BenchmarkError
+from benchmarks.results import Moved, Priming, Results
+from benchmarks.state_files import Shape, encoded, make
+from benchmarks.words import paragraph, table
+from tests.support.encoder import keyed_values as of
+
+_KEYS = 1_000_000
+_INITIAL_KEYS = 50_000
+# Of two quiet cores.
+_AIM_SECONDS = 60
+_TIMEOUT_SECONDS = 1_800
+
+# Every key has counted one record or 19, ten on average.
+COUNTED = Shape(
+    "counted",
+    "`ValueState<Long>`, canonical",
+    encoded("canonical", "VALUE", of.LONG, _KEYS, lambda number: number % 2 * 18 + 1),
+)
+
+
+def measure_priming() -> Priming:
+    """Both ways, each in a process of its own.
+
+    Raises:
+        BenchmarkError: one failed.
+    """
+    make(COUNTED)
+    others = Others()
+    return {
+        "primed": _moved("prime", _KEYS),
+        "initial": _moved("initial", _INITIAL_KEYS),
+        "others_cores": others.cores(),
+    }
+
+
+def _moved(way: str, keys: int) -> Moved:
+    script = [sys.executable, "-m", "benchmarks.prime_state"]
+    done = subprocess.run(
+        [*script, str(COUNTED.directory), way, str(keys)],
+        capture_output=True,
+        text=True,
+        timeout=_TIMEOUT_SECONDS,
+        check=False,
+        cwd=Path(__file__).parents[1],
+    )
+    if done.returncode:
+        raise BenchmarkError(f"{way}: failed\n{done.stderr[-4000:]}")
+    found: Moved = json.loads(done.stdout)
+    if found["keys"] != keys:
+        raise BenchmarkError(f"{way}: {found['keys']} keys of {keys}")
+    return found
+
+
+def moved_state(results: Results) -> Iterator[str]:
+    """What docs/performance.md tells of it."""
+    priming = results["priming"]
+    primed, initial = priming["primed"], priming["initial"]
+    yield from ("## Keyed state moved to Spark", "")
+    yield from paragraph(
+        "`prime` reads the state, writes rows of it, runs the query over them, reads Spark's state "
+        "back and compares it with Flink's: all of that is its time. Beside it, a processor "
+        "(`transformWithStateInPandas`) takes fewer keys as its initial state. Nothing is compared "
+        "there. Both use the RocksDB state store and two cores, in a JVM of at most 1 GB of heap. "
+        f"Spark's start is left out. Measured {results['priming_measured']}; other processes kept "
+        f"{words.digits(priming['others_cores'])} cores busy meanwhile."
+    )
+    yield ""
+    yield from table(
+        ("", "keys", "records counted", "time", "keys a second", "peak memory of the JVM"),
+        (
+            (
+                name,
+                f"{one['keys']:,}",
+                f"{one['records']:,}",
+                words.seconds(one["seconds"]),
+                words.digits(one["keys"] / one["seconds"]),
+                words.size(one["peak_bytes"]),
+            )
+            for name, one in (("`prime`", primed), ("initial state", initial))
+        ),
+    )
+    yield ""
+    reached = "reached" if primed["seconds"] <= _AIM_SECONDS else "not reached by this run"
+    yield from paragraph(
+        f"The aim is a million keys within {words.seconds(_AIM_SECONDS)} on two quiet cores: "
+        f"{reached}."
+    )

@@ -1,0 +1,176 @@
+"""``verify --state``: a savepoint's state beside what a primed query holds, key by key.
+
+It is read as it was before Kafka's first batch: the query may have run on since, as long as Spark
+keeps the state of that batch.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+from pyspark.sql.types import LongType, StructType
+
+from migrate.errors import Refused, UsageError
+from migrate.spark.locations import LocalDirectory, location
+from migrate.spark.progress import kafka_seeds, logged_batches
+from migrate.spark.running.exact_cast import exactly
+from migrate.spark.running.session import is_wanted, session
+from migrate.spark.running.spark_state import SparkState, read_spark_state
+from migrate.spark.running.state_frame import read_keyed_state
+from migrate.spark.running.state_origin import origin_of
+from migrate.spark.running.state_proof import StateProof, compare
+from migrate.spark.running.state_windows import session_windows, unfired
+from migrate.state.columns import quoted
+from migrate.storage.files import Files
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_MERGING = "merging-window-set"
+
+
+class NotPrimedThere(Refused):
+    """The location does not hold what it was primed with, or never was."""
+
+
+def verify_state(
+    savepoint: str,
+    directory: str,
+    operator: str,
+    state: str,
+    *,
+    expect: str | None,
+    sample: int | None,
+    conf: Mapping[str, str],
+    allow_external_files: bool = False,
+) -> StateProof:
+    """Compare all keys, or a sample.
+
+    Args:
+        directory: the query's checkpoint location, on a disk.
+        expect: what Spark's key and value hold, in the order of their fields: expressions of
+            Spark's SQL over Flink's columns. By default the parts of the key, the window, and the
+            parts of the value.
+        sample: how many keys of Flink's; then nothing is said of those that Spark alone has.
+        conf: settings for a Spark of our own.
+
+    Raises:
+        NotPrimedThere: it holds another state than one that was primed.
+        UsageError: what is expected does not go together with what Spark keeps.
+        DecodeError: the savepoint cannot be read.
+    """
+    target = location(directory)
+    if not isinstance(target, LocalDirectory):
+        raise UsageError(f"{target.name}: --state reads a checkpoint location on a disk: copy it")
+    batch = primed_batch(directory)
+    work = Path(tempfile.mkdtemp(prefix=f".{target.path.name}.state.", dir=target.path.parent))
+    try:
+        with session(None if is_wanted(None) else "local[*]", conf) as spark:
+            found = read_spark_state(spark, target.path, batch, work)
+            options: dict[str, str | bool] = {"operator": operator}
+            options["allowExternalFiles"] = allow_external_files
+            flink = _flink(spark, savepoint, state, options, found.window)
+            expected = _expected(flink, expect, found)
+            if sample is not None:
+                keys = expected.columns[: len(found.keys) + found.window]
+                expected = expected.orderBy(F.xxhash64(*keys)).limit(sample)
+            return compare(found, expected, of_flink_alone=sample is not None)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+
+
+def primed_batch(directory: str) -> int:
+    """The last one before Kafka's first: it ended where Kafka's sources begin.
+
+    Raises:
+        NotPrimedThere: there is none, or it is not logged any more.
+        UnreadableInput: it is no checkpoint location, or damaged.
+    """
+    files = Files()
+    seeds, primed = kafka_seeds(directory, files), None
+    for batch, ended in logged_batches(directory, files):
+        if batch != (0 if primed is None else primed + 1) or ended != seeds:
+            break
+        primed = batch
+    if primed is None:
+        raise NotPrimedThere(
+            [
+                f"{directory}: its first batch is not one that primed it: it read Kafka's records, "
+                "or Spark has deleted its log since"
+            ]
+        )
+    return primed
+
+
+def _flink(
+    spark: SparkSession, savepoint: str, state: str, options: Mapping[str, str | bool], window: bool
+) -> DataFrame:
+    """Flink's state; of windows those that wait, and of sessions as they are now."""
+    found = read_keyed_state(spark, savepoint, state=state, **options)
+    if not window:
+        return found
+    origin = origin_of(found)
+    assert origin is not None
+    found, _ = unfired(found, origin)
+    listed = read_keyed_state(spark, savepoint, view="states", **options)
+    if listed.where(F.col("state") == _MERGING).isEmpty():
+        return found
+    return session_windows(found, read_keyed_state(spark, savepoint, state=_MERGING, **options))
+
+
+def _expected(flink: DataFrame, expect: str | None, found: SparkState) -> DataFrame:
+    """Flink's entries in the columns of Spark's."""
+    asked = list(_parts(flink, found)) if expect is None else [expect]
+    told = flink.selectExpr(*asked) if expect is None else _select(flink, expect)
+    types = [*found.keys, *([None] if found.window else []), *(one.type for one in found.values)]
+    names = [f"k{n}" for n in range(len(found.keys))]
+    names += ["window"] * found.window
+    names += [f"v{n}" for n in range(len(found.values))]
+    if len(told.columns) != len(names):
+        keys = ", ".join(one.simpleString() for one in found.keys) or "nothing"
+        values = ", ".join(f"{one.name} {one.type.simpleString()}" for one in found.values)
+        raise UsageError(
+            f"{len(told.columns)} columns of Flink's, and Spark's state has {len(names)}: by "
+            f"{keys}{', a window' * found.window}, it keeps {values or 'nothing'}; name each with "
+            "--expect"
+        )
+    told = told.toDF(*names)
+    for name, type_ in zip(names, types, strict=True):
+        told = _window(told) if type_ is None else exactly(told, name, type_, name)
+    return told
+
+
+def _parts(flink: DataFrame, found: SparkState) -> Iterator[str]:
+    for name in ("key", "namespace", "value"):
+        if name not in flink.columns or (name == "namespace" and not found.window):
+            continue
+        if name == "value" and not found.values:
+            continue  # as of what was seen
+        type_ = flink.schema[name].dataType
+        if isinstance(type_, StructType) and name != "namespace":
+            yield from (f"{name}.{quoted(one)} AS {name}_{n}" for n, one in enumerate(type_.names))
+        else:
+            yield name
+
+
+def _select(flink: DataFrame, expect: str) -> DataFrame:
+    """A list of expressions, with the commas in them that are theirs."""
+    return flink.sparkSession.sql(f"SELECT {expect} FROM {{flink}}", flink=flink)
+
+
+def _window(told: DataFrame) -> DataFrame:
+    type_ = told.schema["window"].dataType
+    if not isinstance(type_, StructType) or type_.names != ["start", "end"]:
+        raise UsageError(
+            f"the window is told as {type_.simpleString()}: --expect wants a struct of start and "
+            "end, as named_struct('start', …, 'end', …)"
+        )
+    if isinstance(type_.fields[0].dataType, LongType):
+        bounds = (F.timestamp_millis(f"window.{one}").alias(one) for one in type_.names)
+        return told.withColumn("window", F.struct(*bounds))
+    return told

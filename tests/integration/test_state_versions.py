@@ -1,0 +1,351 @@
+"""What the matrix of keyed state claims of a Spark, tried with the one that runs here.
+
+`make test` runs it with .venv's own; `make spark-matrix` with each of the others, and writes
+docs/state-matrix.md from what came of it. What is right is counted from the very records that the
+job of tests/golden/stateful has read, and those that come after: without Flink and the decoder.
+"""
+
+from __future__ import annotations
+
+import random
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, Row
+from pyspark.sql import functions as F
+from pyspark.version import __version__ as pyspark_version
+
+from migrate import verify
+from migrate.errors import Refused
+from migrate.spark import (
+    StateRows,
+    aggregate_rows,
+    initial_state,
+    prime,
+    read_keyed_state,
+    seen_rows,
+    session_windows,
+)
+from tests.support.kafka import Broker
+from tests.support.seeds import write_seed
+from tests.support.spark import Spark, run_to_end
+from tests.support.spark_versions import ROOT, environments
+from tests.support.stateful_job import START, event
+
+pytestmark = pytest.mark.integration
+
+_SPARK = tuple(map(int, pyspark_version.split(".")[:2]))
+# Of tests/golden/stateful, whose job stopped here in the middle of 500 records a partition.
+(SAVEPOINT,) = (Path(__file__).parents[1] / "golden" / "stateful").glob("savepoint-*")
+STOPPED_AT = {0: 350, 1: 365}
+EVENT = "user BIGINT, amount BIGINT, id STRING, at TIMESTAMP"
+_STORE = "spark.sql.streaming.stateStore.providerClass"
+_STORES = "org.apache.spark.sql.execution.streaming.state"
+# Flink had fired the windows that end here. Of one that ends later it is not known.
+FIRED = START + 30_000
+PENDING = START + 36_000
+
+# User, amount, id, millis.
+Event = tuple[int, int, str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Events:
+    """The job's own records in a topic of this run: ``before`` it stopped, and all."""
+
+    servers: str
+    topic: str
+    before: list[Event]
+    all: list[Event]
+
+    @property
+    def positions(self) -> dict[tuple[str, int], int]:
+        return {(self.topic, partition): at for partition, at in STOPPED_AT.items()}
+
+
+@pytest.fixture(scope="module")
+def events(broker: Broker) -> Events:
+    topic, random_ = f"events-{uuid.uuid4().hex[:8]}", random.Random(17)
+    broker.create_topic(topic, 2)
+    before: list[Event] = []
+    every: list[Event] = []
+    for partition, at in STOPPED_AT.items():
+        lines = [event(random_, number) for number in range(500)]
+        broker.produce(topic, partition, lines)
+        made = [_event(line) for line in lines]
+        before += made[:at]
+        every += made
+    # Beyond every window, of a user of its own.
+    broker.produce(topic, 0, ["-1,0,end,1800000000000"])
+    return Events(broker.bootstrap_servers, topic, before, every)
+
+
+def _event(line: str) -> Event:
+    user, amount, id_, at = line.split(",")
+    return int(user), int(amount), id_, int(at)
+
+
+def _state(spark: Spark, operator: str, state: str) -> DataFrame:
+    return read_keyed_state(spark.session, str(SAVEPOINT), operator=operator, state=state)
+
+
+def _rows(spark: Spark, operator: str, state: str | DataFrame, **told: Any) -> StateRows:
+    """A count and a sum for each user."""
+    found = _state(spark, operator, state) if isinstance(state, str) else state
+    sums = {"amount": "value.f1"}
+    return aggregate_rows(found, EVENT, keys={"user": "key"}, count="value.f0", sums=sums, **told)
+
+
+def _go_on(
+    spark: Spark, events: Events, query: Callable[[DataFrame], DataFrame], location: str, mode: str
+) -> list[Row]:
+    """Run a query over what Kafka holds now; what it has written."""
+    parts = F.split(F.col("value").cast("STRING"), ",")
+    parsed = spark.stream(events.servers, subscribe=events.topic).select(
+        parts[0].cast("BIGINT").alias("user"),
+        parts[1].cast("BIGINT").alias("amount"),
+        parts[2].alias("id"),
+        F.timestamp_millis(parts[3].cast("BIGINT")).alias("at"),
+    )
+    written: list[Row] = []
+    writer = query(parsed).writeStream.outputMode(mode)
+    run_to_end(
+        writer.foreachBatch(lambda frame, _: written.extend(frame.collect()))
+        .option("checkpointLocation", location)
+        .trigger(availableNow=True)
+        .start()
+    )
+    return written
+
+
+# What the location's logs are of where Spark is told so.
+_NEWER_LOGS = {
+    (4, 0): {"spark.sql.streaming.stateStore.checkpointFormatVersion": "2"},
+    (4, 2): {"spark.sql.streaming.offsetLog.formatVersion": "2"},
+}
+BOTH = pytest.mark.parametrize("store", ["HDFSBacked", "RocksDB"], indirect=True)
+
+
+@pytest.fixture
+def store(request: pytest.FixtureRequest, spark: Spark) -> Iterator[None]:
+    """Where Spark keeps state; ``newer logs``: what it knows of later versions, in RocksDB."""
+    name = "RocksDB" if request.param == "newer logs" else request.param
+    settings = {_STORE: f"{_STORES}.{name}StateStoreProvider"}
+    if request.param == "newer logs":
+        for since, more in _NEWER_LOGS.items():
+            settings |= more if since <= _SPARK else {}
+    for key, value in settings.items():
+        spark.session.conf.set(key, value)
+    yield
+    for key in settings:
+        spark.session.conf.unset(key)
+
+
+def _totals(events: DataFrame) -> DataFrame:
+    return events.groupBy("user").agg(
+        F.count("*").alias("n"), F.sum("amount").alias("total"), F.avg("amount").alias("mean")
+    )
+
+
+@pytest.mark.parametrize("store", ["HDFSBacked", "RocksDB", "newer logs"], indirect=True)
+@pytest.mark.usefixtures("store")
+def test_counts_and_sums_go_on(spark: Spark, events: Events, tmp_path: Path) -> None:
+    location = str(tmp_path / "query")
+    averages = {"amount": ("value.f1", "value.f0")}
+    primed = prime(
+        _totals,
+        [_rows(spark, "totals", "total", averages=averages)],
+        positions=events.positions,
+        checkpoint_location=location,
+        output_mode="update",
+    )
+    assert (primed.proof.right, primed.proof.is_right) == (40, True)
+    written = _go_on(spark, events, _totals, location, "update")
+    found = {row["user"]: (row["n"], row["total"]) for row in written if row["user"] >= 0}
+    assert found.items() <= _totals_of(events.all).items() and len(found) > 30
+    # What it was primed with can still be told.
+    expect = "key, value.f0, value.f1, value.f1, value.f0"
+    verified = verify(SAVEPOINT, f"spark:{location}", state="totals/total", expect=expect)
+    assert verified.state == primed.proof
+
+
+@BOTH
+@pytest.mark.usefixtures("store")
+def test_a_state_that_is_not_flinks_is_refused(spark: Spark, tmp_path: Path) -> None:
+    """By this Spark's own reading of its state: a wrong key, one that is missing, one too many."""
+    state = _state(spark, "totals", "total")
+    expected = state.where("key <> 5").selectExpr("key", "value.f0", "value.f1 + IF(key = 7, 1, 0)")
+    with pytest.raises(Refused, match=r"37 keys right, 1 wrong, 1 missing, 1 that Flink"):
+        prime(
+            lambda stream: stream.groupBy("user").agg(F.count("*"), F.sum("amount")),
+            [_rows(spark, "totals", state.where("key <> 3"))],
+            positions={("events", partition): at for partition, at in STOPPED_AT.items()},
+            checkpoint_location=str(tmp_path / "query"),
+            output_mode="update",
+            expected=expected,
+        )
+    assert list(tmp_path.iterdir()) == []
+
+
+def _totals_of(events: list[Event]) -> dict[int, tuple[int, int]]:
+    found: dict[int, tuple[int, int]] = {}
+    for user, amount, _, _ in events:
+        n, total = found.get(user, (0, 0))
+        found[user] = (n + 1, total + amount)
+    return found
+
+
+def _unseen(events: DataFrame) -> DataFrame:
+    return events.dropDuplicates(["id"]).select("id")
+
+
+@BOTH
+@pytest.mark.usefixtures("store")
+def test_what_was_seen_stays_seen(spark: Spark, events: Events, tmp_path: Path) -> None:
+    location = str(tmp_path / "query")
+    rows = seen_rows(_state(spark, "seen", "seen"), EVENT, keys={"id": "key"})
+    primed = prime(_unseen, [rows], positions=events.positions, checkpoint_location=location)
+    seen = {id_ for _, _, id_, _ in events.before}
+    assert (primed.proof.right, primed.proof.is_right) == (len(seen), True)
+    by_spark = [row["id"] for row in _go_on(spark, events, _unseen, location, "append")]
+    assert sorted(by_spark) == sorted({id_ for _, _, id_, _ in events.all} - seen | {"end"})
+
+
+def _by(window: Callable[[], Any]) -> Callable[[DataFrame], DataFrame]:
+    def query(events: DataFrame) -> DataFrame:
+        found = (
+            events.withWatermark("at", "2 seconds")
+            .groupBy("user", window().alias("window"))
+            .agg(F.count("*").alias("n"), F.sum("amount").alias("total"))
+        )
+        return found.selectExpr(
+            "user", "unix_millis(window.start) first", "unix_millis(window.end) last", "n", "total"
+        )
+
+    return query
+
+
+def _windows_of(events: list[Event], size: int, slide: int) -> dict[tuple[int, ...], list[int]]:
+    found: dict[tuple[int, ...], list[int]] = {}
+    for user, amount, _, at in events:
+        for start in range(at - at % slide, at - size, -slide):
+            found.setdefault((user, start, start + size), []).append(amount)
+    return found
+
+
+def _sessions_of(events: list[Event], gap: int) -> dict[tuple[int, ...], list[int]]:
+    found: dict[tuple[int, ...], list[int]] = {}
+    last: dict[int, tuple[int, ...]] = {}
+    for user, amount, _, at in sorted(events, key=lambda event: event[3]):
+        window: tuple[int, ...] = (user, at, at + gap)
+        amounts = [amount]
+        if user in last and at <= last[user][2]:
+            amounts = [*found.pop(last[user]), amount]
+            window = (user, last[user][1], at + gap)
+        found[window], last[user] = amounts, window
+    return found
+
+
+@pytest.mark.parametrize(
+    ("kind", "store"),
+    [("tumbling", "HDFSBacked"), ("hopping", "RocksDB"), ("sessions", "RocksDB")],
+    indirect=["store"],
+)
+@pytest.mark.usefixtures("store")
+def test_windows_go_on(spark: Spark, events: Events, tmp_path: Path, kind: str) -> None:
+    location, at = str(tmp_path / "query"), {"window": "namespace", "time": "at"}
+    if kind == "tumbling":
+        query = _by(lambda: F.window("at", "10 seconds"))
+        rows = _rows(spark, "windows", "window-contents", **at)
+        expected = _windows_of(events.all, 10_000, 10_000)
+    elif kind == "hopping":
+        query = _by(lambda: F.window("at", "10 seconds", "5 seconds"))
+        rows = _rows(spark, "hops", "window-contents", slide_ms=5_000, **at)
+        expected = _windows_of(events.all, 10_000, 5_000)
+    else:
+        query = _by(lambda: F.session_window("at", "3 seconds"))
+        contents = _state(spark, "sessions", "window-contents")
+        merged = session_windows(contents, _state(spark, "sessions", "merging-window-set"))
+        rows = _rows(spark, "sessions", merged, session_gap_ms=3_000, **at)
+        expected = _sessions_of(events.all, 3_000)
+    primed = prime(
+        query,
+        [rows],
+        positions=events.positions,
+        checkpoint_location=location,
+        watermark_ms=FIRED,
+    )
+    assert primed.proof.is_right and primed.proof.right > 30
+    written = _go_on(spark, events, query, location, "append")
+    found = {(row["user"], row["first"], row["last"]): (row["n"], row["total"]) for row in written}
+    told = {window: (len(some), sum(some)) for window, some in expected.items()}
+    assert len(found) == len(written) and found.items() <= told.items()
+    assert {window for window in told if window[2] > PENDING} <= found.keys()
+    assert all(end > FIRED for _, _, end in found)
+
+
+@pytest.mark.skipif(_SPARK < (4, 0), reason="no transformWithStateInPandas")
+def test_a_processor_goes_on(spark: Spark, events: Events, tmp_path: Path) -> None:
+    from pyspark.sql.streaming.stateful_processor import StatefulProcessor
+
+    class Totals(StatefulProcessor):
+        def init(self, handle: Any) -> None:
+            self.total = handle.getValueState("total", "n BIGINT, total BIGINT")
+
+        def handleInitialState(self, key: Any, initialState: Any, timerValues: Any) -> None:
+            row = initialState.iloc[0]
+            self.total.update((int(row["n"]), int(row["total"])))
+
+        def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[Any]:
+            import pandas
+
+            n, total = self.total.get() if self.total.exists() else (0, 0)
+            for frame in rows:
+                n, total = n + len(frame), total + int(frame["amount"].sum())
+            self.total.update((n, total))
+            yield pandas.DataFrame({"user": [key[0]], "n": [n], "total": [total]})
+
+        def close(self) -> None: ...
+
+    schema, location = "user BIGINT, n BIGINT, total BIGINT", str(tmp_path / "query")
+    write_seed(events.positions, tmp_path / "query")
+    columns = {"user": "key", "n": "value.f0", "total": "value.f1"}
+    initial = initial_state(
+        spark.session,
+        _state(spark, "totals", "total"),
+        schema,
+        columns=columns,
+        keys=["user"],
+        checkpoint_location=location,
+    )
+
+    def query(stream: DataFrame) -> DataFrame:
+        return stream.groupBy("user").transformWithStateInPandas(
+            Totals(), schema, "Update", "None", initialState=initial
+        )
+
+    spark.session.conf.set(_STORE, f"{_STORES}.RocksDBStateStoreProvider")
+    try:
+        written = _go_on(spark, events, query, location, "update")
+    finally:
+        spark.session.conf.unset(_STORE)
+    found = {row["user"]: (row["n"], row["total"]) for row in written if row["user"] >= 0}
+    assert found.items() <= _totals_of(events.all).items() and len(found) > 30
+
+
+# -- the oldest one ------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(
+    not environments()["3.5"].is_made or _SPARK < (4, 0),
+    reason="no PySpark 3.5 here: python -m tests.support.spark_versions 3.5 makes it",
+)
+def test_spark_3_5_tells_what_is_not_flinks() -> None:
+    """It has no data source that reads its state, and proves it in a way of its own."""
+    this = Path(__file__).relative_to(ROOT)
+    done = environments()["3.5"].run("pytest", this, "-q", "-p", "no:cacheprovider", "-k", "flinks")
+    assert done.returncode == 0 and "2 passed" in done.stdout, done.stdout
