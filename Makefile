@@ -72,8 +72,9 @@ golden: setup  ## write the golden checkpoints anew, with real Flink jobs
 	@$(WITH_JDK) python -m tests.golden.sinks.generate
 	@$(WITH_JDK) python -m tests.golden.support_matrix
 
-spark-matrix: setup  ## measure docs/spark-matrix.md with each Spark
+spark-matrix: setup  ## measure docs/spark-matrix.md and docs/state-matrix.md with each Spark
 	@$(WITH_JDK) python -m tests.support.spark_matrix
+	@$(WITH_JDK) python -m tests.support.state_matrix
 
 broker-matrix: setup  ## measure docs/broker-matrix.md with each Kafka broker
 	@$(WITH_JDK) python -m tests.support.broker_matrix

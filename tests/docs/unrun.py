@@ -59,6 +59,11 @@ UNRUN = {
     ("CONTRIBUTING.md", "python -m tests.golden.generate --only 'X.Y/*'"): _HOURS,
     ("CONTRIBUTING.md", "python -m tests.golden.support_matrix"): _HOURS,
     ("CONTRIBUTING.md", "python -m tests.support.spark_matrix X.Y"): _HOURS,
+    ("CONTRIBUTING.md", "python -m tests.support.state_matrix X.Y"): _HOURS,
+    (
+        "docs/how-to/stateful-job.md",
+        "migrate verify SAVEPOINT spark:spark/totals --state totals/total --sample 10000",
+    ): "starts a second Spark; tests/integration/test_state_rows.py does it in one",
     ("CONTRIBUTING.md", "python -m tests.support.broker_matrix X.Y.Z"): _HOURS,
     (
         "docs/how-to/compare.md",

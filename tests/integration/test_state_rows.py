@@ -106,6 +106,14 @@ def test_no_digit_of_a_decimal_is_rounded(
     assert primed(by_user("count(*)", "sum(price)"), rows).right == 1
 
 
+def test_a_sum_of_too_many_digits_is_refused(session: SparkSession, primed: Any) -> None:
+    state = session.sql("SELECT 1L key, 3L n, CAST('1e15' AS DECIMAL(38,18)) total")
+    schema = "user BIGINT, price DECIMAL(38,18)"
+    rows = aggregate_rows(state, schema, keys={"user": "key"}, count="n", sums={"price": "total"})
+    with pytest.raises(migrate.Refused, match="NUMERIC_VALUE_OUT_OF_RANGE"):
+        primed(by_user("count(*)", "sum(price)"), rows)
+
+
 def test_a_whole_stream_is_one_group(session: SparkSession, primed: Any) -> None:
     state = session.createDataFrame([(12, 345)], "n BIGINT, total BIGINT")
     rows = aggregate_rows(state, SCHEMA, keys={}, count="n", sums={"amount": "total"})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.support import broker_matrix
+from tests.support import broker_matrix, state_matrix
 from tests.support.spark_matrix import COLUMNS, TABLE, read_results, table
 from tests.support.spark_versions import environments
 
@@ -18,6 +18,15 @@ def test_each_line_of_spark_was_measured_with_the_release_that_is_locked() -> No
         assert measured[name].version == environment.version
     for line in measured.values():
         assert line.cells.keys() == set(COLUMNS.values()) or line.not_run
+
+
+def test_the_page_of_keyed_state_is_what_was_measured() -> None:
+    measured = read_results(state_matrix.RESULTS)
+    page = table(measured, state_matrix.COLUMNS, state_matrix.TEXT)
+    assert state_matrix.TABLE.read_text(encoding="utf-8") == page
+    assert {line.line for line in measured} >= {"3.5", "4.0", "4.1", "4.2", "4.3"}
+    for line in measured:
+        assert line.cells.keys() == set(state_matrix.COLUMNS.values()) or line.not_run
 
 
 def test_the_page_of_brokers_is_what_was_measured() -> None:
