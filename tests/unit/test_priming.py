@@ -26,7 +26,7 @@ from pyspark.sql.types import (
 from migrate.errors import Refused, UsageError
 from migrate.spark.running.exact_cast import may_be_cast
 from migrate.spark.running.prime import _check_watermark, _warnings
-from migrate.spark.running.spark_state import Field, NotProven
+from migrate.spark.running.spark_state import Field, NotProven, _operator, _stored_schemas
 from migrate.spark.running.state_origin import StateOrigin, contradictions
 from migrate.spark.running.state_proof import told_by
 from migrate.spark.running.state_rows import StateRows, ToldValue
@@ -155,3 +155,43 @@ def test_positions_are_of_the_savepoint_of_the_rows(
     found = list(contradictions([StateOrigin(str(SAVEPOINT), "", "", False), None], starts))
     assert len(found) == len(problems)
     assert all(problem in one for one, problem in zip(found, problems, strict=True))
+
+
+def _named(**fields: DataType) -> StructType:
+    return StructType([StructField(name, type_) for name, type_ in fields.items()])
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "operator"),
+    [
+        (_named(user=_LONG), _named(count=_LONG, sum=_LONG), "stateStoreSave"),
+        (_named(id=_STRING), _named(__dummy__=NullType()), "dedupe"),
+        (_named(id=_STRING), _named(expiresAtMicros=_LONG), "dedupeWithinWatermark"),
+        (
+            _named(user=_LONG, sessionStartTime=TimestampType()),
+            _named(user=_LONG, session_window=_STRING, count=_LONG),
+            "sessionWindowStateStoreSaveExec",
+        ),
+        (_named(key=NullType()), _named(value=_LONG), "globalLimit"),
+        (_named(user=_LONG), _named(groupState=_LONG), "flatMapGroupsWithState"),
+    ],
+)
+def test_spark_3_5_tells_an_operator_by_its_state(
+    tmp_path: Path, key: StructType, value: StructType, operator: str
+) -> None:
+    """Its checkpoint location holds no operator's name, but the schemas of what is kept."""
+    path = tmp_path / "schema"
+    told = _java_utf("v2")
+    for one in (key, value):
+        text = one.json()
+        told += (2).to_bytes(4, "big") + _java_utf(text[:5]) + _java_utf(text[5:])
+    path.write_bytes(told)
+    found = _stored_schemas(path)
+    assert (found, _operator(*found)) == ((key, value), operator)
+    path.write_bytes(_java_utf("v3"))
+    with pytest.raises(NotProven, match="a schema of version 'v3'"):
+        _stored_schemas(path)
+
+
+def _java_utf(text: str) -> bytes:
+    return len(text).to_bytes(2, "big") + text.encode()
