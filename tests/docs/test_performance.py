@@ -98,3 +98,9 @@ def test_keyed_state_is_measured_beside_flinks_own_reader(results: Results) -> N
     # Aims that hold on any machine, however busy.
     for shape in states["shapes"][:2]:
         assert shape["times_as_fast"]["processor"]["median"] >= 50
+
+
+def test_keyed_state_is_moved_by_the_million(results: Results) -> None:
+    primed, initial = results["priming"]["primed"], results["priming"]["initial"]
+    assert (primed["keys"], primed["records"]) == (1_000_000, 10_000_000)
+    assert primed["keys"] / primed["seconds"] > initial["keys"] / initial["seconds"]
