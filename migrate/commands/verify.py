@@ -112,7 +112,9 @@ def verify(
             return replace(found, state=proof)
         case SideKind.GROUP:
             if run or state:
-                raise UsageError("--run and --state are about a Spark query: they want spark:DIR")
+                raise UsageError(
+                    "--run and --state are about a Spark query: each goes with spark:DIR"
+                )
             if ask is None:
                 raise needs_a_broker(side.label)
             logs, recreated, group = _look(ask, expected, plan, side.what)

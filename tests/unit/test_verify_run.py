@@ -36,6 +36,11 @@ def query(tmp_path: Path) -> str:
         ("query", ["--run", "--spark-conf", "jars=x"], "not spark.KEY=VALUE"),
         ("query", ["--run", "--spark-conf", "spark.jars"], "not spark.KEY=VALUE"),
         ("group:g", ["--run", "-b", NOBODY], "goes with spark:DIR"),
+        ("group:g", ["--state", "a/b", "-b", NOBODY], "goes with spark:DIR"),
+        ("query", ["--expect", "key"], "go with --state"),
+        ("query", ["--sample", "3"], "go with --state"),
+        ("query", ["--state", "a/b", "--sample", "0"], "not a number of keys"),
+        ("query", ["--state", "a"], "not OPERATOR/NAME"),
     ],
 )
 def test_what_does_not_go_together(
