@@ -8,6 +8,7 @@ the absolute URI last.
 Whoever made a checkpoint could name any file in it. What lies outside of the checkpoint, links
 followed, is not opened unless that is allowed: a savepoint owns its directory, a ``chk-<n>`` also
 ``shared/`` and ``taskowned/`` beside it, and each of them under S3's entropy as well.
+No two handles may share bytes of a file.
 
 Source: AbstractFsCheckpointStorageAccess, FsCheckpointStorageLocation, EntropyInjector @ Flink
 2.2.0.
@@ -15,10 +16,14 @@ Source: AbstractFsCheckpointStorageAccess, FsCheckpointStorageLocation, EntropyI
 
 from __future__ import annotations
 
+import math
 import posixpath
 import re
+from bisect import bisect
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from threading import Lock
+from typing import NamedTuple
 
 from decoder.errors import DecodeError, ErrorKind
 from decoder.metadata.model import (
@@ -29,7 +34,6 @@ from decoder.metadata.model import (
     SegmentState,
     StreamState,
 )
-from decoder.operator_state.byte_ranges import Claims
 from decoder.storage import ByteSource, checkpoint_number, join, normal
 
 # A job id, the directory that holds a job's chk-<n>, shared/ and taskowned/: 32 hex digits.
@@ -45,6 +49,61 @@ _ENTROPY = re.compile(r"[0-9A-Za-z]+/?")
 MAX_STATE_BYTES = 256 * 1024 * 1024
 
 _NOT_THERE = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
+
+_Stream = FileState | RelativeFileState | SegmentState
+
+
+class _Claim(NamedTuple):
+    start: int
+    end: float
+    stream: _Stream
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """What has been read so far, by path; files are read by several threads at once.
+
+    Flink writes each subtask's operator state to a file, or a segment of a merged file, of its own.
+    A checkpoint whose handles share bytes is not Flink's, and could have one large file read as
+    often as it has handles, and what is in it decoded as often.
+
+    Source: DefaultOperatorStateBackendSnapshotStrategy, FileMergingSnapshotManagerBase @ Flink
+    2.2.0.
+    """
+
+    _by_path: dict[str, list[_Claim]] = field(default_factory=dict)
+    _lock: Lock = field(default_factory=Lock)
+
+    def __reduce__(self) -> tuple[type[Claims], tuple[()]]:
+        return Claims, ()  # another process has claims of its own
+
+    def take(self, path: str, stream: _Stream, what: str) -> None:
+        """Note that a handle's bytes are in the file at ``path``; the same handle may come again.
+
+        Raises:
+            DecodeError: they are another handle's too.
+        """
+        # A whole file has no end that could be relied on: its size may not be known.
+        start, end = 0, math.inf
+        if isinstance(stream, SegmentState):
+            start, end = stream.start, stream.start + stream.size
+            if start == end:
+                return
+        with self._lock:
+            claims = self._by_path.setdefault(path, [])
+            place = bisect(claims, start, key=lambda claim: claim.start)
+            # Claims do not overlap: only the neighbours can.
+            for other in claims[max(0, place - 1) : place + 1]:
+                if other.stream is stream:
+                    return
+                if other.start < end and start < other.end:
+                    raise DecodeError(
+                        ErrorKind.CORRUPT,
+                        f"the state of {what} lies where another handle's does",
+                        file=path,
+                        byte_offset=max(start, other.start),
+                    )
+            claims.insert(place, _Claim(start, end, stream))
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,7 @@ from decoder.cursor import Cursor
 from decoder.kafka.dynamic import read_dynamic_split
 from decoder.kafka.enumerator import open_coordinator_state, read_enumerator
 from decoder.kafka.hybrid import read_hybrid_enumerator, read_hybrid_split
-from decoder.kafka.kryo import read_ascii_string, read_varint
-from decoder.kafka.legacy import read_legacy_element
+from decoder.kafka.legacy import read_ascii_string, read_legacy_element, read_varint
 from decoder.kafka.sink import read_committer_state, read_writer_state
 from decoder.kafka.split import NOT_SET, read_split
 from decoder.metadata.java_stream import read_object_stream

@@ -24,7 +24,7 @@ from decoder import (
 from decoder.checkpoint import MAX_METADATA_BYTES
 from decoder.cursor import Cursor
 from decoder.kafka.enumerator import read_enumerator
-from decoder.kafka.kryo import read_ascii_string
+from decoder.kafka.legacy import read_ascii_string
 from decoder.metadata.java_stream import JavaObject, read_object_stream
 from decoder.metadata.layout import LAYOUTS
 from decoder.metadata.parse import parse_metadata
