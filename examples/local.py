@@ -147,6 +147,13 @@ class LocalStack(Service):
         pid, log = self._home / "spark.pid", self._home / "spark.log"
         return f"echo $$ >{pid}; PATH={shlex.quote(path)} exec orders-on-spark >{log} 2>&1"
 
+    def totals_command(self, *arguments: str) -> str:
+        """A line of the shell that runs the query of the totals."""
+        told = self._commands()
+        names = ("PATH", "JAVA_HOME", "PYSPARK_PYTHON")
+        values = " ".join(f"{name}={shlex.quote(told[name])}" for name in names)
+        return f"export {values}; {self._spark_query(TOTALS, *arguments)}"
+
     def cut_over(self, way: str, say: Callable[[str], None]) -> None:
         """Run ``examples/cut-over there`` or ``back`` on this stack; its output line by line."""
         process = subprocess.Popen(

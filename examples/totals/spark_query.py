@@ -5,12 +5,14 @@
         --checkpoint /lake/queries/totals --savepoint s3://flink/savepoints/savepoint-...
 
 The first time it takes the savepoint's counts and positions into its checkpoint location. From then
-on the location says where it is, and the savepoint is not needed.
+on the location says where it is, and the savepoint is not needed. `migrate cut-over` has it take
+them over with `--prime` (cut-over.yaml).
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
@@ -27,7 +29,7 @@ def totals(orders: DataFrame) -> DataFrame:
     return orders.groupBy("customer").agg(count("*").alias("orders"), sum("cents").alias("cents"))
 
 
-def take_over(spark: SparkSession, savepoint: str, servers: str, checkpoint: str) -> None:
+def take_over(spark: SparkSession, savepoint: str, positions: str, checkpoint: str) -> None:
     """Put the job's counts and positions into the query's checkpoint location."""
     spark.dataSource.register(FlinkStateDataSource)
     state = spark.read.format("flink_state").option("state", "accState").load(savepoint)
@@ -37,7 +39,7 @@ def take_over(spark: SparkSession, savepoint: str, servers: str, checkpoint: str
     primed = prime(
         totals,
         [rows],
-        positions=to_spark(savepoint, bootstrap_servers=servers).starting_offsets,
+        positions=positions,
         checkpoint_location=checkpoint,
         output_mode="update",
     )
@@ -48,14 +50,22 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Totals per customer.")
     parser.add_argument("--bootstrap-servers", required=True)
     parser.add_argument("--checkpoint", required=True, help="the query's checkpointLocation")
-    parser.add_argument("--savepoint", required=True, help="where Flink's job stopped")
+    begin = parser.add_mutually_exclusive_group()
+    begin.add_argument("--savepoint", help="where Flink's job stopped: to begin with")
+    begin.add_argument("--prime", action="store_true", help="as cut-over's command: begin, and end")
     parser.add_argument("--available-now", action="store_true", help="read what there is, and end")
     arguments = parser.parse_args()
 
     spark = SparkSession.builder.appName("totals").getOrCreate()
     servers, checkpoint = arguments.bootstrap_servers, arguments.checkpoint
-    if not Path(checkpoint).exists():
-        take_over(spark, arguments.savepoint, servers, checkpoint)
+    if arguments.prime:
+        plan = to_spark(plan=os.environ["CUT_OVER_PLAN"], bootstrap_servers=servers)
+        savepoint = os.environ["CUT_OVER_SAVEPOINT"]
+        take_over(spark, savepoint, plan.starting_offsets, checkpoint)
+        return
+    if arguments.savepoint and not Path(checkpoint).exists():
+        start = to_spark(arguments.savepoint, bootstrap_servers=servers)
+        take_over(spark, arguments.savepoint, start.starting_offsets, checkpoint)
     orders = (
         spark.readStream.format("kafka")
         .option("kafka.bootstrap.servers", servers)

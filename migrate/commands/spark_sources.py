@@ -41,17 +41,7 @@ def plan_streams(
         NoSuchSource: a name that no source answers to.
         UsageError: options that do not go together.
     """
-    for number, of_it in names.items():
-        if not 0 <= number <= _LAST or not of_it or isinstance(of_it, str):
-            raise UsageError(f"--spark-source {number}: {of_it!r}: not a source number and names")
-    if request.policies.topic_pattern is not None and len(names) > 1:
-        raise UsageError(
-            "--topic-pattern: which of several streams would read a new topic is not known; plan "
-            "each by itself, with --source"
-        )
-    found = read_input(request)
-    chosen = choose(found, request)
-    assignment = _assign(found, chosen, names)
+    found, chosen, assignment = _read(request, names)
     snapshot = look(request, found, _whole(chosen, assignment))
     plans = {
         number: plan_found(request, found, sources, snapshot, named=True)
@@ -75,6 +65,58 @@ def plan_streams(
     only_some = request.policies.partitions is not None
     sources = [SparkSource(number, plan.next_offsets, only_some) for number, plan in plans.items()]
     return sources, warnings
+
+
+def plan_as_one(
+    request: Request, names: Mapping[int, Sequence[str]]
+) -> tuple[Plan, dict[int, frozenset[str]]]:
+    """Plan all Spark sources together: no topic is read from two places.
+
+    Args:
+        names: as in ``plan_streams``.
+
+    Returns:
+        The plan, and the topics that each Spark source reads, by the target's names.
+
+    Raises:
+        as ``plan_streams``. Sources that read one topic from different positions are among the
+        plan's refusals.
+    """
+    found, chosen, assignment = _read(request, names)
+    whole = _whole(chosen, assignment)
+    snapshot = look(request, found, whole)
+    plan = plan_found(request, found, whole, snapshot, named=True)
+    tell_which(found.origin, request)
+    _tell({}, plan.warnings, chosen, assignment)
+    for line in plan_lines(plan):
+        log.info(line)
+    tell_of_patterns(found.origin, request, chosen, snapshot)
+    if refusals := [*_forgotten(chosen, assignment, request.policies)]:
+        raise Refused([*refusals, *map(str, plan.refusals)])
+    if len(assignment) == 1:
+        return plan, {number: frozenset(plan.topics) for number in assignment}
+    renamed = request.policies.topic_map
+    return plan, {
+        number: frozenset(renamed.get(one, one) for source in sources for one in source.topics)
+        for number, sources in assignment.items()
+    }
+
+
+def _read(
+    request: Request, names: Mapping[int, Sequence[str]]
+) -> tuple[PlanInput, list[Source], Assignment]:
+    """What is to move, what of it is chosen, and what each Spark source takes."""
+    for number, of_it in names.items():
+        if not 0 <= number <= _LAST or not of_it or isinstance(of_it, str):
+            raise UsageError(f"--spark-source {number}: {of_it!r}: not a source number and names")
+    if request.policies.topic_pattern is not None and len(names) > 1:
+        raise UsageError(
+            "--topic-pattern: which of several streams would read a new topic is not known; plan "
+            "each by itself, with --source"
+        )
+    found = read_input(request)
+    chosen = choose(found, request)
+    return found, chosen, _assign(found, chosen, names)
 
 
 def _assign(

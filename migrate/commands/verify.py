@@ -18,7 +18,13 @@ from migrate.comparing.sides import (
     parse_side,
     possible_topics,
 )
-from migrate.comparing.verify import QueryStart, Verification, verify_group, verify_query
+from migrate.comparing.verify import (
+    QueryStart,
+    Verification,
+    verify_group,
+    verify_log,
+    verify_query,
+)
 from migrate.errors import Refused, UsageError
 from migrate.flink.choose_source import Choice, choose, source_positions
 from migrate.flink.read import read
@@ -31,6 +37,8 @@ from migrate.spark.progress import (
     began_continuous,
     committed_positions,
     has_run,
+    kafka_seeds,
+    logged_batches,
     starting_positions,
 )
 from migrate.storage.files import Files, local_path
@@ -106,6 +114,7 @@ def verify(
             found = verify_query(
                 expected, query, logs, new_at_earliest=new_at_earliest, recreated=recreated
             )
+            found = _by_its_log(found, query, side, run)
             if state is None:
                 return found
             proof = _state(os.fspath(moved), side, state, expect, sample, spark_conf or {}, chosen)
@@ -181,6 +190,16 @@ def _expected(moved: str, choice: Choice) -> tuple[PositionSet, bool, Plan | Non
     chosen = choose(extraction, choice)
     at_earliest = all(source.absent_start_at_earliest for source in chosen)
     return source_positions(moved, chosen), at_earliest, None
+
+
+def _by_its_log(found: Verification, query: QueryStart, side: Side, run: bool) -> Verification:
+    """Of a query that has run, what it did since."""
+    if run or not query.has_run or query.continuous:
+        return found
+    with timed(f"reading the log of {side.label}"):
+        files = Files()
+        batches = [*logged_batches(side.what, files)]
+        return verify_log(found, kafka_seeds(side.what, files), batches)
 
 
 def _look(

@@ -3,7 +3,8 @@
 A Spark query starts at its seed (``spark_progress.starting_positions``), which stays as it was
 however far the query has come; a partition that the seed lacks starts at 0 where its log does, and
 fails the query where it doesn't. A topic of which the seed has no partition is taken for one that
-the query does not read.
+the query does not read. Once it has run, its log says whether it went on from there, and read all
+of it (``verify_log``).
 
 A consumer group starts at what it has committed, which its consumers overwrite. So:
 

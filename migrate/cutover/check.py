@@ -8,12 +8,16 @@ from __future__ import annotations
 import posixpath
 import re
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
 
 from decoder import DecodeError, ErrorKind
-from migrate.commands.plan import plan
+from migrate.commands.plan import plan_move
+from migrate.commands.shared_options import move_request
 from migrate.commands.sink import check_sink_of_a_job, check_sink_of_a_query
+from migrate.commands.spark_sources import plan_as_one
+from migrate.commands.taken_states import TakenStates, take_states, tell
 from migrate.cutover.night import Night
 from migrate.errors import InputError, Refused, UsageError
 from migrate.flink.read import read
@@ -21,9 +25,12 @@ from migrate.flink.rest_api import FlinkJob
 from migrate.flink.source import SourceKind
 from migrate.group.commit import not_writable
 from migrate.group.commit_marks import goes_back
+from migrate.log import log
 from migrate.planning import Plan
+from migrate.positions import target_of
 from migrate.spark.seed import check_free
 from migrate.storage.files import path_of
+from migrate.wording import counted
 
 # A checkpoint may be subsumed while it is read: the next one is asked for, so many times.
 _TRIES = 4
@@ -54,7 +61,7 @@ def check(night: Night) -> str:
         refusals += _gather(lambda: _check_savepoint_folder(night, job))
     refusals += _gather(lambda: _check_target(night))
     refusals += _gather(lambda: _check_sink(night))
-    refusals += _of_the_command(night)
+    refusals += _of_the_commands(night)
     if refusals:
         raise Refused(refusals)
     return ", ".join(told)
@@ -112,7 +119,8 @@ def _check_plan(night: Night, chk: str, told: list[str]) -> None:
                 "savepoint, cancel the job, and name the savepoint (flink.savepoint)"
             ]
         )
-    planned = make_plan(night, chk, rehearsal=not night.stopped_by_others)
+    found = make_plan(night, chk, rehearsal=not night.stopped_by_others)
+    planned = found.plan
     planned.check()
     if night.location is None and not night.spec.move.allow_moved_on:
         view, earlier = night.group()
@@ -120,21 +128,62 @@ def _check_plan(night: Night, chk: str, told: list[str]) -> None:
             raise Refused(refusals)
     moved = len(planned.next_offsets)
     told.append(f"{planned.origin.title}: {moved} of {len(planned.partitions)} partitions would go")
+    told += _of_states(found.states)
 
 
-def make_plan(night: Night, chk: str, *, rehearsal: bool = False) -> Plan:
+def _of_states(states: TakenStates | None) -> Iterator[str]:
+    if states is None:
+        return
+    if states.taken:
+        yield f"{counted(len(states.taken), 'keyed state')} would go along"
+    if states.left or states.timers:
+        yield f"{counted(len(states.left) + len(states.timers), 'keyed state')} would stay behind"
+    if states.unreadable:
+        yield f"{counted(len(states.unreadable), 'keyed state')} cannot be read"
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A plan, and what it does not say.
+
+    Attributes:
+        states: the keyed states, divided; None where they cannot be told.
+        streams: the topics of each stream of the query, where it has several.
+    """
+
+    plan: Plan
+    states: TakenStates | None
+    streams: Mapping[int, frozenset[str]]
+
+
+def make_plan(night: Night, chk: str, *, rehearsal: bool = False) -> Planned:
     """A plan from a checkpoint, or a savepoint, for the spec's target.
 
     Args:
         rehearsal: whether the job runs on, as it does before the stop.
 
     Raises:
-        as ``migrate.plan``.
+        as ``migrate.plan`` and ``take_states``.
     """
     arguments = night.file.move()
     if rehearsal:
         arguments["allow_ran_on"] = True
-    return plan(chk, group=night.spec.target.group, **arguments)
+    request = move_request(chk, target_of(night.spec.target.group), arguments)
+    named, states = night.spec.states, None
+    try:
+        states = take_states(chk, named, allow_external_files=request.allow_external_files)
+        request = replace(request, state_taken=states.whole_operators)
+    except DecodeError as error:
+        if named or error.kind is ErrorKind.NOT_FOUND:
+            raise
+        log.warning(f"which keyed states there are, and stay behind, is not known: {error}")
+    if sources := night.file.spark_sources():
+        plan, streams = plan_as_one(request, sources)
+    else:
+        plan, streams = plan_move(request), {}
+    if states is not None:
+        tell(states)
+    return Planned(plan, states, streams)
 
 
 def _check_savepoint_folder(night: Night, job: FlinkJob) -> None:
@@ -159,16 +208,17 @@ def _check_sink(night: Night) -> None:
         check_sink_of_a_query(night.file.sink, night.spec.sink_writer)
 
 
-def _of_the_command(night: Night) -> Iterator[str]:
-    """Whether there is such a program."""
-    start = night.spec.start
-    if start is None:
-        return
-    words = start.split() if isinstance(start, str) else start
-    program = words[0] if words else ""
-    if isinstance(start, str) and not _PROGRAM.fullmatch(program):
-        return  # a line of the shell may begin with a variable, or anything
-    # The shell knows its own words, too.
-    asked = ["/bin/sh", "-c", 'command -v "$0" >/dev/null', program]
-    if subprocess.run(asked, cwd=night.file.home, stdin=subprocess.DEVNULL, check=False).returncode:
-        yield f"start: there is no program {program}"
+def _of_the_commands(night: Night) -> Iterator[str]:
+    """Whether there are such programs."""
+    for key, line in (("prime", night.spec.prime), ("start", night.spec.start)):
+        if line is None:
+            continue
+        words = line.split() if isinstance(line, str) else line
+        program = words[0] if words else ""
+        if isinstance(line, str) and not _PROGRAM.fullmatch(program):
+            continue  # a line of the shell may begin with a variable, or anything
+        # The shell knows its own words, too.
+        asked = ["/bin/sh", "-c", 'command -v "$0" >/dev/null', program]
+        known = subprocess.run(asked, cwd=night.file.home, stdin=subprocess.DEVNULL, check=False)
+        if known.returncode:
+            yield f"{key}: there is no program {program}"

@@ -10,6 +10,7 @@ from migrate.cutover.night import CutOverStopped, Night
 from migrate.cutover.steps import applied
 from migrate.errors import Refused
 from migrate.group.commit import Applied
+from migrate.spark.locations import LocalDirectory
 from migrate.spark.seed import is_unfinished, remove_seed
 
 
@@ -21,8 +22,9 @@ def what_goes_back(night: Night) -> Sequence[str]:
             job was not stopped.
         CutOverStopped: whether the job has stopped cannot be told any more.
     """
-    if start.runs(night):
-        raise Refused(["the command that starts the query runs: stop it first"])
+    for command, does in ((night.starting, "starts the query"), (night.priming, "primes")):
+        if command.runs():
+            raise Refused([f"the command that {does} runs: stop it first"])
     if night.savepoint() is None and night.record.model.flink.job_id is not None:
         stop.check_came_to_its_end(night)
     savepoint = night.savepoint()
@@ -42,7 +44,11 @@ def what_goes_back(night: Night) -> Sequence[str]:
     start.check_begins_no_more(night)
     place = night.location
     if place is not None and (is_unfinished(place) or applied(night)):
-        return [f"remove the seed {place.name}"]
+        if not night.spec.states:
+            return [f"remove the seed {place.name}"]
+        if not isinstance(place, LocalDirectory):
+            raise Refused([f"{place.name} was primed in a store: remove it there, and go back"])
+        return [f"put the primed location {place.name} aside"]
     if place is None and (earlier := night.group()[1]) is not None:
         return [f"bring group {night.spec.target.group} back by {earlier.path}"]
     if savepoint is None:
@@ -58,14 +64,18 @@ def go_back(night: Night) -> None:
     """
     place = night.location
     if place is not None:
-        if place.names():
+        if place.names() and night.spec.states and isinstance(place, LocalDirectory):
+            night.record.put_aside(place.path)
+        elif place.names():
             remove_seed(place)
     elif (earlier := night.group()[1]) is not None:
         outcome = rollback(earlier.path, execute=True, **night.file.kafka()).outcome
         if outcome is not None and outcome.applied not in (Applied.ALL, Applied.NOTHING_TO_DO):
             raise CutOverStopped(f"group {night.spec.target.group}: {outcome.applied.value}")
     record = night.record
-    record.put_aside(record.plan_path, record.folder / "query.log", record.folder / "query.state")
+    commands = (night.starting, night.priming)
+    left = (file for one in commands for file in (one.log, one.state))
+    record.put_aside(record.plan_path, *left)
     record.change(state="went back", moved_with=None)
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import posixpath
-import subprocess
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from decoder import DecodeError, StopKind
 from decoder.checkpoint import read_metadata
 from decoder.storage import join
 from migrate.commands.shared_options import kafka
+from migrate.cutover.command import Command
 from migrate.cutover.record import Record
 from migrate.cutover.spec import SpecFile
 from migrate.errors import MigrateError, Refused
@@ -27,6 +27,7 @@ from migrate.planning import Plan
 from migrate.planning.plan_file import read_plan
 from migrate.spark.locations import BadLocation, LocalDirectory, RemoteDirectory, location
 from migrate.spark.progress import has_run, newest_committed_batch
+from migrate.spark.source_options import SparkSource
 from migrate.storage.files import Files, path_of
 
 if TYPE_CHECKING:
@@ -130,8 +131,9 @@ class Night:
     def __init__(self, file: SpecFile, record: Record) -> None:
         self.file, self.spec, self.record = file, file.spec, record
         self.files = Files()
-        # The command that starts the query, where this run has started it.
-        self.command: subprocess.Popen[bytes] | None = None
+        # The commands that start the query, and prime its location.
+        self.starting = Command(record.folder, "query")
+        self.priming = Command(record.folder, "prime")
 
     # -- Flink -----------------------------------------------------------------------------------
 
@@ -264,7 +266,7 @@ class Night:
     def begun(self) -> bool:
         """Whether the target has begun: a query planned a batch, consumers joined or committed."""
         if self.file.checkpoint_dir is not None:
-            return has_run(self.query, self.files)
+            return has_run(self.query, self.files, self.primed)
         view, earlier = self.group()
         from migrate.group.rollback_file import ChangeFate
 
@@ -273,7 +275,31 @@ class Night:
 
     def first_batch(self) -> int | None:
         """The newest batch that the query has committed; None before its first."""
-        return newest_committed_batch(self.query, self.files)
+        newest = newest_committed_batch(self.query, self.files)
+        return newest if newest is not None and newest > self.primed else None
+
+    @property
+    def primed(self) -> int:
+        """The last batch that a priming has left; -1 where there is none."""
+        if not self.spec.states:
+            return -1
+        known = self.record.model.primed
+        if known is None:  # no run has seen it yet, and none has started the query
+            known = newest_committed_batch(self.query, self.files)
+        return known if known is not None else -1
+
+    def streams(self, plan: Plan) -> list[SparkSource]:
+        """Where each Kafka source of the query starts."""
+        known, offsets = self.record.model.plan, plan.next_offsets
+        only_some = plan.only_some_partitions
+        if known is None or not known.streams:
+            return [SparkSource(0, offsets, only_some)]
+        return [
+            SparkSource(
+                int(number), {at: offsets[at] for at in offsets if at[0] in topics}, only_some
+            )
+            for number, topics in known.streams.items()
+        ]
 
     def group(self) -> tuple[GroupView, EarlierRun | None]:
         """The target group, and the commit for it that a rollback file beside the record tells of;

@@ -1,8 +1,9 @@
 """The record of a cut-over, kept on the disk step by step, and the folder that it is in.
 
 What a run leaves in the folder: ``lock`` and ``query.lock`` (held, not read), ``record.json`` and
-its page, ``plan.json``, the rollback file of a group, and of the command that starts the query
-``query.log``, what it said, and ``query.state``, whether it began and how it ended.
+its page, ``plan.json``, the rollback file of a group, and of the commands that start the query and
+prime its location ``query.log`` and ``prime.log``, what they said, and ``query.state`` and
+``prime.state``, whether they began and how they ended.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from urllib.parse import urlsplit
 from decoder.urls import shown_in
 from migrate.cutover.spec import SpecFile
 from migrate.errors import InputError, Refused, UsageError
+from migrate.log import log
 from migrate.report.cut_over import (
     KIND,
     CutOverRecord,
@@ -73,6 +75,17 @@ class Record:
             raise Refused([f"{one}: {way}" for one in changed])
         told = {name: getattr(begun, name) for name in ("spec_sha256", "brokers", "target", "sink")}
         self.model = found.model_copy(update=told) if found is not None else begun
+        if found is not None and found.flink.host != begun.flink.host:
+            self.model = self._elsewhere(self.model, begun.flink.host)
+
+    @staticmethod
+    def _elsewhere(found: CutOverRecord, host: str | None) -> CutOverRecord:
+        if found.flink.job_id is not None:
+            log.warning(
+                f"flink.rest was of {found.flink.host}, and is of {host or 'nowhere'} now: if that "
+                "is another cluster, nobody sees whether the job runs again on the first"
+            )
+        return found.model_copy(update={"flink": found.flink.model_copy(update={"host": host})})
 
     def _read(self) -> CutOverRecord | None:
         if not self.path.exists():
@@ -181,6 +194,7 @@ def _begun(file: SpecFile) -> CutOverRecord:
             ended_ms=None,
         ),
         plan=None,
+        primed=None,
         start=None,
         verifications=[],
         partitions=[],

@@ -131,7 +131,12 @@ class Timeouts(_Part):
     """How long to wait at a step."""
 
     stop: Duration = "10m"
+    prime: Duration = "1h"
     first_batch: Duration = "10m"
+
+
+Words = Text | Annotated[list[Text], Field(min_length=1)]
+StreamNumber = Annotated[int, Field(ge=0, le=9999)]
 
 
 class Spec(_Part):
@@ -142,15 +147,34 @@ class Spec(_Part):
     kafka: KafkaSpec
     target: TargetSpec
     move: MoveSpec = MoveSpec()
+    spark_source: dict[StreamNumber, Words] | None = Field(
+        None, description="of a query with several streams: its number, and Flink's sources of it"
+    )
+    states: list[Text] = Field(
+        default_factory=list, description="keyed states that go along: OPERATOR/NAME"
+    )
+    prime: Words | None = Field(
+        None, description="the command that puts them into the checkpoint location"
+    )
     sink: Place | None = Field(None, description="where the query writes, as --sink")
     sink_writer: Text | None = Field(None, description="as --sink-writer")
-    start: Text | Annotated[list[Text], Field(min_length=1)] | None = Field(
+    start: Words | None = Field(
         None, description="the command that starts the query: a line of the shell, or its words"
     )
     timeouts: Timeouts = Timeouts()
     record: Place | None = Field(
         None, description="the folder of the record [default: the spec's name and .cut-over]"
     )
+
+    @model_validator(mode="after")
+    def _of_a_query(self) -> Spec:
+        if bool(self.states) != (self.prime is not None):
+            raise ValueError("states and prime: both, or neither")
+        if self.target.group is not None and (self.states or self.spark_source):
+            raise ValueError("states and spark-source are a query's: target.checkpoint-dir")
+        if self.states and self.spark_source:
+            raise ValueError("states go along with one stream: no spark-source")
+        return self
 
 
 class SpecFile:
@@ -214,6 +238,14 @@ class SpecFile:
         }
         return cast(MoveArguments, {**named, **self.kafka()})
 
+    def spark_sources(self) -> dict[int, list[str]]:
+        """Flink's sources by the number of the query's; empty where none is named."""
+        named = self.spec.spark_source or {}
+        return {
+            number: [names] if isinstance(names, str) else list(names)
+            for number, names in sorted(named.items())
+        }
+
     def decides(self) -> dict[str, str]:
         """What decides where the target starts, by its names here; nothing of it is secret."""
         flink, target = self.spec.flink, self.spec.target
@@ -223,6 +255,8 @@ class SpecFile:
             "target.group": target.group,
             "sink": self.sink,
             "sink-writer": self.spec.sink_writer,
+            "states": ", ".join(self.spec.states) or None,
+            "spark-source": json.dumps(self.spark_sources()) if self.spec.spark_source else None,
             **{f"move.{name}": value for name, value in self.policies().items()},
         }
         return {name: value for name, value in named.items() if value is not None}

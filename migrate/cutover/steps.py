@@ -17,14 +17,16 @@ from decoder import StopKind
 from migrate.commands.commit_group import commit_group
 from migrate.commands.to_spark import to_spark
 from migrate.commands.verify import verify
-from migrate.comparing.verify import StartOutcome, verify_log
+from migrate.comparing.verify import StartOutcome
 from migrate.cutover import start, stop
-from migrate.cutover.check import check, make_plan
+from migrate.cutover.check import Planned, check, make_plan
 from migrate.cutover.night import CutOverStopped, Night
+from migrate.cutover.prime import NotPrimed, check_primed, prime
 from migrate.errors import Refused
 from migrate.flink.read import read
 from migrate.group.commit import Applied
 from migrate.group.rollback_file import ChangeFate
+from migrate.planning.plan_file import read_plan
 from migrate.positions import Start, TopicPartition
 from migrate.report.cut_over import (
     CutOverRecord,
@@ -32,8 +34,8 @@ from migrate.report.cut_over import (
     PlanReport,
     VerificationReport,
 )
-from migrate.spark.progress import committed_positions, kafka_seeds, logged_batches
-from migrate.spark.seed import check_free, is_unfinished, remove_seed
+from migrate.spark.progress import committed_positions, kafka_seeds
+from migrate.spark.seed import check_free, is_unfinished, remove_seed, write_checkpoint
 from migrate.wording import counted
 
 if TYPE_CHECKING:
@@ -84,13 +86,16 @@ def _checked(night: Night) -> str | None:
 
 
 def _planned(night: Night) -> str | None:
+    if night.priming.runs():
+        return "the command that primes the location runs with it"
     return "it was applied already" if applied(night) else None
 
 
 def _plan(night: Night) -> str:
     savepoint = night.savepoint()
     assert savepoint is not None
-    plan = make_plan(night, savepoint)
+    found = make_plan(night, savepoint)
+    plan = found.plan
     plan.check()
     _check_is_last_output(night, plan)
     told = counted(len(plan.next_offsets), "partition")
@@ -99,7 +104,7 @@ def _plan(night: Night) -> str:
     path = night.record.plan_path
     path.unlink(missing_ok=True)
     plan.save(path)
-    _record_plan(night, plan, savepoint)
+    _record_plan(night, found, savepoint)
     return f"{told}, in {path}"
 
 
@@ -111,8 +116,8 @@ def _check_is_last_output(night: Night, plan: Plan) -> None:
         raise CutOverStopped(f"{plan.origin.pointer} is not of a stop")
 
 
-def _record_plan(night: Night, plan: Plan, savepoint: str) -> None:
-    findings = read(savepoint).findings
+def _record_plan(night: Night, found: Planned, savepoint: str) -> None:
+    findings, plan = read(savepoint).findings, found.plan
     night.record.change(
         plan=PlanReport(
             sha256=hashlib.sha256(night.record.plan_path.read_bytes()).hexdigest(),
@@ -121,6 +126,8 @@ def _record_plan(night: Night, plan: Plan, savepoint: str) -> None:
             policies=night.file.policies(),
             findings=[f"{one.severity.value}: {one.code}: {one.message}" for one in findings],
             warnings=list(plan.warnings),
+            states=list(found.states.lines()) if found.states is not None else [],
+            streams={str(number): sorted(topics) for number, topics in found.streams.items()},
         ),
         partitions=[
             PartitionReport(
@@ -159,19 +166,21 @@ def applied(night: Night) -> bool:
             check_may_move_on(night.record.model, earlier.path, has_command=bool(night.spec.start))
             return True
         return earlier is not None and earlier.fate is ChangeFate.APPLIED
-    if not place.names() or is_unfinished(place):
+    if not place.names() or is_unfinished(place) or night.priming.runs():
         return False
     if plan is None:
         check_free(place)
         return False
     seeds = kafka_seeds(night.query, night.files)
-    if dict(item for one in seeds.values() for item in one.items()) != plan.next_offsets:
+    if seeds != {str(one.number): one.next_offsets for one in night.streams(plan)}:
         raise Refused(
             [
                 f"{place.name} holds another query than {night.record.plan_path} is for; name a "
                 "new directory"
             ]
         )
+    if night.spec.states and night.record.model.primed is None:
+        night.record.change(primed=check_primed(night))
     return True
 
 
@@ -204,7 +213,7 @@ def _apply(night: Night) -> str:
     night.record.change(moved_with=night.file.decides())
     try:
         return _write(night)
-    except Refused:
+    except (Refused, NotPrimed):
         night.record.change(moved_with=before)  # nothing was written: what is refused may be mended
         raise
 
@@ -214,13 +223,16 @@ def _write(night: Night) -> str:
     if place is not None:
         if is_unfinished(place):
             remove_seed(place)
+        # Does the plan still stand, and is the sink still free?
         to_spark(
             plan=plan,
-            checkpoint_dir=night.file.checkpoint_dir,
             sink=night.file.sink,
             sink_writer=night.spec.sink_writer,
             **night.file.kafka(),
         )
+        if night.spec.states:
+            return prime(night)
+        write_checkpoint(night.streams(read_plan(plan)), place)
         return f"seeded {place.name}"
     from migrate.group.rollback_file import default_path
 
@@ -266,8 +278,6 @@ def _judge(night: Night, *, after: bool) -> str:
     group = night.location is None
     reached: Mapping[TopicPartition, Start] = {}
     if after and not group:
-        batches = [*logged_batches(night.query, night.files)]
-        found = verify_log(found, kafka_seeds(night.query, night.files), batches)
         reached = committed_positions("", night.query, night.files).starts
     lost, repeated = _counts(found)
     verified = found.verified or (after and group and found.verified_or_moved_on)

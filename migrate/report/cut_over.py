@@ -90,6 +90,11 @@ class PlanReport(Model):
     policies: dict[str, str]
     findings: list[str]
     warnings: list[str]
+    states: Annotated[list[str], Field(description="what becomes of each keyed state")]
+    streams: Annotated[
+        dict[str, list[str]],
+        Field(description="the topics of each stream of the query, where it has several"),
+    ]
 
 
 class VerificationReport(Model):
@@ -126,6 +131,9 @@ class CutOverRecord(Model):
     ]
     flink: FlinkReport
     plan: PlanReport | None
+    primed: Annotated[
+        int | None, Field(ge=0, description="the last batch that the priming has left")
+    ]
     start: StartReport | None
     verifications: list[VerificationReport]
     partitions: OncePerPartition[PartitionReport]

@@ -11,7 +11,13 @@ from datetime import datetime
 
 from migrate.comparing.verify import StartOutcome
 from migrate.positions import Marker
-from migrate.report.cut_over import CutOverRecord, PartitionReport, RunReport, StepReport
+from migrate.report.cut_over import (
+    CutOverRecord,
+    PartitionReport,
+    PlanReport,
+    RunReport,
+    StepReport,
+)
 from migrate.report.html import page, page_text, part, source_hash
 from migrate.report.text import number_text
 
@@ -51,6 +57,7 @@ def cut_over_page(record: CutOverRecord) -> str:
         partitions="".join(map(_partition, record.partitions)),
         columns="".join(_heading(name, css) for name, css in _PARTITIONS),
         policies="".join(_policies(record)),
+        states=_list(record.plan.states if record.plan else []),
         findings=_list(record.plan.findings if record.plan else []),
         warnings=_list(record.plan.warnings if record.plan else []),
         runs="".join(map(_run, record.runs)),
@@ -95,11 +102,17 @@ def _facts(record: CutOverRecord) -> Iterator[str]:
         ("sink", record.sink),
         ("plan made", _time(plan.made_at) if plan else None),
         ("sha256 of the plan", plan.sha256 if plan else None),
+        ("streams of the query", _streams(plan) if plan else None),
+        ("batches of the priming", f"0 to {record.primed}" if record.primed is not None else None),
         ("sha256 of the spec", record.spec_sha256),
         ("query started", _time(record.start.at) if record.start else None),
     ):
         if value:
             yield f"<div><dt>{name}</dt><dd>{page_text(value)}</dd></div>"
+
+
+def _streams(plan: PlanReport) -> str:
+    return "; ".join(f"{number}: {', '.join(topics)}" for number, topics in plan.streams.items())
 
 
 def _step(step: StepReport) -> str:

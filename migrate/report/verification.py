@@ -79,6 +79,15 @@ def outcome_lines(verification: Verification) -> Iterator[str]:
     if verification.state is not None:
         yield from map(visible, verification.state.examples)
     counts = verification.counts
+    unread = sum(
+        one.outcome is StartOutcome.MISSING and one.started is not None
+        for one in verification.partitions
+    )
+    if unread:
+        yield (
+            f"missing ({unread}): seeded, and not in each batch of the query's log: the query does "
+            "not read them there; does it read these topics, by the seed's numbers?"
+        )
     for outcome, meaning in _MEANINGS.items():
         if outcome in counts:
             yield f"{outcome.value} ({counts[outcome]}): {meaning}"

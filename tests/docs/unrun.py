@@ -30,6 +30,10 @@ UNRUN = {
     ): "stops a Flink job of the reader's; tests/integration/test_cut_over.py stops three",
     ("docs/how-to/cut-over.md", "version: 1"): "tests/unit/test_cut_over_spec.py reads it",
     (
+        "docs/how-to/cut-over.md",
+        "states:                               # as to-spark --state: OPERATOR/NAME",
+    ): "tests/unit/test_cut_over_spec.py reads it",
+    (
         "README.md",
         "pipx install .                                    # in a clone; with an extra: "
         "pipx install '.[s3]'",

@@ -6,6 +6,7 @@ in the end each of them is in exactly one file, Flink's or Spark's.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import random
@@ -14,6 +15,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -21,14 +23,18 @@ import jsonschema
 import pytest
 import yaml
 
-from examples.demo import account
+from examples.demo import account, compare
 from examples.local import LocalStack
+from migrate.commands.state import keyed_states
 from migrate.cutover.run import cut_over
 from migrate.cutover.steps import STEPS
 from migrate.flink.rest_api import JobManager
 from migrate.report.cut_over import json_schema
+from migrate.storage.files import Files
+from migrate.wording import package_version
 from tests.support.command import Result, migrate, running
 from tests.support.groups import read_on
+from tests.support.kafka import Broker
 
 pytestmark = pytest.mark.integration
 
@@ -170,6 +176,7 @@ def test_killed_at_every_step_it_loses_and_repeats_nothing(
     stack: LocalStack, caplog: pytest.LogCaptureFixture
 ) -> None:
     at_random = random.Random(19)
+    started = datetime.now(timezone.utc).replace(microsecond=0)
     spec = _spec(stack, "orders")
     ready = stack.lake / "may-start"
     command = f"SECRET={_SECRET}; test -e {ready} || exit 3; {stack.start_command()}"
@@ -270,6 +277,17 @@ def test_killed_at_every_step_it_loses_and_repeats_nothing(
 
     # One record, one page; no secret.
     record = spec.record
+    metadata = Files().read(f"{record['flink']['savepoint']}/_metadata")
+    plan = (spec.folder / "plan.json").read_bytes()
+    assert record["flink"]["savepoint_sha256"] == hashlib.sha256(metadata).hexdigest()
+    assert record["plan"]["sha256"] == hashlib.sha256(plan).hexdigest()
+    assert record["spec_sha256"] == hashlib.sha256(spec.path.read_bytes()).hexdigest()
+    assert record["flink"]["version"].startswith("1.20.")
+    for run in record["runs"]:
+        assert run["user"] and run["host"] and run["python"]
+        assert run["migrate"] == package_version()
+    began = [datetime.fromisoformat(run["began_at"]) for run in record["runs"]]
+    assert began == sorted(began) and began[0] >= started
     assert record["state"] == "done" and record["flink"]["finished"]
     assert [step["name"] for step in record["steps"] if step["state"] != "done"] == []
     assert {step["name"] for step in record["steps"]} == set(_TITLES)
@@ -284,7 +302,8 @@ def test_killed_at_every_step_it_loses_and_repeats_nothing(
         assert _SECRET not in file.read_text(), file
 
 
-def test_back_as_long_as_the_target_has_written_nothing(stack: LocalStack) -> None:
+def test_back_as_long_as_the_target_has_written_nothing(stack: LocalStack, broker: Broker) -> None:
+    elsewhere = {"kafka": {"bootstrap-servers": broker.bootstrap_servers}}
     spec = _spec(stack, "back")
     query = Path(spec.fields["target"]["checkpoint-dir"])
     nothing = migrate("cut-over", spec.path, "--back")
@@ -311,6 +330,11 @@ def test_back_as_long_as_the_target_has_written_nothing(stack: LocalStack) -> No
     seeded = spec.execute("--until", "verify")
     assert seeded.code == 0, seeded.stderr
     assert query.exists()
+    # Other brokers than those that the plan was made against.
+    spec.write(**elsewhere)
+    for found, code in ((migrate("cut-over", spec.path), 4), (spec.execute(), 5)):
+        assert found.code == code and "; the plan is for " in found.stderr, found.stderr
+    spec.write()
     dry = migrate("cut-over", spec.path, "--back")
     assert dry.code == 0 and f"remove the seed {query}" in dry.stdout and query.exists()
     back = spec.execute("--back")
@@ -337,6 +361,12 @@ def test_back_as_long_as_the_target_has_written_nothing(stack: LocalStack) -> No
         spec.write(**changed)
         refused = spec.execute()
         assert refused.code == 4 and ", and is " in refused.stderr, refused.stderr
+    for mode in ((), ("--back",)):
+        spec.write(**elsewhere)
+        found = spec.execute(*mode)
+        assert found.code == (4 if mode else 5), found.stderr
+        assert "kafka.bootstrap-servers: those are brokers of cluster " in found.stderr
+    assert stack.broker.committed(group) == planned and broker.committed(group) == {}
     spec.write()
     assert spec.execute("--back").code == 0
     assert stack.broker.committed(group) == {}
@@ -392,6 +422,68 @@ def test_a_job_that_ran_again_is_not_moved_by_its_old_savepoint(stack: LocalStac
     dry = migrate("cut-over", spec.path)
     assert dry.code == 4
     assert f"the newest, {job_id}, ended as CANCELED, and not with a savepoint in" in dry.stderr
+
+
+def test_keyed_states_go_along(stack: LocalStack) -> None:
+    stack.stop_orders()
+    stack.start_orders()
+    stack.submit("orders/tables.sql", "totals/flink.sql")
+    flink = JobManager(stack.flink.rest_url)
+    _await(lambda: "totals" in stack.flink.running())
+    job_id = stack.flink.running()["totals"]
+    _await(lambda: stack.totals() and flink.details(job_id).checkpoint)
+    checkpoint = flink.details(job_id).checkpoint
+    assert checkpoint is not None
+    spec = _spec(stack, "totals")
+    del spec.fields["sink"]
+
+    # Left behind by choice: told, with what else the job keeps.
+    spec.write()
+    dry = migrate("cut-over", spec.path)
+    assert dry.code == 0, dry.stderr
+    assert "1 keyed state would stay behind" in dry.stdout
+    assert "1 state left behind by choice: " in dry.stderr
+    (state,) = keyed_states(checkpoint.rpartition("/")[0]).states
+    ready = stack.lake / "may-prime"
+    spec.fields |= {
+        "states": [f"{state.operator_id}/no-such"],
+        "prime": f"test -e {ready} || exit 3; {stack.totals_command('--prime')}",
+        "start": stack.totals_command("--available-now"),
+    }
+    spec.write()
+    misnamed = migrate("cut-over", spec.path)
+    assert misnamed.code == 4 and "no-such" in misnamed.stderr, misnamed.stderr
+    spec.fields["states"] = [f"{state.operator_id}/{state.name}"]
+    spec.write()
+    dry = migrate("cut-over", spec.path)
+    assert dry.code == 0, dry.stderr
+    assert "1 keyed state would go along" in dry.stdout
+    assert f"state {state.operator_id}/accState goes along" in dry.stderr
+
+    # The priming fails; it is killed while it primes: the command goes on, and is waited for.
+    failed = spec.execute()
+    assert failed.code == 5, failed.stderr
+    assert "the command that primes" in failed.stderr and "exit code 3" in failed.stderr
+    assert "stopped at apply: Flink's job has stopped; the target is not written" in failed.stderr
+    query = Path(spec.fields["target"]["checkpoint-dir"])
+    assert not query.exists()
+    ready.touch()
+    spec.killed(lambda line: line.startswith("priming "))
+    told = spec.killed(_begins("verify"))
+    assert any("as an earlier run has started it" in line for line in told) or query.exists()
+    assert (spec.folder / "prime.log").read_text().count("Spark's state against Flink's") == 1
+    stack.stop_orders()
+    done = spec.execute()
+    assert done.code == 0, done.stderr
+    assert "batch 1 is committed" in done.stderr
+    assert "lost 0, repeated 0" in done.stderr
+    _await(lambda: json.loads((spec.folder / "query.state").read_text()) == 0)
+    assert {one.verdict for one in compare(stack.in_kafka(), {}, stack.totals())} == {"right"}
+    record = spec.record
+    assert record["primed"] == 0
+    assert record["plan"]["states"] == [f"state {state.operator_id}/accState goes along"]
+    assert {one["outcome"] for one in record["partitions"]} == {"ok"}
+    assert sum(one["reached"] for one in record["partitions"]) == len(stack.in_kafka())
 
 
 def _source(stack: LocalStack) -> str:

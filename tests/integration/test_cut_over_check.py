@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -87,3 +89,91 @@ def test_a_query_that_reads_less_than_its_seed_is_not_verified(
     done = migrate("cut-over", spec, "--execute", "--yes")
     assert done.code == 5, done.stderr
     assert "not verified: 3 ok, 2 missing" in done.stderr
+    # By the same rule, without a cut-over.
+    moved, target = f"plan:{tmp_path / 'orders.cut-over/plan.json'}", f"spark:{tmp_path / 'query'}"
+    judged = migrate("verify", moved, target, "-b", broker.bootstrap_servers)
+    assert judged.code == 5, judged.stderr
+    assert "3 ok, 2 missing" in judged.stdout
+    assert "seeded, and not in each batch of the query's log" in judged.stderr
+
+
+def test_each_stream_of_a_query_goes_on_from_its_source(
+    broker: Broker, spark: Spark, tmp_path: Path
+) -> None:
+    names = lay_out(broker, "orders", "payments")
+    (savepoint,) = (GOLDEN / "2.2/stop").glob("savepoint-*")
+    spec = tmp_path / "orders.yaml"
+    fields = {
+        "version": 1,
+        "flink": {"savepoint": str(savepoint)},
+        "kafka": {"bootstrap-servers": broker.bootstrap_servers},
+        "move": {"topic-map": names},
+        "target": {"checkpoint-dir": "query"},
+        "spark-source": {1: "topic:payments"},
+    }
+    spec.write_text(yaml.safe_dump(fields))
+    forgotten = migrate("cut-over", spec)
+    assert forgotten.code == 4, forgotten.stderr
+    assert "topic orders of operator" in forgotten.stderr
+    assert "goes to no Spark source" in forgotten.stderr
+    fields["spark-source"] = {0: "topic:payments", 1: "topic:orders"}
+    spec.write_text(yaml.safe_dump(fields))
+    for _ in range(2):
+        ready = migrate("cut-over", spec, "--execute", "--yes", "--until", "verify")
+        assert ready.code == 0, ready.stderr
+    record = json.loads((tmp_path / "orders.cut-over/record.json").read_text())
+    assert record["plan"]["streams"] == {"0": [names["payments"]], "1": [names["orders"]]}
+    fields["spark-source"] = {0: "topic:orders", 1: "topic:payments"}
+    spec.write_text(yaml.safe_dump(fields))
+    changed = migrate("cut-over", spec)
+    assert changed.code == 4 and "refused: spark-source was " in changed.stderr
+    fields["spark-source"] = {0: "topic:payments", 1: "topic:orders"}
+    spec.write_text(yaml.safe_dump(fields))
+
+    payments, orders = (
+        spark.stream(broker.bootstrap_servers, subscribe=names[topic], failOnDataLoss="false")
+        for topic in ("payments", "orders")
+    )
+    for joined, code, told in (
+        (payments.union(orders), 0, "lost 0, repeated 0"),
+        (orders.union(payments), 5, "not verified: 5 missing"),
+    ):
+        query = tmp_path / "query"
+        if code:
+            shutil.rmtree(query)
+            fields["record"] = "turned"
+            spec.write_text(yaml.safe_dump(fields))
+            assert migrate("cut-over", spec, "--execute", "--yes", "--until", "verify").code == 0
+        writer = joined.writeStream.format("noop").option("checkpointLocation", str(query))
+        writer.trigger(availableNow=True).start().awaitTermination(60)
+        done = migrate("cut-over", spec, "--execute", "--yes")
+        assert done.code == code, done.stderr
+        assert told in done.stderr
+
+
+def test_what_is_changed_before_the_target_is_written_is_taken_up(
+    broker: Broker, tmp_path: Path
+) -> None:
+    names = lay_out(broker, "orders", "payments")
+    (savepoint,) = (GOLDEN / "2.2/stop").glob("savepoint-*")
+    spec = tmp_path / "orders.yaml"
+    fields: dict[str, Any] = {
+        "version": 1,
+        "flink": {"savepoint": str(savepoint)},
+        "kafka": {"bootstrap-servers": broker.bootstrap_servers},
+        "move": {"topic-map": names},
+        "target": {"checkpoint-dir": "query"},
+        "start": "true",
+    }
+    spec.write_text(yaml.safe_dump(fields))
+    assert migrate("cut-over", spec, "--execute", "--yes", "--until", "plan").code == 0
+    fields |= {"target": {"group": spec.parent.name}, "start": "true --fast"}
+    fields["move"] = {"topic-map": names, "partitions": {"orders": [0, 1]}}
+    spec.write_text(yaml.safe_dump(fields))
+    moved = migrate("cut-over", spec, "--execute", "--yes", "--until", "verify")
+    assert moved.code == 0, moved.stderr
+    assert not (tmp_path / "query").exists()
+    assert set(broker.committed(spec.parent.name)) == {(names["orders"], 0), (names["orders"], 1)}
+    fields["start"] = "true"
+    spec.write_text(yaml.safe_dump(fields))
+    assert migrate("cut-over", spec).code == 0

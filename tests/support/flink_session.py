@@ -66,7 +66,7 @@ class FlinkSession(Service):
                 "jobmanager.bind-host": "127.0.0.1",
                 "taskmanager.host": "127.0.0.1",
                 "taskmanager.bind-host": "127.0.0.1",
-                "taskmanager.numberOfTaskSlots": "4",
+                "taskmanager.numberOfTaskSlots": "5",
                 "rest.address": "127.0.0.1",
                 "rest.bind-address": "127.0.0.1",
                 "rest.port": str(rest),

@@ -22,6 +22,7 @@ def running_job(
     checkpoints: Path,
     job_id: str | None = None,
     retained: int = 3,
+    version: str = "2.2",
 ) -> Iterator[tuple[str, str]]:
     """The REST address of a cluster, and the id of the one job that runs there.
 
@@ -30,7 +31,7 @@ def running_job(
     It takes a checkpoint every 200 ms. At the end it is cancelled, and its last ones stay below
     ``checkpoints``.
     """
-    jars = classpath("flink-2.2")
+    jars = classpath(f"flink-{version}")
     command = java_command(
         "RunningJobs",
         [compile_java([_SOURCE], jars), *jars],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from migrate.commands.plan import plan
 from migrate.commands.to_spark import to_spark
 from migrate.comparing.verify import StartOutcome, Verification, Verified, verify_log
 from migrate.cutover.night import (
+    CutOverStopped,
     Night,
     Savepoint,
     began_since,
@@ -23,7 +25,7 @@ from migrate.cutover.night import (
 )
 from migrate.cutover.record import Record
 from migrate.cutover.spec import read_spec
-from migrate.cutover.steps import check_may_move_on
+from migrate.cutover.steps import STEPS, check_may_move_on
 from migrate.errors import Refused
 from migrate.flink.rest_api import FlinkJob
 from migrate.report.cut_over import StartReport, VerificationReport
@@ -233,8 +235,16 @@ def test_the_job_that_was_asked_to_stop_stays(tmp_path: Path) -> None:
     spec = _spec(tmp_path, flink=flink)
     file = read_spec(spec)
     file.folder.mkdir()
+    Record(file, keep=True, anew=True).change(state="begun")
+    _spec(tmp_path, flink={**flink, "job": "payments"})  # nobody has stopped one yet
+    assert migrate("cut-over", spec).code == 6
+    _spec(tmp_path, flink=flink)
     Record(file, keep=True, anew=True).change_flink(job_id="ab" * 16, job_name="orders")
     assert migrate("cut-over", spec).code == 6
+    _spec(tmp_path, flink={**flink, "rest": "http://localhost:1"})
+    moved = migrate("cut-over", spec)
+    assert moved.code == 6
+    assert "flink.rest was of 127.0.0.1, and is of localhost now: if that is" in moved.stderr
     _spec(tmp_path, flink={**flink, "job": "ab" * 16})
     assert migrate("cut-over", spec).code == 6
     _spec(tmp_path, flink={**flink, "job": "payments"})
@@ -283,3 +293,129 @@ def test_a_group_that_moved_on_was_seen_right_before(seeded: Path) -> None:
     check(False)
     record.change(start=StartReport(at="now", returned=None))
     check(True)
+
+
+# -- keyed states that go along ------------------------------------------------------------------
+
+# What a priming leaves, as far as it is looked at: `migrate.spark.prime` itself, on a real stack,
+# does so in tests/integration/test_cut_over.py.
+_PRIMES = """
+mkdir -p $CUT_OVER_CHECKPOINT_DIR/sources/0 && cd $CUT_OVER_CHECKPOINT_DIR
+mkdir offsets commits {state}
+grep -q orders "$CUT_OVER_PLAN" && test -d "$CUT_OVER_SAVEPOINT" || exit 9
+printf '{{"id":"00000000-0000-0000-0000-000000000000"}}' >metadata
+printf '\\0v1\\n{seed}' >sources/0/0
+printf 'v1\\n{{}}\\n{end}' >offsets/0
+printf 'v1\\n{{}}' >commits/{commit}
+"""
+_RIGHT = {
+    "seed": '{"orders":{"0":5,"1":6}}',
+    "end": '{"orders":{"0":5,"1":6}}',
+    "state": "state state/0",
+    "commit": "0",
+}
+
+
+@pytest.fixture
+def primed(seeded: Path) -> Path:
+    """A spec whose target is to be primed; the plan is made, and nothing written."""
+    shutil.rmtree(seeded.parent / "query")
+    primes = {"states": ["counts/n"], "prime": _PRIMES.format(**_RIGHT)}
+    return _spec(seeded.parent, **primes)
+
+
+def _night(spec: Path) -> Night:
+    file = read_spec(spec)
+    return Night(file, Record(file, keep=True, anew=True))
+
+
+_APPLY = next(one for one in STEPS if one.name == "apply")
+
+
+def _not_written(spec: Path) -> None:
+    """As before the target is written: `primed` is changed from `seeded`."""
+    record = json.loads((path := read_spec(spec).folder / "record.json").read_text())
+    path.write_text(json.dumps({**record, "moved_with": None, "primed": None}))
+
+
+def test_a_primed_location_is_judged_and_found_again(primed: Path) -> None:
+    _not_written(primed)
+    night, query = _night(primed), primed.parent / "query"
+    assert _APPLY.done(night) is None
+    told = f"primed {query}: batch 0 holds the states, and ends where the plan says"
+    assert _APPLY.do(night) == told
+    assert night.record.model.primed == 0
+    assert not night.begun() and night.first_batch() is None
+
+    # A run that was killed before it had written down what it saw.
+    night.record.change(primed=None)
+    again = _night(primed)
+    assert _APPLY.done(again) == f"spark:{query} holds the plan"
+    assert again.record.model.primed == 0
+    # The query's own first batch is the one after.
+    (query / "offsets/1").write_text('v1\n{}\n{"orders":{"0":7,"1":6}}')
+    assert again.begun() and again.first_batch() is None
+    (query / "commits/1").write_text("v1\n{}")
+    assert again.first_batch() == 1
+    assert _APPLY.done(again) == f"spark:{query} holds the plan"
+    back = _run(primed, "--back")
+    assert back.code == 4 and "has begun: Flink's job would emit again" in back.stderr
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"commit": "none"}, "it has no committed batch, and so was not primed"),
+        ({"state": ""}, "it holds no state, and so was not primed"),
+        ({"state": "state"}, "it holds no state, and so was not primed"),
+        ({"seed": '{"orders":{"0":5,"1":5}}'}, "its seed is not what the plan says"),
+        ({"end": '{"orders":{"0":5,"1":7}}'}, "batch 0 does not end where the plan says"),
+        ({"end": '{"orders":{"0":5}}'}, "batch 0 does not end where the plan says"),
+    ],
+)
+def test_what_was_not_primed_as_planned_starts_nothing(
+    primed: Path, wrong: dict[str, str], told: str
+) -> None:
+    _not_written(primed)
+    spec = _spec(primed.parent, states=["counts/n"], prime=_PRIMES.format(**{**_RIGHT, **wrong}))
+    with pytest.raises(Refused, match=told):
+        _APPLY.do(_night(spec))
+    assert _night(spec).record.model.moved_with is None
+    with pytest.raises(Refused, match="name a new directory"):
+        _APPLY.done(_night(spec))
+
+
+def test_a_priming_that_fails_is_run_again_and_one_that_runs_is_waited_for(primed: Path) -> None:
+    _not_written(primed)
+    states = {"states": ["counts/n"]}
+    spec = _spec(primed.parent, **states, prime="echo no Spark here; exit 7")
+    with pytest.raises(CutOverStopped, match="has ended: exit code 7") as failed:
+        _APPLY.do(_night(spec))
+    assert failed.value.details[1:] == ["  no Spark here"]
+
+    waits = "while ! test -e go; do sleep 0.05; done\n" + _PRIMES.format(**_RIGHT)
+    spec = _spec(primed.parent, **states, prime=waits, timeouts={"prime": "100ms"})
+    with pytest.raises(CutOverStopped, match="it runs on: run this again to wait on"):
+        _APPLY.do(_night(spec))
+    assert _APPLY.done(_night(spec)) is None
+    planned = next(one for one in STEPS if one.name == "plan")
+    assert planned.done(_night(spec)) == "the command that primes the location runs with it"
+    back = _run(spec, "--back")
+    assert back.code == 4 and "the command that primes runs: stop it first" in back.stderr
+    (spec.parent / "go").touch()
+    spec = _spec(primed.parent, **states, prime="exit 8")  # it is not run: the first one is there
+    assert _APPLY.do(_night(spec)).startswith("primed ")
+    changed = migrate("cut-over", _spec(primed.parent))
+    assert changed.code == 4 and "states was counts/n, and is not there now" in changed.stderr
+
+
+def test_back_puts_a_primed_location_aside(primed: Path) -> None:
+    _not_written(primed)
+    query = primed.parent / "query"
+    _APPLY.do(_night(primed))
+    dry = migrate("cut-over", primed, "--back")
+    assert f"put the primed location {query} aside" in dry.stdout
+    assert _run(primed, "--back").code == 0
+    assert not query.exists()
+    (aside,) = primed.parent.glob("query-*")
+    assert (aside / "commits/0").exists()

@@ -37,11 +37,14 @@ def test_the_specs_of_the_examples_are_of_the_schema(spec: Path) -> None:
 
 
 def test_the_spec_of_the_page_is_one(tmp_path: Path) -> None:
-    (block,) = [one for one in blocks(ROOT / "docs/how-to/cut-over.md") if one.language == "yaml"]
+    found = [one for one in blocks(ROOT / "docs/how-to/cut-over.md") if one.language == "yaml"]
+    whole, with_states = ("\n".join(block.lines) for block in found)
     path = tmp_path / "orders.yaml"
-    path.write_text("\n".join(block.lines))
-    assert read_spec(path).spec.start == "spark-submit orders.py"
-    jsonschema.validate(yaml.safe_load(path.read_text()), dict(json_schema()))
+    for text in (whole, f"{whole}\n{with_states}"):
+        path.write_text(text)
+        assert read_spec(path).spec.start == "spark-submit orders.py"
+        jsonschema.validate(yaml.safe_load(text), dict(json_schema()))
+    assert read_spec(path).spec.states == ["totals/total"]
 
 
 def test_a_spec_is_read_with_its_paths(tmp_path: Path) -> None:
@@ -60,6 +63,9 @@ def test_a_spec_is_read_with_its_paths(tmp_path: Path) -> None:
         "topic-map": '{"orders": "orders.v2"}',
         "partitions": '{"a": [0]}',
     }
+    streams = {1: "topic:payments", 0: ["both", "topic:orders"]}
+    joined = read_spec(_written(tmp_path, **{"spark-source": streams}))
+    assert joined.spark_sources() == {0: ["both", "topic:orders"], 1: ["topic:payments"]}
     there = read_spec(_written(tmp_path, target={"checkpoint-dir": "s3://lake/orders"}))
     assert there.target == "spark:s3://lake/orders"
 
@@ -80,6 +86,15 @@ def test_a_spec_is_read_with_its_paths(tmp_path: Path) -> None:
         ({"kafka": {"properties": {"retries": 3}}}, "kafka.properties.retries: Input should be"),
         ({"start": []}, "start"),
         ({"kafka": {}}, "kafka: bootstrap-servers, or a config that names them"),
+        ({"states": ["a/n"]}, "states and prime: both, or neither"),
+        ({"prime": "p"}, "states and prime: both, or neither"),
+        ({"target": {"group": "g"}, "spark-source": {0: "x"}}, "states and spark-source are a"),
+        (
+            {"states": ["a/n"], "prime": "p", "spark-source": {0: "x"}},
+            "states go along with one stream: no spark-source",
+        ),
+        ({"spark-source": {-1: "x"}}, "spark-source.-1"),
+        ({"spark-source": {0: []}}, "spark-source.0"),
     ],
 )
 def test_what_nobody_knows_is_refused_by_name(

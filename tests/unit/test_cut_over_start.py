@@ -63,7 +63,7 @@ def test_a_command_that_outlives_its_run_is_not_started_again(tmp_path: Path) ->
     )
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     night = _night(spec)
-    assert start.runs(night)
+    assert night.starting.runs()
     assert start.started(night) == "an earlier run has started it, and the command runs"
 
     deadline = time.monotonic() + _SECONDS
@@ -113,7 +113,7 @@ def test_a_query_that_failed_in_its_first_batch_is_started_again(tmp_path: Path)
 
 def _await_end(night: Night) -> None:
     deadline = time.monotonic() + _SECONDS
-    while start.runs(night):
+    while night.starting.runs():
         assert time.monotonic() < deadline
         time.sleep(0.02)
 

@@ -4,6 +4,7 @@ import org.apache.flink.api.common.JobID;
 import org.apache.flink.api.common.JobStatus;
 import org.apache.flink.api.common.eventtime.WatermarkStrategy;
 import org.apache.flink.api.common.serialization.SimpleStringSchema;
+import org.apache.flink.api.common.typeinfo.Types;
 import org.apache.flink.configuration.Configuration;
 import org.apache.flink.connector.kafka.source.KafkaSource;
 import org.apache.flink.connector.kafka.source.enumerator.initializer.OffsetsInitializer;
@@ -11,7 +12,6 @@ import org.apache.flink.runtime.jobgraph.JobGraph;
 import org.apache.flink.runtime.minicluster.MiniCluster;
 import org.apache.flink.runtime.minicluster.MiniClusterConfiguration;
 import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
-import org.apache.flink.streaming.api.functions.sink.v2.DiscardingSink;
 import org.apache.flink.streaming.api.graph.StreamGraph;
 
 /**
@@ -21,7 +21,7 @@ import org.apache.flink.streaming.api.graph.StreamGraph;
  * <p>Arguments: bootstrap servers, group, the pattern of its topics, checkpoint directory, which
  * keeps the last three after the end; then the job's id, where it is to have a certain one, and how
  * many checkpoints are kept, where it is not three. Prints the address of the REST interface and the
- * id of the running job.
+ * id of the running job. It has no sink: those of Flink 1.15 and of 2.x have nothing in common.
  */
 public final class RunningJobs {
     private RunningJobs() {}
@@ -35,7 +35,10 @@ public final class RunningJobs {
         conf.setString("taskmanager.memory.network.min", "32 mb");
         conf.setString("taskmanager.memory.network.max", "32 mb");
         conf.setString("taskmanager.memory.managed.size", "64 mb");
-        conf.setString("execution.checkpointing.num-retained", args.length > 5 ? args[5] : "3");
+        String retained = args.length > 5 ? args[5] : "3";
+        conf.setString("execution.checkpointing.num-retained", retained);
+        conf.setString("state.checkpoints.num-retained", retained); // before 1.20
+        conf.setString("state.checkpoints.dir", args[3]);
         MiniClusterConfiguration configuration =
                 new MiniClusterConfiguration.Builder()
                         .setConfiguration(conf)
@@ -58,7 +61,7 @@ public final class RunningJobs {
     private static JobGraph finishing() {
         StreamExecutionEnvironment env = StreamExecutionEnvironment.getExecutionEnvironment();
         env.setParallelism(1);
-        env.fromSequence(1, 10).sinkTo(new DiscardingSink<>());
+        env.fromSequence(1, 10).map(one -> one).returns(Types.LONG);
         return env.getStreamGraph().getJobGraph();
     }
 
@@ -80,7 +83,8 @@ public final class RunningJobs {
                         .setValueOnlyDeserializer(new SimpleStringSchema())
                         .build();
         env.fromSource(source, WatermarkStrategy.noWatermarks(), "orders")
-                .sinkTo(new DiscardingSink<>());
+                .map(one -> one)
+                .returns(Types.STRING);
         StreamGraph graph = env.getStreamGraph();
         graph.setJobName("the job that moves");
         JobGraph job = graph.getJobGraph();
