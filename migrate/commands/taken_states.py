@@ -36,6 +36,7 @@ class TakenStates:
         merging: the ids of operators whose windows are sessions.
         closed: pending timers of windows that go along.
         timers: pending timers that Spark has none in place of.
+        looked: whether it was looked if they are pending.
     """
 
     taken: tuple[KeyedState, ...]
@@ -44,6 +45,7 @@ class TakenStates:
     merging: frozenset[str]
     closed: tuple[KeyedState, ...] = ()
     timers: tuple[KeyedState, ...] = ()
+    looked: bool = True
 
     @property
     def whole_operators(self) -> frozenset[str]:
@@ -79,7 +81,8 @@ class TakenStates:
             yield f"timers {_named(one)}: in their place Spark's watermark closes what goes along"
         if self.timers:
             told = ", ".join(map(_named, self.timers))
-            yield f"pending timers left behind, as Spark sets none for them: {told}"
+            pending = "pending timers" if self.looked else "timers, pending or not,"
+            yield f"{pending} left behind, as Spark sets none for them: {told}"
         if self.left:
             told = ", ".join(map(_named, self.left))
             yield f"{counted(len(self.left), 'state')} left behind by choice: {told}"
@@ -96,7 +99,8 @@ def take_states(
     stands in for; of others that are pending it has none. States of timers without one are nothing.
 
     Args:
-        names: ``OPERATOR/NAME``; an operator as in ``find_state``.
+        names: ``OPERATOR/NAME``; an operator as in ``find_state``. Where there are none, no entry
+            is read, and so no timer looked for.
 
     Raises:
         UsageError: a name of another form, no such operator or state, or one of timers.
@@ -114,7 +118,7 @@ def take_states(
     unreadable = []
     for one in [one for one in others if one.kind is StateKind.TIMERS]:
         try:
-            pending = next(one.entries(), None) is not None
+            pending = not names or next(one.entries(), None) is not None
         except DecodeError as error:
             unreadable.append(f"{_named(one)}: {error}")
             continue
@@ -133,6 +137,7 @@ def take_states(
         frozenset(one.operator_id for one in found.states if one.name == MERGING),
         tuple(closed),
         tuple(timers),
+        looked=bool(names),
     )
 
 

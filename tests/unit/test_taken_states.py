@@ -8,6 +8,7 @@ import pytest
 
 import migrate
 from decoder import DecodeError
+from decoder.keyed_state import KeyedState
 from migrate.commands.taken_states import take_states
 from migrate.spark.primed_code import StateToPrime
 from tests.support.command import migrate as command
@@ -132,3 +133,19 @@ def test_a_row_of_sqls_is_a_column_for_each_part() -> None:
         True,
         (("key", "BIGINT", "key"),),
     )
+
+
+def test_where_none_is_named_all_stay_and_no_timer_is_looked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As in the dry run of a cut-over: it must not read a job's whole state."""
+
+    def read(_: KeyedState) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr(KeyedState, "entries", read)
+    left, timers = reversed([*take_states(SAVEPOINT, []).lines()])
+    assert timers.startswith("timers, pending or not, left behind, as Spark sets none for them: ")
+    assert "windows/_timer_state/event_window-timers" in timers
+    assert left.startswith("8 states left behind by choice: ")
+    assert any("cannot be read" in line for line in take_states(WITH_KRYO, []).lines())
