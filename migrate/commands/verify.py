@@ -114,7 +114,7 @@ def verify(
             found = verify_query(
                 expected, query, logs, new_at_earliest=new_at_earliest, recreated=recreated
             )
-            found = _by_its_log(found, query, side, run)
+            found = _by_its_log(_of_the_plan(found, plan), query, side, run)
             if state is None:
                 return found
             proof = _state(os.fspath(moved), side, state, expect, sample, spark_conf or {}, chosen)
@@ -131,7 +131,7 @@ def verify(
                 raise BrokerError(f"the broker did not tell of group {side.what}")
             if note := group_positions(side.label, group).note:
                 log.warning(f"{side.label}: {note}")
-            return verify_group(
+            found = verify_group(
                 expected,
                 group,
                 logs,
@@ -139,6 +139,7 @@ def verify(
                 metadata_prefix=METADATA_PREFIX,
                 recreated=recreated,
             )
+            return _of_the_plan(found, plan)
         case _:
             raise UsageError(
                 f"{target}: a target is named spark:{target} (the checkpoint location of a query) "
@@ -200,6 +201,15 @@ def _by_its_log(found: Verification, query: QueryStart, side: Side, run: bool) -
         files = Files()
         batches = [*logged_batches(side.what, files)]
         return verify_log(found, kafka_seeds(side.what, files), batches)
+
+
+def _of_the_plan(found: Verification, plan: Plan | None) -> Verification:
+    """Without the partitions that were not to move (``--partitions``)."""
+    if plan is None or not plan.only_some_partitions:
+        return found
+    moved = plan.next_offsets
+    kept = (one for one in found.partitions if (one.topic, one.partition) in moved)
+    return replace(found, partitions=tuple(kept))
 
 
 def _look(

@@ -433,7 +433,7 @@ def test_keyed_states_go_along(stack: LocalStack) -> None:
     flink = JobManager(stack.flink.rest_url)
     _await(lambda: "totals" in stack.flink.running())
     job_id = stack.flink.running()["totals"]
-    _await(lambda: stack.totals() and flink.details(job_id).checkpoint)
+    _await(lambda: stack.broker.watermarks("totals")[0][1] and flink.details(job_id).checkpoint)
     checkpoint = flink.details(job_id).checkpoint
     assert checkpoint is not None
     spec = _spec(stack, "totals")

@@ -7,6 +7,7 @@ broker with its ZooKeeper.
 
 from __future__ import annotations
 
+import base64
 import os
 import shutil
 import signal
@@ -14,6 +15,7 @@ import socket
 import subprocess
 import tempfile
 import time
+import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -101,6 +103,11 @@ class _Node(Protocol):
     def remove(self) -> None: ...
 
 
+def _new_cluster_id() -> str:
+    """As `kafka-storage random-uuid` makes one; a leading `-` would be an option."""
+    return "M" + base64.urlsafe_b64encode(uuid.uuid4().bytes).decode()[1:22]
+
+
 class _ProcessNode:
     """The broker as a local process, run from the published jars."""
 
@@ -153,7 +160,7 @@ class _ProcessNode:
             run_java(
                 "kafka.tools.StorageTool",
                 classpath(JARS),
-                ["format", "-t", "MkU3OEVBNTcwNTJENDM2Qg", "-c", str(self._properties)],
+                ["format", "-t", _new_cluster_id(), "-c", str(self._properties)],
             )
         command = java_command("kafka.Kafka", classpath(JARS), [str(self._properties)])
         with self._log_file.open("ab") as log:
