@@ -136,8 +136,8 @@ def _of_states(states: TakenStates | None) -> Iterator[str]:
         return
     if states.taken:
         yield f"{counted(len(states.taken), 'keyed state')} would go along"
-    if states.left or states.timers:
-        yield f"{counted(len(states.left) + len(states.timers), 'keyed state')} would stay behind"
+    if states.left:
+        yield f"{counted(len(states.left), 'keyed state')} would stay behind"
     if states.unreadable:
         yield f"{counted(len(states.unreadable), 'keyed state')} cannot be read"
 
