@@ -41,7 +41,7 @@ def prime(night: Night) -> str:
     assert asked is not None and place is not None and savepoint is not None
     if priming.runs():
         log.info("the command that primes the location runs, as an earlier run has started it")
-    else:
+    elif night.location is not None and not night.location.names():  # else it has just ended
         told = {
             "CUT_OVER_PLAN": str(night.record.plan_path),
             "CUT_OVER_SAVEPOINT": savepoint,
