@@ -33,9 +33,9 @@ from examples.local import JARS, LocalStack, Order, StackError, Totals
 from examples.progress import console, fetch_jars, step, wait_for
 from migrate.cli.exit_codes import Exit
 
-# Measured: all of its jars, and how long it takes once they are there.
+# Measured: all of its jars.
 MEGABYTES = 260
-_TIME = "four minutes"
+_TIME = "some minutes"
 # A warning is known by its last characters.
 _WARNING_ENDS = 80
 # How long each of them has the orders to itself.
@@ -136,8 +136,8 @@ def main() -> int:
     console.rule("Every customer's orders, by who has counted them")
     console.print(_shared_table(back.shared))
     console.print(
-        f"Flink's job went on from where Spark had come to. Of the {back.not_in_its_state} orders "
-        "that migrate said are not in its state, each was counted by Spark: "
+        "Flink's job went on from where Spark had come to. Its state lacks "
+        f"{back.not_in_its_state} orders, migrate said; Spark has counted them: "
         + ("right." if back.is_right else "wrong."),
         soft_wrap=True,
     )
