@@ -16,6 +16,7 @@ from migrate.spark.offsets_json import starting_offsets
 from tests.support.checkpoints import splits, write_source
 from tests.support.command import Result, migrate
 from tests.support.flink import Counted, CountRun, count_job, line_sources
+from tests.support.jdk import JavaError
 from tests.support.kafka import Broker
 from tests.support.spark_files import COMMIT, batch, spark_directory
 
@@ -157,6 +158,51 @@ def test_a_job_goes_on_with_its_state_from_other_positions(
         place: [(at, own.get(place, 0) + 1 + at - start) for at in range(start, ends[place])]
         for place, start in starts.items()
     }
+
+
+# What else was tried: "earliest" and "committed", with Flink 2.2.0 and connector 5.0.0.
+_RESETS = os.environ.get("FLINK_RESETS", "latest").split()
+
+
+@pytest.mark.parametrize("starts_at", _RESETS)
+def test_the_starting_offsets_of_the_restored_job_say_what_an_expired_position_becomes(
+    kafka: Broker, tmp_path: Path, starts_at: str
+) -> None:
+    """The state has a start for the partition, so that they do not start it; and the job's own
+    auto.offset.reset, here always earliest, counts for nothing."""
+    expired, beside = f"expired-{starts_at}", f"beside-{starts_at}"
+    for topic in (expired, beside):
+        kafka.create_topic(topic, 1)
+        _produce(kafka, topic, 0, 40)
+
+    def run(until: int, **more: Any) -> CountRun:
+        return count_job(
+            version="2.2",
+            bootstrap_servers=kafka.bootstrap_servers,
+            topics=[expired, beside],
+            until={(beside, 0): until},
+            **more,
+        )
+
+    first = run(12, workdir=tmp_path)
+    held = _by_partition(first.counted)
+    read, of_expired = len(held[beside, 0]), len(held[expired, 0])
+    assert of_expired < 38
+    kafka.delete_records(expired, 0, before=38)
+    restored: dict[str, Any] = {
+        "workdir": tmp_path / "again",
+        "restored": first.left,
+        "options": {"testjobs.starting-offsets": starts_at},
+    }
+    if starts_at == "committed":
+        with pytest.raises(JavaError, match="OffsetOutOfRangeException"):
+            run(40 - read, **restored)
+        return
+    again = _by_partition(run(40 - read, **restored).counted)
+    assert len(again[beside, 0]) == 40 - read
+    # From the end on, the two records that are left are lost without a word.
+    at = {"latest": [], "earliest": [38, 39]}[starts_at]
+    assert [offset for offset, _ in again.get((expired, 0), ())] == at
 
 
 def test_policies_and_sides_are_those_of_every_move(kafka: Broker, tmp_path: Path) -> None:

@@ -25,7 +25,8 @@ import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
  * before it: {@code Hybrid=topic}; see {@link LineSource}), how many records of each partition to
  * wait for ({@code topic:partition=count,...}), parallelism, checkpoint directory, savepoint
  * directory (empty: it is cancelled, and retains a checkpoint), what it is restored from (empty:
- * nothing; else all of its state must fit); then options, {@code name=value}. Prints what it left,
+ * nothing; else all of its state must fit); then options, {@code name=value}, among them {@code
+ * testjobs.starting-offsets}: earliest (where none is given), latest or committed. Prints what it left,
  * and a line for each record: {@code topic,partition,offset,value} and, after a blank, the count.
  */
 public final class CountJob {
@@ -64,7 +65,9 @@ public final class CountJob {
                                 Arrays.stream(topics)
                                         .filter(topic -> !topic.contains("="))
                                         .toArray(String[]::new))
-                        .setStartingOffsets(OffsetsInitializer.earliest());
+                        .setStartingOffsets(startingOffsets(conf));
+        // KafkaSource's own says where a position is that the log has no more, whatever this says.
+        source.setProperty("auto.offset.reset", "earliest");
         if (!args[6].isEmpty()) {
             // It reads all there is: as much at a time as it may.
             source.setProperty("max.partition.fetch.bytes", "1048576");
@@ -118,6 +121,17 @@ public final class CountJob {
             count.update(now);
             COUNTED.add(line + " " + now);
             return line;
+        }
+    }
+
+    private static OffsetsInitializer startingOffsets(Configuration conf) {
+        switch (conf.toMap().getOrDefault("testjobs.starting-offsets", "earliest")) {
+            case "latest":
+                return OffsetsInitializer.latest();
+            case "committed":
+                return OffsetsInitializer.committedOffsets();
+            default:
+                return OffsetsInitializer.earliest();
         }
     }
 }
