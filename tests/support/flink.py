@@ -36,6 +36,7 @@ RELEASES = {
     "1.20": ("1.20.3", "3.4.0-1.20"),
     "1.20.5": ("1.20.5", "3.4.0-1.20"),
     "2.0": ("2.0.0", "4.0.1-2.0"),
+    "2.0.2": ("2.0.2", "4.0.1-2.0"),
     "2.1": ("2.1.3", "5.0.0-2.1"),
     "2.2": ("2.2.0", "5.0.0-2.2"),
     "2.2.1": ("2.2.1", "5.0.0-2.2"),
@@ -131,7 +132,7 @@ _PARTS = {
 
 
 # Later releases of lines whose other checkpoints an earlier one wrote: each has what its line has.
-PATCHES = ("1.20.5", "2.2.1")
+PATCHES = ("1.20.5", "2.0.2", "2.2.1")
 _PARTS |= {patch: _PARTS[patch.rpartition(".")[0]] for patch in PATCHES}
 
 
