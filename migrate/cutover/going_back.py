@@ -11,6 +11,7 @@ from migrate.cutover.steps import applied
 from migrate.errors import Refused
 from migrate.group.commit import Applied
 from migrate.spark.locations import LocalDirectory
+from migrate.spark.progress import was_started
 from migrate.spark.seed import is_unfinished, remove_seed
 
 
@@ -45,7 +46,7 @@ def what_goes_back(night: Night) -> Sequence[str]:
     place = night.location
     if place is not None and (is_unfinished(place) or applied(night)):
         if not night.spec.states:
-            return [f"remove the seed {place.name}"]
+            return [f"remove the seed {place.name}", *_may_have_written(night)]
         if not isinstance(place, LocalDirectory):
             raise Refused([f"{place.name} was primed in a store: remove it there, and go back"])
         return [f"put the primed location {place.name} aside"]
@@ -54,6 +55,16 @@ def what_goes_back(night: Night) -> Sequence[str]:
     if savepoint is None:
         raise Refused(["the job was not stopped: there is nothing to go back from"])
     return []
+
+
+def _may_have_written(night: Night) -> Sequence[str]:
+    """What its log does not show."""
+    if not was_started(night.query, night.files):
+        return ()
+    return (
+        "mind: the query was started, and has logged no batch. In Real-Time Mode it has written "
+        "all the same, which Flink's job writes again: look at its sink first",
+    )
 
 
 def go_back(night: Night) -> None:

@@ -214,6 +214,12 @@ def has_run(directory: str, files: ByteSource, after: int = -1) -> bool:
     return any(batch > after for batch in numbers(files, join(directory, "offsets")))
 
 
+def was_started(directory: str, files: ByteSource) -> bool:
+    """Whether a query was started there: Spark makes its logs' directories before it plans. In
+    Real-Time Mode it may have written by now all the same: a batch is logged where it ends."""
+    return _list(files, join(directory, "offsets")) is not None
+
+
 def began_continuous(directory: str, files: ByteSource) -> bool:
     """Whether the oldest entry of the offset log is an epoch of the continuous trigger, which has
     no metadata: its line is empty (ContinuousExecution.commit, OffsetSeqLog.serialize @ Spark 3.5.1

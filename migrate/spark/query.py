@@ -51,7 +51,8 @@ def query_positions(pointer: str) -> ListedPositions:
         raise NothingCommitted(
             [
                 f"{directory}: the query has not committed a batch yet; what it was seeded from "
-                "can be committed instead"
+                "can be committed instead (in Real-Time Mode a query writes before it logs a "
+                "batch: that would be written again)"
             ]
         )
     own_id = query_id(directory, files)
@@ -90,7 +91,9 @@ def _findings(directory: str, files: Files, batch: int) -> Iterator[Finding]:
 # lies beyond the positions. Neither is in the offset log, nor is the option that turns the tracking
 # on: the log keeps settings of the session, and it is one of the query. Only stateless queries may
 # be so tracked: AsyncProgressTrackingMicroBatchExecution (checkNotStatefulStreamingQuery,
-# markMicroBatchStart), OffsetSeqMetadata (relevantSQLConfs) @ Spark 3.5.1, 4.0.0, 4.1.1, 4.2.0.
+# markMicroBatchStart), OffsetSeqMetadata (relevantSQLConfs) @ Spark 3.5.1, 4.0.0, 4.1.1, 4.2.0. In
+# Real-Time Mode a batch is logged where it ends, and committed at once; stateful queries may run
+# so, too. The trigger is not in the log: MicroBatchExecution (markMicroBatchEnd) @ Spark 4.2.0.
 _WAY_OUT = (
     "before it hands over, start it once more with asyncProgressTrackingCheckpointIntervalMs=0, "
     "and let two batches run"
@@ -110,7 +113,8 @@ def about_its_state(directory: str, files: ByteSource) -> str | None:
         f"the query keeps state of {counted(operators, 'operator')} (in state/): rows that it has "
         "read and not yet emitted may be in it (windows, joins), and are read by nobody who goes "
         "on from here; let its windows close before it hands over, or let the next one begin "
-        "before them, into a sink that bears repeats"
+        "before them, into a sink that bears repeats; in Real-Time Mode it has also written beyond "
+        "its positions, since its last batch ended"
     )
 
 
@@ -128,7 +132,9 @@ def about_its_output(directory: str, files: ByteSource) -> str | None:
         return (
             "whether the query tracks its progress asynchronously (asyncProgressTrackingEnabled) "
             "does not show: if it does, it has written records beyond these positions, even where "
-            f"it was stopped cleanly, and they will be written again; then {_WAY_OUT}"
+            f"it was stopped cleanly, and they will be written again; then {_WAY_OUT}; nor does "
+            "Real-Time Mode, in which a query logs a batch at the batch's end: what it has written "
+            "since will be written again"
         )
     first, second = gaps[-1]
     return (

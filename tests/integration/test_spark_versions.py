@@ -8,19 +8,22 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame
+from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.version import __version__ as pyspark_version
 
 from migrate.kafka_config import kafka_config
 from migrate.spark.offsets_json import starting_offsets
-from migrate.spark.progress import starting_positions
+from migrate.spark.progress import committed_positions, numbers, starting_positions
 from migrate.spark.running.resume_check import run_first_batch
+from migrate.storage.files import Files
 from tests.support.command import migrate
 from tests.support.jars import classpath
 from tests.support.jdk import QUICK_START
@@ -145,6 +148,56 @@ def test_a_seed_by_name_starts_exactly(spark: Spark, servers: str, tmp_path: Pat
     read = sorted((row.topic, row.partition, row.offset, row.value) for row in rows)
     assert read == records_from(POSITIONS)
     assert (query / "offsets" / "0").read_text().startswith("v2\n")
+
+
+@pytest.mark.skipif(_SPARK < (4, 2), reason="PySpark cannot ask for Real-Time Mode")
+def test_real_time_mode_starts_at_its_seed_and_logs_a_batch_at_its_end(
+    spark: Spark, broker: Broker, tmp_path: Path
+) -> None:
+    """Until then nothing shows what it has written, and it writes that again."""
+    query, sink = tmp_path / "query", f"real-time-{uuid.uuid4().hex[:8]}"
+    topic = f"{sink}-in"
+    servers = broker.bootstrap_servers
+    broker.create_topic(topic, 2)
+    broker.create_topic(sink, 1)
+    for partition in (0, 1):
+        broker.produce(topic, partition, [f"{partition} {n}" for n in range(20)])
+    write_seed({(topic, 0): 7, (topic, 1): 3}, query)
+    right = sorted([*(f"0 {n}" for n in range(7, 20)), *(f"1 {n}" for n in range(3, 20))])
+
+    def wait_for(condition: Callable[[], bool], running: StreamingQuery) -> None:
+        deadline = time.monotonic() + 90
+        while not condition():
+            assert running.isActive and time.monotonic() < deadline, running.exception()
+            time.sleep(0.2)
+
+    def written(count: int, running: StreamingQuery) -> list[str]:
+        """What is in the sink once that many are in it."""
+        wait_for(lambda: broker.watermarks(sink)[0][1] >= count, running)
+        return sorted(value for *_, value in broker.records(sink))
+
+    def start(batch: str) -> StreamingQuery:
+        writer: Any = (
+            spark.stream(servers, subscribe=topic)
+            .selectExpr("value")
+            .writeStream.format("kafka")
+            .option("kafka.bootstrap.servers", servers)
+            .option("topic", sink)
+            .option("checkpointLocation", str(query))
+            .outputMode("update")
+        )
+        running: StreamingQuery = writer.trigger(realTime=batch).start()  # since 4.2
+        return running
+
+    running = start("1 hour")
+    assert written(30, running) == right
+    running.stop()
+    assert (query / "offsets").is_dir() and not numbers(Files(), str(query / "offsets"))
+    running = start("5 seconds")
+    assert written(60, running) == sorted([*right, *right])
+    wait_for((query / "commits" / "0").exists, running)
+    running.stop()
+    assert committed_positions("spark:x", query).starts == {(topic, 0): 20, (topic, 1): 20}
 
 
 def test_verify_run_sees_where_it_starts(servers: str, tmp_path: Path) -> None:
