@@ -165,9 +165,12 @@ or without a seed (`KafkaMicroBatchStream.metrics`). Spark 4.2.0 fixes this.
 `diff`, `verify` and `commit-group spark:DIR` read Spark's checkpoint files. This is tested on
 directories that each of these Sparks wrote (`tests/golden/spark`). Offset logs are read in version
 1, which all of them write. They are also read in version 2, which Spark 4.2 and 4.3 can write, by
-the sources' numbers or by their names. Commit logs are read in versions 1, 2 and 3. The queries of
-`tests/golden/spark` leave versions 1 and 2. Spark 4.2 knows control batches in its offset log, and
-writes none yet: they are refused.
+the sources' numbers or by their names. A query keeps the version of its offset log: told to write
+version 2, Spark 4.3.0 went on with version 1. Commit logs are read in versions 1, 2 and 3; the last
+one names the sink, and Spark 4.3 wrote it. So are the batches that repartition a query's state, and
+those that were skipped for it
+([trap D14](explanation/traps-spark.md#d14-a-skipped-batch-is-committed)). Spark 4.2 knows control
+batches in its offset log, and writes none yet: they are refused.
 
 `make test` runs the row of the Spark in `.venv`. One command makes and runs another Spark, as in
 `python -m tests.support.spark_versions 4.1 pytest tests/integration/test_spark_seed.py`.

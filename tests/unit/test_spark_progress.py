@@ -22,6 +22,7 @@ from migrate.spark.progress import (
     committed_positions,
     has_run,
     kafka_seeds,
+    logged_batches,
     starting_positions,
 )
 from migrate.spark.seed import UNFINISHED
@@ -108,11 +109,21 @@ def test_each_version_of_the_logs_is_among_them() -> None:
         }
 
     assert versions("offsets") == {"v1", "v2"}
-    assert versions("commits") == {"v1", "v2"}
+    assert versions("commits") == {"v1", "v2", "v3"}
     assert list(kafka_seeds(str(entry_of("4.2/named-sources")), LocalFiles())) == [
         "named_sources_orders",
         "named_sources_payments",
     ]
+
+
+def test_a_skipped_batch_is_committed_and_not_where_the_query_goes_on() -> None:
+    """Spark's repartitioning commits a batch that never ran, and one after it that begins again."""
+    directory = str(GOLDEN / "4.3" / "skipped-batch")
+    ends = [
+        next(iter(of_batch.values()))["skipped-batch-orders", 0]
+        for _, of_batch in logged_batches(directory, LocalFiles())
+    ]
+    assert ends == [8, 14, 8]
 
 
 def test_asynchronous_progress_leaves_batches_out() -> None:

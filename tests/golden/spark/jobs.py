@@ -31,7 +31,10 @@ class Job:
         file_source: whether a source of files stands before the Kafka ones.
         stateful: whether it keeps each record's identity in a state store.
         names: whether the sources have names of their own; their topics'.
+        names_sink: whether the sink has a name of its own.
         fails_in: the batch in which the query fails after its offsets were logged.
+        repartitions: whether its state is then repartitioned, with the location's own tool, and a
+            batch that has failed skipped.
         records_per_batch: so few that there are several batches.
     """
 
@@ -44,7 +47,9 @@ class Job:
     file_source: bool = False
     stateful: bool = False
     names: bool = False
+    names_sink: bool = False
     fails_in: int | None = None
+    repartitions: bool = False
     records_per_batch: int = 17
 
 
@@ -72,6 +77,27 @@ JOBS = (
             "spark.sql.streaming.stateStore.providerClass": _ROCKSDB,
             "spark.sql.streaming.stateStore.checkpointFormatVersion": "2",
         },
+    ),
+    Job(
+        "commit-log-v3",
+        since=(4, 3),
+        conf={"spark.sql.streaming.queryEvolution.enableSinkEvolution": "true"},
+        names_sink=True,
+    ),
+    Job(
+        "repartitioned",
+        since=(4, 3),
+        stateful=True,
+        conf={"spark.sql.streaming.stateStore.providerClass": _ROCKSDB},
+        repartitions=True,
+    ),
+    Job(
+        "skipped-batch",
+        since=(4, 3),
+        stateful=True,
+        conf={"spark.sql.streaming.stateStore.providerClass": _ROCKSDB},
+        fails_in=1,
+        repartitions=True,
     ),
     Job(
         "offset-log-v2",

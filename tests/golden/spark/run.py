@@ -45,6 +45,8 @@ class _Runner:
             for topic, own in topics.items():
                 self._produce(own, STARTS[topic])
             self._first_run(job, topics, checkpoint)
+            if job.repartitions:
+                self._repartition(job, checkpoint)
             for topic, own in topics.items():
                 self._produce(own, STARTS[topic])
             copy = self._work / f"{job.name}-copy"
@@ -84,6 +86,15 @@ class _Runner:
             assert job.fails_in is not None
         else:
             assert job.fails_in is None
+
+    def _repartition(self, job: Job, checkpoint: Path) -> None:
+        """As StreamingCheckpointManager.repartition does; PySpark has no name for it."""
+        java: Any = self._session._jvm
+        state = java.org.apache.spark.sql.execution.streaming.state
+        exactly_once = job.fails_in is None
+        state.OfflineStateRepartitionRunner(
+            self._session._jsparkSession, str(checkpoint), 2, exactly_once
+        ).run()
 
     def _wait_for_end(self, query: StreamingQuery, topics: Mapping[str, str]) -> None:
         """Until the query has read all there is."""
@@ -133,6 +144,8 @@ class _Runner:
             records = records.dropDuplicates(["topic", "partition", "offset"])
         writer = records.writeStream.option("checkpointLocation", str(checkpoint))
         writer = writer.trigger(**trigger).options(**(job.options or {}))
+        if job.names_sink:
+            writer._jwrite.name("sink")  # Spark 4.2 keeps it to itself
         if job.fails_in is not None:
             return writer.foreachBatch(_failing_in(job.fails_in)).start()
         return writer.format("noop").start()
