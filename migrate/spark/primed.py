@@ -140,6 +140,15 @@ def put_kafka(
     return {name: conf[name] for name in sorted(_PINNED & conf.keys())}
 
 
+def commit_version(checkpoint: Path, batch: int) -> str:
+    """Of which version a batch's entry of the commit log is.
+
+    Raises:
+        UnknownLog: one not known here.
+    """
+    return _entry(checkpoint / "commits" / str(batch), _COMMITS)[0]
+
+
 def copy_to_read(checkpoint: Path, batch: int, copy: Path, has_read: Path) -> None:
     """Copy a checkpoint location as it was after a batch, for another query over its state: of one
     source, of files, of which it has read one.

@@ -49,8 +49,9 @@ against a real broker.
   come after the savepoint. What it writes must be what all records of the topic add up to, as the
   test counts them itself. No id comes twice, and no window is fired again.
 - **RocksDB**: with the state store of that name. The other columns use Spark's default store.
-- **newer logs**: from Spark 4.0 on the commit log has the ids of state files, and from 4.2 on the
-  offset log is of version 2. Spark writes both only where it is told to. Spark 3.5 knows neither.
+- **newer logs**: from Spark 4.1 on the commit log has the ids of state files, and from 4.2 on the
+  offset log is of version 2. Spark writes both only where it is told to. Spark 4.0 writes such ids,
+  too, but cannot read its own state back then: `prime` refuses it. Spark 3.5 knows neither.
 - **wrong keys are seen**: one key is wrong, one is missing, and one is too many. Each is counted,
   and nothing stands at the location.
 - **initialState**: a processor of one's own (`transformWithStateInPandas`), with RocksDB. Spark 3.5

@@ -33,7 +33,7 @@ from pyspark.sql.types import (
 
 from decoder.cursor import Cursor
 from migrate.errors import Refused
-from migrate.spark.primed import copy_to_read
+from migrate.spark.primed import commit_version, copy_to_read
 from migrate.wording import counted
 
 if TYPE_CHECKING:
@@ -98,6 +98,11 @@ def read_spark_state(spark: SparkSession, checkpoint: Path, batch: int, work: Pa
     """
     if is_before_4(spark):
         return _by_a_query(spark, checkpoint, batch, work)
+    if spark.version.startswith("4.0.") and commit_version(checkpoint, batch) != "v1":
+        raise NotProven(
+            "Spark 4.0 cannot read a state back whose files have ids: prime with "
+            "spark.sql.streaming.stateStore.checkpointFormatVersion 1"
+        )
     operators = [
         row["operatorName"]
         for row in spark.read.format("state-metadata").load(str(checkpoint)).collect()
