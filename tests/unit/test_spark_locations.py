@@ -304,3 +304,15 @@ def test_what_a_query_has_begun_from_is_not_removed(in_place: Place, name: str) 
         remove_seed(in_place)
     assert is_whole(content(in_place)) and read(in_place, name) == b"theirs"
     assert not is_unfinished(in_place)
+
+
+def test_what_a_store_lists_is_a_file_or_a_directory(memory: str) -> None:
+    files = storage.Files()
+    files.write(f"{memory}/a", b"abc")
+    files.write(f"{memory}/b/c", b"")
+    listed = files.entries(memory)
+    assert listed is not None
+    assert sorted(listed, key=lambda one: one.name) == [
+        storage.Listed("a", False, 3),
+        storage.Listed("b", True, 0),
+    ]

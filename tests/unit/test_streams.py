@@ -12,7 +12,7 @@ from decoder import DecodeError, ErrorKind, UnknownSource, read_checkpoint
 from decoder.kafka.reader_state import read_reader_element
 from decoder.metadata.model import FileState, RelativeFileState
 from decoder.operator_state.locate import StateFiles
-from decoder.operator_state.snappy import decompress_stream
+from decoder.operator_state.snappy import decompress_blocks, decompress_stream
 from decoder.operator_state.stream import MAX_DECOMPRESSED_BYTES, ByteArrays, Excerpt
 from decoder.storage import LocalFiles
 from tests.support.checkpoints import operator_with_states, write_checkpoint
@@ -148,6 +148,14 @@ def _plain_chunk(data: bytes) -> bytes:
     body = bytes(cramjam.snappy.compress(data))[10:]
     checksum = body[4:8]
     return b"\1" + (len(data) + 4).to_bytes(3, "little") + checksum + data
+
+
+@pytest.mark.parametrize("block_bytes", [1, 2, 3, 4, 5, 100])
+def test_chunks_of_nothing_end_a_stream_too(block_bytes: int) -> None:
+    """4.6: padding may have no bytes."""
+    whole = _snappy(chunk(b"abc"), b"\xfe\0\0\0")
+    blocks = (whole[at : at + block_bytes] for at in range(0, len(whole), block_bytes))
+    assert b"".join(decompress_blocks(blocks, "it")) == b"abc"
 
 
 def test_what_comes_out_of_a_stream_is_bounded() -> None:
