@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
+from migrate.cluster_snapshot import GroupView, Member
 from migrate.cutover import stop
 from migrate.cutover.check import check
 from migrate.cutover.night import CutOverStopped, Night
@@ -20,6 +21,7 @@ from migrate.cutover.spec import read_spec
 from migrate.cutover.steps import STEPS
 from migrate.errors import Refused
 from migrate.flink.rest_api import FlinkRestError
+from migrate.group.rollback_file import ChangeFate, EarlierRun, rollback_file
 from tests.support.golden_topics import GOLDEN
 from tests.support.local_server import QuietHandler, serving
 
@@ -429,6 +431,33 @@ def test_what_a_query_has_begun(tmp_path: Path) -> None:
     assert done["verify"](night) == told
     assert done["first-batch"](night) == "batch 0 is committed"
     assert done["verify-again"](night) is None
+
+
+@pytest.mark.parametrize(
+    ("members", "fate", "begun"),
+    [
+        (0, None, False),
+        (1, None, True),
+        (0, ChangeFate.APPLIED, False),
+        (1, ChangeFate.APPLIED, True),
+        (0, ChangeFate.IN_PART, False),
+        (0, ChangeFate.MOVED_ON, True),
+    ],
+)
+def test_what_consumers_have_begun(
+    members: int,
+    fate: ChangeFate | None,
+    begun: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """By what the brokers say of the group, and a rollback file of an earlier run."""
+    view = GroupView("g", True, "Empty", "classic", (Member("c", "h"),) * members, {})
+    file = rollback_file("commit", "cluster", "localhost:9092", view, {}, {})
+    earlier = EarlierRun(tmp_path, file, fate) if fate is not None else None
+    monkeypatch.setattr(Night, "group", lambda night: (view, earlier))
+    night = _night(tmp_path, None, savepoint=_golden("2.2/stop"), target={"group": "g"})
+    assert night.begun() is begun
 
 
 def test_the_newest_try_of_a_step_is_kept(tmp_path: Path) -> None:
