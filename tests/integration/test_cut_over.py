@@ -13,8 +13,8 @@ import random
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, suppress
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -23,8 +23,11 @@ import jsonschema
 import pytest
 import yaml
 
-from examples.demo import account
+from decoder import DecodeError
+from decoder.keyed_state import KeyedState
+from examples.demo import account, compare
 from examples.local import LocalStack
+from migrate.commands.state import keyed_states
 from migrate.cutover.run import cut_over
 from migrate.cutover.steps import STEPS
 from migrate.flink.rest_api import JobManager
@@ -421,6 +424,82 @@ def test_a_job_that_ran_again_is_not_moved_by_its_old_savepoint(stack: LocalStac
     dry = migrate("cut-over", spec.path)
     assert dry.code == 4
     assert f"the newest, {job_id}, ended as CANCELED, and not with a savepoint in" in dry.stderr
+
+
+def test_keyed_states_go_along(stack: LocalStack) -> None:
+    stack.stop_orders()
+    stack.start_orders()
+    stack.submit("orders/tables.sql", "totals/flink.sql")
+    flink = JobManager(stack.flink.rest_url)
+    _await(lambda: "totals" in stack.flink.running())
+    job_id = stack.flink.running()["totals"]
+    _await(lambda: stack.broker.watermarks("totals")[0][1] and flink.details(job_id).checkpoint)
+    checkpoint = flink.details(job_id).checkpoint
+    assert checkpoint is not None
+    spec = _spec(stack, "totals")
+    del spec.fields["sink"]
+
+    # Left behind by choice: told, with what else the job keeps.
+    spec.write()
+    dry = migrate("cut-over", spec.path)
+    assert dry.code == 0, dry.stderr
+    assert "1 keyed state would stay behind" in dry.stdout
+    assert "1 state left behind by choice: " in dry.stderr
+    states = _states(checkpoint.rpartition("/")[0])
+    (state,) = (one for one in states if one.name == "accState")
+    ready = stack.lake / "may-prime"
+    spec.fields |= {
+        "states": [f"{state.operator_id}/no-such"],
+        "prime": f"test -e {ready} || exit 3; {stack.totals_command('--prime')}",
+        "start": stack.totals_command("--available-now"),
+    }
+    spec.write()
+    misnamed = migrate("cut-over", spec.path)
+    assert misnamed.code == 4 and "no-such" in misnamed.stderr, misnamed.stderr
+    spec.fields["states"] = [f"{state.operator_id}/{state.name}"]
+    spec.write()
+    dry = migrate("cut-over", spec.path)
+    assert dry.code == 0, dry.stderr
+    assert "1 keyed state would go along" in dry.stdout
+    assert f"state {state.operator_id}/accState goes along" in dry.stderr
+
+    # The priming fails; it is killed while it primes: the command goes on, and is waited for.
+    failed = spec.execute()
+    assert failed.code == 5, failed.stderr
+    assert "the command that primes" in failed.stderr and "exit code 3" in failed.stderr
+    assert "stopped at apply: Flink's job has stopped; the target is not written" in failed.stderr
+    query = Path(spec.fields["target"]["checkpoint-dir"])
+    assert not query.exists()
+    ready.touch()
+    spec.killed(lambda line: line.startswith("priming "))
+    told = spec.killed(_begins("verify"))
+    assert any("as an earlier run has started it" in line for line in told) or query.exists()
+    assert (spec.folder / "prime.log").read_text().count("Spark's state against Flink's") == 1
+    stack.stop_orders()
+    done = spec.execute()
+    assert done.code == 0, done.stderr
+    assert "batch 1 is committed" in done.stderr
+    assert "lost 0, repeated 0" in done.stderr
+    _await(lambda: (spec.folder / "query.state").read_text().strip() == "0")
+    assert {one.verdict for one in compare(stack.in_kafka(), {}, stack.totals())} == {"right"}
+    record = spec.record
+    assert record["primed"] == 0
+    assert record["plan"]["states"] == [f"state {state.operator_id}/accState goes along"]
+    assert {one["outcome"] for one in record["partitions"]} == {"ok"}
+    assert sum(one["reached"] for one in record["partitions"]) == len(stack.in_kafka())
+
+
+def _states(checkpoints: str) -> Sequence[KeyedState]:
+    """Those of the newest checkpoint; the job runs on, and deletes it."""
+    found: list[Sequence[KeyedState]] = []
+
+    def read() -> bool:
+        with suppress(DecodeError):
+            found.append(keyed_states(checkpoints).states)
+        return bool(found)
+
+    _await(read)
+    return found[0]
 
 
 def _source(stack: LocalStack) -> str:
