@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -148,3 +149,31 @@ def test_each_stream_of_a_query_goes_on_from_its_source(
         done = migrate("cut-over", spec, "--execute", "--yes")
         assert done.code == code, done.stderr
         assert told in done.stderr
+
+
+def test_what_is_changed_before_the_target_is_written_is_taken_up(
+    broker: Broker, tmp_path: Path
+) -> None:
+    names = lay_out(broker, "orders", "payments")
+    (savepoint,) = (GOLDEN / "2.2/stop").glob("savepoint-*")
+    spec = tmp_path / "orders.yaml"
+    fields: dict[str, Any] = {
+        "version": 1,
+        "flink": {"savepoint": str(savepoint)},
+        "kafka": {"bootstrap-servers": broker.bootstrap_servers},
+        "move": {"topic-map": names},
+        "target": {"checkpoint-dir": "query"},
+        "start": "true",
+    }
+    spec.write_text(yaml.safe_dump(fields))
+    assert migrate("cut-over", spec, "--execute", "--yes", "--until", "plan").code == 0
+    fields |= {"target": {"group": spec.parent.name}, "start": "true --fast"}
+    fields["move"] = {"topic-map": names, "partitions": {"orders": [0, 1]}}
+    spec.write_text(yaml.safe_dump(fields))
+    moved = migrate("cut-over", spec, "--execute", "--yes", "--until", "verify")
+    assert moved.code == 0, moved.stderr
+    assert not (tmp_path / "query").exists()
+    assert set(broker.committed(spec.parent.name)) == {(names["orders"], 0), (names["orders"], 1)}
+    fields["start"] = "true"
+    spec.write_text(yaml.safe_dump(fields))
+    assert migrate("cut-over", spec).code == 0
