@@ -132,6 +132,10 @@ class States(TypedDict):
     # The CPU's seconds of the kernel's first start on a machine.
     compiled_seconds: Spread
     large: LargeState
+    # By the number of Spark's cores, the clock's seconds of reading the large one.
+    on_spark: dict[str, Spread]
+    # The CPU's seconds in which Python recomputes the key group of a key of 16 characters.
+    key_check_seconds: Spread
     # How many cores others used meanwhile.
     others_cores: float
 
