@@ -120,6 +120,7 @@ class StateFiles:
     source: ByteSource
     allow_external: bool = False
     _claims: Claims = field(default_factory=Claims)
+    _paths: dict[str, str | None] = field(default_factory=dict)
 
     def read(self, stream: StreamState, what: str) -> bytes:
         """The whole of a state stream, which ``what`` names in errors.
@@ -161,8 +162,8 @@ class StateFiles:
         for place in places:
             if "\0" in place:
                 continue
-            path = self.source.absolute(place)
-            if not (self.allow_external or self._owns(path)):
+            path = self._path(place)
+            if path is None:
                 outside.append(place)
                 continue
             try:
@@ -192,10 +193,10 @@ class StateFiles:
         places = list(dict.fromkeys(map(normal, self._places(stream))))
         outside: list[str] = []
         for place in places:
-            path = self.source.absolute(place) if "\0" not in place else None
-            if path is None:
+            if "\0" in place:
                 continue
-            if not (self.allow_external or self._owns(path)):
+            path = self._path(place)
+            if path is None:
                 outside.append(place)
             elif self.source.is_file(path):
                 return path
@@ -215,6 +216,14 @@ class StateFiles:
         path = self.source.from_uri(stream.uri)
         if path is not None:
             yield path
+
+    def _path(self, place: str) -> str | None:
+        """Where a place is; None: outside of the checkpoint. Told once: a state is read by ranges,
+        and to follow links takes as long as to read one."""
+        if place not in self._paths:
+            path = self.source.absolute(place)
+            self._paths[place] = path if self.allow_external or self._owns(path) else None
+        return self._paths[place]
 
     def _owns(self, path: str) -> bool:
         """Whether a path, as ``source.absolute`` tells it, is one of the checkpoint's own."""
