@@ -41,7 +41,7 @@ _LINK = re.compile(r"(?P<image>!?)\[(?P<text>[^\]]*)\]\((?P<target>[^)\s]+)\)")
 # In HTML: code within a line, a flag or a short name with hyphens in it, and what is folded.
 _INLINE_CODE = re.compile(r"<code>([^<\n]*)</code>")
 _HYPHENATED = re.compile(r"(?<![\w/.-])(?:--?[a-zA-Z][\w-]*|\w[\w-]{0,30}-\w+)(?![\w/-])")
-_HELD_BY = re.compile(r"<p>Held by ((?:(?!</p>).)*)</p>", re.S)
+_HELD_BY = re.compile(r"<p>Held by\s+((?:(?!</p>).)*)</p>", re.S)
 _HELD_BY_TABLE = re.compile(r"<table>(?:(?!</table>).)*<th>held by</th>.*?</table>", re.S)
 _FOLDED = "<details><summary>Tests that hold this</summary>{}</details>"
 
