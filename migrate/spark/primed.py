@@ -2,8 +2,8 @@
 
 Spark has run one batch over rows of files. What it logged of that batch becomes what it would have
 logged had those rows come from Kafka: ``offsets/0`` has a line for each source, which gets the
-positions that batch 0 ended at; ``sources/<n>/0`` becomes Kafka's seed; ``commits/0`` holds the
-watermark that batch 1 begins with. The state stays as it is.
+positions that batch 0 ended at; ``sources/<source>/0`` becomes Kafka's seed; ``commits/0`` holds
+the watermark that batch 1 begins with. The state stays as it is.
 
 The watermark goes into ``offsets/0`` as well: what is late in batch 1 is judged by the watermark of
 the batch before it, which stands there.
@@ -53,13 +53,13 @@ class NotOneBatch(Refused):
         super().__init__([problem])
 
 
-def source_of_rows(checkpoint: Path, number: int) -> str | None:
-    """The directory whose files source ``number`` has read; None where it has read none.
+def source_of_rows(checkpoint: Path, source: str) -> str | None:
+    """The directory whose files a source (``sources_of``) has read; None where it has read none.
 
     Raises:
         UnknownLog: it is not a file source's.
     """
-    log = checkpoint / "sources" / str(number) / "0"
+    log = checkpoint / "sources" / source / "0"
     if not log.is_file():
         return None
     version, _, rest = log.read_text(encoding="utf-8").partition("\n")
@@ -73,13 +73,17 @@ def source_of_rows(checkpoint: Path, number: int) -> str | None:
     return str(folders.pop())
 
 
-def number_of_sources(checkpoint: Path) -> int:
-    """How many sources the query has.
+def sources_of(checkpoint: Path) -> list[str]:
+    """What the logs call each of the query's sources, in their order: its number, or (Spark 4.2)
+    its name.
 
     Raises:
         UnknownLog: its logs are of a version not known here.
     """
-    return len(_offsets(checkpoint, 0)) - 2
+    version, _, *lines = _offsets(checkpoint, 0)
+    if version == "v1":
+        return [str(number) for number in range(len(lines))]
+    return [line.partition(":")[0] for line in lines]
 
 
 def set_watermark(checkpoint: Path, batch: int, watermark_ms: int) -> None:
@@ -110,7 +114,7 @@ def put_kafka(
 
     Args:
         checkpoint: with its first batches and nothing else, committed.
-        positions: of each source, by its number.
+        positions: of each source, in the order of ``sources_of``.
         watermark_ms: where event time stands, in epoch milliseconds; None of a query without one.
         batches: how many there are.
 
@@ -120,19 +124,20 @@ def put_kafka(
         OSError: it cannot be read or written.
     """
     _check_batches(checkpoint, batches)
+    sources = sources_of(checkpoint)
+    if len(sources) != len(positions):
+        raise NotOneBatch(
+            f"the query reads {len(sources)} sources, and there are positions of {len(positions)}"
+        )
     lines = list(map(starting_offsets, positions))
     for batch in range(batches):
-        version, metadata, *sources = _offsets(checkpoint, batch)
-        if len(sources) != len(lines):
-            raise NotOneBatch(
-                f"the query reads {len(sources)} sources, and there are positions of {len(lines)}"
-            )
+        version, metadata, *_ = _offsets(checkpoint, batch)
         _entry(checkpoint / "commits" / str(batch), _COMMITS)  # before anything is written
-        told = [_line(version, number, line) for number, line in enumerate(lines)]
+        told = [_line(version, *one) for one in zip(sources, lines, strict=True)]
         _write(checkpoint / "offsets" / str(batch), "\n".join([version, metadata, *told]))
         set_watermark(checkpoint, batch, watermark_ms or 0)
-    for number, starts in enumerate(positions):
-        folder = checkpoint / "sources" / str(number)
+    for source, starts in zip(sources, positions, strict=True):
+        folder = checkpoint / "sources" / source
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         _write(folder / "0", seed_of(starts).decode())
@@ -162,7 +167,7 @@ def copy_to_read(checkpoint: Path, batch: int, copy: Path, has_read: Path) -> No
         (copy / folder).mkdir(parents=True)
     for number in range(batch + 1):
         version, metadata, *_ = _offsets(checkpoint, number)
-        lines = (version, metadata, _line(version, 0, _compact({"logOffset": 0})))
+        lines = (version, metadata, _line(version, "0", _compact({"logOffset": 0})))
         _write(copy / "offsets" / str(number), "\n".join(lines))
         commit = "\n".join(_entry(checkpoint / "commits" / str(number), _COMMITS))
         _write(copy / "commits" / str(number), commit)
@@ -187,19 +192,12 @@ def _check_batches(checkpoint: Path, batches: int) -> None:
 def _offsets(checkpoint: Path, batch: int) -> list[str]:
     """The lines of an entry of the offset log: version, metadata, a line for each source."""
     version, rest = _entry(checkpoint / "offsets" / str(batch), _OFFSETS)
-    metadata, *sources = rest.split("\n")
-    for number, line in enumerate(sources if version == "v2" else ()):
-        if not line.startswith(f"{number}:"):
-            raise UnknownLog(
-                f"offsets/{batch}: source {number} has a name of its own ({line[:40]!r}): prime "
-                "the query without spark.sql.streaming.queryEvolution.enableSourceEvolution"
-            )
-    return [version, metadata, *sources]
+    return [version, *rest.split("\n")]
 
 
-def _line(version: str, number: int, offset: str) -> str:
+def _line(version: str, source: str, offset: str) -> str:
     """What an entry of the offset log says of a source."""
-    return offset if version == "v1" else f"{number}:{offset}"
+    return offset if version == "v1" else f"{source}:{offset}"
 
 
 def _entry(path: Path, known: Sequence[str]) -> tuple[str, str]:

@@ -101,11 +101,17 @@ def _rows(spark: Spark, operator: str, state: str | DataFrame, **told: Any) -> S
 
 
 def _go_on(
-    spark: Spark, events: Events, query: Callable[[DataFrame], DataFrame], location: str, mode: str
+    spark: Spark,
+    events: Events,
+    query: Callable[[DataFrame], DataFrame],
+    location: str,
+    mode: str,
+    name: str | None = None,
 ) -> list[Row]:
     """Run a query over what Kafka holds now; what it has written."""
     parts = F.split(F.col("value").cast("STRING"), ",")
-    parsed = spark.stream(events.servers, subscribe=events.topic).select(
+    stream = spark.stream(events.servers, name, subscribe=events.topic)
+    parsed = stream.select(
         parts[0].cast("BIGINT").alias("user"),
         parts[1].cast("BIGINT").alias("amount"),
         parts[2].alias("id"),
@@ -126,6 +132,10 @@ def _go_on(
 _NEWER_LOGS = {
     (4, 1): {"spark.sql.streaming.stateStore.checkpointFormatVersion": "2"},
     (4, 2): {"spark.sql.streaming.offsetLog.formatVersion": "2"},
+}
+_NAMES = {
+    "spark.sql.streaming.offsetLog.formatVersion": "2",
+    "spark.sql.streaming.queryEvolution.enableSourceEvolution": "true",
 }
 BOTH = pytest.mark.parametrize("store", ["HDFSBacked", "RocksDB"], indirect=True)
 
@@ -191,6 +201,30 @@ def test_a_state_that_is_not_flinks_is_refused(spark: Spark, tmp_path: Path) -> 
             expected=expected,
         )
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(_SPARK < (4, 2), reason="streams have no names")
+def test_streams_with_names_go_on(spark: Spark, events: Events, tmp_path: Path) -> None:
+    location = str(tmp_path / "query")
+    for key, value in _NAMES.items():
+        spark.session.conf.set(key, value)
+    try:
+        primed = prime(
+            _totals,
+            [_rows(spark, "totals", "total", averages={"amount": ("value.f1", "value.f0")})],
+            positions=events.positions,
+            checkpoint_location=location,
+            output_mode="update",
+            names=["events"],
+        )
+        assert (primed.proof.right, primed.proof.is_right) == (40, True)
+        assert (tmp_path / "query/sources/events/0").is_file()
+        written = _go_on(spark, events, _totals, location, "update", name="events")
+    finally:
+        for key in _NAMES:
+            spark.session.conf.unset(key)
+    found = {row["user"]: (row["n"], row["total"]) for row in written if row["user"] >= 0}
+    assert found.items() <= _totals_of(events.all).items() and len(found) > 30
 
 
 def _totals_of(events: list[Event]) -> dict[int, tuple[int, int]]:

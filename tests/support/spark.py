@@ -150,9 +150,15 @@ class Spark:
     def session(self) -> SparkSession:
         return self._session
 
-    def stream(self, bootstrap_servers: str, **options: str) -> DataFrame:
-        """A stream from Kafka; where no seed is heeded it starts at the log end."""
-        source = self._session.readStream.format("kafka")
+    def stream(
+        self, bootstrap_servers: str, name: str | None = None, /, **options: str
+    ) -> DataFrame:
+        """A stream from Kafka, with a name from Spark 4.2 on; where no seed is heeded it starts at
+        the log end."""
+        reader = self._session.readStream
+        if name is not None:
+            reader = reader.name(name)  # type: ignore[attr-defined]  # since 4.2
+        source = reader.format("kafka")
         return source.option("kafka.bootstrap.servers", bootstrap_servers).options(**options).load()
 
     def read_all(

@@ -28,6 +28,7 @@ COLUMNS: Mapping[str, str] = {
     "tumbling windows": "test_windows_go_on[tumbling-HDFSBacked]",
     "hopping windows, RocksDB": "test_windows_go_on[hopping-RocksDB]",
     "sessions, RocksDB": "test_windows_go_on[sessions-RocksDB]",
+    "streams with names": "test_streams_with_names_go_on",
     "wrong keys are seen": f"{_REFUSED}[HDFSBacked]",
     "wrong keys are seen, RocksDB": f"{_REFUSED}[RocksDB]",
     "initialState": "test_a_processor_goes_on",
@@ -52,6 +53,7 @@ against a real broker.
 - **newer logs**: from Spark 4.1 on the commit log has the ids of state files, and from 4.2 on the
   offset log is of version 2. Spark writes both only where it is told to. Spark 4.0 writes such ids,
   too, but cannot read its own state back then: `prime` refuses it. Spark 3.5 knows neither.
+- **streams with names**: from Spark 4.2 on, where it is told so; `prime` gets the names.
 - **wrong keys are seen**: one key is wrong, one is missing, and one is too many. Each is counted,
   and nothing stands at the location.
 - **initialState**: a processor of one's own (`transformWithStateInPandas`), with RocksDB. Spark 3.5

@@ -12,10 +12,10 @@ from migrate.spark.primed import (
     NotOneBatch,
     UnknownLog,
     copy_to_read,
-    number_of_sources,
     put_kafka,
     set_watermark,
     source_of_rows,
+    sources_of,
 )
 from migrate.spark.progress import committed_positions, kafka_seeds
 from migrate.storage.files import Files
@@ -82,14 +82,14 @@ def test_the_rows_own_times_leave_no_watermark(checkpoint: Path) -> None:
 
 
 def test_which_rows_a_source_has_read(checkpoint: Path) -> None:
-    assert number_of_sources(checkpoint) == 2
-    assert [source_of_rows(checkpoint, number) for number in range(3)] == ["1", "0", None]
+    assert sources_of(checkpoint) == ["0", "1"]
+    assert [source_of_rows(checkpoint, source) for source in "012"] == ["1", "0", None]
     (checkpoint / "sources/1/0").write_text("v1\n{}")
     with pytest.raises(UnknownLog, match="not the log of a file source"):
-        source_of_rows(checkpoint, 1)
+        source_of_rows(checkpoint, "1")
     (checkpoint / "sources/1/0").write_text(_log("0").replace("v1", "v2"))
     with pytest.raises(UnknownLog, match="version v1"):
-        source_of_rows(checkpoint, 1)
+        source_of_rows(checkpoint, "1")
 
 
 @pytest.mark.parametrize("log", ["offsets", "commits"])
@@ -117,9 +117,23 @@ def test_logs_of_version_2_stay_so(checkpoint: Path) -> None:
     ]
     commit = (checkpoint / "commits/0").read_text()
     assert commit == 'v2\n{"nextBatchWatermarkMs":70,"stateUniqueIds":{}}'
-    entry.write_text("\n".join(["v2", metadata, 'files:{"logOffset":0}', '1:{"logOffset":0}']))
-    with pytest.raises(UnknownLog, match="source 0 has a name of its own"):
-        put_kafka(checkpoint, [ORDERS, PAYMENTS], 70)
+
+
+def test_sources_with_names_keep_them(checkpoint: Path) -> None:
+    """As Spark 4.2 logs them: tests/golden/spark/4.3/named-sources."""
+    entry = checkpoint / "offsets/0"
+    _, metadata, *_ = entry.read_text().split("\n")
+    entry.write_text("\n".join(["v2", metadata, 'paid:{"logOffset":0}', 'bought:{"logOffset":0}']))
+    for number, name in enumerate(("bought", "paid")):
+        (checkpoint / "sources" / str(number)).rename(checkpoint / "sources" / name)
+    assert sources_of(checkpoint) == ["paid", "bought"]
+    assert [source_of_rows(checkpoint, name) for name in ("bought", "paid")] == ["1", "0"]
+    put_kafka(checkpoint, [PAYMENTS, ORDERS], 70)
+    assert kafka_seeds(str(checkpoint), Files()) == {"bought": ORDERS, "paid": PAYMENTS}
+    assert entry.read_text().split("\n")[2:] == [
+        'paid:{"payments":{"0":12}}',
+        'bought:{"orders":{"0":5,"1":0}}',
+    ]
 
 
 def test_a_copy_to_read_from_has_one_source(checkpoint: Path, tmp_path: Path) -> None:

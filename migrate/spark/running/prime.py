@@ -39,7 +39,7 @@ from migrate.errors import Refused, UsageError
 from migrate.log import log, timed
 from migrate.spark.locations import BadLocation, LocalDirectory, location
 from migrate.spark.offsets_json import NextOffsets, NotOffsets, parse_json, topic_offsets
-from migrate.spark.primed import number_of_sources, put_kafka, set_watermark, source_of_rows
+from migrate.spark.primed import put_kafka, set_watermark, source_of_rows, sources_of
 from migrate.spark.running.session import failure_of
 from migrate.spark.running.spark_state import read_spark_state, setting
 from migrate.spark.running.state_origin import contradictions
@@ -69,7 +69,7 @@ class Primed:
 
     Attributes:
         checkpoint_location: what the query is to be told.
-        positions: where each Kafka source goes on, by the source's number in Spark's plan.
+        positions: where each Kafka source goes on, in the order of the query's plan.
         proof: Spark's state beside Flink's.
         pinned: settings that the checkpoint location keeps, whatever a later session says: the
             number of shuffle partitions and the state store among them.
@@ -92,6 +92,7 @@ def prime(
     output_mode: str = "append",
     watermark_ms: int | None = None,
     expected: DataFrame | None = None,
+    names: Sequence[str] = (),
 ) -> Primed:
     """Make a checkpoint location that holds Flink's state and positions.
 
@@ -110,6 +111,9 @@ def prime(
             that Flink has fired; too high, and records are dropped that Flink would have taken.
         expected: what Spark's state must hold, where the rows do not say it: the columns of the
             state's key and then of its value, in their order.
+        names: of each stream in the order of ``rows``, where Kafka's have names
+            (``readStream.name(…)`` of Spark 4.2, with
+            ``spark.sql.streaming.queryEvolution.enableSourceEvolution``).
 
     Raises:
         NotPrimed: Spark's state is not what it must be, key by key; the query cannot be primed; or
@@ -121,6 +125,8 @@ def prime(
     if not rows:
         raise UsageError("no rows: give those of each stream of the query")
     starts = _positions(positions, len(rows))
+    if names and len(names) != len(rows):
+        raise UsageError(f"names of {len(names)} streams, and rows of {len(rows)}")
     target = _target(checkpoint_location)
     frames = [one.rows if isinstance(one, StateRows) else one for one in rows]
     spark = frames[0].sparkSession
@@ -133,7 +139,7 @@ def prime(
     try:
         with new_directory(target.path, target.name) as stage:
             with timed("running the query over Flink's state"):
-                batch = _Batch(spark, query, frames, work, stage, output_mode)
+                batch = _Batch(spark, query, frames, work, stage, output_mode, names)
                 batches = 1
                 if any(one.overlapping for one in told):
                     # What rows add to windows that have fired is late, and dropped.
@@ -141,7 +147,7 @@ def prime(
                     set_watermark(stage, 0, watermark_ms or 0)
                     batches = 2
                 _check_watermark(batch.run(), watermark_ms, told)
-            found = [starts[stream] for stream in _by_number(stage, len(rows))]
+            found = [starts[stream] for stream in _by_source(stage, len(rows))]
             pinned = put_kafka(stage, found, watermark_ms, batches)
             with timed("comparing Spark's state with Flink's"):
                 proof = prove(
@@ -223,6 +229,7 @@ class _Batch:
     work: Path
     stage: Path
     output_mode: str
+    names: Sequence[str]
 
     def run(self, empty: bool = False) -> bool:
         """One batch over the rows, or over none of them; whether the query has a watermark."""
@@ -230,7 +237,12 @@ class _Batch:
         for number, frame in enumerate(self.frames):
             files = str(self.work / str(number))
             (frame.limit(0) if empty else frame).write.mode("append").parquet(files)
-            streams.append(self.spark.readStream.schema(frame.schema).parquet(files))
+            reader = self.spark.readStream.schema(frame.schema)
+            if self.names:
+                if not hasattr(reader, "name"):
+                    raise UsageError("names: streams have names from Spark 4.2 on")
+                reader = reader.name(self.names[number])
+            streams.append(reader.parquet(files))
         with setting(self.spark, _NO_DATA_BATCHES, "false"):
             running = (
                 self.query(*streams)
@@ -248,13 +260,13 @@ class _Batch:
         return bool(progress and progress.get("eventTime"))  # Spark 3.5 leaves it out
 
 
-def _by_number(stage: Path, streams: int) -> list[int]:
+def _by_source(stage: Path, streams: int) -> list[int]:
     """The stream that each source of the plan reads."""
     found: list[int] = []
-    for number in range(number_of_sources(stage)):
-        rows = source_of_rows(stage, number)
+    for source in sources_of(stage):
+        rows = source_of_rows(stage, source)
         if rows is None:
-            raise NotPrimed([f"source {number} of the query has read none of the rows"])
+            raise NotPrimed([f"source {source} of the query has read none of the rows"])
         found.append(int(rows))
     unread = set(range(streams)) - set(found)
     if unread:
