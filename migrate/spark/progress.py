@@ -184,7 +184,8 @@ def newest_committed_batch(directory: str, files: ByteSource) -> int | None:
     """The number of the batch after which the query goes on; None before its first.
 
     Raises:
-        UnreadableInput: the two logs do not go together, so that Spark would go on elsewhere.
+        UnreadableInput: the two logs do not go together, so that Spark would go on elsewhere; or
+            a repartitioning of the query's state has not come to its end.
     """
     # This log before the other: a query that runs commits a batch, and plans two, meanwhile.
     planned = numbers(files, join(directory, "offsets"))
@@ -200,6 +201,8 @@ def newest_committed_batch(directory: str, files: ByteSource) -> int | None:
             f"{directory}: commits/ ends with {newest} and offsets/ with {planned[-1]}: Spark "
             "would go on after a batch that is not committed"
         )
+    if planned and planned[-1] > newest:
+        _check_goes_on(directory, files, newest, planned[-1])
     return newest
 
 
@@ -243,6 +246,34 @@ def offsets_path(directory: str, batch: int) -> str:
 def commit_path(directory: str, batch: int) -> str:
     """The file that says that a batch is done."""
     return join(directory, "commits", str(batch))
+
+
+def _check_goes_on(directory: str, files: ByteSource, committed: int, begun: int) -> None:
+    """A batch that is begun ends where the committed one did, or later.
+
+    A repartitioning commits a failed batch as skipped, and begins one more with the offsets of the
+    batch before it. Until it has committed that, too, the skipped batch looks like one that was
+    read (OfflineStateRepartitionRunner @ Spark 4.3.0).
+
+    Raises:
+        UnreadableInput: it ends before, or where the batch before the committed one did.
+    """
+    paths = [offsets_path(directory, batch) for batch in (committed - 1, committed, begun)]
+    older, ended, begins = (
+        _offsets_by_source(files, path) if files.is_file(path) else None for path in paths
+    )
+    for source, offsets in (ended or {}).items():
+        for place, offset in offsets.items():
+            again = (begins or {}).get(source, {}).get(place)
+            # A topic that is gone is not in the batches that follow: that alone is nothing.
+            behind = again < offset if again is not None else begins == older
+            if behind:
+                raise UnreadableInput(
+                    f"{directory}: batch {begun} is begun and not committed, and ends {place[0]}-"
+                    f"{place[1]} {'nowhere' if again is None else f'at {again}'}, and batch "
+                    f"{committed}, which is committed, at {offset}: an unfinished repartitioning "
+                    "of the query's state (or a topic that was created again): let it end first"
+                )
 
 
 # -- the logs ------------------------------------------------------------------------------------

@@ -25,8 +25,10 @@ from migrate.spark.progress import (
     logged_batches,
     starting_positions,
 )
+from migrate.spark.query import query_positions
 from migrate.spark.seed import UNFINISHED
 from tests.golden.spark.jobs import GOLDEN, MANIFEST, jobs_of
+from tests.support.command import migrate
 from tests.support.spark_files import COMMIT, SEED, batch, spark_directory
 
 ENTRIES: list[dict[str, Any]] = json.loads(MANIFEST.read_text())["checkpoints"]
@@ -124,6 +126,40 @@ def test_a_skipped_batch_is_committed_and_not_where_the_query_goes_on() -> None:
         for _, of_batch in logged_batches(directory, LocalFiles())
     ]
     assert ends == [8, 14, 8]
+
+
+def _unfinished(where: Path) -> Path:
+    """As a repartitioning leaves it that dies between its entry and the commit of that."""
+    shutil.copytree(entry_of("4.3/skipped-batch"), where)
+    (where / "commits/2").unlink()
+    return where
+
+
+def test_a_repartitioning_that_died_after_it_skipped_a_batch_is_refused(tmp_path: Path) -> None:
+    """Spark ends it when it is told to again, and goes on below what its commit log says now."""
+    directory = _unfinished(tmp_path / "query")
+    told = "batch 2 .* ends skipped-batch-orders-0 at 8, and batch 1, .*, at 14: .*repartitioning"
+    with pytest.raises(UnreadableInput, match=told):
+        committed_positions("spark:x", directory)
+    with pytest.raises(UnreadableInput, match=told):
+        query_positions(f"spark:{directory}")
+    sides = (f"spark:{directory}", f"spark:{GOLDEN / '4.3' / 'skipped-batch'}")
+    for arguments in (("to-spark", sides[0]), ("diff", *sides)):
+        result = migrate(*arguments)
+        assert (result.code, result.stdout) == (3, "")
+        assert "an unfinished repartitioning" in result.stderr
+
+
+def test_a_partition_that_only_the_skipped_batch_has_read_is_behind_too(tmp_path: Path) -> None:
+    files = {f"commits/{n}": COMMIT for n in range(2)}
+    files |= {f"offsets/{n}": batch('{"t":{"0":5}}') for n in (0, 2)}
+    files["offsets/1"] = batch('{"t":{"0":5,"1":7}}')
+    with pytest.raises(UnreadableInput, match=r"batch 2 .* ends t-1 nowhere, and batch 1, .* at 7"):
+        committed_positions("spark:x", spark_directory(tmp_path / "skipped", files))
+    # A topic that is gone is not in the batches that follow.
+    files["offsets/2"] = batch('{"t":{"0":6}}')
+    found = committed_positions("spark:x", spark_directory(tmp_path / "gone", files))
+    assert found.starts == {("t", 0): 5, ("t", 1): 7}
 
 
 def test_asynchronous_progress_leaves_batches_out() -> None:
