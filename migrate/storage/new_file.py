@@ -18,6 +18,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from decoder.storage import join
+from migrate.log import log
 from migrate.storage.files import Files, is_uri
 
 # Writes a file of a new directory: its name, its bytes.
@@ -155,7 +156,8 @@ def new_place(place: str, files: Files) -> Iterator[tuple[str, WriteFile]]:
     """Write a new directory, here or in a store.
 
     Gives where it is meanwhile, to read it back, and what writes a file of it. If it fails, nothing
-    is left of what was written. If the process is killed, a store is left with the first files.
+    is left of what was written; where the store does not remove it either, the error names it. If
+    the process is killed, a store is left with the first files.
 
     Args:
         place: a local path, or a store's URL; nothing is there yet.
@@ -175,11 +177,31 @@ def new_place(place: str, files: Files) -> Iterator[tuple[str, WriteFile]]:
 
     try:
         yield place, write
-    except BaseException:
-        for file in reversed(written):
-            with suppress(Exception):
-                files.remove(file)
+    except BaseException as error:
+        if left := _taken_back(written, files):
+            told = f"still there, and to be removed: {', '.join(left)}"
+            if isinstance(error, Exception):
+                why = getattr(error, "strerror", None) or error
+                raise OSError(errno.EIO, f"{why}; {told}", place) from error
+            log.warning(f"{place}: {told}")
         raise
+
+
+def _taken_back(written: list[str], files: Files) -> list[str]:
+    """Remove files of a store, the last one first: without it the others are nothing.
+
+    Returns:
+        Those that are still there. Where one stays, so do those that it may need.
+    """
+    for number in range(len(written), 0, -1):
+        try:
+            files.remove(written[number - 1])
+        except Exception:
+            with suppress(OSError):
+                if not files.is_file(written[number - 1]):
+                    continue
+            return written[:number]
+    return []
 
 
 @contextmanager

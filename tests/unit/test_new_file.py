@@ -5,12 +5,13 @@ from __future__ import annotations
 import errno
 import os
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
 
-from migrate.storage.new_file import check_new, named, replace_file, write_new
+from migrate.storage.files import Files
+from migrate.storage.new_file import check_new, named, new_place, replace_file, write_new
 
 
 def _no_links(monkeypatch: pytest.MonkeyPatch, code: int) -> None:
@@ -196,3 +197,51 @@ def test_what_the_system_says_of_no_file_is_said_of_this_one() -> None:
     with pytest.raises(OSError) as told, named(Path("/data/f.json")):
         raise OSError(errno.ENOENT, os.strerror(errno.ENOENT), "/another")
     assert told.value.filename == "/another"
+
+
+class _Store(Files):
+    """A store that does not remove some of its files, and those that it could not write."""
+
+    def __init__(self, stays: str = "", fails: str = "") -> None:
+        super().__init__()
+        self.there: list[str] = []
+        self._stays, self._fails = stays, fails
+
+    def write_pieces(self, path: str, pieces: Iterable[bytes]) -> None:
+        if path.endswith(f"/{self._fails}"):
+            raise OSError(errno.EIO, "not written", path)
+        self.there.append(path)
+
+    def is_file(self, path: str) -> bool:
+        return path in self.there
+
+    def remove(self, path: str) -> None:
+        if path.endswith(f"/{self._stays}") or path not in self.there:
+            raise OSError(errno.EIO, "not removed", path)
+        self.there.remove(path)
+
+
+def _write(store: Files) -> None:
+    with new_place("s3://bucket/new", store) as (_, write):
+        for name in ("a", "b", "_metadata"):
+            write(name, [b"x"])
+        raise OSError(errno.EIO, "read back otherwise", "s3://bucket/new")
+
+
+def test_a_file_without_which_the_others_are_nothing_goes_first_or_none_does() -> None:
+    """_metadata alone would be a savepoint whose files are missing."""
+    store = _Store(stays="_metadata")
+    with pytest.raises(OSError, match="read back otherwise") as failed:
+        _write(store)
+    whole = [f"s3://bucket/new/{name}" for name in ("a", "b", "_metadata")]
+    assert store.there == whole
+    assert f"still there, and to be removed: {', '.join(whole)}" in str(failed.value)
+
+
+@pytest.mark.parametrize("fails", ["", "b", "_metadata"])
+def test_what_a_store_took_is_removed_whatever_it_did_not_take(fails: str) -> None:
+    store = _Store(stays="nothing", fails=fails or "nothing")
+    with pytest.raises(OSError, match="not written" if fails else "read back") as failed:
+        _write(store)
+    assert store.there == []
+    assert "still there" not in str(failed.value)
