@@ -169,6 +169,11 @@ def _new_place(out: AnyPath) -> LocalDirectory | RemoteDirectory:
         UsageError: there can be none of this name.
     """
     place = named_location("--out", out)
+    if isinstance(place, LocalDirectory) and place.mounted:
+        raise UsageError(
+            f"--out {place.name}: a store without a rename cannot be given a savepoint whole "
+            "through its mount; name its URL, or a local directory, and copy it there"
+        )
     names = place.names()
     if names is None:
         raise Refused(

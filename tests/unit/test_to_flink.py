@@ -26,6 +26,7 @@ from migrate.planning.savepoint import SourceChange, apart, source_change
 from migrate.policy_options import Policies
 from migrate.positions import SAVEPOINT, Origin, PositionSet, TopicPartition
 from migrate.savepoint import Place
+from migrate.spark import locations as spark_locations
 from migrate.storage.files import Files
 from tests.support.checkpoints import (
     OPERATOR_ID,
@@ -665,6 +666,21 @@ def test_what_is_no_place_to_write(here: Path, out: str, told: str) -> None:
     assert (result.code, result.stdout) == (2, "")
     assert told in result.stderr
     assert "secret" not in result.stderr
+
+
+@pytest.mark.parametrize("out", ["dbfs:/new", "{}/dbfs/new", "{}/Volumes/main/default/v/new"])
+def test_a_mount_is_no_place_for_a_savepoint(
+    here: Path, monkeypatch: pytest.MonkeyPatch, out: str
+) -> None:
+    """It stands for a store: a rename there is a copy, file by file."""
+    for name in ("dbfs", "Volumes"):
+        (here / name).mkdir()
+        monkeypatch.setattr(spark_locations, name.upper(), here / name)
+    out = out.format(here)
+    chk = write_source(here / "chk-7", {0: splits("t", [3])})
+    result = migrate("to-flink", chk, "--from", _side({"t": [4]}), "--out", out)
+    assert (result.code, result.stdout) == (2, "")
+    assert f"--out {out}: a store without a rename" in result.stderr
 
 
 def test_a_file_that_ends_early_leaves_nothing(here: Path) -> None:
