@@ -49,7 +49,7 @@ def what_goes_back(night: Night) -> Sequence[str]:
             return [f"remove the seed {place.name}", *_may_have_written(night)]
         if not isinstance(place, LocalDirectory):
             raise Refused([f"{place.name} was primed in a store: remove it there, and go back"])
-        return [f"put the primed location {place.name} aside"]
+        return [f"put the primed location {place.name} aside", *_may_have_written(night)]
     if place is None and (earlier := night.group()[1]) is not None:
         return [f"bring group {night.spec.target.group} back by {earlier.path}"]
     if savepoint is None:
@@ -58,12 +58,20 @@ def what_goes_back(night: Night) -> Sequence[str]:
 
 
 def _may_have_written(night: Night) -> Sequence[str]:
-    """What its log does not show."""
-    if not was_started(night.query, night.files):
+    """What its log does not show. A priming makes the directories of the logs, too: there only the
+    command tells that it was run, as far as it is in the spec."""
+    if night.spec.states:
+        known = night.spec.start is not None
+        if known and not night.starting.log.exists():
+            return ()
+        how = "the query was started" if known else "if the query was started"
+    elif was_started(night.query, night.files):
+        how = "the query was started"
+    else:
         return ()
     return (
-        "mind: the query was started, and has logged no batch. In Real-Time Mode it has written "
-        "all the same, which Flink's job writes again: look at its sink first",
+        f"mind: {how}, and has logged no batch. In Real-Time Mode it has written all the same, "
+        "which Flink's job writes again: look at its sink first",
     )
 
 

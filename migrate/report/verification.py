@@ -34,6 +34,11 @@ def _expected(one: Verified) -> str:
     return str(one.expected) if isinstance(one.expected, int) else one.expected.value
 
 
+def _started_below(one: Verified) -> bool:
+    started, expected = one.started, one.expected
+    return isinstance(expected, int) and started is not None and started < expected
+
+
 def _style(one: Verified) -> str:
     match one.outcome:
         case StartOutcome.OK:
@@ -87,6 +92,16 @@ def outcome_lines(verification: Verification) -> Iterator[str]:
         yield (
             f"missing ({unread}): seeded, and not in each batch of the query's log: the query does "
             "not read them there; does it read these topics, by the seed's numbers?"
+        )
+    again = sum(
+        one.outcome is StartOutcome.REPEATED and not _started_below(one)
+        for one in verification.partitions
+    )
+    if again:
+        yield (
+            f"repeated ({again}): a batch of the query's log ends below the one before it: what "
+            "lies between was read twice; or once, where a repartitioning of the query's state "
+            "has skipped a batch that had failed"
         )
     for outcome, meaning in _MEANINGS.items():
         if outcome in counts:

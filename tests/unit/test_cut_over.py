@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ from migrate.cutover.steps import STEPS, check_may_move_on
 from migrate.errors import Refused
 from migrate.flink.rest_api import FlinkJob
 from migrate.report.cut_over import StartReport, VerificationReport
+from migrate.report.verification import outcome_lines
 from tests.support.checkpoints import splits, write_source
 from tests.support.command import Result, migrate
 from tests.unit.test_flink_rest import answering
@@ -111,6 +113,17 @@ def test_what_the_log_of_a_query_says(batches: Any, outcomes: list[str | int]) -
     found = [one.records or one.outcome.value for one in judged.partitions]
     assert found == outcomes
     assert judged.verified == (outcomes == ["ok", "ok"])
+
+
+def test_a_batch_that_ends_before_it_began_may_have_followed_a_skipped_one() -> None:
+    batches = [(number, {"0": {_A: end}}) for number, end in enumerate((8, 14, 8))]
+    judged = verify_log(_verified(_A), {"0": {_A: 5}}, batches)
+    assert judged.partitions[0].records == 6
+    (told,) = outcome_lines(judged)
+    assert told.startswith("repeated (1): a batch of the query's log ends below the one before it")
+    assert "has skipped a batch" in told
+    below = replace(judged.partitions[0], started=3, expected=5)
+    assert not list(outcome_lines(replace(judged, partitions=(below,))))
 
 
 def _spec(folder: Path, **fields: Any) -> Path:
@@ -417,6 +430,15 @@ def test_back_puts_a_primed_location_aside(primed: Path) -> None:
     _APPLY.do(_night(primed))
     dry = migrate("cut-over", primed, "--back")
     assert f"put the primed location {query} aside" in dry.stdout
+    assert "mind:" not in dry.output  # nobody has started a query
+    # In Real-Time Mode a query that ran writes before it logs its first batch.
+    (read_spec(primed).folder / "query.log").touch()
+    assert "has written all the same, which" in migrate("cut-over", primed, "--back").output
+    (read_spec(primed).folder / "query.log").unlink()
+    # Whether somebody has started it without a command does not show.
+    primes = {"states": ["counts/n"], "prime": _PRIMES.format(**_RIGHT)}
+    by_hand = _spec(primed.parent, **primes, start=None)
+    assert "mind: if the query was started" in migrate("cut-over", by_hand, "--back").output
     assert _run(primed, "--back").code == 0
     assert not query.exists()
     (aside,) = primed.parent.glob("query-*")
