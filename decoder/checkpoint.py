@@ -18,6 +18,7 @@ from typing import NamedTuple
 from decoder.checkpoint_order import completed_at, is_complete, look_at_siblings, numbered
 from decoder.cursor import Cursor
 from decoder.errors import DecodeError, ErrorKind
+from decoder.kafka.beam import BEAM_BUNDLE
 from decoder.kafka.operator import Sink, Source, read_sink, read_source
 from decoder.metadata.model import CheckpointType, Metadata, Operator
 from decoder.metadata.parse import parse_metadata, read_header
@@ -200,10 +201,11 @@ def _read_checkpoint(
     written_at = files.modified_at(metadata_path)
     directory = posixpath.dirname(files.absolute(metadata_path))
     state_files = StateFiles(directory, files, allow_external_files)
+    beam = any(BEAM_BUNDLE in operator.state_names for operator in metadata.operators)
     sources = {
         operator.operator_id: source
         for operator in metadata.operators
-        if (source := read_source(operator, state_files)) is not None
+        if (source := read_source(operator, state_files, beam)) is not None
     }
     sinks = {
         operator.operator_id: sink

@@ -7,7 +7,7 @@ Nothing tells their lengths.
 In Beam 2.62 it is a source of Flink's. A split is a FlinkSourceSplit, an object of Java's
 serialization. Of its fields ``beamSplitSource`` is the source that reads it, and ``splitState`` the
 source's CheckpointMark: null where no reader has been created for it yet. Splits that no reader has
-are in the enumerator's state, a map of Java's from subtask to list.
+are in the enumerator's state, a HashMap from Integer, the subtask, to ArrayList.
 
 Of a KafkaUnboundedSource the mark is a KafkaCheckpointMark in Avro's binary form: an array of
 PartitionMark, as blocks of ``long n`` and n items up to an n of 0; of a negative n a ``long`` with
@@ -26,40 +26,34 @@ KafkaCheckpointMark, KafkaUnboundedReader @ both; Apache Avro specification, bin
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 from decoder.cursor import Cursor
 from decoder.errors import DecodeError, ErrorKind
-from decoder.kafka.split import NOT_SET, check_topic
+from decoder.kafka.split import NOT_SET, check_topic, is_legal_topic
 from decoder.metadata.java_stream import JavaArray, JavaObject, JavaValue, read_object_stream
 
 _PACKAGE = "org.apache.beam.runners.flink.translation.wrappers.streaming.io.source."
 _SPLIT = f"{_PACKAGE}FlinkSourceSplit"
 _KAFKA = "org.apache.beam.sdk.io.kafka.KafkaUnboundedSource"
 # In a Java object's stream the names of their classes.
-BEAM_SPLIT, _KAFKA_SOURCE = _SPLIT.encode(), _KAFKA.encode()
+BEAM_SPLIT, BEAM_KAFKA = _SPLIT.encode(), _KAFKA.encode()
 # DefaultOperatorStateBackend.DEFAULT_OPERATOR_STATE_NAME; functions of users have it, too.
 WRAPPER_STATE = "_default_"
+# List state of every DoFnOperator @ Beam 2.50.0 and 2.62.0: what a bundle gave out as it was
+# finished for the checkpoint, after the barrier. A job that has it is a pipeline of Beam's.
+BEAM_BUNDLE = "bundle-buffer-tag"
 # Version of its serializer: SerdeUtils.getNaiveObjectSerializer.
 _VERSION = 0
 
-# In an object's stream, after ``AC ED 00 05``, the tags of an object and of its class, and the
-# length of the class's name.
-_CLASS_NAME = 4 + 2 + 2
-
+_LIST, _MAP = "java.util.ArrayList", "java.util.HashMap"
 _NOT_STARTED = -1  # KafkaUnboundedReader.UNINITIALIZED_OFFSET
 _TOPIC = "topic"
 # As the class declares them: Avro 1.8 (Beam 2.50). By their names: Avro 1.11 (Beam 2.62).
 _DECLARED = (_TOPIC, "partition", "nextOffset", "watermarkMillis")
 _FIELD_ORDERS = (tuple(sorted(_DECLARED)), _DECLARED)
 _LONGEST_VARINT = 10
-_MOST_NESTED = 8  # of a map of lists of splits
-
-
-def is_wrapped(element: bytes) -> bool:
-    """Whether an element of that state begins as an object that is KafkaIO's source does."""
-    return element[_CLASS_NAME : _CLASS_NAME + len(_KAFKA_SOURCE)] == _KAFKA_SOURCE
+_MOST_PARTITIONS = 2**31  # one is an int of Java's
 
 
 class BeamMark(NamedTuple):
@@ -91,7 +85,7 @@ def read_beam_element(element: bytes, what: str) -> list[BeamMark]:
         cursor.fail(f"version {version} of a Beam split is not known here", "split")
     value = read_object_stream(split)
     split.finish("split of a Beam pipeline")
-    return _marks_of_split(value, what)
+    return _marks_of_split(value, what, set())
 
 
 def read_beam_wrapped(element: bytes, what: str) -> list[BeamMark]:
@@ -102,53 +96,72 @@ def read_beam_wrapped(element: bytes, what: str) -> list[BeamMark]:
     """
     cursor = Cursor(element, what)
     source = read_object_stream(cursor)
-    return _marks(source, cursor.again(f"{what}: KafkaCheckpointMark"))
+    return _marks(_partitions(source, set()), cursor.again(f"{what}: KafkaCheckpointMark"))
 
 
 def read_beam_enumerator(cursor: Cursor, version: int) -> list[BeamMark]:
     """The splits that no reader has.
 
     Raises:
-        DecodeError: not such a map, or of another source.
+        DecodeError: not such a map, or of another source, or one that names an object twice.
     """
     if version != _VERSION:
         cursor.fail(f"version {version} of a Beam enumerator is not known here", "enumerator state")
     value = read_object_stream(cursor)
     cursor.finish("enumerator state")
-    if not isinstance(value, JavaObject) or value.class_name != "java.util.HashMap":
-        cursor.fail("not a map of Java's", "enumerator state", ErrorKind.UNSUPPORTED)
+    splits: list[JavaValue] = []
+    seen: set[int] = set()
+    map_of_lists = _written(value, _MAP, seen)
+    keys, lists = map_of_lists[::2], map_of_lists[1::2]
+    if len(keys) != len(lists) or any(_class_name(key) != "java.lang.Integer" for key in keys):
+        cursor.fail("not a map from subtask to list", "enumerator state", ErrorKind.UNSUPPORTED)
+    for one in lists:
+        splits += _written(one, _LIST, seen)
+    for split in splits:
+        _once(split, seen)
     return [
-        mark
-        for split in _splits(value, 0)
-        for mark in _marks_of_split(split, "splits without a reader")
+        mark for split in splits for mark in _marks_of_split(split, "splits without a reader", seen)
     ]
 
 
-def _splits(value: JavaValue, depth: int) -> Iterator[JavaObject]:
-    """The splits in a map of lists."""
-    if not isinstance(value, JavaObject) or depth > _MOST_NESTED:
-        return
-    if value.class_name == _SPLIT:
-        yield value
-        return
-    for inner in value.written:
-        yield from _splits(inner, depth + 1)
+def _written(value: JavaValue, class_name: str, seen: set[int]) -> list[JavaValue]:
+    """The objects in a map or a list of Java's, which is listed once."""
+    if not isinstance(value, JavaObject) or value.class_name != class_name:
+        _fail(f"{_class_name(value)}, where {class_name} belongs")
+    _once(value, seen)
+    return value.written
 
 
-def _marks_of_split(split: JavaValue, what: str) -> list[BeamMark]:
+def _once(value: JavaValue, seen: set[int]) -> None:
+    """References to what was read already could make much of few bytes."""
+    if value is not None and id(value) in seen:
+        _fail(f"{_class_name(value)}, listed twice")
+    seen.add(id(value))
+
+
+def _fail(problem: str) -> NoReturn:
+    raise DecodeError(ErrorKind.UNSUPPORTED, problem)
+
+
+def _class_name(value: JavaValue) -> str:
+    return value.class_name if isinstance(value, JavaObject) else "what is of no class"
+
+
+def _marks_of_split(split: JavaValue, what: str, seen: set[int]) -> list[BeamMark]:
     if not isinstance(split, JavaObject) or split.class_name != _SPLIT:
         raise DecodeError(ErrorKind.CORRUPT, f"not a split of a Beam pipeline ({what})")
     source, state = split.fields.get("beamSplitSource"), split.fields.get("splitState")
+    listed = _partitions(source, seen)
     if state is None:
-        return [BeamMark(*place, NOT_SET, None) for place in _partitions(source)]
+        return [BeamMark(*place, NOT_SET, None) for place in listed]
     if not isinstance(state, JavaArray):
         raise DecodeError(ErrorKind.CORRUPT, f"the state of a Beam split is no bytes ({what})")
-    return _marks(source, Cursor(state.data, what))
+    _once(state, seen)
+    return _marks(listed, Cursor(state.data, what))
 
 
-def _marks(source: JavaValue, cursor: Cursor) -> list[BeamMark]:
+def _marks(listed: list[tuple[str, int]], cursor: Cursor) -> list[BeamMark]:
     """What a source's mark tells of the partitions that it is to read."""
-    listed = list(_partitions(source))
     problem: DecodeError | None = None
     for fields in _FIELD_ORDERS:
         try:
@@ -164,23 +177,26 @@ def _marks(source: JavaValue, cursor: Cursor) -> list[BeamMark]:
     )
 
 
-def _partitions(source: JavaValue) -> Iterator[tuple[str, int]]:
+def _partitions(source: JavaValue, seen: set[int]) -> list[tuple[str, int]]:
     """Those that a KafkaUnboundedSource is to read: ``spec.topicPartitions``, a list of Java's."""
-    named = source.class_name if isinstance(source, JavaObject) else "of no class"
+    named = _class_name(source)
     if not isinstance(source, JavaObject) or named != _KAFKA:
-        raise DecodeError(
-            ErrorKind.UNSUPPORTED, f"an Apache Beam pipeline's source, {named}: no KafkaIO"
-        )
+        _fail(f"an Apache Beam pipeline's source, {named}: no KafkaIO")
+    _once(source, seen)
     spec = source.fields.get("spec")
     held = spec.fields.get("topicPartitions") if isinstance(spec, JavaObject) else None
-    if not isinstance(held, JavaObject):
-        raise DecodeError(ErrorKind.UNSUPPORTED, "a Beam KafkaIO that lists no partitions")
-    for one in held.written:
+    listed = []
+    for one in _written(held, _LIST, seen):
         topic = one.fields.get("topic") if isinstance(one, JavaObject) else None
         partition = one.fields.get("partition") if isinstance(one, JavaObject) else None
-        if not isinstance(topic, str) or not isinstance(partition, int):
-            raise DecodeError(ErrorKind.UNSUPPORTED, "a Beam KafkaIO that lists no partitions")
-        yield topic, partition
+        if not isinstance(topic, str) or not is_legal_topic(topic):
+            _fail(f"a Beam KafkaIO lists no legal topic name: {topic!r}")
+        if not isinstance(partition, int) or not 0 <= partition < _MOST_PARTITIONS:
+            _fail(f"a Beam KafkaIO lists no partition's number: {partition!r}")
+        listed.append((topic, partition))
+    if not listed:
+        _fail("a Beam KafkaIO that lists no partitions")
+    return listed
 
 
 def _read_marks(cursor: Cursor, fields: tuple[str, ...]) -> list[BeamMark]:

@@ -9,7 +9,7 @@ from itertools import chain
 
 from decoder.cursor import Cursor
 from decoder.errors import DecodeError, ErrorKind
-from decoder.kafka.beam import WRAPPER_STATE, BeamMark, is_wrapped, read_beam_wrapped
+from decoder.kafka.beam import BEAM_KAFKA, WRAPPER_STATE, BeamMark, read_beam_wrapped
 from decoder.kafka.enumerator import open_coordinator_state
 from decoder.kafka.legacy import (
     LEGACY_CONSUMER_STATE,
@@ -47,7 +47,7 @@ Source = (
 )
 Sink = SinkState | FileSinkState | UnknownSink
 
-# A pipeline's takes some KB a split; a user's function may keep any amount under that name.
+# Of a job that is no pipeline of Beam's: a user's function may keep any amount under that name.
 _LARGEST_WRAPPER = 32 * 1024 * 1024
 
 # Kinds of error that are about bytes: of a sink of another kind, as a rule.
@@ -55,8 +55,12 @@ _UNDECODABLE = frozenset({ErrorKind.TRUNCATED, ErrorKind.CORRUPT, ErrorKind.UNSU
 _OF_ANOTHER_KIND = "not a KafkaSink's"
 
 
-def read_source(operator: Operator, files: StateFiles) -> Source | None:
+def read_source(
+    operator: Operator, files: StateFiles, in_beam_pipeline: bool = False
+) -> Source | None:
     """What an operator's source state is recognised as; None where it has none.
+
+    ``in_beam_pipeline``: whether another of the job's operators is of Apache Beam's runner.
 
     Readers that have all finished leave only the coordinator's state behind. Other operators have
     coordinators too, so that this alone makes a source only where it is laid out as a source's.
@@ -69,7 +73,7 @@ def read_source(operator: Operator, files: StateFiles) -> Source | None:
         return _read_legacy(legacy_states, files, _what(operator))
     wrapper_states = _states(operator, WRAPPER_STATE)
     if wrapper_states:
-        wrapped = _read_beam_wrapper(wrapper_states, files, _what(operator))
+        wrapped = _read_beam_wrapper(wrapper_states, files, _what(operator), in_beam_pipeline)
         if wrapped is not None:
             return wrapped
     reader_states = _states(operator, SOURCE_READER_STATE)
@@ -119,22 +123,37 @@ def _read_legacy(
 
 
 def _read_beam_wrapper(
-    states: list[SubtaskState], files: StateFiles, what: str
+    states: list[SubtaskState], files: StateFiles, what: str, in_beam_pipeline: bool
 ) -> BeamKafkaIO | UnknownSource | None:
     """Of Apache Beam's UnboundedSourceWrapper; None of what a user's function keeps under the name
-    that they share."""
+    that they share, and of sources of Beam's that are not Kafka's."""
     places = [extent(held.handle, held.state) for held in states if held.state.byte_offsets]
-    if sum(place.end - place.start for place in places if place is not None) > _LARGEST_WRAPPER:
+    size = sum(place.end - place.start for place in places if place is not None)
+    if size > _LARGEST_WRAPPER and not in_beam_pipeline:
         return None
     marks: list[tuple[int, BeamMark]] = []
+    reason: str | None = None
+    others = False
     try:
         for subtask, element in state_elements(states, files, what, sized=False):
-            if not is_wrapped(element):
-                return None
-            place = f"{what} subtask {subtask} {WRAPPER_STATE}"
-            marks += [(subtask, mark) for mark in read_beam_wrapped(element, place)]
-    except DecodeError as error:
-        return UnknownSource(str(error), partly_kafka=True) if marks else None
+            if BEAM_KAFKA not in element:
+                if not (in_beam_pipeline or marks or reason):
+                    return None
+                others = True
+                continue
+            try:
+                place = f"{what} subtask {subtask} {WRAPPER_STATE}"
+                marks += [(subtask, mark) for mark in read_beam_wrapped(element, place)]
+            except DecodeError as error:
+                reason = reason or str(error)
+    except DecodeError:
+        if in_beam_pipeline or marks or reason:
+            raise
+        return None
+    if marks and others:
+        reason = reason or f"some of its {WRAPPER_STATE} is not KafkaIO's"
+    if reason is not None:
+        return UnknownSource(reason, partly_kafka=True)
     return BeamKafkaIO(tuple(marks), ()) if marks else None
 
 

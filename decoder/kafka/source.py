@@ -16,7 +16,13 @@ from typing import Any, NamedTuple, TypeVar
 
 from decoder.cursor import Cursor
 from decoder.errors import DecodeError, ErrorKind
-from decoder.kafka.beam import BEAM_SPLIT, BeamMark, read_beam_element, read_beam_enumerator
+from decoder.kafka.beam import (
+    BEAM_KAFKA,
+    BEAM_SPLIT,
+    BeamMark,
+    read_beam_element,
+    read_beam_enumerator,
+)
 from decoder.kafka.bulk import alike_splits
 from decoder.kafka.columns import Rows, SplitColumns, rows
 from decoder.kafka.dynamic import DynamicEnumeratorState, DynamicSplit, read_dynamic_enumerator
@@ -109,7 +115,8 @@ class HybridSource(NamedTuple):
 class _Readers:
     """What the readers of an operator hold, by what it decodes as.
 
-    ``reason`` is the first failure, as text: an error would keep its bytes alive.
+    ``reason`` is the first failure, as text: an error would keep its bytes alive. ``beam_damaged``:
+    whether a split that names Beam's KafkaIO failed.
     """
 
     plain: list[tuple[int, SplitColumns]] = field(default_factory=list)
@@ -117,6 +124,7 @@ class _Readers:
     hybrid: list[tuple[int, HybridSplit]] = field(default_factory=list)
     beam: list[tuple[int, BeamMark]] = field(default_factory=list)
     reason: str | None = None
+    beam_damaged: bool = False
     _topics: dict[bytes, str] = field(default_factory=dict)
 
     def add_state(self, subtask: int, state: Iterable[bytes]) -> None:
@@ -127,7 +135,7 @@ class _Readers:
             self.plain.append((subtask, alike))
             return
         for element in state:
-            if BEAM_SPLIT in element:
+            if BEAM_SPLIT in element or BEAM_KAFKA in element:
                 self._add_beam(subtask, element)
             else:
                 self.add(subtask, partial(read_reader_element, element))
@@ -154,6 +162,7 @@ class _Readers:
             marks = read_beam_element(element, f"reader state of subtask {subtask}")
         except DecodeError as error:
             self.reason = self.reason or str(error)
+            self.beam_damaged = self.beam_damaged or BEAM_KAFKA in element
         else:
             self.beam += [(subtask, mark) for mark in marks]
 
@@ -242,17 +251,24 @@ def recognise(
     kinds = readers.kinds or [_kind_of(enumerator)]
     if kinds == ["HybridSource"] and readers.reason is None:
         return _unwrap(readers, enumerator.hybrid)
-    waits = coordinator_state is not None and BEAM_SPLIT in coordinator_state
+    stored = coordinator_state or b""
+    waits = BEAM_SPLIT in stored or BEAM_KAFKA in stored
     if readers.kinds == ["BeamKafkaIO"] or (waits and not readers.kinds):
-        return _beam(readers, enumerator.beam)
+        return _beam(readers, enumerator.beam, waits, BEAM_KAFKA in stored)
     return _recognise(readers, enumerator)
 
 
-def _beam(readers: _Readers, waiting: list[BeamMark] | str | None) -> BeamKafkaIO | UnknownSource:
-    if readers.reason is not None:
-        return UnknownSource(readers.reason, bool(readers.beam))
-    if isinstance(waiting, str):
-        return UnknownSource(waiting, bool(readers.beam))
+def _beam(
+    readers: _Readers, waiting: list[BeamMark] | str | None, waits: bool, kafka_waits: bool
+) -> BeamKafkaIO | UnknownSource:
+    """``waits``, ``kafka_waits``: whether the enumerator's state names a split, and KafkaIO."""
+    partly_kafka = bool(readers.beam) or readers.beam_damaged or kafka_waits
+    if waits and not waiting:
+        waiting = "splits without a reader are named, and none is listed"
+    reason = readers.reason or (waiting if isinstance(waiting, str) else None)
+    if reason is not None:
+        return UnknownSource(reason, partly_kafka)
+    assert not isinstance(waiting, str)
     return BeamKafkaIO(tuple(readers.beam), tuple(waiting or ()))
 
 
@@ -275,6 +291,7 @@ def _recognise(
         or readers.dynamic
         or any(_wraps_kafka(split) for _, split in readers.hybrid)
         or readers.beam
+        or readers.beam_damaged
         or _knows_splits(enumerator)
     )
     if readers.reason is not None:

@@ -107,13 +107,16 @@ def operator_with_states(
     states: Mapping[str, Sequence[bytes]],
     mode: DistributionMode = DistributionMode.SPLIT_DISTRIBUTE,
     operator_id: bytes = OPERATOR_ID,
+    sized: bool = True,
 ) -> Operator:
-    """An operator of one subtask with these list states, by name."""
-    return Operator(operator_id, 1, 128, subtasks=(_subtask(0, states, mode),))
+    """An operator of one subtask with these list states, by name; ``sized`` as in ListState."""
+    return Operator(operator_id, 1, 128, subtasks=(_subtask(0, states, mode, sized),))
 
 
-def _subtask(index: int, states: Mapping[str, Sequence[bytes]], mode: DistributionMode) -> Subtask:
-    lists = [ListState(name, mode, tuple(elements)) for name, elements in states.items()]
+def _subtask(
+    index: int, states: Mapping[str, Sequence[bytes]], mode: DistributionMode, sized: bool = True
+) -> Subtask:
+    lists = [ListState(name, mode, tuple(elements), sized) for name, elements in states.items()]
     stream, offsets = encode_operator_state_stream(6, False, lists)
     handle = PartitionableHandle(offsets, ByteStreamHandle("state", stream))
     return Subtask(index, managed_operator=handle)

@@ -9,14 +9,17 @@ from __future__ import annotations
 
 import json
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from struct import pack
 from typing import Any
 
 import pytest
 
-from decoder import BeamKafkaIO, read_checkpoint
+from decoder import BeamKafkaIO, DecodeError, UnknownSource, read_checkpoint
+from decoder.kafka.beam import WRAPPER_STATE
 from decoder.kafka.split import NOT_SET
+from decoder.metadata.model import InlineState
 from migrate.flink.choose_source import NoSuchSource, choose_sources
 from migrate.flink.extract import Extraction, Severity, SourceKind, extract
 from migrate.positions import PositionState
@@ -26,7 +29,14 @@ from tests.support.checkpoints import (
     write_checkpoint,
 )
 from tests.support.command import migrate
-from tests.support.encoder import Operator, encode_coordinator
+from tests.support.encoder import (
+    ByteStreamHandle,
+    FileHandle,
+    KeyGroupsHandle,
+    Operator,
+    PartitionableHandle,
+    encode_coordinator,
+)
 from tests.support.golden import ENTRIES, golden
 from tests.support.hostile import java_class, utf
 
@@ -127,11 +137,18 @@ def _cut(mark: bytes) -> list[bytes]:
         b"\x80" * 11,
     ],
 )
-def test_a_mark_that_beam_would_not_restore_blocks(tmp_path: Path, mark: bytes) -> None:
-    other = operator_with_elements({0: [_with_mark(_mark(5, 6, 7)), _with_mark(mark)]}, None)
-    extraction = _extract(tmp_path, other)
-    assert extraction.sources == ()
-    assert _codes(extraction)["damaged-source"] is Severity.BLOCKER
+@pytest.mark.parametrize("beside", [b"", _with_mark(_mark(5, 6, 7))], ids=["alone", "beside one"])
+@pytest.mark.parametrize("bad_first", [True, False])
+def test_a_mark_that_beam_would_not_restore_blocks(
+    tmp_path: Path, mark: bytes, beside: bytes, bad_first: bool
+) -> None:
+    elements = [one for one in (_with_mark(mark), beside) if one]
+    second = operator_with_elements({0: [_with_mark(_mark(1, 2, 3))]}, None, bytes(16))
+    for others in ((), (second,)):
+        held = operator_with_elements({0: elements if bad_first else elements[::-1]}, None)
+        extraction = _extract(tmp_path, held, *others)
+        assert len(extraction.sources) == len(others)
+        assert _codes(extraction)["damaged-source"] is Severity.BLOCKER
 
 
 def test_a_block_may_tell_its_bytes(tmp_path: Path) -> None:
@@ -160,17 +177,32 @@ def _text(value: str) -> bytes:
     return b"\x74" + utf(value)
 
 
+def _list(*elements: bytes) -> bytes:
+    """One that writes its elements as Java's does, after a block of its size."""
+    return _object("java.util.ArrayList", {}, b"\x77\x04" + bytes(4) + b"".join(elements))
+
+
+def _source(name: str, topic: str = "waits", partition: int = 4, listed: bytes = b"") -> bytes:
+    place = {"partition": pack(">i", partition), "topic": _text(topic)}
+    held = listed or _list(_object("TopicPartition", place))
+    return _object(name, {"spec": _object("AutoValue_KafkaIO_Read", {"topicPartitions": held})})
+
+
+def _split(source: bytes, state: bytes = _NULL) -> bytes:
+    values = {"splitIndex": pack(">i", 3), "beamSplitSource": source, "splitState": state}
+    return _object(_SPLIT, values)
+
+
+def _map(*lists: bytes) -> bytes:
+    """From subtask to list, as the enumerator writes it."""
+    number = _object("java.lang.Integer", {"value": pack(">i", 0)})
+    held = b"".join(number + one for one in lists)
+    return b"\xac\xed\0\5" + _object("java.util.HashMap", {}, held)
+
+
 def _waiting(source: str, topic: str, partition: int) -> bytes:
     """A map of one subtask, whose list has one split, of one partition."""
-    place = {"partition": pack(">i", partition), "topic": _text(topic)}
-    listed = _object("java.util.ArrayList", {}, _object("TopicPartition", place))
-    beam = _object(source, {"spec": _object("AutoValue_KafkaIO_Read", {"topicPartitions": listed})})
-    split = _object(
-        _SPLIT, {"splitIndex": pack(">i", 3), "beamSplitSource": beam, "splitState": _NULL}
-    )
-    held = _object("java.util.ArrayList", {}, split)
-    number = _object("java.lang.Integer", {"value": pack(">i", 0)})
-    return b"\xac\xed\0\5" + _object("java.util.HashMap", {}, number + held)
+    return _map(_list(_split(_source(source, topic, partition))))
 
 
 @pytest.mark.parametrize("readers", [{0: [_with_mark(_mark(5, 6, 7))]}, {0: []}])
@@ -196,6 +228,70 @@ def test_what_else_waits_in_the_enumerator_is_not_passed_over(tmp_path: Path) ->
         assert _codes(_extract(tmp_path, held))["damaged-source"] is Severity.BLOCKER
 
 
+_AN_INTEGER = _object("java.lang.Integer", {"value": pack(">i", 0)})
+_ONE_SPLIT = _split(_source(_KAFKA))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        _map(_object("java.util.Collections$SingletonList", {"element": _ONE_SPLIT})),
+        _map(b"\x75" + java_class("[LX;", 2, []) + pack(">i", 1) + _ONE_SPLIT),
+        _map(_list(_list(_ONE_SPLIT))),
+        _map(_list(_AN_INTEGER, _ONE_SPLIT)),
+        _map(_ONE_SPLIT),
+        _map(_list(_ONE_SPLIT), _NULL),
+        _map(_list(_ONE_SPLIT))[:-1] + _AN_INTEGER + b"\x78",  # a key without a list
+        b"\xac\xed\0\5" + _object("java.util.HashMap", {"held": _ONE_SPLIT}, b""),
+        _map(_list(_split(_source(_KAFKA, listed=_object("java.util.List12", {}))))),
+        _map(_list(_split(_source(_KAFKA, listed=_list())))),
+        _map(_list(_split(_source(_KAFKA, "no topic")))),
+        _map(_list(_split(_source(_KAFKA, partition=-1)))),
+    ],
+)
+@pytest.mark.parametrize("readers", [{0: [_with_mark(_mark(5, 6, 7))]}, {0: []}])
+def test_splits_that_wait_in_another_shape_block(
+    tmp_path: Path, body: bytes, readers: dict[int, list[bytes]]
+) -> None:
+    held = operator_with_elements(readers, encode_coordinator(1, 0, body))
+    assert _codes(_extract(tmp_path, held))["damaged-source"] is Severity.BLOCKER
+
+
+def _reference(handle: int) -> bytes:
+    """To what the stream has read: it counts classes, objects, and the types of their fields."""
+    return b"\x71" + pack(">i", 0x7E0000 + handle)
+
+
+_LIST, _SPLIT_READ, _SOURCE_READ, _PARTITIONS_READ = 5, 9, 12, 17
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        _map(_list(_ONE_SPLIT), _reference(_LIST)),
+        _map(_list(_ONE_SPLIT, _reference(_SPLIT_READ))),
+        _map(_list(_ONE_SPLIT, _split(_reference(_SOURCE_READ)))),
+        _map(_list(_ONE_SPLIT, _split(_source(_KAFKA, listed=_reference(_PARTITIONS_READ))))),
+    ],
+    ids=["list", "split", "source", "partitions"],
+)
+def test_what_waits_twice_blocks(tmp_path: Path, body: bytes) -> None:
+    held = operator_with_elements({0: []}, encode_coordinator(1, 0, body))
+    (source,) = read_checkpoint(write_checkpoint(tmp_path / "chk-7", held)).sources.values()
+    assert isinstance(source, UnknownSource) and source.partly_kafka
+    assert "listed twice" in source.reason
+
+
+def test_lists_of_lists_are_not_walked(tmp_path: Path) -> None:
+    """Each names the next one often: to walk them takes a power of that."""
+    body = _list()
+    for level in range(6, 0, -1):
+        body = _list(body, *[_reference(_LIST + 2 * level)] * 6)
+    coordinator = encode_coordinator(1, 0, _map(body))
+    held = operator_with_elements({0: [_with_mark(_mark(5, 6, 7))]}, coordinator)
+    assert _codes(_extract(tmp_path, held))["damaged-source"] is Severity.BLOCKER
+
+
 def test_a_source_of_beams_that_is_not_kafkas_is_told_by_its_name(tmp_path: Path) -> None:
     element = REAL.replace(_KAFKA.encode(), b"org.apache.beam.sdk.io.other.QueueUnboundedSource")
     assert len(element) == len(REAL)
@@ -204,24 +300,128 @@ def test_a_source_of_beams_that_is_not_kafkas_is_told_by_its_name(tmp_path: Path
         choose_sources(extraction, None)
 
 
-@pytest.mark.parametrize("name", ["bundle-buffer-tag", "pushed-back-elements"])
-def test_records_that_a_bundle_holds_back_block(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "way"),
+    [
+        ("bundle-buffer-tag", "run the pipeline with --finishBundleBeforeCheckpointing"),
+        ("pushed-back-elements", "take another once their side inputs are there"),
+        ("stable-input-buffer0", "take another with no input since the one before"),
+        ("stable-input-buffer1", "take another with no input since the one before"),
+    ],
+)
+def test_records_that_a_bundle_holds_back_block(tmp_path: Path, name: str, way: str) -> None:
     source = operator_with_elements({0: [_with_mark(_mark(5, 6, 7))]}, None)
     holding = operator_with_states({name: [b"one", b"two"]}, operator_id=bytes(16))
     extraction = _extract(tmp_path, source, holding)
     (blocker,) = [f for f in extraction.findings if f.severity is Severity.BLOCKER]
     assert blocker.code == "in-flight-records"
     assert "keeps 2 records here" in blocker.message
-    assert "--finishBundleBeforeCheckpointing" in blocker.message
+    assert way in blocker.message
     empty = operator_with_states({name: []}, operator_id=bytes(16))
     assert "in-flight-records" not in _codes(_extract(tmp_path, source, empty))
 
 
-def test_what_a_users_function_keeps_under_the_wrappers_name_is_no_source(tmp_path: Path) -> None:
+def test_keyed_state_of_a_dofn_is_told_beside_kafkaio_too(tmp_path: Path) -> None:
+    """It may be a splittable DoFn's, whose positions are in it."""
+    source = operator_with_elements({0: [_with_mark(_mark(5, 6, 7))]}, None)
+    bundle = operator_with_states({"bundle-buffer-tag": []}).subtasks[0]
+    groups = KeyGroupsHandle(0, (0,), ByteStreamHandle("keyed", b"restrictions"), None)
+    dofn = Operator(bytes(16), 1, 128, subtasks=(replace(bundle, managed_keyed=groups),))
+    told = {str(finding.code): finding for finding in _extract(tmp_path, source, dofn).findings}
+    assert told["another-source-kind"].severity is Severity.WARNING
+    assert "use_deprecated_read" in told["another-source-kind"].message
+    assert "may wait for side inputs" in told["state-not-moved"].message
+
+
+def _wrapped(*elements: bytes, file: bool = False) -> Operator:
+    """What an UnboundedSourceWrapper of Beam 2.50 keeps: elements without their length."""
+    held = operator_with_states({WRAPPER_STATE: elements}, sized=False)
+    if not file:
+        return held
+    (subtask,) = held.subtasks
+    assert isinstance(subtask.managed_operator, PartitionableHandle)
+    handle = replace(subtask.managed_operator, delegate=FileHandle("file:/gone/state", 5000))
+    return replace(held, subtasks=(replace(subtask, managed_operator=handle),))
+
+
+def _real_wrapped() -> list[bytes]:
+    checkpoint = read_checkpoint(golden("beam-2.50/beam"))
+    return [
+        bytes(handle.stream.data[handle.states[0].byte_offsets[0] :])
+        for operator in checkpoint.operators
+        for subtask in operator.subtasks
+        if (handle := subtask.managed_operator_state) is not None
+        and handle.states[0].name == WRAPPER_STATE
+        and isinstance(handle.stream, InlineState)
+    ]
+
+
+WRAPPED = _real_wrapped()
+_DOFN = operator_with_states({"bundle-buffer-tag": []}, operator_id=bytes(16))
+
+
+def test_the_wrappers_elements_are_read(tmp_path: Path) -> None:
+    (source,) = _extract(tmp_path, _wrapped(*WRAPPED), _DOFN).sources
+    assert source.kind is SourceKind.BEAM_KAFKA_IO
+    assert {(p.topic, p.partition) for p in source.positions} == {
+        *PARTITIONS,
+        ("orders", 1),
+        ("payments", 0),
+        ("x", 0),
+    }
+
+
+_HEAD_GONE = b"\0" + WRAPPED[0][1:]  # no object's stream
+
+
+@pytest.mark.parametrize(
+    "elements",
+    [
+        [WRAPPED[0][:-1]],
+        [WRAPPED[0][:-1], WRAPPED[1]],
+        [WRAPPED[1], WRAPPED[0][:-1]],
+        [WRAPPED[1], _HEAD_GONE],
+        [WRAPPED[1], b"x"],
+        [_HEAD_GONE, WRAPPED[1]],
+        [_HEAD_GONE],
+        [WRAPPED[0][:200]],
+    ],
+)
+@pytest.mark.parametrize("others", [(), (_DOFN,)], ids=["alone", "in a pipeline"])
+def test_a_wrapper_of_kafkas_that_does_not_decode_blocks(
+    tmp_path: Path, elements: list[bytes], others: tuple[Operator, ...]
+) -> None:
+    extraction = _extract(tmp_path, _wrapped(*elements), *others)
+    assert extraction.sources == ()
+    assert _codes(extraction)["damaged-source"] is Severity.BLOCKER
+
+
+def test_a_pipelines_state_that_is_not_there_is_not_passed_over(tmp_path: Path) -> None:
+    held = _wrapped(WRAPPED[0], file=True)
+    with pytest.raises(DecodeError, match="missing"):
+        _extract(tmp_path, held, _DOFN)
+    assert _extract(tmp_path, held).sources == ()  # a function's of a user's
+
+
+def test_a_pipelines_state_is_read_however_large(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = _wrapped(WRAPPED[0], file=True)
+    monkeypatch.setattr("decoder.kafka.operator._LARGEST_WRAPPER", 10)
+    with pytest.raises(DecodeError, match="missing"):
+        _extract(tmp_path, held, _DOFN)
+
+
+@pytest.mark.parametrize("sized", [True, False])
+def test_what_a_users_function_keeps_under_the_wrappers_name_is_no_source(
+    tmp_path: Path, sized: bool
+) -> None:
     for held in ([], [b"x"], [b"\xac\xed\0\5sr" + utf("a.b.Counter")]):
-        extraction = _extract(tmp_path, operator_with_states({"_default_": held}))
-        assert extraction.sources == ()
-        assert "damaged-source" not in _codes(extraction)
+        function = operator_with_states({"_default_": held}, sized=sized)
+        for others in ((), (_DOFN,)):
+            extraction = _extract(tmp_path, function, *others)
+            assert extraction.sources == ()
+            assert "damaged-source" not in _codes(extraction)
 
 
 def test_a_splittable_dofn_is_refused_by_name() -> None:

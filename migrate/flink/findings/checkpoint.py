@@ -15,12 +15,12 @@ from decoder import (
     StopKind,
     UnknownSource,
 )
+from decoder.kafka.beam import BEAM_BUNDLE
 from decoder.kafka.dynamic import DYNAMIC_ENUMERATOR_WRITTEN_BY
 from decoder.kafka.enumerator import ENUMERATOR_WRITTEN_BY
 from decoder.kafka.sink import COMMITTER_STATE, FileSinkState, UnknownSink
 from decoder.metadata.layout import LAYOUTS
 from migrate.flink.findings.codes import Code, Finding, Severity
-from migrate.flink.findings.operator import BEAM_BUNDLE
 from migrate.flink.source import KafkaState
 from migrate.wording import counted
 
@@ -81,11 +81,9 @@ def about_the_checkpoint(checkpoint: Checkpoint) -> Iterator[Finding]:
 
 
 def _about_a_beam_pipeline(checkpoint: Checkpoint) -> Iterator[Finding]:
-    """Where none of its sources is KafkaIO's: of a splittable DoFn the restrictions, which hold the
-    positions, are keyed state of a DoFnOperator's (SplittableParDoViaKeyedWorkItems @ Beam 2.62.0,
-    ExecutableStageDoFnOperator of portable pipelines)."""
-    if any(isinstance(source, BeamKafkaIO) for source in checkpoint.sources.values()):
-        return
+    """Of a splittable DoFn the restrictions, which hold the positions, are keyed state of a
+    DoFnOperator's (SplittableParDoViaKeyedWorkItems @ Beam 2.62.0, ExecutableStageDoFnOperator of
+    portable pipelines). A pipeline may read Kafka by one beside another source."""
     for operator in checkpoint.operators:
         if BEAM_BUNDLE in operator.state_names and operator.keyed_state_bytes:
             yield Finding(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from decoder import Operator, SinkState, UnknownSource
+from decoder.kafka.beam import BEAM_BUNDLE
 from decoder.kafka.legacy import LEGACY_CONSUMER_STATE
 from decoder.kafka.operator import Sink
 from decoder.kafka.reader_state import SOURCE_READER_STATE
@@ -24,12 +25,23 @@ _FILE_SINK_STATE = "bucket-states"
 # calls it (StreamOperatorWrapper.finish @ 1.20.3). TableKeyedAsyncWaitOperator @ 2.2.0 has such a
 # queue in keyed state, of which nothing is told but its size.
 _ASYNC_QUEUE = "_async_wait_operator_state_"
-# List states of DoFnOperator @ Beam 2.50.0 and 2.62.0: what a bundle gave out as it was finished
-# for the checkpoint, after the barrier, and what waits for side inputs.
-BEAM_BUNDLE = "bundle-buffer-tag"
+# List states of DoFnOperator @ Beam 2.50.0 and 2.62.0, by how their names begin: of what each keeps
+# here, and what lets go of it. Those of @RequiresStableInput are numbered (BufferingDoFnRunner).
 _BEAM_HELD = {
-    BEAM_BUNDLE: "that it gave out as it finished a bundle for the checkpoint",
-    "pushed-back-elements": "that wait for side inputs",
+    BEAM_BUNDLE: (
+        "that it gave out as it finished a bundle for the checkpoint",
+        "run the pipeline with --finishBundleBeforeCheckpointing, and take another",
+    ),
+    "pushed-back-elements": (
+        "that wait for side inputs",
+        "take another once their side inputs are there "
+        "(--finishBundleBeforeCheckpointing does not let go of them)",
+    ),
+    "stable-input-buffer": (
+        "that wait for the checkpoint to be complete (@RequiresStableInput)",
+        "take another with no input since the one before "
+        "(--finishBundleBeforeCheckpointing does not let go of them)",
+    ),
 }
 # A stop commits once its savepoint is complete. Where that fails, `flink stop` ends with
 # StopWithSavepointStoppingException @ Flink 1.15.4 to 2.2.0.
@@ -79,18 +91,24 @@ def about_an_operator(
         )
         return
     held_back = [
-        (waiting, where)
-        for name, where in _BEAM_HELD.items()
-        if (waiting := sum(len(held.byte_offsets) for held in _list_states(operator, name)))
+        (waiting, where, way)
+        for name, (where, way) in _BEAM_HELD.items()
+        if (
+            waiting := sum(
+                len(held.byte_offsets)
+                for held in _list_states(operator)
+                if held.name.startswith(name)
+            )
+        )
     ]
-    for waiting, where in held_back:
+    for waiting, where, way in held_back:
         yield Finding(
             Code.IN_FLIGHT_RECORDS,
             Severity.BLOCKER,
             operator.operator_id,
             f"an Apache Beam pipeline keeps {counted(waiting, 'record')} here {where}, past the "
             "source and not yet given on, even at a stop with a savepoint: moving from here loses "
-            "them; run the pipeline with --finishBundleBeforeCheckpointing, and take another",
+            f"them; {way}",
         )
     if held_back:
         return
@@ -115,12 +133,14 @@ def about_an_operator(
     held = [f"{size} bytes of {what}" for size, what in _held(operator)]
     if held and state is None and SOURCE_READER_STATE not in operator.state_names:
         way = "; read it with 'migrate state CHK'" if operator.keyed_state_bytes else ""
+        # Of a keyed DoFn, what is pushed back is keyed state.
+        beam = "; some may wait for side inputs" if BEAM_BUNDLE in operator.state_names else ""
         yield Finding(
             Code.STATE_NOT_MOVED,
             Severity.WARNING,
             operator.operator_id,
             f"it holds {' and '.join(held)}: records consumed but not yet emitted may be among "
-            f"them (windows, joins, buffers), and state does not move{way}",
+            f"them (windows, joins, buffers{beam}), and state does not move{way}",
         )
 
 
