@@ -128,6 +128,8 @@ def _written(value: JavaValue, class_name: str, seen: set[int]) -> list[JavaValu
     """The objects in a map or a list of Java's, which is listed once."""
     if not isinstance(value, JavaObject) or value.class_name != class_name:
         _fail(f"{_class_name(value)}, where {class_name} belongs")
+    if not all(isinstance(held, int) for held in value.fields.values()):
+        _fail(f"{class_name} with objects in its fields")
     _once(value, seen)
     return value.written
 

@@ -243,6 +243,9 @@ _ONE_SPLIT = _split(_source(_KAFKA))
         _map(_list(_ONE_SPLIT), _NULL),
         _map(_list(_ONE_SPLIT))[:-1] + _AN_INTEGER + b"\x78",  # a key without a list
         b"\xac\xed\0\5" + _object("java.util.HashMap", {"held": _ONE_SPLIT}, b""),
+        b"\xac\xed\0\5"
+        + _object("java.util.HashMap", {"held": _ONE_SPLIT}, _AN_INTEGER + _list(_ONE_SPLIT)),
+        _map(_object("java.util.ArrayList", {"held": _ONE_SPLIT}, _ONE_SPLIT)),
         _map(_list(_split(_source(_KAFKA, listed=_object("java.util.List12", {}))))),
         _map(_list(_split(_source(_KAFKA, listed=_list())))),
         _map(_list(_split(_source(_KAFKA, "no topic")))),
