@@ -79,8 +79,9 @@ def plan_as_one(
         The plan, and the topics that each Spark source reads, by the target's names.
 
     Raises:
-        as ``plan_streams``. Sources that read one topic from different positions are among the
-        plan's refusals.
+        as ``plan_streams``, and where a Flink source goes to no Spark source: the job does not run
+        on to read it. Sources that read one topic from different positions are among the plan's
+        refusals.
     """
     found, chosen, assignment = _read(request, names)
     whole = _whole(chosen, assignment)
@@ -91,7 +92,11 @@ def plan_as_one(
     for line in plan_lines(plan):
         log.info(line)
     tell_of_patterns(found.origin, request, chosen, snapshot)
-    if refusals := [*_forgotten(chosen, assignment, request.policies)]:
+    refusals = [
+        *_unnamed(chosen, assignment, request.policies),
+        *_forgotten(chosen, assignment, request.policies),
+    ]
+    if refusals:
         raise Refused([*refusals, *map(str, plan.refusals)])
     if len(assignment) == 1:
         return plan, {number: frozenset(plan.topics) for number in assignment}
@@ -160,6 +165,17 @@ def _left_out(chosen: Sequence[Source], assignment: Assignment) -> list[Source]:
     """The Flink sources of which no Spark source takes anything."""
     ids = {source.operator_id for source in _whole(chosen, assignment)}
     return [source for source in chosen if source.operator_id not in ids]
+
+
+def _unnamed(chosen: Sequence[Source], assignment: Assignment, policies: Policies) -> Iterator[str]:
+    """Flink sources of which something is to move, and that no Spark source goes on from."""
+    for source in _left_out(chosen, assignment):
+        if policies.partitions is None or source.topics & set(policies.partitions):
+            yield (
+                f"operator {source.operator_id} ({', '.join(sorted(source.topics))}) goes to no "
+                "Spark source, so that its records would be read by none; name it too "
+                "(spark-source), or choose what moves (move.source, move.partitions)"
+            )
 
 
 def _forgotten(

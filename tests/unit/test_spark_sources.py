@@ -6,6 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from migrate.commands.shared_options import move_request
+from migrate.commands.spark_sources import plan_as_one
+from migrate.errors import Refused
+from migrate.positions import SPARK
 from tests.support.checkpoints import SourceState, source_operator, splits, write_checkpoint
 from tests.support.command import Result, migrate
 
@@ -129,3 +133,30 @@ def test_a_number_that_is_left_out_is_said(chk: Path) -> None:
     result = to_spark(chk, "1=rest", "3=topic:b")
     assert "before 3, these start without a seed: 0, 2;" in result.stderr
     assert "without a seed" not in to_spark(chk, "0=rest", "1=topic:b").stderr
+
+
+@pytest.mark.parametrize(
+    ("names", "partitions", "left"),
+    [
+        ({0: ["both"], 1: ["rest"]}, None, ["02" * 16]),
+        ({0: ["rest"]}, None, ["01" * 16, "02" * 16]),
+        ({0: ["rest"]}, {"c": {0}}, []),
+        ({0: ["rest"], 1: ["other"]}, {"c": {0}, "a": {0}}, ["01" * 16]),
+        ({0: ["both"], 1: ["other"], 2: ["rest"]}, None, []),
+    ],
+)
+def test_a_source_of_a_job_that_is_stopped_is_not_left_behind(
+    chk: Path, names: dict[int, list[str]], partitions: dict[str, set[int]] | None, left: list[str]
+) -> None:
+    """Seen: its records were read by nobody, and a note said so."""
+    request = move_request(chk, SPARK, {"partitions": partitions})
+    told: list[str] = []
+    try:
+        plan_as_one(request, names)
+    except Refused as refused:
+        told = list(refused.reasons)
+    found = [one for one in told if "goes to no Spark source, so that" in one]
+    assert len(found) == len(left)
+    for reason, operator in zip(found, left, strict=True):
+        assert reason.startswith(f"operator {operator} (")
+        assert "move.partitions" in reason
