@@ -19,6 +19,7 @@ from migrate.wording import counted
 if TYPE_CHECKING:
     from migrate.commands.shared_options import AnyPath
 
+GOES_ALONG = "goes along"
 # Says where the contents of sessions lie; it goes with them.
 MERGING = "merging-window-set"
 # Flink's own, of a window operator.
@@ -73,10 +74,10 @@ class TakenStates:
                 merging=one.operator_id in self.merging,
             )
 
-    def lines(self) -> Iterator[str]:
-        """What happens to each, in words."""
+    def lines(self, taken: str = GOES_ALONG) -> Iterator[str]:
+        """What happens to each, in words; ``taken`` to those that are named."""
         for one in self.taken:
-            yield f"state {_named(one)} goes along"
+            yield f"state {_named(one)} {taken}"
         for one in self.closed:
             yield f"timers {_named(one)}: in their place Spark's watermark closes what goes along"
         if self.timers:
@@ -141,10 +142,10 @@ def take_states(
     )
 
 
-def tell(states: TakenStates) -> None:
+def tell(states: TakenStates, taken: str = GOES_ALONG) -> None:
     """Say of each state what becomes of it."""
-    for line in states.lines():
-        (log.info if line.endswith("along") else log.warning)(line)
+    for line in states.lines(taken):
+        (log.info if line.endswith((GOES_ALONG, taken)) else log.warning)(line)
 
 
 def _one(found: KeyedStates, text: str) -> KeyedState:

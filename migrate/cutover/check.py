@@ -34,6 +34,8 @@ from migrate.wording import counted
 
 # A checkpoint may be subsumed while it is read: the next one is asked for, so many times.
 _TRIES = 4
+# What becomes of a state that is named: what the user's command does with it is its own.
+HANDED = "is handed to the command that primes"
 _PROGRAM = re.compile(r"[\w./+-]+")
 
 
@@ -135,7 +137,7 @@ def _of_states(states: TakenStates | None) -> Iterator[str]:
     if states is None:
         return
     if states.taken:
-        yield f"{counted(len(states.taken), 'keyed state')} would go along"
+        yield f"{counted(len(states.taken), 'keyed state')} would be handed to the command"
     if states.left:
         yield f"{counted(len(states.left), 'keyed state')} would stay behind"
     if states.unreadable:
@@ -182,7 +184,7 @@ def make_plan(night: Night, chk: str, *, rehearsal: bool = False) -> Planned:
     else:
         plan, streams = plan_move(request), {}
     if states is not None:
-        tell(states)
+        tell(states, HANDED)
     return Planned(plan, states, streams)
 
 

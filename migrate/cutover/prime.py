@@ -7,6 +7,7 @@ batch that the priming ran is committed and ends there too, and there is state.
 
 from __future__ import annotations
 
+import shlex
 import time
 
 from decoder.storage import join
@@ -19,9 +20,11 @@ from migrate.spark.progress import (
     logged_batches,
     newest_committed_batch,
 )
+from migrate.storage.files import Files
 from migrate.wording import seconds_of
 
 _PAUSE = 0.25
+_NOT_OURS = "remove it, or name a new directory"
 
 
 class NotPrimed(CutOverStopped):
@@ -71,7 +74,22 @@ def prime(night: Night) -> str:
         )
     last = check_primed(night)
     night.record.change(primed=last)
-    return f"primed {place}: batch {last} holds the states, and ends where the plan says"
+    for state in night.spec.states:
+        words = ["migrate", "verify", savepoint, night.file.target, "--state", state]
+        log.info(f"next: {shlex.join(words)}")
+    return f"primed {place}: batch {last} holds state, and ends where the plan says"
+
+
+def check_ended_well(night: Night) -> None:
+    """Raises Refused where the command has ended otherwise, whatever it has made; where it was not
+    run, the location was primed by hand."""
+    place, code = night.file.checkpoint_dir, night.priming.ended()
+    if code in (None, 0):
+        return
+    how = f"has ended: exit code {code}"
+    if code == "unknown":
+        how = "was run, and how it ended is not known"
+    raise Refused([f"the command that primes {place} {how}: remove {place}, and run this again"])
 
 
 def check_primed(night: Night) -> int:
@@ -92,7 +110,7 @@ def check_primed(night: Night) -> int:
         problem = "it has no committed batch, and so was not primed"
     elif batch_begun(night.query, night.files, last) is not None:
         problem = "a batch is begun there: a query has run already"
-    elif not night.files.list_directory(join(night.query, "state")):
+    elif not _holds_a_file(night.files, join(night.query, "state")):
         problem = "it holds no state, and so was not primed"
     elif kafka_seeds(night.query, night.files) != expected:
         problem = "its seed is not what the plan says"
@@ -102,5 +120,16 @@ def check_primed(night: Night) -> int:
         if others or not ends:
             problem = f"batch {', '.join(others)} does not end where the plan says"
     if problem is not None or last is None:
-        raise Refused([f"{place}: {problem}; remove it, or name a new directory"])
+        # Once it was written for this spec, no other may be named.
+        ours = night.record.model.moved_with is not None
+        raise Refused(
+            [f"{place}: {problem}; {'remove it, and run this again' if ours else _NOT_OURS}"]
+        )
     return last
+
+
+def _holds_a_file(files: Files, directory: str) -> bool:
+    return any(
+        not one.is_directory or _holds_a_file(files, join(directory, one.name))
+        for one in files.entries(directory) or ()
+    )

@@ -19,9 +19,9 @@ from migrate.commands.to_spark import to_spark
 from migrate.commands.verify import verify
 from migrate.comparing.verify import StartOutcome
 from migrate.cutover import start, stop
-from migrate.cutover.check import Planned, check, make_plan
+from migrate.cutover.check import HANDED, Planned, check, make_plan
 from migrate.cutover.night import CutOverStopped, Night
-from migrate.cutover.prime import NotPrimed, check_primed, prime
+from migrate.cutover.prime import NotPrimed, check_ended_well, check_primed, prime
 from migrate.errors import Refused
 from migrate.flink.read import read
 from migrate.group.commit import Applied
@@ -34,7 +34,7 @@ from migrate.report.cut_over import (
     PlanReport,
     VerificationReport,
 )
-from migrate.spark.progress import committed_positions, kafka_seeds
+from migrate.spark.progress import committed_positions, has_run, kafka_seeds
 from migrate.spark.seed import check_free, is_unfinished, remove_seed, write_checkpoint
 from migrate.wording import counted
 
@@ -126,7 +126,7 @@ def _record_plan(night: Night, found: Planned, savepoint: str) -> None:
             policies=night.file.policies(),
             findings=[f"{one.severity.value}: {one.code}: {one.message}" for one in findings],
             warnings=list(plan.warnings),
-            states=list(found.states.lines()) if found.states is not None else [],
+            states=list(found.states.lines(HANDED)) if found.states is not None else [],
             streams={str(number): sorted(topics) for number, topics in found.streams.items()},
         ),
         partitions=[
@@ -171,16 +171,27 @@ def applied(night: Night) -> bool:
     if plan is None:
         check_free(place)
         return False
+    record, states = night.record, night.spec.states
+    if states and record.model.primed is None:
+        check_ended_well(night)
+        record.change(primed=check_primed(night))
     seeds = kafka_seeds(night.query, night.files)
     if seeds != {str(one.number): one.next_offsets for one in night.streams(plan)}:
         raise Refused(
             [
-                f"{place.name} holds another query than {night.record.plan_path} is for; name a "
+                f"{place.name} holds another query than {record.plan_path} is for; name a "
                 "new directory"
             ]
         )
-    if night.spec.states and night.record.model.primed is None:
-        night.record.change(primed=check_primed(night))
+    if record.model.moved_with is None:
+        if not states and has_run(night.query, night.files):
+            raise Refused(
+                [
+                    f"{place.name} holds batches already, and this cut-over has not written it: "
+                    "where its query began cannot be told; name a new directory"
+                ]
+            )
+        record.change(moved_with=night.file.decides())
     return True
 
 
@@ -214,7 +225,9 @@ def _apply(night: Night) -> str:
     try:
         return _write(night)
     except (Refused, NotPrimed):
-        night.record.change(moved_with=before)  # nothing was written: what is refused may be mended
+        place = night.location
+        if place is None or not place.names():  # nothing was written: the spec may be mended
+            night.record.change(moved_with=before)
         raise
 
 
@@ -231,6 +244,7 @@ def _write(night: Night) -> str:
             **night.file.kafka(),
         )
         if night.spec.states:
+            night.record.change(primed=None)  # what is known is of an earlier one
             return prime(night)
         write_checkpoint(night.streams(read_plan(plan)), place)
         return f"seeded {place.name}"

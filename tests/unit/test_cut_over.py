@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import shutil
@@ -16,6 +17,7 @@ from decoder import StopKind
 from migrate.commands.plan import plan
 from migrate.commands.to_spark import to_spark
 from migrate.comparing.verify import StartOutcome, Verification, Verified, verify_log
+from migrate.cutover.command import Command
 from migrate.cutover.night import (
     CutOverStopped,
     Night,
@@ -316,7 +318,7 @@ def test_a_group_that_moved_on_was_seen_right_before(seeded: Path) -> None:
 # does so in tests/integration/test_cut_over.py.
 _PRIMES = """
 mkdir -p $CUT_OVER_CHECKPOINT_DIR/sources/0 && cd $CUT_OVER_CHECKPOINT_DIR
-mkdir offsets commits {state}
+mkdir offsets commits && {state}
 grep -q orders "$CUT_OVER_PLAN" && test -d "$CUT_OVER_SAVEPOINT" || exit 9
 printf '{{"id":"00000000-0000-0000-0000-000000000000"}}' >metadata
 printf '\\0v1\\n{seed}' >sources/0/0
@@ -326,7 +328,7 @@ printf 'v1\\n{{}}' >commits/{commit}
 _RIGHT = {
     "seed": '{"orders":{"0":5,"1":6}}',
     "end": '{"orders":{"0":5,"1":6}}',
-    "state": "state state/0",
+    "state": "mkdir -p state/0/0 && echo 7 >state/0/0/1.delta",
     "commit": "0",
 }
 
@@ -357,7 +359,7 @@ def test_a_primed_location_is_judged_and_found_again(primed: Path) -> None:
     _not_written(primed)
     night, query = _night(primed), primed.parent / "query"
     assert _APPLY.done(night) is None
-    told = f"primed {query}: batch 0 holds the states, and ends where the plan says"
+    told = f"primed {query}: batch 0 holds state, and ends where the plan says"
     assert _APPLY.do(night) == told
     assert night.record.model.primed == 0
     assert not night.begun() and night.first_batch() is None
@@ -381,8 +383,8 @@ def test_a_primed_location_is_judged_and_found_again(primed: Path) -> None:
     ("wrong", "told"),
     [
         ({"commit": "none"}, "it has no committed batch, and so was not primed"),
-        ({"state": ""}, "it holds no state, and so was not primed"),
-        ({"state": "state"}, "it holds no state, and so was not primed"),
+        ({"state": "true"}, "it holds no state, and so was not primed"),
+        ({"state": "mkdir -p state/0/0"}, "it holds no state, and so was not primed"),
         ({"seed": '{"orders":{"0":5,"1":5}}'}, "its seed is not what the plan says"),
         ({"end": '{"orders":{"0":5,"1":7}}'}, "batch 0 does not end where the plan says"),
         ({"end": '{"orders":{"0":5}}'}, "batch 0 does not end where the plan says"),
@@ -395,9 +397,108 @@ def test_what_was_not_primed_as_planned_starts_nothing(
     spec = _spec(primed.parent, states=["counts/n"], prime=_PRIMES.format(**{**_RIGHT, **wrong}))
     with pytest.raises(Refused, match=told):
         _APPLY.do(_night(spec))
-    assert _night(spec).record.model.moved_with is None
-    with pytest.raises(Refused, match="name a new directory"):
+    with pytest.raises(Refused, match=r"query: .*; remove it, and run this again"):
         _APPLY.done(_night(spec))
+    # It stands there: with other states, it would be another one.
+    assert _night(spec).record.model.moved_with == read_spec(spec).decides()
+    _not_written(spec)  # as if it was primed by hand
+    with pytest.raises(Refused, match="remove it, or name a new directory"):
+        _APPLY.done(_night(spec))
+
+
+def _fails(spec: Path) -> Path:
+    """The script primes, and then fails by a check of its own."""
+    spec = _spec(spec.parent, states=["counts/n"], prime=_PRIMES.format(**_RIGHT) + "exit 1")
+    with pytest.raises(CutOverStopped, match="has ended: exit code 1"):
+        _APPLY.do(_night(spec))
+    return spec
+
+
+def test_what_a_priming_that_failed_has_left_starts_nothing(primed: Path) -> None:
+    _not_written(primed)
+    spec, query = _fails(primed), primed.parent / "query"
+    told = f"has ended: exit code 1: remove {query}, and run this again"
+    planned = next(one for one in STEPS if one.name == "plan")
+    for step in (planned, _APPLY):
+        with pytest.raises(Refused, match=told):
+            step.done(_night(spec))
+    for mode in ((), ("--back",), ("--execute", "--yes")):
+        refused = migrate("cut-over", spec, *mode)
+        assert refused.code in (4, 5), refused.stderr
+        assert told in refused.stderr
+    (state := read_spec(spec).folder / "prime.state").write_text("began\n")  # the machine went down
+    with pytest.raises(Refused, match="how it ended is not known: remove"):
+        _APPLY.done(_night(spec))
+    state.write_text("1\n")
+    # Nor is the query started without its states.
+    changed = migrate("cut-over", _spec(primed.parent))
+    assert changed.code == 4 and "states was counts/n, and is not there now" in changed.stderr
+
+    shutil.rmtree(query)
+    spec = _spec(primed.parent, states=["counts/n"], prime=_PRIMES.format(**_RIGHT))
+    assert _APPLY.done(_night(spec)) is None
+    assert _APPLY.do(_night(spec)).startswith("primed ")
+    assert _APPLY.done(_night(spec)) == f"spark:{query} holds the plan"
+
+
+def test_once_it_is_removed_and_gone_back_from_the_spec_may_be_another(primed: Path) -> None:
+    _not_written(primed)
+    spec = _fails(primed)
+    shutil.rmtree(primed.parent / "query")
+    back = _run(spec, "--back")
+    assert back.code == 0, back.stderr
+    changed = migrate("cut-over", _spec(primed.parent))
+    assert " was " not in changed.stderr, changed.stderr
+
+
+def test_what_was_primed_by_hand_stays_as_it_was_written(primed: Path) -> None:
+    _not_written(primed)
+    _APPLY.do(_night(primed))
+    _not_written(primed)
+    (read_spec(primed).folder / "prime.state").unlink()
+    assert _APPLY.done(_night(primed)) is not None
+    assert _night(primed).record.model.moved_with == read_spec(primed).decides()
+
+
+def test_batches_before_the_target_was_written_are_not_the_querys(primed: Path) -> None:
+    """Seen: without `states`, a primed batch passed for the query's first, and nothing began."""
+    _not_written(primed)
+    _APPLY.do(_night(primed))
+    _not_written(primed)
+    spec = _spec(primed.parent)
+    for mode in ((), ("--execute", "--yes")):
+        refused = migrate("cut-over", spec, *mode)
+        assert refused.code in (4, 5), refused.stderr
+        assert "holds batches already, and this cut-over has not written it" in refused.stderr
+
+
+def test_another_priming_is_judged_anew(primed: Path) -> None:
+    _not_written(primed)
+    _night(primed).record.change(primed=3)  # of a location that was removed since
+    assert not _night(_fails(primed)).begun()
+    assert _night(primed).record.model.primed is None
+
+
+def test_after_the_priming_it_is_told_how_each_state_is_looked_at(
+    primed: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    _not_written(primed)
+    spec = _spec(primed.parent, states=["a/x", "a/y"], prime=_PRIMES.format(**_RIGHT))
+    with caplog.at_level("INFO", "migrate"):
+        _APPLY.do(_night(spec))
+    savepoint, query = _night(spec).savepoint(), primed.parent / "query"
+    lines = [one.getMessage() for one in caplog.records]
+    for state in ("a/x", "a/y"):
+        assert f"next: migrate verify {savepoint} spark:{query} --state {state}" in lines
+
+
+def test_a_look_at_a_command_is_not_taken_for_the_command(tmp_path: Path) -> None:
+    """A dry run in another terminal looks at the same time."""
+    with (tmp_path / "query.lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_SH)
+        assert not Command(tmp_path, "query").runs()
+        fcntl.flock(lock, fcntl.LOCK_EX)  # as the command itself holds it
+        assert Command(tmp_path, "query").runs()
 
 
 def test_a_priming_that_fails_is_run_again_and_one_that_runs_is_waited_for(primed: Path) -> None:
