@@ -19,6 +19,7 @@ import json
 import re
 import shutil
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -162,7 +163,7 @@ def copy_to_read(checkpoint: Path, batch: int, copy: Path, has_read: Path) -> No
         UnknownLog: its logs are of a version not known here.
         OSError: it cannot be read or written.
     """
-    shutil.copytree(checkpoint / "state", copy / "state")
+    _copy_changing(checkpoint / "state", copy / "state")
     for folder in ("offsets", "commits", "sources/0"):
         (copy / folder).mkdir(parents=True)
     for number in range(batch + 1):
@@ -175,6 +176,19 @@ def copy_to_read(checkpoint: Path, batch: int, copy: Path, has_read: Path) -> No
     read = _compact({"path": has_read.absolute().as_uri(), "timestamp": millis, "batchId": 0})
     _write(copy / "sources" / "0" / "0", f"v1\n{read}")
     shutil.copyfile(checkpoint / "metadata", copy / "metadata")
+
+
+def _copy_changing(folder: Path, copy: Path) -> None:
+    """Copy what a running query writes to. It renames its temporary files, and deletes old ones; a
+    state that lacks a file of its batch is not read by Spark."""
+
+    def copied(source: str, target: str) -> None:
+        with suppress(FileNotFoundError):
+            shutil.copy2(source, target)
+
+    shutil.copytree(
+        folder, copy, ignore=shutil.ignore_patterns(".*.tmp", ".*.tmp.crc"), copy_function=copied
+    )
 
 
 def _check_batches(checkpoint: Path, batches: int) -> None:

@@ -152,6 +152,23 @@ def test_a_copy_to_read_from_has_one_source(checkpoint: Path, tmp_path: Path) ->
     assert seen == f'v1\n{{"path":"{path}","timestamp":7000,"batchId":0}}'
 
 
+def test_files_that_vanish_while_a_query_runs_are_not_missed(
+    checkpoint: Path, tmp_path: Path
+) -> None:
+    """Spark renames what it writes, and deletes what is old: a link to nothing is a file that has
+    gone since its directory was listed. A state that lacks a file it needs is not read by Spark."""
+    folder = checkpoint / "state" / "0" / "0"
+    folder.mkdir(parents=True)
+    for name in ("2.delta", ".2.delta.crc", ".3.delta.aa.tmp", "..3.delta.aa.tmp.crc"):
+        (folder / name).write_text("state")
+    for name in ("1.delta", ".4.delta.bb.tmp"):
+        (folder / name).symlink_to("gone")
+    (tmp_path / "0.json").touch()
+    copy_to_read(checkpoint, 0, tmp_path / "copy", has_read=tmp_path / "0.json")
+    copied = {path.name for path in (tmp_path / "copy/state/0/0").iterdir()}
+    assert copied == {"2.delta", ".2.delta.crc"}
+
+
 @pytest.mark.parametrize(
     ("log", "batches", "told"),
     [("offsets", 2, "0, 1"), ("commits", 2, "0, 1"), ("commits", 0, "none")],
