@@ -28,7 +28,7 @@ from migrate.spark.running.exact_cast import may_be_cast
 from migrate.spark.running.prime import _check_watermark, _warnings
 from migrate.spark.running.spark_state import Field, NotProven, _operator, _stored_schemas
 from migrate.spark.running.state_origin import StateOrigin, contradictions
-from migrate.spark.running.state_proof import told_by
+from migrate.spark.running.state_proof import StateProof, told_by
 from migrate.spark.running.state_rows import StateRows, ToldValue
 from migrate.spark.running.state_windows import FiredWindows
 
@@ -106,6 +106,16 @@ def test_each_field_has_a_value_of_its_own(
 def test_no_value_stands_for_two_fields(told: list[ToldValue], fields: list[Field]) -> None:
     with pytest.raises(NotProven, match=r"say what the state must hold \(expected\)"):
         told_by(told, fields)
+
+
+def test_what_was_not_looked_for_is_said() -> None:
+    """Of a sample: that no key is Spark's alone was told, and nobody had looked."""
+    sample = StateProof(7, 0, 0, None)
+    told = "7 keys right, 0 wrong, 0 missing; keys that Flink does not have were not looked for"
+    assert (str(sample), sample.is_right) == (told, True)
+    whole = StateProof(7, 0, 0, 0)
+    assert str(whole) == "7 keys right, 0 wrong, 0 missing, 0 that Flink does not have"
+    assert not StateProof(7, 0, 0, 1).is_right and not StateProof(7, 1, 0, None).is_right
 
 
 def _rows(first_end: int | None, fired: FiredWindows) -> list[StateRows]:

@@ -116,8 +116,9 @@ def prime(
             ``spark.sql.streaming.queryEvolution.enableSourceEvolution``).
 
     Raises:
-        NotPrimed: Spark's state is not what it must be, key by key; the query cannot be primed; or
-            the positions are not those of the rows' savepoint.
+        NotPrimed: Spark's state is not what it must be, key by key; the rows hold no key, and
+            ``expected`` does not say so; the query cannot be primed; or the positions are not those
+            of the rows' savepoint.
         Refused: the directory holds something already.
         UsageError: arguments that do not go together.
         OSError: the directory cannot be written.
@@ -155,6 +156,14 @@ def prime(
                 )
             if not proof.is_right:
                 raise NotPrimed([*proof.problems(), *_hint(proof, told)])
+            if not proof.right and expected is None:
+                raise NotPrimed(
+                    [
+                        "no key of Flink's state is among the rows: the query would begin with an "
+                        "empty state; did a filter or a join remove them all? If Flink's state is "
+                        "empty, say so: expected, a DataFrame without rows"
+                    ]
+                )
     except PySparkException as error:
         raise NotPrimed(
             [f"Spark did not run the query over the rows: {failure_of(error)}"]
@@ -162,7 +171,7 @@ def prime(
     finally:
         shutil.rmtree(work, ignore_errors=True)
     log.info(f"wrote {target.name}: {proof}; use it as checkpointLocation")
-    warnings = tuple(_warnings(told, watermark_ms))
+    warnings = tuple(_warnings(told, watermark_ms, empty=not proof.right))
     for warning in warnings:
         log.warning(warning)
     return Primed(target.for_spark, tuple(found), proof, pinned, warnings)
@@ -322,7 +331,9 @@ def _hint(proof: StateProof, rows: Sequence[StateRows]) -> Iterator[str]:
         )
 
 
-def _warnings(rows: Sequence[StateRows], watermark_ms: int | None) -> Iterator[str]:
+def _warnings(
+    rows: Sequence[StateRows], watermark_ms: int | None, empty: bool = False
+) -> Iterator[str]:
     pending = _pending(rows)
     if watermark_ms is not None and pending is not None:
         yield (
@@ -339,3 +350,5 @@ def _warnings(rows: Sequence[StateRows], watermark_ms: int | None) -> Iterator[s
             f"{counted(fired, 'window')} that Flink has fired and keeps for late records stay "
             "behind: Flink would fire such a window again for a late record, and Spark drops it"
         )
+    if empty:
+        yield "no key is expected: the query begins with an empty state"

@@ -6,12 +6,13 @@ keeps the state of that batch.
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StructType
 
@@ -19,11 +20,11 @@ from migrate.errors import Refused, UsageError
 from migrate.spark.locations import LocalDirectory, location
 from migrate.spark.progress import kafka_seeds, logged_batches
 from migrate.spark.running.exact_cast import exactly
-from migrate.spark.running.session import is_wanted, session
-from migrate.spark.running.spark_state import SparkState, read_spark_state
+from migrate.spark.running.session import failure_of, is_wanted, session
+from migrate.spark.running.spark_state import SparkState, is_before_4, read_spark_state
 from migrate.spark.running.state_frame import read_keyed_state
 from migrate.spark.running.state_origin import origin_of
-from migrate.spark.running.state_proof import StateProof, compare
+from migrate.spark.running.state_proof import StateProof, compare, in_units
 from migrate.spark.running.state_windows import session_windows, unfired
 from migrate.state.columns import quoted
 from migrate.storage.files import Files
@@ -56,7 +57,7 @@ def verify_state(
         expect: what Spark's key and value hold, in the order of their fields: expressions of
             Spark's SQL over Flink's columns. By default the parts of the key, the window, and the
             parts of the value.
-        sample: how many keys of Flink's; then nothing is said of those that Spark alone has.
+        sample: how many keys of Flink's; then keys that Spark alone has are not looked for.
         conf: settings for a Spark of our own.
 
     Raises:
@@ -68,20 +69,28 @@ def verify_state(
     if not isinstance(target, LocalDirectory):
         raise UsageError(f"{target.name}: --state reads a checkpoint location on a disk: copy it")
     batch = primed_batch(directory)
-    work = Path(tempfile.mkdtemp(prefix=f".{target.path.name}.state.", dir=target.path.parent))
-    try:
-        with session(None if is_wanted(None) else "local[*]", conf) as spark:
-            found = read_spark_state(spark, target.path, batch, work)
-            options: dict[str, str | bool] = {"operator": operator}
-            options["allowExternalFiles"] = allow_external_files
-            flink = _flink(spark, savepoint, state, options, found.window)
-            expected = _expected(flink, expect, found)
-            if sample is not None:
-                keys = expected.columns[: len(found.keys) + found.window]
-                expected = expected.orderBy(F.xxhash64(*keys)).limit(sample)
-            return compare(found, expected, of_flink_alone=sample is not None)
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
+    with (
+        session(None if is_wanted(None) else "local[*]", conf) as spark,
+        _work(spark, target.path) as work,
+    ):
+        found = read_spark_state(spark, target.path, batch, Path(work))
+        options: dict[str, str | bool] = {"operator": operator}
+        options["allowExternalFiles"] = allow_external_files
+        flink = _flink(spark, savepoint, state, options, found.window)
+        expected = _expected(flink, expect, found)
+        if sample is not None:
+            keys = expected.columns[: len(found.keys) + found.window]
+            expected = expected.orderBy(F.xxhash64(*keys)).limit(sample)
+        return compare(found, expected, of_flink_alone=sample is not None)
+
+
+def _work(spark: SparkSession, checkpoint: Path) -> TemporaryDirectory[str] | nullcontext[str]:
+    """A directory that the executors share, where Spark needs one."""
+    if not is_before_4(spark):
+        return nullcontext("")
+    return TemporaryDirectory(
+        prefix=f".{checkpoint.name}.state.", dir=checkpoint.parent, ignore_cleanup_errors=True
+    )
 
 
 def primed_batch(directory: str) -> int:
@@ -140,6 +149,10 @@ def _expected(flink: DataFrame, expect: str | None, found: SparkState) -> DataFr
             "--expect"
         )
     told = told.toDF(*names)
+    if expect is None:
+        for n, field in enumerate(found.values):
+            own = told.schema[f"v{n}"].dataType
+            told = told.withColumn(f"v{n}", in_units(F.col(f"v{n}"), own, field))
     for name, type_ in zip(names, types, strict=True):
         told = _window(told) if type_ is None else exactly(told, name, type_, name)
     return told
@@ -159,8 +172,16 @@ def _parts(flink: DataFrame, found: SparkState) -> Iterator[str]:
 
 
 def _select(flink: DataFrame, expect: str) -> DataFrame:
-    """A list of expressions, with the commas in them that are theirs."""
-    return flink.sparkSession.sql(f"SELECT {expect} FROM {{flink}}", flink=flink)
+    """A list of expressions, with the commas in them that are theirs.
+
+    Raises:
+        UsageError: they are no SQL over the columns.
+    """
+    told = expect.replace("{", "{{").replace("}", "}}")
+    try:
+        return flink.sparkSession.sql(f"SELECT {told} FROM {{flink}}", flink=flink)
+    except AnalysisException as error:
+        raise UsageError(f"--expect: {failure_of(error)}") from error
 
 
 def _window(told: DataFrame) -> DataFrame:
