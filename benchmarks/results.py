@@ -135,7 +135,6 @@ class States(TypedDict):
     # By the number of Spark's cores, the clock's seconds of reading the large one.
     on_spark: dict[str, Spread]
     # The CPU's seconds in which Python recomputes the key group of a key of 16 characters.
-    key_check_seconds: Spread
     # How many cores others used meanwhile.
     others_cores: float
 

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 # Of a batch, about.
 _ROWS = 8192
+# Of key groups with fewer bytes the loop is no sooner than the plain reader.
+_LOOP_BYTES = 2048
 
 
 class MissingArrow(UsageError):
@@ -136,18 +138,27 @@ def part_batches(
         yield from plain_batches(state, part, wanted, found, constants)
 
 
+def has_numba() -> bool:
+    """Whether the extra ``fast`` is installed."""
+    return find_spec("numba") is not None
+
+
 def _fast_reader(
     state: KeyedState,
     part: Part,
     made: Sequence[Column],
     constants: Mapping[str, Callable[[KeyedState], Any]],
 ) -> FastReader | None:
-    """What reads it by the kernel; None where the extra ``fast`` is not installed, or the kernel
-    does not know the shape."""
+    """What reads it by the kernel, or, where the extra ``fast`` is not installed, by the loop; None
+    where they do not know the shape, or numpy is not installed."""
     own = columns(state)
-    if find_spec("numba") is None or any(
+    if find_spec("numpy") is None or any(
         column.name not in constants and column not in own for column in made
     ):
+        return None
+    compiled = has_numba()
+    sizes = [size for _, size in part.shares(1)] if not compiled else []
+    if not compiled and sum(sizes) < _LOOP_BYTES * len(sizes):
         return None
     from migrate.state.fast.program import Unknown
     from migrate.state.fast.read import FastReader
@@ -157,7 +168,7 @@ def _fast_reader(
 
     told = {name: constant(state) for name, constant in constants.items()}
     try:
-        return FastReader(state, part, arrow_schema(made), told, plain)
+        return FastReader(state, part, arrow_schema(made), told, plain, compiled=compiled)
     except Unknown:
         return None
 

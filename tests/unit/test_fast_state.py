@@ -1,4 +1,5 @@
-"""What the kernel reads, what it hands to the plain reader, and that it trusts no length."""
+"""What the kernel and the loop read, what they hand to the plain reader, and that they trust no
+length."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +23,7 @@ from migrate.state.arrow import record_batches
 from migrate.state.columns import columns
 from migrate.state.fast import read as fast_read
 from tests.golden.synthetic.test_serializers import WRITTEN
-from tests.support.both_ways import both_ways
+from tests.support.both_ways import both_ways, by_the_loop
 from tests.support.encoder import keyed_values as of
 from tests.support.encoder.data_output import DataOutput
 from tests.support.encoder.keyed_state import Entry, Kind, key_group_of
@@ -448,11 +450,11 @@ def test_after_a_key_group_that_it_refuses_the_kernel_goes_on() -> None:
         return arrow.plain_batches(state, part, [key_group], made, leave_out=leave_out)
 
     made = columns(state)
-    reader = fast_read.FastReader(state, part, arrow.arrow_schema(made), {}, plain)
+    reader = fast_read.FastReader(state, part, arrow.arrow_schema(made), {}, plain, compiled=True)
     walk = reader._walk
 
-    def refuses_once(frame: Any) -> int:
-        return 2 if not asked else walk(frame)
+    def refuses_once(data: bytes) -> int:
+        return 2 if not asked else walk(data)
 
     reader._walk = refuses_once  # type: ignore[method-assign]
     found = pa.Table.from_batches(reader.batches(part.key_groups))
@@ -461,17 +463,113 @@ def test_after_a_key_group_that_it_refuses_the_kernel_goes_on() -> None:
     assert len(asked) == 1
 
 
+# -- the loop, where numba is not ----------------------------------------------------------------
+
+_CUSTOMER = of.Pojo("x.Row", (("id", of.LONG), ("name", of.STRING), ("city", of.STRING)))
+_LONG_TEXTS = ["a" * size for size in (0, 126, 127, 128, 16_382, 16_383, 16_384, 70_000)]
+
+
+@_FORMS
+@pytest.mark.parametrize(
+    ("kind", "value", "values"),
+    [
+        ("VALUE", of.LONG, [1, -1, 2**63 - 1]),
+        ("REDUCING", of.SHORT, [1, -1, 2**15 - 1]),
+        ("VALUE", of.BYTE, [1, -1]),
+        ("VALUE", of.DOUBLE, [0.5, -0.0]),
+        ("VALUE", of.BOOLEAN, [True, False]),
+        ("VALUE", of.STRING, _LONG_TEXTS),
+        ("VALUE", of.BYTES, [b"", b"\xff\x00\x80", bytes(300)]),
+        ("VALUE", _CUSTOMER, [{"id": n, "name": "n" * n, "city": f"c{n}"} for n in range(40)]),
+        ("VALUE", of.TupleOf((of.STRING, of.INT, of.STRING)), [("", 7, "b"), ("a" * 200, -7, "")]),
+    ],
+)
+def test_shapes_that_the_loop_reads(
+    heap: bool, kind: Kind, value: of.Serializer, values: list[Any]
+) -> None:
+    state = _read(_state(kind, value, values), heap=heap)["state"]
+    assert by_the_loop(state) == [(True, [], len(values))]
+
+
+def test_the_loop_reads_maps_in_canonical_form() -> None:
+    values = [{f"{n}{m}": m for m in range(5)} for n in range(20)]
+    of_map = _state("MAP", of.MapOf(of.STRING, of.LONG), values)
+    assert by_the_loop(_read(of_map, heap=False)["state"]) == [(True, [], 100)]
+    assert [way.known for way in by_the_loop(_read(of_map, heap=True)["state"])] == [False]
+
+
+@_FORMS
+@pytest.mark.parametrize("before", ["a", "\u00e9", None])
+def test_what_the_loop_does_not_know_costs_its_key_group(heap: bool, before: str | None) -> None:
+    values = [before, *["abc"] * 40]
+    state = _read(_state("VALUE", of.STRING, values), heap=heap)["state"]
+    (way,) = by_the_loop(state)
+    held = [] if before == "a" else [(key_group_of("key-0", MAX_PARALLELISM), 0)]
+    assert way == (True, held, 41)
+
+
+@_FORMS
+def test_the_loop_steps_over_other_states(heap: bool) -> None:
+    first = _state("VALUE", of.STRING, ["a" * (n % 200) for n in range(300)], "first")
+    second = _state("VALUE", of.LONG, list(range(300)), "second")
+    found = _read(first, second, heap=heap)
+    for state in found.values():
+        assert by_the_loop(state) == [(True, [], 300)]
+    beside = _state("VALUE", of.ListOf(of.LONG), [[n] for n in range(300)], "first")
+    (way,) = by_the_loop(_read(beside, second, heap=heap)["second"])
+    assert (way.rows, bool(way.handed_over)) == (300, heap)
+
+
+@_FORMS
+@pytest.mark.parametrize(("rows", "text_bytes"), [(7, 1 << 20), (1 << 14, 100)])
+def test_the_loop_goes_on_where_a_batch_is_full(
+    heap: bool, rows: int, text_bytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fast_read, "_ROWS", rows)
+    monkeypatch.setattr(fast_read, "_TEXT_BYTES", text_bytes)
+    texts = ["b" * (n % 90) for n in range(400)]
+    state = _read(_state("VALUE", of.STRING, [*texts, "c" * 5000]), heap=heap)["state"]
+    assert by_the_loop(state) == [(True, [], 401)]
+
+
+@_FORMS
+@pytest.mark.parametrize("key", [of.LONG, of.INT], ids=["long", "int"])
+def test_the_loop_reads_entries_that_are_all_of_one_size(heap: bool, key: of.Serializer) -> None:
+    keys = range(300)
+    entries = tuple(Entry(key_group_of(n, MAX_PARALLELISM), n, None, 7) for n in keys)
+    written = Encoded("state", "VALUE", of.VOID_NAMESPACE, of.LONG, entries)
+    state = only(read(of_states((written,), heap=heap, key=key)))
+    assert by_the_loop(state) == [(True, [], len(keys))]
+
+
+def test_the_loop_refuses_a_key_of_another_key_group() -> None:
+    good, other = (0, _key(_KEY), _VALUE), (0, _key(_OTHER), _VALUE)
+    state = _group(good, other, good)
+    (way,) = by_the_loop(state)
+    assert (way.rows, way.handed_over) == (None, [(_GROUP, 0)])
+
+
 # -- where it is not -----------------------------------------------------------------------------
 
 
-def test_without_numba_the_plain_reader_reads(monkeypatch: pytest.MonkeyPatch) -> None:
-    state = _read(_state("VALUE", of.LONG, [1, 2, 3]), heap=False)["state"]
+@pytest.mark.parametrize("missing", ["numba", "numpy"])
+def test_without_numba_or_numpy_it_is_read(missing: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    values = ["a" * 4000 for n in range(200)]
+    state = _read(_state("VALUE", of.STRING, values), heap=False)["state"]
     told = pa.Table.from_batches(record_batches(state))
-    monkeypatch.setattr(fast_read, "FastReader", None)
-    with pytest.raises(TypeError):  # so it is what is asked
-        list(record_batches(state))
-    monkeypatch.setattr(arrow, "find_spec", lambda name: None)
+    made: list[bool] = []
+
+    class Reader(fast_read.FastReader):
+        def __init__(self, *arguments: Any, compiled: bool) -> None:
+            made.append(compiled)
+            super().__init__(*arguments, compiled=compiled)
+
+    monkeypatch.setattr(fast_read, "FastReader", Reader)
+    monkeypatch.setattr(
+        arrow, "find_spec", lambda name: None if name == missing else find_spec(name)
+    )
     assert pa.Table.from_batches(record_batches(state)).equals(told)
+    assert made == ([False] if missing == "numba" else [])
 
 
 _READ = """

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from migrate.state.fast import kernel as k
+from migrate.state.fast import operations as k
 from migrate.state.fast.program import Keys, Node, Program
 
 _Numbers = NDArray[Any]

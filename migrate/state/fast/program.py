@@ -22,7 +22,7 @@ from decoder.keyed_state.value_sizes import (
     has_fixed_length,
 )
 from migrate.state.columns import PairsOf, column_type
-from migrate.state.fast import kernel as k
+from migrate.state.fast import operations as k
 
 # The forms of values of which not all that fit into their bytes are ones that Flink writes, or that
 # fit into their column.

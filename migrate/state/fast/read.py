@@ -1,8 +1,9 @@
-"""A state's entries by way of the kernel: the same batches as the plain reader's, sooner.
+"""A state's entries by way of the kernel, or of the loop where numba is not installed: the same
+batches as the plain reader's, sooner.
 
-What the kernel has no program for has no ``FastReader``. A key group that it refuses, or that does
-not pass the checks of whole columns, the plain reader reads from where the last batch ended: it
-tells what is wrong, or reads it.
+What they have no program for has no ``FastReader``. A key group that they refuse, or that does not
+pass the checks of whole columns, the plain reader reads from where the last batch ended: it tells
+what is wrong, or reads it.
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from decoder.keyed_state import KeyedState, Layout, Part
-from migrate.state.fast import kernel as k
+from migrate.state.fast import operations as k
 from migrate.state.fast.arrays import Buffers, Rejected
+from migrate.state.fast.loop import Loop
 from migrate.state.fast.program import MOST_LISTS, Unknown, program_of
 
 # Of a batch.
@@ -42,10 +44,13 @@ class FastReader:
         schema: pa.Schema,
         constants: Constants,
         plain: Plain,
+        *,
+        compiled: bool,
     ) -> None:
-        """
+        """``compiled``: by the kernel, not by the loop.
+
         Raises:
-            Unknown: it is of a shape that the kernel does not know.
+            Unknown: it is of a shape that is not known.
         """
         if part.layout is None or part.source.head.unread is not None:
             raise Unknown("no key groups in a form that is known")
@@ -63,6 +68,7 @@ class FastReader:
         self._program = program_of(
             part.source.head.states, part.number, state.max_parallelism, self._heap
         )
+        self._loop = None if compiled else Loop(self._program, part.number, self._heap)
         self._starts = np.array(self._program.starts, np.int64)
         self._buffers = Buffers(self._program, _ROWS, _TEXT_BYTES)
         self._doubled = 0
@@ -99,9 +105,8 @@ class FastReader:
         """Whether the plain reader has read the rest of the key group."""
         self._at[:] = (0, -1, 0)
         self._seen[:] = 0
-        frame = np.frombuffer(data, np.uint8)
         while True:
-            status = self._walk(frame)
+            status = self._walk(data)
             if status == k.DONE:
                 return False
             if status == k.FULL and not self._buffers.rows.any():
@@ -119,7 +124,7 @@ class FastReader:
                 yield batch
             if status == k.REFUSED:
                 # It may be a state that has no program: then it is in the way everywhere.
-                self._in_the_way = self._heap and bool((self._starts[:, k.START] < 0).any())
+                self._in_the_way = self._heap and self._unknown()
                 self._held = [(key_group, out, [])]
                 yield from self._plainly()
                 return True
@@ -130,9 +135,20 @@ class FastReader:
         self._doubled = doubled
         self._buffers = Buffers(self._program, _ROWS << doubled, _TEXT_BYTES << doubled)
 
-    def _walk(self, frame: NDArray[Any]) -> int:
+    def _unknown(self) -> bool:
+        """Whether there is a state that has no program."""
+        if self._loop is not None:
+            return self._loop.unknown
+        return bool((self._starts[:, k.START] < 0).any())
+
+    def _walk(self, data: bytes) -> int:
         buffers = self._buffers
-        return k.walk(
+        if self._loop is not None:
+            return self._loop.walk(data, buffers, self._at, self._seen)
+        from migrate.state.fast.kernel import walk
+
+        frame = np.frombuffer(data, np.uint8)
+        return walk(
             *(frame, self._heap, self._part.number, self._starts, buffers.ops, buffers.columns),
             *(buffers.slots, buffers.valid, buffers.text, buffers.rows, buffers.room),
             *(buffers.used, self._at, self._seen, self._lists),
