@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from migrate.commands.state import read_state as read_state
     from migrate.commands.to_flink import NewSavepoint as NewSavepoint
     from migrate.commands.to_flink import to_flink as to_flink
-    from migrate.commands.to_spark import SparkStart as SparkStart
-    from migrate.commands.to_spark import SparkStream as SparkStream
     from migrate.commands.to_spark import to_spark as to_spark
     from migrate.commands.verify import verify as verify
     from migrate.comparing.diff import Diff as Diff
@@ -46,6 +44,8 @@ if TYPE_CHECKING:
     from migrate.flink.extract import Extraction as Extraction
     from migrate.planning import Plan as Plan
     from migrate.spark.query import QueryLocation as QueryLocation
+    from migrate.spark.source_options import SparkStream as SparkStream
+    from migrate.spark.spark_start import SparkStart as SparkStart
 
 _ROOMS = {
     "decoder": ("DecodeError",),
@@ -60,11 +60,13 @@ _ROOMS = {
     "migrate.commands.state": ("find_state", "keyed_states", "read_state"),
     "migrate.commands.show": ("show",),
     "migrate.commands.to_flink": ("NewSavepoint", "to_flink"),
-    "migrate.commands.to_spark": ("SparkStart", "SparkStream", "to_spark"),
+    "migrate.commands.to_spark": ("to_spark",),
     "migrate.comparing.diff": ("Diff",),
     "migrate.cutover.run": ("CutOver", "cut_over"),
     "migrate.fleet.inventory": ("Inventory",),
     "migrate.spark.query": ("QueryLocation",),
+    "migrate.spark.source_options": ("SparkStream",),
+    "migrate.spark.spark_start": ("SparkStart",),
     "migrate.errors": ("InputError", "MigrateError", "Refused", "ServiceError", "UsageError"),
     "migrate.flink.extract": ("Extraction",),
     "migrate.planning": ("Plan",),

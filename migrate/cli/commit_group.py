@@ -102,7 +102,8 @@ def commit_group(
     outcome = carry_out(
         lambda: change.execute(lambda: ask(question, yes)), group, change.rollback_path
     )
-    if check := next_step.verification(chk, plan, f"group:{group}", arguments):
+    origin = change.plan.origin
+    if check := next_step.verification(chk, plan, origin, f"group:{group}", arguments):
         tell(f"next, before its consumers start: {check}")
     if outcome.rollback_path is not None:
         back = next_step.command("rollback", outcome.rollback_path, kafka=arguments)

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from migrate.commands.shared_options import KafkaArguments, MoveArguments
-from migrate.comparing.sides import SideKind, parse_side
 from migrate.policy_options import Policies, policies_of
+from migrate.positions import Origin
 
 
 def command(*words: str | os.PathLike[str], kafka: KafkaArguments | None = None) -> str:
@@ -27,13 +27,21 @@ def _reaching(kafka: KafkaArguments) -> Iterator[str]:
 
 
 def verification(
-    chk: str | None, plan: os.PathLike[str] | None, target: str, arguments: MoveArguments
+    chk: str | None,
+    plan: os.PathLike[str] | None,
+    origin: Origin | None,
+    target: str,
+    arguments: MoveArguments,
 ) -> str | None:
     """The command that checks a move; None where none can tell, as the options made something else
-    of the checkpoint, and no plan keeps what."""
+    of the checkpoint, and no plan keeps what.
+
+    Args:
+        origin: what the positions were from.
+    """
     if plan is not None:
         return command("verify", f"plan:{os.fspath(plan)}", target, kafka=arguments)
-    if chk is None or parse_side(chk).kind is not SideKind.CHECKPOINT:
+    if chk is None or origin is None or origin.kind != "checkpoint":
         return None
     if _changes_positions(arguments):
         return None

@@ -177,7 +177,7 @@ def to_spark(
             )
     elif not spark_source:
         target = f"spark:{checkpoint_dir}"
-        if check := next_step.verification(chk, plan, target, arguments):
+        if check := next_step.verification(chk, plan, start.origin, target, arguments):
             tell(f"next, before and after the query has run: {check}")
 
 

@@ -15,7 +15,7 @@ from migrate.flink.choose_source import choose
 from migrate.log import log, timed
 from migrate.planning import plan_lines
 from migrate.planning.savepoint import about_the_offsets, left_out, of_topics, source_change
-from migrate.positions import SAVEPOINT, SPARK_PREFIX
+from migrate.positions import SAVEPOINT, SPARK_PREFIX, Origin
 from migrate.spark.copied_query import check_can_be_copied, write_copy
 from migrate.spark.locations import LocalDirectory
 from migrate.spark.progress import committed_positions, query_id
@@ -50,7 +50,7 @@ def new_location(checkpoint_dir: AnyPath | None) -> LocalDirectory:
 
 def copy_query(
     request: Request, old: str, target: LocalDirectory, sink: AnyPath | None
-) -> tuple[Sequence[SparkSource], tuple[str, ...]]:
+) -> tuple[Sequence[SparkSource], tuple[str, ...], Origin]:
     """Write a copy of a query's checkpoint location that goes on from the request's positions.
 
     Args:
@@ -59,7 +59,7 @@ def copy_query(
         sink: where the query writes.
 
     Returns:
-        Where it goes on, and warnings.
+        Where it goes on, warnings, and what its positions are from.
 
     Raises:
         as ``to_spark``.
@@ -115,4 +115,4 @@ def copy_query(
         "checkpointLocation of the query as it was"
     )
     goes_on = committed_positions(old, target.path).next_offsets
-    return [SparkSource(0, goes_on, False)], warnings
+    return [SparkSource(0, goes_on, False)], warnings, found.origin

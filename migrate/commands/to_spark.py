@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 from migrate.commands.keep_state import copy_query, new_location
@@ -16,96 +16,21 @@ from migrate.errors import UsageError
 from migrate.log import log, timed
 from migrate.option_declaration import one_of
 from migrate.planning import Plan
-from migrate.positions import SPARK
+from migrate.positions import SPARK, Origin
 from migrate.spark.locations import Location
-from migrate.spark.offsets_json import NextOffsets, starting_offsets
-from migrate.spark.primed_code import StateToPrime, priming_code
-from migrate.spark.query_code import ReadStream, option_lines, python_code, scala_code
 from migrate.spark.seed import check_free, write_checkpoint
 from migrate.spark.source_options import (
     IsolationLevel,
-    KafkaOption,
     SparkSource,
-    kafka_connector,
+    SparkStream,
     read_options,
 )
+from migrate.spark.spark_start import SparkStart
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from migrate.commands.shared_options import AnyPath, MoveArguments
-
-
-@dataclass(frozen=True, slots=True)
-class SparkStream:
-    """Where one Kafka source of a Spark query starts.
-
-    Attributes:
-        number: its place among the query's streams, from 0: Spark's ``sources/<number>``.
-        next_offsets: by topic and partition.
-        options: all that ``readStream`` is to be told, ``startingOffsets`` among them; what is
-            secret as the name of an environment variable.
-    """
-
-    number: int
-    next_offsets: NextOffsets
-    options: tuple[KafkaOption, ...]
-
-    @property
-    def starting_offsets(self) -> str:
-        """The value of ``startingOffsets``: compact JSON, sorted."""
-        return starting_offsets(self.next_offsets)
-
-
-@dataclass(frozen=True, slots=True)
-class SparkStart:
-    """Where a Spark query starts.
-
-    Attributes:
-        streams: its Kafka sources, in their order.
-        checkpoint_location: what the query is to be told where one was seeded; else None.
-        warnings: what is not refused, and must be known.
-        savepoint: where the keyed states are that go along.
-        states: those states; the printed Python puts them into the checkpoint location.
-    """
-
-    streams: tuple[SparkStream, ...]
-    checkpoint_location: str | None
-    warnings: tuple[str, ...]
-    savepoint: str | None = None
-    states: tuple[StateToPrime, ...] = ()
-
-    @property
-    def starting_offsets(self) -> str:
-        """The value of ``startingOffsets``; of several streams a line each, in their order."""
-        return "\n".join(stream.starting_offsets for stream in self.streams)
-
-    def code(
-        self, format: Literal["options", "python", "scala"], spark_version: str | None = None
-    ) -> str:
-        """All options as ``name=value`` lines, or the file of a whole query.
-
-        Args:
-            spark_version: the Spark that is to run it, as ``4.0.0``; None takes the installed one.
-
-        Raises:
-            UsageError: that is no version.
-        """
-        streams = [ReadStream(stream.number, stream.options) for stream in self.streams]
-        if self.states and self.savepoint is not None:
-            (stream,) = streams
-            return priming_code(
-                stream,
-                self.states,
-                self.savepoint,
-                self.starting_offsets,
-                self.checkpoint_location or "DIRECTORY",
-                kafka_connector(spark_version),
-            )
-        if format == "options":
-            return option_lines(streams, self.checkpoint_location)
-        write = python_code if format == "python" else scala_code
-        return write(streams, self.checkpoint_location, kafka_connector(spark_version))
 
 
 def to_spark(
@@ -150,6 +75,7 @@ def to_spark(
         OSError: the checkpoint location cannot be written.
     """
     sources: Sequence[SparkSource]
+    origin: Origin | None = None
     level = None
     if isolation_level is not None:
         level = one_of(IsolationLevel, "--isolation-level", isolation_level)
@@ -158,8 +84,9 @@ def to_spark(
         if plan is not None or spark_source or state:
             raise UsageError("--keep-state goes with a side, not --plan, --spark-source or --state")
         new = new_location(checkpoint_dir)
-        sources, warnings = copy_query(request, keep_state, new, sink)
-        return SparkStart(_streams(sources, request, level, seeded=True), new.for_spark, warnings)
+        sources, warnings, origin = copy_query(request, keep_state, new, sink)
+        streams = _streams(sources, request, level, seeded=True)
+        return SparkStart(streams, new.for_spark, warnings, origin)
     target, warnings = check_directories(checkpoint_dir, sink, sink_writer)
     states = None
     if state:
@@ -167,7 +94,6 @@ def to_spark(
             raise UsageError("--state goes with a checkpoint (CHK), and with one stream")
         states = take_states(chk, state, allow_external_files=request.allow_external_files)
         request = replace(request, state_taken=states.whole_operators)
-    savepoint = None
     if spark_source:
         if chk is None or plan is not None:
             raise UsageError("--spark-source goes with a checkpoint (CHK), not with a saved plan")
@@ -177,7 +103,7 @@ def to_spark(
         move.check()
         sources = [SparkSource(0, move.next_offsets, move.only_some_partitions)]
         more = move.warnings
-        savepoint = move.origin.pointer
+        origin = move.origin
     if states is not None:
         tell(states)
     streams = _streams(sources, request, level, seeded=target is not None)
@@ -192,7 +118,7 @@ def to_spark(
         streams,
         target.for_spark if target is not None else None,
         (*warnings, *more),
-        savepoint,
+        origin,
         () if states is None else tuple(states.to_prime()),
     )
 

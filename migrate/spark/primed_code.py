@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from migrate.spark.query_code import ReadStream, python_head, python_literal, python_stream
-from migrate.spark.source_options import Connector
+from migrate.spark.query_code import python_head, python_literal, python_stream
+from migrate.spark.source_options import Connector, SparkStream
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,17 +34,15 @@ class StateToPrime:
 
 
 def priming_code(
-    stream: ReadStream,
+    stream: SparkStream,
     states: Sequence[StateToPrime],
     savepoint: str,
-    positions: str,
     checkpoint_location: str,
     connector: Connector,
 ) -> str:
     """The file. Each state gets a query of its own.
 
     Args:
-        positions: ``startingOffsets``.
         checkpoint_location: of one state; of several each has a directory in it.
     """
     lines = [
@@ -63,7 +61,7 @@ def priming_code(
         "",
         "# State and positions are of one savepoint.",
         f"savepoint = {python_literal(savepoint)}",
-        f"positions = {python_literal(positions)}",
+        f"positions = {python_literal(stream.starting_offsets)}",
     ]
     for number, state in enumerate(states):
         several = len(states) > 1

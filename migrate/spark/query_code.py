@@ -11,7 +11,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from migrate.spark.source_options import Connector, KafkaOption
+from migrate.spark.source_options import Connector, KafkaOption, SparkStream
 
 _SEVERAL = (
     "Spark numbers the streams of a query by their place in its plan, from 0, those of other "
@@ -22,14 +22,6 @@ _TRIED = 20
 _SUPPOSED = "No Spark is installed beside migrate: name yours with --spark-version."
 _OURS = "migrate has written where the query starts. Give this directory to one query alone."
 _THEIRS = "Put a new directory here, of this query alone."
-
-
-@dataclass(frozen=True, slots=True)
-class ReadStream:
-    """The options of one Kafka source; ``number`` is its place among the query's streams."""
-
-    number: int
-    options: Sequence[KafkaOption]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +40,7 @@ class _Language:
 
 
 def python_code(
-    streams: Sequence[ReadStream], checkpoint_location: str | None, connector: Connector
+    streams: Sequence[SparkStream], checkpoint_location: str | None, connector: Connector
 ) -> str:
     """A PySpark file.
 
@@ -63,7 +55,7 @@ def python_code(
     return "\n".join([*lines, *_query(_PYTHON, streams, checkpoint_location)])
 
 
-def python_head(streams: Sequence[ReadStream], connector: Connector) -> Iterator[str]:
+def python_head(streams: Sequence[SparkStream], connector: Connector) -> Iterator[str]:
     """The lines before the first import of a package."""
     yield f"# spark-submit --packages {connector.coordinates} query.py"
     yield from [f"# {_SUPPOSED}"] * connector.supposed
@@ -71,7 +63,7 @@ def python_head(streams: Sequence[ReadStream], connector: Connector) -> Iterator
         yield from ("import os", "")
 
 
-def python_stream(name: str, stream: ReadStream) -> Iterator[str]:
+def python_stream(name: str, stream: SparkStream) -> Iterator[str]:
     """The lines that make a stream of Kafka's records."""
     yield f"{name} = ("
     yield '    spark.readStream.format("kafka")'
@@ -84,7 +76,7 @@ def python_literal(text: str) -> str:
 
 
 def scala_code(
-    streams: Sequence[ReadStream], checkpoint_location: str | None, connector: Connector
+    streams: Sequence[SparkStream], checkpoint_location: str | None, connector: Connector
 ) -> str:
     """The same for ``spark-shell``, or the body of an object; names are ``records``,
     ``records<number>``, ``checkpointLocation`` and ``sink``."""
@@ -101,7 +93,7 @@ def scala_code(
 
 
 def _query(
-    language: _Language, streams: Sequence[ReadStream], checkpoint_location: str | None
+    language: _Language, streams: Sequence[SparkStream], checkpoint_location: str | None
 ) -> Iterator[str]:
     """All but the beginning.
 
@@ -154,7 +146,7 @@ def _calls(options: Iterable[KafkaOption], language: _Language) -> Iterator[str]
     yield from ("    .load()", ")")
 
 
-def option_lines(streams: Sequence[ReadStream], checkpoint_location: str | None) -> str:
+def option_lines(streams: Sequence[SparkStream], checkpoint_location: str | None) -> str:
     """``name=value`` lines, a ``# source <number>`` line before those of each of several.
 
     What must not be printed stands as ``${VARIABLE}``. The checkpoint location, an option of
@@ -163,7 +155,7 @@ def option_lines(streams: Sequence[ReadStream], checkpoint_location: str | None)
     return "\n".join(_option_lines(streams, checkpoint_location))
 
 
-def _option_lines(streams: Sequence[ReadStream], checkpoint_location: str | None) -> Iterator[str]:
+def _option_lines(streams: Sequence[SparkStream], checkpoint_location: str | None) -> Iterator[str]:
     for stream in streams:
         if len(streams) > 1:
             yield f"# source {stream.number}"
@@ -176,7 +168,7 @@ def _option_lines(streams: Sequence[ReadStream], checkpoint_location: str | None
         yield f"checkpointLocation={checkpoint_location}"
 
 
-def _name(stream: ReadStream, streams: Sequence[ReadStream], joint: str) -> str:
+def _name(stream: SparkStream, streams: Sequence[SparkStream], joint: str) -> str:
     return "records" if len(streams) == 1 else f"records{joint}{stream.number}"
 
 

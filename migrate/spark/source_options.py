@@ -76,6 +76,27 @@ class KafkaOption:
     why: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class SparkStream:
+    """Where one Kafka source of a Spark query starts, and all that its ``readStream`` is told.
+
+    Attributes:
+        number: its place among the query's streams, from 0: Spark's ``sources/<number>``.
+        next_offsets: by topic and partition.
+        options: all that ``readStream`` is to be told, ``startingOffsets`` among them; what is
+            secret as the name of an environment variable.
+    """
+
+    number: int
+    next_offsets: NextOffsets
+    options: tuple[KafkaOption, ...]
+
+    @property
+    def starting_offsets(self) -> str:
+        """The value of ``startingOffsets``: compact JSON, sorted."""
+        return starting_offsets(self.next_offsets)
+
+
 def read_options(
     source: SparkSource,
     kafka: KafkaConfig | None,
