@@ -6,7 +6,9 @@ stands beside them, as the decoder knows nothing of this package.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+
+from migrate.wording import hint
 
 
 class MigrateError(Exception):
@@ -16,6 +18,22 @@ class MigrateError(Exception):
 class UsageError(MigrateError):
     """Asked for in a way that cannot work: arguments that do not go together, names that nothing
     answers to, a package that is not installed."""
+
+
+class NoSuchName(UsageError):
+    """A name that nothing answers to.
+
+    Args:
+        problem: what is wrong.
+        name: the name; which one was meant, most likely, is told after the problem.
+        known: the names that there are; of a mapping, each is told as its value.
+        others: what is told at the end, as "there are: 'a', 'b'".
+    """
+
+    def __init__(
+        self, problem: str, name: str = "", known: Iterable[str] = (), others: str = ""
+    ) -> None:
+        super().__init__(problem + hint(name, known) + (f"; {others}" if others else ""))
 
 
 class InputError(MigrateError):

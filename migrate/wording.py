@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timezone
 
 # The end of the year 9999, beyond which no date is written.
@@ -49,8 +49,9 @@ def alike(name: str, known: Iterable[str]) -> tuple[str, ...]:
 
 
 def hint(name: str, known: Iterable[str]) -> str:
-    """What was meant by a mistyped name, most likely: the end of a message."""
-    return did_you_mean(alike(name, known))
+    """What was meant by a mistyped name, most likely; of a mapping, each stands as its value."""
+    shown = known if isinstance(known, Mapping) else {}
+    return did_you_mean(shown.get(one, one) for one in alike(name, known))
 
 
 def did_you_mean(names: Iterable[str]) -> str:

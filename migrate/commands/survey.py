@@ -20,7 +20,7 @@ from migrate.comparing.sides import (
     parse_side,
     read_group_csv,
 )
-from migrate.errors import InputError, Refused, UsageError
+from migrate.errors import InputError, NoSuchName, Refused, UsageError
 from migrate.flink.choose_source import Reading, choose
 from migrate.flink.extract import (
     Code,
@@ -45,7 +45,7 @@ from migrate.positions import Origin, PositionSet, group_positions
 from migrate.spark.offsets_json import read_starting_offsets
 from migrate.spark.query import query_positions
 from migrate.storage.files import check_no_credentials, local_path
-from migrate.wording import counted, hint
+from migrate.wording import counted
 
 if TYPE_CHECKING:
     from migrate.kafka_config import KafkaConfig
@@ -192,10 +192,11 @@ def _check_names(policies: Policies, topics: set[str]) -> None:
         pattern = policies.topic_pattern
         unknown = sorted(set(names) - topics - set(pattern.matching(names) if pattern else ()))
         if unknown:
-            known = ", ".join(sorted(topics))
-            meant = hint(unknown[0], topics)
-            raise UsageError(
-                f"{option} {unknown[0]}: no source reads it{meant}; they read: {known}"
+            raise NoSuchName(
+                f"{option} {unknown[0]}: no source reads it",
+                unknown[0],
+                topics,
+                f"they read: {', '.join(sorted(topics))}",
             )
 
 

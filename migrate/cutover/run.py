@@ -15,11 +15,10 @@ from migrate.cutover.night import CutOverStopped, Night
 from migrate.cutover.record import Record, locked
 from migrate.cutover.spec import SpecFile, read_spec
 from migrate.cutover.steps import NAMES, STEPS, Step
-from migrate.errors import MigrateError, Refused, UsageError
+from migrate.errors import MigrateError, NoSuchName, Refused, UsageError
 from migrate.log import log
 from migrate.report.cut_over import CutOverRecord
 from migrate.storage.files import local_path
-from migrate.wording import hint
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +88,8 @@ def _cut_over(
 ) -> CutOver:
     file = read_spec(local_path(os.fspath(spec)))
     if until is not None and until not in NAMES:
-        known = ", ".join(NAMES)
-        raise UsageError(f"--until {until}: no such step{hint(until, NAMES)}; there are: {known}")
+        names = ", ".join(NAMES)
+        raise NoSuchName(f"--until {until}: no such step", until, NAMES, f"there are: {names}")
     if back and until is not None:
         raise UsageError("--back and --until: one of them")
     if not execute:

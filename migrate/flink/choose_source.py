@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from migrate.errors import UsageError
+from migrate.errors import NoSuchName
 from migrate.flink.extract import PlanInput, Source
 from migrate.flink.findings import Code
 from migrate.option_declaration import option
@@ -27,7 +27,6 @@ from migrate.positions import (
     Unknown,
     shown,
 )
-from migrate.wording import alike, did_you_mean, hint
 
 # What a name begins with that is a topic's.
 TOPIC_PREFIX = "topic:"
@@ -64,7 +63,7 @@ class Choice(Reading):
 ANY_SOURCE = Choice()
 
 
-class NoSuchSource(UsageError):
+class NoSuchSource(NoSuchName):
     """No Kafka source of the checkpoint answers to the name."""
 
 
@@ -129,9 +128,11 @@ def choose_sources(extraction: PlanInput, name: str | None) -> list[Source]:
         return list(sources)
     chosen = [source for source in sources if _answers_to(source, name)]
     if not chosen:
-        known = "; ".join(_describe(source) for source in sources)
         raise NoSuchSource(
-            f"no Kafka source answers to {name!r}{_hint(name, sources)}; there are: {known}"
+            f"no Kafka source answers to {name!r}",
+            name.removeprefix(TOPIC_PREFIX),
+            _names(sources),
+            "there are: " + "; ".join(map(_describe, sources)),
         )
     return chosen
 
@@ -150,9 +151,11 @@ def choose_cluster(sources: Sequence[Source], cluster: str | None) -> list[Sourc
     known = {name for source in sources for name in source.clusters if name is not None}
     if cluster not in known:
         there_are = ", ".join(map(repr, sorted(known))) or "none, and no DynamicKafkaSource"
-        meant = hint(cluster, known)
         raise NoSuchSource(
-            f"no Kafka source reads a cluster {cluster!r}{meant}; there are: {there_are}"
+            f"no Kafka source reads a cluster {cluster!r}",
+            cluster,
+            known,
+            f"there are: {there_are}",
         )
     return [
         source if None in source.clusters else source.of_cluster(cluster)
@@ -178,13 +181,13 @@ def _answers_to(source: Source, name: str) -> bool:
     )
 
 
-def _hint(name: str, sources: Iterable[Source]) -> str:
-    """What was meant, most likely. Nobody types an operator id."""
+def _names(sources: Iterable[Source]) -> dict[str, str]:
+    """What somebody may have mistyped, and how it is named: nobody types an operator id."""
     known: dict[str, str] = {}
     for source in sources:
         known |= {topic: TOPIC_PREFIX + topic for topic in source.topics}
         known |= {called: called for called in (source.name, source.uid) if called}
-    return did_you_mean(known[like] for like in alike(name.removeprefix(TOPIC_PREFIX), known))
+    return known
 
 
 def _describe(source: Source) -> str:

@@ -9,12 +9,11 @@ from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from decoder.keyed_state import KeyedState, KeyedStates
-from migrate.errors import Refused, UsageError
+from migrate.errors import NoSuchName, Refused
 from migrate.flink.choose_source import operator_id_of
-from migrate.wording import hint
 
 
-class NoSuchState(UsageError):
+class NoSuchState(NoSuchName):
     """No operator with keyed state, or no state of it, answers to the name."""
 
 
@@ -46,8 +45,10 @@ def of_operator(found: KeyedStates, operator: str | None) -> KeyedStates:
     if not meant:
         names = {name for one in everything for name in (one.operator_name, one.uid) if name}
         raise NoSuchState(
-            f"no operator with keyed state answers to {operator!r}{hint(operator, names)}; there "
-            f"are: {_operators(everything)}"
+            f"no operator with keyed state answers to {operator!r}",
+            operator,
+            names,
+            f"there are: {_operators(everything)}",
         )
     return KeyedStates(
         tuple(state for state in found.states if state.operator_id in meant),
@@ -81,8 +82,10 @@ def choose_state(found: KeyedStates, operator: str | None, name: str) -> KeyedSt
         raise NoSuchState("this checkpoint holds no keyed state")
     where = "" if operator is None else f" of operator {operator!r}"
     raise NoSuchState(
-        f"no keyed state {name!r}{where}{hint(name, known)}; there are: "
-        f"{', '.join(map(repr, known))}"
+        f"no keyed state {name!r}{where}",
+        name,
+        known,
+        f"there are: {', '.join(map(repr, known))}",
     )
 
 
