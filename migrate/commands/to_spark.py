@@ -11,7 +11,7 @@ from migrate.commands.plan import planned
 from migrate.commands.shared_options import Request, move_request
 from migrate.commands.sink import check_sink_of_a_query, named_location
 from migrate.commands.spark_sources import plan_streams
-from migrate.commands.taken_states import take_states, tell
+from migrate.commands.state import keyed_states
 from migrate.errors import UsageError
 from migrate.log import log, timed
 from migrate.option_declaration import one_of
@@ -26,6 +26,7 @@ from migrate.spark.source_options import (
     read_options,
 )
 from migrate.spark.spark_start import SparkStart
+from migrate.state.taken_states import take_states, tell
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -92,7 +93,8 @@ def to_spark(
     if state:
         if chk is None or spark_source:
             raise UsageError("--state goes with a checkpoint (CHK), and with one stream")
-        states = take_states(chk, state, allow_external_files=request.allow_external_files)
+        found = keyed_states(chk, allow_external_files=request.allow_external_files)
+        states = take_states(found, state)
         request = replace(request, state_taken=states.whole_operators)
     if spark_source:
         if chk is None or plan is not None:

@@ -17,7 +17,7 @@ from migrate.commands.plan import plan_move
 from migrate.commands.shared_options import move_request
 from migrate.commands.sink import check_sink_of_a_job, check_sink_of_a_query
 from migrate.commands.spark_sources import plan_as_one
-from migrate.commands.taken_states import TakenStates, take_states, tell
+from migrate.commands.state import keyed_states
 from migrate.cutover.night import Night
 from migrate.errors import InputError, Refused, UsageError
 from migrate.flink.read import read
@@ -29,6 +29,7 @@ from migrate.log import log
 from migrate.planning import Plan
 from migrate.positions import target_of
 from migrate.spark.seed import check_free
+from migrate.state.taken_states import TakenStates, take_states, tell
 from migrate.storage.files import path_of
 from migrate.wording import counted
 
@@ -173,7 +174,8 @@ def make_plan(night: Night, chk: str, *, rehearsal: bool = False) -> Planned:
     request = move_request(chk, target_of(night.spec.target.group), arguments)
     named, states = night.spec.states, None
     try:
-        states = take_states(chk, named, allow_external_files=request.allow_external_files)
+        found = keyed_states(chk, allow_external_files=request.allow_external_files)
+        states = take_states(found, named)
         request = replace(request, state_taken=states.whole_operators)
     except DecodeError as error:
         if named or error.kind is ErrorKind.NOT_FOUND:

@@ -7,30 +7,10 @@ nothing of what the state means. The user's own query takes its place, with rows
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from migrate.spark.query_code import python_head, python_literal, python_stream
 from migrate.spark.source_options import Connector, SparkStream
-
-
-@dataclass(frozen=True, slots=True)
-class StateToPrime:
-    """A state that goes along.
-
-    Attributes:
-        operator, state: by which ``flink_state`` finds it.
-        keys: for each part of its key a column: its name, its DDL, what reads it.
-        value: the DDL of its value; None of a list or map, whose entries are several.
-        windowed: whether it is kept by window.
-        merging: whether those windows are sessions, which become one.
-    """
-
-    operator: str
-    state: str
-    keys: tuple[tuple[str, str, str], ...]
-    value: str | None
-    windowed: bool
-    merging: bool
+from migrate.state.taken_states import StateToPrime
 
 
 def priming_code(

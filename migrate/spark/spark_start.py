@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from migrate.positions import Origin
-from migrate.spark.primed_code import StateToPrime, priming_code
+from migrate.spark.primed_code import priming_code
 from migrate.spark.query_code import option_lines, python_code, scala_code
 from migrate.spark.source_options import SparkStream, kafka_connector
+from migrate.state.taken_states import StateToPrime
 
 
 @dataclass(frozen=True, slots=True)

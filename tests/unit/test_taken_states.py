@@ -9,8 +9,7 @@ import pytest
 import migrate
 from decoder import DecodeError
 from decoder.keyed_state import KeyedState
-from migrate.commands.taken_states import take_states
-from migrate.spark.primed_code import StateToPrime
+from migrate.state.taken_states import StateToPrime, take_states
 from tests.support.command import migrate as command
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -93,7 +92,7 @@ def test_pending_timers_are_told() -> None:
     )
     (kinds,) = (GOLDEN / "state/2.2/kinds/canonical").glob("savepoint-*")
     first = next(one for one in migrate.keyed_states(kinds).states if one.kind.value == "value")
-    found = take_states(kinds, [f"{first.operator_id}/{first.name}"])
+    found = take_states(migrate.keyed_states(kinds), [f"{first.operator_id}/{first.name}"])
     assert [one.name for one in found.timers] == [
         "_timer_state/processing_user-timers",
         "_timer_state/event_user-timers",
@@ -105,19 +104,21 @@ def test_what_cannot_be_read_is_named() -> None:
     states = migrate.keyed_states(WITH_KRYO).states
     known = next(one for one in states if one.readable and one.kind.value != "timers")
     unknown = next(one for one in states if one.name == "secret")
-    found = take_states(WITH_KRYO, [f"{known.operator_id}/{known.name}"])
+    found = take_states(migrate.keyed_states(WITH_KRYO), [f"{known.operator_id}/{known.name}"])
     reasons = [line for line in found.lines() if "testjobs.Secret" in line]
     assert any("/secret: " in reason for reason in reasons)
     assert all(one.startswith("left behind, as it cannot be read: ") for one in reasons)
     with pytest.raises(DecodeError, match=r"testjobs\.Secret"):
-        take_states(WITH_KRYO, [f"{unknown.operator_id}/secret"])
+        take_states(migrate.keyed_states(WITH_KRYO), [f"{unknown.operator_id}/secret"])
 
 
 def test_a_row_of_sqls_is_a_column_for_each_part() -> None:
     (operator,) = (
         one.operator_id for one in migrate.keyed_states(SAVEPOINT).states if one.name == "accState"
     )
-    assert list(take_states(SAVEPOINT, [f"{operator}/accState"]).to_prime()) == [
+    assert list(
+        take_states(migrate.keyed_states(SAVEPOINT), [f"{operator}/accState"]).to_prime()
+    ) == [
         StateToPrime(
             operator,
             "accState",
@@ -127,7 +128,9 @@ def test_a_row_of_sqls_is_a_column_for_each_part() -> None:
             merging=False,
         )
     ]
-    (sessions,) = take_states(SAVEPOINT, ["sessions/window-contents"]).to_prime()
+    (sessions,) = take_states(
+        migrate.keyed_states(SAVEPOINT), ["sessions/window-contents"]
+    ).to_prime()
     assert (sessions.windowed, sessions.merging, sessions.keys) == (
         True,
         True,
@@ -144,8 +147,11 @@ def test_where_none_is_named_all_stay_and_no_timer_is_looked_for(
         raise AssertionError
 
     monkeypatch.setattr(KeyedState, "entries", read)
-    left, timers = reversed([*take_states(SAVEPOINT, []).lines()])
+    left, timers = reversed([*take_states(migrate.keyed_states(SAVEPOINT), []).lines()])
     assert timers.startswith("timers, pending or not, left behind, as Spark sets none for them: ")
     assert "windows/_timer_state/event_window-timers" in timers
     assert left.startswith("8 states left behind by choice: ")
-    assert any("cannot be read" in line for line in take_states(WITH_KRYO, []).lines())
+    assert any(
+        "cannot be read" in line
+        for line in take_states(migrate.keyed_states(WITH_KRYO), []).lines()
+    )

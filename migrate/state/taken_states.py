@@ -4,26 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from decoder import DecodeError
 from decoder.keyed_state import KeyedState, KeyedStates, StateKind
-from migrate.commands.state import keyed_states
 from migrate.errors import UsageError
 from migrate.log import log
-from migrate.spark.primed_code import StateToPrime
 from migrate.state.choose_state import choose_state
 from migrate.state.columns import StructOf, column_type, namespace_type, quoted, value_type
 from migrate.wording import counted
-
-if TYPE_CHECKING:
-    from migrate.commands.shared_options import AnyPath
 
 GOES_ALONG = "goes along"
 # Says where the contents of sessions lie; it goes with them.
 MERGING = "merging-window-set"
 # Flink's own, of a window operator.
 _OF_WINDOWS = "_timer_state/event_window-timers"
+
+
+@dataclass(frozen=True, slots=True)
+class StateToPrime:
+    """A state that goes along.
+
+    Attributes:
+        operator, state: by which ``flink_state`` finds it.
+        keys: for each part of its key a column: its name, its DDL, what reads it.
+        value: the DDL of its value; None of a list or map, whose entries are several.
+        windowed: whether it is kept by window.
+        merging: whether those windows are sessions, which become one.
+    """
+
+    operator: str
+    state: str
+    keys: tuple[tuple[str, str, str], ...]
+    value: str | None
+    windowed: bool
+    merging: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,24 +105,22 @@ class TakenStates:
             yield f"left behind, as it cannot be read: {reason}"
 
 
-def take_states(
-    chk: AnyPath, names: Sequence[str], *, allow_external_files: bool = False
-) -> TakenStates:
+def take_states(found: KeyedStates, names: Sequence[str]) -> TakenStates:
     """Divide the keyed states of a checkpoint.
 
     Timers are told by nobody's name. Those of event-time windows that go along Spark's watermark
     stands in for; of others that are pending it has none. States of timers without one are nothing.
 
     Args:
+        found: those states.
         names: ``OPERATOR/NAME``; an operator as in ``find_state``. Where there are none, no entry
             is read, and so no timer looked for.
 
     Raises:
         UsageError: a name of another form, no such operator or state, or one of timers.
         Refused: several operators have such a state.
-        DecodeError: the checkpoint, or a state that is named, cannot be read.
+        DecodeError: a state that is named cannot be read.
     """
-    found = keyed_states(chk, allow_external_files=allow_external_files)
     taken = [_one(found, name) for name in names]
     along = {(one.operator_id, one.name) for one in taken}
     along |= {(operator_id, MERGING) for operator_id, _ in along}
