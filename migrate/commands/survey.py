@@ -6,31 +6,21 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from decoder.urls import shown_url
-from migrate.cluster_snapshot import ClusterSnapshot, GroupView, Question
+from migrate.cluster_snapshot import ClusterSnapshot, Question
 from migrate.commands.shared_options import Kafka, Request
 from migrate.comparing.sides import (
     Ask,
-    Side,
     SideKind,
-    ask_group,
-    ask_logs,
-    log_end_side,
-    needs_a_broker,
     parse_side,
-    read_group_csv,
+    side_input,
 )
-from migrate.errors import InputError, NoSuchName, Refused, UsageError
-from migrate.flink.choose_source import Reading, choose
+from migrate.errors import InputError, NoSuchName, UsageError
+from migrate.flink.choose_source import choose
 from migrate.flink.extract import (
     Code,
     Extraction,
-    Finding,
-    ListedPositions,
     PlanInput,
-    Severity,
     Source,
-    listed_source,
 )
 from migrate.flink.read import read
 from migrate.log import timed
@@ -41,11 +31,7 @@ from migrate.planning import (
     transactions_to_ask,
 )
 from migrate.policy_options import Policies
-from migrate.positions import Origin, PositionSet, group_positions
-from migrate.spark.offsets_json import read_starting_offsets
-from migrate.spark.query import query_positions
-from migrate.storage.files import check_no_credentials, local_path
-from migrate.wording import counted
+from migrate.storage.files import check_no_credentials
 
 if TYPE_CHECKING:
     from migrate.kafka_config import KafkaConfig
@@ -210,65 +196,3 @@ def asker(kafka: Kafka) -> Ask | None:
         return ask_broker(config, Question(frozenset(topics), group, at=at))
 
     return ask
-
-
-def side_input(side: Side, how: Reading, ask: Ask | None, topics: Collection[str]) -> PlanInput:
-    """What a side is, as a plan takes it.
-
-    Args:
-        how: how a checkpoint is read.
-        ask: asks the broker, or None without one.
-        topics: those that a ``broker:`` side is to tell of.
-
-    Raises:
-        Refused: the query or the group has not committed anything.
-        UsageError: it needs a broker.
-        DecodeError, UnreadableInput: it cannot be read.
-        BrokerError: the broker did not answer, or denied what was asked.
-    """
-    pointer = name = side.label
-    findings: tuple[Finding, ...] = ()
-    match side.kind:
-        case SideKind.CHECKPOINT:
-            return read(side.what, how)
-        case SideKind.SPARK:
-            with timed(f"reading {shown_url(name)}"):
-                return query_positions(name)
-        case SideKind.GROUP:
-            group = ask_group(ask, side)
-            positions = group_positions(name, group)
-            if not positions.starts:
-                note = f": {positions.note}" if positions.note else ""
-                raise Refused([f"{name} has committed nothing{note}"])
-            findings = _about_members(group)
-        case SideKind.BROKER:
-            positions = _log_ends(side, ask, topics)
-        case SideKind.JSON | SideKind.CSV:
-            file = local_path(side.what)
-            read_file = read_starting_offsets if side.kind is SideKind.JSON else read_group_csv
-            positions = read_file(name, file)
-            pointer = f"{side.kind.value}:{file.absolute()}"
-    source = listed_source(name, name, positions, starts_others=False)
-    return ListedPositions(Origin("positions", pointer, 0), (source,), findings)
-
-
-def _log_ends(side: Side, ask: Ask | None, topics: Collection[str]) -> PositionSet:
-    if ask is None:
-        raise needs_a_broker(side.label)
-    if not topics:
-        raise UsageError(f"{side.label} names no topic: name partitions with --partitions")
-    return log_end_side(side, ask_logs(ask, topics, side.at))
-
-
-def _about_members(group: GroupView) -> tuple[Finding, ...]:
-    if not group.members:
-        return ()
-    return (
-        Finding(
-            Code.GROUP_READS,
-            Severity.BLOCKER,
-            None,
-            f"group {group.name!r} has {counted(len(group.members), 'member')}: its consumers go "
-            "on reading, and what they read since would be read again",
-        ),
-    )

@@ -11,8 +11,8 @@ from migrate.cluster_snapshot import ClusterSnapshot
 from migrate.commands.plan import plan_found
 from migrate.commands.shared_options import Request, move_request
 from migrate.commands.sink import named_location
-from migrate.commands.survey import asker, look, side_input
-from migrate.comparing.sides import parse_side
+from migrate.commands.survey import asker, look
+from migrate.comparing.sides import parse_side, side_input
 from migrate.errors import Refused, UsageError
 from migrate.flink.choose_source import choose, choose_known
 from migrate.flink.extract import Extraction, PlanInput, Source

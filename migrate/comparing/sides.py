@@ -1,54 +1,56 @@
-"""The two sides of a diff, from their names to positions.
+"""A side of a diff or a move, from its name to positions.
 
 ``CHK`` · ``group:NAME`` · ``spark:DIR`` · ``json:FILE`` · ``csv:FILE`` · ``broker:earliest`` ·
 ``broker:latest`` · ``broker:TIME``
 
 A name is first only understood (`parse_side`), so that what is wrong with it shows before anything
 is read or asked. Then both sides are loaded together (`load_sides`): the broker is asked for the
-topics that either of them names, and a ``broker:`` side for those of the other.
+topics that either of them names, and a ``broker:`` side for those of the other. A side to move from
+is loaded by itself, as a plan takes it (`side_input`).
 """
 
 from __future__ import annotations
 
-import csv
-import io
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from enum import Enum
-from pathlib import Path
-from typing import NoReturn, Protocol
+from typing import Protocol
 
 from decoder import Checkpoint, CheckpointKind
+from decoder.urls import shown_url
 from migrate.cluster_snapshot import BrokerError, ClusterSnapshot, GroupView
-from migrate.errors import InputError, UsageError
-from migrate.flink.choose_source import ANY_SOURCE, Choice, choose, source_positions
-from migrate.flink.extract import Extraction, Severity
+from migrate.comparing.group_csv import read_group_csv
+from migrate.errors import InputError, Refused, UsageError
+from migrate.flink.choose_source import ANY_SOURCE, Choice, Reading, choose, source_positions
+from migrate.flink.extract import (
+    Code,
+    Extraction,
+    Finding,
+    ListedPositions,
+    PlanInput,
+    Severity,
+    listed_source,
+)
 from migrate.flink.read import read
+from migrate.log import timed
 from migrate.policy_options import milliseconds_of
 from migrate.positions import (
     Logs,
+    Origin,
     PositionSet,
-    Start,
-    TopicPartition,
-    UnreadableInput,
     group_positions,
     log_at,
     log_ends,
     log_starts,
 )
 from migrate.spark.offsets_json import (
-    LARGEST_OFFSET,
-    LARGEST_PARTITION,
-    NotOffsets,
     read_starting_offsets,
-    some,
-    text_of,
-    whole_number,
 )
 from migrate.spark.progress import committed_positions
-from migrate.spark.query import about_its_output
+from migrate.spark.query import about_its_output, query_positions
 from migrate.storage.files import Files, check_no_credentials, local_path, path_of
+from migrate.wording import counted
 
 # What a broker may be asked about; a file may hold any name.
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
@@ -253,12 +255,15 @@ def _load(
             return positions
         case SideKind.SPARK:
             return committed_positions(side.label, side.what)
-        case SideKind.JSON:
-            return read_starting_offsets(side.label, local_path(side.what))
-        case SideKind.CSV:
-            return read_group_csv(side.label, local_path(side.what))
+        case SideKind.JSON | SideKind.CSV:
+            return _of_a_file(side)
         case SideKind.BROKER:
             return PositionSet(side.label, {})  # that of the other side's topics, once it is asked
+
+
+def _of_a_file(side: Side) -> PositionSet:
+    read_file = read_starting_offsets if side.kind is SideKind.JSON else read_group_csv
+    return read_file(side.label, local_path(side.what))
 
 
 def _kind_and_id(checkpoint: Checkpoint) -> str:
@@ -276,48 +281,64 @@ def _blockers(label: str, extraction: Extraction) -> list[str]:
     ]
 
 
-# -- the CSV of kafka-consumer-groups -----------------------------------------------------------
+# -- a side to move from ------------------------------------------------------------------------
 
 
-def read_group_csv(label: str, path: Path) -> PositionSet:
-    """A file that ``kafka-consumer-groups --export`` wrote: ``topic,partition,offset`` a line,
-    without a header; with several groups it has the group before the topic.
+def side_input(side: Side, how: Reading, ask: Ask | None, topics: Collection[str]) -> PlanInput:
+    """What a side is, as a plan takes it.
 
-    Source: org.apache.kafka.tools.consumer.group.{ConsumerGroupCommand, CsvUtils} @ Kafka 4.1.1.
+    Args:
+        how: how a checkpoint is read.
+        ask: asks the broker, or None without one.
+        topics: those that a ``broker:`` side is to tell of.
 
     Raises:
-        UnreadableInput: there is no such file, it holds something else, or several groups.
+        Refused: the query or the group has not committed anything.
+        UsageError: it needs a broker.
+        DecodeError, UnreadableInput: it cannot be read.
+        BrokerError: the broker did not answer, or denied what was asked.
     """
-    starts: dict[TopicPartition, Start] = {}
-    groups: set[str] = set()
-    reader = csv.reader(io.StringIO(text_of(path), newline=""), strict=True)
-    try:
-        for fields in reader:
-            if not fields:
-                continue
-            *group, topic, partition, offset = fields if len(fields) in (3, 4) else _not_a_row()
-            groups.update(group)
-            place = topic, whole_number(partition, LARGEST_PARTITION, "a partition number")
-            if place in starts:
-                raise NotOffsets(f"{topic!r} partition {partition} is there twice")
-            starts[place] = whole_number(offset, LARGEST_OFFSET, "an offset")
-            if len(groups) > 1:
-                raise NotOffsets(f"it holds several groups, {' and '.join(map(repr, groups))}")
-    except (NotOffsets, csv.Error) as error:
-        raise UnreadableInput(
-            f"{path} line {reader.line_num}: {error}; expected topic,partition,offset"
-        ) from error
-    return PositionSet(label, some(starts, path))
+    pointer = name = side.label
+    findings: tuple[Finding, ...] = ()
+    match side.kind:
+        case SideKind.CHECKPOINT:
+            return read(side.what, how)
+        case SideKind.SPARK:
+            with timed(f"reading {shown_url(name)}"):
+                return query_positions(name)
+        case SideKind.GROUP:
+            group = ask_group(ask, side)
+            positions = group_positions(name, group)
+            if not positions.starts:
+                note = f": {positions.note}" if positions.note else ""
+                raise Refused([f"{name} has committed nothing{note}"])
+            findings = _about_members(group)
+        case SideKind.BROKER:
+            positions = _log_ends(side, ask, topics)
+        case SideKind.JSON | SideKind.CSV:
+            positions = _of_a_file(side)
+            pointer = f"{side.kind.value}:{local_path(side.what).absolute()}"
+    source = listed_source(name, name, positions, starts_others=False)
+    return ListedPositions(Origin("positions", pointer, 0), (source,), findings)
 
 
-def group_csv(next_offsets: Mapping[TopicPartition, int]) -> str:
-    """The CSV that ``kafka-consumer-groups --reset-offsets --from-file`` takes."""
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(
-        (topic, partition, offset) for (topic, partition), offset in sorted(next_offsets.items())
+def _log_ends(side: Side, ask: Ask | None, topics: Collection[str]) -> PositionSet:
+    if ask is None:
+        raise needs_a_broker(side.label)
+    if not topics:
+        raise UsageError(f"{side.label} names no topic: name partitions with --partitions")
+    return log_end_side(side, ask_logs(ask, topics, side.at))
+
+
+def _about_members(group: GroupView) -> tuple[Finding, ...]:
+    if not group.members:
+        return ()
+    return (
+        Finding(
+            Code.GROUP_READS,
+            Severity.BLOCKER,
+            None,
+            f"group {group.name!r} has {counted(len(group.members), 'member')}: its consumers go "
+            "on reading, and what they read since would be read again",
+        ),
     )
-    return text.getvalue()
-
-
-def _not_a_row() -> NoReturn:
-    raise NotOffsets("neither three fields nor four")

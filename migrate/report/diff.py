@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, TextIO
 from pydantic import Field
 
 from migrate.comparing.diff import Diff, DiffRow, DiffTotals, Relation
-from migrate.comparing.sides import group_csv
+from migrate.comparing.group_csv import group_csv
 from migrate.errors import Refused
 from migrate.log import log
 from migrate.positions import Marker, PositionSet, Start, TopicPartition, Unknown, shown

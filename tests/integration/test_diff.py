@@ -13,16 +13,8 @@ import pytest
 from migrate.broker import take_snapshot
 from migrate.cluster_snapshot import ClusterSnapshot, LogRange, Question
 from migrate.comparing.diff import Relation, diff
-from migrate.comparing.sides import (
-    Ask,
-    Sides,
-    ask_group,
-    ask_logs,
-    group_csv,
-    load_sides,
-    parse_side,
-    read_group_csv,
-)
+from migrate.comparing.group_csv import group_csv, read_group_csv
+from migrate.comparing.sides import Ask, Sides, ask_group, ask_logs, load_sides, parse_side
 from migrate.comparing.verify import QueryStart, StartOutcome, verify_group, verify_query
 from migrate.positions import Marker, PositionSet, Start
 from migrate.spark.progress import committed_positions, starting_positions

@@ -24,7 +24,7 @@ from decoder.metadata import incremental, properties
 from decoder.storage import StorageUnavailable, read_file
 from decoder.urls import shown_in, shown_url
 from migrate.cluster_snapshot import ClusterSnapshot
-from migrate.comparing.sides import read_group_csv
+from migrate.comparing.group_csv import read_group_csv
 from migrate.errors import InputError, UsageError
 from migrate.flink.choose_source import source_positions
 from migrate.flink.extract import Source, SourceKind

@@ -15,7 +15,8 @@ import pytest
 from decoder import read_checkpoint
 from migrate.cluster_snapshot import ClusterSnapshot, Committed, GroupView, LogRange
 from migrate.comparing.diff import Diff, Relation, diff
-from migrate.comparing.sides import BadSide, group_csv, load_sides, parse_side, read_group_csv
+from migrate.comparing.group_csv import group_csv, read_group_csv
+from migrate.comparing.sides import BadSide, load_sides, parse_side
 from migrate.comparing.verify import QueryStart, StartOutcome, verify_group, verify_query
 from migrate.errors import Refused
 from migrate.flink.choose_source import Choice, source_positions
