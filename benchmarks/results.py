@@ -134,7 +134,6 @@ class States(TypedDict):
     large: LargeState
     # By the number of Spark's cores, the clock's seconds of reading the large one.
     on_spark: dict[str, Spread]
-    # The CPU's seconds in which Python recomputes the key group of a key of 16 characters.
     # How many cores others used meanwhile.
     others_cores: float
 

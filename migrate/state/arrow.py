@@ -143,6 +143,12 @@ def has_numba() -> bool:
     return find_spec("numba") is not None
 
 
+def _key_group_bytes(part: Part) -> float:
+    """How large a key group is, about."""
+    shares = part.shares(1)
+    return sum(size for _, size in shares) / max(1, sum(len(groups) for groups, _ in shares))
+
+
 def _fast_reader(
     state: KeyedState,
     part: Part,
@@ -157,8 +163,7 @@ def _fast_reader(
     ):
         return None
     compiled = has_numba()
-    sizes = [size for _, size in part.shares(1)] if not compiled else []
-    if not compiled and sum(sizes) < _LOOP_BYTES * len(sizes):
+    if not compiled and _key_group_bytes(part) < _LOOP_BYTES:
         return None
     from migrate.state.fast.program import Unknown
     from migrate.state.fast.read import FastReader

@@ -7,9 +7,11 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import pyarrow as pa
 import pytest
@@ -21,6 +23,7 @@ from decoder.metadata.java_stream import read_object_stream
 from migrate.state import arrow
 from migrate.state.arrow import record_batches
 from migrate.state.columns import columns
+from migrate.state.fast import kernel, operations
 from migrate.state.fast import read as fast_read
 from tests.golden.synthetic.test_serializers import WRITTEN
 from tests.support.both_ways import both_ways, by_the_loop
@@ -521,7 +524,7 @@ def test_the_loop_steps_over_other_states(heap: bool) -> None:
 
 
 @_FORMS
-@pytest.mark.parametrize(("rows", "text_bytes"), [(7, 1 << 20), (1 << 14, 100)])
+@pytest.mark.parametrize(("rows", "text_bytes"), [(7, 1 << 20), (1 << 14, 8000)])
 def test_the_loop_goes_on_where_a_batch_is_full(
     heap: bool, rows: int, text_bytes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -530,6 +533,43 @@ def test_the_loop_goes_on_where_a_batch_is_full(
     texts = ["b" * (n % 90) for n in range(400)]
     state = _read(_state("VALUE", of.STRING, [*texts, "c" * 5000]), heap=heap)["state"]
     assert by_the_loop(state) == [(True, [], 401)]
+
+
+@_FORMS
+def test_of_long_texts_the_plain_reader_is_sooner(
+    heap: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fast_read, "_TEXT_BYTES", 1000)
+    texts = ["a", "b" * 5000, *["c" * 90] * 40]
+    state = _read(_state("VALUE", of.STRING, texts), heap=heap)["state"]
+    (way,) = by_the_loop(state)
+    assert way.rows == 42
+    assert (key_group_of("key-1", MAX_PARALLELISM), 0) in way.handed_over
+
+
+@_FORMS
+@pytest.mark.parametrize("flag", [0, 1, 2, 255])
+def test_the_loop_takes_no_flag_for_a_value(heap: bool, flag: int) -> None:
+    written = DataOutput()
+    _CUSTOMER.write_snapshot(written)
+    good = b"\2\0" + (7).to_bytes(8, "big") + b"\0\2a\0\2b"
+    values = [good, good[:1] + bytes((flag,)) + good[2:], good]
+    raw = Raw(written.to_bytes(), _CUSTOMER.length)
+    (way,) = by_the_loop(_read(_state("VALUE", raw, values), heap=heap)["state"])
+    assert bool(way.handed_over) == (flag != 0)
+
+
+@pytest.mark.parametrize("number", [0, 2, 0xFFFF])
+def test_the_loop_refuses_a_state_that_comes_again_or_is_none(number: int) -> None:
+    states = [_state("VALUE", of.LONG, [7], name) for name in ("first", "second")]
+    stream = of_states(states, heap=True, key=of.STRING)
+    begin = stream.offsets[key_group_of("key-0", MAX_PARALLELISM)]
+    one = stream.stream.index(b"\0\1\0\0\0\1", begin)
+    changed = stream.stream[:one] + number.to_bytes(2, "big") + stream.stream[one + 2 :]
+    for state in read(replace(stream, stream=changed)).states:
+        (way,) = by_the_loop(state)
+        assert way.handed_over
+        assert way.rows is None or state.name == "first"
 
 
 @_FORMS
@@ -591,6 +631,12 @@ def test_where_no_cache_can_be_written_it_is_compiled_again(tmp_path: Path) -> N
         text=True,
     )
     assert (done.returncode, done.stdout) == (0, "100\n"), done.stderr
+
+
+def test_who_changes_the_operations_changes_the_kernel() -> None:
+    """numba's cache holds what was compiled of them for as long as the kernel's own file stays."""
+    found = sorted((name, value) for name, value in vars(operations).items() if name.isupper())
+    assert crc32(repr(found).encode()) == kernel.OPERATIONS
 
 
 _COMPILED = """

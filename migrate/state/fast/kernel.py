@@ -8,7 +8,8 @@ alone: whether a number is one of those that Flink writes is asked of whole colu
 Every length is held against its frame before it is used, and arrays check their bounds on top.
 
 All that is compiled is in this file: numba's cache on disk looks at the file of a function alone,
-so a change in ``operations`` wants one here. It is short because it is compiled at the first call.
+so a change in ``operations`` is one here, too. It is short because it is compiled at the first
+call.
 
 Source: the serializers that ``decoder.keyed_state.values`` names.
 """
@@ -54,6 +55,9 @@ from migrate.state.fast.operations import (
     VALUE_END,
     WIDTH,
 )
+
+# Of all operations a checksum: a test says which it is.
+OPERATIONS = 852630228
 
 _MASK = 0xFFFFFFFF
 

@@ -33,11 +33,11 @@ _KNOWN = {k.INTEGER, k.FLAG, k.STRING, k.SIZED, k.KEY_END, k.VALUE_END}
 _FRAME = 4  # bytes of a length in canonical form
 _STATE_FOLLOWS = 0x80
 _NO_STATE = 0xFFFF
-# The most that a text takes, with its length, where that is one byte; of others it is looked up.
-_SHORT = 127
-_NOT_SHORT = 0
 # From these sizes on, the length of a text takes a byte more.
 _LONGER = (128, 16_385)
+# A batch that is full with fewer entries than these holds long texts: to move so few of them column
+# by column takes longer than to read them one by one.
+_FEW = 64
 
 
 class _Refused(Exception):
@@ -49,14 +49,18 @@ class _Entry:
     """
     Attributes:
         ops: its operations.
-        moving: of each part whose size differs, how many bytes are before it, and up to which size
-            its first byte tells it.
+        moving: of each part whose size differs, how many bytes are before it, and whether it is a
+            text, and not bytes.
         rest: how many bytes are behind them.
+        table: that its columns are in.
+        heap: whether it stands in the heap backend's form.
     """
 
     ops: Sequence[Sequence[int]]
-    moving: Sequence[tuple[int, int]]
+    moving: Sequence[tuple[int, bool]]
     rest: int
+    table: int
+    heap: bool
 
     @property
     def fixed(self) -> int:
@@ -64,20 +68,20 @@ class _Entry:
         return self.rest + sum(before for before, _ in self.moving)
 
 
-def _entry(program: Program, start: int, heap: bool) -> _Entry | None:
+def _entry(program: Program, start: int, table: int, heap: bool) -> _Entry | None:
     """The program from operation ``start`` on; None: not of the kind that is known."""
     ops: list[list[int]] = []
-    moving: list[tuple[int, int]] = []
+    moving: list[tuple[int, bool]] = []
     bytes_ = 0 if heap else _FRAME
     for op in program.ops[start:] if start >= 0 else ():
-        code, _, _, size = op[:4]
+        code, size = op[0], op[3]
         if code == k.END:
-            return _Entry(ops, moving, bytes_)
-        if code not in _KNOWN or (code == k.INTEGER and size not in (1, 2, 4, 8)):
+            return _Entry(ops, moving, bytes_, table, heap)
+        if code not in _KNOWN:
             return None
         ops.append(op)
         if code in (k.STRING, k.SIZED):
-            moving.append((bytes_, _SHORT if code == k.STRING else _NOT_SHORT))
+            moving.append((bytes_, code == k.STRING))
             bytes_ = 0
         elif code != k.VALUE_END:
             bytes_ += {k.INTEGER: size, k.FLAG: 1, k.KEY_END: _FRAME}[code]
@@ -85,7 +89,11 @@ def _entry(program: Program, start: int, heap: bool) -> _Entry | None:
 
 
 class Loop:
-    """Runs one program."""
+    """Runs one program.
+
+    Attributes:
+        blocked: a state that it cannot read lay before the one that is read.
+    """
 
     def __init__(self, program: Program, number: int, heap: bool) -> None:
         """``number``: of the state that is read.
@@ -95,15 +103,10 @@ class Loop:
         """
         self._heap = heap
         self._wanted = number
-        self._entries = [_entry(program, start, heap) for start, _ in program.starts]
-        self._tables = [table for _, table in program.starts]
+        self._entries = [_entry(program, start, table, heap) for start, table in program.starts]
+        self.blocked = False
         if self._entries[number] is None:
             raise Unknown("not one entry behind another, each with the same parts")
-
-    @property
-    def unknown(self) -> bool:
-        """Whether there is a state that it cannot read."""
-        return None in self._entries
 
     def walk(self, data: bytes, buffers: Buffers, at: _Numbers, seen: _Numbers) -> int:
         """As the kernel's ``walk``: read entries from ``at`` on into the columns."""
@@ -137,26 +140,28 @@ class Loop:
                 if state != self._wanted:
                     position, state = _step_over(data, position)
                     continue
-            entry, table = self._entries[state], self._tables[state]
+            entry = self._entries[state]
             if entry is None:
+                self.blocked = True
                 return k.REFUSED
-            room = int(buffers.room[table] - buffers.rows[table])
-            if room:
-                if self._heap:
-                    room = min(room, left)
-                sizes, end, last = _measure(entry, data, position, room, self._heap)
-                whole = sizes.sum(axis=1) + entry.fixed
-                starts = position + np.cumsum(whole) - whole
-                read = _fill(entry, data, starts, sizes, buffers, table, self._heap)
-                left -= read
-                if read < len(sizes):
-                    position, room = int(starts[read]), 0
-                else:
-                    position = end
-            if not room:
+            most = int(buffers.room[entry.table] - buffers.rows[entry.table])
+            if most == 0:
                 at[:] = position, state, left
                 return k.FULL
-            if not self._heap and last:
+            if self._heap:
+                most = min(most, left)
+            sizes, end, last = _measure(entry, data, position, most, buffers)
+            whole = sizes.sum(axis=1) + entry.fixed
+            starts = position + np.cumsum(whole) - whole
+            read = _fill(entry, data, starts, sizes, buffers)
+            left -= read
+            if read < len(sizes):
+                if buffers.rows[entry.table] < _FEW:
+                    return k.REFUSED
+                at[:] = starts[read], state, left
+                return k.FULL
+            position = end
+            if last:
                 state = _u16(data, position)[0]
                 position += 2
 
@@ -174,36 +179,35 @@ def _step_over(data: bytes, position: int) -> tuple[int, int]:
 
 
 def _measure(
-    entry: _Entry, data: bytes, position: int, most: int, heap: bool
+    entry: _Entry, data: bytes, position: int, most: int, buffers: Buffers
 ) -> tuple[_Numbers, int, bool]:
-    """Of ``most`` entries, or of those up to the state's last: the sizes of the moving parts of
-    each, where they end, and whether the last one is among them."""
-    moving, rest = entry.moving, entry.rest
+    """The sizes of the moving parts of each entry: of ``most``, of those that one column has room
+    for, or up to the state's last one; where they end; whether that one is among them."""
+    moving, rest, canonical = entry.moving, entry.rest, not entry.heap
+    room = (buffers.columns[op[1], k.BYTES] for op in entry.ops if op[0] in (k.STRING, k.SIZED))
+    most_position = position + int(min(room, default=1 << 62))
     sizes = array("q")
     add = sizes.append
     last = False
-    count = 0  # how many there are
-    for count in range(1, most + 1):  # noqa: B007
+    count = 0
+    while count < most and position < most_position and not last:
         start = position
-        for before, short in moving:
+        for before, is_text in moving:
             position += before
             size = data[position]
-            if not 0 < size <= short:
-                size = _long_size(data, position, short)
+            if not (is_text and 0 < size < _LONGER[0]):
+                size = _long_size(data, position, is_text)
             add(size)
             position += size
         position += rest
-        if not heap and data[start + _FRAME] & _STATE_FOLLOWS:
-            last = True
-            break
-    if position > len(data):
-        raise _Refused
+        count += 1
+        last = canonical and data[start + _FRAME] >= _STATE_FOLLOWS
     return np.asarray(sizes, np.int64).reshape(count, len(moving)), position, last
 
 
-def _long_size(data: bytes, position: int, short: int) -> int:
+def _long_size(data: bytes, position: int, is_text: bool) -> int:
     """Of a part whose first byte does not tell it."""
-    if short == _NOT_SHORT:
+    if not is_text:
         size = _FRAME + int(_i32(data, position)[0])
         if size < _FRAME:
             raise _Refused
@@ -220,15 +224,7 @@ def _long_size(data: bytes, position: int, short: int) -> int:
     raise _Refused
 
 
-def _fill(
-    entry: _Entry,
-    data: bytes,
-    starts: _Numbers,
-    sizes: _Numbers,
-    buffers: Buffers,
-    table: int,
-    heap: bool,
-) -> int:
+def _fill(entry: _Entry, data: bytes, starts: _Numbers, sizes: _Numbers, buffers: Buffers) -> int:
     """Put entries into the columns, as many as there is room for: that is how many."""
     frame = np.frombuffer(data, np.uint8)
     texts = _texts(entry, sizes)
@@ -237,10 +233,10 @@ def _fill(
         room = buffers.columns[column, k.BYTES] - buffers.used[column]
         count = min(count, int(np.searchsorted(np.cumsum(length), room, "right")))
     starts = starts[:count]
-    row = int(buffers.rows[table])
+    row = int(buffers.rows[entry.table])
     used = {}
     moved = 0
-    at = starts if heap else starts + _FRAME
+    at = starts if entry.heap else starts + _FRAME
     value = starts  # where the length of the value stands
     for code, column, _, a, _, _, d, _ in entry.ops:
         slot = int(buffers.columns[column, k.SLOT]) + row
@@ -265,7 +261,9 @@ def _fill(
                 _hold(content < 0x80)
                 if a:
                     beside = int(buffers.columns[column + 1, k.SLOT]) + row
-                    buffers.slots[beside : beside + count] = _hashes(content, length, ends)
+                    buffers.slots[beside : beside + count] = _hashes(
+                        content, length, ends, int(buffers.columns[column, k.BYTES])
+                    )
             before = int(buffers.used[column])
             to = int(buffers.columns[column, k.BYTE]) + before
             buffers.text[to : to + total] = content
@@ -273,11 +271,11 @@ def _fill(
             used[column] = before + total
             at = begins + length
             moved += 1
-    if not heap:
+    if not entry.heap:
         _hold(_integers(data, value, _FRAME) == at - value - _FRAME)
     for column, bytes_ in used.items():
         buffers.used[column] = bytes_
-    buffers.rows[table] += count
+    buffers.rows[entry.table] += count
     return count
 
 
@@ -308,10 +306,11 @@ def _integers(data: bytes, at: _Numbers, size: int) -> _Numbers:
     return found
 
 
-def _hashes(content: _Numbers, length: _Numbers, ends: _Numbers) -> _Numbers:
-    """String's, of texts one behind another: the sum of units, each times 31 to the power of how
-    many follow. Of all texts at once: the power counts from the first text, and is taken back."""
-    powers, inverse = _powers(1 << len(content).bit_length())
+def _hashes(content: _Numbers, length: _Numbers, ends: _Numbers, most: int) -> _Numbers:
+    """String's, of texts one behind another, of ``most`` bytes in all: the sum of units, each times
+    31 to the power of how many follow. Of all texts at once: the power counts from the first text,
+    and is taken back."""
+    powers, inverse = _powers(most)
     sums = np.zeros(len(content) + 1, np.uint32)
     np.cumsum(content * inverse[: len(content)], dtype=np.uint32, out=sums[1:])
     code: _Numbers = (sums[ends] - sums[ends - length]) * powers[ends - 1]

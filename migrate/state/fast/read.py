@@ -136,9 +136,9 @@ class FastReader:
         self._buffers = Buffers(self._program, _ROWS << doubled, _TEXT_BYTES << doubled)
 
     def _unknown(self) -> bool:
-        """Whether there is a state that has no program."""
+        """Whether a state that has no program is in the way, and will be."""
         if self._loop is not None:
-            return self._loop.unknown
+            return self._loop.blocked
         return bool((self._starts[:, k.START] < 0).any())
 
     def _walk(self, data: bytes) -> int:
