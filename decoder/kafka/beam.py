@@ -30,6 +30,7 @@ from typing import NamedTuple, NoReturn
 
 from decoder.cursor import Cursor
 from decoder.errors import DecodeError, ErrorKind
+from decoder.kafka.legacy import read_signed_varint
 from decoder.kafka.split import NOT_SET, check_topic, is_legal_topic
 from decoder.metadata.java_stream import JavaArray, JavaObject, JavaValue, read_object_stream
 
@@ -52,7 +53,7 @@ _TOPIC = "topic"
 # As the class declares them: Avro 1.8 (Beam 2.50). By their names: Avro 1.11 (Beam 2.62).
 _DECLARED = (_TOPIC, "partition", "nextOffset", "watermarkMillis")
 _FIELD_ORDERS = (tuple(sorted(_DECLARED)), _DECLARED)
-_LONGEST_VARINT = 10
+_LONG = 64  # bits of the longest number of Avro's
 _MOST_PARTITIONS = 2**31  # one is an int of Java's
 
 
@@ -203,10 +204,10 @@ def _partitions(source: JavaValue, seen: set[int]) -> list[tuple[str, int]]:
 
 def _read_marks(cursor: Cursor, fields: tuple[str, ...]) -> list[BeamMark]:
     marks = []
-    while count := _long(cursor, "partitions"):
+    while count := read_signed_varint(cursor, "partitions", _LONG):
         if count < 0:
             count = -count
-            _long(cursor, "bytes of a block")
+            read_signed_varint(cursor, "bytes of a block", _LONG)
         if count > cursor.remaining // len(fields):
             cursor.fail(f"{count} partitions cannot fit into the bytes left", "partitions")
         marks += [_read_mark(cursor, fields) for _ in range(count)]
@@ -218,7 +219,7 @@ def _read_mark(cursor: Cursor, fields: tuple[str, ...]) -> BeamMark:
     found: dict[str, int] = {}
     topic = ""
     for field in fields:
-        value = _long(cursor, field)
+        value = read_signed_varint(cursor, field, _LONG)
         if field == _TOPIC:
             if value < 0:
                 cursor.fail(f"a length cannot be negative: {value}", field)
@@ -231,16 +232,3 @@ def _read_mark(cursor: Cursor, fields: tuple[str, ...]) -> BeamMark:
         cursor.fail(f"not an offset: {next_offset}", "nextOffset")
     start = NOT_SET if next_offset == _NOT_STARTED else next_offset
     return BeamMark(topic, partition, start, found["watermarkMillis"])
-
-
-def _long(cursor: Cursor, field: str) -> int:
-    """A zig-zag varint of Avro's, an i64."""
-    value = 0
-    for group in range(_LONGEST_VARINT):
-        byte = cursor.u8(field)
-        value |= (byte & 0x7F) << 7 * group
-        if not byte & 0x80:
-            if value >> 64:
-                break
-            return (value >> 1) ^ -(value & 1)
-    cursor.fail("a varint is longer than 64 bits", field)

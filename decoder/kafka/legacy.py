@@ -105,7 +105,6 @@ def _hash(topic: str, partition: int) -> int:
 #
 # Source: com.esotericsoftware.kryo.io.{Output, Input} @ kryo 2.24.0, which Flink 1.x is built with.
 
-_MAX_VARINT_BYTES = 5
 _MORE = 0x80
 _LONGEST_ASCII = 63  # of the form that is ended by its last byte
 _STRING_LENGTH = 0x80
@@ -117,9 +116,9 @@ def read_varint(cursor: Cursor, field: str) -> int:
     return _read_groups(cursor, field, 0, 0)
 
 
-def read_signed_varint(cursor: Cursor, field: str) -> int:
-    """A zig-zag varint: an i32."""
-    value = read_varint(cursor, field)
+def read_signed_varint(cursor: Cursor, field: str, width: int = 32) -> int:
+    """A zig-zag varint: an integer of so many bits, signed."""
+    value = _read_groups(cursor, field, 0, 0, width)
     return (value >> 1) ^ -(value & 1)
 
 
@@ -146,13 +145,13 @@ def read_ascii_string(cursor: Cursor, field: str) -> str:
     return text.decode("ascii")
 
 
-def _read_groups(cursor: Cursor, field: str, value: int, bits: int) -> int:
-    for _ in range(_MAX_VARINT_BYTES):
+def _read_groups(cursor: Cursor, field: str, value: int, bits: int, width: int = 32) -> int:
+    for _ in range(-(-width // 7)):
         byte = cursor.u8(field)
         value |= (byte & 0x7F) << bits
         bits += 7
-        if value >> 32:
+        if value >> width:
             break
         if not byte & _MORE:
             return value
-    cursor.fail("a varint is longer than 32 bits", field)
+    cursor.fail(f"a varint is longer than {width} bits", field)

@@ -252,23 +252,23 @@ def recognise(
     if kinds == ["HybridSource"] and readers.reason is None:
         return _unwrap(readers, enumerator.hybrid)
     stored = coordinator_state or b""
-    waits = BEAM_SPLIT in stored or BEAM_KAFKA in stored
-    if readers.kinds == ["BeamKafkaIO"] or (waits and not readers.kinds):
-        return _beam(readers, enumerator.beam, waits, BEAM_KAFKA in stored)
+    names_beam = BEAM_SPLIT in stored or BEAM_KAFKA in stored
+    if readers.kinds == ["BeamKafkaIO"] or (names_beam and not readers.kinds):
+        return _beam(readers, enumerator, stored)
     return _recognise(readers, enumerator)
 
 
-def _beam(
-    readers: _Readers, waiting: list[BeamMark] | str | None, waits: bool, kafka_waits: bool
-) -> BeamKafkaIO | UnknownSource:
-    """``waits``, ``kafka_waits``: whether the enumerator's state names a split, and KafkaIO."""
-    partly_kafka = bool(readers.beam) or readers.beam_damaged or kafka_waits
-    if waits and not waiting:
-        waiting = "splits without a reader are named, and none is listed"
-    reason = readers.reason or (waiting if isinstance(waiting, str) else None)
-    if reason is not None:
+def _beam(readers: _Readers, enumerator: _Enumerator, stored: bytes) -> BeamKafkaIO | UnknownSource:
+    """The splits that readers have, and those that the enumerator's ``stored`` state holds."""
+    partly_kafka = bool(readers.beam) or readers.beam_damaged or BEAM_KAFKA in stored
+    if readers.reason is not None:
+        return UnknownSource(readers.reason, partly_kafka)
+    waiting = enumerator.beam
+    if isinstance(waiting, str):
+        return UnknownSource(waiting, partly_kafka)
+    if not waiting and (BEAM_SPLIT in stored or BEAM_KAFKA in stored):
+        reason = "splits without a reader are named, and none is listed"
         return UnknownSource(reason, partly_kafka)
-    assert not isinstance(waiting, str)
     return BeamKafkaIO(tuple(readers.beam), tuple(waiting or ()))
 
 

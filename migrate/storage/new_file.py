@@ -196,7 +196,7 @@ def _taken_back(written: list[str], files: Files) -> list[str]:
     for number in range(len(written), 0, -1):
         try:
             files.remove(written[number - 1])
-        except Exception:
+        except OSError:
             with suppress(OSError):
                 if not files.is_file(written[number - 1]):
                     continue

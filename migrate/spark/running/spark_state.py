@@ -85,6 +85,15 @@ class SparkState:
         """What the operator is, in words."""
         return _OPERATORS.get(self.operator, self.operator)
 
+    @property
+    def key_columns(self) -> list[str]:
+        """The names of the key's columns, a window's among them."""
+        return [f"k{n}" for n in range(len(self.keys))] + ["window"] * self.window
+
+    @property
+    def value_columns(self) -> list[str]:
+        return [f"v{n}" for n in range(len(self.values))]
+
 
 def read_spark_state(spark: SparkSession, checkpoint: Path, batch: int, work: Path) -> SparkState:
     """The state that a query had after a batch.

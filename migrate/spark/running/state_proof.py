@@ -141,9 +141,7 @@ def _check_keys(own: Sequence[DataType], found: SparkState) -> None:
 
 def named(expected: DataFrame, found: SparkState) -> DataFrame:
     """The user's, by their order."""
-    names = [f"k{n}" for n in range(len(found.keys))]
-    names += ["window"] * found.window
-    names += [f"v{n}" for n in range(len(found.values))]
+    names = found.key_columns + found.value_columns
     if len(names) != len(expected.columns):
         raise NotProven(
             f"expected has {counted(len(expected.columns), 'column')}, and the state "
@@ -173,8 +171,7 @@ def compare(found: SparkState, flink: DataFrame, *, of_flink_alone: bool = False
             of nothing is Flink's whole state: then all of Spark's are looked at.
     """
     how = "left_outer" if of_flink_alone else "full_outer"
-    key = [f"k{n}" for n in range(len(found.keys))] + ["window"] * found.window
-    values = [f"v{n}" for n in range(len(found.values))]
+    key, values = found.key_columns, found.value_columns
     one = flink.select(F.struct(*key).alias("key"), F.struct(F.lit(1), *values).alias("flink"))
     other = found.frame.select(
         F.struct(*key).alias("its"), F.struct(F.lit(1), *values).alias("spark")

@@ -79,8 +79,7 @@ def verify_state(
         flink = _flink(spark, savepoint, state, options, found.window)
         expected = _expected(flink, expect, found)
         if sample is not None:
-            keys = expected.columns[: len(found.keys) + found.window]
-            expected = expected.orderBy(F.xxhash64(*keys)).limit(sample)
+            expected = expected.orderBy(F.xxhash64(*found.key_columns)).limit(sample)
         return compare(found, expected, of_flink_alone=sample is not None)
 
 
@@ -137,9 +136,7 @@ def _expected(flink: DataFrame, expect: str | None, found: SparkState) -> DataFr
     asked = list(_parts(flink, found)) if expect is None else [expect]
     told = flink.selectExpr(*asked) if expect is None else _select(flink, expect)
     types = [*found.keys, *([None] if found.window else []), *(one.type for one in found.values)]
-    names = [f"k{n}" for n in range(len(found.keys))]
-    names += ["window"] * found.window
-    names += [f"v{n}" for n in range(len(found.values))]
+    names = found.key_columns + found.value_columns
     if len(told.columns) != len(names):
         keys = ", ".join(one.simpleString() for one in found.keys) or "nothing"
         values = ", ".join(f"{one.name} {one.type.simpleString()}" for one in found.values)
