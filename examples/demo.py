@@ -21,7 +21,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -59,6 +59,9 @@ class Account:
     by_flink_again: int
     lost: int
     repeated: int
+
+
+Count = tuple[int, int]  # orders, cents
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,31 +328,34 @@ def _table(accounts: Sequence[Account]) -> Table:
 
 def _totals_table(totals: Sequence[Total]) -> Table:
     """Orders and cents of each customer."""
-    table = Table(box=SIMPLE_HEAD, padding=0)
-    table.add_column("customer", no_wrap=True)
-    for heading in ("Kafka", "Flink at its stop", "Spark in the end"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("", no_wrap=True)
-    for one in totals:
-        counts = (one.in_kafka, one.by_flink, one.in_the_end)
-        table.add_row(one.customer, *map(_count, counts), one.verdict)
-    return table
+    return _customers_table(
+        ("Kafka", "Flink at its stop", "Spark in the end"),
+        ((one, (one.in_kafka, one.by_flink, one.in_the_end)) for one in totals),
+    )
 
 
 def _shared_table(shared: Sequence[Shared]) -> Table:
     """The same, by who has counted them."""
+    return _customers_table(
+        ("Kafka", "Flink, there and again", "Spark in between"),
+        ((one, (one.in_kafka, one.by_flink, one.by_spark)) for one in shared),
+    )
+
+
+def _customers_table(
+    headings: Iterable[str], rows: Iterable[tuple[Total | Shared, Iterable[Count | None]]]
+) -> Table:
     table = Table(box=SIMPLE_HEAD, padding=0)
     table.add_column("customer", no_wrap=True)
-    for heading in ("Kafka", "Flink, there and again", "Spark in between"):
+    for heading in headings:
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("", no_wrap=True)
-    for one in shared:
-        counts = (one.in_kafka, one.by_flink, one.by_spark)
+    for one, counts in rows:
         table.add_row(one.customer, *map(_count, counts), one.verdict)
     return table
 
 
-def _count(count: tuple[int, int] | None) -> str:
+def _count(count: Count | None) -> str:
     return "-" if count is None else f"{count[0]} for {count[1]}"
 
 

@@ -20,18 +20,24 @@ pytestmark = pytest.mark.integration
 SINKS = Path(__file__).parents[1] / "golden/sinks"
 
 
-def test_all_that_stands_in_the_way_is_told_at_once(broker: Broker, tmp_path: Path) -> None:
-    names = lay_out(broker, "orders")
+def _fields(broker: Broker, names: dict[str, str]) -> dict[str, Any]:
+    """A cut-over of a job that has stopped, to a new query."""
     (savepoint,) = (GOLDEN / "2.2/stop").glob("savepoint-*")
-    (tmp_path / "query").mkdir()
-    (tmp_path / "query/theirs").touch()
-    spec = tmp_path / "orders.yaml"
-    fields = {
+    return {
         "version": 1,
         "flink": {"savepoint": str(savepoint)},
         "kafka": {"bootstrap-servers": broker.bootstrap_servers},
-        "move": {"topic-map": {**names, "payments": f"gone-{tmp_path.name}"}},
+        "move": {"topic-map": names},
         "target": {"checkpoint-dir": "query"},
+    }
+
+
+def test_all_that_stands_in_the_way_is_told_at_once(broker: Broker, tmp_path: Path) -> None:
+    names = lay_out(broker, "orders")
+    (tmp_path / "query").mkdir()
+    (tmp_path / "query/theirs").touch()
+    spec = tmp_path / "orders.yaml"
+    fields = _fields(broker, {**names, "payments": f"gone-{tmp_path.name}"}) | {
         "sink": str(SINKS / "files"),
         "start": "./no-such-program --fast",
     }
@@ -69,15 +75,7 @@ def test_a_query_that_reads_less_than_its_seed_is_not_verified(
 ) -> None:
     """The seed is right, and the query's log says that one of the topics was never read."""
     names = lay_out(broker, "orders", "payments")
-    (savepoint,) = (GOLDEN / "2.2/stop").glob("savepoint-*")
-    spec = tmp_path / "orders.yaml"
-    fields = {
-        "version": 1,
-        "flink": {"savepoint": str(savepoint)},
-        "kafka": {"bootstrap-servers": broker.bootstrap_servers},
-        "move": {"topic-map": names},
-        "target": {"checkpoint-dir": "query"},
-    }
+    spec, fields = tmp_path / "orders.yaml", _fields(broker, names)
     spec.write_text(yaml.safe_dump(fields))
     ready = migrate("cut-over", spec, "--execute", "--yes", "--until", "verify")
     assert ready.code == 0, ready.stderr
@@ -101,16 +99,8 @@ def test_each_stream_of_a_query_goes_on_from_its_source(
     broker: Broker, spark: Spark, tmp_path: Path
 ) -> None:
     names = lay_out(broker, "orders", "payments")
-    (savepoint,) = (GOLDEN / "2.2/stop").glob("savepoint-*")
-    spec = tmp_path / "orders.yaml"
-    fields = {
-        "version": 1,
-        "flink": {"savepoint": str(savepoint)},
-        "kafka": {"bootstrap-servers": broker.bootstrap_servers},
-        "move": {"topic-map": names},
-        "target": {"checkpoint-dir": "query"},
-        "spark-source": {1: "topic:payments"},
-    }
+    spec, fields = tmp_path / "orders.yaml", _fields(broker, names)
+    fields["spark-source"] = {1: "topic:payments"}
     spec.write_text(yaml.safe_dump(fields))
     forgotten = migrate("cut-over", spec)
     assert forgotten.code == 4, forgotten.stderr
