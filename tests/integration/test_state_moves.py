@@ -33,7 +33,7 @@ from migrate.spark import (
 )
 from tests.support.kafka import Broker
 from tests.support.spark import Spark
-from tests.support.stateful_job import START, event, stateful_job
+from tests.support.stateful_job import START, event, stateful_job, totals_processor
 
 pytestmark = pytest.mark.integration
 
@@ -672,28 +672,6 @@ def test_streams_get_the_numbers_that_spark_gives_them(
 @pytest.mark.parametrize("store", ["RocksDB"], indirect=True)
 @pytest.mark.usefixtures("store")
 def test_a_processor_goes_on(scene: Scene, session: SparkSession, tmp_path: Path) -> None:
-    from pyspark.sql.streaming.stateful_processor import StatefulProcessor
-
-    # Within a function it is sent to the workers whole.
-    class Totals(StatefulProcessor):
-        def init(self, handle: Any) -> None:
-            self.total = handle.getValueState("total", "n BIGINT, total BIGINT")
-
-        def handleInitialState(self, key: Any, initialState: Any, timerValues: Any) -> None:
-            row = initialState.iloc[0]
-            self.total.update((int(row["n"]), int(row["total"])))
-
-        def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[Any]:
-            import pandas as pd
-
-            n, total = self.total.get() if self.total.exists() else (0, 0)
-            for frame in rows:
-                n, total = n + len(frame), total + int(frame["amount"].sum())
-            self.total.update((n, total))
-            yield pd.DataFrame({"user": [key[0]], "n": [n], "total": [total]})
-
-        def close(self) -> None: ...
-
     location = tmp_path / "checkpoint"
 
     def of(state: DataFrame | None) -> Any:
@@ -713,7 +691,7 @@ def test_a_processor_goes_on(scene: Scene, session: SparkSession, tmp_path: Path
                 .where("user >= 0")
                 .groupBy("user")
                 .transformWithStateInPandas(
-                    Totals(),
+                    totals_processor(),
                     outputStructType="user BIGINT, n BIGINT, total BIGINT",
                     outputMode="Update",
                     timeMode="None",

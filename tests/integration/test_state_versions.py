@@ -34,7 +34,7 @@ from tests.support.kafka import Broker
 from tests.support.seeds import write_seed
 from tests.support.spark import Spark, run_to_end
 from tests.support.spark_versions import ROOT, environments
-from tests.support.stateful_job import START, event
+from tests.support.stateful_job import START, event, totals_processor
 
 pytestmark = pytest.mark.integration
 
@@ -347,27 +347,6 @@ def test_windows_go_on(spark: Spark, events: Events, tmp_path: Path, kind: str) 
 
 @pytest.mark.skipif(_SPARK < (4, 0), reason="no transformWithStateInPandas")
 def test_a_processor_goes_on(spark: Spark, events: Events, tmp_path: Path) -> None:
-    from pyspark.sql.streaming.stateful_processor import StatefulProcessor
-
-    class Totals(StatefulProcessor):
-        def init(self, handle: Any) -> None:
-            self.total = handle.getValueState("total", "n BIGINT, total BIGINT")
-
-        def handleInitialState(self, key: Any, initialState: Any, timerValues: Any) -> None:
-            row = initialState.iloc[0]
-            self.total.update((int(row["n"]), int(row["total"])))
-
-        def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[Any]:
-            import pandas
-
-            n, total = self.total.get() if self.total.exists() else (0, 0)
-            for frame in rows:
-                n, total = n + len(frame), total + int(frame["amount"].sum())
-            self.total.update((n, total))
-            yield pandas.DataFrame({"user": [key[0]], "n": [n], "total": [total]})
-
-        def close(self) -> None: ...
-
     schema, location = "user BIGINT, n BIGINT, total BIGINT", str(tmp_path / "query")
     write_seed(events.positions, tmp_path / "query")
     columns = {"user": "key", "n": "value.f0", "total": "value.f1"}
@@ -382,7 +361,7 @@ def test_a_processor_goes_on(spark: Spark, events: Events, tmp_path: Path) -> No
 
     def query(stream: DataFrame) -> DataFrame:
         return stream.groupBy("user").transformWithStateInPandas(
-            Totals(), schema, "Update", "None", initialState=initial
+            totals_processor(), schema, "Update", "None", initialState=initial
         )
 
     spark.session.conf.set(_STORE, f"{_STORES}.RocksDBStateStoreProvider")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import random
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from tests.support.jars import classpath
 from tests.support.jdk import compile_java, run_java
@@ -46,3 +48,30 @@ def event(random_: random.Random, number: int) -> str:
     """A record of the topic: ``user,amount,id,millis``. Every id comes more than once."""
     at = START + number * 100 - random_.randrange(1000)
     return f"{random_.randrange(40)},{random_.randrange(-50, 100)},id-{number // 2},{at}"
+
+
+def totals_processor() -> Any:
+    """A processor of Spark's that goes on from each user's count and sum."""
+    from pyspark.sql.streaming.stateful_processor import StatefulProcessor
+
+    # Within a function it is sent to the workers whole.
+    class Totals(StatefulProcessor):
+        def init(self, handle: Any) -> None:
+            self.total = handle.getValueState("total", "n BIGINT, total BIGINT")
+
+        def handleInitialState(self, key: Any, initialState: Any, timerValues: Any) -> None:
+            row = initialState.iloc[0]
+            self.total.update((int(row["n"]), int(row["total"])))
+
+        def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[Any]:
+            import pandas as pd
+
+            n, total = self.total.get() if self.total.exists() else (0, 0)
+            for frame in rows:
+                n, total = n + len(frame), total + int(frame["amount"].sum())
+            self.total.update((n, total))
+            yield pd.DataFrame({"user": [key[0]], "n": [n], "total": [total]})
+
+        def close(self) -> None: ...
+
+    return Totals()
