@@ -66,6 +66,8 @@ def look_at_siblings(
         return Siblings()
     parent = posixpath.dirname(checkpoint)
     paths = dict(numbered(parent, files.list_directory(parent) or []))
+    if paths.keys() <= {number}:
+        return Siblings()
     newer: list[int] = []
     earlier: list[int] = []
     later: list[tuple[int, list[int]]] = []

@@ -220,8 +220,12 @@ class Cursor:
         with, comes out as U+FFFD.
         """
         size: int = _u16(self._data, self._take(2, field))[0]
-        start = self._take(size, field)
-        data = self._data[start : start + size]
+        start = self._pos
+        end = start + size
+        if end > self._end:
+            self._fail_short(size, field)
+        self._pos = end
+        data = self._data[start:end]
         if data.isascii():
             return data.decode("ascii")
         if data.translate(None, _FOUR_BYTE_LEADS) != data:

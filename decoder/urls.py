@@ -44,7 +44,7 @@ _NO_SECRET_BEFORE_AT = frozenset({"abfs", "abfss", "wasb", "wasbs", "hdfs", "web
 
 def shown_url(url: str) -> str:
     """A URL without credentials, itself where it holds none; any other text is as it was."""
-    begun = _URL.search(url)
+    begun = _URL.search(url) if ":/" in url else None
     if begun is None:
         return url
     return shown_in(url[: begun.end()] + _bare(begun[1].lower(), begun[2], url[begun.end() :]))

@@ -66,7 +66,7 @@ class EnumeratorEntry(NamedTuple):
 
 # From here on columns are faster than a call for each entry; below, they also take more memory: a
 # DynamicKafkaSource may list thousands of clusters of one partition.
-_MANY = 8
+_MANY = 4
 
 _STATUSES = {status.value: status for status in AssignmentStatus}
 

@@ -68,15 +68,16 @@ def read_source(
     Raises:
         DecodeError: a file of its state is not there, not the checkpoint's, or damaged.
     """
-    legacy_states = _states(operator, LEGACY_CONSUMER_STATE)
+    states = _list_states(operator)
+    legacy_states = states.get(LEGACY_CONSUMER_STATE)
     if legacy_states:
         return _read_legacy(legacy_states, files, _what(operator))
-    wrapper_states = _states(operator, WRAPPER_STATE)
+    wrapper_states = states.get(WRAPPER_STATE)
     if wrapper_states:
         wrapped = _read_beam_wrapper(wrapper_states, files, _what(operator), in_beam_pipeline)
         if wrapped is not None:
             return wrapped
-    reader_states = _states(operator, SOURCE_READER_STATE)
+    reader_states = states.get(SOURCE_READER_STATE, [])
     spread = _spread_otherwise(reader_states, DistributionMode.SPLIT_DISTRIBUTE)
     if spread is not None:
         return spread
@@ -162,8 +163,9 @@ def read_sink(operator: Operator, files: StateFiles) -> Sink | None:
 
     What cannot be read of a sink is no obstacle: no position depends on it.
     """
+    states = _list_states(operator)
     writer_states, committer_states = (
-        [held for held in _states(operator, name) if held.state.byte_offsets]
+        [held for held in states.get(name, ()) if held.state.byte_offsets]
         for name in (WRITER_STATE, COMMITTER_STATE)
     )
     if not writer_states and not committer_states:
@@ -195,15 +197,14 @@ def _what(operator: Operator) -> str:
     return f"operator {operator.operator_id}"
 
 
-def _states(operator: Operator, name: str) -> list[SubtaskState]:
-    """The list state of this name, of each subtask that has it."""
-    return [
-        SubtaskState(subtask.index, handle, state)
-        for subtask in operator.subtasks
-        if (handle := subtask.managed_operator_state) is not None
-        for state in handle.states
-        if state.name == name
-    ]
+def _list_states(operator: Operator) -> dict[str, list[SubtaskState]]:
+    """By name, its list states, of each subtask that has one."""
+    states: dict[str, list[SubtaskState]] = {}
+    for subtask in operator.subtasks:
+        if (handle := subtask.managed_operator_state) is not None:
+            for state in handle.states:
+                states.setdefault(state.name, []).append(SubtaskState(subtask.index, handle, state))
+    return states
 
 
 def _spread_otherwise(states: list[SubtaskState], mode: DistributionMode) -> UnknownSource | None:

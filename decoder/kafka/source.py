@@ -248,14 +248,15 @@ def recognise(
         readers.reason = readers.reason or str(error)
     enumerator = _open_enumerator(coordinator_state)
     # Without splits in a reader, the coordinator's state tells the kind.
-    kinds = readers.kinds or [_kind_of(enumerator)]
+    held = readers.kinds
+    kinds = held or [_kind_of(enumerator)]
     if kinds == ["HybridSource"] and readers.reason is None:
         return _unwrap(readers, enumerator.hybrid)
     stored = coordinator_state or b""
     names_beam = BEAM_SPLIT in stored or BEAM_KAFKA in stored
-    if readers.kinds == ["BeamKafkaIO"] or (names_beam and not readers.kinds):
+    if held == ["BeamKafkaIO"] or (names_beam and not held):
         return _beam(readers, enumerator, stored)
-    return _recognise(readers, enumerator)
+    return _recognise(readers, kinds, enumerator)
 
 
 def _beam(readers: _Readers, enumerator: _Enumerator, stored: bytes) -> BeamKafkaIO | UnknownSource:
@@ -283,9 +284,10 @@ def _open_enumerator(coordinator_state: bytes | None) -> _Enumerator:
 
 
 def _recognise(
-    readers: _Readers, enumerator: _Enumerator
+    readers: _Readers, kinds: list[str], enumerator: _Enumerator
 ) -> KafkaSource | DynamicKafkaSource | UnknownSource:
-    """As a source that is not a HybridSource: there is none inside of another."""
+    """As a source that is not a HybridSource, of which there is none inside of another; ``kinds``:
+    those of its splits."""
     partly_kafka = bool(
         readers.plain
         or readers.dynamic
@@ -296,9 +298,9 @@ def _recognise(
     )
     if readers.reason is not None:
         return UnknownSource(readers.reason, partly_kafka)
-    if len(readers.kinds) > 1:
-        return UnknownSource(f"its splits are of a {' and a '.join(readers.kinds)}", partly_kafka)
-    match readers.kinds[0] if readers.kinds else _kind_of(enumerator):
+    if len(kinds) > 1:
+        return UnknownSource(f"its splits are of a {' and a '.join(kinds)}", partly_kafka)
+    match kinds[0]:
         case "DynamicKafkaSource":
             dynamic = enumerator.dynamic
             if isinstance(dynamic, str):
@@ -367,7 +369,8 @@ def _unwrap(
         else:
             others += 1
     inner = _Enumerator(Cursor(enumerator.wrapped, "coordinator state"), enumerator.version)
-    return HybridSource(index, _recognise(held, inner), others)
+    kinds = held.kinds or [_kind_of(inner)]
+    return HybridSource(index, _recognise(held, kinds, inner), others)
 
 
 def _wraps_kafka(split: HybridSplit) -> bool:

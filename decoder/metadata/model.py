@@ -6,7 +6,6 @@ every start would pay for each, and to make one takes three times as long.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
@@ -98,8 +97,7 @@ class OperatorStateHandle(NamedTuple):
         return self.stream.size
 
 
-@dataclass(frozen=True, slots=True)
-class Subtask:
+class Subtask(NamedTuple):
     """OperatorSubtaskState: what one parallel instance of an operator holds.
 
     A finished subtask holds nothing. Sizes are bytes as Flink's ``getStateSize()`` counts them.
@@ -107,7 +105,7 @@ class Subtask:
     stand, for ``keyed.read_keyed_handle``; None: there is none.
     """
 
-    index: int
+    index: int  # type: ignore[assignment]  # in place of tuple's method
     finished: bool
     managed_operator_state: OperatorStateHandle | None
     raw_operator_state: OperatorStateHandle | None

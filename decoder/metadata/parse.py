@@ -40,6 +40,7 @@ _ABSENT = bytes(4)  # no operator state
 _NULL = bytes(1)  # a NULL handle
 _NO_OPERATOR_STATE = _ABSENT + _ABSENT  # managed and raw
 _NOTHING_MORE = _NULL + bytes(4 + 4)  # no raw keyed state, input channels, result subpartitions
+_NOTHING = _NO_OPERATOR_STATE + _NULL + _NOTHING_MORE  # no managed keyed state either
 
 # The least an operator takes: its id, parallelism, max parallelism, a null coordinator handle (four
 # bytes in version 2, which has none) and a number of subtasks.
@@ -184,6 +185,8 @@ def _read_subtask(cursor: Cursor, layout: Layout, what: str, index_field: str) -
         return _finished_subtask(-(index + 1))
     if index < 0:
         cursor.fail(f"an index cannot be negative: {index}", what, back=4)
+    if layout.since_1_11 and cursor.skip_if(_NOTHING):
+        return Subtask(index, False, None, None, 0, 0, 0)
     what = f"{what} subtask {index}"
     if not layout.since_1_11:
         _skip_unused_fields(cursor, what)

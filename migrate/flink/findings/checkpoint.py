@@ -105,8 +105,8 @@ def _about_its_sinks(checkpoint: Checkpoint) -> Iterator[Finding]:
     committers = [
         operator.name or operator.operator_id
         for operator in checkpoint.operators
-        if COMMITTER_STATE in operator.state_names
-        and isinstance(checkpoint.sinks.get(operator.operator_id), UnknownSink)
+        if isinstance(checkpoint.sinks.get(operator.operator_id), UnknownSink)
+        and COMMITTER_STATE in operator.state_names
     ]
     if len(committers) > files:
         yield Finding(

@@ -78,7 +78,8 @@ def about_an_operator(
             "and not yet processed (an unaligned checkpoint): moving from here loses them; take "
             "an aligned checkpoint, or stop the job with a savepoint",
         )
-    waiting = sum(len(held.byte_offsets) for held in _list_states(operator, _ASYNC_QUEUE))
+    lists, names = list(_list_states(operator)), operator.state_names
+    waiting = sum(len(held.byte_offsets) for held in lists if held.name == _ASYNC_QUEUE)
     if waiting:
         yield Finding(
             Code.IN_FLIGHT_RECORDS,
@@ -93,13 +94,7 @@ def about_an_operator(
     held_back = [
         (waiting, where, way)
         for name, (where, way) in _BEAM_HELD.items()
-        if (
-            waiting := sum(
-                len(held.byte_offsets)
-                for held in _list_states(operator)
-                if held.name.startswith(name)
-            )
-        )
+        if (waiting := sum(len(held.byte_offsets) for held in lists if held.name.startswith(name)))
     ]
     for waiting, where, way in held_back:
         yield Finding(
@@ -117,12 +112,12 @@ def about_an_operator(
     if isinstance(sink, FileSinkState):
         yield _about_a_file_sink(operator, sink)
         return
-    if sink is not None or not _LEGACY_PRODUCER_STATES.isdisjoint(operator.state_names):
+    if sink is not None or not _LEGACY_PRODUCER_STATES.isdisjoint(names):
         yield _about_a_sink(operator, sink, stopped)
         # Writers of other sinks may buffer records: AsyncSinkWriter.snapshotState @ Flink 2.2.0.
-        if not (isinstance(sink, UnknownSink) and WRITER_STATE in operator.state_names):
+        if not (isinstance(sink, UnknownSink) and WRITER_STATE in names):
             return
-    elif _FILE_SINK_STATE in operator.state_names:
+    elif _FILE_SINK_STATE in names:
         yield Finding(
             Code.FILES_IN_PROGRESS,
             Severity.WARNING,
@@ -131,10 +126,10 @@ def about_an_operator(
         )
         return
     held = [f"{size} bytes of {what}" for size, what in _held(operator)]
-    if held and state is None and SOURCE_READER_STATE not in operator.state_names:
+    if held and state is None and SOURCE_READER_STATE not in names:
         way = "; read it with 'migrate state CHK'" if operator.keyed_state_bytes else ""
         # Of a keyed DoFn, what is pushed back is keyed state.
-        beam = "; some may wait for side inputs" if BEAM_BUNDLE in operator.state_names else ""
+        beam = "; some may wait for side inputs" if BEAM_BUNDLE in names else ""
         yield Finding(
             Code.STATE_NOT_MOVED,
             Severity.WARNING,
@@ -161,13 +156,12 @@ def _held(operator: Operator) -> list[tuple[int, str]]:
     return [(size, what) for size, what in sizes if size]
 
 
-def _list_states(operator: Operator, name: str | None = None) -> Iterator[NamedState]:
-    """Its operator states, managed and raw, of each subtask; of one name, or all."""
+def _list_states(operator: Operator) -> Iterator[NamedState]:
+    """Its operator states, managed and raw, of each subtask."""
     for subtask in operator.subtasks:
         for handle in (subtask.managed_operator_state, subtask.raw_operator_state):
-            for held in handle.states if handle is not None else ():
-                if name is None or held.name == name:
-                    yield held
+            if handle is not None:
+                yield from handle.states
 
 
 def _about_an_unknown_source(operator: Operator, state: UnknownSource) -> Finding:
