@@ -229,21 +229,15 @@ def _points(counted: str, growth: Growth) -> list[str]:
 
 
 def _scans(results: Results) -> Iterator[str]:
-    scans = results["scans"]
+    scans = [scan for scan in results["scans"] if scan["where"] != _ON_SPARK]
     yield from ("## A fleet: one core against two", "")
-    told = (
+    yield from paragraph(
         f"These are whole `migrate scan` commands, measured {results['scans_measured']}. With "
-        "Parquet, the command also writes everything that it read as tables."
+        "Parquet, the command also writes everything that it read as tables. Reading alone is what "
+        "the machine itself comes to: one process reads all checkpoints, or two that share nothing "
+        "read half of them each. Their start is left out."
     )
-    starts = [scan["start_seconds"]["median"] for scan in scans if scan["spark"]]
-    if starts:
-        told += (
-            " On Spark (`local[1]`, `local[2]`) the start of the session, "
-            f"{words.seconds(max(starts))}, is left out. The first tasks are counted, although "
-            "they start Python and warm the JVM."
-        )
-    yield from paragraph(told)
-    others = max(scan["others_cores"] for scan in scans if not scan["spark"])
+    others = max(scan["others_cores"] for scan in scans)
     if others >= _NOTICEABLE:
         yield ""
         yield from paragraph(
@@ -256,27 +250,76 @@ def _scans(results: Results) -> Iterator[str]:
     yield ""
     rows = []
     for scan in scans:
-        one = next(each for each in scans if _alike(each, scan) and each["cores"] == 1)
+        one = _on_one_core(scan, scans)
         rows.append(
             (
-                ("on Spark" if scan["spark"] else "this machine")
-                + (", Parquet" if scan["parquet"] else ""),
-                f"{scan['checkpoints']:,}",
-                str(scan["cores"]),
-                words.seconds(scan["seconds"]["min"]),
-                words.seconds(scan["seconds"]["median"]),
-                words.seconds(scan["seconds"]["max"]),
+                *_scanned(scan),
                 words.digits(one["seconds"]["median"] / scan["seconds"]["median"]),
-                "" if scan["spark"] else words.seconds(scan["cpu_seconds"]["median"]),
-                "" if scan["spark"] else words.digits(times_as_fast(scan, one)),
+                words.seconds(scan["cpu_seconds"]["median"]),
+                words.digits(times_as_fast(scan, one)),
             )
         )
-    head = ("", "checkpoints", "cores", "least", "median", "most", "times as fast", "CPU")
-    yield from table((*head, "times as fast by CPU"), rows)
+    yield from table((*_OF_A_SCAN, "times as fast", "CPU", "times as fast by CPU"), rows)
+    yield from _scans_on_spark([scan for scan in results["scans"] if scan["where"] == _ON_SPARK])
 
 
-def _alike(one: Scan, other: Scan) -> bool:
-    return (one["checkpoints"], one["spark"]) == (other["checkpoints"], other["spark"])
+def _scans_on_spark(scans: list[Scan]) -> Iterator[str]:
+    if not scans:
+        return
+    yield ""
+    yield from paragraph(
+        "On Spark the cores are `local[1]` and `local[2]`: this machine has two, which the driver, "
+        "the JVM and Python on the executors share. How a scan grows with executors on other "
+        "machines is not measured here. Two starts are left out. The session takes "
+        f"{words.seconds(max(scan['start_seconds']['median'] for scan in scans))}. The first scan, "
+        "of some checkpoints, starts Python and warms the JVM: it takes "
+        f"{words.seconds(max(scan['first_seconds']['median'] for scan in scans))}. The same "
+        "session then scans the smaller estate once uncounted, and both estates. What each "
+        "thousand further checkpoints take tells the work apart from what each scan costs once."
+    )
+    yield ""
+    rows = []
+    for scan in scans:
+        one = _on_one_core(scan, scans)
+        rows.append(
+            (*_scanned(scan), words.digits(one["seconds"]["median"] / scan["seconds"]["median"]))
+        )
+    least = min(scan["checkpoints"] for scan in scans)
+    each = {
+        scan["cores"]: _each(scan, next(one for one in scans if _smaller(one, scan)))
+        for scan in scans
+        if scan["checkpoints"] > least
+    }
+    for cores, seconds in each.items():
+        name = "on Spark, each further thousand"
+        faster = words.digits(each[1] / seconds)
+        rows.append((name, "1,000", str(cores), "", words.seconds(seconds), "", faster))
+    yield from table((*_OF_A_SCAN, "times as fast"), rows)
+
+
+_ON_SPARK = "on Spark, Parquet"
+_OF_A_SCAN = ("", "checkpoints", "cores", "least", "median", "most")
+
+
+def _scanned(scan: Scan) -> tuple[str, ...]:
+    seconds = scan["seconds"]
+    spread = (words.seconds(value) for value in (seconds["min"], seconds["median"], seconds["max"]))
+    return scan["where"], f"{scan['checkpoints']:,}", str(scan["cores"]), *spread
+
+
+def _on_one_core(scan: Scan, scans: list[Scan]) -> Scan:
+    alike = (scan["where"], scan["checkpoints"], 1)
+    return next(one for one in scans if (one["where"], one["checkpoints"], one["cores"]) == alike)
+
+
+def _smaller(one: Scan, scan: Scan) -> bool:
+    return one["cores"] == scan["cores"] and one["checkpoints"] < scan["checkpoints"]
+
+
+def _each(scan: Scan, smaller: Scan) -> float:
+    """Seconds of each further thousand."""
+    more = scan["seconds"]["median"] - smaller["seconds"]["median"]
+    return more / (scan["checkpoints"] - smaller["checkpoints"]) * 1_000
 
 
 def _method() -> Iterator[str]:

@@ -86,15 +86,16 @@ class Costs(TypedDict):
 class Scan(TypedDict):
     """``migrate scan`` of a generated estate, by the number of cores."""
 
-    # On Spark, or in processes of this machine.
-    spark: bool
-    # Whether all that was read was written as tables.
-    parquet: bool
+    # "this machine", and with ", Parquet" where all that was read was written as tables; "reading
+    # alone", by processes that share nothing; or "on Spark, Parquet".
+    where: str
     cores: int
     checkpoints: int
-    # Of the whole command; on Spark of the scan alone, and beside it of Spark's start.
+    # Of the whole command; on Spark of the scan alone, and beside it of Spark's start, and of the
+    # first scan there, of a few checkpoints.
     seconds: Spread
     start_seconds: Spread
+    first_seconds: Spread
     # Of all its processes, and of those what is not shared among them; 0 on Spark, not counted.
     cpu_seconds: Spread
     alone_seconds: float
@@ -193,7 +194,7 @@ class Results(TypedDict):
 
 def largest_scans(results: Results) -> list[Scan]:
     """Those of the most checkpoints in processes of this machine, by their cores."""
-    here = [scan for scan in results["scans"] if not scan["spark"]]
+    here = [scan for scan in results["scans"] if scan["where"].startswith("this machine")]
     most = max(scan["checkpoints"] for scan in here)
     return [scan for scan in here if scan["checkpoints"] == most]
 

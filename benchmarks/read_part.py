@@ -1,0 +1,29 @@
+"""Reads a part of an estate, and nothing else: what two processes that share nothing come to.
+
+python -m benchmarks.read_part ESTATE 0 2   (the first of two parts)
+
+Prints when it began and ended, by a clock that all processes share, and the CPU's seconds.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+
+from migrate.fleet import discover, read_candidate
+from migrate.storage.files import Files
+
+
+def main(estate: str, part: int, parts: int) -> None:
+    files = Files()
+    candidates = discover([estate], files)[part::parts]
+    begun, used = time.clock_gettime(time.CLOCK_MONOTONIC), time.process_time()
+    for candidate in candidates:
+        read_candidate(candidate, files)
+    ended, used = time.clock_gettime(time.CLOCK_MONOTONIC), time.process_time() - used
+    print(json.dumps({"begun": begun, "ended": ended, "cpu_seconds": used}))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))
