@@ -19,6 +19,8 @@ from decoder.operator_state.locate import StateFiles
 
 # A stream of this size is read at once: a store is asked once, not for each key group.
 _WHOLE_BYTES = 8 * 1024 * 1024
+# Of a larger one so much at least: what follows is wanted next.
+_AHEAD_BYTES = 1024 * 1024
 
 
 def without(made: object, name: str) -> dict[str, Any]:
@@ -53,6 +55,7 @@ class Stream:
         self._stream = stream
         self._files = files
         self.what = what
+        self._ahead = (0, b"")  # from where on, what was read
 
     def read(self, start: int, end: int | None) -> bytes:
         """Bytes ``start`` to ``end``; None: to the end of the stream.
@@ -76,9 +79,17 @@ class Stream:
             raise AssertionError("an inline stream is read whole")
         if end is None and stream.size:
             end = stream.size
-        return self._files.read_range(
-            stream, start, None if end is None else max(0, end - start), self.what
-        )
+        if end is None:
+            return self._files.read_range(stream, start, None, self.what)
+        first, data = self._ahead
+        if not first <= start <= end <= first + len(data):
+            # A head alone may be wanted, of many streams.
+            until = min(start + _AHEAD_BYTES, stream.size) if start else end
+            first = start
+            data = self._files.read_range(stream, start, max(start, end, until) - start, self.what)
+        found = data[start - first : end - first]
+        self._ahead = (first, data) if end < first + len(data) else (0, b"")
+        return found
 
     @property
     def size(self) -> int:
@@ -87,7 +98,7 @@ class Stream:
         return 0 if isinstance(stream, EmptySegment) else stream.size
 
     def __getstate__(self) -> dict[str, Any]:
-        return without(self, "_whole")
+        return {**without(self, "_whole"), "_ahead": (0, b"")}
 
     @cached_property
     def _whole(self) -> bytes | None:

@@ -96,6 +96,16 @@ def test_a_large_stream_is_read_by_its_parts(known: bool) -> None:
     assert max(files.reads) < len(data) - offsets[0]
 
 
+def test_what_follows_a_key_group_is_read_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streams, "_WHOLE_BYTES", 1)
+    monkeypatch.setattr(streams, "_AHEAD_BYTES", 2000)
+    sizes = (100, 200, 2500)
+    data, offsets = _stream(sizes)
+    found, files = _read(data, offsets)
+    assert _lengths(found) == list(sizes)
+    assert files.reads == [offsets[0], 2000, len(data) - offsets[2]]
+
+
 def test_a_large_stream_is_shared_out_by_key_groups() -> None:
     data, offsets = _stream(_SIZES)
     found, _ = _read(data, offsets)
@@ -149,6 +159,7 @@ def test_a_key_group_of_more_than_is_read_at_once(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(locate, "MAX_STATE_BYTES", _MIB)
     monkeypatch.setattr(parts, "_BLOCK_BYTES", _MIB // 2)
     monkeypatch.setattr(streams, "_WHOLE_BYTES", _MIB)
+    monkeypatch.setattr(streams, "_AHEAD_BYTES", _MIB // 4)
     found, files = _read(*_blobs(30, _MIB // 8))
     assert _lengths(found) == [_MIB // 8] * 30
     assert max(files.reads) <= _MIB // 2

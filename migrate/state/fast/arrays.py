@@ -54,7 +54,7 @@ class Buffers:
             texts += bytes_
         ops = np.array(program.ops, np.int64)
         of_column = self.columns[ops[:, 1]]
-        self.ops = np.column_stack((ops, of_column[:, k.SLOT], of_column[:, k.TABLE])).ravel()
+        self.ops = k.packed(ops, of_column[:, k.TABLE], of_column[:, k.SLOT])
         self.slots = np.empty(slots, np.int64)
         self.valid = np.ones(slots, np.uint8)
         self.text = np.empty(max(texts, 1), np.uint8)
@@ -263,16 +263,19 @@ class Buffers:
         if not keys.hashes:
             return
         code = np.zeros(len(key_groups), np.uint32)
-        unknown: _Numbers | bool = False
+        unknown: _Numbers | None = None
         for node in keys.hashes:
             values = self.numbers(node.column)
             if node.form == "hash":
                 null = values < 0
                 if null.any():
                     values = np.where(null, 0, values)
-                    unknown = null if len(keys.hashes) == 1 else False
+                    unknown = null if len(keys.hashes) == 1 else None
             code = code * 31 + _HASHES[node.form](values).astype(np.uint32)
-        if ((_group(code, max_parallelism) != key_groups) & ~np.asarray(unknown)).any():
+        other = _group(code, max_parallelism) != key_groups
+        if unknown is not None:
+            other &= ~unknown
+        if other.any():
             raise Rejected
 
 
@@ -313,10 +316,15 @@ def _group(code: _Numbers, max_parallelism: int) -> _Numbers:
     code = (code << 15 | code >> 17) * np.uint32(0x1B873593)
     code = (code << 13 | code >> 19) * 5 + np.uint32(0xE6546B64)
     code ^= 4
-    code = (code ^ code >> 16) * np.uint32(0x85EBCA6B)
-    code = (code ^ code >> 13) * np.uint32(0xC2B2AE35)
-    code = code ^ code >> 16
-    code = np.where(code >> 31 == 1, (~code + 1) & 0x7FFFFFFF, code)
+    code ^= code >> 16
+    code *= np.uint32(0x85EBCA6B)
+    code ^= code >> 13
+    code *= np.uint32(0xC2B2AE35)
+    code ^= code >> 16
+    # The least number is its own magnitude, and counts as 0.
+    code = np.abs(code.view(np.int32)).view(np.uint32) & 0x7FFFFFFF
+    if max_parallelism & max_parallelism - 1 == 0:
+        return code & max_parallelism - 1
     return code % max_parallelism
 
 

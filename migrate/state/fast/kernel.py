@@ -30,7 +30,6 @@ from migrate.state.fast.operations import (
     DONE,
     END,
     ENTRIES,
-    FIRST_SLOT,
     FLAG,
     FULL,
     INTEGER,
@@ -40,7 +39,6 @@ from migrate.state.fast.operations import (
     LIST,
     LIST_OF,
     NEXT,
-    OF_TABLE,
     POSITION,
     REFUSED,
     ROW,
@@ -57,9 +55,12 @@ from migrate.state.fast.operations import (
 )
 
 # Of all operations a checksum: a test says which it is.
-OPERATIONS = 852630228
+OPERATIONS = 756668444
 
 _MASK = 0xFFFFFFFF
+# What is and-ed with it is not negative: an index that is asks for a check more, and may count from
+# the end.
+_INDEX = (1 << 62) - 1
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _Array = NDArray[Any]
@@ -72,7 +73,7 @@ _DATA = numba.types.Array(numba.uint8, 1, "C", readonly=True)
 _NUMBERS = numba.types.Array(numba.int64, 1, "C")
 _TABLE = numba.types.Array(numba.int64, 2, "C")
 # Arrays are those of the caller: none is counted here.
-_OPTIONS: dict[str, Any] = {"boundscheck": True, "_nrt": False}
+_OPTIONS: dict[str, Any] = {"boundscheck": True, "_nrt": False, "no_rewrites": True}
 _COLUMNS = (_TABLE, _NUMBERS, _OUT, _NUMBERS, _NUMBERS)
 _POSITION = (_DATA, _I64, _I64)
 
@@ -85,9 +86,17 @@ def _compiled(function: Callable[..., Any], signature: Any, **options: Any) -> A
         return numba.njit(signature, **options, **_OPTIONS)(function)
 
 
-def _inner(result: Any, *arguments: Any) -> Callable[[_F], _F]:
+def _inner(result: Any, *arguments: Any, forceinline: bool = True) -> Callable[[_F], _F]:
+    """What only the kernel calls: nothing is compiled for callers from Python."""
+
     def made(function: _F) -> _F:
-        compiled: _F = _compiled(function, result(*arguments), forceinline=True)
+        compiled: _F = _compiled(
+            function,
+            result(*arguments),
+            forceinline=forceinline,
+            no_cpython_wrapper=True,
+            no_cfunc_wrapper=True,
+        )
         return compiled
 
     return made
@@ -98,7 +107,7 @@ def _integer(data: _Array, position: int, size: int, step: int) -> int:
     """Of ``size`` bytes with its sign; from the last one on where ``step`` is -1."""
     value = 0
     for _ in range(size):
-        value = value << 8 | np.int64(data[position])
+        value = value << 8 | data[position & _INDEX]
         position += step
     unused = 64 - 8 * size
     return value << unused >> unused
@@ -129,7 +138,8 @@ def _put(text: _Array, to: int, character: int) -> int:
     return to + 1
 
 
-@_inner(numba.types.UniTuple(_I64, 3), *_POSITION, _I64, _OUT, _I64)
+# By itself its loop has registers enough.
+@_inner(numba.types.UniTuple(_I64, 3), *_POSITION, _I64, _OUT, _I64, forceinline=False)
 def _string(
     data: _Array, position: int, end: int, count: int, text: _Array, to: int
 ) -> tuple[int, int, int]:
@@ -137,16 +147,22 @@ def _string(
     text does, and their hash. A surrogate without its other half is U+FFFD."""
     code = 0
     half = 0  # of a pair
-    for _ in range(count):
+    # Most are of ASCII to their end. The caller knows that so many bytes are there.
+    done = 0
+    while done < count:
+        first = data[position + done & _INDEX]
+        if first >= 0x80:
+            break
+        text[to + done & _INDEX] = first
+        code = 31 * code + first
+        done += 1
+    position += done
+    to += done
+    for _ in range(count - done):
         if position >= end:
             return -1, to, code
-        unit = np.int64(data[position])
+        unit = np.int64(data[position & _INDEX])
         position += 1
-        if unit < 0x80 and half == 0:
-            text[to] = unit
-            to += 1
-            code = (31 * code + unit) & _MASK
-            continue
         shift = 7
         byte = unit
         unit &= 0x7F
@@ -157,7 +173,7 @@ def _string(
             shift += 7
         if byte >= 0x80 or unit > 0xFFFF or (byte == 0 and shift > 7):
             return -1, to, code
-        code = (31 * code + unit) & _MASK
+        code = 31 * code + unit
         if half:
             if unit >> 10 == 0x37:
                 to = _put(text, to, 0x10000 + (half - 0xD800 << 10) + (unit - 0xDC00))
@@ -174,7 +190,7 @@ def _string(
             to = _put(text, to, 0xFFFD if unit >> 10 == 0x37 else unit)
     if half:
         to = _put(text, to, 0xFFFD)
-    return position, to, code
+    return position, to, code & _MASK
 
 
 @_inner(numba.types.UniTuple(_I64, 2), *_POSITION)
@@ -186,7 +202,7 @@ def _count(data: _Array, position: int, end: int) -> tuple[int, int]:
     while byte >= 0x80:
         if shift > 28 or position >= end:
             return 0, -1
-        byte = np.int64(data[position])
+        byte = np.int64(data[position & _INDEX])
         position += 1
         count |= (byte & 0x7F) << shift
         shift += 7
@@ -256,13 +272,16 @@ def _entry(
     depth = 0
     row = row_size = taken = 0
     while True:
-        op = ops[pc]
-        column = ops[pc + 1]
-        a = ops[pc + 3]
-        b = ops[pc + 4]
-        c = ops[pc + 5]
-        slot = ops[pc + FIRST_SLOT] + rows[ops[pc + OF_TABLE]]
-        if ops[pc + 2] > end - position:
+        pc &= _INDEX
+        what = ops[pc]
+        numbers = ops[pc + 1]
+        op = what & 0xFF
+        column = what >> 16 & 0xFFFF
+        a = numbers & 0xFFFFF
+        b = numbers >> 20 & 0xFFFFF
+        c = numbers >> 40
+        slot = ops[pc + 2] + rows[what >> 32 & 0xFFFF] & _INDEX
+        if what >> 8 & 0xFF > end - position:
             return REFUSED, position
         pc += WIDTH
         if op == INTEGER:
@@ -303,12 +322,12 @@ def _entry(
             flag = data[position]
             position += 1
             if flag == b:
-                position += ops[pc - WIDTH + 7]
+                position += ops[pc - 1] >> 8
                 if position > end:
                     return REFUSED, position
                 _nulls(column, a, columns, slots, valid, rows, used)
                 pc = c * WIDTH
-            elif flag != ops[pc - WIDTH + 6]:
+            elif flag != ops[pc - 1] & 0xFF:
                 return REFUSED, position
         elif op == LIST_OF:
             count = _integer(data, position, 4, 1)

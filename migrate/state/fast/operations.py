@@ -1,13 +1,18 @@
 """What a program is made of: the operations, and the columns that they fill.
 
-An operation is WIDTH numbers: itself, its column, how many bytes it needs, a, b, c, d, e; then, of
-the column, its first slot and its table. What is read is put into columns: of each value a slot of
-64 bits and a byte (0: it is null). The slot of a text is where it ends in the column's bytes; that
-of a list, how many elements all lists have come to. Columns whose values come together are a table:
-the entries, or the elements of a list.
+An operation is itself, its column, how many bytes it needs, a, b, c, d, e. The kernel has it as
+WIDTH numbers (``packed``): to get one takes longer than to split it. What is read is put into
+columns: of each value a slot of 64 bits and a byte (0: it is null). The slot of a text is where it
+ends in the column's bytes; that of a list, how many elements all lists have come to. Columns whose
+values come together are a table: the entries, or the elements of a list.
 """
 
 from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 # How a run ends: the bytes are used up; there is no room for the next entry; it is not accepted.
 DONE, FULL, REFUSED = 0, 1, 2
@@ -24,7 +29,7 @@ POSITION, STATE, LEFT = 0, 1, 2
 START, ENTRIES = 0, 1
 
 # Operations.
-WIDTH, FIRST_SLOT, OF_TABLE = 10, 8, 9
+WIDTH = 4
 END = 0  # of an entry; a: its table
 KEY_END = 1  # the key's frame is used up, and the value's begins
 VALUE_END = 2  # the frame is used up
@@ -37,3 +42,19 @@ NEXT = 8  # behind an element. a: table; b: first operation of an element; c: 1,
 ROW = 9  # a binary row; a: bytes that every one has; b: 1, its hash into the next column
 SLOT_INTEGER = 10  # a: null bit; b: byte, both from the row's start; c: bytes
 SLOT_SIZED = 11  # a, b; c: bytes, if not the slot tells
+
+
+def packed(operations: NDArray[Any], tables: NDArray[Any], slots: NDArray[Any]) -> NDArray[Any]:
+    """Operations, one a row, with their columns' tables and first slots, as the kernel has them.
+
+    A column and a table fit into 16 bits, a, b and c into 20: of columns there are a thousand at
+    most, and all of these grow with their number.
+    """
+    op, column, needs, a, b, c, d, e = operations.T
+    words = (
+        op | needs << 8 | column << 16 | tables << 32,
+        a | b << 20 | c << 40,
+        slots,
+        d | e << 8,
+    )
+    return np.column_stack(words).ravel()
