@@ -12,7 +12,7 @@ Source: HeapSnapshotStrategy, CopyOnWriteStateMapSnapshot, HeapRestoreOperation 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from struct import Struct
 from struct import error as struct_error
 from typing import Any
@@ -33,6 +33,8 @@ _i32 = Struct(">i").unpack_from
 _u16 = Struct(">H").unpack_from
 
 _KEY_GROUP_BYTES = 4
+# A state's number, and how many entries it has.
+_BEGIN_BYTES = 6
 _TIMESTAMP_BYTES = 8
 
 
@@ -202,9 +204,95 @@ def _timer(readers: Readers, data: bytes, position: int, key_group: int, out: li
     return end
 
 
+def heap_parts(
+    states: Sequence[Readers],
+    blocks: Iterable[bytes],
+    wanted: int,
+    key_group: int,
+    most_bytes: int,
+    what: str,
+) -> Iterator[bytes]:
+    """What one state has in a key group, which comes in ``blocks``, decompressed and without its
+    number: as several that are each whole in itself, of which the other states have nothing.
+
+    Only who reads an entry knows where it ends: each is read twice. From one on that cannot be
+    read, the rest is handed on as it is, for the error of who reads it.
+
+    Raises:
+        DecodeError: it is not what Flink writes, or one entry has more than ``most_bytes``.
+    """
+    blocks = iter(blocks)
+    others = b"".join(_begin(number, 0) for number in range(len(states)) if number != wanted)
+    left = set(range(len(states)))
+    data = b""
+    position = 0
+    while left:
+        while len(data) - position < _BEGIN_BYTES and (block := next(blocks, None)) is not None:
+            data, position = data[position:] + block, 0
+        number = _u16(data, position)[0] if len(data) - position >= _BEGIN_BYTES else -1
+        if number in range(len(states)) and number not in left:
+            raise DecodeError(
+                ErrorKind.CORRUPT, f"state {number} of {len(states)}, or again", file=what
+            )
+        if wanted not in left and number >= 0:
+            return  # what lies behind may be nothing that can be read
+        count = _i32(data, position + 2)[0] if number in left else -1
+        if count < 0:
+            yield data[position:]
+            return
+        left.remove(number)
+        position += _BEGIN_BYTES
+        read = _reader(states[number])
+        first, done = position, 0  # of what is not handed on yet
+        while done < count:
+            try:
+                end = read(states[number], data, position, key_group, [])
+                if end == position:
+                    raise IndexError  # without bytes, nothing bounds how many there are
+            except (IndexError, struct_error, DecodeError) as error:
+                if done and number == wanted:
+                    yield _begin(number, done) + data[first:position] + others
+                count, done = count - done, 0
+                data, first, position = data[position:], 0, 0
+                told = error.kind if isinstance(error, DecodeError) else None
+                too_large = len(data) > most_bytes
+                if too_large and told is None:
+                    raise DecodeError(
+                        ErrorKind.TOO_LARGE,
+                        f"an entry has more than the {most_bytes} bytes that are read at once",
+                        file=what,
+                    ) from error
+                # Some readers tell of bytes that end too early by an error of their own.
+                given_up = too_large or told is ErrorKind.UNSUPPORTED
+                block = None if given_up else next(blocks, None)
+                if block is None:
+                    yield _begin(number, count) + data
+                    return
+                data += block
+            else:
+                position = end
+                done += 1
+        if done and number == wanted:
+            yield _begin(number, done) + data[first:position] + others
+    if not left and (position < len(data) or next(blocks, None)):
+        raise DecodeError(
+            ErrorKind.CORRUPT, "the key group does not end where it should", file=what
+        )
+
+
+def _begin(number: int, count: int) -> bytes:
+    """Of what a state has in a key group."""
+    return number.to_bytes(2, "big") + count.to_bytes(4, "big", signed=True)
+
+
+def has_key_group(data: bytes) -> bool:
+    """Whether the key group's number is there."""
+    return len(data) >= _KEY_GROUP_BYTES
+
+
 def strip_key_group(data: bytes, key_group: int, what: str) -> bytes:
     """What follows the key group's number."""
-    if len(data) < _KEY_GROUP_BYTES or _i32(data)[0] != key_group:
+    if not has_key_group(data) or _i32(data)[0] != key_group:
         raise DecodeError(
             ErrorKind.CORRUPT, f"key group {key_group} does not begin where it should", file=what
         )

@@ -7,6 +7,7 @@ key group of the heap backend begins with its number.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,13 +17,22 @@ from typing import Any, Protocol
 from decoder.errors import DecodeError, ErrorKind
 from decoder.keyed_state.canonical import CanonicalReader, canonical_parts
 from decoder.keyed_state.entries import Entry, Layout, Readers
-from decoder.keyed_state.heap import HeapReader, behind, strip_key_group, walk
+from decoder.keyed_state.heap import (
+    HeapReader,
+    behind,
+    has_key_group,
+    heap_parts,
+    strip_key_group,
+    walk,
+)
 from decoder.keyed_state.stream_head import Head
 from decoder.keyed_state.streams import KeyGroupsStream, without
 from decoder.operator_state.snappy import decompress_blocks, decompress_stream
 
-# The most that a key group of the heap backend comes to, decompressed, or one canonical entry.
+# The most that one entry comes to, decompressed.
 _MOST_AT_ONCE = 256 * 1024 * 1024
+# A key group of the heap backend of more than this is read in parts: each entry twice.
+_MOST_WHOLE = 64 * 1024 * 1024
 # A canonical key group of more than this is read in parts, each of one such block; Snappy makes 21
 # bytes of one at most.
 _BLOCK_BYTES = 16 * 1024 * 1024
@@ -117,15 +127,10 @@ class KeyGroupsSource:
     def frames(self, number: int, key_group: int) -> Iterator[bytes]:
         what = f"{self.what} key group {key_group}"
         if not self.canonical:
-            data = self.stream.key_group(key_group)
-            if data:
-                yield self._plain(strip_key_group(data, key_group, what), what)
+            yield from self._heap_frames(number, key_group, what)
             return
-        compressed = self.head.compressed
-        blocks = self.stream.blocks(
-            key_group, _COMPRESSED_BLOCK_BYTES if compressed else _BLOCK_BYTES
-        )
-        if compressed:
+        blocks = self._blocks(key_group)
+        if self.head.compressed:
             blocks = decompress_blocks(blocks, what)
         first, second = next(blocks, None), next(blocks, None)
         if second is None:
@@ -133,6 +138,34 @@ class KeyGroupsSource:
                 yield first
             return
         yield from canonical_parts(chain((first or b"", second), blocks), _MOST_AT_ONCE, what)
+
+    def _blocks(self, key_group: int) -> Iterator[bytes]:
+        size = _COMPRESSED_BLOCK_BYTES if self.head.compressed else _BLOCK_BYTES
+        return self.stream.blocks(key_group, size)
+
+    def _heap_frames(self, number: int, key_group: int, what: str) -> Iterator[bytes]:
+        """The key group whole, or a large one in parts."""
+        blocks = self._blocks(key_group)
+        begin = b""
+        while not has_key_group(begin) and (block := next(blocks, None)) is not None:
+            begin += block
+        if not begin:
+            return
+        blocks = chain((strip_key_group(begin, key_group, what),), blocks)
+        if self.head.compressed:
+            blocks = decompress_blocks(blocks, what)
+        whole: deque[bytes] = deque()
+        size = 0
+        for block in blocks:
+            whole.append(block)
+            size += len(block)
+            if size > _MOST_WHOLE:
+                some = (whole.popleft() for _ in range(len(whole)))
+                yield from heap_parts(
+                    *(self._readers, chain(some, blocks), number, key_group, _MOST_AT_ONCE, what)
+                )
+                return
+        yield b"".join(whole)
 
     def shares(self, most_bytes: int) -> list[tuple[range, int]]:
         return self.stream.shares(most_bytes)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Mapping
 from struct import pack
+from typing import Any
 
 import pytest
 
@@ -11,6 +13,7 @@ from decoder.errors import DecodeError, ErrorKind
 from decoder.keyed_state import KeyedStates, parts, read_keyed_states, streams
 from decoder.operator_state import locate
 from tests.golden.state.generate import STATE as GOLDEN
+from tests.support.both_ways import both_ways
 from tests.support.encoder import (
     FileHandle,
     KeyGroupsHandle,
@@ -19,9 +22,17 @@ from tests.support.encoder import (
     Subtask,
     encode_metadata,
 )
+from tests.support.encoder.keyed_state import Entry, Kind, encode_head, encode_heap, key_group_of
 from tests.support.encoder.keyed_state import KeyedState as Encoded
-from tests.support.encoder.keyed_state import encode_head, key_group_of
-from tests.support.encoder.keyed_values import BYTES, LONG, VOID_NAMESPACE
+from tests.support.encoder.keyed_values import (
+    BYTES,
+    LONG,
+    STRING,
+    VOID_NAMESPACE,
+    ListOf,
+    MapOf,
+    Serializer,
+)
 from tests.support.keyed_bytes import OPERATOR, POINTER, canonical_group, only, told
 from tests.support.memory_files import MemoryFiles
 
@@ -52,6 +63,10 @@ def _keys() -> list[int]:
     ]
 
 
+def _keys_of(group: int, count: int) -> list[int]:
+    return [key for key in range(99_999) if key_group_of(key, 128) == group][:count]
+
+
 def _stream(sizes: tuple[int, ...]) -> tuple[bytes, tuple[int, ...]]:
     head = encode_head(LONG, [Encoded("blob", "VALUE", VOID_NAMESPACE, BYTES, ())])
     parts, offsets = [head], []
@@ -63,10 +78,11 @@ def _stream(sizes: tuple[int, ...]) -> tuple[bytes, tuple[int, ...]]:
 
 
 def _read(
-    data: bytes, offsets: tuple[int, ...], size: int | None = None
+    data: bytes, offsets: tuple[int, ...], size: int | None = None, *, heap: bool = False
 ) -> tuple[KeyedStates, Counted]:
     told_size = len(data) if size is None else size
-    handle = KeyGroupsHandle(7, offsets, FileHandle(f"file:{_FILE}", told_size), None, True)
+    file = FileHandle(f"file:{_FILE}", told_size)
+    handle = KeyGroupsHandle(7, offsets, file, "handle" if heap else None, not heap)
     operator = Operator(OPERATOR, 1, 128, subtasks=(Subtask(0, managed_keyed=handle),))
     metadata = encode_metadata(Metadata(1, (operator,)), 3)
     files = Counted({POINTER: metadata, _FILE: data})
@@ -148,7 +164,7 @@ def test_a_large_stream_that_ends_early() -> None:
 def _blobs(count: int, size: int) -> tuple[bytes, tuple[int, ...]]:
     """A stream of one key group, of as many entries."""
     head = encode_head(LONG, [Encoded("blob", "VALUE", VOID_NAMESPACE, BYTES, ())])
-    keys = [key for key in range(99_999) if key_group_of(key, 128) == 7][:count]
+    keys = _keys_of(7, count)
     value = pack(">i", size) + bytes(size)
     rows = [(0, b"\7" + pack(">q", key) + b"\0", value) for key in keys]
     return head + canonical_group(*rows), (len(head),)
@@ -175,15 +191,25 @@ def test_an_entry_of_more_than_is_read_at_once(monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize("block", [1, 2, 3, 11, 64, 200])
-@pytest.mark.parametrize("job", ["files", "compressed-files", "wide"])
+@pytest.mark.parametrize(
+    ("job", "form"),
+    [
+        *((job, "canonical") for job in ("files", "compressed-files", "wide")),
+        *((job, "native") for job in ("compressed", "kinds", "namespaces")),
+    ],
+)
 def test_where_blocks_end_does_not_matter(
-    job: str, block: int, monkeypatch: pytest.MonkeyPatch
+    job: str, form: str, block: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (path,) = (GOLDEN / "1.20" / job / "canonical").iterdir()
+    (path,) = (GOLDEN / "1.20" / job / form).iterdir()
     whole = [list(state.entries()) for state in read_keyed_states(path).states]
     monkeypatch.setattr(parts, "_BLOCK_BYTES", block)
     monkeypatch.setattr(parts, "_COMPRESSED_BLOCK_BYTES", block)
-    assert [list(state.entries()) for state in read_keyed_states(path).states] == whole
+    monkeypatch.setattr(parts, "_MOST_WHOLE", 0)
+    states = read_keyed_states(path).states
+    assert [list(state.entries()) for state in states] == whole
+    for state in states if block == 64 else ():
+        assert all(not way.handed_over for way in both_ways(state) if way.known)
 
 
 @pytest.mark.parametrize("left_over", [b"", b"\0"])
@@ -198,3 +224,78 @@ def test_a_key_group_in_blocks_that_is_cut_short(
     with pytest.raises(DecodeError) as caught:
         _lengths(found)
     assert caught.value.kind in (ErrorKind.CORRUPT, ErrorKind.TRUNCATED)
+
+
+_MAP = MapOf(STRING, LONG)
+_ENTRIES: tuple[tuple[Kind, Serializer, Any], ...] = (
+    ("VALUE", STRING, "some text"),
+    ("MAP", _MAP, {"a": 1, "bc": None}),
+    ("LIST", ListOf(LONG), [1, 2, 3]),
+)
+
+
+@pytest.mark.parametrize("wanted", range(3))
+@pytest.mark.parametrize("block", [1, 30])
+def test_a_key_group_of_the_heap_backend_in_parts_that_is_cut_short(
+    wanted: int, block: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    states = [
+        Encoded(
+            *(f"state{number}", kind, VOID_NAMESPACE, value),
+            tuple(Entry(7, key, None, item) for key in _keys_of(7, 3)),
+        )
+        for number, (kind, value, item) in enumerate(
+            (*_ENTRIES[wanted + 1 :], *_ENTRIES[: wanted + 1])
+        )
+    ]
+    data, offsets = encode_heap(LONG, states, range(7, 8))
+
+    def made(end: int, changed: bool) -> object:
+        held = data[: end - 1] + bytes((data[end - 1] ^ 0x81,)) if changed else data[:end]
+        try:
+            found, _ = _read(held, offsets, len(held), heap=True)
+            return list(found.states[-1].entries())
+        except DecodeError as error:
+            return error.kind, error.problem
+
+    ends = range(offsets[0] + 5, len(data) + 1)  # the key group's number tells the layout
+    whole = [made(end, changed) for end in ends for changed in (False, True)]
+    monkeypatch.setattr(parts, "_BLOCK_BYTES", block)
+    monkeypatch.setattr(parts, "_MOST_WHOLE", 0)
+    assert [made(end, changed) for end in ends for changed in (False, True)] == whole
+
+
+def test_a_key_group_of_the_heap_backend_of_more_than_is_held(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As one of gigabytes, in this test of four megabytes."""
+    blobs = tuple(Entry(7, key, None, bytes(_MIB // 16)) for key in _keys_of(7, 64))
+    state = Encoded("blob", "VALUE", VOID_NAMESPACE, BYTES, blobs)
+    monkeypatch.setattr(locate, "MAX_STATE_BYTES", _MIB)
+    monkeypatch.setattr(streams, "_WHOLE_BYTES", 0)
+    monkeypatch.setattr(streams, "_AHEAD_BYTES", 0)
+    monkeypatch.setattr(parts, "_BLOCK_BYTES", _MIB // 8)
+    monkeypatch.setattr(parts, "_MOST_WHOLE", _MIB // 4)
+    data, offsets = encode_heap(LONG, [state], range(7, 8))
+    found, files = _read(data, offsets, heap=True)
+    tracemalloc.start()
+    try:
+        sizes = [
+            len(frame)
+            for part in only(found).parts
+            for n in part.key_groups
+            for frame in part.frames(n)
+        ]
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert sum(sizes) > 64 * _MIB // 16
+    assert max(sizes) < _MIB // 2
+    assert peak < 2 * _MIB
+    assert max(files.reads) <= _MIB // 8
+    assert _lengths(found) == [_MIB // 16] * 64
+    monkeypatch.setattr(parts, "_MOST_AT_ONCE", _MIB // 32)
+    monkeypatch.setattr(parts, "_BLOCK_BYTES", 1000)
+    with pytest.raises(DecodeError, match=f"more than the {_MIB // 32} bytes") as caught:
+        _lengths(found)
+    assert caught.value.kind is ErrorKind.TOO_LARGE
