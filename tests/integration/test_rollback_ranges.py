@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -133,8 +134,12 @@ def test_what_belongs_to_no_partition_is_left_out_by_force(case: Case, broker: B
     """Kafka itself forgets a group's offsets of a topic that is deleted."""
     other = f"other-{uuid.uuid4().hex[:8]}"
     broker.create_topic(other, 1)
-    broker.delete_topic(case.topic)
     broker.commit(case.group, {(other, 0): 0})
+    broker.delete_topic(case.topic)
+    deadline = time.monotonic() + 60
+    while case.committed() != {(other, 0): 0}:  # it does so when it comes to it
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
     refused = case.rollback("--execute", "--yes")
     assert (refused.code, refused.stdout) == (4, "")
     for partition in range(2):
