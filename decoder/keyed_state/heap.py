@@ -251,7 +251,7 @@ def heap_parts(
                     raise IndexError  # without bytes, nothing bounds how many there are
             except (IndexError, struct_error, DecodeError) as error:
                 if done and number == wanted:
-                    yield _begin(number, done) + data[first:position] + others
+                    yield b"".join((_begin(number, done), memoryview(data)[first:position], others))
                 count, done = count - done, 0
                 data, first, position = data[position:], 0, 0
                 told = error.kind if isinstance(error, DecodeError) else None
@@ -269,11 +269,12 @@ def heap_parts(
                     yield _begin(number, count) + data
                     return
                 data += block
+                block = None  # not held beside what it is a part of now
             else:
                 position = end
                 done += 1
         if done and number == wanted:
-            yield _begin(number, done) + data[first:position] + others
+            yield b"".join((_begin(number, done), memoryview(data)[first:position], others))
     if not left and (position < len(data) or next(blocks, None)):
         raise DecodeError(
             ErrorKind.CORRUPT, "the key group does not end where it should", file=what

@@ -32,11 +32,12 @@ from decoder.operator_state.snappy import decompress_blocks, decompress_stream
 # The most that one entry comes to, decompressed.
 _MOST_AT_ONCE = 256 * 1024 * 1024
 # A key group of the heap backend of more than this is read in parts: each entry twice.
-_MOST_WHOLE = 64 * 1024 * 1024
+_MOST_WHOLE = 32 * 1024 * 1024
 # A canonical key group of more than this is read in parts, each of one such block; Snappy makes 21
 # bytes of one at most.
 _BLOCK_BYTES = 16 * 1024 * 1024
 _COMPRESSED_BLOCK_BYTES = 2 * 1024 * 1024
+_HEAP_BLOCK_BYTES = 4 * 1024 * 1024
 
 
 class Source(Protocol):
@@ -140,7 +141,9 @@ class KeyGroupsSource:
         yield from canonical_parts(chain((first or b"", second), blocks), _MOST_AT_ONCE, what)
 
     def _blocks(self, key_group: int) -> Iterator[bytes]:
-        size = _COMPRESSED_BLOCK_BYTES if self.head.compressed else _BLOCK_BYTES
+        size = _BLOCK_BYTES if self.canonical else _HEAP_BLOCK_BYTES
+        if self.head.compressed:
+            size = _COMPRESSED_BLOCK_BYTES
         return self.stream.blocks(key_group, size)
 
     def _heap_frames(self, number: int, key_group: int, what: str) -> Iterator[bytes]:

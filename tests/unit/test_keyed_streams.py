@@ -204,6 +204,7 @@ def test_where_blocks_end_does_not_matter(
     (path,) = (GOLDEN / "1.20" / job / form).iterdir()
     whole = [list(state.entries()) for state in read_keyed_states(path).states]
     monkeypatch.setattr(parts, "_BLOCK_BYTES", block)
+    monkeypatch.setattr(parts, "_HEAP_BLOCK_BYTES", block)
     monkeypatch.setattr(parts, "_COMPRESSED_BLOCK_BYTES", block)
     monkeypatch.setattr(parts, "_MOST_WHOLE", 0)
     states = read_keyed_states(path).states
@@ -260,7 +261,7 @@ def test_a_key_group_of_the_heap_backend_in_parts_that_is_cut_short(
 
     ends = range(offsets[0] + 5, len(data) + 1)  # the key group's number tells the layout
     whole = [made(end, changed) for end in ends for changed in (False, True)]
-    monkeypatch.setattr(parts, "_BLOCK_BYTES", block)
+    monkeypatch.setattr(parts, "_HEAP_BLOCK_BYTES", block)
     monkeypatch.setattr(parts, "_MOST_WHOLE", 0)
     assert [made(end, changed) for end in ends for changed in (False, True)] == whole
 
@@ -274,7 +275,7 @@ def test_a_key_group_of_the_heap_backend_of_more_than_is_held(
     monkeypatch.setattr(locate, "MAX_STATE_BYTES", _MIB)
     monkeypatch.setattr(streams, "_WHOLE_BYTES", 0)
     monkeypatch.setattr(streams, "_AHEAD_BYTES", 0)
-    monkeypatch.setattr(parts, "_BLOCK_BYTES", _MIB // 8)
+    monkeypatch.setattr(parts, "_HEAP_BLOCK_BYTES", _MIB // 8)
     monkeypatch.setattr(parts, "_MOST_WHOLE", _MIB // 4)
     data, offsets = encode_heap(LONG, [state], range(7, 8))
     found, files = _read(data, offsets, heap=True)
@@ -295,7 +296,7 @@ def test_a_key_group_of_the_heap_backend_of_more_than_is_held(
     assert max(files.reads) <= _MIB // 8
     assert _lengths(found) == [_MIB // 16] * 64
     monkeypatch.setattr(parts, "_MOST_AT_ONCE", _MIB // 32)
-    monkeypatch.setattr(parts, "_BLOCK_BYTES", 1000)
+    monkeypatch.setattr(parts, "_HEAP_BLOCK_BYTES", 1000)
     with pytest.raises(DecodeError, match=f"more than the {_MIB // 32} bytes") as caught:
         _lengths(found)
     assert caught.value.kind is ErrorKind.TOO_LARGE
