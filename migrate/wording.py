@@ -48,7 +48,7 @@ def alike(name: str, known: Iterable[str]) -> tuple[str, ...]:
     return tuple(get_close_matches(name, sorted(known)))
 
 
-def hint(name: str, known: Iterable[str]) -> str:
+def hint(name: str, known: Iterable[str] | Mapping[str, str]) -> str:
     """What was meant by a mistyped name, most likely; of a mapping, each stands as its value."""
     shown = known if isinstance(known, Mapping) else {}
     return did_you_mean(shown.get(one, one) for one in alike(name, known))

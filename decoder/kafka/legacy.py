@@ -97,9 +97,10 @@ def _hash(topic: str, partition: int) -> int:
 # -- Kryo's primitives -----------------------------------------------------------------------------
 #
 # A varint is 7 bits a byte, the lowest first, the high bit set on all but the last; a signed one is
-# zig-zag. A string has two forms. ASCII of 2 to 63 characters: its bytes, the high bit set on the
-# last. Any other: the number of characters plus one as a varint whose first byte holds 6 bits (80
-# is always set, 40 says that more follow), then each UTF-16 unit in 1 to 3 bytes.
+# zig-zag. (Avro's are the same, of 64 bits: Beam's marks hold some.) A string has two forms. ASCII
+# of 2 to 63 characters: its bytes, the high bit set on the last. Any other: the number of
+# characters plus one as a varint whose first byte holds 6 bits (80 is always set, 40 says that more
+# follow), then each UTF-16 unit in 1 to 3 bytes.
 #
 # Objects are not built from a class that the bytes name: who reads knows what must stand there.
 #

@@ -17,10 +17,10 @@ from decoder.metadata.keyed import KeyGroupsState
 from decoder.metadata.model import EmptySegment, InlineState, StreamState
 from decoder.operator_state.locate import StateFiles
 
-# A stream of this size is read at once: a store is asked once, not for each key group.
-_WHOLE_BYTES = 8 * 1024 * 1024
-# Of a larger one so much at least: what follows is wanted next.
-_AHEAD_BYTES = 1024 * 1024
+# A stream of this size is read at once, and kept as long as its state is: there may be thousands.
+_WHOLE_BYTES = 256 * 1024
+# Of a larger one so much at least: what follows is wanted next, and a store is asked less often.
+_AHEAD_BYTES = 4 * 1024 * 1024
 
 
 def without(made: object, name: str) -> dict[str, Any]:

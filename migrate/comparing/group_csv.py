@@ -42,7 +42,9 @@ def read_group_csv(label: str, path: Path) -> PositionSet:
                 raise NotOffsets(f"{topic!r} partition {partition} is there twice")
             starts[place] = whole_number(offset, LARGEST_OFFSET, "an offset")
             if len(groups) > 1:
-                raise NotOffsets(f"it holds several groups, {' and '.join(map(repr, groups))}")
+                raise NotOffsets(
+                    f"it holds several groups, {' and '.join(map(repr, sorted(groups)))}"
+                )
     except (NotOffsets, csv.Error) as error:
         raise UnreadableInput(
             f"{path} line {reader.line_num}: {error}; expected topic,partition,offset"

@@ -44,9 +44,7 @@ from migrate.positions import (
     log_ends,
     log_starts,
 )
-from migrate.spark.offsets_json import (
-    read_starting_offsets,
-)
+from migrate.spark.offsets_json import read_starting_offsets
 from migrate.spark.progress import committed_positions
 from migrate.spark.query import about_its_output, query_positions
 from migrate.storage.files import Files, check_no_credentials, local_path, path_of

@@ -34,7 +34,7 @@ class SparkStart:
     @property
     def savepoint(self) -> str | None:
         """Where the keyed states are that go along."""
-        return self.origin.pointer if self.origin is not None else None
+        return self.origin.pointer if self.states and self.origin is not None else None
 
     @property
     def starting_offsets(self) -> str:
@@ -52,7 +52,7 @@ class SparkStart:
         Raises:
             UsageError: that is no version.
         """
-        if self.states and self.savepoint is not None:
+        if self.savepoint is not None:
             (stream,) = self.streams
             return priming_code(
                 stream,

@@ -50,7 +50,7 @@ class Counted(MemoryFiles):
         self.reads: list[int] = []
 
     def read_range(self, path: str, start: int, size: int) -> bytes:
-        data = self.files[path][start : start + size]
+        data = bytes(bytearray(self.files[path][start : start + size]))  # never the file's own
         if path == _FILE:
             self.reads.append(len(data))
         return data
@@ -120,6 +120,28 @@ def test_what_follows_a_key_group_is_read_with_it(monkeypatch: pytest.MonkeyPatc
     found, files = _read(data, offsets)
     assert _lengths(found) == list(sizes)
     assert files.reads == [offsets[0], 2000, len(data) - offsets[2]]
+
+
+def test_of_many_streams_that_were_read_little_is_kept() -> None:
+    data, offsets = _stream((_MIB, 10, 10))
+    names = [f"{_FILE}-{subtask}" for subtask in range(64)]
+    handles = (
+        KeyGroupsHandle(7, offsets, FileHandle(f"file:{name}", len(data)), None, True)
+        for name in names
+    )
+    subtasks = tuple(Subtask(n, managed_keyed=handle) for n, handle in enumerate(handles))
+    operator = Operator(OPERATOR, 64, 128, subtasks=subtasks)
+    metadata = encode_metadata(Metadata(1, (operator,)), 3)
+    files = Counted({POINTER: metadata, **dict.fromkeys(names, data)})
+    tracemalloc.start()
+    try:
+        state = only(read_keyed_states(POINTER, files))
+        entries = sum(len(batch) for part in state.parts for batch in part.batches())
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert entries == 3 * 64
+    assert kept < 2 * _MIB
 
 
 def test_a_large_stream_is_shared_out_by_key_groups() -> None:
