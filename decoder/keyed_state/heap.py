@@ -264,12 +264,12 @@ def heap_parts(
                     ) from error
                 # Some readers tell of bytes that end too early by an error of their own.
                 given_up = too_large or told is ErrorKind.UNSUPPORTED
-                block = None if given_up else next(blocks, None)
-                if block is None:
+                more = [] if given_up else list(_as_much(blocks, len(data)))
+                if not more:
                     yield _begin(number, count) + data
                     return
-                data += block
-                block = None  # not held beside what it is a part of now
+                data = b"".join((data, *more))
+                more = []  # not held beside what it is a part of now
             else:
                 position = end
                 done += 1
@@ -279,6 +279,14 @@ def heap_parts(
         raise DecodeError(
             ErrorKind.CORRUPT, "the key group does not end where it should", file=what
         )
+
+
+def _as_much(blocks: Iterator[bytes], size: int) -> Iterator[bytes]:
+    """Some blocks, of about so many bytes: an entry that is begun again and again, as it ends in a
+    later one, is read a few times, and not once for each block."""
+    while size >= 0 and (block := next(blocks, None)) is not None:
+        yield block
+        size -= len(block)
 
 
 def _begin(number: int, count: int) -> bytes:

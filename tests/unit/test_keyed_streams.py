@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from decoder.errors import DecodeError, ErrorKind
-from decoder.keyed_state import KeyedStates, parts, read_keyed_states, streams
+from decoder.keyed_state import KeyedStates, heap, parts, read_keyed_states, streams
+from decoder.keyed_state.entries import Readers
 from decoder.operator_state import locate
 from tests.golden.state.generate import STATE as GOLDEN
 from tests.support.both_ways import both_ways
@@ -286,6 +287,28 @@ def test_a_key_group_of_the_heap_backend_in_parts_that_is_cut_short(
     monkeypatch.setattr(parts, "_HEAP_BLOCK_BYTES", block)
     monkeypatch.setattr(parts, "_MOST_WHOLE", 0)
     assert [made(end, changed) for end in ends for changed in (False, True)] == whole
+
+
+def test_an_entry_of_many_blocks_is_begun_a_few_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    blob = Entry(7, _keys()[0], None, bytes(_MIB))
+    state = Encoded("blob", "VALUE", VOID_NAMESPACE, BYTES, (blob,))
+    data, offsets = encode_heap(LONG, [state], range(7, 8))
+    monkeypatch.setattr(streams, "_WHOLE_BYTES", 0)
+    monkeypatch.setattr(parts, "_MOST_WHOLE", 0)
+    monkeypatch.setattr(parts, "_HEAP_BLOCK_BYTES", 1024)
+    begun: list[int] = []
+    reader = heap._reader
+
+    def counted(readers: Readers) -> heap._Read:
+        read = reader(readers)
+        return lambda *arguments: begun.append(1) or read(*arguments)  # type: ignore[func-returns-value]
+
+    monkeypatch.setattr(heap, "_reader", counted)
+    found, _ = _read(data, offsets, heap=True)
+    (part,) = only(found).parts
+    (frame,) = part.frames(7)
+    assert len(frame) > _MIB
+    assert len(begun) < 15
 
 
 def test_a_key_group_of_the_heap_backend_of_more_than_is_held(
