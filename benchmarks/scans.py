@@ -111,8 +111,10 @@ def _reading(estate: Path) -> Iterator[Scan]:
             )
             for part in range(processes)
         ]
-        told = [json.loads(part.communicate()[0]) for part in parts]
-        seconds = max(one["ended"] for one in told) - min(one["begun"] for one in told)
+        told = [json.loads(part.communicate()[0] or "{}") for part in parts]
+        if sum(one.get("read", 0) for one in told) != _READ:
+            raise BenchmarkError(f"{_READ} checkpoints in {processes} parts: not all were read")
+        seconds = max(one["seconds"] for one in told)
         cpu = sum(one["cpu_seconds"] for one in told)
         runs.setdefault(processes, []).append((seconds, cpu, others.cores()))
     for processes, of_these in sorted(runs.items()):

@@ -64,9 +64,9 @@ class EnumeratorEntry(NamedTuple):
     split: Split | None
 
 
-# From here on columns are faster than a call for each entry; below, they also take more memory: a
+# From here on columns are faster than a call for each entry. Of few they take more memory: a
 # DynamicKafkaSource may list thousands of clusters of one partition.
-_MANY = 4
+_MANY = 5
 
 _STATUSES = {status.value: status for status in AssignmentStatus}
 

@@ -47,6 +47,10 @@ Source = (
 )
 Sink = SinkState | FileSinkState | UnknownSink
 
+_OF_KAFKA = frozenset(
+    {SOURCE_READER_STATE, LEGACY_CONSUMER_STATE, WRAPPER_STATE, WRITER_STATE, COMMITTER_STATE}
+)
+
 # Of a job that is no pipeline of Beam's: a user's function may keep any amount under that name.
 _LARGEST_WRAPPER = 32 * 1024 * 1024
 
@@ -198,12 +202,14 @@ def _what(operator: Operator) -> str:
 
 
 def _list_states(operator: Operator) -> dict[str, list[SubtaskState]]:
-    """By name, its list states, of each subtask that has one."""
+    """By name, its list states that may be Kafka's, of each subtask that has one."""
     states: dict[str, list[SubtaskState]] = {}
     for subtask in operator.subtasks:
         if (handle := subtask.managed_operator_state) is not None:
             for state in handle.states:
-                states.setdefault(state.name, []).append(SubtaskState(subtask.index, handle, state))
+                if state.name in _OF_KAFKA:
+                    held = SubtaskState(subtask.index, handle, state)
+                    states.setdefault(state.name, []).append(held)
     return states
 
 
