@@ -25,6 +25,7 @@ from typing import Any
 from decoder.errors import DecodeError, ErrorKind
 from decoder.keyed_state.entries import (
     BATCH,
+    BATCH_BYTES,
     Entry,
     Readers,
     elements,
@@ -142,12 +143,13 @@ class CanonicalReader:
             DecodeError: not what Flink writes, or a value that cannot be read.
         """
         batch: list[Entry] = []
+        begin = 0
         entry = self._simple_entry() if self._readers.simple else self._entry
         for key_start, key_end, value_end in self._raw(data, what):
             batch.append(entry(data, key_group, key_start, key_end, value_end, what))
-            if len(batch) == BATCH:
+            if len(batch) == BATCH or value_end - begin >= BATCH_BYTES:
                 yield batch
-                batch = []
+                batch, begin = [], value_end
         if batch:
             yield batch
 

@@ -13,8 +13,9 @@ from decoder.keyed_state.types import Kind, List, Map, Scalar, Timer, Ttl, Type
 from decoder.keyed_state.values import Read, reader
 
 _COMMA = 0x2C
-# How many entries are handed on at once.
+# How many entries are handed on at once, and of about how many bytes, whichever is less.
 BATCH = 1024
+BATCH_BYTES = 4 * 1024 * 1024
 
 
 class Layout(Enum):

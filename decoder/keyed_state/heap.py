@@ -20,6 +20,7 @@ from typing import Any
 from decoder.errors import DecodeError, ErrorKind
 from decoder.keyed_state.entries import (
     BATCH,
+    BATCH_BYTES,
     Entry,
     Readers,
     located,
@@ -55,7 +56,6 @@ class HeapReader:
                 that lies before this one.
         """
         wanted = self._states[self._number].info
-        batch: list[Entry] = []
         begun = False
         for number, entries in walk(self._states, data, key_group, what, wanted, self._more):
             if number != self._number:
@@ -63,12 +63,8 @@ class HeapReader:
                     break
                 continue
             begun = True
-            batch += entries
-            if len(batch) >= BATCH:
-                yield batch
-                batch = []
-        if batch:
-            yield batch
+            if entries:
+                yield entries
 
 
 def walk(
@@ -107,12 +103,13 @@ def walk(
             yield number, []
             read = _reader(readers)
             entries: list[Entry] = []
+            begin = position
             for _ in range(count):
                 start = position
                 position = read(readers, data, position, key_group, entries)
-                if len(entries) >= BATCH:
+                if len(entries) >= BATCH or position - begin >= BATCH_BYTES:
                     yield number, entries
-                    entries = []
+                    entries, begin = [], position
             yield number, entries
     except (IndexError, struct_error):
         torn(what, readers.info.name if readers else "?", start)

@@ -28,7 +28,7 @@ from typing import Any
 
 from decoder.errors import DecodeError, ErrorKind
 from decoder.keyed_state.canonical import CanonicalReader, canonical_frame, prefix_bytes
-from decoder.keyed_state.entries import BATCH, Entry, Layout, Readers, located, torn
+from decoder.keyed_state.entries import BATCH, BATCH_BYTES, Entry, Layout, Readers, located, torn
 from decoder.keyed_state.stream_head import Head
 from decoder.keyed_state.streams import without
 from decoder.metadata.keyed import IncrementalState
@@ -76,6 +76,7 @@ class RocksSource:
         prefix = key_group.to_bytes(prefix_bytes(self.max_parallelism), "big")
         what = f"{self.what} key group {key_group}"
         batch: list[Entry] = []
+        size = 0
         for key, value in self._database.rows(info.name, prefix):
             try:
                 batch.append(reader.entry(key, key_group, 0, len(key), value, 0, len(value)))
@@ -83,9 +84,10 @@ class RocksSource:
                 torn(what, info.name)
             except DecodeError as error:
                 raise located(error, what, info.name) from error
-            if len(batch) == BATCH:
+            size += len(key) + len(value)
+            if len(batch) == BATCH or size >= BATCH_BYTES:
                 yield batch
-                batch = []
+                batch, size = [], 0
         if batch:
             yield batch
 

@@ -27,8 +27,9 @@ if TYPE_CHECKING:
 
     from migrate.state.fast.read import FastReader
 
-# Of a batch, about.
+# Of a batch, about: rows, and bytes.
 _ROWS = 8192
+_BYTES = 16 * 1024 * 1024
 # Of key groups with fewer bytes the loop is no sooner than the plain reader.
 _LOOP_BYTES = 2048
 
@@ -188,11 +189,14 @@ def plain_batches(
 ) -> Iterator[pa.RecordBatch]:
     """As ``part_batches``, without the kernel; ``leave_out``: how many entries at the start."""
     entries: list[Entry] = []
+    rows = 1  # what the first ones take tells how many a batch may have
     for some in part.batches(key_groups):
         entries += some[leave_out:]
         leave_out = max(0, leave_out - len(some))
-        if len(entries) >= _ROWS:
-            yield _batch_of(state, made, entries, constants)
+        if len(entries) >= rows:
+            batch = _batch_of(state, made, entries, constants)
+            rows = max(1, min(_ROWS, _BYTES * len(entries) // max(1, batch.nbytes)))
+            yield batch
             entries = []
     if entries:
         yield _batch_of(state, made, entries, constants)

@@ -18,7 +18,8 @@ import pytest
 
 from decoder import DecodeError
 from decoder.cursor import Cursor
-from decoder.keyed_state import KeyedState
+from decoder.keyed_state import KeyedState, canonical
+from decoder.keyed_state import heap as heap_form
 from decoder.metadata.java_stream import read_object_stream
 from migrate.state import arrow
 from migrate.state.arrow import record_batches
@@ -587,6 +588,24 @@ def test_the_loop_refuses_a_key_of_another_key_group() -> None:
     state = _group(good, other, good)
     (way,) = by_the_loop(state)
     assert (way.rows, way.handed_over) == (None, [(_GROUP, 0)])
+
+
+@_FORMS
+def test_of_large_values_a_plain_batch_has_few(heap: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(canonical, "BATCH_BYTES", 10_000)
+    monkeypatch.setattr(heap_form, "BATCH_BYTES", 10_000)
+    monkeypatch.setattr(arrow, "_BYTES", 20_000)
+    entries = tuple(
+        Entry(7, f"key-{n}", None, bytes(1000))
+        for n in range(30_000)
+        if key_group_of(f"key-{n}", MAX_PARALLELISM) == 7
+    )
+    written = Encoded("state", "VALUE", of.VOID_NAMESPACE, of.BYTES, entries)
+    state = only(read(of_states([written], heap=heap, key=of.STRING)))
+    (part,) = state.parts
+    batches = list(arrow.plain_batches(state, part, part.key_groups, columns(state)))
+    assert sum(batch.num_rows for batch in batches) == len(entries) > 200
+    assert max(batch.nbytes for batch in batches) < 35_000
 
 
 # -- where it is not -----------------------------------------------------------------------------
