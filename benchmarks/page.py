@@ -248,18 +248,15 @@ def _scans(results: Results) -> Iterator[str]:
             "other work."
         )
     yield ""
-    rows = []
-    for scan in scans:
-        one = _on_one_core(scan, scans)
-        rows.append(
-            (
-                *_scanned(scan),
-                words.digits(one["seconds"]["median"] / scan["seconds"]["median"]),
-                words.seconds(scan["cpu_seconds"]["median"]),
-                words.digits(times_as_fast(scan, one)),
-            )
+    rows = [
+        (
+            *_scanned(scan, scans),
+            words.seconds(scan["cpu_seconds"]["median"]),
+            words.digits(times_as_fast(scan, _on_one_core(scan, scans))),
         )
-    yield from table((*_OF_A_SCAN, "times as fast", "CPU", "times as fast by CPU"), rows)
+        for scan in scans
+    ]
+    yield from table((*_OF_A_SCAN, "CPU", "times as fast by CPU"), rows)
     yield from _scans_on_spark([scan for scan in results["scans"] if scan["where"] == _ON_SPARK])
 
 
@@ -278,12 +275,7 @@ def _scans_on_spark(scans: list[Scan]) -> Iterator[str]:
         "thousand further checkpoints take tells the work apart from what each scan costs once."
     )
     yield ""
-    rows = []
-    for scan in scans:
-        one = _on_one_core(scan, scans)
-        rows.append(
-            (*_scanned(scan), words.digits(one["seconds"]["median"] / scan["seconds"]["median"]))
-        )
+    rows = [_scanned(scan, scans) for scan in scans]
     least = min(scan["checkpoints"] for scan in scans)
     each = {
         scan["cores"]: _each(scan, next(one for one in scans if _smaller(one, scan)))
@@ -294,17 +286,18 @@ def _scans_on_spark(scans: list[Scan]) -> Iterator[str]:
         name = "on Spark, each further thousand"
         faster = words.digits(each[1] / seconds)
         rows.append((name, "1,000", str(cores), "", words.seconds(seconds), "", faster))
-    yield from table((*_OF_A_SCAN, "times as fast"), rows)
+    yield from table(_OF_A_SCAN, rows)
 
 
 _ON_SPARK = "on Spark, Parquet"
-_OF_A_SCAN = ("", "checkpoints", "cores", "least", "median", "most")
+_OF_A_SCAN = ("", "checkpoints", "cores", "least", "median", "most", "times as fast")
 
 
-def _scanned(scan: Scan) -> tuple[str, ...]:
+def _scanned(scan: Scan, scans: list[Scan]) -> tuple[str, ...]:
     seconds = scan["seconds"]
+    faster = words.digits(_on_one_core(scan, scans)["seconds"]["median"] / seconds["median"])
     spread = (words.seconds(value) for value in (seconds["min"], seconds["median"], seconds["max"]))
-    return scan["where"], f"{scan['checkpoints']:,}", str(scan["cores"]), *spread
+    return scan["where"], f"{scan['checkpoints']:,}", str(scan["cores"]), *spread, faster
 
 
 def _on_one_core(scan: Scan, scans: list[Scan]) -> Scan:

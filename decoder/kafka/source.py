@@ -135,7 +135,7 @@ class _Readers:
             self.plain.append((subtask, alike))
             return
         for element in state:
-            if BEAM_SPLIT in element or BEAM_KAFKA in element:
+            if _names_beam(element):
                 self._add_beam(subtask, element)
             else:
                 self.add(subtask, partial(read_reader_element, element))
@@ -253,10 +253,14 @@ def recognise(
     if kinds == ["HybridSource"] and readers.reason is None:
         return _unwrap(readers, enumerator.hybrid)
     stored = coordinator_state or b""
-    names_beam = BEAM_SPLIT in stored or BEAM_KAFKA in stored
-    if held == ["BeamKafkaIO"] or (names_beam and not held):
+    if held == ["BeamKafkaIO"] or (not held and _names_beam(stored)):
         return _beam(readers, enumerator, stored)
     return _recognise(readers, kinds, enumerator)
+
+
+def _names_beam(data: bytes) -> bool:
+    """Whether it names a class of Beam's, as the object of a split or of KafkaIO does."""
+    return BEAM_SPLIT in data or BEAM_KAFKA in data
 
 
 def _beam(readers: _Readers, enumerator: _Enumerator, stored: bytes) -> BeamKafkaIO | UnknownSource:
@@ -267,7 +271,7 @@ def _beam(readers: _Readers, enumerator: _Enumerator, stored: bytes) -> BeamKafk
     waiting = enumerator.beam
     if isinstance(waiting, str):
         return UnknownSource(waiting, partly_kafka)
-    if not waiting and (BEAM_SPLIT in stored or BEAM_KAFKA in stored):
+    if not waiting and _names_beam(stored):
         reason = "splits without a reader are named, and none is listed"
         return UnknownSource(reason, partly_kafka)
     return BeamKafkaIO(tuple(readers.beam), tuple(waiting or ()))

@@ -272,7 +272,7 @@ def heap_parts(
                 done += 1
         if done and number == wanted:
             yield b"".join((_begin(number, done), memoryview(data)[first:position], others))
-    if not left and (position < len(data) or next(blocks, None)):
+    if position < len(data) or next(blocks, None):
         raise DecodeError(
             ErrorKind.CORRUPT, "the key group does not end where it should", file=what
         )

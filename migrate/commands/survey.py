@@ -8,20 +8,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from migrate.cluster_snapshot import ClusterSnapshot, Question
 from migrate.commands.shared_options import Kafka, Request
-from migrate.comparing.sides import (
-    Ask,
-    SideKind,
-    parse_side,
-    side_input,
-)
+from migrate.comparing.sides import Ask, SideKind, parse_side, side_input
 from migrate.errors import InputError, NoSuchName, UsageError
 from migrate.flink.choose_source import choose
-from migrate.flink.extract import (
-    Code,
-    Extraction,
-    PlanInput,
-    Source,
-)
+from migrate.flink.extract import Code, Extraction, PlanInput, Source
 from migrate.flink.read import read
 from migrate.log import timed
 from migrate.planning import (

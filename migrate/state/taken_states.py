@@ -90,10 +90,18 @@ class TakenStates:
 
     def lines(self, taken: str = GOES_ALONG) -> Iterator[str]:
         """What happens to each, in words; ``taken`` to those that are named."""
+        yield from self.along(taken)
+        yield from self.behind()
+
+    def along(self, taken: str = GOES_ALONG) -> Iterator[str]:
+        """The lines of what is not left behind."""
         for one in self.taken:
             yield f"state {_named(one)} {taken}"
         for one in self.closed:
             yield f"timers {_named(one)}: in their place Spark's watermark closes what goes along"
+
+    def behind(self) -> Iterator[str]:
+        """Those of what is."""
         if self.timers:
             told = ", ".join(map(_named, self.timers))
             pending = "pending timers" if self.looked else "timers, pending or not,"
@@ -156,8 +164,10 @@ def take_states(found: KeyedStates, names: Sequence[str]) -> TakenStates:
 
 def tell(states: TakenStates, taken: str = GOES_ALONG) -> None:
     """Say of each state what becomes of it."""
-    for line in states.lines(taken):
-        (log.info if line.endswith((GOES_ALONG, taken)) else log.warning)(line)
+    for line in states.along(taken):
+        log.info(line)
+    for line in states.behind():
+        log.warning(line)
 
 
 def _one(found: KeyedStates, text: str) -> KeyedState:

@@ -301,7 +301,12 @@ def test_an_entry_of_many_blocks_is_begun_a_few_times(monkeypatch: pytest.Monkey
 
     def counted(readers: Readers) -> heap._Read:
         read = reader(readers)
-        return lambda *arguments: begun.append(1) or read(*arguments)  # type: ignore[func-returns-value]
+
+        def begin(*arguments: Any) -> int:
+            begun.append(1)
+            return read(*arguments)
+
+        return begin
 
     monkeypatch.setattr(heap, "_reader", counted)
     found, _ = _read(data, offsets, heap=True)

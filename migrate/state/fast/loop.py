@@ -29,7 +29,8 @@ _Numbers = NDArray[Any]
 _i32 = Struct(">i").unpack_from
 _u16 = Struct(">H").unpack_from
 
-_KNOWN = {k.INTEGER, k.FLAG, k.STRING, k.SIZED, k.KEY_END, k.VALUE_END}
+_MOVING = {k.STRING, k.SIZED}
+_KNOWN = {k.INTEGER, k.FLAG, k.KEY_END, k.VALUE_END, *_MOVING}
 _FRAME = 4  # bytes of a length in canonical form
 _STATE_FOLLOWS = 0x80
 _NO_STATE = 0xFFFF
@@ -80,7 +81,7 @@ def _entry(program: Program, start: int, table: int, heap: bool) -> _Entry | Non
         if code not in _KNOWN:
             return None
         ops.append(op)
-        if code in (k.STRING, k.SIZED):
+        if code in _MOVING:
             moving.append((bytes_, code == k.STRING))
             bytes_ = 0
         elif code != k.VALUE_END:
@@ -184,7 +185,7 @@ def _measure(
     """The sizes of the moving parts of each entry: of ``most``, of those that one column has room
     for, or up to the state's last one; where they end; whether that one is among them."""
     moving, rest, canonical = entry.moving, entry.rest, not entry.heap
-    room = (buffers.columns[op[1], k.BYTES] for op in entry.ops if op[0] in (k.STRING, k.SIZED))
+    room = (buffers.columns[op[1], k.BYTES] for op in entry.ops if op[0] in _MOVING)
     most_position = position + int(min(room, default=1 << 62))
     sizes = array("q")
     add = sizes.append
@@ -250,7 +251,7 @@ def _fill(entry: _Entry, data: bytes, starts: _Numbers, sizes: _Numbers, buffers
             _hold(_integers(data, starts, _FRAME) == at - starts - _FRAME)
             value = at
             at = at + _FRAME
-        elif code in (k.STRING, k.SIZED):
+        elif code in _MOVING:
             _, width, length = texts[moved]
             ends = np.cumsum(length[:count])
             total = int(ends[-1]) if count else 0
@@ -283,7 +284,7 @@ def _texts(entry: _Entry, sizes: _Numbers) -> list[tuple[int, _Numbers, _Numbers
     """Of each moving part: its column, how many bytes tell its length, and its length."""
     found = []
     for (code, column, *_), size in zip(
-        (op for op in entry.ops if op[0] in (k.STRING, k.SIZED)), sizes.T, strict=True
+        (op for op in entry.ops if op[0] in _MOVING), sizes.T, strict=True
     ):
         width = np.full(len(size), _FRAME)
         if code == k.STRING:
