@@ -32,6 +32,7 @@ ON_SPARK = frozenset(
         "diff",
         "cut_over",
         "cut_over_check",
+        "cut_over_group",
         "estate",
         "examples",
         "follow",

@@ -16,7 +16,7 @@ from migrate.storage.files import local_path
 from migrate.wording import visible
 
 if TYPE_CHECKING:
-    from migrate.cutover.run import StepTold
+    from migrate.cutover.run import StepResult
 
 
 def cut_over(
@@ -45,7 +45,23 @@ def cut_over(
         bool,
         typer.Option(
             "--back",
-            help="Take the target away again, as long as it has written nothing; with --execute.",
+            help="Take the target away again, as long as nothing has begun to read from it; with "
+            "--execute.",
+        ),
+    ] = False,
+    adopt: Annotated[
+        bool,
+        typer.Option(
+            "--adopt",
+            help="Take over a target that this record has not written: one that was written by "
+            "hand, or by another cut-over.",
+        ),
+    ] = False,
+    nothing_started: Annotated[
+        bool,
+        typer.Option(
+            "--nothing-started",
+            help="With --back: nothing has started from the target; you have looked.",
         ),
     ] = False,
 ) -> None:
@@ -57,7 +73,7 @@ def cut_over(
     target and Spark's log how far it came. stdout names the record of it, JSON beside its page.
     """
     from migrate.cutover import run as calls
-    from migrate.cutover.night import CutOverStopped
+    from migrate.cutover.context import CutOverStopped
 
     spec = local_path(str(spec))  # here, as a parser would change the type that --help shows
     check_one(execute, dry_run)
@@ -69,6 +85,8 @@ def cut_over(
             execute=execute,
             until=until,
             back=back,
+            adopt=adopt,
+            nothing_started=nothing_started,
             confirm=(lambda question: ask(question, yes)) if execute else None,
         )
     except CutOverStopped as stopped:
@@ -83,27 +101,29 @@ def cut_over(
         return
     for step in done.steps:
         if step.state == "to do":
-            tell(f"next: {step.told}")
+            tell(f"next: {step.text}")
     emit(str(done.record_path))
     tell(f"its page: {done.page_path}")
 
 
-def _table(steps: Sequence[StepTold]) -> str:
+def _table(steps: Sequence[StepResult]) -> str:
     from migrate.report.table import Column, draw
     from migrate.report.text import Screen
 
-    columns: tuple[Column[StepTold], ...] = (
-        Column("STEP", lambda one: one.name),
-        Column("STATE", lambda one: one.state),
-        Column("WHAT", lambda one: visible(one.told)),
+    columns: tuple[Column[StepResult], ...] = (
+        Column("STEP", lambda step: step.name),
+        Column("STATE", lambda step: step.state),
+        Column("WHAT", lambda step: visible(step.text)),
     )
     return "".join(draw(columns, steps, Screen.of(sys.stdout)))
 
 
-def _verdict(steps: Sequence[StepTold], *, back: bool) -> str:
+def _verdict(steps: Sequence[StepResult], *, back: bool) -> str:
     todo = [step.name for step in steps if step.state == "to do"]
     if back:
         return "dry run: nothing was changed; add --execute"
     if not todo:
         return "dry run: nothing to do: every step is done"
-    return f"dry run: it would go through; it waits for --execute to go on with {todo[0]}"
+    return (
+        f"dry run: nothing that was looked at stands in the way; --execute goes on with {todo[0]}"
+    )

@@ -42,6 +42,8 @@ class GroupChange:
         refusals: why it must not be made, a line each with the way out.
         rollback_path: where what the group holds is written before it is changed.
         outcome: what came of it; None as long as it was not made.
+        cut_over: the id of the cut-over that makes the change, or an empty string. Its id is
+            written beside each offset, also where the offset itself is there already.
     """
 
     group: GroupView
@@ -50,6 +52,7 @@ class GroupChange:
     refusals: tuple[str, ...]
     rollback_path: Path
     outcome: ChangeOutcome | None = None
+    cut_over: str = ""
     _request: Request = field(repr=False, kw_only=True)
     _interval: float | None = field(repr=False, kw_only=True)
 
@@ -61,7 +64,9 @@ class GroupChange:
         return {
             (planned.topic, planned.partition): Committed(
                 planned.next_offset,
-                commit_metadata(f"{name} {(planned.operator_id or planned.verdict.value)[:16]}"),
+                commit_metadata(
+                    f"{name} {(planned.operator_id or planned.verdict.value)[:16]}", self.cut_over
+                ),
             )
             for planned in self.plan.partitions
             if planned.next_offset is not None
@@ -87,7 +92,7 @@ class GroupChange:
         if self.refusals:
             raise Refused(self.refusals)
         wanted = self.wanted
-        if all(
+        if not self.cut_over and all(
             self.group.next_offset(*place) == held.next_offset for place, held in wanted.items()
         ):
             return ChangeOutcome(self.group.name, (), None)
@@ -98,7 +103,14 @@ class GroupChange:
         check_unmoved(self._request, self.plan)  # it may have waited for the answer
         config = self._request.kafka.config()
         with keeping(self.rollback_path), timed(f"committing for group {self.group.name}"):
-            return commit(config, self.group.name, wanted, self.group, self.rollback_path)
+            return commit(
+                config,
+                self.group.name,
+                wanted,
+                self.group,
+                self.rollback_path,
+                mark=bool(self.cut_over),
+            )
 
 
 def commit_group(

@@ -1,106 +1,144 @@
-"""Back: as long as the target has written nothing, it is taken away again."""
+"""Back: as long as nothing has begun to read from the target, it is taken away again."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from migrate.commands.rollback import rollback
-from migrate.cutover import start, stop
-from migrate.cutover.night import CutOverStopped, Night
-from migrate.cutover.steps import applied
+from migrate.cutover.act_flink import keep_savepoint
+from migrate.cutover.beginning import Begun, beginning
+from migrate.cutover.context import CutOverContext, CutOverStopped
+from migrate.cutover.decide_stop import decide_stop
+from migrate.cutover.decision import Action, Do, Fail, Halt, refuse
+from migrate.cutover.facts import Facts, GroupFacts, LocationFacts, StoppedJob, Unavailable
+from migrate.cutover.target import Holding, holding
 from migrate.errors import Refused
 from migrate.group.commit import Applied
+from migrate.group.rollback_file import EarlierRun, earlier_run
 from migrate.spark.locations import LocalDirectory
-from migrate.spark.progress import was_started
-from migrate.spark.seed import is_unfinished, remove_seed
+from migrate.spark.seed import remove_seed
 
 
-def what_goes_back(night: Night) -> Sequence[str]:
-    """What would be taken back, in lines; nothing where the target is not written.
+def decide_back(facts: Facts) -> Halt | Fail | None:
+    """Return why the cut-over cannot be taken back, or None where it can.
 
-    Raises:
-        Refused: the target has begun: it tells what must be done instead; it may begin yet; or the
-            job was not stopped.
-        CutOverStopped: whether the job has stopped cannot be told any more.
+    Args:
+        facts: the job, the target and the commands are needed.
     """
-    for command, does in ((night.starting, "starts the query"), (night.priming, "primes")):
-        if command.runs():
-            raise Refused([f"the command that {does} runs: stop it first"])
-    if night.savepoint() is None and night.record.model.flink.job_id is not None:
-        stop.check_came_to_its_end(night)
-    savepoint = night.savepoint()
-    if night.begun():
-        raise Refused(
-            [
-                f"{night.file.target} has begun: Flink's job would emit again what has been "
-                f"written since; go back with its positions instead: stop it, commit what it has "
-                f"read for Flink's group (migrate commit-group {night.file.target} --group G), and "
-                "start the job from that group's offsets"
-                if night.location is not None
-                else f"{night.file.target} has begun: its consumers have read on; stop them, and "
-                "start Flink's job from the group's offsets"
-            ]
+    for command, does in ((facts.starting, "starts the query"), (facts.priming, "primes")):
+        if command.runs:
+            return refuse(f"the command that {does} runs; stop it first")
+    if halt := _stop_not_ended(facts):
+        return halt
+    if isinstance(facts.target, Unavailable):
+        return Fail(facts.target.error)
+    begins = beginning(facts)
+    if begins.begun is Begun.YES:
+        return refuse(_way_after_begin(facts, begins.reason))
+    if begins.begun is Begun.MAYBE and not facts.nothing_started:
+        return refuse(
+            f"something may have started from {facts.target_name}: {begins.reason}. Stop whatever "
+            "reads from it and look at its output; if nothing has started, add --nothing-started"
         )
-    # Whom the query was handed to may let it begin at any time: without its seed at its own start.
-    start.check_begins_no_more(night)
-    place = night.location
-    if place is not None and (is_unfinished(place) or applied(night)):
-        if not night.spec.states:
-            return [f"remove the seed {place.name}", *_may_have_written(night)]
-        if not isinstance(place, LocalDirectory):
-            raise Refused([f"{place.name} was primed in a store: remove it there, and go back"])
-        return [f"put the primed location {place.name} aside", *_may_have_written(night)]
-    if place is None and (earlier := night.group()[1]) is not None:
-        return [f"bring group {night.spec.target.group} back by {earlier.path}"]
-    if savepoint is None:
-        raise Refused(["the job was not stopped: there is nothing to go back from"])
-    return []
+    if facts.savepoint_pointer is None and facts.record.flink.job_id is None:
+        return refuse("the job was not stopped, so there is nothing to go back from")
+    held = holding(facts)
+    if held.holding is Holding.WRONG and facts.record.moved_with is not None:
+        return refuse(held.reason)
+    return None
 
 
-def _may_have_written(night: Night) -> Sequence[str]:
-    """What its log does not show. A priming makes the directories of the logs, too: there only the
-    command tells that it was run, as far as it is in the spec."""
-    if night.spec.states:
-        known = night.spec.start is not None
-        if known and not night.starting.log.exists():
-            return ()
-        how = "the query was started" if known else "if the query was started"
-    elif was_started(night.query, night.files):
-        how = "the query was started"
-    else:
-        return ()
+def _way_after_begin(facts: Facts, reason: str) -> str:
+    name = facts.target_name
+    if facts.is_group:
+        return (
+            f"{name} has begun: {reason}; stop its consumers, and start Flink's job from the "
+            "group's offsets"
+        )
     return (
-        f"mind: {how}, and has logged no batch. In Real-Time Mode it has written all the same, "
-        "which Flink's job writes again: look at its sink first",
+        f"{name} has begun: {reason}, so Flink's job would process the same records again; go back "
+        f"with its positions instead: stop it, commit what it has read for Flink's group (migrate "
+        f"commit-group {name} --group G), and start the job from that group's offsets"
     )
 
 
-def go_back(night: Night) -> None:
+def _stop_not_ended(facts: Facts) -> Halt | Fail | None:
+    """A stop that was asked for cannot be taken back, and must have ended."""
+    if facts.savepoint_pointer is not None or facts.record.flink.job_id is None:
+        return None
+    job = facts.job
+    if not isinstance(job, StoppedJob):
+        assert isinstance(job, Unavailable)
+        return Fail(job.error)
+    decision = decide_stop(facts)
+    if isinstance(decision, Halt):
+        return decision
+    if decision == Do(Action.AWAIT_STOP) and job.attempt is not None:
+        if job.attempt.savepoint is not None:
+            return None
+        return refuse(
+            f"Flink still stops job {job.job.job_id} ({job.job.name}), and no stop can be taken "
+            "back; wait for it (--until stop)"
+        )
+    return None
+
+
+def back_lines(context: CutOverContext, facts: Facts) -> Sequence[str]:
+    """Return what going back does, a line each; nothing where the target is not written."""
+    target, record = facts.target, facts.record
+    if isinstance(target, GroupFacts):
+        earlier = _rollback_of(context, target)
+        if earlier is None:
+            return []
+        return [f"bring group {target.view.name} back by {earlier.path}"]
+    if not isinstance(target, LocationFacts) or record.moved_with is None or target.is_empty:
+        return []
+    if not facts.has_states:
+        return [f"remove the seed {target.name}"]
+    if not isinstance(context.location(), LocalDirectory):
+        raise Refused([f"{target.name} was primed in a store: remove it there, and go back"])
+    return [f"rename the primed location {target.name}"]
+
+
+def go_back(context: CutOverContext, facts: Facts) -> None:
     """Take the target away again.
 
     Raises:
-        CutOverStopped: not all of the group came back.
+        CutOverStopped: not all of the group was restored.
     """
-    place = night.location
-    if place is not None:
-        if place.names() and night.spec.states and isinstance(place, LocalDirectory):
-            night.record.put_aside(place.path)
+    record, place = context.record, context.location()
+    if place is not None and record.model.moved_with is not None:
+        if place.names() and context.spec.states and isinstance(place, LocalDirectory):
+            record.put_aside(place.path)
         elif place.names():
             remove_seed(place)
-    elif (earlier := night.group()[1]) is not None:
-        outcome = rollback(earlier.path, execute=True, **night.file.kafka()).outcome
-        if outcome is not None and outcome.applied not in (Applied.ALL, Applied.NOTHING_TO_DO):
-            raise CutOverStopped(f"group {night.spec.target.group}: {outcome.applied.value}")
-    record = night.record
-    commands = (night.starting, night.priming)
-    left = (file for one in commands for file in (one.log, one.state))
-    record.put_aside(record.plan_path, *left)
-    record.change(state="went back", moved_with=None)
+    elif isinstance(facts.target, GroupFacts):
+        earlier = _rollback_of(context, facts.target)
+        if earlier is not None:
+            outcome = rollback(earlier.path, execute=True, **context.file.kafka()).outcome
+            if outcome is not None and outcome.applied not in (Applied.ALL, Applied.NOTHING_TO_DO):
+                raise CutOverStopped(f"group {context.spec.target.group}: {outcome.applied.value}")
+    files = (
+        file
+        for command in (context.starting, context.priming)
+        for file in (command.log, command.state)
+    )
+    record.put_aside(record.plan_path, *files)
+    record.change(state="went back", moved_with=None, query_id=None)
 
 
-def way_to_restart(night: Night) -> str:
-    """How Flink's job goes on."""
-    savepoint = night.savepoint()
-    if savepoint is None:
-        return "nothing was stopped"
-    return f"start Flink's job from its savepoint: flink run -s {savepoint} …"
+def _rollback_of(context: CutOverContext, target: GroupFacts) -> EarlierRun | None:
+    """Return the commit for the group that a rollback file of this record tells of, or None."""
+    newest = earlier_run([context.record.folder], target.cluster_id, target.view)
+    return newest if newest is not None and newest.file.change == "commit" else None
+
+
+def keep_end_of_stop(context: CutOverContext, facts: Facts) -> None:
+    """Keep the savepoint of a stop that Flink has ended while no run waited for it."""
+    job = facts.job
+    if context.savepoint is not None or not isinstance(job, StoppedJob):
+        return
+    if job.ended_with is not None:
+        keep_savepoint(context, facts)
+    elif job.attempt is not None and job.attempt.savepoint is not None:
+        context.record.change_flink(savepoint=job.attempt.savepoint, finished=True)

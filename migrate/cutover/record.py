@@ -14,6 +14,7 @@ import getpass
 import json
 import os
 import platform
+import secrets
 import socket
 from collections.abc import Iterator
 from datetime import datetime, timezone
@@ -27,6 +28,7 @@ from migrate.errors import InputError, Refused, UsageError
 from migrate.log import log
 from migrate.report.cut_over import (
     KIND,
+    VERSION,
     CutOverRecord,
     FlinkReport,
     RunReport,
@@ -91,7 +93,11 @@ class Record:
         if not self.path.exists():
             return None
         return read_file(
-            CutOverRecord, self.path, "record of version 1", RecordError, whence="a cut-over has it"
+            CutOverRecord,
+            self.path,
+            f"record of version {VERSION}",
+            RecordError,
+            whence="a cut-over has it",
         )
 
     def change(self, **fields: Any) -> None:
@@ -162,6 +168,9 @@ def changed_since(record: CutOverRecord, file: SpecFile) -> Iterator[str]:
     stopped = flink.job_id is not None and file.spec.flink.savepoint is None
     if stopped and job not in (flink.job_id, flink.job_name):
         yield f"flink.job was {flink.job_name} ({flink.job_id}), and is {job} now"
+    if stopped and flink.savepoints not in (None, file.savepoint_folder):
+        # The stop writes there, whatever the spec says since.
+        yield f"flink.savepoints was {flink.savepoints}, and is {file.savepoint_folder} now"
     if record.moved_with is not None:
         decides = file.decides()
         for name in sorted(record.moved_with.keys() | decides.keys()):
@@ -175,7 +184,8 @@ def _begun(file: SpecFile) -> CutOverRecord:
     rest = spec.flink.rest
     return CutOverRecord(
         kind=KIND,
-        version=1,
+        version=VERSION,
+        id=secrets.token_hex(8),
         name=file.name,
         state="begun",
         spec_sha256=file.sha256,
@@ -183,11 +193,13 @@ def _begun(file: SpecFile) -> CutOverRecord:
         target=file.target,
         sink=file.sink,
         moved_with=None,
+        query_id=None,
         flink=FlinkReport(
             host=urlsplit(rest).hostname if rest is not None else None,
             version=None,
             job_id=None,
             job_name=None,
+            savepoints=None,
             savepoint=None,
             savepoint_sha256=None,
             finished=False,

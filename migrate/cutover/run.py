@@ -1,4 +1,4 @@
-"""``cut_over``: a running job of Flink goes on elsewhere, by a spec, step by step."""
+"""``cut_over``: a running Flink job goes on elsewhere, by a spec, step by step."""
 
 from __future__ import annotations
 
@@ -9,11 +9,18 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NoReturn
 
-from migrate.cutover.going_back import go_back, way_to_restart, what_goes_back
-from migrate.cutover.night import CutOverStopped, Night
+from migrate.cutover.act import ACTIONS
+from migrate.cutover.beginning import restart_advice
+from migrate.cutover.context import CutOverContext, CutOverStopped
+from migrate.cutover.decision import Do, Done, Fail, Halt
+from migrate.cutover.facts import Facts, Need, Unavailable
+from migrate.cutover.going_back import back_lines, decide_back, go_back, keep_end_of_stop
+from migrate.cutover.observe import observe
 from migrate.cutover.record import Record, locked
-from migrate.cutover.spec import SpecFile, read_spec
+from migrate.cutover.spec import read_spec
+from migrate.cutover.start import watch_group
 from migrate.cutover.steps import NAMES, STEPS, Step
 from migrate.errors import MigrateError, NoSuchName, Refused, UsageError
 from migrate.log import log
@@ -22,12 +29,12 @@ from migrate.storage.files import local_path
 
 
 @dataclass(frozen=True, slots=True)
-class StepTold:
-    """A step as a run found it, or did it."""
+class StepResult:
+    """A step of a run: ``done``, ``ok`` (looked at in a dry run) or ``to do``."""
 
     name: str
     state: str
-    told: str
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +42,13 @@ class CutOver:
     """What a run came to.
 
     Attributes:
-        steps: each step, in order: ``done``, ``ok`` (looked at), ``to do``.
+        steps: each step, in order.
         record: what is kept of it.
         record_path: the JSON; None of a dry run.
         page_path: the page; None of a dry run.
     """
 
-    steps: tuple[StepTold, ...]
+    steps: tuple[StepResult, ...]
     record: CutOverRecord
     record_path: Path | None = None
     page_path: Path | None = None
@@ -53,9 +60,11 @@ def cut_over(
     execute: bool = False,
     until: str | None = None,
     back: bool = False,
+    adopt: bool = False,
+    nothing_started: bool = False,
     confirm: Callable[[str], None] | None = None,
 ) -> CutOver:
-    """Move a running job of Flink to its target, by a spec.
+    """Move a running Flink job to its target, by a spec.
 
     Without ``execute`` a dry run: what stands in the way, and how far an earlier run came. With it
     every step is done that is not done yet; after a crash the same call goes on. One run of a spec
@@ -65,50 +74,49 @@ def cut_over(
         spec: the YAML file.
         execute: do it.
         until: the last step to do, by its name.
-        back: instead, take the target away again, as long as it has written nothing.
+        back: take the target away again instead, as long as nothing has begun to read from it.
+        adopt: take over a target that holds the plan, or a plan of another record, and that this
+            record has not written.
+        nothing_started: with ``back``: nothing has started from the target, although the facts do
+            not show it.
         confirm: called once before anything is changed, with the question; it may raise.
 
     Raises:
         Refused: something stands in the way, or another run is at work; nothing was changed.
         CutOverStopped: a step failed once the job was being stopped; what was done stays done.
-        SpecError: the spec cannot be read, or says what nobody knows.
+        SpecError: the spec cannot be read, or has a key or value that is not known.
         UsageError: arguments that do not go together.
         DecodeError, BrokerError, FlinkRestError: something cannot be read, or did not answer.
     """
-    with _told_once():
-        return _cut_over(spec, execute, until, back, confirm)
-
-
-def _cut_over(
-    spec: str | os.PathLike[str],
-    execute: bool,
-    until: str | None,
-    back: bool,
-    confirm: Callable[[str], None] | None,
-) -> CutOver:
     file = read_spec(local_path(os.fspath(spec)))
     if until is not None and until not in NAMES:
         names = ", ".join(NAMES)
         raise NoSuchName(f"--until {until}: no such step", until, NAMES, f"there are: {names}")
-    if back and until is not None:
-        raise UsageError("--back and --until: one of them")
-    if not execute:
-        night = Night(file, Record(file, keep=False, anew=not back))
-        return _dry_back(night) if back else _dry_run(night, until)
-    with locked(file.folder):
-        night = Night(file, Record(file, keep=True, anew=not back))
-        return _back(night, confirm) if back else _carry_out(night, file, until, confirm)
+    if back and (until is not None or adopt):
+        raise UsageError("--back goes neither with --until nor with --adopt")
+    if nothing_started and not back:
+        raise UsageError("--nothing-started goes with --back")
+
+    def context(keep: bool) -> CutOverContext:
+        record = Record(file, keep=keep, anew=not back)
+        return CutOverContext(file, record, adopt=adopt, nothing_started=nothing_started)
+
+    with _each_message_once():
+        if not execute:
+            return _dry_back(context(False)) if back else _dry_run(context(False), until)
+        with locked(file.folder):
+            return _back(context(True), confirm) if back else _run(context(True), until, confirm)
 
 
 @contextmanager
-def _told_once() -> Iterator[None]:
-    """The same plan is made for several steps: what it warns of is told once."""
-    told: set[str] = set()
+def _each_message_once() -> Iterator[None]:
+    """Log each message once: the same plan is made for several steps, with the same warnings."""
+    logged: set[str] = set()
 
     def is_new(record: logging.LogRecord) -> bool:
         text = record.getMessage()
-        if record.levelno < logging.INFO or text not in told:
-            told.add(text)
+        if record.levelno < logging.INFO or text not in logged:
+            logged.add(text)
             return True
         return False
 
@@ -119,149 +127,39 @@ def _told_once() -> Iterator[None]:
         log.removeFilter(is_new)
 
 
-# -- dry ----------------------------------------------------------------------------------------
-
-
-def _dry_run(night: Night, until: str | None) -> CutOver:
-    told: list[StepTold] = []
-    reached = True
-    for step in _steps(until):
-        if not reached:
-            told.append(StepTold(step.name, "to do", step.title))
-            continue
-        done = step.done(night)
-        if done is not None:
-            told.append(StepTold(step.name, "done", done))
-        elif step.changes:
-            told.append(StepTold(step.name, "to do", step.title))
-            reached = False
-        else:
-            told.append(StepTold(step.name, "ok", step.do(night)))
-    return CutOver(tuple(told), night.record.model)
-
-
-def _dry_back(night: Night) -> CutOver:
-    lines = what_goes_back(night)
-    told = [StepTold("back", "to do", line) for line in lines]
-    return CutOver((*told, StepTold("back", "to do", way_to_restart(night))), night.record.model)
-
-
-# -- for good -----------------------------------------------------------------------------------
-
-
-def _carry_out(
-    night: Night, file: SpecFile, until: str | None, confirm: Callable[[str], None] | None
-) -> CutOver:
-    record = night.record
-    with _run(night, f"until {until}" if until is not None else "execute") as at:
-        told = []
-        for step in _steps(until):
-            at.name = step.name
-            if at.changed or not step.changes:
-                at.left = step.left
-            done = step.done(night)
-            if done is not None:
-                log.info(f"{step.name}: {done}")
-                record.found_done(step.name, done)
-                told.append(StepTold(step.name, "done", done))
-                continue
-            if step.changes and confirm is not None:
-                # "No" changes nothing.
-                changed, at.changed = at.changed, False
-                confirm(f"go on with {step.name} ({step.title}), up to {until or NAMES[-1]}?")
-                at.changed, confirm = changed, None
-            log.info(f"{step.name}: {step.title}")
-            at.changed, at.left = at.changed or step.changes, step.left
-            began = time.monotonic()
-            try:
-                what = step.do(night)
-            except Exception as error:
-                record.step(step.name, "failed", str(error), time.monotonic() - began)
-                raise
-            record.step(step.name, "done", what, time.monotonic() - began)
-            log.info(f"{step.name} done: {what}")
-            told.append(StepTold(step.name, "done", what))
-        if until in (None, NAMES[-1]):
-            record.change(state="done")
-    return CutOver(tuple(told), record.model, record.path, record.page)
-
-
-def _back(night: Night, confirm: Callable[[str], None] | None) -> CutOver:
-    with _run(night, "back"):
-        lines = what_goes_back(night)
-        if confirm is not None:
-            confirm(f"go back: {'; '.join(lines) or 'forget this record'}?")
-        for line in lines:
-            log.info(line)
-        go_back(night)
-    told = (*(StepTold("back", "done", line) for line in lines),)
-    restart = StepTold("back", "to do", way_to_restart(night))
-    return CutOver((*told, restart), night.record.model, night.record.path, night.record.page)
-
-
-@dataclass(slots=True)
-class _At:
-    """Where a run is: at which step, what is so if it stops there, and whether it, or one before,
-    has begun to change something."""
-
-    name: str
-    left: str
-    changed: bool
-
-
-_BACK = "the target is as it was, or taken away in part"
-
-
-@contextmanager
-def _run(night: Night, asked: str) -> Iterator[_At]:
-    """One run in the record; what is left, where it does not come to its end.
+def _decide(context: CutOverContext, step: Step) -> tuple[Facts, Done | Do]:
+    """Return the facts that a step needs, and what is to be done.
 
     Raises:
-        CutOverStopped: in the place of Refused, where something was changed already.
+        Refused, CutOverStopped: the cut-over cannot go on.
+        Exception: the one that kept a needed fact from being read.
     """
-    record = night.record
-    known = record.model.flink
-    name, left = ("back", _BACK) if asked == "back" else (STEPS[0].name, STEPS[0].left)
-    at = _At(name, left, changed=known.job_id is not None or known.savepoint is not None)
-    record.begin_run(asked)
-    try:
-        yield at
-    except Refused as refused:
-        record.end_run(f"refused at {at.name}")
-        if not at.changed or asked == "back":
-            raise
-        _tell_what_is_left(at, night)
-        raise CutOverStopped(*refused.reasons) from refused
-    except (MigrateError, OSError) as error:
-        record.end_run(f"failed at {at.name}: {error}")
-        _tell_what_is_left(at, night)
-        raise
-    except BaseException as error:
-        record.end_run(f"interrupted at {at.name} ({type(error).__name__})")
-        _tell_what_is_left(at, night)
-        raise
-    record.end_run("done")
+    facts = observe(context, *step.needs)
+    watch_group(context, facts)
+    if isinstance(facts.started_again, Unavailable):
+        log.warning(f"whether the job was started again is not known: {facts.started_again.error}")
+    decision = step.decide(facts)
+    if isinstance(decision, Halt | Fail):
+        raise_halt(decision)
+    return facts, decision
 
 
-def _tell_what_is_left(at: _At, night: Night) -> None:
-    log.warning(f"stopped at {at.name}: {at.left}")
-    log.info("the same command goes on from here; --back goes back as long as nothing is written")
-    if night.savepoint() is None:
-        return
-    if _may_have_begun(night):
-        log.info("Flink's job must not go on from its savepoint, unless nothing has been written")
-    else:
-        log.info(f"or {way_to_restart(night)}")
+def raise_halt(decision: Halt | Fail) -> NoReturn:
+    """Raise what a decision says.
+
+    Raises:
+        Refused, CutOverStopped: the cut-over cannot go on.
+        Exception: the one that kept a fact from being read.
+    """
+    if isinstance(decision, Fail):
+        raise decision.error
+    if decision.is_refusal:
+        raise Refused(decision.reasons)
+    raise CutOverStopped(*decision.reasons)
 
 
-def _may_have_begun(night: Night) -> bool:
-    """Whether the target may have begun to write: then Flink's job would repeat it."""
-    if night.record.model.moved_with is None:
-        return False
-    try:
-        return night.begun()
-    except (MigrateError, OSError):
-        return True
+def _title(context: CutOverContext, step: Step) -> str:
+    return step.title if context.file.checkpoint_dir is not None else step.group_title
 
 
 def _steps(until: str | None) -> Iterator[Step]:
@@ -269,3 +167,166 @@ def _steps(until: str | None) -> Iterator[Step]:
         yield step
         if step.name == until:
             return
+
+
+# -- dry runs --------------------------------------------------------------------------------------
+
+
+def _dry_run(context: CutOverContext, until: str | None) -> CutOver:
+    results: list[StepResult] = []
+    steps = list(_steps(until))
+    for step in steps:
+        facts, decision = _decide(context, step)
+        if isinstance(decision, Done):
+            results.append(StepResult(step.name, "done", decision.reason))
+        elif decision.action.changes:
+            break
+        else:
+            text = ACTIONS[decision.action](context, facts)
+            results.append(StepResult(step.name, "ok", text))
+    rest = (StepResult(step.name, "to do", _title(context, step)) for step in steps[len(results) :])
+    return CutOver((*results, *rest), context.record.model)
+
+
+_BACK_NEEDS = (Need.JOB, Need.TARGET)
+
+
+def _dry_back(context: CutOverContext) -> CutOver:
+    lines, restart = _plan_back(context)
+    results = [StepResult("back", "to do", line) for line in (*lines, restart)]
+    return CutOver(tuple(results), context.record.model)
+
+
+def _plan_back(context: CutOverContext) -> tuple[list[str], str]:
+    """Return what going back does, and how Flink's job goes on then.
+
+    Raises:
+        Refused, CutOverStopped: it cannot be gone back.
+    """
+    facts = observe(context, *_BACK_NEEDS)
+    if decision := decide_back(facts):
+        raise_halt(decision)
+    keep_end_of_stop(context, facts)
+    savepoint = context.savepoint
+    if savepoint is None:
+        raise Refused(["the job was not stopped, so there is nothing to go back from"])
+    restart = f"start Flink's job from its savepoint: flink run -s {savepoint} …"
+    return list(back_lines(context, facts)), restart
+
+
+# -- runs ------------------------------------------------------------------------------------------
+
+
+def _run(
+    context: CutOverContext, until: str | None, confirm: Callable[[str], None] | None
+) -> CutOver:
+    record = context.record
+    with _recorded(context, f"until {until}" if until is not None else "execute") as progress:
+        results = []
+        for step in _steps(until):
+            progress.name = step.name
+            with _failure_recorded(record, step):
+                facts, decision = _decide(context, step)
+            changes = isinstance(decision, Do) and decision.action.changes
+            if progress.changed or not changes:
+                progress.left = step.left
+            if isinstance(decision, Done):
+                log.info(f"{step.name}: {decision.reason}")
+                record.found_done(step.name, decision.reason)
+                results.append(StepResult(step.name, "done", decision.reason))
+                continue
+            title = _title(context, step)
+            if changes and confirm is not None:
+                # "No" changes nothing.
+                changed, progress.changed = progress.changed, False
+                confirm(f"go on with {step.name} ({title}), up to {until or NAMES[-1]}?")
+                progress.changed, confirm = changed, None
+            log.info(f"{step.name}: {title}")
+            progress.changed, progress.left = progress.changed or changes, step.left
+            began = time.monotonic()
+            with _failure_recorded(record, step):
+                text = ACTIONS[decision.action](context, facts)
+            record.step(step.name, "done", text, time.monotonic() - began)
+            log.info(f"{step.name} done: {text}")
+            results.append(StepResult(step.name, "done", text))
+        if until in (None, NAMES[-1]):
+            record.change(state="done")
+    return CutOver(tuple(results), record.model, record.path, record.page)
+
+
+@contextmanager
+def _failure_recorded(record: Record, step: Step) -> Iterator[None]:
+    began = time.monotonic()
+    try:
+        yield
+    except Exception as error:
+        record.step(step.name, "failed", str(error), time.monotonic() - began)
+        raise
+
+
+def _back(context: CutOverContext, confirm: Callable[[str], None] | None) -> CutOver:
+    with _recorded(context, "back"):
+        lines, restart = _plan_back(context)
+        if confirm is not None:
+            confirm(f"go back: {'; '.join(lines) or 'forget this record'}?")
+        for line in lines:
+            log.info(line)
+        go_back(context, observe(context, *_BACK_NEEDS))
+    done = (StepResult("back", "done", line) for line in lines)
+    results = (*done, StepResult("back", "to do", restart))
+    return CutOver(results, context.record.model, context.record.path, context.record.page)
+
+
+@dataclass(slots=True)
+class _Progress:
+    """Where a run is.
+
+    Attributes:
+        name: the step.
+        left: what is so if the run stops there.
+        changed: whether the step, or one before, has begun to change something.
+    """
+
+    name: str
+    left: str
+    changed: bool
+
+
+_BACK_LEFT = "the target is as it was, or taken away in part"
+
+
+@contextmanager
+def _recorded(context: CutOverContext, command: str) -> Iterator[_Progress]:
+    """Keep one run in the record; say what is left where it does not come to its end.
+
+    Raises:
+        CutOverStopped: in the place of Refused, where something was changed already.
+    """
+    record, flink = context.record, context.record.model.flink
+    name, left = ("back", _BACK_LEFT) if command == "back" else (STEPS[0].name, STEPS[0].left)
+    progress = _Progress(name, left, flink.job_id is not None or flink.savepoint is not None)
+    record.begin_run(command)
+    try:
+        yield progress
+    except Refused as refused:
+        record.end_run(f"refused at {progress.name}")
+        if not progress.changed or command == "back":
+            raise
+        _say_what_is_left(progress, context)
+        raise CutOverStopped(*refused.reasons) from refused
+    except (MigrateError, OSError) as error:
+        record.end_run(f"failed at {progress.name}: {error}")
+        _say_what_is_left(progress, context)
+        raise
+    except BaseException as error:
+        record.end_run(f"interrupted at {progress.name} ({type(error).__name__})")
+        _say_what_is_left(progress, context)
+        raise
+    record.end_run("done")
+
+
+def _say_what_is_left(progress: _Progress, context: CutOverContext) -> None:
+    log.warning(f"stopped at {progress.name}: {progress.left}")
+    log.info("the same command goes on from here")
+    if advice := restart_advice(observe(context, Need.TARGET)):
+        log.info(f"or {advice}" if advice.startswith("start ") else advice)

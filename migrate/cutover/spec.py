@@ -22,7 +22,7 @@ from decoder.storage import read_file
 from migrate.commands.shared_options import KafkaArguments, MoveArguments
 from migrate.errors import InputError
 from migrate.policy_options import Gone, MergeSources, NewPartitions, OnBeyondEnd, OnExpired
-from migrate.storage.files import check_no_credentials, is_uri
+from migrate.storage.files import Files, check_no_credentials, is_uri
 from migrate.storage.json_models import Model, PartitionNumber
 from migrate.wording import hint, seconds_of, visible
 
@@ -204,6 +204,15 @@ class SpecFile:
     def place(self, name: str) -> str:
         """A path or a URL; a relative path from the spec's folder."""
         return name if is_uri(name) else str(self.home / name)
+
+    @property
+    def savepoint_folder(self) -> str | None:
+        """The folder for savepoints, as a URI, or None where the spec names none."""
+        savepoints = self.spec.flink.savepoints
+        if savepoints is None:
+            return None
+        folder = Files().absolute(self.place(savepoints))
+        return folder if "://" in folder else f"file://{folder}"
 
     @property
     def target(self) -> str:

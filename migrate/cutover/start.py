@@ -1,129 +1,136 @@
-"""The command that starts the query: run once, found again by a later run, and waited for."""
+"""Start the query or the consumers by the user's command, and wait until they have begun."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 
-from migrate.cutover.night import CutOverStopped, Night
+from migrate.cutover.beginning import Begun, beginning
+from migrate.cutover.context import CutOverContext, CutOverStopped
+from migrate.cutover.decide_target import NOBODY_KNOWS, first_batch
+from migrate.cutover.facts import Facts, GroupFacts, Need, Unavailable
+from migrate.cutover.observe import observe
 from migrate.cutover.record import now
-from migrate.cutover.stop import check_has_not_run_since
-from migrate.errors import Refused
 from migrate.log import log, timed
-from migrate.report.cut_over import StartReport
+from migrate.report.cut_over import PartitionReport, StartReport
 from migrate.wording import seconds_of
 
 _PAUSE = 0.25
 
 
-def started(night: Night) -> str | None:
-    """That the query was started, and has not failed; None where it is to be started.
-
-    Raises:
-        CutOverStopped: it may have been started.
-    """
-    begun = night.begun()
-    if night.location is None and begun:
-        return "it has begun already"
-    if night.location is not None and night.first_batch() is not None:
-        return "it has committed a batch already"
-    if night.spec.start is None:
-        return "it has begun already" if begun else "the spec names no command: start it now"
-    if night.starting.runs():
-        return "an earlier run has started it, and the command runs"
-    match night.starting.ended():
-        case None:
-            # Somebody else's, which must not get a second one beside it.
-            return "it has begun already" if begun else None
-        case 0:
-            return "an earlier run has started it, and the command has ended well"
-        case "unknown" if begun:
-            return "an earlier run has started it, and it has begun"
-        case "unknown":
-            raise CutOverStopped(_NOBODY_KNOWS)
-        case _:
-            return None  # it failed: of a batch that it had planned the next makes the same
-
-
-_NOBODY_KNOWS = (
-    "an earlier run has run the command that starts the query, and how that ended is not known "
-    "(did the machine go down?): see whether the query runs, start it yourself if it does not, and "
-    "run this again once it has begun a batch"
-)
-
-
-def check_begins_no_more(night: Night) -> None:
-    """Raises Refused where the command may have handed the query over."""
-    code = night.starting.ended()
-    if code not in (0, "unknown"):
-        return
-    how = "has ended well" if code == 0 else "was run, and how it ended is not known"
-    raise Refused(
-        [
-            f"the command that starts the query {how}: the query may begin at any time; stop the "
-            f"query, then remove {night.starting.state}, and go back"
-        ]
-    )
-
-
-def start(night: Night) -> str:
+def start(context: CutOverContext, facts: Facts) -> str:
     """Run the command; it runs on, or ends by itself once it has handed the query over.
 
     Raises:
-        CutOverStopped: it cannot be run; or Flink's job was started again.
+        CutOverStopped: it cannot be run.
     """
-    asked, starting = night.spec.start, night.starting
-    assert asked is not None
-    check_has_not_run_since(night)
-    night.record.change(start=StartReport(at=now(), returned=None))
+    command, starting = context.spec.start, context.starting
+    assert command is not None  # decided on it
+    context.record.change(start=StartReport(at=now(), returned=None))
     try:
-        number = starting.run(asked, night.file.home)
-    except OSError as error:
-        raise CutOverStopped(f"start: {error.strerror or error}") from error
-    return f"process {number}; what it says is in {starting.log}"
+        number = starting.run(command, context.file.home)
+    except (OSError, ValueError) as error:
+        raise CutOverStopped(f"start: {getattr(error, 'strerror', None) or error}") from error
+    return f"process {number}; its output is in {starting.log}"
 
 
-def await_begin(night: Night) -> str:
-    """Wait for the first batch that is committed; of a group, for its consumers.
+def await_begin(context: CutOverContext, facts: Facts) -> str:
+    """Wait for the first batch that is committed; of a group, for members or commits by others.
+
+    What is seen of the group meanwhile is kept in the record: where its consumers began cannot be
+    told later.
 
     Raises:
         CutOverStopped: the command failed, or it took too long.
+        BrokerError: the group cannot be read.
     """
-    if night.file.checkpoint_dir is None:
-        _await(night, night.begun)
-        return "its consumers have joined, or committed"
-    _await(night, lambda: night.first_batch() is not None)
-    return f"batch {night.first_batch()} is committed"
-
-
-def _await(night: Night, done: Callable[[], bool]) -> None:
-    patience = night.spec.timeouts.first_batch
+    patience = context.spec.timeouts.first_batch
     deadline = time.monotonic() + seconds_of(patience)
-    with timed("waiting for the first batch"):
-        while not done():
-            _check_command(night)
+    what = "the first commit of the group" if facts.is_group else "the first batch"
+    with timed(f"waiting for {what}"):
+        while True:
+            facts = observe(context, Need.TARGET)
+            watch_group(context, facts)
+            if text := _begun(facts):
+                return text
+            _check_command(context)
             if time.monotonic() > deadline:
-                raise CutOverStopped(
-                    f"nothing was committed in {patience} (timeouts.first-batch); without new "
-                    "records a query commits no batch: run this again to wait on",
-                    details=night.starting.last_lines(),
-                )
+                _give_up(context, facts, patience)
             time.sleep(_PAUSE)
 
 
-def _check_command(night: Night) -> None:
-    """Raises CutOverStopped where the command has failed."""
-    start = night.record.model.start
-    if start is None or start.returned == 0 or night.starting.runs():
+def _begun(facts: Facts) -> str:
+    """Return how it has begun, in words; empty as long as it has not."""
+    if isinstance(facts.target, Unavailable):
+        raise facts.target.error
+    if facts.is_group:
+        begins = beginning(facts)
+        return begins.reason if begins.begun is Begun.YES else ""
+    batch = first_batch(facts)
+    return f"batch {batch} is committed" if batch is not None else ""
+
+
+def watch_group(context: CutOverContext, facts: Facts) -> None:
+    """Keep what a look at the group shows of where its consumers begin.
+
+    Members that are there while our commit still stands begin at the plan. The first commit by
+    others is kept, too.
+    """
+    target, record = facts.target, context.record
+    if not isinstance(target, GroupFacts) or record.model.moved_with is None or not facts.plan:
         return
-    code = night.starting.ended()
+    ours = target.marked(record.model.id, facts.plan.next_offsets)
+    rows = [
+        _watched(row, target, bool(target.view.members), ours) for row in record.model.partitions
+    ]
+    if rows != record.model.partitions:
+        record.change(partitions=rows)
+
+
+def _watched(
+    row: PartitionReport, target: GroupFacts, has_members: bool, ours: set[tuple[str, int]]
+) -> PartitionReport:
+    place = (row.topic, row.partition)
+    if row.planned is None:
+        return row
+    if place in ours:
+        return row.model_copy(update={"members_seen": row.members_seen or has_members})
+    if row.first_commit is None:
+        return row.model_copy(update={"first_commit": target.view.next_offset(*place)})
+    return row
+
+
+def _give_up(context: CutOverContext, facts: Facts, patience: str) -> None:
+    if facts.is_group:
+        text = (
+            f"no member and no commit of {facts.target_name} was seen in {patience} "
+            "(timeouts.first-batch); run this again to wait on"
+        )
+    else:
+        text = (
+            f"no batch was committed in {patience} (timeouts.first-batch); without new records a "
+            "query commits no batch: run this again to wait on"
+        )
+    raise CutOverStopped(text, details=tuple(context.starting.last_lines()))
+
+
+def _check_command(context: CutOverContext) -> None:
+    """Stop where the command that starts the query has failed.
+
+    Raises:
+        CutOverStopped: it has, or nobody knows how it ended.
+    """
+    report = context.record.model.start
+    if report is None or report.returned == 0 or context.starting.runs():
+        return
+    code = context.starting.ended()
     if code == "unknown":
-        raise CutOverStopped(_NOBODY_KNOWS)
-    night.record.change(start=start.model_copy(update={"returned": code}))
+        raise CutOverStopped(NOBODY_KNOWS)
+    context.record.change(start=report.model_copy(update={"returned": code}))
     if code == 0:
         log.info("the command that starts the query has ended well")
         return
     how = f"exit code {code}" if code is not None else "it was not run"
     raise CutOverStopped(
-        f"the command that starts the query has ended: {how}", details=night.starting.last_lines()
+        f"the command that starts the query has ended: {how}",
+        details=tuple(context.starting.last_lines()),
     )

@@ -151,6 +151,11 @@ class JobManager:
         """A job by its id; None where it is not known."""
         return next((job for job in self.jobs() if job.job_id == job_id), None)
 
+    def restored_from(self, job_id: str) -> str | None:
+        """Return the checkpoint or savepoint that a job was started from, or None."""
+        latest = _get(self._url, _Checkpoints, f"/jobs/{job_id}/checkpoints").latest
+        return latest.restored.external_path if latest.restored is not None else None
+
     def details(self, job_id: str) -> RunningJob:
         """A job that it knows, as it is now."""
         job = _get(self._url, _Details, f"/jobs/{job_id}")
@@ -242,6 +247,7 @@ class _Failed(BaseModel):
 class _Latest(BaseModel):
     completed: _Completed | None = None
     savepoint: _Completed | None = None
+    restored: _Completed | None = None
     failed: _Failed | None = None
 
 

@@ -103,17 +103,25 @@ class ChangeOutcome:
 
 
 def commit(
-    config: KafkaConfig, group: str, wanted: Offsets, before: GroupView, rollback_path: Path
+    config: KafkaConfig,
+    group: str,
+    wanted: Offsets,
+    before: GroupView,
+    rollback_path: Path,
+    *,
+    mark: bool = False,
 ) -> ChangeOutcome:
     """Commit offsets for a group without members.
 
     What holds its wanted offset already is left alone; where all do, nothing is written at all.
+    With ``mark`` an offset is left alone only where its metadata is the wanted one too.
 
     Args:
         config: librdkafka properties, ``bootstrap.servers`` among them.
         wanted: the offsets to commit; what else the group holds stays as it is.
         before: the group as it was when this was decided on.
         rollback_path: where the rollback file is written, before anything is changed.
+        mark: whether the metadata matters, which shows whose commit it is.
 
     Raises:
         GroupRefused: the group has members, is no consumer group, or is no longer as ``before``.
@@ -123,7 +131,7 @@ def commit(
     """
     groups = ConsumerGroups(config)
     now = groups.view(group)
-    change = to_commit(wanted, before, now)
+    change = to_commit(wanted, before, now, mark=mark)
     if not change.todo:
         return ChangeOutcome(group, in_order(change.unchanged), None)
     if change.refusals:
@@ -148,17 +156,20 @@ class Change:
     refusals: tuple[str, ...]
 
 
-def to_commit(wanted: Offsets, before: GroupView, now: GroupView) -> Change:
-    """What is to be committed for a group: where something is, it must have no members.
+def to_commit(wanted: Offsets, before: GroupView, now: GroupView, *, mark: bool = False) -> Change:
+    """Return what is to be committed for a group, which must have no members then.
 
     Args:
+        wanted: the offsets that the group is to hold.
         before: the group as it was when this was decided on.
         now: the group as it is.
+        mark: whether the metadata must be the wanted one, too.
     """
     todo = {
         place: committed
         for place, committed in wanted.items()
         if now.next_offset(*place) != committed.next_offset
+        or (mark and now.committed[place].metadata != committed.metadata)
     }
     unchanged = (
         PartitionOutcome(*place, Result.UNCHANGED, committed, now.committed[place])

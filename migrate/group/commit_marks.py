@@ -14,15 +14,27 @@ from migrate.wording import counted
 
 # What is written beside each of our offsets begins so.
 METADATA_PREFIX = "flink-offset-migrate "
+_CUT_OVER = "cut-over="
 # Kafka's own limit is offset.metadata.max.bytes, 4096 by default; it may be set lower.
 _METADATA_BYTES = 200
 
 
-def commit_metadata(origin: str) -> str:
-    """What is written beside an offset: where it came from, ``chk-42 cbc357cc`` say."""
-    text = METADATA_PREFIX + origin
+def commit_metadata(origin: str, cut_over: str = "") -> str:
+    """Return the text that is written beside an offset.
+
+    Args:
+        origin: where the offset came from, ``chk-42 cbc357cc`` for example.
+        cut_over: the id of the cut-over that commits, or an empty string.
+    """
+    text = METADATA_PREFIX + (f"{_CUT_OVER}{cut_over} " if cut_over else "") + origin
     printable = "".join(character if character.isprintable() else "?" for character in text)
     return printable.encode()[:_METADATA_BYTES].decode(errors="ignore")
+
+
+def cut_over_of(metadata: str) -> str | None:
+    """Return the id of the cut-over that wrote this text beside an offset, or None."""
+    mark = METADATA_PREFIX + _CUT_OVER
+    return metadata.removeprefix(mark).partition(" ")[0] if metadata.startswith(mark) else None
 
 
 def goes_back(group: GroupView, next_offsets: Mapping[TopicPartition, int]) -> Iterator[str]:
@@ -52,7 +64,9 @@ def goes_back(group: GroupView, next_offsets: Mapping[TopicPartition, int]) -> I
     since = ""
     if ours:
         kept = min(ours)
-        origin = held[kept].metadata.removeprefix(METADATA_PREFIX).partition(" ")[0]
+        mark = f"{_CUT_OVER}{cut_over_of(held[kept].metadata)} "
+        origin = held[kept].metadata.removeprefix(METADATA_PREFIX).removeprefix(mark)
+        origin = origin.partition(" ")[0]
         since = f" since an earlier commit-group ({kept[0]}-{kept[1]} still has that of {origin})"
     yield (
         f"group {group.name} has moved on{since}: others have committed beyond these offsets in "

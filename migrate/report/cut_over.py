@@ -18,6 +18,7 @@ from migrate.positions import Marker
 from migrate.storage.json_models import Model, Offset, OncePerPartition, PartitionNumber, schema_of
 
 KIND: Literal["flink-offset-migrate cut-over"] = "flink-offset-migrate cut-over"
+VERSION: Literal[2] = 2
 
 Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 State = Literal["begun", "done", "went back"]
@@ -56,6 +57,9 @@ class FlinkReport(Model):
     version: str | None
     job_id: str | None
     job_name: str | None
+    savepoints: Annotated[
+        str | None, Field(description="the folder that the stop was asked to write to, a URI")
+    ]
     savepoint: str | None
     savepoint_sha256: Annotated[Sha256 | None, Field(description="of its _metadata")]
     finished: Annotated[bool, Field(description="whether Flink said that the job has FINISHED")]
@@ -65,7 +69,11 @@ class FlinkReport(Model):
 
 
 class PartitionReport(Model):
-    """Before: the checkpoint and the log. After: where the target started, and has come to."""
+    """Before: the checkpoint and the log. After: where the target started, and has come to.
+
+    ``lost`` and ``repeated`` count where ``outcome`` is known; where it is "cannot tell" both are 0
+    and ``reason`` says why.
+    """
 
     topic: str
     partition: PartitionNumber
@@ -74,11 +82,27 @@ class PartitionReport(Model):
     planned: Offset | None
     log_start: Offset | None
     log_end: Offset | None
-    started: Offset | None
-    outcome: StartOutcome | None
-    lost: Offset
-    repeated: Offset
-    reached: Annotated[Offset | None, Field(description="after the first committed batch")]
+    held: Annotated[
+        Offset | None, Field(description="what the group held when the plan was made")
+    ] = None
+    log_start_seen: Annotated[
+        Offset | None, Field(description="the log start at the newest look at the target")
+    ] = None
+    members_seen: Annotated[
+        bool, Field(description="whether the group had members while our commit still stood")
+    ] = False
+    first_commit: Annotated[
+        Offset | None, Field(description="the first commit by others that was seen")
+    ] = None
+    began_right: Annotated[
+        bool, Field(description="whether it was seen after the start that it began at the plan")
+    ] = False
+    started: Offset | None = None
+    outcome: StartOutcome | None = None
+    reason: Annotated[str | None, Field(description="why the outcome cannot be told")] = None
+    lost: Offset = 0
+    repeated: Offset = 0
+    reached: Annotated[Offset | None, Field(description="after the newest committed batch")] = None
 
 
 class PlanReport(Model):
@@ -103,6 +127,7 @@ class VerificationReport(Model):
     when: Literal["before", "after"]
     verified: bool
     partitions: Annotated[int, Field(ge=0)]
+    unknown: Annotated[int, Field(ge=0, description="partitions whose start cannot be told")]
     lost: Offset
     repeated: Offset
 
@@ -118,7 +143,8 @@ class CutOverRecord(Model):
     """A cut-over, as far as it has come."""
 
     kind: Literal["flink-offset-migrate cut-over"]
-    version: Literal[1]
+    version: Literal[2]
+    id: Annotated[str, Field(pattern="^[0-9a-f]{16}$", description="marks a group's commits")]
     name: str
     state: State
     spec_sha256: Sha256
@@ -128,6 +154,9 @@ class CutOverRecord(Model):
     moved_with: Annotated[
         dict[str, str] | None,
         Field(description="what of the spec the target was written with; null before"),
+    ]
+    query_id: Annotated[
+        str | None, Field(description="the id of the query in the checkpoint location")
     ]
     flink: FlinkReport
     plan: PlanReport | None

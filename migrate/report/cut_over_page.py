@@ -20,6 +20,7 @@ from migrate.report.cut_over import (
 )
 from migrate.report.html import page, page_text, part, source_hash
 from migrate.report.text import number_text
+from migrate.wording import counted
 
 _PARTITIONS = (
     ("topic", ""),
@@ -35,7 +36,7 @@ _PARTITIONS = (
     ("repeated", "number"),
     ("outcome", ""),
 )
-_STATES = {"begun": "not done yet", "done": "done", "went back": "went back"}
+_STATES = {"begun": "not finished", "done": "done", "went back": "went back"}
 
 
 def cut_over_page(record: CutOverRecord) -> str:
@@ -50,7 +51,7 @@ def cut_over_page(record: CutOverRecord) -> str:
         name=page_text(record.name),
         state=page_text(_STATES[record.state]),
         css=_state_class(record, last),
-        last=page_text(last.end or "" if last is not None else ""),
+        last=page_text(_last_run(last)),
         totals="".join(_totals(record)),
         facts="".join(_facts(record)),
         steps="".join(map(_step, record.steps)),
@@ -64,6 +65,14 @@ def cut_over_page(record: CutOverRecord) -> str:
     )
 
 
+def _last_run(last: RunReport | None) -> str:
+    """Return how the last run ended; empty where that says no more than the state."""
+    if last is None or (last.asked == "execute" and last.end == "done"):
+        return ""
+    end = f"{last.end}" if last.end is not None else "has not ended, or was killed"
+    return f"its last run ({last.asked}): {end}"
+
+
 def _state_class(record: CutOverRecord, last: RunReport | None) -> str:
     if record.state == "done" and record.lost == record.repeated == 0:
         return "good"
@@ -75,13 +84,15 @@ def _totals(record: CutOverRecord) -> Iterator[str]:
     before = next((one for one in record.verifications if one.when == "before"), None)
     found = verified or before
     yield _total("partitions", str(len(record.partitions)), "")
-    unknown = "not verified yet"
+    when = "" if verified else ("before the start" if before else "not verified yet")
     lost, repeated = (str(found.lost), str(found.repeated)) if found else ("?", "?")
-    when = "" if verified else ("before the start" if found else unknown)
+    if found is not None and found.unknown:
+        when = f"{counted(found.unknown, 'partition')} cannot be told"
+        lost, repeated = (text if text != "0" else "?" for text in (lost, repeated))
     yield _total("lost", lost, when, bad=lost not in ("0", "?"))
     yield _total("repeated", repeated, when, bad=repeated not in ("0", "?"))
-    told = "yes" if found is not None and found.verified else "no"
-    yield _total("verified", told, when, bad=found is not None and not found.verified)
+    answer = "yes" if found is not None and found.verified else "no"
+    yield _total("verified", answer, when, bad=found is not None and not found.verified)
 
 
 def _total(name: str, value: str, note: str, *, bad: bool = False) -> str:
@@ -131,7 +142,8 @@ def _heading(name: str, css: str) -> str:
 
 def _partition(one: PartitionReport) -> str:
     position = one.checkpoint.value if isinstance(one.checkpoint, Marker) else None
-    ok = one.outcome in (StartOutcome.OK, StartOutcome.MOVED_ON)
+    ok = one.outcome is StartOutcome.OK
+    outcome = one.outcome.value if one.outcome is not None else ""
     cells = (
         one.topic,
         str(one.partition),
@@ -144,7 +156,7 @@ def _partition(one: PartitionReport) -> str:
         number_text(one.reached),
         str(one.lost),
         str(one.repeated),
-        one.outcome.value if one.outcome is not None else "",
+        f"{outcome}: {one.reason}" if one.reason else outcome,
     )
     classes = [css for _, css in _PARTITIONS]
     classes[-1] = "" if one.outcome is None else "good" if ok else "bad"

@@ -65,17 +65,23 @@ def check_free(location: Location) -> None:
     raise TargetInUse(f"{location.name} is not empty; name a new directory")
 
 
-def write_checkpoint(sources: Iterable[SparkSource], location: Location) -> None:
+def write_checkpoint(
+    sources: Iterable[SparkSource], location: Location, query_id: str | None = None
+) -> None:
     """Write the seed of a query with these Kafka sources, so that Spark sees it whole or fails.
 
-    The query id is a fresh one: a Delta table skips the batches that it has of an id.
+    Args:
+        sources: the Kafka sources of the query.
+        location: the new checkpoint location.
+        query_id: the id of the query, a UUID that no query has had: a Delta table skips the batches
+            that it has of an id. A fresh one by default.
 
     Raises:
         TargetInUse: the directory is not new or empty.
         OSError: it cannot be written.
     """
     files = {f"sources/{source.number}/0": seed_of(source.next_offsets) for source in sources}
-    metadata = json.dumps({"id": str(uuid.uuid4())}, separators=(",", ":")).encode()
+    metadata = json.dumps({"id": query_id or str(uuid.uuid4())}, separators=(",", ":")).encode()
     check_free(location)
     if isinstance(location, LocalDirectory) and not location.mounted:
         _stage_and_rename({_METADATA: metadata, **files}, location)

@@ -32,7 +32,8 @@ def _record(text: str, *, lost: int) -> CutOverRecord:
     at = "2026-01-02T03:04:05.678+00:00"
     return CutOverRecord(
         kind=KIND,
-        version=1,
+        version=2,
+        id="0" * 16,
         name=text,
         state="done" if not lost else "begun",
         spec_sha256="0" * 64,
@@ -40,7 +41,9 @@ def _record(text: str, *, lost: int) -> CutOverRecord:
         target=f"spark:{text}",
         sink=text,
         moved_with={"target.group": text},
+        query_id=text,
         flink=FlinkReport(
+            savepoints=text,
             host=text,
             version="1.20.3",
             job_id="a" * 32,
@@ -63,7 +66,9 @@ def _record(text: str, *, lost: int) -> CutOverRecord:
         primed=0,
         start=None,
         verifications=[
-            VerificationReport(when="after", verified=not lost, partitions=2, lost=lost, repeated=0)
+            VerificationReport(
+                when="after", verified=not lost, partitions=2, unknown=0, lost=lost, repeated=0
+            )
         ],
         partitions=[
             PartitionReport(

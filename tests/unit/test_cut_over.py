@@ -17,24 +17,26 @@ from decoder import StopKind
 from migrate.commands.plan import plan
 from migrate.commands.to_spark import to_spark
 from migrate.comparing.verify import StartOutcome, Verification, Verified, verify_log
+from migrate.cutover.beginning import Begun, beginning
 from migrate.cutover.command import Command
-from migrate.cutover.night import (
-    CutOverStopped,
-    Night,
-    Savepoint,
-    began_since,
-    job_meant,
-    that_flink_tells,
+from migrate.cutover.context import CutOverContext, CutOverStopped
+from migrate.cutover.decide_target import first_batch
+from migrate.cutover.facts import KnownJob, Savepoint
+from migrate.cutover.flink_jobs import (
+    choose_job,
+    job_started_again,
+    job_started_since,
+    reported_savepoint,
 )
+from migrate.cutover.observe import read_savepoint
 from migrate.cutover.record import Record
 from migrate.cutover.spec import read_spec
-from migrate.cutover.steps import STEPS, check_may_move_on
 from migrate.errors import Refused
 from migrate.flink.rest_api import FlinkJob
-from migrate.report.cut_over import StartReport, VerificationReport
 from migrate.report.verification import outcome_lines
 from tests.support.checkpoints import splits, write_source
 from tests.support.command import Result, migrate
+from tests.support.cut_over import act, facts_of, open_context, reason_done
 from tests.unit.test_flink_rest import answering
 
 
@@ -44,14 +46,14 @@ def _job(job_id: str, began: int, ended: int | None, name: str = "orders") -> Fl
 
 def test_the_newest_job_of_a_name_is_meant() -> None:
     old, new, other = _job("a", 1, 2), _job("b", 3, 4), _job("c", 5, None, "payments")
-    assert job_meant([old, new, other], "orders") == new
-    assert job_meant([new, old, other], "a") == old
+    assert choose_job([old, new, other], "orders") == new
+    assert choose_job([new, old, other], "a") == old
     running = _job("d", 2, None)
-    assert job_meant([old, running, new], "orders") == running
-    with pytest.raises(Refused, match="several have this name: d, e; name an id"):
-        job_meant([running, _job("e", 6, None)], "orders")
+    assert choose_job([old, running, new], "orders") == running
+    with pytest.raises(Refused, match="several jobs have this name: d, e; name an id"):
+        choose_job([running, _job("e", 6, None)], "orders")
     with pytest.raises(Refused, match="no such job; it runs payments"):
-        job_meant([other], "orders")
+        choose_job([other], "orders")
 
 
 @pytest.mark.parametrize(
@@ -68,28 +70,70 @@ def test_the_newest_job_of_a_name_is_meant() -> None:
 def test_a_job_that_began_since_the_stop(others: list[FlinkJob], newer: str | None) -> None:
     stopped = _job("a", 10, 20)
     for jobs in ([stopped, *others], others):  # Flink may have forgotten it
-        found = began_since(jobs, "a", "orders", 20)
-        assert (found.job_id if found else None) == newer
+        known = [KnownJob(job) for job in jobs]
+        again = job_started_again(known, None, job_id="a", name="orders", ended_ms=20)
+        assert (again.job_id if again else None) == newer
 
 
 def test_a_job_of_a_fixed_id_that_began_since_the_stop() -> None:
-    assert began_since([_job("a", 10, 20)], "a", "orders", None) is None
-    for again in (_job("a", 30, None), _job("a", 30, 40)):
-        assert began_since([again], "a", "orders", 20) == again
+    def again(job: FlinkJob, ended_ms: int | None) -> FlinkJob | None:
+        known = [KnownJob(job)]
+        return job_started_again(known, None, job_id="a", name="orders", ended_ms=ended_ms)
+
+    assert again(_job("a", 10, 20), None) is None
+    for job in (_job("a", 30, None), _job("a", 30, 40)):
+        assert again(job, 20) == job
     # Flink had forgotten the stopped one: what it knows of that name is newer.
-    assert began_since([_job("b", 1, 2)], "a", "orders", None) is not None
+    assert again(_job("b", 1, 2), None) is not None
 
 
-def test_the_savepoint_is_the_one_that_flink_tells() -> None:
+_PATH = "s3://bucket/savepoints/savepoint-0a1b2c-0123456789ab"
+
+
+@pytest.mark.parametrize(
+    ("job", "restored_from", "counts"),
+    [
+        (_job("b", 5, 6, "another"), _PATH, True),  # whatever its name, and when
+        (_job("b", 5, 6, "another"), "s3a://bucket/copied/savepoint-0a1b2c-0123456789ab/", True),
+        (_job("b", 5, 6, "another"), "s3://bucket/savepoints/savepoint-0a1b2c-ffffffffffff", False),
+        (_job("b", 5, 6, "another"), None, False),
+        (_job("b", 5, 6), None, False),  # it wrote the savepoint
+        (_job("b", 5, None), None, True),  # it was never stopped
+        (_job("b", 30, 40), None, True),  # without state, say
+        (_job("b", 30, 40), "s3://bucket/chk-7", True),
+    ],
+)
+def test_a_job_that_others_stopped_and_that_was_started_again(
+    job: FlinkJob, restored_from: str | None, counts: bool
+) -> None:
+    savepoint = Savepoint(_PATH, 7, StopKind.SUSPEND, "0" * 64, 20)
+    known = [KnownJob(job, restored_from)]
+    again = job_started_since(known, savepoint, "orders")
+    assert again == (job if counts else None)
+    # Of the same savepoint, stopped by a run of ours.
+    if restored_from is not None and counts:
+        assert job_started_again(known, _PATH, job_id="a", name="orders", ended_ms=50) == (
+            job if "0a1b2c" in restored_from else None
+        )
+
+
+def test_a_retained_checkpoint_is_known_by_its_whole_path() -> None:
+    chk = Savepoint("file:/flink/0a/chk-7", 7, StopKind.UNKNOWN, "0" * 64)
+    for restored_from, counts in (("file:///flink/0a/chk-7", True), ("/flink/0b/chk-7", False)):
+        known = [KnownJob(_job("b", 5, 6), restored_from)]
+        assert (job_started_since(known, chk, None) is not None) == counts
+
+
+def test_the_savepoint_is_the_one_reported_savepoint() -> None:
     """Job a began anew under its fixed id, without state: its savepoint has the lower number."""
     old, new = (
         Savepoint(f"/s/a/savepoint-{name}", number, StopKind.SUSPEND, "0" * 64)
         for name, number in (("old", 25), ("new", 3))
     )
-    assert that_flink_tells([old, new], (3, "file:/s/a/savepoint-new/")) == new
-    assert that_flink_tells([old, new], (25, "file:/s/a/savepoint-new")) is None
-    assert that_flink_tells([old], (3, "file:/s/a/savepoint-new")) is None
-    assert that_flink_tells([old], None) is None
+    assert reported_savepoint([old, new], (3, "file:/s/a/savepoint-new/")) == new
+    assert reported_savepoint([old, new], (25, "file:/s/a/savepoint-new")) is None
+    assert reported_savepoint([old], (3, "file:/s/a/savepoint-new")) is None
+    assert reported_savepoint([old], None) is None
 
 
 def _verified(*places: tuple[str, int]) -> Verification:
@@ -153,13 +197,14 @@ def seeded(tmp_path: Path) -> Path:
     savepoint = write_source(tmp_path / "savepoint-1", {0: splits("orders", [5, 6])})
     plan(savepoint).save(record.plan_path)
     to_spark(plan=record.plan_path, checkpoint_dir=tmp_path / "query")
-    night = Night(file, record)
+    context = CutOverContext(file, record)
     record.change_flink(
         savepoint=str(savepoint),
-        savepoint_sha256=night.read_savepoint(str(savepoint)).sha256,
+        savepoint_sha256=read_savepoint(context, str(savepoint)).sha256,
         finished=True,
     )
-    record.change(moved_with=file.decides())
+    query_id = json.loads((tmp_path / "query/metadata").read_text())["id"]
+    record.change(moved_with=file.decides(), query_id=query_id)
     return spec
 
 
@@ -167,7 +212,7 @@ def _run(spec: Path, *more: str) -> Result:
     return migrate("cut-over", spec, "--execute", "--yes", *more)
 
 
-_RESTART = "start Flink's job from its savepoint"
+_RESTART = "or start Flink's job from its savepoint"
 
 
 def test_once_the_target_has_begun_the_savepoint_is_no_way_back(seeded: Path) -> None:
@@ -182,27 +227,35 @@ def test_once_the_target_has_begun_the_savepoint_is_no_way_back(seeded: Path) ->
     assert failed.code == 5, failed.stderr
     assert "has ended: exit code 3" in failed.stderr
     assert _RESTART not in failed.stderr
-    assert "must not go on from its savepoint" in failed.stderr
+    assert "do not start Flink's job from its savepoint, as the query has planned" in failed.stderr
 
 
-def test_back_leaves_nothing_that_a_new_night_would_take_for_its_own(seeded: Path) -> None:
+def test_back_leaves_nothing_that_a_new_cut_over_would_take_for_its_own(seeded: Path) -> None:
     folder, query = read_spec(seeded).folder, seeded.parent / "query"
     (folder / "query.log").write_text("said")
     (query / "offsets").mkdir()  # as Spark does before it plans
     # In Real-Time Mode a query writes before it logs its first batch.
-    assert "has written all the same, which" in migrate("cut-over", seeded, "--back").output
-    back = _run(seeded, "--back")
+    refused = _run(seeded, "--back")
+    assert (refused.code, query.exists()) == (4, True)
+    assert "a query was started there and has logged no batch" in refused.stderr
+    back = _run(seeded, "--back", "--nothing-started")
     assert back.code == 0, back.stderr
     assert not query.exists()
     names = sorted(one.name.partition("-")[0] for one in folder.iterdir())
     assert names == ["lock", "plan", "query", "record.html", "record.json"]
     # Once it went back, the spec may be another.
     _spec(seeded.parent, target={"checkpoint-dir": "elsewhere"})
-    assert "was " not in migrate("cut-over", seeded).stderr
+    assert "refused: " not in migrate("cut-over", seeded).stderr
 
 
 @pytest.mark.parametrize(
-    ("state", "how"), [("0\n", "has ended well"), ("began\n", "how it ended is not known")]
+    ("state", "how"),
+    [
+        ("0\n", "has ended well"),
+        ("began\n", "how it ended is not known"),
+        # `kubectl apply && kubectl wait`: seen, the query began at the log end.
+        ("1\n", "failed with exit code 1, and may have handed the query over"),
+    ],
 )
 def test_a_query_that_may_yet_begin_is_not_gone_back_from(
     seeded: Path, state: str, how: str
@@ -214,10 +267,9 @@ def test_a_query_that_may_yet_begin_is_not_gone_back_from(
         refused = migrate("cut-over", seeded, "--back", *mode)
         assert refused.code == 4, refused.stderr
         assert how in refused.stderr
-        assert f"stop the query, then remove {proof}" in refused.stderr
+        assert "if nothing has started, add --nothing-started" in refused.stderr
         assert query.exists()
-    proof.unlink()
-    assert _run(seeded, "--back").code == 0
+    assert _run(seeded, "--back", "--nothing-started").code == 0
     assert not query.exists()
 
 
@@ -294,24 +346,6 @@ def test_a_stop_that_goes_on_is_waited_for(tmp_path: Path) -> None:
         assert "Flink stops the job already" in dry.stdout
 
 
-def test_a_group_that_moved_on_was_seen_right_before(seeded: Path) -> None:
-    record = Record(read_spec(seeded), keep=False, anew=True)
-
-    def check(has_command: bool) -> None:
-        check_may_move_on(record.model, Path("rollback.json"), has_command=has_command)
-
-    for has_command in (True, False):
-        with pytest.raises(Refused, match="nobody had verified it by then"):
-            check(has_command)
-    right = VerificationReport(when="before", verified=True, partitions=1, lost=0, repeated=0)
-    record.change(verifications=[right])
-    with pytest.raises(Refused, match="the query was not started by then"):
-        check(True)
-    check(False)
-    record.change(start=StartReport(at="now", returned=None))
-    check(True)
-
-
 # -- keyed states that go along ------------------------------------------------------------------
 
 # What a priming leaves, as far as it is looked at: `migrate.spark.prime` itself, on a real stack,
@@ -341,14 +375,6 @@ def primed(seeded: Path) -> Path:
     return _spec(seeded.parent, **primes)
 
 
-def _night(spec: Path) -> Night:
-    file = read_spec(spec)
-    return Night(file, Record(file, keep=True, anew=True))
-
-
-_APPLY = next(one for one in STEPS if one.name == "apply")
-
-
 def _not_written(spec: Path) -> None:
     """As before the target is written: `primed` is changed from `seeded`."""
     record = json.loads((path := read_spec(spec).folder / "record.json").read_text())
@@ -357,26 +383,27 @@ def _not_written(spec: Path) -> None:
 
 def test_a_primed_location_is_judged_and_found_again(primed: Path) -> None:
     _not_written(primed)
-    night, query = _night(primed), primed.parent / "query"
-    assert _APPLY.done(night) is None
+    context, query = open_context(primed), primed.parent / "query"
+    assert reason_done(context, "apply") is None
     told = f"primed {query}: batch 0 holds state, and ends where the plan says"
-    assert _APPLY.do(night) == told
-    assert night.record.model.primed == 0
-    assert not night.begun() and night.first_batch() is None
+    assert act(context, "apply") == told
+    assert context.record.model.primed == 0
+    assert _begun(context) is Begun.NO and _first_batch(context) is None
 
     # A run that was killed before it had written down what it saw.
-    night.record.change(primed=None)
-    again = _night(primed)
-    assert _APPLY.done(again) == f"spark:{query} holds the plan"
+    context.record.change(primed=None, query_id=None)
+    again = open_context(primed)
+    assert reason_done(again, "apply") is None
+    act(again, "apply")
     assert again.record.model.primed == 0
     # The query's own first batch is the one after.
     (query / "offsets/1").write_text('v1\n{}\n{"orders":{"0":7,"1":6}}')
-    assert again.begun() and again.first_batch() is None
+    assert _begun(again) is Begun.YES and _first_batch(again) is None
     (query / "commits/1").write_text("v1\n{}")
-    assert again.first_batch() == 1
-    assert _APPLY.done(again) == f"spark:{query} holds the plan"
+    assert _first_batch(again) == 1
+    assert reason_done(again, "apply") == f"spark:{query} holds the plan"
     back = _run(primed, "--back")
-    assert back.code == 4 and "has begun: Flink's job would emit again" in back.stderr
+    assert back.code == 4 and "has begun: the query has planned batch 1" in back.stderr
 
 
 @pytest.mark.parametrize(
@@ -396,39 +423,46 @@ def test_what_was_not_primed_as_planned_starts_nothing(
     _not_written(primed)
     spec = _spec(primed.parent, states=["counts/n"], prime=_PRIMES.format(**{**_RIGHT, **wrong}))
     with pytest.raises(Refused, match=told):
-        _APPLY.do(_night(spec))
+        act(open_context(spec), "apply")
     with pytest.raises(Refused, match=r"query: .*; remove it, and run this again"):
-        _APPLY.done(_night(spec))
+        reason_done(open_context(spec), "apply")
     # It stands there: with other states, it would be another one.
-    assert _night(spec).record.model.moved_with == read_spec(spec).decides()
+    assert open_context(spec).record.model.moved_with == read_spec(spec).decides()
     _not_written(spec)  # as if it was primed by hand
     with pytest.raises(Refused, match="remove it, or name a new directory"):
-        _APPLY.done(_night(spec))
+        reason_done(open_context(spec), "apply")
+
+
+def _begun(context: CutOverContext) -> Begun:
+    return beginning(facts_of(context, "start")).begun
+
+
+def _first_batch(context: CutOverContext) -> int | None:
+    return first_batch(facts_of(context, "start"))
 
 
 def _fails(spec: Path) -> Path:
     """The script primes, and then fails by a check of its own."""
     spec = _spec(spec.parent, states=["counts/n"], prime=_PRIMES.format(**_RIGHT) + "exit 1")
-    with pytest.raises(CutOverStopped, match="has ended: exit code 1"):
-        _APPLY.do(_night(spec))
+    with pytest.raises(CutOverStopped, match="has ended with exit code 1"):
+        act(open_context(spec), "apply")
     return spec
 
 
 def test_what_a_priming_that_failed_has_left_starts_nothing(primed: Path) -> None:
     _not_written(primed)
     spec, query = _fails(primed), primed.parent / "query"
-    told = f"has ended: exit code 1: remove {query}, and run this again"
-    planned = next(one for one in STEPS if one.name == "plan")
-    for step in (planned, _APPLY):
+    told = f"ended with exit code 1; remove {query}, and run this again"
+    for step in ("plan", "apply"):
         with pytest.raises(Refused, match=told):
-            step.done(_night(spec))
+            reason_done(open_context(spec), step)
     for mode in ((), ("--back",), ("--execute", "--yes")):
         refused = migrate("cut-over", spec, *mode)
         assert refused.code in (4, 5), refused.stderr
         assert told in refused.stderr
     (state := read_spec(spec).folder / "prime.state").write_text("began\n")  # the machine went down
-    with pytest.raises(Refused, match="how it ended is not known: remove"):
-        _APPLY.done(_night(spec))
+    with pytest.raises(Refused, match="how it ended is not known; remove"):
+        reason_done(open_context(spec), "apply")
     state.write_text("1\n")
     # Nor is the query started without its states.
     changed = migrate("cut-over", _spec(primed.parent))
@@ -436,9 +470,9 @@ def test_what_a_priming_that_failed_has_left_starts_nothing(primed: Path) -> Non
 
     shutil.rmtree(query)
     spec = _spec(primed.parent, states=["counts/n"], prime=_PRIMES.format(**_RIGHT))
-    assert _APPLY.done(_night(spec)) is None
-    assert _APPLY.do(_night(spec)).startswith("primed ")
-    assert _APPLY.done(_night(spec)) == f"spark:{query} holds the plan"
+    assert reason_done(open_context(spec), "apply") is None
+    assert act(open_context(spec), "apply").startswith("primed ")
+    assert reason_done(open_context(spec), "apply") == f"spark:{query} holds the plan"
 
 
 def test_once_it_is_removed_and_gone_back_from_the_spec_may_be_another(primed: Path) -> None:
@@ -448,22 +482,25 @@ def test_once_it_is_removed_and_gone_back_from_the_spec_may_be_another(primed: P
     back = _run(spec, "--back")
     assert back.code == 0, back.stderr
     changed = migrate("cut-over", _spec(primed.parent))
-    assert " was " not in changed.stderr, changed.stderr
+    assert "refused: " not in changed.stderr, changed.stderr
 
 
 def test_what_was_primed_by_hand_stays_as_it_was_written(primed: Path) -> None:
     _not_written(primed)
-    _APPLY.do(_night(primed))
+    act(open_context(primed), "apply")
     _not_written(primed)
     (read_spec(primed).folder / "prime.state").unlink()
-    assert _APPLY.done(_night(primed)) is not None
-    assert _night(primed).record.model.moved_with == read_spec(primed).decides()
+    with pytest.raises(Refused, match="add --adopt to take it over"):
+        reason_done(open_context(primed), "apply")
+    act(open_context(primed, adopt=True), "apply")
+    assert reason_done(open_context(primed), "apply") is not None
+    assert open_context(primed).record.model.moved_with == read_spec(primed).decides()
 
 
 def test_batches_before_the_target_was_written_are_not_the_querys(primed: Path) -> None:
     """Seen: without `states`, a primed batch passed for the query's first, and nothing began."""
     _not_written(primed)
-    _APPLY.do(_night(primed))
+    act(open_context(primed), "apply")
     _not_written(primed)
     spec = _spec(primed.parent)
     for mode in ((), ("--execute", "--yes")):
@@ -474,9 +511,9 @@ def test_batches_before_the_target_was_written_are_not_the_querys(primed: Path) 
 
 def test_another_priming_is_judged_anew(primed: Path) -> None:
     _not_written(primed)
-    _night(primed).record.change(primed=3)  # of a location that was removed since
-    assert not _night(_fails(primed)).begun()
-    assert _night(primed).record.model.primed is None
+    open_context(primed).record.change(primed=3)  # of a location that was removed since
+    assert _begun(open_context(_fails(primed))) is Begun.NO
+    assert open_context(primed).record.model.primed is None
 
 
 def test_after_the_priming_it_is_told_how_each_state_is_looked_at(
@@ -485,8 +522,8 @@ def test_after_the_priming_it_is_told_how_each_state_is_looked_at(
     _not_written(primed)
     spec = _spec(primed.parent, states=["a/x", "a/y"], prime=_PRIMES.format(**_RIGHT))
     with caplog.at_level("INFO", "migrate"):
-        _APPLY.do(_night(spec))
-    savepoint, query = _night(spec).savepoint(), primed.parent / "query"
+        act(open_context(spec), "apply")
+    savepoint, query = open_context(spec).savepoint, primed.parent / "query"
     lines = [one.getMessage() for one in caplog.records]
     for state in ("a/x", "a/y"):
         assert f"next: migrate verify {savepoint} spark:{query} --state {state}" in lines
@@ -505,22 +542,24 @@ def test_a_priming_that_fails_is_run_again_and_one_that_runs_is_waited_for(prime
     _not_written(primed)
     states = {"states": ["counts/n"]}
     spec = _spec(primed.parent, **states, prime="echo no Spark here; exit 7")
-    with pytest.raises(CutOverStopped, match="has ended: exit code 7") as failed:
-        _APPLY.do(_night(spec))
-    assert failed.value.details[1:] == ["  no Spark here"]
+    with pytest.raises(CutOverStopped, match="has ended with exit code 7") as failed:
+        act(open_context(spec), "apply")
+    assert failed.value.details[1:] == ("  no Spark here",)
 
     waits = "while ! test -e go; do sleep 0.05; done\n" + _PRIMES.format(**_RIGHT)
     spec = _spec(primed.parent, **states, prime=waits, timeouts={"prime": "100ms"})
     with pytest.raises(CutOverStopped, match="it runs on: run this again to wait on"):
-        _APPLY.do(_night(spec))
-    assert _APPLY.done(_night(spec)) is None
-    planned = next(one for one in STEPS if one.name == "plan")
-    assert planned.done(_night(spec)) == "the command that primes the location runs with it"
+        act(open_context(spec), "apply")
+    assert reason_done(open_context(spec), "apply") is None
+    assert (
+        reason_done(open_context(spec), "plan")
+        == "the command that primes the location runs with it"
+    )
     back = _run(spec, "--back")
-    assert back.code == 4 and "the command that primes runs: stop it first" in back.stderr
+    assert back.code == 4 and "the command that primes runs; stop it first" in back.stderr
     (spec.parent / "go").touch()
     spec = _spec(primed.parent, **states, prime="exit 8")  # it is not run: the first one is there
-    assert _APPLY.do(_night(spec)).startswith("primed ")
+    assert act(open_context(spec), "apply").startswith("primed ")
     changed = migrate("cut-over", _spec(primed.parent))
     assert changed.code == 4 and "states was counts/n, and is not there now" in changed.stderr
 
@@ -528,18 +567,18 @@ def test_a_priming_that_fails_is_run_again_and_one_that_runs_is_waited_for(prime
 def test_back_puts_a_primed_location_aside(primed: Path) -> None:
     _not_written(primed)
     query = primed.parent / "query"
-    _APPLY.do(_night(primed))
+    act(open_context(primed), "apply")
     dry = migrate("cut-over", primed, "--back")
-    assert f"put the primed location {query} aside" in dry.stdout
-    assert "mind:" not in dry.output  # nobody has started a query
+    assert f"rename the primed location {query}" in dry.stdout
     # In Real-Time Mode a query that ran writes before it logs its first batch.
-    (read_spec(primed).folder / "query.log").touch()
-    assert "has written all the same, which" in migrate("cut-over", primed, "--back").output
-    (read_spec(primed).folder / "query.log").unlink()
+    (state := read_spec(primed).folder / "query.state").write_text("0\n")
+    assert "may have started" in migrate("cut-over", primed, "--back").output
+    state.unlink()
     # Whether somebody has started it without a command does not show.
     primes = {"states": ["counts/n"], "prime": _PRIMES.format(**_RIGHT)}
     by_hand = _spec(primed.parent, **primes, start=None)
-    assert "mind: if the query was started" in migrate("cut-over", by_hand, "--back").output
+    assert "does not show whether a query was" in migrate("cut-over", by_hand, "--back").output
+    _spec(primed.parent, **primes)
     assert _run(primed, "--back").code == 0
     assert not query.exists()
     (aside,) = primed.parent.glob("query-*")

@@ -12,16 +12,11 @@ from typing import Any
 import pytest
 import yaml
 
-from migrate.cluster_snapshot import GroupView, Member
-from migrate.cutover import stop
-from migrate.cutover.check import check
-from migrate.cutover.night import CutOverStopped, Night
-from migrate.cutover.record import Record
-from migrate.cutover.spec import read_spec
-from migrate.cutover.steps import STEPS
+from migrate.cutover.context import CutOverContext, CutOverStopped
+from migrate.cutover.observe import read_savepoint
 from migrate.errors import Refused
 from migrate.flink.rest_api import FlinkRestError
-from migrate.group.rollback_file import ChangeFate, EarlierRun, rollback_file
+from tests.support.cut_over import act, open_context, reason_done
 from tests.support.golden_topics import GOLDEN
 from tests.support.local_server import QuietHandler, serving
 
@@ -93,7 +88,9 @@ def flink() -> Iterator[tuple[Flink, str]]:
         yield known, url
 
 
-def _night(folder: Path, url: str | None, *, savepoint: Path | None = None, **more: Any) -> Night:
+def _context(
+    folder: Path, url: str | None, *, savepoint: Path | None = None, **more: Any
+) -> CutOverContext:
     flink: dict[str, Any] = {"savepoint": str(savepoint)}
     if savepoint is None:
         flink = {"rest": url, "job": "orders", "savepoints": str(folder / "savepoints")}
@@ -107,9 +104,7 @@ def _night(folder: Path, url: str | None, *, savepoint: Path | None = None, **mo
     }
     path = folder / "orders.yaml"
     path.write_text(yaml.safe_dump(spec))
-    file = read_spec(path)
-    file.folder.mkdir(exist_ok=True)
-    return Night(file, Record(file, keep=True, anew=True))
+    return open_context(path)
 
 
 def _golden(name: str) -> Path:
@@ -120,34 +115,34 @@ def _golden(name: str) -> Path:
 # -- would it go through? ------------------------------------------------------------------------
 
 _LEGACY = (
-    "the job reads with a FlinkKafkaConsumer, whose stop is one checkpoint old: take a savepoint, "
+    "the job reads with a FlinkKafkaConsumer, whose stop is one checkpoint old; take a savepoint, "
     "cancel the job, and name the savepoint (flink.savepoint)"
 )
 _NO_CHECKPOINT = (
-    "the job has completed no checkpoint that can be read from here, so that nothing can be said "
-    "before it is stopped: wait for one"
+    "the job has completed no checkpoint that can be read from here, so that nothing can be "
+    "checked before the stop; wait for one"
 )
 
 
-def _refused(night: Night) -> list[str]:
+def _refused(context: CutOverContext) -> list[str]:
     with pytest.raises(Refused) as refused:
-        check(night)
+        act(context, "check")
     return list(refused.value.reasons)
 
 
 def test_a_job_that_does_not_run_is_not_stopped(flink: tuple[Flink, str], tmp_path: Path) -> None:
     known, url = flink
-    night = _night(tmp_path, url)
+    context = _context(tmp_path, url)
     for known.state in ("RESTARTING", "CREATED"):
         told = f"Flink has job {_JOB} (orders) as {known.state}: it must be RUNNING"
-        assert _refused(night) == [told]
+        assert _refused(context) == [told]
 
 
 def test_what_stands_in_the_way_of_a_stop(flink: tuple[Flink, str], tmp_path: Path) -> None:
     known, url = flink
-    night = _night(tmp_path, url, start="no-such-program-here --fast")
+    context = _context(tmp_path, url, start="no-such-program-here --fast")
     no_program = "start: there is no program no-such-program-here"
-    assert _refused(night) == [_NO_CHECKPOINT, no_program]
+    assert _refused(context) == [_NO_CHECKPOINT, no_program]
 
     chk = _golden("1.20/legacy-stop")
     tasks = [{"name": f"t{n}", "status": "RUNNING" if n == 3 else "FINISHED"} for n in range(8)]
@@ -155,13 +150,13 @@ def test_what_stands_in_the_way_of_a_stop(flink: tuple[Flink, str], tmp_path: Pa
     known.answers[f"/jobs/{_JOB}"] = json.dumps(job)
     known.checkpoints(chk, failed={"id": 8, "failure_message": "too late"})
     idle = ", ".join(f"t{n}: FINISHED" for n in (0, 1, 2, 4, 5))
-    assert _refused(night) == [
+    assert _refused(context) == [
         f"tasks of the job do not run: {idle}",
         "the job's newest checkpoint failed: too late",
         no_program,
     ]
     known.answers[f"/jobs/{_JOB}"] = json.dumps({**job, "vertices": tasks[3:4]})
-    assert _refused(night) == ["the job's newest checkpoint failed: too late", no_program]
+    assert _refused(context) == ["the job's newest checkpoint failed: too late", no_program]
 
 
 def test_a_legacy_source_is_not_stopped(flink: tuple[Flink, str], tmp_path: Path) -> None:
@@ -170,7 +165,7 @@ def test_a_legacy_source_is_not_stopped(flink: tuple[Flink, str], tmp_path: Path
     known.checkpoints(tmp_path / "job" / "chk-7")
     (tmp_path / "query").mkdir()
     (tmp_path / "query" / "theirs").touch()
-    told = _refused(_night(tmp_path, url))
+    told = _refused(_context(tmp_path, url))
     assert told[0] == _LEGACY
     assert [line.partition(" is not empty")[0] for line in told[1:]] == [str(tmp_path / "query")]
 
@@ -192,7 +187,7 @@ def test_whether_there_is_such_a_program(
 ) -> None:
     (tmp_path / "there").write_text("#!/bin/sh\n")
     (tmp_path / "there").chmod(0o755)
-    told = _refused(_night(tmp_path, flink[1], start=start))
+    told = _refused(_context(tmp_path, flink[1], start=start))
     program = start.split()[0] if isinstance(start, str) else start[0]
     no_program = [f"start: there is no program {program}"] if refused else []
     assert told == [_NO_CHECKPOINT, *no_program]
@@ -215,25 +210,25 @@ def test_a_stop_is_asked_for_once(
     known, url = flink
     done = {"status": {"id": "COMPLETED"}, "operation": {"location": "file:/s/savepoint-1"}}
     known.of_a_stop = json.dumps(done)
-    night = _night(tmp_path, url, flink=spec)
-    assert stop.stopped(night) is None
-    assert stop.stop(night) == "stopped with file:/s/savepoint-1"
+    context = _context(tmp_path, url, flink=spec)
+    assert reason_done(context, "stop") is None
+    assert act(context, "stop") == "stopped with file:/s/savepoint-1"
     ((path, body),) = known.asked
     trigger_id = body.pop("triggerId")
     assert path == f"/jobs/{_JOB}/stop"
     assert body == {"targetDirectory": f"file://{tmp_path}/savepoints/{_JOB}", **asked}
-    found = night.record.model.flink
+    found = context.record.model.flink
     assert (found.job_id, found.job_name, found.version) == (_JOB, "orders", "2.2.0")
     assert (found.savepoint, found.finished) == ("file:/s/savepoint-1", True)
-    assert stop.stopped(night) == "stopped with file:/s/savepoint-1"
+    assert reason_done(context, "stop") == "stopped with file:/s/savepoint-1"
 
     # Another run, killed before it had seen the end of that stop, finds it by its trigger id.
-    shutil.rmtree(night.record.folder)
-    assert stop.stop(_night(tmp_path, url, flink=spec)) == "stopped with file:/s/savepoint-1"
+    shutil.rmtree(context.record.folder)
+    assert act(_context(tmp_path, url, flink=spec), "stop") == "stopped with file:/s/savepoint-1"
     # After one that failed, a new one.
     known.known[trigger_id] = _FAILED
-    shutil.rmtree(night.record.folder)
-    assert stop.stop(_night(tmp_path, url, flink=spec)) == "stopped with file:/s/savepoint-1"
+    shutil.rmtree(context.record.folder)
+    assert act(_context(tmp_path, url, flink=spec), "stop") == "stopped with file:/s/savepoint-1"
     assert len(known.asked) == 2
     assert known.asked[1][1]["triggerId"] != trigger_id
 
@@ -241,28 +236,28 @@ def test_a_stop_is_asked_for_once(
 def test_a_stop_that_fails_or_does_not_end(flink: tuple[Flink, str], tmp_path: Path) -> None:
     known, url = flink
     with pytest.raises(CutOverStopped) as failed:
-        stop.stop(_night(tmp_path, url))
+        act(_context(tmp_path, url), "stop")
     assert failed.value.reasons == ("the stop failed: No", "Flink has the job as RUNNING")
 
     known.of_a_stop = _GOES_ON
-    night = _night(tmp_path, url, timeouts={"stop": "200ms"})
+    context = _context(tmp_path, url, timeouts={"stop": "200ms"})
     with pytest.raises(CutOverStopped) as late:
-        stop.stop(night)
+        act(context, "stop")
     assert late.value.reasons == (
-        "the stop has not ended after 200ms (timeouts.stop); Flink may still end it",
+        "the stop has not ended after 200ms (timeouts.stop), and Flink may still end it",
         "Flink has the job as RUNNING",
     )
-    assert not night.record.model.flink.finished
+    assert not context.record.model.flink.finished
     known.state = None
     with pytest.raises(CutOverStopped, match="Flink has the job as unknown"):
-        stop.stop(night)
+        act(context, "stop")
 
 
 def test_a_stop_that_flink_forgets(flink: tuple[Flink, str], tmp_path: Path) -> None:
     known, url = flink
     known.post = lambda path, body: None  # type: ignore[method-assign]
     with pytest.raises(FlinkRestError, match="Flink has forgotten the stop"):
-        stop.stop(_night(tmp_path, url))
+        act(_context(tmp_path, url), "stop")
 
 
 def test_a_job_manager_that_comes_back_has_ended_the_stop(
@@ -273,7 +268,7 @@ def test_a_job_manager_that_comes_back_has_ended_the_stop(
     # Before it is asked for; it goes on; what answers is none; it has ended.
     told = iter([None, _GOES_ON, "no JSON", json.dumps(done)])
     known.of_a_trigger = lambda trigger_id: next(told)  # type: ignore[method-assign]
-    assert stop.stop(_night(tmp_path, url)) == "stopped with file:/s/savepoint-1"
+    assert act(_context(tmp_path, url), "stop") == "stopped with file:/s/savepoint-1"
 
 
 @pytest.mark.parametrize(
@@ -290,21 +285,16 @@ def test_a_job_that_has_ended_is_not_stopped(
 ) -> None:
     known, url = flink
     known.state = state
-    night = _night(tmp_path, url)
-    night.record.change_flink(job_id=_JOB, job_name="orders")
+    context = _context(tmp_path, url)
+    context.record.change_flink(job_id=_JOB, job_name="orders")
     if left:
         shutil.copytree(_golden("2.2/stop"), tmp_path / "savepoints" / _JOB / "savepoint-1")
     with pytest.raises(CutOverStopped) as refused:
-        stop.stop(night)
+        act(context, "stop")
     assert refused.value.reasons[0].startswith(told)
     savepoint = f"{tmp_path}/savepoints/{_JOB}/savepoint-1"
     assert (savepoint in " ".join(refused.value.reasons)) == left
     assert not known.asked
-
-
-def test_to_go_back_nothing_is_asked_of_a_job_that_was_stopped(tmp_path: Path) -> None:
-    night = _night(tmp_path, None, savepoint=_golden("2.2/stop"))
-    stop.check_came_to_its_end(night)
 
 
 class Clock:
@@ -340,12 +330,12 @@ def test_a_job_just_stopped_by_hand_is_known_by_its_savepoint(
     """Flink goes on to tell what was so, as long as its web.refresh-interval is."""
     known, url = flink
     clock = Clock()
-    monkeypatch.setattr("migrate.cutover.night.time", clock)
+    monkeypatch.setattr("migrate.cutover.observe.time", clock)
     known.state = "FINISHED"
     known.answers["/config"] = json.dumps({"flink-version": "2.2.0", **interval})
     shutil.copytree(_golden("2.2/stop"), tmp_path / "savepoints" / _JOB / "savepoint-1")
-    night = _night(tmp_path, url)
-    (there,) = night.savepoints(_JOB)
+    context = _context(tmp_path, url)
+    there = read_savepoint(context, str(tmp_path / "savepoints" / _JOB / "savepoint-1"))
 
     def answer(path: str) -> str | None:
         if clock.now >= old_for:
@@ -355,10 +345,10 @@ def test_a_job_just_stopped_by_hand_is_known_by_its_savepoint(
 
     known.answer = answer  # type: ignore[method-assign]
     if found:
-        assert stop.stopped(night) == f"stopped by an earlier run with {there.pointer}"
+        assert reason_done(context, "stop") == f"stopped by an earlier run with {there.pointer}"
         return
     with pytest.raises(Refused, match="and not with a savepoint in"):
-        stop.stopped(night)
+        reason_done(context, "stop")
 
 
 # -- was it clean? -------------------------------------------------------------------------------
@@ -377,16 +367,15 @@ def test_a_savepoint_that_others_made(
     savepoint: str, told: str | None, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("WARNING")
-    night = _night(tmp_path, None, savepoint=_golden(savepoint))
-    assert stop.was_clean(night) is None
+    context = _context(tmp_path, None, savepoint=_golden(savepoint))
     if told is None:
         with pytest.raises(CutOverStopped, match="is not of a stop: the job ran on after it"):
-            stop.check_clean(night)
+            act(context, "clean")
         return
-    assert stop.check_clean(night) == told
+    assert act(context, "clean") == told
     shows = "whether the job stopped with this savepoint does not show (before Flink 1.16)"
     assert caplog.messages == ([shows] if savepoint.startswith("1.15") else [])
-    assert stop.was_clean(night) is None  # that it has FINISHED nobody knows
+    assert reason_done(context, "clean") is None  # that it has FINISHED nobody knows
 
 
 @pytest.mark.parametrize(
@@ -403,65 +392,24 @@ def test_a_stop_of_ours_is_clean_once_the_job_has_finished(
 ) -> None:
     known, url = flink
     known.state = state
-    night = _night(tmp_path, url)
+    context = _context(tmp_path, url)
     pointer = str(_golden("2.2/stop"))
     told = {"job_id": _JOB, "job_name": "orders", "savepoint": pointer, "finished": finished}
-    night.record.change_flink(**told)
+    context.record.change_flink(**told)
     if clean:
-        assert stop.check_clean(night) == "the savepoint is whole, and the job has FINISHED"
-        assert stop.was_clean(night) == "the savepoint is whole, and the job has FINISHED"
+        assert act(context, "clean") == "the savepoint is whole, and the job has FINISHED"
+        assert reason_done(context, "clean") == "the savepoint is whole, and the job has FINISHED"
         return
     with pytest.raises(CutOverStopped) as refused:
-        stop.check_clean(night)
+        act(context, "clean")
     assert refused.value.reasons == (
-        f"the savepoint is whole, and Flink has the job as {state}, not FINISHED",
+        f"the savepoint is whole, and Flink has not said that the job FINISHED ({state})",
         "wait for it, or look into Flink's log",
     )
-    assert stop.was_clean(night) is None
-
-
-def test_what_a_query_has_begun(tmp_path: Path) -> None:
-    night = _night(tmp_path, None, savepoint=_golden("2.2/stop"))
-    done = {step.name: step.done for step in STEPS}
-    assert [done[name](night) for name in ("verify", "first-batch", "verify-again")] == [None] * 3
-    for name in ("offsets/0", "commits/0", "offsets/1"):
-        (tmp_path / "query" / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / "query" / name).write_text("v1\n{}")
-    told = "the target has begun: it is verified after its first batch"
-    assert done["verify"](night) == told
-    assert done["first-batch"](night) == "batch 0 is committed"
-    assert done["verify-again"](night) is None
-
-
-@pytest.mark.parametrize(
-    ("members", "fate", "begun"),
-    [
-        (0, None, False),
-        (1, None, True),
-        (0, ChangeFate.APPLIED, False),
-        (1, ChangeFate.APPLIED, True),
-        (0, ChangeFate.IN_PART, False),
-        (0, ChangeFate.MOVED_ON, True),
-    ],
-)
-def test_what_consumers_have_begun(
-    members: int,
-    fate: ChangeFate | None,
-    begun: bool,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """By what the brokers say of the group, and a rollback file of an earlier run."""
-    view = GroupView("g", True, "Empty", "classic", (Member("c", "h"),) * members, {})
-    file = rollback_file("commit", "cluster", "localhost:9092", view, {}, {})
-    earlier = EarlierRun(tmp_path, file, fate) if fate is not None else None
-    monkeypatch.setattr(Night, "group", lambda night: (view, earlier))
-    night = _night(tmp_path, None, savepoint=_golden("2.2/stop"), target={"group": "g"})
-    assert night.begun() is begun
 
 
 def test_the_newest_try_of_a_step_is_kept(tmp_path: Path) -> None:
-    record = _night(tmp_path, None, savepoint=_golden("2.2/stop")).record
+    record = _context(tmp_path, None, savepoint=_golden("2.2/stop")).record
     record.begin_run("execute")
     record.step("check", "done", "well", 1.23456)
     record.step("stop", "failed", "no answer", 0.5)

@@ -11,13 +11,23 @@ import pytest
 import yaml
 
 from migrate.cutover import run
-from migrate.cutover.night import CutOverStopped
+from migrate.cutover.context import CutOverStopped
+from migrate.cutover.decision import Action, Decision, Do, Done, Halt
+from migrate.cutover.facts import Facts
 from migrate.cutover.run import CutOver, cut_over
 from migrate.cutover.steps import Step
 from migrate.errors import Refused, UsageError
 from tests.support.golden_topics import GOLDEN
 
 _SAVEPOINT = next((GOLDEN / "2.2/stop").glob("savepoint-*"))
+
+
+_ACTIONS = {
+    "look": Action.CHECK,
+    "write": Action.WRITE,
+    "check": Action.VERIFY,
+    "begin": Action.START,
+}
 
 
 class World:
@@ -27,18 +37,26 @@ class World:
         self.spec = spec
         self.is_done: dict[str, str] = {}
         self.fails: dict[str, BaseException] = {}
+        self.halts: dict[str, Decision] = {}
         self.ran: list[str] = []
 
-    def step(self, name: str, changes: bool) -> Step:
-        def do(_: object) -> str:
+    def step(self, name: str) -> Step:
+        def decide(_: Facts) -> Decision:
+            if name in self.halts:
+                return self.halts[name]
+            done = self.is_done.get(name)
+            return Done(done) if done is not None else Do(_ACTIONS[name])
+
+        return Step(name, f"title of {name}", f"group title of {name}", (), decide, f"left {name}")
+
+    def action(self, name: str) -> Callable[[object, object], str]:
+        def act(_: object, __: object) -> str:
             self.ran.append(name)
             if name in self.fails:
                 raise self.fails[name]
             return f"did {name}"
 
-        return Step(
-            name, f"title of {name}", lambda _: self.is_done.get(name), do, f"left {name}", changes
-        )
+        return act
 
     def run(self, **asked: Any) -> CutOver:
         self.ran.clear()
@@ -55,15 +73,16 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
         "target": {"checkpoint-dir": "query"},
     }
     spec.write_text(yaml.safe_dump(fields))
-    found = World(spec)
-    steps = [found.step("look", False), found.step("write", True), found.step("check", False)]
-    monkeypatch.setattr(run, "STEPS", (*steps, found.step("begin", True)))
-    monkeypatch.setattr(run, "NAMES", ("look", "write", "check", "begin"))
-    return found
+    world = World(spec)
+    monkeypatch.setattr(run, "STEPS", tuple(map(world.step, _ACTIONS)))
+    monkeypatch.setattr(run, "NAMES", tuple(_ACTIONS))
+    actions = {action: world.action(name) for name, action in _ACTIONS.items()}
+    monkeypatch.setattr(run, "ACTIONS", actions)
+    return world
 
 
 def _told(found: CutOver) -> dict[str, tuple[str, str]]:
-    return {one.name: (one.state, one.told) for one in found.steps}
+    return {step.name: (step.state, step.text) for step in found.steps}
 
 
 def _kept(found: CutOver) -> list[tuple[str, str, str]]:
@@ -153,8 +172,10 @@ def test_up_to_a_step(until: str, ran: list[str], state: str, world: World) -> N
 def test_arguments_that_do_not_go_together(world: World) -> None:
     with pytest.raises(UsageError, match="--until wirte: no such step"):
         world.run(until="wirte")
-    with pytest.raises(UsageError, match="--back and --until: one of them"):
+    with pytest.raises(UsageError, match="--back goes neither with --until"):
         world.run(back=True, until="write")
+    with pytest.raises(UsageError, match="--nothing-started goes with --back"):
+        world.run(nothing_started=True)
 
 
 def _refuse(_: str) -> None:
@@ -227,8 +248,7 @@ def test_where_a_run_does_not_come_to_its_end(
     changed = raised is not Refused
     assert any(one.startswith(f"stopped at {place}: ") for one in caplog.messages) == changed
     if changed:
-        left = "the same command goes on from here; --back goes back as long as nothing is written"
-        assert left in caplog.messages
+        assert "the same command goes on from here" in caplog.messages
         restart = f"start Flink's job from its savepoint: flink run -s {_SAVEPOINT} …"
         assert f"or {restart}" in caplog.messages
     found = world.run()
@@ -241,17 +261,31 @@ def test_what_is_warned_of_twice_is_told_once(
 ) -> None:
     from migrate.log import log
 
-    def warn(_: object) -> str:
+    def warn(_: object, __: object) -> str:
         log.warning("a warning")
         log.debug("a detail")
         return "well"
 
-    steps = [Step(name, name, lambda _: None, warn, "left") for name in ("look", "check")]
-    monkeypatch.setattr(run, "STEPS", tuple(steps))
+    monkeypatch.setattr(run, "ACTIONS", dict.fromkeys(_ACTIONS.values(), warn))
     caplog.set_level(logging.DEBUG)
-    world.run()
+    world.run(execute=True)
     assert caplog.messages.count("a warning") == 1
-    assert caplog.messages.count("a detail") == 2
+    assert caplog.messages.count("a detail") == 4
     caplog.clear()
     world.run()
     assert caplog.messages.count("a warning") == 1
+
+
+@pytest.mark.parametrize(
+    ("refusal", "raised"), [(True, Refused), (False, CutOverStopped)], ids=["refusal", "failure"]
+)
+def test_a_step_that_halts_is_kept_in_the_record(
+    refusal: bool, raised: type[Exception], world: World
+) -> None:
+    world.halts["look"] = Halt(("it is in the way", "move it"), is_refusal=refusal)
+    for asked in ({}, {"execute": True}):
+        with pytest.raises(raised) as halted:
+            world.run(**asked)
+        assert halted.value.reasons == ("it is in the way", "move it")  # type: ignore[attr-defined]
+    world.halts.clear()
+    assert _kept(world.run()) == [("look", "failed", "it is in the way; move it")]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -12,11 +13,13 @@ from pathlib import Path
 import pytest
 import yaml
 
-from migrate.cutover import start
-from migrate.cutover.night import CutOverStopped, Night
-from migrate.cutover.record import Record, locked
-from migrate.cutover.spec import read_spec
+from migrate.commands.plan import plan
+from migrate.commands.to_spark import to_spark
+from migrate.cutover.context import CutOverContext, CutOverStopped
+from migrate.cutover.record import locked
 from migrate.errors import Refused
+from tests.support.checkpoints import splits, write_source
+from tests.support.cut_over import act, open_context, reason_done
 
 _SECONDS = 60
 # A run that is killed the moment it has started the command.
@@ -24,12 +27,9 @@ _KILLED = """
 import os, signal, sys
 from pathlib import Path
 from migrate.cutover import start
-from migrate.cutover.night import Night
-from migrate.cutover.record import Record
-from migrate.cutover.spec import read_spec
-file = read_spec(Path(sys.argv[1]))
-file.folder.mkdir(exist_ok=True)
-print(start.start(Night(file, Record(file, keep=True, anew=True))), flush=True)
+from tests.support.cut_over import facts_of, open_context
+context = open_context(Path(sys.argv[1]))
+print(start.start(context, facts_of(context, "start")), flush=True)
 os.kill(os.getpid(), signal.SIGKILL)
 """
 
@@ -48,72 +48,82 @@ def _spec(folder: Path, command: str) -> Path:
     return path
 
 
-def _night(spec: Path) -> Night:
-    file = read_spec(spec)
-    file.folder.mkdir(exist_ok=True)
-    return Night(file, Record(file, keep=True, anew=True))
+def _seeded(folder: Path, command: str) -> Path:
+    """Write a spec whose target is written, as after the step apply."""
+    spec = _spec(folder, command)
+    context = open_context(spec)
+    savepoint = write_source(folder / "savepoint-1", {0: splits("orders", [5, 6])})
+    plan(savepoint).save(context.record.plan_path)
+    to_spark(plan=context.record.plan_path, checkpoint_dir=folder / "query")
+    query_id = json.loads((folder / "query/metadata").read_text())["id"]
+    context.record.change(moved_with=context.file.decides(), query_id=query_id)
+    return spec
 
 
 def test_a_command_that_outlives_its_run_is_not_started_again(tmp_path: Path) -> None:
     """It is the command's child that lives on, as Spark's JVM does below spark-submit."""
     pid = tmp_path / "pid"
-    spec = _spec(tmp_path, f"sleep 300 & echo $! >{pid}; wait $!")
+    spec = _seeded(tmp_path, f"sleep 300 & echo $! >{pid}; wait $!")
     killed = subprocess.run(
         [sys.executable, "-c", _KILLED, spec], capture_output=True, text=True, timeout=_SECONDS
     )
     assert killed.returncode == -signal.SIGKILL, killed.stderr
-    night = _night(spec)
-    assert night.starting.runs()
-    assert start.started(night) == "an earlier run has started it, and the command runs"
+    context = open_context(spec)
+    assert context.starting.runs()
+    assert reason_done(context, "start") == "an earlier run has started the command, and it runs"
 
     deadline = time.monotonic() + _SECONDS
     while not (pid.exists() and pid.read_text().strip()):
         assert time.monotonic() < deadline
         time.sleep(0.02)
     os.kill(int(pid.read_text()), signal.SIGTERM)
-    _await_end(night)
-    assert start.started(night) is None
+    _await_end(context)
+    assert reason_done(context, "start") is None
 
 
 def test_a_command_that_has_handed_the_query_over_is_not_run_again(tmp_path: Path) -> None:
     """It ends well after the run that started it was killed: nobody waits for its exit code."""
-    spec = _spec(tmp_path, "while ! test -e go; do sleep 0.05; done")
+    spec = _seeded(tmp_path, "while ! test -e go; do sleep 0.05; done")
     killed = subprocess.run(
         [sys.executable, "-c", _KILLED, spec], capture_output=True, text=True, timeout=_SECONDS
     )
     assert killed.returncode == -signal.SIGKILL, killed.stderr
-    night = _night(spec)
-    assert start.started(night) == "an earlier run has started it, and the command runs"
+    context = open_context(spec)
+    assert reason_done(context, "start") == "an earlier run has started the command, and it runs"
     (tmp_path / "go").touch()
-    _await_end(night)
-    assert start.started(night) == "an earlier run has started it, and the command has ended well"
+    _await_end(context)
+    assert (
+        reason_done(context, "start")
+        == "an earlier run has started the command, and it has ended well"
+    )
 
 
 def test_where_nobody_knows_how_the_command_ended_it_is_not_run_again(tmp_path: Path) -> None:
     """As after a power cut: it may have handed the query over by then."""
-    night = _night(_spec(tmp_path, "true"))
-    (night.record.folder / "query.state").write_text("began\n")
-    with pytest.raises(CutOverStopped, match="see whether the query runs"):
-        start.started(night)
+    context = open_context(_seeded(tmp_path, "true"))
+    (context.record.folder / "query.state").write_text("began\n")
+    with pytest.raises(CutOverStopped, match="look whether the query runs"):
+        reason_done(context, "start")
     (tmp_path / "query" / "offsets").mkdir(parents=True)
-    (tmp_path / "query" / "offsets" / "0").touch()
-    assert start.started(night) == "an earlier run has started it, and it has begun"
+    (tmp_path / "query" / "offsets" / "0").write_text("v1\n{}\n{}")
+    assert reason_done(context, "start") == "the query has planned batch 0"
 
 
 def test_a_query_that_failed_in_its_first_batch_is_started_again(tmp_path: Path) -> None:
-    night = _night(_spec(tmp_path, "mkdir -p query/offsets; echo v1 >query/offsets/0; exit 7"))
-    start.start(night)
-    _await_end(night)
-    assert night.begun()
-    assert start.started(night) is None
+    context = open_context(
+        _seeded(tmp_path, "mkdir -p query/offsets; printf 'v1\\n{}\\n{}' >query/offsets/0; exit 7")
+    )
+    act(context, "start")
+    _await_end(context)
+    assert reason_done(context, "start") is None
     # A batch that is planned, and no start of ours: somebody else's query, that runs.
-    (night.record.folder / "query.state").unlink()
-    assert start.started(night) == "it has begun already"
+    (context.record.folder / "query.state").unlink()
+    assert reason_done(context, "start") == "the query has planned batch 0"
 
 
-def _await_end(night: Night) -> None:
+def _await_end(context: CutOverContext) -> None:
     deadline = time.monotonic() + _SECONDS
-    while night.starting.runs():
+    while context.starting.runs():
         assert time.monotonic() < deadline
         time.sleep(0.02)
 
@@ -123,16 +133,16 @@ def test_how_the_command_ended_is_known(tmp_path: Path, code: int, told: str | N
     committed = tmp_path / "query" / "commits"
     command = f"echo hello; exit {code}"
     if code == 0:  # it hands the query over, which commits a batch later
-        command = f"(sleep 0.5; mkdir -p {committed}; echo v1 >{committed}/0) & exit 0"
-    night = _night(_spec(tmp_path, command))
-    start.start(night)
+        command = f"(sleep 0.5; mkdir -p {committed}; printf 'v1\\n{{}}' >{committed}/0) & exit 0"
+    context = open_context(_seeded(tmp_path, command))
+    act(context, "start")
     if told is None:
-        assert start.await_begin(night) == "batch 0 is committed"
+        assert act(context, "first-batch") == "batch 0 is committed"
         return
     with pytest.raises(CutOverStopped, match=told) as failed:
-        start.await_begin(night)
-    assert failed.value.details == [f"{night.record.folder / 'query.log'}:", "  hello"]
-    assert start.started(night) is None
+        act(context, "first-batch")
+    assert failed.value.details == (f"{context.record.folder / 'query.log'}:", "  hello")
+    assert reason_done(context, "start") is None
 
 
 def test_two_runs_at_once_are_refused(tmp_path: Path) -> None:

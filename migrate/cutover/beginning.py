@@ -1,0 +1,141 @@
+"""Whether anything may have begun to read from the target: pure, and decided here alone.
+
+As long as nothing has, Flink's job can go on from its savepoint. Afterwards it would process the
+same records again. Every message that names a way back asks here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from migrate.cutover.facts import Facts, GroupFacts, LocationFacts, Unavailable
+from migrate.cutover.target import Holding, holding
+
+
+class Begun(Enum):
+    """Whether something has begun to read from the target."""
+
+    NO = auto()
+    MAYBE = auto()
+    YES = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """Whether something has begun, and the fact that shows it."""
+
+    begun: Begun
+    reason: str
+
+
+def beginning(facts: Facts) -> Beginning:
+    """Return whether anything may have begun to read from the target.
+
+    Args:
+        facts: the target and the commands are needed.
+    """
+    target = facts.target
+    if isinstance(target, Unavailable) or target is None:
+        if facts.record.moved_with is None:
+            return Beginning(Begun.NO, "this cut-over has not written the target")
+        return Beginning(Begun.MAYBE, f"{facts.target_name} cannot be read")
+    if isinstance(target, GroupFacts):
+        return _group_beginning(facts, target)
+    return _query_beginning(facts, target)
+
+
+def _group_beginning(facts: Facts, target: GroupFacts) -> Beginning:
+    name = facts.target_name
+    if target.view.members and facts.record.moved_with is not None:
+        return Beginning(Begun.YES, f"{name} has members")
+    if holding(facts).holding is Holding.MOVED_ON:
+        return Beginning(Begun.YES, f"others have committed for {name} since the plan")
+    if any(row.members_seen for row in facts.record.partitions):
+        return Beginning(Begun.YES, f"{name} has had members since the plan")
+    if facts.record.moved_with is None or not target.marked(facts.record.id, _planned(facts)):
+        return Beginning(Begun.NO, f"{name} does not hold the plan")
+    if why := _command_reason(facts):
+        return Beginning(Begun.MAYBE, why)
+    return Beginning(
+        Begun.MAYBE,
+        f"{name} holds the plan, and a consumer that assigns its partitions itself does not show "
+        "before it commits",
+    )
+
+
+def _planned(facts: Facts) -> dict[tuple[str, int], int]:
+    return facts.plan.next_offsets if facts.plan is not None else {}
+
+
+def _query_beginning(facts: Facts, target: LocationFacts) -> Beginning:
+    if facts.record.moved_with is None:
+        return Beginning(Begun.NO, "this cut-over has not written the target")
+    batch = first_planned_batch(facts, target)
+    if batch is not None:
+        return Beginning(Begun.YES, f"the query has planned batch {batch}")
+    if why := _command_reason(facts):
+        return Beginning(Begun.MAYBE, why)
+    if target.has_logs and not facts.has_states:
+        return Beginning(
+            Begun.MAYBE,
+            "a query was started there and has logged no batch; in Real-Time Mode it writes first",
+        )
+    if facts.has_states and not facts.has_start and not target.is_empty:
+        return Beginning(Begun.MAYBE, "a primed location does not show whether a query was started")
+    return Beginning(Begun.NO, f"nothing has started from {target.name}")
+
+
+def first_planned_batch(facts: Facts, target: LocationFacts) -> int | None:
+    """Return the newest batch that the query has planned, or None before its first.
+
+    The batches of a priming are not the query's.
+    """
+    primed = last_primed_batch(facts, target)
+    return target.planned if target.planned is not None and target.planned > primed else None
+
+
+def last_primed_batch(facts: Facts, target: LocationFacts) -> int:
+    """Return the last batch of the priming, or -1 where no state was primed."""
+    if not facts.has_states:
+        return -1
+    known = facts.record.primed if facts.record.primed is not None else target.committed
+    return known if known is not None else -1
+
+
+def _command_reason(facts: Facts) -> str:
+    """Return why the command ``start`` may have started something; empty where it was not run."""
+    match facts.starting.runs, facts.starting.ended:
+        case (True, _):
+            return "the command that starts the query still runs"
+        case (_, None):
+            return ""
+        case (_, 0):
+            return "the command that starts the query has ended well; it may begin at any time"
+        case (_, "unknown"):
+            return "the command that starts the query was run, and how it ended is not known"
+        case (_, code):
+            return (
+                f"the command that starts the query failed with exit code {code}, and may have "
+                "handed the query over before"
+            )
+
+
+def restart_advice(facts: Facts) -> str:
+    """Return what may be done with Flink's job, in one sentence; empty where nothing is stopped."""
+    savepoint = facts.savepoint_pointer
+    if savepoint is None:
+        return ""
+    begins = beginning(facts)
+    if begins.begun is Begun.NO or (begins.begun is Begun.MAYBE and facts.nothing_started):
+        return f"start Flink's job from its savepoint: flink run -s {savepoint} …"
+    if begins.begun is Begun.YES:
+        return (
+            f"do not start Flink's job from its savepoint, as {begins.reason}: the job would "
+            "process the same records again"
+        )
+    return (
+        f"do not start Flink's job from its savepoint yet: {begins.reason}. Stop whatever reads "
+        f"from {facts.target_name}, look at its output, and then go back with --back "
+        "--nothing-started"
+    )

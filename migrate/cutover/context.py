@@ -1,0 +1,129 @@
+"""What one cut-over works with: its spec, its record, and the clients that read and write."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from migrate.commands.shared_options import kafka
+from migrate.cutover.command import Command
+from migrate.cutover.record import Record
+from migrate.cutover.spec import SpecFile
+from migrate.errors import MigrateError, Refused
+from migrate.flink.rest_api import JobManager
+from migrate.kafka_config import KafkaConfig
+from migrate.planning import Plan
+from migrate.planning.plan_file import read_plan
+from migrate.spark.locations import BadLocation, LocalDirectory, RemoteDirectory, location
+from migrate.spark.source_options import SparkSource
+from migrate.storage.files import Files, path_of
+
+
+class CutOverStopped(MigrateError):
+    """A step failed once the job was being stopped: what was done stays done.
+
+    Attributes:
+        reasons: why, a line each.
+        details: what else to show; it may hold anything, and is not kept.
+    """
+
+    def __init__(self, *reasons: str, details: tuple[str, ...] = ()) -> None:
+        super().__init__("; ".join(reasons))
+        self.reasons, self.details = reasons, details
+
+
+class CutOverContext:
+    """One cut-over.
+
+    Args:
+        file: the spec.
+        record: the record.
+        adopt: whether the user takes over a target that this record has not written.
+        nothing_started: whether the user says that nothing has started from the target.
+    """
+
+    def __init__(
+        self, file: SpecFile, record: Record, *, adopt: bool = False, nothing_started: bool = False
+    ) -> None:
+        self.file, self.spec, self.record = file, file.spec, record
+        self.adopt, self.nothing_started = adopt, nothing_started
+        self.files = Files()
+        self.starting = Command(record.folder, "query")
+        self.priming = Command(record.folder, "prime")
+
+    @cached_property
+    def flink(self) -> JobManager:
+        """The JobManager that the spec names."""
+        assert self.spec.flink.rest is not None  # checked by the spec where no savepoint is named
+        return JobManager(self.spec.flink.rest)
+
+    @property
+    def stopped_by_others(self) -> bool:
+        """Whether the spec names a savepoint, and so no job to stop."""
+        return self.spec.flink.savepoint is not None
+
+    @property
+    def savepoint(self) -> str | None:
+        """The path of the savepoint that the plan is made from, or None while none is known."""
+        named = self.spec.flink.savepoint
+        return self.file.place(named) if named is not None else self.record.model.flink.savepoint
+
+    def kafka_config(self) -> KafkaConfig:
+        """Return how to reach the brokers, as librdkafka's properties."""
+        return kafka(self.file.kafka()).config()
+
+    def read_plan(self) -> Plan | None:
+        """Return the plan that was saved, or None.
+
+        Raises:
+            PlanFileError: it cannot be read.
+        """
+        path = self.record.plan_path
+        return read_plan(path) if path.exists() else None
+
+    def location(self) -> LocalDirectory | RemoteDirectory | None:
+        """Return where a query's seed is written, or None where the target is a group.
+
+        Raises:
+            Refused: it cannot be written from here.
+        """
+        if self.file.checkpoint_dir is None:
+            return None
+        try:
+            return location(self.file.checkpoint_dir)
+        except BadLocation as error:
+            raise Refused([f"target.checkpoint-dir {error}"]) from error
+
+    @property
+    def query_directory(self) -> str:
+        """The checkpoint location, as it is read."""
+        assert self.file.checkpoint_dir is not None
+        return path_of(self.file.checkpoint_dir, self.files)
+
+    def streams(self, plan: Plan) -> list[SparkSource]:
+        """Return where each Kafka source of the query starts by a plan."""
+        reported, offsets = self.record.model.plan, plan.next_offsets
+        only_some = plan.only_some_partitions
+        if reported is None or not reported.streams:
+            return [SparkSource(0, offsets, only_some)]
+        return [
+            SparkSource(
+                int(number), {at: offsets[at] for at in offsets if at[0] in topics}, only_some
+            )
+            for number, topics in reported.streams.items()
+        ]
+
+    def check_cluster(self, cluster_id: str | None) -> None:
+        """Refuse brokers of another cluster than the one that the group was written on.
+
+        Raises:
+            Refused: they are of another cluster.
+        """
+        model = self.record.model
+        written = model.plan.cluster_id if model.plan is not None and model.moved_with else None
+        if written not in (None, cluster_id):
+            raise Refused(
+                [
+                    f"kafka.bootstrap-servers: those are brokers of cluster {cluster_id}, and the "
+                    f"group was written on {written}; name brokers of that cluster"
+                ]
+            )

@@ -1,0 +1,150 @@
+"""Where each partition of the target began, by all that was seen of it: pure.
+
+A check after the start sees what is left by then. A group that others have committed for, and a log
+whose start has passed the seed, look the same whether records were skipped or not. So what was seen
+in between decides: members of the group while our commit still stood, or a look at the log start
+after the first batch was committed. Where neither was seen, the outcome cannot be told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from migrate.comparing.verify import StartOutcome, Verification, Verified
+from migrate.positions import TopicPartition
+from migrate.report.cut_over import PartitionReport
+from migrate.wording import counted
+
+_LOST = (StartOutcome.LOST, StartOutcome.EXPIRED)
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What was seen of the target besides the verification.
+
+    Attributes:
+        after: whether the target has begun.
+        is_committed: whether the query has committed its first batch; False for a group, of which
+            each partition shows it by itself.
+        log_starts: the log starts now.
+        reached: the next offsets after the newest committed batch.
+    """
+
+    after: bool
+    is_committed: bool
+    log_starts: Mapping[TopicPartition, int]
+    reached: Mapping[TopicPartition, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What a verification comes to with all that was seen.
+
+    Attributes:
+        rows: the partitions of the record, with their outcomes.
+        verified: whether every partition began, or will begin, at the plan.
+        text: the outcomes, in words.
+        unknown, lost, repeated: the partitions whose start cannot be told, and the records lost
+            and repeated in the others.
+    """
+
+    rows: Sequence[PartitionReport]
+    verified: bool
+    text: str
+    unknown: int
+    lost: int
+    repeated: int
+
+
+def judge(rows: Sequence[PartitionReport], verification: Verification, seen: Seen) -> Judgement:
+    """Judge each partition.
+
+    Args:
+        rows: the partitions of the record.
+        verification: what the target shows by itself.
+        seen: what else was seen.
+    """
+    known = {(row.topic, row.partition): row for row in rows}
+    judged: dict[TopicPartition, PartitionReport] = dict(known)
+    partitions, reasons = [], list[str]()
+    for partition in verification.partitions:
+        place = (partition.topic, partition.partition)
+        row = known.get(place)
+        final, reason = _outcome(row, partition, seen)
+        partitions.append(final)
+        if reason is not None and reason not in reasons:
+            reasons.append(reason)
+        if row is not None:
+            judged[place] = _updated(row, partition, final, reason, seen)
+    whole = replace(verification, partitions=tuple(partitions))
+    unknown = sum(partition.outcome is StartOutcome.UNKNOWN for partition in partitions)
+    lost = sum(partition.records for partition in partitions if partition.outcome in _LOST)
+    repeated = sum(
+        partition.records for partition in partitions if partition.outcome is StartOutcome.REPEATED
+    )
+    text = ", ".join(f"{count} {outcome.value}" for outcome, count in whole.counts.items())
+    if not unknown or lost or repeated:
+        text += f"; lost {lost}, repeated {repeated}"
+    if unknown:
+        why = "; ".join(reasons[:3])
+        text += f"; where {counted(unknown, 'partition')} began cannot be told: {why}"
+    return Judgement(tuple(judged.values()), whole.verified, text, unknown, lost, repeated)
+
+
+def _outcome(
+    row: PartitionReport | None, partition: Verified, seen: Seen
+) -> tuple[Verified, str | None]:
+    """Return the outcome of a partition, and why it cannot be told where it cannot."""
+    if partition.outcome is StartOutcome.UNKNOWN:
+        return partition, "the plan has no offset for it, or does not know it"
+    if not seen.after or row is None:
+        return partition, None
+    if partition.outcome is StartOutcome.MOVED_ON:
+        if row.members_seen or row.began_right:
+            return replace(partition, outcome=StartOutcome.OK, records=0), None
+        return _cannot_tell(partition), _unseen(partition)
+    log_start = seen.log_starts.get((partition.topic, partition.partition))
+    passed = log_start is not None and row.planned is not None and log_start > row.planned
+    if partition.outcome is StartOutcome.OK and passed and not row.began_right:
+        was = "" if row.log_start_seen is None else f", and was {row.log_start_seen} before"
+        return _cannot_tell(partition), (
+            f"the log start of {partition.topic}-{partition.partition} is {log_start}{was}: "
+            f"whether records from {row.planned} on were read before they expired does not show"
+        )
+    return partition, None
+
+
+def _unseen(partition: Verified) -> str:
+    return (
+        "others have committed for the group, and no member was seen while our commit still stood "
+        f"(up to {partition.records} records of {partition.topic}-{partition.partition} may have "
+        "been skipped)"
+    )
+
+
+def _cannot_tell(partition: Verified) -> Verified:
+    return replace(partition, outcome=StartOutcome.UNKNOWN, records=0)
+
+
+def _updated(
+    row: PartitionReport, partition: Verified, final: Verified, reason: str | None, seen: Seen
+) -> PartitionReport:
+    place = (row.topic, row.partition)
+    began = (
+        seen.after
+        and final.outcome is StartOutcome.OK
+        and (seen.is_committed or partition.outcome is StartOutcome.MOVED_ON)
+    )
+    return row.model_copy(
+        update={
+            "started": partition.started,
+            "outcome": final.outcome,
+            "reason": reason,
+            "lost": final.records if final.outcome in _LOST else 0,
+            "repeated": final.records if final.outcome is StartOutcome.REPEATED else 0,
+            "reached": seen.reached.get(place),
+            "log_start_seen": seen.log_starts.get(place, row.log_start_seen),
+            "began_right": row.began_right or began,
+        }
+    )

@@ -1,0 +1,287 @@
+"""A cut-over never says more of where a target began than was seen: real brokers, a real query."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from confluent_kafka import Consumer, TopicPartition
+
+from migrate.group.commit_marks import cut_over_of
+from tests.support.command import Result, migrate, running
+from tests.support.golden_topics import GOLDEN, lay_out
+from tests.support.groups import PROTOCOLS, read_on
+from tests.support.kafka import Broker
+from tests.support.spark import Spark
+
+pytestmark = pytest.mark.integration
+
+_SAVEPOINT = next((GOLDEN / "2.2/stop").glob("savepoint-*"))
+
+
+class CutOver:
+    """A spec of a job that has stopped, and the topic that it read."""
+
+    def __init__(self, broker: Broker, folder: Path, **fields: Any) -> None:
+        self.broker, self.folder = broker, folder
+        self.names = lay_out(broker, "orders")
+        self.topic = self.names["orders"]
+        self.group = f"group-{uuid.uuid4().hex[:8]}"
+        self.fields = {
+            "version": 1,
+            "flink": {"savepoint": str(_SAVEPOINT)},
+            "kafka": {"bootstrap-servers": broker.bootstrap_servers},
+            "move": {"topic-map": {**self.names, "payments": "gone"}, "gone": "skip"},
+            "target": {"group": self.group},
+            "timeouts": {"first-batch": "60s"},
+            **fields,
+        }
+
+    def spec(self, name: str = "one", **fields: Any) -> Path:
+        path = self.folder / f"{name}.yaml"
+        path.write_text(yaml.safe_dump({**self.fields, **fields}))
+        return path
+
+    def run(self, *more: str, name: str = "one", **fields: Any) -> Result:
+        return migrate("cut-over", self.spec(name, **fields), "--execute", "--yes", *more)
+
+    def record(self, name: str = "one") -> dict[str, Any]:
+        record: dict[str, Any] = json.loads(
+            (self.folder / f"{name}.cut-over/record.json").read_text()
+        )
+        return record
+
+    def planned(self, name: str = "one") -> dict[tuple[str, int], int]:
+        rows = self.record(name)["partitions"]
+        return {
+            (row["topic"], row["partition"]): row["planned"]
+            for row in rows
+            if row["planned"] is not None
+        }
+
+    def more_records(self, count: int) -> None:
+        for _, partition in self.planned():
+            self.broker.produce(self.topic, partition, map(str, range(count)))
+
+    def consume_elsewhere(self, skip: int) -> dict[tuple[str, int], int]:
+        """Read to the log end by a consumer that assigns its partitions itself, and begins so many
+        records after the plan; return what it has committed."""
+        consumer = Consumer(
+            {
+                "bootstrap.servers": self.broker.bootstrap_servers,
+                "group.id": self.group,
+                "enable.auto.commit": False,
+            }
+        )
+        begins = {place: offset + skip for place, offset in self.planned().items()}
+        consumer.assign([TopicPartition(*place, offset) for place, offset in begins.items()])
+        ends = {place: self.broker.watermarks(self.topic)[place[1]][1] for place in begins}
+        expected = sum(ends[place] - begins[place] for place in begins)
+        assert len(consumer.consume(expected, 30)) == expected
+        consumer.commit(
+            offsets=[TopicPartition(*place, end) for place, end in ends.items()],
+            asynchronous=False,
+        )
+        consumer.close()
+        return ends
+
+
+@pytest.fixture
+def cut_over(broker: Broker, tmp_path: Path) -> CutOver:
+    return CutOver(broker, tmp_path)
+
+
+def test_a_group_whose_consumers_began_elsewhere_is_not_verified(cut_over: CutOver) -> None:
+    assert cut_over.run("--until", "verify").code == 0
+    cut_over.more_records(20)
+    ends = cut_over.consume_elsewhere(skip=10)
+    done = cut_over.run()
+    assert done.code == 5, done.stderr
+    count = len(ends)
+    assert f"not verified: {count} cannot tell; where {count} partitions began" in done.stderr
+    assert "no member was seen while our commit still stood" in done.stderr
+    assert "lost 0" not in done.stderr
+    (report,) = (one for one in cut_over.record()["verifications"] if one["when"] == "after")
+    assert (report["verified"], report["unknown"]) == (False, count)
+    firsts = {(row["topic"], row["partition"]): row["first_commit"] for row in _rows(cut_over)}
+    assert firsts == ends
+    # Flink's job must not go on from the savepoint either.
+    assert "do not start Flink's job from its savepoint, as others have committed" in done.stderr
+    assert cut_over.broker.committed(cut_over.group) == ends
+
+
+def _rows(cut_over: CutOver) -> list[Mapping[str, Any]]:
+    return [row for row in cut_over.record()["partitions"] if row["planned"] is not None]
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_members_that_were_seen_while_the_plan_stood_are_proof(
+    cut_over: CutOver, protocol: str
+) -> None:
+    assert cut_over.run("--until", "verify").code == 0
+    cut_over.more_records(20)
+    with running("cut-over", cut_over.spec(), "--execute", "--yes") as process:
+        assert process.stderr is not None
+        for line in process.stderr:
+            if line.startswith("first-batch: wait"):
+                break
+        read = read_on(cut_over.broker, cut_over.group, [cut_over.topic], protocol)
+        told = process.stderr.read()
+        assert process.wait() == 0, told
+    assert "lost 0, repeated 0" in told
+    assert {row["members_seen"] for row in _rows(cut_over)} == {True}
+    assert len(read) >= 20 * len(cut_over.planned())
+    # It stays so, although others have committed since.
+    again = cut_over.run()
+    assert again.code == 0, again.stderr
+    back = cut_over.run("--back", "--nothing-started")
+    assert back.code == 4 and "has begun: others have committed" in back.stderr
+
+
+def test_a_group_that_already_holds_the_plan_is_not_taken_back(cut_over: CutOver) -> None:
+    """Flink has committed the same offsets for it, say, as the savepoint holds."""
+    assert cut_over.run("--until", "plan").code == 0
+    cut_over.broker.commit(cut_over.group, cut_over.planned())
+    ready = cut_over.run("--until", "verify")
+    assert ready.code == 0, ready.stderr
+    # What the group held is kept, and whose the commit is.
+    (file,) = (cut_over.folder / "one.cut-over").glob("rollback-*.json")
+    saved = json.loads(file.read_text())
+    held = {(one["topic"], one["partition"]): one for one in saved["before"]["offsets"]}
+    assert {place: one["next_offset"] for place, one in held.items()} == cut_over.planned()
+    marks = {cut_over_of(one["metadata"]) for one in saved["after"]["offsets"]}
+    assert marks == {cut_over.record()["id"]}
+    cut_over.more_records(20)
+    ends = cut_over.consume_elsewhere(skip=0)
+    again = cut_over.run()
+    assert again.code == 5, again.stderr
+    assert "began cannot be told" in again.stderr
+    assert cut_over.broker.committed(cut_over.group) == ends
+
+
+def test_what_a_consumer_that_assigns_has_read_is_not_taken_back(cut_over: CutOver) -> None:
+    assert cut_over.run("--until", "verify").code == 0
+    cut_over.more_records(20)
+    # It has read, and not committed: nothing shows it.
+    consumer = Consumer(
+        {
+            "bootstrap.servers": cut_over.broker.bootstrap_servers,
+            "group.id": cut_over.group,
+            "enable.auto.commit": False,
+        }
+    )
+    consumer.assign([TopicPartition(*place, at) for place, at in cut_over.planned().items()])
+    assert len(consumer.consume(20, 30)) == 20
+    for mode in ((), ("--execute", "--yes")):
+        back = migrate("cut-over", cut_over.spec(), "--back", *mode)
+        assert back.code == 4, back.stderr
+        assert "does not show before it commits" in back.stderr
+        assert "add --nothing-started" in back.stderr
+    assert cut_over.broker.committed(cut_over.group) == cut_over.planned()
+    consumer.close()
+    assert cut_over.run("--back", "--nothing-started").code == 0
+    assert cut_over.broker.committed(cut_over.group) == {}
+
+
+def test_what_retention_took_before_the_first_batch_cannot_be_told(
+    broker: Broker, spark: Spark, tmp_path: Path
+) -> None:
+    cut_over = CutOver(broker, tmp_path, target={"checkpoint-dir": "query"})
+    assert cut_over.run("--until", "verify").code == 0
+    cut_over.more_records(50)
+    (topic, partition), planned = max(cut_over.planned().items(), key=lambda row: row[1])
+    broker.delete_records(topic, partition, planned + 43)
+    read = spark.stream(broker.bootstrap_servers, subscribe=topic, failOnDataLoss="false")
+    writer = read.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "query"))
+    writer.trigger(availableNow=True).start().awaitTermination(60)
+    for _ in range(2):
+        done = cut_over.run()
+        assert done.code == 5, done.stderr
+        assert "where 1 partition began cannot be told: the log start of" in done.stderr
+        assert f"{topic}-{partition} is {planned + 43}, and was " in done.stderr
+        assert "lost 0" not in done.stderr
+
+
+def test_what_expires_after_the_first_batch_was_seen_is_no_matter(
+    broker: Broker, spark: Spark, tmp_path: Path
+) -> None:
+    cut_over = CutOver(broker, tmp_path, target={"checkpoint-dir": "query"})
+    assert cut_over.run("--until", "verify").code == 0
+    cut_over.more_records(50)
+    read = spark.stream(broker.bootstrap_servers, subscribe=cut_over.topic)
+    writer = read.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "query"))
+    writer.trigger(availableNow=True).start().awaitTermination(60)
+    for expires in (False, True):
+        if expires:
+            _expire(broker, cut_over)
+        done = cut_over.run()
+        assert done.code == 0, done.stderr
+        assert "lost 0, repeated 0" in done.stderr
+
+
+def _expire(broker: Broker, cut_over: CutOver) -> None:
+    for (topic, partition), planned in cut_over.planned().items():
+        broker.delete_records(topic, partition, planned + 43)
+
+
+@pytest.mark.parametrize("target", ["group", "checkpoint-dir"])
+def test_two_specs_of_one_target(target: str, broker: Broker, tmp_path: Path) -> None:
+    """A lock of this machine would not be seen by another one: the target tells whose it is."""
+    cut_over = CutOver(broker, tmp_path, start="touch started")
+    if target != "group":
+        cut_over.fields["target"] = {"checkpoint-dir": "query"}
+    assert cut_over.run("--until", "verify").code == 0
+    refused = cut_over.run("--until", "verify", name="two")
+    assert refused.code in (4, 5), refused.stderr
+    if target == "group":
+        assert "holds what another move has written" in refused.stderr
+        assert f"by cut-over {cut_over.record()['id']}" in refused.stderr
+    else:
+        assert "is the checkpoint location of a query already" in refused.stderr
+    taken = cut_over.run("--until", "verify", "--adopt", name="two")
+    assert taken.code == 0, taken.stderr
+    # The first one no longer starts anything.
+    stopped = cut_over.run()
+    assert stopped.code == 5, stopped.stderr
+    assert "add --adopt" in stopped.stderr
+    assert not (tmp_path / "started").exists()
+
+
+def test_what_was_seeded_by_hand_is_taken_over_when_asked(broker: Broker, tmp_path: Path) -> None:
+    cut_over = CutOver(broker, tmp_path, target={"checkpoint-dir": "query"})
+    assert cut_over.run("--until", "plan").code == 0
+    plan, query = tmp_path / "one.cut-over/plan.json", tmp_path / "query"
+    seeded = migrate(
+        "to-spark", "--plan", plan, "--checkpoint-dir", query, "-b", broker.bootstrap_servers
+    )
+    assert seeded.code == 0, seeded.stderr
+    refused = cut_over.run("--until", "verify")
+    assert refused.code == 5 and "this record has not written it" in refused.stderr
+    assert cut_over.run("--until", "verify", "--adopt").code == 0
+    assert cut_over.run("--until", "verify").code == 0
+    assert cut_over.record()["query_id"] == json.loads((query / "metadata").read_text())["id"]
+
+
+def test_the_dry_run_names_what_would_fail_after_the_stop(cut_over: CutOver) -> None:
+    spec = cut_over.spec(start="spark-submit --master 'local[2]' missing.py")
+    refused = migrate("cut-over", spec)
+    assert refused.code == 4, refused.stderr
+    assert "start: spark-submit is given missing.py, which does not exist in" in refused.stderr
+    dry = migrate("cut-over", cut_over.spec(start="true"))
+    assert dry.code == 0, dry.stderr
+    assert f"group {cut_over.group} does not exist yet and will be created" in dry.stderr
+    assert "nothing that was looked at stands in the way" in dry.stderr
+    assert "whether the job was started from the savepoint again is not looked at" in dry.stderr
+    # Of a group no query is spoken of.
+    words = dry.stdout.replace("first-batch ", "")
+    assert "query" not in words and "batch" not in words, dry.stdout
+    # A skipped topic is a warning of the plan: it shows before the point of no return.
+    warnings = cut_over.run("--until", "plan", start="true").stderr
+    for line in warnings.splitlines():
+        if line.startswith("warning: "):
+            assert line in dry.stderr

@@ -1,0 +1,52 @@
+"""Steps of a cut-over, one at a time, as a run takes them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from migrate.cutover.act import ACTIONS
+from migrate.cutover.context import CutOverContext
+from migrate.cutover.decision import Decision, Do, Done
+from migrate.cutover.facts import Facts
+from migrate.cutover.observe import observe
+from migrate.cutover.record import Record
+from migrate.cutover.run import raise_halt
+from migrate.cutover.spec import read_spec
+from migrate.cutover.steps import STEPS
+
+_STEPS = {step.name: step for step in STEPS}
+
+
+def open_context(spec: Path, *, adopt: bool = False) -> CutOverContext:
+    """Return the context of a spec, with a record that is kept."""
+    file = read_spec(spec)
+    file.folder.mkdir(exist_ok=True)
+    return CutOverContext(file, Record(file, keep=True, anew=True), adopt=adopt)
+
+
+def facts_of(context: CutOverContext, step: str) -> Facts:
+    """Return the facts that a step needs."""
+    return observe(context, *_STEPS[step].needs)
+
+
+def decide(context: CutOverContext, step: str) -> Decision:
+    """Return what a step would do."""
+    return _STEPS[step].decide(facts_of(context, step))
+
+
+def reason_done(context: CutOverContext, step: str) -> str | None:
+    """Return why a step has nothing to do, or None where it has; raise as a run does."""
+    decision = decide(context, step)
+    if isinstance(decision, Done | Do):
+        return decision.reason if isinstance(decision, Done) else None
+    raise_halt(decision)
+
+
+def act(context: CutOverContext, step: str) -> str:
+    """Do a step, and return what came of it; raise as a run does."""
+    facts = facts_of(context, step)
+    decision = _STEPS[step].decide(facts)
+    if isinstance(decision, Do):
+        return ACTIONS[decision.action](context, facts)
+    assert not isinstance(decision, Done), decision
+    raise_halt(decision)

@@ -1,0 +1,473 @@
+"""The table of a cut-over: whatever the state of the world is, it is written down here."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from decoder import StopKind
+from migrate.cluster_snapshot import Committed, GroupView, Member
+from migrate.cutover.beginning import Begun, beginning, restart_advice
+from migrate.cutover.decision import Action, Decision, Do, Done, Fail, Halt
+from migrate.cutover.facts import (
+    CommandFacts,
+    Facts,
+    GroupFacts,
+    LocationFacts,
+    Savepoint,
+    StoppedJob,
+    Unavailable,
+)
+from migrate.cutover.going_back import decide_back
+from migrate.cutover.steps import STEPS
+from migrate.flink.rest_api import FlinkJob, FlinkRestError, StopAttempt
+from migrate.group.commit_marks import commit_metadata
+from migrate.planning import Plan, PlannedPartition, Verdict
+from migrate.positions import SPARK, Origin
+from migrate.report.cut_over import (
+    CutOverRecord,
+    FlinkReport,
+    PartitionReport,
+    PlanReport,
+    StartReport,
+    VerificationReport,
+)
+
+_ID, _OTHER = "0" * 16, "f" * 16
+_PLAN = Plan(
+    Origin("checkpoint", "/s/savepoint-1", 7),
+    SPARK,
+    tuple(PlannedPartition("orders", n, Verdict.OK, 80 + n, 80 + n) for n in range(2)),
+)
+_SEEDS = {"0": {("orders", 0): 80, ("orders", 1): 81}}
+_JOB = FlinkJob("a" * 32, "orders", "RUNNING", 1)
+_SAVED = Savepoint("/s/savepoint-1", 7, StopKind.SUSPEND, "1" * 64)
+_AWAY = Unavailable(FlinkRestError("no answer"))
+
+
+def _record(**fields: Any) -> CutOverRecord:
+    flink = FlinkReport(
+        host=None,
+        version=None,
+        job_id=None,
+        job_name=None,
+        savepoints=None,
+        savepoint=None,
+        savepoint_sha256=None,
+        finished=False,
+        ended_ms=None,
+    )
+    rows = [
+        PartitionReport(
+            topic="orders",
+            partition=n,
+            verdict=Verdict.OK,
+            checkpoint=80 + n,
+            planned=80 + n,
+            log_start=0,
+            log_end=100,
+            held=fields.pop("held", None) if n == 0 else None,
+        )
+        for n in range(2)
+    ]
+    told = {"partitions": rows, **fields}
+    flink = flink.model_copy(update=told.pop("flink", {}))
+    return CutOverRecord(
+        kind="flink-offset-migrate cut-over",
+        version=2,
+        id=_ID,
+        name="orders",
+        state="begun",
+        spec_sha256="0" * 64,
+        brokers="b",
+        target="t",
+        sink=None,
+        moved_with=None,
+        query_id=None,
+        flink=flink,
+        plan=None,
+        primed=None,
+        start=None,
+        verifications=[],
+        steps=[],
+        runs=[],
+        partitions=rows,
+    ).model_copy(update=told)
+
+
+def _command(runs: bool = False, ended: Any = None) -> CommandFacts:
+    return CommandFacts(runs, ended, Path("query.state"))
+
+
+def _facts(record: CutOverRecord | None = None, **fields: Any) -> Facts:
+    base = Facts(
+        record=record or _record(),
+        stopped_by_others=False,
+        plan=_PLAN,
+        seeds=_SEEDS,
+        target_name="spark:/q",
+        starting=_command(),
+        priming=_command(),
+    )
+    return replace(base, **fields)
+
+
+def _decide(step: str, facts: Facts) -> Decision:
+    return next(row for row in STEPS if row.name == step).decide(facts)
+
+
+def _shown(decision: Decision) -> Any:
+    """What is decided, in short: an action, "done", or how it halts."""
+    match decision:
+        case Do(action):
+            return action
+        case Done():
+            return "done"
+        case Halt(_, is_refusal):
+            return "refused" if is_refusal else "stopped"
+        case Fail():
+            return "no answer"
+
+
+# -- check, stop, clean --------------------------------------------------------------------------
+
+
+def _stopped_job(state: str = "RUNNING", **fields: Any) -> StoppedJob:
+    job = FlinkJob("a" * 32, "orders", state, 1, None if state == "RUNNING" else 5)
+    base = StoppedJob(job, "b" * 32, None, None, (), "file:///s/aaa")
+    return replace(base, **fields)
+
+
+_ASKED = {"flink": {"job_id": "a" * 32, "job_name": "orders"}}
+_GOES_ON, _FAILED = StopAttempt(), StopAttempt(problem="no")
+_ENDED = StopAttempt(savepoint="/s/savepoint-1")
+
+
+@pytest.mark.parametrize(
+    ("record", "job", "check", "stop"),
+    [
+        ({}, _stopped_job(), Action.CHECK, Action.STOP),
+        ({}, _AWAY, "no answer", "no answer"),
+        ({}, _stopped_job("FAILED"), "refused", "refused"),
+        ({}, _stopped_job("FINISHED"), "refused", "refused"),
+        ({}, _stopped_job("FINISHED", ended_with=_SAVED), "done", Action.KEEP_SAVEPOINT),
+        (_ASKED, _stopped_job(), Action.CHECK, Action.STOP),
+        (_ASKED, _stopped_job(attempt=_GOES_ON), "done", Action.AWAIT_STOP),
+        (_ASKED, _stopped_job("FINISHED", attempt=_ENDED), "done", Action.AWAIT_STOP),
+        (_ASKED, _stopped_job("FAILED"), "done", "stopped"),
+        (_ASKED, _stopped_job("UNKNOWN"), "done", "stopped"),
+        (_ASKED, _stopped_job("UNKNOWN", left=(_SAVED,)), "done", "stopped"),
+        ({"flink": {"savepoint": "/s"}}, None, "done", "done"),
+    ],
+)
+def test_up_to_the_stop(record: dict[str, Any], job: Any, check: Any, stop: Any) -> None:
+    facts = _facts(_record(**record), job=job, plan=None)
+    assert _shown(_decide("check", facts)) == check
+    assert _shown(_decide("stop", facts)) == stop
+
+
+def test_a_job_that_flink_forgot_is_told_apart_from_one_that_failed() -> None:
+    def reasons(job: StoppedJob) -> str:
+        decision = _decide("stop", _facts(_record(**_ASKED), job=job))
+        assert isinstance(decision, Halt)
+        return "; ".join(decision.reasons)
+
+    forgotten = reasons(_stopped_job("UNKNOWN", left=(_SAVED,)))
+    assert "Flink no longer knows job" in forgotten and "name the savepoint yourself" in forgotten
+    failed = reasons(_stopped_job("FAILED"))
+    assert "start the job from its newest checkpoint, and" in failed
+    assert "its newest checkpoint or savepoint" in reasons(_stopped_job("FAILED", left=(_SAVED,)))
+
+
+@pytest.mark.parametrize(
+    ("others", "flink", "savepoint", "job", "decision"),
+    [
+        (True, {}, _SAVED, None, Action.KEEP_CLEAN),
+        (True, {}, replace(_SAVED, stop=StopKind.UNKNOWN), None, Action.KEEP_CLEAN),
+        (True, {}, replace(_SAVED, stop=StopKind.NONE), None, "stopped"),
+        (True, {}, Unavailable(OSError("gone")), None, "no answer"),
+        (False, {"finished": True}, _SAVED, _stopped_job("FINISHED"), Action.KEEP_CLEAN),
+        (False, {"finished": True}, _SAVED, _stopped_job("UNKNOWN"), Action.KEEP_CLEAN),
+        (False, {"finished": True}, _SAVED, _stopped_job("FAILED"), "stopped"),
+        (False, {"finished": True}, _SAVED, _stopped_job(), "stopped"),
+        (False, {}, _SAVED, _stopped_job("FINISHED"), "stopped"),
+        (False, {"finished": True}, _SAVED, _AWAY, "no answer"),
+        (False, {"finished": True, "savepoint_sha256": "1" * 64}, None, None, "done"),
+    ],
+)
+def test_a_clean_stop(
+    others: bool, flink: dict[str, Any], savepoint: Any, job: Any, decision: Any
+) -> None:
+    record = _record(flink={"savepoint": "/s/savepoint-1", **flink})
+    facts = _facts(record, stopped_by_others=others, savepoint=savepoint, job=job)
+    assert _shown(_decide("clean", facts)) == decision
+
+
+# -- a group ---------------------------------------------------------------------------------------
+
+_HELD = {"held": 80}
+
+
+def _ours(offset: int, cut_over: str = _ID) -> Committed:
+    return Committed(offset, commit_metadata("chk-7 abc", cut_over))
+
+
+def _group(*committed: Committed | None, members: int = 0) -> GroupFacts:
+    offsets = {("orders", n): held for n, held in enumerate(committed) if held is not None}
+    who = (Member("c", "h"),) * members
+    return GroupFacts(GroupView("g", True, "Empty", "classic", who, offsets), "cluster")
+
+
+_BOTH = (_ours(80), _ours(81))
+_WRITTEN: dict[str, Any] = {"moved_with": {}}
+_VERIFIED: dict[str, Any] = {
+    "verifications": [
+        VerificationReport(
+            when="before", verified=True, partitions=2, unknown=0, lost=0, repeated=0
+        )
+    ]
+}
+_RAN = {"start": StartReport(at="now", returned=None)}
+
+
+@pytest.mark.parametrize(
+    ("record", "target", "apply", "begun"),
+    [
+        ({}, _group(), Action.WRITE, Begun.NO),
+        ({}, _group(Committed(80), Committed(81)), Action.WRITE, Begun.NO),  # by Flink, say
+        ({}, _group(_ours(80, ""), _ours(81, "")), "refused", Begun.NO),  # by commit-group
+        ({}, _group(_ours(70, "")), Action.WRITE, Begun.NO),
+        ({}, _group(_ours(80, _OTHER), _ours(81, _OTHER)), "refused", Begun.NO),
+        ({}, _group(_ours(70, _OTHER)), "refused", Begun.NO),
+        (_WRITTEN, _group(), Action.WRITE, Begun.NO),  # killed before the commit
+        (_WRITTEN, _group(_ours(80)), Action.WRITE, Begun.MAYBE),  # or in the middle of it
+        (_WRITTEN, _group(*_BOTH), "done", Begun.MAYBE),
+        (_WRITTEN, _group(*_BOTH, members=1), "done", Begun.YES),
+        (_WRITTEN, _group(_ours(80), Committed(90)), "refused", Begun.YES),
+        (_WRITTEN | _VERIFIED, _group(_ours(80), Committed(90)), "done", Begun.YES),
+        (_WRITTEN | _VERIFIED, _group(Committed(90), Committed(91)), "done", Begun.YES),
+        # The group held 80 already: back at it is not "moved on", beyond it is.
+        (_WRITTEN | _VERIFIED | _HELD, _group(Committed(80)), Action.WRITE, Begun.NO),
+        (_WRITTEN | _VERIFIED | _HELD, _group(Committed(90), _ours(81)), "done", Begun.YES),
+        (_WRITTEN, _group(_ours(80, _OTHER), _ours(81, _OTHER)), "refused", Begun.NO),
+        (_WRITTEN, Unavailable(OSError("away")), "no answer", Begun.MAYBE),
+        ({}, Unavailable(OSError("away")), "no answer", Begun.NO),
+    ],
+)
+def test_what_a_group_holds(record: dict[str, Any], target: Any, apply: Any, begun: Begun) -> None:
+    facts = _facts(_record(**record), target=target, target_name="group:g")
+    assert _shown(_decide("apply", facts)) == apply
+    assert beginning(facts).begun is begun
+
+
+def test_others_commits_after_the_start_command_of_the_spec() -> None:
+    moved_on = _group(_ours(80), Committed(90))
+    facts = _facts(_record(**_WRITTEN, **_VERIFIED), target=moved_on, target_name="group:g")
+    assert _shown(_decide("apply", replace(facts, has_start=True))) == "refused"
+    ran = replace(facts, has_start=True, record=_record(**_WRITTEN, **_VERIFIED, **_RAN))
+    assert _shown(_decide("apply", ran)) == "done"
+
+
+def test_a_group_on_other_brokers_is_not_written() -> None:
+    plan = PlanReport(
+        sha256="0" * 64,
+        made_at="",
+        cluster_id="another",
+        policies={},
+        findings=[],
+        warnings=[],
+        states=[],
+        streams={},
+    )
+    facts = _facts(_record(**_WRITTEN, plan=plan), target=_group(*_BOTH), target_name="group:g")
+    decision = _decide("apply", facts)
+    assert isinstance(decision, Halt) and "are brokers of cluster cluster" in decision.reasons[0]
+
+
+# -- a checkpoint location -------------------------------------------------------------------------
+
+
+def _location(**fields: Any) -> LocationFacts:
+    base = LocationFacts("/q", is_empty=False, query_id="q1", seeds=_SEEDS)
+    return replace(base, **fields)
+
+
+_SEEDED: dict[str, Any] = {"moved_with": {}, "query_id": "q1"}
+_PRIMED: dict[str, Any] = {"moved_with": {}, "query_id": "q1", "primed": 0}
+_STATES = {"has_states": True, "has_start": True}
+_LEFT = {"committed": 0, "planned": 0, "has_logs": True}  # by a priming
+
+
+@pytest.mark.parametrize(
+    ("record", "target", "more", "apply", "begun"),
+    [
+        ({}, LocationFacts("/q"), {}, Action.WRITE, Begun.NO),
+        (_SEEDED, LocationFacts("/q"), {}, Action.WRITE, Begun.NO),
+        (_SEEDED, _location(), {}, "done", Begun.NO),
+        (_SEEDED, _location(unfinished=True), {}, Action.WRITE, Begun.NO),
+        ({}, _location(unfinished=True), {}, "refused", Begun.NO),
+        ({}, _location(), {"plan": None, "seeds": None}, "refused", Begun.NO),
+        ({}, _location(), {}, "refused", Begun.NO),  # by hand, or by another record
+        ({}, _location(), {"adopt": True}, Action.ADOPT, Begun.NO),
+        ({}, _location(planned=0), {"adopt": True}, "refused", Begun.NO),
+        (_SEEDED, _location(query_id="q2"), {}, "refused", Begun.NO),
+        (_SEEDED, _location(query_id="q2"), {"adopt": True}, Action.ADOPT, Begun.NO),
+        (_SEEDED, _location(seeds={"0": {("orders", 0): 80}}), {}, "refused", Begun.NO),
+        (_SEEDED, _location(has_logs=True), {}, "done", Begun.MAYBE),
+        (_SEEDED, _location(planned=0), {}, "done", Begun.YES),
+        (_SEEDED, _location(), {"starting": _command(runs=True)}, "done", Begun.MAYBE),
+        (_SEEDED, _location(), {"starting": _command(ended=0)}, "done", Begun.MAYBE),
+        (_SEEDED, _location(), {"starting": _command(ended=3)}, "done", Begun.MAYBE),
+        (_SEEDED, _location(), {"starting": _command(ended="unknown")}, "done", Begun.MAYBE),
+        (_SEEDED, _location(planned=0), {"starting": _command(ended=3)}, "done", Begun.YES),
+        # With states.
+        (_PRIMED, _location(**_LEFT), _STATES, "done", Begun.NO),
+        (_PRIMED, _location(**_LEFT), {"has_states": True}, "done", Begun.MAYBE),
+        (_PRIMED, _location(**{**_LEFT, "planned": 1}), _STATES, "done", Begun.YES),
+        (
+            {"moved_with": {}},
+            _location(**_LEFT),
+            _STATES | {"priming": _command(ended=0)},
+            Action.KEEP_PRIMED,
+            Begun.NO,
+        ),
+        (
+            {"moved_with": {}},
+            _location(**_LEFT),
+            _STATES | {"priming": _command(ended=1)},
+            "refused",
+            Begun.NO,
+        ),
+        (
+            {"moved_with": {}},
+            _location(**_LEFT, priming_problem="its seed is not what the plan says"),
+            _STATES | {"priming": _command(ended=0)},
+            "refused",
+            Begun.NO,
+        ),
+        ({}, _location(**_LEFT), _STATES, "refused", Begun.NO),
+        (
+            {"moved_with": {}},
+            LocationFacts("/q", is_empty=False),
+            _STATES | {"priming": _command(runs=True)},
+            Action.WRITE,
+            Begun.NO,
+        ),
+    ],
+)
+def test_what_a_location_holds(
+    record: dict[str, Any], target: Any, more: dict[str, Any], apply: Any, begun: Begun
+) -> None:
+    facts = _facts(_record(**record), target=target, **more)
+    assert _shown(_decide("apply", facts)) == apply
+    assert beginning(facts).begun is begun
+
+
+@pytest.mark.parametrize("target", [_location(), _group(*_BOTH), LocationFacts("/q"), _group()])
+@pytest.mark.parametrize(
+    "again", [FlinkJob("b", "orders", "RUNNING", 9), FlinkJob("b", "orders", "CANCELED", 9, 10)]
+)
+def test_where_the_job_was_started_again_nothing_is_written_or_started(
+    target: Any, again: FlinkJob
+) -> None:
+    name = "group:g" if isinstance(target, GroupFacts) else "spark:/q"
+    facts = _facts(_record(**_SEEDED), target=target, target_name=name, has_start=True)
+    for step in ("apply", "verify", "start", "verify-again"):
+        before = _decide(step, facts)
+        after = _decide(step, replace(facts, started_again=again))
+        assert after == before if not isinstance(before, Do) else isinstance(after, Halt)
+        assert _decide(step, replace(facts, started_again=_AWAY)) == before
+
+
+# -- start and first batch -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("target", "more", "start", "first"),
+    [
+        (_location(), {}, Action.START, Action.AWAIT_BEGIN),
+        (_location(), {"has_start": False}, "done", Action.AWAIT_BEGIN),
+        (_location(), {"starting": _command(runs=True)}, "done", Action.AWAIT_BEGIN),
+        (_location(), {"starting": _command(ended=0)}, "done", Action.AWAIT_BEGIN),
+        (_location(), {"starting": _command(ended=3)}, Action.START, Action.AWAIT_BEGIN),
+        (_location(), {"starting": _command(ended="unknown")}, "stopped", Action.AWAIT_BEGIN),
+        (_location(planned=0), {"starting": _command(ended=3)}, Action.START, Action.AWAIT_BEGIN),
+        (
+            _location(planned=0),
+            {"starting": _command(ended="unknown")},
+            "done",
+            Action.AWAIT_BEGIN,
+        ),
+        (_location(planned=0), {}, "done", Action.AWAIT_BEGIN),  # somebody else's
+        (_location(planned=0, committed=0), {"starting": _command(ended=3)}, "done", "done"),
+        (_location(query_id="q2"), {}, "refused", Action.AWAIT_BEGIN),
+        (_group(*_BOTH), {}, Action.START, Action.AWAIT_BEGIN),
+        (_group(*_BOTH, members=1), {}, "done", "done"),
+        (_group(_ours(80, _OTHER)), {}, "refused", Action.AWAIT_BEGIN),
+        (_group(), {}, "refused", Action.AWAIT_BEGIN),
+        (Unavailable(OSError("away")), {}, "no answer", "no answer"),
+    ],
+)
+def test_what_is_started(target: Any, more: dict[str, Any], start: Any, first: Any) -> None:
+    name = "group:g" if isinstance(target, GroupFacts) else "spark:/q"
+    base = _facts(_record(**_SEEDED), target=target, target_name=name, has_start=True)
+    facts = replace(base, **more)
+    assert _shown(_decide("start", facts)) == start
+    assert _shown(_decide("first-batch", facts)) == first
+
+
+# -- what may be done with Flink's job -------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("record", "more", "advice", "back"),
+    [
+        ({}, {}, "start Flink's job from its savepoint", None),
+        (_SEEDED, {}, "start Flink's job from its savepoint", None),
+        (_SEEDED, {"starting": _command(runs=True)}, "do not start Flink's job", "stop it first"),
+        (
+            _SEEDED,
+            {"starting": _command(ended=3)},
+            "do not start Flink's job from its savepoint yet: the command that starts the query "
+            "failed with exit code 3, and may have handed the query over before",
+            "add --nothing-started",
+        ),
+        (
+            _SEEDED,
+            {"target": _location(planned=0)},
+            "do not start Flink's job from its savepoint, as the query has planned batch 0",
+            "has begun: the query has planned batch 0",
+        ),
+        (
+            _SEEDED,
+            {"target": _group(*_BOTH), "target_name": "group:g"},
+            "do not start Flink's job from its savepoint yet: group:g holds the plan, and a "
+            "consumer that assigns its partitions itself does not show",
+            "add --nothing-started",
+        ),
+    ],
+)
+def test_a_way_back_is_named_only_where_nothing_has_begun(
+    record: dict[str, Any], more: dict[str, Any], advice: str, back: str | None
+) -> None:
+    flink = {"savepoint": "/s/savepoint-1", "finished": True}
+    facts = _facts(_record(**record, flink=flink), **{"target": _location(), **more})
+    assert restart_advice(facts).startswith(advice)
+    decision = decide_back(facts)
+    if back is None:
+        assert decision is None
+    else:
+        assert isinstance(decision, Halt) and back in decision.reasons[0]
+    # What the user says is taken where nothing shows the opposite.
+    sure = decide_back(replace(facts, nothing_started=True))
+    assert (sure is None) == (back is None or "--nothing-started" in back)
+
+
+def test_before_the_stop_there_is_no_way_back_to_name() -> None:
+    facts = _facts(_record(), target=_location())
+    assert restart_advice(facts) == ""
+    decision = decide_back(facts)
+    assert isinstance(decision, Halt) and "the job was not stopped" in decision.reasons[0]

@@ -1,0 +1,105 @@
+"""Where a target began, by all that was seen of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from migrate.comparing.verify import StartOutcome, Verification, Verified
+from migrate.cutover.judge import Judgement, Seen, judge
+from migrate.planning import Verdict
+from migrate.report.cut_over import PartitionReport
+
+_PLACE = ("orders", 0)
+
+
+def _row(**fields: Any) -> PartitionReport:
+    return PartitionReport(
+        topic="orders",
+        partition=0,
+        verdict=Verdict.OK,
+        checkpoint=80,
+        planned=80,
+        log_start=10,
+        log_end=200,
+        **fields,
+    )
+
+
+def _judge(row: PartitionReport, outcome: StartOutcome, records: int = 0, **seen: Any) -> Judgement:
+    started = {StartOutcome.OK: 80, StartOutcome.REPEATED: 70}.get(outcome, 80 + records)
+    verification = Verification("t", (Verified(*_PLACE, 80, started, outcome, records),))
+    base = {"after": True, "is_committed": True, "log_starts": {_PLACE: 10}, "reached": {}}
+    return judge([row], verification, Seen(**{**base, **seen}))
+
+
+@pytest.mark.parametrize(
+    ("row", "outcome", "seen", "verified", "began_right"),
+    [
+        ({}, StartOutcome.OK, {}, True, True),
+        ({}, StartOutcome.OK, {"after": False}, True, False),
+        ({}, StartOutcome.OK, {"is_committed": False}, True, False),
+        # Others have committed for the group.
+        ({}, StartOutcome.MOVED_ON, {"is_committed": False}, False, False),
+        ({"members_seen": True}, StartOutcome.MOVED_ON, {"is_committed": False}, True, True),
+        ({"began_right": True}, StartOutcome.MOVED_ON, {"is_committed": False}, True, True),
+        ({"members_seen": True}, StartOutcome.OK, {"is_committed": False}, True, False),
+        # The log start has passed the seed.
+        ({}, StartOutcome.OK, {"log_starts": {_PLACE: 81}}, False, False),
+        ({}, StartOutcome.OK, {"log_starts": {_PLACE: 80}}, True, True),
+        ({}, StartOutcome.OK, {"log_starts": {}}, True, True),
+        ({"began_right": True}, StartOutcome.OK, {"log_starts": {_PLACE: 81}}, True, True),
+        ({}, StartOutcome.OK, {"log_starts": {_PLACE: 81}, "after": False}, True, False),
+        # What shows a loss is not made better by what was seen.
+        ({"began_right": True}, StartOutcome.LOST, {}, False, True),
+        ({"members_seen": True}, StartOutcome.REPEATED, {}, False, False),
+        ({}, StartOutcome.UNKNOWN, {}, False, False),
+    ],
+)
+def test_what_is_verified(
+    row: dict[str, Any],
+    outcome: StartOutcome,
+    seen: dict[str, Any],
+    verified: bool,
+    began_right: bool,
+) -> None:
+    judgement = _judge(_row(**row), outcome, **seen)
+    assert judgement.verified is verified
+    assert judgement.rows[0].began_right is began_right
+
+
+def test_lost_0_is_not_said_where_it_is_not_known() -> None:
+    lagging = _judge(_row(first_commit=95), StartOutcome.MOVED_ON, 15, is_committed=False)
+    assert lagging.unknown == 1
+    assert lagging.text == (
+        "1 cannot tell; where 1 partition began cannot be told: others have committed for the "
+        "group, and no member was seen while our commit still stood (up to 15 records of orders-0 "
+        "may have been skipped)"
+    )
+    row = lagging.rows[0]
+    assert (row.outcome, row.lost, row.reason) == (
+        StartOutcome.UNKNOWN,
+        0,
+        lagging.text.partition("told: ")[2],
+    )
+    expired = _judge(_row(log_start_seen=10), StartOutcome.OK, log_starts={_PLACE: 123})
+    assert expired.text == (
+        "1 cannot tell; where 1 partition began cannot be told: the log start of orders-0 is 123, "
+        "and was 10 before: whether records from 80 on were read before they expired does not show"
+    )
+    assert expired.rows[0].log_start_seen == 123
+    assert _judge(_row(), StartOutcome.OK).text == "1 ok; lost 0, repeated 0"
+    assert _judge(_row(), StartOutcome.LOST, 7).text == "1 lost; lost 7, repeated 0"
+
+
+def test_a_partition_that_the_plan_does_not_know_is_judged_too() -> None:
+    partitions = (
+        Verified(*_PLACE, 80, 80, StartOutcome.OK),
+        Verified("orders", 1, 5, 9, StartOutcome.LOST, 4),
+    )
+    seen = Seen(True, True, {}, {})
+    judgement = judge([_row()], Verification("t", partitions), seen)
+    assert (judgement.verified, judgement.lost, len(judgement.rows)) == (False, 4, 1)
+    nothing = judge([_row()], Verification("t", ()), seen)
+    assert not nothing.verified
