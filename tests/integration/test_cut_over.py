@@ -187,7 +187,7 @@ def test_killed_at_every_step_it_loses_and_repeats_nothing(
     target = Path(spec.fields["target"]["checkpoint-dir"])
     jobs = stack.flink.running()
 
-    # Dry: it would go through, and nothing is written.
+    # Dry: nothing stands in the way, and nothing is written.
     dry = migrate("cut-over", spec.path)
     assert dry.code == 0, dry.stderr
     assert dry.stdout.splitlines()[1].split()[:2] == ["check", "ok"]
@@ -323,6 +323,13 @@ def test_back_as_long_as_the_target_has_written_nothing(stack: LocalStack, broke
         (4, True),
         (0, False),
     )
+    # The folder of savepoints is part of the stop.
+    spec.write(flink={**spec.fields["flink"], "savepoints": "s3://lake/elsewhere"})
+    for mode in ((), ("--execute", "--yes")):
+        moved = migrate("cut-over", spec.path, *mode)
+        assert moved.code == 4, moved.stderr
+        assert "flink.savepoints was " in moved.stderr and "put it back" in moved.stderr
+    spec.write()
     _await(lambda: "back" not in stack.flink.running())
     told = spec.execute("--back")
     assert told.code == 0, told.stderr
@@ -428,7 +435,38 @@ def test_a_job_that_ran_again_is_not_moved_by_its_old_savepoint(stack: LocalStac
     assert f"job twice has run since (CANCELED), as {job_id}" in ran.stderr
     assert not (query / "offsets").exists()
 
-    # Nor is the older one's savepoint taken by a new night.
+    # Nor by a spec that names the savepoint, as of a job that others have stopped.
+    savepoint = spec.record["flink"]["savepoint"]
+    named = Spec(
+        stack.lake / "named.yaml",
+        **{
+            **spec.fields,
+            "record": str(stack.lake / "named.record"),
+            "target": {"checkpoint-dir": str(stack.lake / "queries" / "named")},
+            "sink": str(stack.lake / "named" / "spark"),
+        },
+    )
+    for flink in ({"job": "twice"}, {"job": job_id}):
+        named.write(flink={"rest": stack.flink.rest_url, "savepoint": savepoint, **flink})
+        taken = named.execute("--until", "apply")
+        assert taken.code == 5, taken.stderr
+        assert f"job twice has run since (CANCELED), as {job_id}" in taken.stderr
+    # A job of any name that was restored from it counts.
+    recover = f"""
+        SET 'execution.state-recovery.path' = '{savepoint}';
+        SET 'execution.state-recovery.ignore-unclaimed-state' = 'true';
+    """
+    stack.flink.submit(_source(stack) + recover + _job(stack, "thrice"))
+    _await(lambda: "thrice" in stack.flink.running())
+    thrice = stack.flink.running()["thrice"]
+    _await(lambda: flink.restored_from(thrice))
+    stack.flink.cancel(thrice)
+    named.write(flink={"rest": stack.flink.rest_url, "savepoint": savepoint})
+    taken = named.execute("--until", "apply")
+    assert taken.code == 5, taken.stderr
+    assert f"job thrice has run since (CANCELED), as {thrice}" in taken.stderr
+
+    # Nor is the older one's savepoint taken by a new cut-over.
     assert spec.execute("--back").code == 0
     dry = migrate("cut-over", spec.path)
     assert dry.code == 4

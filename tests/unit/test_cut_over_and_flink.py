@@ -345,7 +345,7 @@ def test_a_job_just_stopped_by_hand_is_known_by_its_savepoint(
 
     known.answer = answer  # type: ignore[method-assign]
     if found:
-        assert reason_done(context, "stop") == f"stopped by an earlier run with {there.pointer}"
+        assert act(context, "stop") == f"stopped by an earlier run with {there.pointer}"
         return
     with pytest.raises(Refused, match="and not with a savepoint in"):
         reason_done(context, "stop")
