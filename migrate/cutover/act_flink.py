@@ -51,6 +51,7 @@ def await_stop(context: CutOverContext, facts: Facts) -> str:
 def _await(context: CutOverContext, job: StoppedJob) -> str:
     attempt = _ended_attempt(context, job)
     if attempt.savepoint is None:
+        context.record.change_flink(savepoints=None)  # the next stop may write elsewhere
         raise CutOverStopped(f"the stop failed: {attempt.problem}", _state(context, job))
     _keep(context, job, attempt.savepoint)
     return f"stopped with {attempt.savepoint}"

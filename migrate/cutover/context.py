@@ -111,19 +111,3 @@ class CutOverContext:
             )
             for number, topics in reported.streams.items()
         ]
-
-    def check_cluster(self, cluster_id: str | None) -> None:
-        """Refuse brokers of another cluster than the one that the group was written on.
-
-        Raises:
-            Refused: they are of another cluster.
-        """
-        model = self.record.model
-        written = model.plan.cluster_id if model.plan is not None and model.moved_with else None
-        if written not in (None, cluster_id):
-            raise Refused(
-                [
-                    f"kafka.bootstrap-servers: those are brokers of cluster {cluster_id}, and the "
-                    f"group was written on {written}; name brokers of that cluster"
-                ]
-            )

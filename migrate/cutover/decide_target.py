@@ -14,7 +14,7 @@ from migrate.cutover.decision import (
     refuse,
 )
 from migrate.cutover.facts import Facts, GroupFacts, LocationFacts, Unavailable
-from migrate.cutover.target import Held, Holding, holding
+from migrate.cutover.target import Held, Holding, holding, other_cluster
 from migrate.flink.rest_api import FlinkJob
 
 
@@ -56,16 +56,10 @@ def decide_apply(facts: Facts) -> Decision:
 
 
 def _held(facts: Facts) -> Held | Decision:
-    target, record = facts.target, facts.record
-    if not isinstance(target, LocationFacts | GroupFacts):
-        return missing(target)
-    if isinstance(target, GroupFacts) and record.plan is not None and record.moved_with is not None:
-        written = record.plan.cluster_id
-        if written not in (None, target.cluster_id):
-            return refuse(
-                f"kafka.bootstrap-servers: those are brokers of cluster {target.cluster_id}, and "
-                f"the group was written on {written}; name brokers of that cluster"
-            )
+    if not isinstance(facts.target, LocationFacts | GroupFacts):
+        return missing(facts.target)
+    if problem := other_cluster(facts):
+        return refuse(problem)
     return holding(facts)
 
 

@@ -11,7 +11,7 @@ from migrate.cutover.context import CutOverContext, CutOverStopped
 from migrate.cutover.decide_stop import decide_stop
 from migrate.cutover.decision import Action, Do, Fail, Halt, refuse
 from migrate.cutover.facts import Facts, GroupFacts, LocationFacts, StoppedJob, Unavailable
-from migrate.cutover.target import Holding, holding
+from migrate.cutover.target import Holding, holding, other_cluster
 from migrate.errors import Refused
 from migrate.group.commit import Applied
 from migrate.group.rollback_file import EarlierRun, earlier_run
@@ -32,6 +32,8 @@ def decide_back(facts: Facts) -> Halt | Fail | None:
         return halt
     if isinstance(facts.target, Unavailable):
         return Fail(facts.target.error)
+    if problem := other_cluster(facts):
+        return refuse(problem)
     begins = beginning(facts)
     if begins.begun is Begun.YES:
         return refuse(_way_after_begin(facts, begins.reason))

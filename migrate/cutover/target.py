@@ -45,6 +45,20 @@ def holding(facts: Facts) -> Held:
     return _location_holding(facts, target)
 
 
+def other_cluster(facts: Facts) -> str:
+    """Return why these are not the brokers that the group was written on; empty where they are."""
+    target, record = facts.target, facts.record
+    if not isinstance(target, GroupFacts) or record.plan is None or record.moved_with is None:
+        return ""
+    written = record.plan.cluster_id
+    if written in (None, target.cluster_id):
+        return ""
+    return (
+        f"kafka.bootstrap-servers: those are brokers of cluster {target.cluster_id}, and the group "
+        f"was written on {written}; name brokers of that cluster"
+    )
+
+
 def _group_holding(facts: Facts, target: GroupFacts) -> Held:
     if facts.plan is None:
         return Held(Holding.NOTHING)
