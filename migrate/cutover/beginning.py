@@ -11,6 +11,7 @@ from enum import Enum, auto
 
 from migrate.cutover.facts import Facts, GroupFacts, LocationFacts, Unavailable
 from migrate.cutover.target import Holding, holding
+from migrate.flink.rest_api import FlinkJob
 
 
 class Begun(Enum):
@@ -122,13 +123,24 @@ def _command_reason(facts: Facts) -> str:
 
 
 def restart_advice(facts: Facts) -> str:
-    """Return what may be done with Flink's job, in one sentence; empty where nothing is stopped."""
-    savepoint = facts.savepoint_pointer
+    """Return what may be done with Flink's job, in one sentence; empty where nothing is stopped.
+
+    Args:
+        facts: the target, the commands and a job that was started again are needed.
+    """
+    savepoint, again = facts.savepoint_pointer, facts.started_again
     if savepoint is None:
         return ""
+    if isinstance(again, FlinkJob):
+        return (
+            f"do not start Flink's job from its savepoint, as job {again.name} ({again.job_id}) "
+            "has gone on from there: move that one"
+        )
     begins = beginning(facts)
     if begins.begun is Begun.NO or (begins.begun is Begun.MAYBE and facts.nothing_started):
-        return f"start Flink's job from its savepoint: flink run -s {savepoint} …"
+        unknown = isinstance(again, Unavailable)
+        unless = ", unless somebody has (Flink does not answer)" if unknown else ""
+        return f"start Flink's job from its savepoint{unless}: flink run -s {savepoint} …"
     if begins.begun is Begun.YES:
         return (
             f"do not start Flink's job from its savepoint, as {begins.reason}: the job would "

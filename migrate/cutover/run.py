@@ -188,7 +188,7 @@ def _dry_run(context: CutOverContext, until: str | None) -> CutOver:
     return CutOver((*results, *rest), context.record.model)
 
 
-_BACK_NEEDS = (Need.JOB, Need.TARGET)
+_BACK_NEEDS = (Need.JOB, Need.TARGET, Need.STARTED_AGAIN)
 
 
 def _dry_back(context: CutOverContext) -> CutOver:
@@ -207,11 +207,9 @@ def _plan_back(context: CutOverContext) -> tuple[list[str], str]:
     if decision := decide_back(facts):
         raise_halt(decision)
     keep_end_of_stop(context, facts)
-    savepoint = context.savepoint
-    if savepoint is None:
+    if context.savepoint is None:
         raise Refused(["the job was not stopped, so there is nothing to go back from"])
-    restart = f"start Flink's job from its savepoint: flink run -s {savepoint} …"
-    return list(back_lines(context, facts)), restart
+    return list(back_lines(context, facts)), restart_advice(observe(context, *_BACK_NEEDS))
 
 
 # -- runs ------------------------------------------------------------------------------------------
@@ -328,5 +326,5 @@ def _recorded(context: CutOverContext, command: str) -> Iterator[_Progress]:
 def _say_what_is_left(progress: _Progress, context: CutOverContext) -> None:
     log.warning(f"stopped at {progress.name}: {progress.left}")
     log.info("the same command goes on from here")
-    if advice := restart_advice(observe(context, Need.TARGET)):
+    if advice := restart_advice(observe(context, Need.TARGET, Need.STARTED_AGAIN)):
         log.info(f"or {advice}" if advice.startswith("start ") else advice)

@@ -435,6 +435,8 @@ def test_a_job_that_ran_again_is_not_moved_by_its_old_savepoint(stack: LocalStac
     assert f"job twice has run since (CANCELED), as {job_id}" in ran.stderr
     assert not (query / "offsets").exists()
 
+    assert "has gone on from there: move that one" in ran.stderr
+
     # Nor by a spec that names the savepoint, as of a job that others have stopped.
     savepoint = spec.record["flink"]["savepoint"]
     named = Spec(

@@ -467,6 +467,14 @@ def test_a_way_back_is_named_only_where_nothing_has_begun(
     assert (sure is None) == (back is None or "--nothing-started" in back)
 
 
+def test_a_job_that_was_started_again_is_not_started_from_the_savepoint_once_more() -> None:
+    facts = _facts(_record(flink={"savepoint": "/s"}), target=_location())
+    again = replace(facts, started_again=FlinkJob("b", "orders", "CANCELED", 9, 10))
+    assert restart_advice(again).startswith("do not start Flink's job from its savepoint, as job")
+    away = restart_advice(replace(facts, started_again=_AWAY))
+    assert away.startswith("start Flink's job from its savepoint, unless somebody has")
+
+
 def test_before_the_stop_there_is_no_way_back_to_name() -> None:
     facts = _facts(_record(), target=_location())
     assert restart_advice(facts) == ""
