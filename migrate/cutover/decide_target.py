@@ -29,6 +29,8 @@ def decide_plan(facts: Facts) -> Decision:
             return Done("the target was written already")
         case Holding.WRONG:
             return refuse(held.reason)
+        case Holding.NOT_OURS if not facts.adopt:
+            return refuse(held.reason)
         case _:
             return Do(Action.PLAN)
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
-from pathlib import Path
 from typing import Literal
 
 from decoder import StopKind
@@ -108,18 +107,10 @@ class CommandFacts:
     Attributes:
         runs: whether it, or anything that it has started, is alive.
         ended: its exit code, ``unknown`` where nobody saw it end, or None where it was never run.
-        state: the file that keeps the exit code.
-        last_lines: the end of its output.
     """
 
     runs: bool
     ended: int | Literal["unknown"] | None
-    state: Path
-    last_lines: Sequence[str] = ()
-
-    @property
-    def was_run(self) -> bool:
-        return self.runs or self.ended is not None
 
 
 @dataclass(frozen=True, slots=True)

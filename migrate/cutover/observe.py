@@ -67,7 +67,7 @@ def observe(context: CutOverContext, *needs: Need) -> Facts:
     streams = context.streams(plan) if plan is not None else None
     seeds = {str(source.number): source.next_offsets for source in streams or ()}
     starting, priming = (
-        CommandFacts(command.runs(), command.ended(), command.state, command.last_lines())
+        CommandFacts(command.runs(), command.ended())
         for command in (context.starting, context.priming)
     )
     job: StoppedJob | Unavailable | None = None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -99,7 +98,7 @@ def _record(**fields: Any) -> CutOverRecord:
 
 
 def _command(runs: bool = False, ended: Any = None) -> CommandFacts:
-    return CommandFacts(runs, ended, Path("query.state"))
+    return CommandFacts(runs, ended)
 
 
 def _facts(record: CutOverRecord | None = None, **fields: Any) -> Facts:
