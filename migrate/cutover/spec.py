@@ -28,8 +28,8 @@ from migrate.storage.files import check_no_credentials, is_uri
 from migrate.storage.json_models import Model, PartitionNumber
 from migrate.wording import hint, seconds_of, visible
 
-# Larger than any spec: PyYAML takes ten seconds for a megabyte.
-_LARGEST_SPEC = 2**20
+# Larger than any spec: PyYAML takes five seconds for so much.
+_LARGEST_SPEC = 262_144
 # A spec has five levels.
 _DEEPEST = 16
 _MOST_DIGITS = 20

@@ -29,7 +29,7 @@ from dataclasses import dataclass
 from typing import Annotated, Literal, TypeVar
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, FailFast, Field, ValidationError
 
 from decoder.urls import without_secrets
 from migrate.errors import ServiceError, UsageError
@@ -39,7 +39,7 @@ from migrate.wording import visible
 TIMEOUT = 10.0
 # How long a whole request may take, its redirects included.
 DEADLINE = 30.0
-# An overview has some 500 bytes a job, and a job some 2 KB a vertex; parsed, JSON may take sixteen
+# An overview has some 500 bytes a job, and a job some 2 KB a vertex; parsed, JSON may take twenty
 # times its bytes. This bounds what a wrong address may send.
 _LARGEST_ANSWER = 16 * 2**20
 # The characters of Flink's text that are shown.
@@ -223,7 +223,7 @@ class _Job(BaseModel):
 
 
 class _Overview(BaseModel):
-    jobs: list[_Job]
+    jobs: Annotated[list[_Job], FailFast()]  # an error for each of millions would take gigabytes
 
 
 class _Configuration(BaseModel):
@@ -240,7 +240,7 @@ class _Details(BaseModel):
     jid: str
     name: str
     state: str
-    vertices: list[_Vertex]
+    vertices: Annotated[list[_Vertex], FailFast()]
 
 
 class _Completed(BaseModel):

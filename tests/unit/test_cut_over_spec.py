@@ -167,7 +167,7 @@ def _bomb() -> str:
         (_START + "timeouts: {stop: " + "9" * 400 + "h}\n", "timeouts.stop: "),
         (_START + "timeouts: {stop: 9000h}\n", "timeouts.stop: '9000h': longer than a year"),
         (_START + "".join(f"k{n}: 1\n" for n in range(10_000)), "and 9990 more"),
-        (_START + "# " + "x" * 2**20, "larger than 1048576 bytes"),
+        (_START + "# " + "x" * 2**18, "larger than 262144 bytes"),
         ("a: 1\n---\nb: 2\n", "not YAML: found another document (line 2)"),
     ],
     ids=lambda text: text[-40:],

@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from unittest.mock import ANY
 
 import pytest
+from pydantic import ValidationError
 
 from migrate.errors import UsageError
 from migrate.flink import rest_api
@@ -124,6 +125,15 @@ def test_a_request_has_a_deadline(below: str, monkeypatch: pytest.MonkeyPatch) -
 def test_an_answer_that_nobody_can_parse_is_of_no_job_manager(body: bytes) -> None:
     with answering(200, body) as (url, _), pytest.raises(FlinkRestError, match=_NO_JOB_MANAGER):
         known_jobs(url)
+
+
+def test_an_answer_of_millions_of_errors_takes_little_memory() -> None:
+    """Seen: an error for each job that is none, 2.7 GB of them for an answer of 16 MiB."""
+    with answering(200, b'{"jobs":[' + b"[]," * 300_000 + b"1]}") as (url, _):
+        with pytest.raises(FlinkRestError) as refused:
+            known_jobs(url)
+        assert isinstance(refused.value.__cause__, ValidationError)
+        assert refused.value.__cause__.error_count() == 1
 
 
 _SECRET_CONFIG = (
