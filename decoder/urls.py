@@ -1,11 +1,12 @@
-"""How a URL is shown: without the credentials that somebody may have written into it.
+"""How a URL, and text that may hold passwords, is shown: without secrets.
 
 A user, a password, a key or a signature in a URL would end in messages, plans, tables and shell
 histories, so such a URL is never used: it is refused, and shown as this module leaves it. What
 others say of URLs (the errors of a library, a service's answer) is shown through it too.
 
 ``s3://KEY:SECRET@bucket/x`` is shown as ``s3://…@bucket/x``, ``…/x?sv=1&sig=SECRET`` as
-``…/x?sv=…&sig=…``: which parameters are secret is not guessed.
+``…/x?sv=…&sig=…``: which parameters are secret is not guessed. ``password="SECRET"`` in what a
+service says is shown as ``password=…``: here the names decide.
 """
 
 from __future__ import annotations
@@ -40,6 +41,44 @@ _WITH_PORTS = frozenset({"http", "https", "hdfs", "webhdfs", "spark"})
 _PATHS = frozenset({"file", "dbfs"})
 # What stands before an @ is Azure's container, or the name of HDFS's user.
 _NO_SECRET_BEFORE_AT = frozenset({"abfs", "abfss", "wasb", "wasbs", "hdfs", "webhdfs"})
+
+# Names whose value is a secret, whatever stands between them: `password: x`, `'password' = 'x'`.
+_SECRET_NAMES = (
+    r"passw(?:or)?d|passphrase|pwd|secret|credentials?|(?:api|access|account|private|secret)[._-]?key"
+    r"|(?:access|auth|bearer|refresh|security|session)[._-]?token"
+)
+# Names that are words of a sentence too, as in `unexpected token: x`: only before a bare `=`.
+_AMBIGUOUS_NAMES = r"sig|signature|token|pass|delegation|key"
+# In a path, `/key=` is the name of a partition.
+_NAMED_SECRET = re.compile(
+    rf"""
+    (?<![/\w.-])
+    (
+        (?:\\*["'])? [\w.-]* (?:{_SECRET_NAMES}) (?:\\*["'])? [ \t]*(?:=>?|->|:)[ \t]*
+      | (?:\\*["']) [\w.-]* (?:{_AMBIGUOUS_NAMES}) (?:\\*["']) [ \t]*(?:=>?|->|:)[ \t]*
+      | [\w.-]* (?:{_AMBIGUOUS_NAMES}) =
+    )
+    (?:
+        (?P<quote>\\*["']) (?: (?P=quote){{2}} | (?!(?P=quote)) (?:\\.|.) )* (?: (?P=quote) | \Z)
+      | [^\s"'] \S*? (?= [&;][\w.%-]+= | [,;:.)}}\]>"'\\]* (?:\s|\Z) )
+    )
+    """,
+    re.VERBOSE | re.IGNORECASE | re.DOTALL,
+)
+_OTHER_SECRETS = re.compile(
+    r"(\b(?:Bearer|Basic)\s+)[\w.~+/=-]{16,}"
+    r"|(-----BEGIN [A-Z ]*PRIVATE KEY-----)(?:.*?(?=-----END)|.*)",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+def without_secrets(text: str) -> str:
+    """Return what a service says without passwords, keys, tokens and credentials in URLs.
+
+    Of a password without quotes that has a space in it, what follows the space is not recognised.
+    """
+    text = _NAMED_SECRET.sub(r"\1…", shown_in(text))
+    return _OTHER_SECRETS.sub(r"\1\2…", text)
 
 
 def shown_url(url: str) -> str:

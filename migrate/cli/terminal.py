@@ -209,7 +209,7 @@ class _MessagesOfLibraries(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         if loudness > VERBOSE or record.name.partition(".")[0] == log.name:
             return
-        from migrate.storage.files import without_secrets
+        from decoder.urls import without_secrets
 
         for text in record.getMessage().splitlines():
             line = f"{record.name}: {visible(without_secrets(text.strip()))}"

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping
+import itertools
+import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NoReturn
 
@@ -13,24 +15,36 @@ from migrate.spark.offsets_json import (
     LARGEST_OFFSET,
     LARGEST_PARTITION,
     NotOffsets,
+    bytes_of,
+    check_count,
+    quoted,
     some,
-    text_of,
     whole_number,
 )
 
+# A topic has 249 characters, and a group at most 32,767.
+_LONGEST_LINE = 40_000
+# How JSON begins, after a byte order mark of Windows.
+_JSON = re.compile(rb"(?:\xef\xbb\xbf)?\s*[{\[]")
+
 
 def read_group_csv(label: str, path: Path) -> PositionSet:
-    """A file that ``kafka-consumer-groups --export`` wrote: ``topic,partition,offset`` a line,
-    without a header; with several groups it has the group before the topic.
+    """Read a file that ``kafka-consumer-groups --export`` wrote.
+
+    It has ``topic,partition,offset`` in each line, without a header; with several groups the group
+    stands before the topic.
 
     Source: org.apache.kafka.tools.consumer.group.{ConsumerGroupCommand, CsvUtils} @ Kafka 4.1.1.
 
     Raises:
-        UnreadableInput: there is no such file, it holds something else, or several groups.
+        UnreadableInput: the file is missing, too large, of several groups, or of another format.
     """
+    content = bytes_of(path)
+    if _JSON.match(content):
+        raise UnreadableInput(f"{path}: it is JSON, not CSV; name it json:{path}")
     starts: dict[TopicPartition, Start] = {}
     groups: set[str] = set()
-    reader = csv.reader(io.StringIO(text_of(path), newline=""), strict=True)
+    reader = csv.reader(_lines(path, content), strict=True)
     try:
         for fields in reader:
             if not fields:
@@ -39,17 +53,33 @@ def read_group_csv(label: str, path: Path) -> PositionSet:
             groups.update(group)
             place = topic, whole_number(partition, LARGEST_PARTITION, "a partition number")
             if place in starts:
-                raise NotOffsets(f"{topic!r} partition {partition} is there twice")
+                raise NotOffsets(f"{quoted(topic)} partition {partition} is there twice")
             starts[place] = whole_number(offset, LARGEST_OFFSET, "an offset")
             if len(groups) > 1:
-                raise NotOffsets(
-                    f"it holds several groups, {' and '.join(map(repr, sorted(groups)))}"
-                )
+                names = " and ".join(map(quoted, sorted(groups)))
+                raise NotOffsets(f"it holds several groups, {names}")
+            check_count(len(starts), path)
+    except UnicodeDecodeError as error:
+        raise UnreadableInput(f"{path}: not UTF-8 text ({error.reason})") from error
     except (NotOffsets, csv.Error) as error:
         raise UnreadableInput(
             f"{path} line {reader.line_num}: {error}; expected topic,partition,offset"
         ) from error
     return PositionSet(label, some(starts, path))
+
+
+def _lines(path: Path, content: bytes) -> Iterator[str]:
+    """Yield the lines of UTF-8 text, their ends as they are; one that is too long is refused."""
+    # -sig drops what Windows puts in front.
+    text = io.TextIOWrapper(io.BytesIO(content), encoding="utf-8-sig", newline="")
+    for number in itertools.count(1):
+        line = text.readline(_LONGEST_LINE + 1)
+        if not line:
+            return
+        if len(line) > _LONGEST_LINE:
+            problem = f"longer than {_LONGEST_LINE} characters"
+            raise UnreadableInput(f"{path} line {number}: {problem}")
+        yield line
 
 
 def group_csv(next_offsets: Mapping[TopicPartition, int]) -> str:

@@ -11,20 +11,33 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 
 import yaml
 from pydantic import AfterValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic_core import ErrorDetails
 
 from decoder.storage import read_file
 from migrate.commands.shared_options import KafkaArguments, MoveArguments
-from migrate.errors import InputError
+from migrate.errors import InputError, UsageError
+from migrate.flink.rest_api import check_address
 from migrate.policy_options import Gone, MergeSources, NewPartitions, OnBeyondEnd, OnExpired
 from migrate.storage.files import Files, check_no_credentials, is_uri
 from migrate.storage.json_models import Model, PartitionNumber
 from migrate.wording import hint, seconds_of, visible
+
+# Larger than any spec: PyYAML takes five seconds for so much.
+_LARGEST_SPEC = 262_144
+# A spec has five levels.
+_DEEPEST = 16
+_MOST_DIGITS = 20
+_A_YEAR = 366 * 24 * 3600
+# Of what is wrong, so much is shown.
+_MOST_PROBLEMS = 10
+_LONGEST_NAME = 100
+_SCALAR_TAGS = (":bool", ":int", ":float", ":null")
 
 
 class SpecError(InputError):
@@ -41,8 +54,17 @@ def _without_credentials(text: str) -> str:
 
 
 def _duration(text: str) -> str:
-    seconds_of(text)
+    if seconds_of(text) > _A_YEAR:
+        raise ValueError(f"{_shortened(text)!r}: longer than a year")
     return text
+
+
+def _flink_address(url: str) -> str:
+    try:
+        check_address(url)
+    except UsageError as error:
+        raise ValueError(str(error).removeprefix("--flink-rest: ")) from error
+    return url
 
 
 Text = Annotated[str, Field(min_length=1)]
@@ -59,7 +81,9 @@ class _Part(Model):
 class FlinkSpec(_Part):
     """The job that is stopped; or, with ``savepoint``, one that has been stopped already."""
 
-    rest: Text | None = Field(None, description="the JobManager's address: http://host:8081")
+    rest: Annotated[Text, AfterValidator(_flink_address)] | None = Field(
+        None, description="the JobManager's address: http://host:8081"
+    )
     job: Text | None = Field(None, description="the job's name, or its id")
     savepoints: Place | None = Field(
         None, description="a folder; the savepoint goes below it, into one of the job's id"
@@ -283,51 +307,123 @@ def read_spec(path: Path) -> SpecFile:
     """Read a spec.
 
     Raises:
-        SpecError: it is missing, no YAML, or says what nobody knows.
+        SpecError: the file is missing, is not YAML, or is not a spec.
     """
     try:
-        content = read_file(path)
+        content = read_file(path, _LARGEST_SPEC)
     except OSError as error:
         raise SpecError(f"{path}: cannot be read: {error.strerror or error}") from error
     try:
-        found = yaml.load(content, _Strict)
+        values = yaml.load(content, _Strict)
+    except _NotInASpec as error:
+        raise SpecError(f"{path}: {error}") from error
     except yaml.MarkedYAMLError as error:
-        line = f" (line {error.problem_mark.line + 1})" if error.problem_mark else ""
-        raise SpecError(f"{path}: not YAML: {error.problem}{line}") from error
-    except (yaml.YAMLError, ValueError) as error:
-        # What it quotes may be a password.
-        raise SpecError(f"{path}: not YAML: {type(error).__name__}") from error
+        problem = (error.problem or "").removeprefix("but ")
+        raise SpecError(f"{path}: not YAML: {problem}{_line(error.problem_mark)}") from error
+    except yaml.reader.ReaderError as error:
+        raise SpecError(
+            f"{path}: not YAML: {error.reason}: character {error.position + 1}"
+        ) from error
+    if not isinstance(values, dict):
+        kind = "a list" if isinstance(values, list) else "text"
+        problem = "is empty" if values is None else f"is {kind}, not keys with values"
+        raise SpecError(f"{path}: the spec {problem}")
     try:
-        return SpecFile(path, Spec.model_validate_json(json.dumps(found, default=str)), content)
+        return SpecFile(path, Spec.model_validate_json(json.dumps(values)), content)
     except ValidationError as error:
-        raise SpecError(f"{path}: " + "; ".join(_problems(error))) from error
+        raise SpecError(f"{path}: {_problems(error)}") from error
+
+
+class _NotInASpec(yaml.YAMLError):
+    """YAML that a spec may not hold."""
+
+    def __init__(self, problem: str, mark: Any) -> None:
+        super().__init__(problem + _line(mark))
+
+
+def _line(mark: Any) -> str:
+    return f" (line {mark.line + 1})" if mark is not None else ""
 
 
 class _Strict(yaml.SafeLoader):
-    """YAML's plain types; a key that is there twice is refused."""
+    """A loader of mappings, lists, text, numbers, true, false and null.
+
+    A key is the text that stands in the file. A repeated key, an alias, a tag, deep nesting, a huge
+    number, and a character that no argument of a command can hold are refused.
+    """
+
+    # Without dates, which JSON lacks, and without the merge key, which needs aliases.
+    yaml_implicit_resolvers = {  # noqa: RUF012 - PyYAML declares it so
+        first: [(tag, pattern) for tag, pattern in resolvers if tag.endswith(_SCALAR_TAGS)]
+        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+    _depth = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        event: Any = self.peek_event()  # type: ignore[no-untyped-call]
+        if isinstance(event, yaml.AliasEvent):
+            raise _NotInASpec(
+                f"an alias, *{event.anchor}; write out what it stands for", event.start_mark
+            )
+        if event.tag is not None:
+            raise _NotInASpec(f"the tag {visible(event.tag)}; leave it out", event.start_mark)
+        if self._depth == _DEEPEST:
+            raise _NotInASpec(f"nested deeper than {_DEEPEST} levels", event.start_mark)
+        self._depth += 1
+        node = super().compose_node(parent, index)
+        self._depth -= 1
+        if isinstance(node, yaml.ScalarNode):
+            _check_scalar(node)
+        return node
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        names = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
-        for name in names:
-            if names.count(name) > 1:
-                raise yaml.constructor.ConstructorError(
-                    None, None, f"{visible(name)} is there twice", node.start_mark
-                )
-        return super().construct_mapping(node, deep)
+        mapping: dict[Hashable, Any] = {}
+        for key, value in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                raise _NotInASpec("a key that is a list or has keys itself", key.start_mark)
+            if key.value in mapping:
+                raise _NotInASpec(f"{_shortened(key.value)} is there twice", node.start_mark)
+            mapping[key.value] = self.construct_object(value, deep=True)
+        return mapping
 
 
-def _problems(error: ValidationError) -> Iterator[str]:
-    """What is wrong, by name; values are not shown."""
-    for one in error.errors(include_url=False, include_input=False):
-        where = [str(part) for part in one["loc"]]
-        name = visible(".".join(where)) or "the whole"
-        match one["type"]:
-            case "extra_forbidden":
-                yield f"{name}: no such key{hint(where[-1], _keys(where[:-1]))}"
-            case "missing":
-                yield f"{name}: missing"
-            case _:
-                yield f"{name}: {one['msg'].removeprefix('Value error, ')}"
+def _check_scalar(node: yaml.ScalarNode) -> None:
+    """Refuse a number that is no number of a spec, and text that no file or command can hold."""
+    if node.tag.endswith(":int") and len(node.value) > _MOST_DIGITS:
+        raise _NotInASpec(f"a number of more than {_MOST_DIGITS} digits", node.start_mark)
+    if "\0" in node.value:
+        raise _NotInASpec("a NUL character; take it out", node.start_mark)
+    try:
+        # JSON writes a character beyond U+FFFF as a pair.
+        node.value.encode("utf-16", "surrogatepass").decode("utf-16")
+    except UnicodeDecodeError as error:
+        raise _NotInASpec("half of a surrogate pair; take it out", node.start_mark) from error
+
+
+def _problems(error: ValidationError) -> str:
+    """Return what is wrong, by name; values are not shown."""
+    problems = error.errors(include_url=False, include_input=False)
+    more = f"; and {len(problems) - _MOST_PROBLEMS} more" if len(problems) > _MOST_PROBLEMS else ""
+    return "; ".join(map(_problem, problems[:_MOST_PROBLEMS])) + more
+
+
+def _problem(problem: ErrorDetails) -> str:
+    """Return one problem that pydantic names, in our words."""
+    keys = [str(part) for part in problem["loc"]]
+    name = _shortened(".".join(keys)) or ("''" if keys else "the spec")
+    match problem["type"]:
+        case "extra_forbidden":
+            return f"{name}: no such key{hint(keys[-1], _keys(keys[:-1]))}"
+        case "missing":
+            return f"{name}: missing"
+        case _:
+            return f"{name}: {problem['msg'].removeprefix('Value error, ')}"
+
+
+def _shortened(name: str) -> str:
+    """Return a name as a message shows it."""
+    shown = visible(name)
+    return shown if len(shown) <= _LONGEST_NAME else f"{shown[:_LONGEST_NAME]}…"
 
 
 def _keys(where: list[str]) -> list[str]:

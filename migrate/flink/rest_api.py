@@ -20,21 +20,30 @@ from __future__ import annotations
 import http
 import http.client
 import json
+import threading
 import urllib.error
 import urllib.request
 from collections.abc import Sequence
+from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from typing import Annotated, Literal, TypeVar
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, FailFast, Field, ValidationError
 
+from decoder.urls import without_secrets
 from migrate.errors import ServiceError, UsageError
+from migrate.wording import visible
 
 # How long one read or connect may take, in seconds: an overview is at hand, and small.
 TIMEOUT = 10.0
-# An overview tells some 500 bytes a job; this bounds what a wrong address may send.
-_LARGEST_ANSWER = 64 * 2**20
+# How long a whole request may take, its redirects included.
+DEADLINE = 30.0
+# An overview has some 500 bytes a job, and a job some 2 KB a vertex; parsed, JSON may take twenty
+# times its bytes. This bounds what a wrong address may send.
+_LARGEST_ANSWER = 16 * 2**20
+# The characters of Flink's text that are shown.
+_LONGEST_TEXT = 2_000
 
 # Flink's word for a checkpoint that no path leads to: kept in the JobManager's memory.
 _NO_PATH = "<checkpoint-not-externally-addressable>"
@@ -170,10 +179,16 @@ class JobManager:
         )
         return RunningJob(
             FlinkJob(job.jid, job.name, job.state),
-            [f"{one.name}: {one.status}" for one in job.vertices if one.status != "RUNNING"],
+            [
+                f"{_shown(vertex.name)}: {vertex.status}"
+                for vertex in job.vertices
+                if vertex.status != "RUNNING"
+            ],
             path if path and path != _NO_PATH else None,
             _ended_with(latest),
-            (failed.failure_message or "no reason given") if failed is not None and newer else None,
+            _shown(failed.failure_message or "no reason given")
+            if failed is not None and newer
+            else None,
         )
 
     def stop(self, job_id: str, folder: str, trigger_id: str, *, drain: bool, native: bool) -> None:
@@ -213,12 +228,12 @@ class _Job(BaseModel):
 
 
 class _Overview(BaseModel):
-    jobs: list[_Job]
+    jobs: Annotated[list[_Job], FailFast()]  # an error for each of millions would take gigabytes
 
 
 class _Configuration(BaseModel):
     version: Annotated[str, Field(alias="flink-version")]
-    refresh_ms: Annotated[int, Field(alias="refresh-interval")] = 3000
+    refresh_ms: Annotated[int, Field(alias="refresh-interval", ge=0, le=86_400_000)] = 3000
 
 
 class _Vertex(BaseModel):
@@ -230,7 +245,7 @@ class _Details(BaseModel):
     jid: str
     name: str
     state: str
-    vertices: list[_Vertex]
+    vertices: Annotated[list[_Vertex], FailFast()]
 
 
 class _Completed(BaseModel):
@@ -283,14 +298,19 @@ def _ended_with(latest: _Latest) -> tuple[int, str] | None:
 
 
 def _reason(cause: _Cause | None) -> str:
-    """The innermost cause of a Java stack trace, and what it happened in."""
+    """Return the first and the innermost message of a Java stack trace, without secrets."""
     lines = [line.strip() for line in (cause.trace if cause is not None else "").splitlines()]
     causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
-    told = [*lines[:1], *causes[-1:]][:_CAUSE_LINES]
-    return (
-        ": ".join(line.rpartition("Exception: ")[2].rstrip(".") for line in told)
-        or "no reason given"
-    )
+    messages = [*lines[:1], *causes[-1:]][:_CAUSE_LINES]
+    texts = (_shown(line.rpartition("Exception: ")[2].rstrip(".")) for line in messages)
+    return ": ".join(texts) or "no reason given"
+
+
+def _shown(text: str) -> str:
+    """Return Flink's text as it may be shown and saved: without secrets, not endless."""
+    # What is cut off may be the end of a secret, which is hidden to the end of the text then.
+    shown = visible(without_secrets(text[: 10 * _LONGEST_TEXT]))
+    return shown if len(shown) <= _LONGEST_TEXT else f"{shown[:_LONGEST_TEXT]}…"
 
 
 # -- how it is asked -------------------------------------------------------------------------------
@@ -303,37 +323,62 @@ def _get(url: str, of: type[_Answer], path: str) -> _Answer:
         raise _no_job_manager(url) from error
 
 
-def _ask(url: str, path: str, body: object = None) -> bytes:
-    """What the JobManager answers to ``GET <url><path>``; with a body, which is sent as JSON, to
-    ``POST``.
-
-    Raises:
-        UsageError: it is no http or https address.
-        UnknownToFlink: it knows nothing of that name (404).
-        FlinkRestError: it did not answer in time, or refused.
-    """
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.username is not None:
+def check_address(url: str) -> None:
+    """Raise UsageError unless this is the http or https address of a host, without a user."""
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in ("http", "https") and parts.hostname and parts.username is None
+        parts.port  # noqa: B018 - raises ValueError where it is no port
+    except ValueError:
+        usable = False
+    if not usable:
         # The address itself is not shown: it may hold a password.
         raise UsageError("--flink-rest: not an address of the form http://host:port")
-    where = _where(url)
+
+
+def _ask(url: str, path: str, body: object = None) -> bytes:
+    """Return the answer to ``GET <url><path>``, or to ``POST`` with a body, which is sent as JSON.
+
+    Raises:
+        UsageError: the url is no http or https address.
+        UnknownToFlink: the JobManager does not know what the path names (404).
+        FlinkRestError: it did not answer in time, or refused.
+    """
+    check_address(url)
+    parts, where = urlsplit(url), _where(url)
     request = urllib.request.Request(
         f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}{path}",
         data=json.dumps(body).encode() if body is not None else None,
         headers={"Content-Type": "application/json"},
     )
+    answer: Future[bytes] = Future()
+    # In a thread that is left behind at the deadline: TIMEOUT is of one read, and a service that
+    # sends a byte now and then would never reach it.
+    threading.Thread(target=_send, args=(request, answer), daemon=True).start()
+    if not wait([answer], DEADLINE).done:
+        raise FlinkRestError(f"{where}: no answer: not complete after {DEADLINE:.0f} s")
     try:
-        with _opener().open(request, timeout=TIMEOUT) as answer:
-            found: bytes = answer.read(_LARGEST_ANSWER + 1)
+        content = answer.result()
     except urllib.error.HTTPError as error:
         kind = UnknownToFlink if error.code == http.HTTPStatus.NOT_FOUND else FlinkRestError
-        raise kind(f"{where}: answered {error.code} {error.reason}") from error
+        raise kind(f"{where}: answered {error.code} {_shown(str(error.reason))}") from error
     except (OSError, http.client.HTTPException, ValueError) as error:
         reason = getattr(error, "reason", None) or error
-        raise FlinkRestError(f"{where}: no answer: {reason}") from error
-    if len(found) > _LARGEST_ANSWER:
+        raise FlinkRestError(f"{where}: no answer: {_shown(str(reason))}") from error
+    if len(content) > _LARGEST_ANSWER:
         raise _no_job_manager(url)
-    return found
+    return content
+
+
+def _send(request: urllib.request.Request, answer: Future[bytes]) -> None:
+    """Send a request, and put the body of its answer or the error into ``answer``."""
+    try:
+        # Without the environment's proxies: they are for the world outside, not for a JobManager.
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        with opener.open(request, timeout=TIMEOUT) as response:
+            answer.set_result(response.read(_LARGEST_ANSWER + 1))
+    except Exception as error:  # raised again in the thread that asked
+        answer.set_exception(error)
 
 
 def _no_job_manager(url: str) -> FlinkRestError:
@@ -343,8 +388,3 @@ def _no_job_manager(url: str) -> FlinkRestError:
 
 def _where(url: str) -> str:
     return f"the JobManager at {urlsplit(url).hostname}"
-
-
-def _opener() -> urllib.request.OpenerDirector:
-    """Without the environment's proxies: they are for the world outside, not for a JobManager."""
-    return urllib.request.build_opener(urllib.request.ProxyHandler({}))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import re
+import reprlib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
@@ -23,6 +24,12 @@ _SPARK_MARKERS = {-2: Marker.EARLIEST, -1: Marker.LATEST}
 _DECIMAL = re.compile(r"0|[1-9][0-9]{0,18}")
 LARGEST_PARTITION = 2**31 - 1
 LARGEST_OFFSET = 2**63 - 1
+# The most offsets that one file may hold: each takes up to 4 KB once it is compared and reported.
+MOST_OFFSETS = 100_000
+# A file of that many offsets has some 3 MB; parsed, JSON may take thirty times its bytes.
+_LARGEST_FILE = 16 * 2**20
+# How much of a wrong value a message shows.
+_MOST_SHOWN = 60
 
 
 class NotOffsets(ValueError):
@@ -30,19 +37,27 @@ class NotOffsets(ValueError):
 
 
 def read_starting_offsets(label: str, path: Path) -> PositionSet:
-    """A file with Spark's ``startingOffsets``.
+    """Read a file with Spark's ``startingOffsets``.
 
     Raises:
-        UnreadableInput: there is no such file, or it holds something else.
+        UnreadableInput: the file is missing, too large, or of another format.
     """
     try:
-        offsets = topic_offsets(parse_json(text_of(path)))
+        offsets = topic_offsets(parse_json(_text_of(path)))
+        check_count(len(offsets), path)
         starts = {place: _start_of(number) for place, number in offsets.items()}
     except NotOffsets as error:
         raise UnreadableInput(
             f'{path}: {error}; expected {{"topic":{{"partition":offset}}}}'
         ) from error
     return PositionSet(label, some(starts, path))
+
+
+def _text_of(path: Path) -> str:
+    try:
+        return bytes_of(path).decode("utf-8-sig")  # without a byte order mark
+    except UnicodeDecodeError as error:
+        raise UnreadableInput(f"{path}: not UTF-8 text ({error.reason})") from error
 
 
 # -- the offsets JSON, which Spark's logs hold too -----------------------------------------------
@@ -79,17 +94,18 @@ def topic_offsets(value: Any) -> dict[TopicPartition, int]:
         for partition, number in partitions.items():
             place = _named(topic), whole_number(partition, LARGEST_PARTITION, "a partition number")
             if type(number) is not int or number > LARGEST_OFFSET:
-                raise NotOffsets(f"{topic!r} partition {partition}: {number!r} is not an offset")
+                value = reprlib.repr(number)
+                raise NotOffsets(f"{quoted(topic)} partition {partition}: {value} is not an offset")
             offsets[place] = number
     return offsets
 
 
 def _named(topic: str) -> str:
-    """JSON can spell half a surrogate pair, which is no text and no topic."""
+    """Return the topic; JSON can spell half a surrogate pair, which is no text and no topic."""
     try:
         topic.encode()
     except UnicodeEncodeError as error:
-        raise NotOffsets(f"topic {topic!r} is not text") from error
+        raise NotOffsets(f"topic {quoted(topic)} is not text") from error
     return topic
 
 
@@ -98,14 +114,16 @@ def _start_of(number: int) -> Start:
         return number
     if number in _SPARK_MARKERS:
         return _SPARK_MARKERS[number]
-    raise NotOffsets(f"{number} is neither an offset nor -1 (latest) nor -2 (earliest)")
+    raise NotOffsets(
+        f"{reprlib.repr(number)} is neither an offset nor -1 (latest) nor -2 (earliest)"
+    )
 
 
 def _unique(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for key, value in pairs:
         if key in found:
-            raise NotOffsets(f"{key!r} is there twice")
+            raise NotOffsets(f"{quoted(key)} is there twice")
         found[key] = value
     return found
 
@@ -117,18 +135,27 @@ def _no_constant(constant: str) -> NoReturn:
 def whole_number(text: str, largest: int, what: str) -> int:
     """int() would take '+1', '1_0' and the digits of every script."""
     if not _DECIMAL.fullmatch(text) or int(text) > largest:
-        raise NotOffsets(f"{text!r} is not {what}")
+        raise NotOffsets(f"{quoted(text)} is not {what}")
     return int(text)
 
 
-def text_of(path: Path) -> str:
+def quoted(text: str) -> str:
+    """Return a text as a message shows it: its beginning, in quotes."""
+    return repr(text) if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]!r}…"
+
+
+def check_count(offsets: int, path: Path) -> None:
+    """Refuse a file of more offsets than can be compared and moved in bounded memory."""
+    if offsets > MOST_OFFSETS:
+        raise UnreadableInput(f"{path}: more than {MOST_OFFSETS} offsets; split it by topic")
+
+
+def bytes_of(path: Path) -> bytes:
+    """Return the bytes of a file of offsets, which is JSON or CSV."""
     try:
-        # Line ends within quoted fields stay as they are; -sig drops what Windows puts in front.
-        return read_file(path).decode("utf-8-sig")
+        return read_file(path, _LARGEST_FILE)
     except OSError as error:
         raise UnreadableInput(f"{path}: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise UnreadableInput(f"{path}: not UTF-8 text ({error.reason})") from error
 
 
 def some(starts: dict[TopicPartition, Start], path: Path) -> dict[TopicPartition, Start]:

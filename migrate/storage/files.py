@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 
 from decoder import ByteSource
 from decoder.storage import MAX_FILE_BYTES, LocalFiles, StorageUnavailable, check_size, normal
-from decoder.urls import CREDENTIALS_REFUSED, shown_in, shown_url
+from decoder.urls import CREDENTIALS_REFUSED, shown_url, without_secrets
 from migrate.errors import InputError, MigrateError, UsageError
 from migrate.wording import install
 
@@ -68,11 +68,6 @@ _STORES = {
 # How much of a file is held in memory at a time.
 _PIECE_BYTES = 8 * 1024 * 1024
 _NOT_THERE = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
-# What a service repeats of a signed request or a connection string; in a path, `/key=` is a name.
-_SECRET = re.compile(
-    r"(?i)(?<![/\w.-])([\w.-]*(?:sig|signature|token|secret|pass(?:word|wd|phrase)?|pwd|credential"
-    r"|delegation|key))=(\"[^\"]*\"|'[^']*'|[^&;\s\"']+)"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,11 +339,6 @@ def _connect(path: str, store: _Store) -> AbstractFileSystem:
         raise MissingExtra(
             f"{path}: reading {store.protocol}:// needs another package: {install(store.extra)}"
         ) from error
-
-
-def without_secrets(text: str) -> str:
-    """What a service says, without what was signed or logged in with."""
-    return _SECRET.sub(r"\1=…", shown_in(text))
 
 
 def _reason(error: Exception) -> str:

@@ -11,6 +11,7 @@ from migrate.storage.files import Files
 # Of a directory that is no checkpoint: how much of it is looked into, and how much is named.
 _MOST_CHILDREN = 200
 _NAMED = 5
+_HEAD = 100
 # What lies in the checkpoint location of a Spark query.
 _SPARKS = {"metadata", "offsets", "sources"}
 # What was there, or was not: of other errors nothing shows, and a store that did not answer is not
@@ -51,7 +52,9 @@ def _instead(pointer: str, kind: ErrorKind, files: Files) -> str:
         return _children(pointer, names, files)
     if names is not None:
         return _newest_whole(pointer, files)
-    if files.is_file(pointer) and files.read_range(pointer, 0, 1) == b"{":
+    if files.is_file(pointer) and (head := files.read_range(pointer, 0, _HEAD)).startswith(b"{"):
+        if b'"kind"' not in head:  # what this tool saves begins with it
+            return f"it is JSON: if it holds Spark's offsets, name it json:{pointer}"
         return (
             "it is JSON: a saved plan is applied with --plan FILE, a rollback file with `migrate "
             "rollback FILE`, and `migrate show FILE` shows both"

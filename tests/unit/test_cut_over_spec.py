@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -112,9 +113,11 @@ def test_what_nobody_knows_is_refused_by_name(
     [
         ("version: 1\nversion: 1\n", "version is there twice (line 1)"),
         ("a: [1\nb: hush\n", "not YAML: "),
-        ("", "the whole: "),
-        ("- hush\n", "the whole: "),
-        ("hush: !!python/object:os.system {}\n", "not YAML: "),
+        ("", "the spec is empty"),
+        ("# hush\n", "the spec is empty"),
+        ("- hush\n", "the spec is a list, not keys with values"),
+        ("hush\n", "the spec is text, not keys with values"),
+        ("hush: !!python/object:os.system {}\n", "leave it out (line 1)"),
         ("kafka: {properties: {sasl.password: [hush]}}\n", "sasl.password"),
     ],
 )
@@ -127,13 +130,92 @@ def test_what_is_no_spec_is_refused_and_not_shown(tmp_path: Path, text: str, say
     assert "hush" not in str(refused.value).replace("hush: ", "")
 
 
+_START = "".join(f"{line}\n" for line in yaml.safe_dump(_SPEC).splitlines())
+
+
+def _bomb() -> str:
+    """Eight aliases in each other, which stand for ten to the power of nine texts."""
+    levels = [
+        "a0: &a0 [x]",
+        *(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 9)),
+    ]
+    return _START + "\n".join(levels)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("flink: &a {savepoint: *a}\n", "an alias, *a; write out what it stands for (line 1)"),
+        (_START + "states: &s [*s]\n", "an alias, *s"),
+        (_bomb(), "an alias, *a0"),
+        (_START + "2026-11-20: x\n", "2026-11-20: no such key"),
+        (_START + "? [a]\n: 1\n", "a key that is a list or has keys itself"),
+        (_START + "? {a: 1}\n: 1\n", "a key that is a list or has keys itself"),
+        (_START + "'': 1\n", "'': no such key"),
+        (_START + "start: " + "[" * 5_000 + "]" * 5_000, "nested deeper than 16 levels"),
+        ("{a: " * 3_000 + "1" + "}" * 3_000, "nested deeper than 16 levels (line 1)"),
+        (_START + 'start: "a\\0b"\n', "a NUL character"),
+        (_START + 'start: [run, "b\\x00"]\n', "a NUL character"),
+        (_START + '"a\\0": 1\n', "a NUL character"),
+        (_START + "start: a\0b\n", "not YAML: special characters are not allowed"),
+        (_START + 'start: "\\ud800"\n', "half of a surrogate pair"),
+        (_START + "start: !!binary aGk=\n", "the tag tag:yaml.org,2002:binary; leave it out"),
+        (_START + "start: !!bool x\n", "the tag tag:yaml.org,2002:bool; leave it out"),
+        (_START + "version: " + "9" * 5_000, "a number of more than 20 digits"),
+        (_START + "version: 0x" + "f" * 50_000, "a number of more than 20 digits"),
+        (_START + "version: 1" + ":59" * 3_000, "a number of more than 20 digits"),
+        (_START + "timeouts: {stop: " + "9" * 400 + "h}\n", "timeouts.stop: "),
+        (_START + "timeouts: {stop: 9000h}\n", "timeouts.stop: '9000h': longer than a year"),
+        (_START + "".join(f"k{n}: 1\n" for n in range(10_000)), "and 9990 more"),
+        (_START + "# " + "x" * 2**18, "larger than 262144 bytes"),
+        ("a: 1\n---\nb: 2\n", "not YAML: found another document (line 2)"),
+    ],
+    ids=lambda text: text[-40:],
+)
+def test_a_spec_that_no_machine_should_read_is_refused_by_name(
+    tmp_path: Path, text: str, says: str
+) -> None:
+    """Each was seen to end in a traceback, to take all memory, or to be taken as a spec."""
+    path = tmp_path / "spec.yaml"
+    path.write_text(text)
+    began = time.process_time()
+    with pytest.raises(SpecError) as refused:
+        read_spec(path)
+    assert says in str(refused.value)
+    assert len(str(refused.value)) < 2_000
+    assert time.process_time() - began < 10
+
+
+@pytest.mark.parametrize(
+    "rest", ["http://[::1", "http://host:99999", "ftp://host:1", "http://me:hush@host:1", "http://"]
+)
+def test_an_address_of_flink_is_checked_as_the_spec_is_read(tmp_path: Path, rest: str) -> None:
+    with pytest.raises(SpecError, match=r"flink.rest: not an address of the form http://host") as e:
+        read_spec(_written(tmp_path, flink={**_SPEC["flink"], "rest": rest}))
+    assert "hush" not in str(e.value)
+
+
+def test_a_key_is_the_text_that_is_written(tmp_path: Path) -> None:
+    """Seen: YAML's own types made the topic ``true`` of ``on``, and 8 of 010."""
+    path = tmp_path / "spec.yaml"
+    topics = "on: a, 010: b, 2026-11-20: c, ~: d, <<: e"
+    path.write_text(_START + "move: {topic-map: {" + topics + '}}\nstart: "\\ud83d\\ude00"\n')
+    spec = read_spec(path)
+    names = {"on": "a", "010": "b", "2026-11-20": "c", "~": "d", "<<": "e"}
+    assert spec.move()["topic_map"] == names
+    assert spec.spec.start == "\N{GRINNING FACE}"
+    path.write_text(_START + "spark-source: {0x1: a}\n")
+    with pytest.raises(SpecError, match=r"spark-source\.0x1"):
+        read_spec(path)
+
+
 def test_credentials_in_a_url_are_refused(tmp_path: Path) -> None:
     for field in ("sink", "record"):
         result = migrate("cut-over", _written(tmp_path, **{field: "s3://AKIA:hush@bucket/x"}))
         assert result.code == 3 and "hush" not in result.stderr
     rest = {**_SPEC["flink"], "rest": "http://me:hush@host:8081"}
     result = migrate("cut-over", _written(tmp_path, flink=rest))
-    assert result.code == 2 and "hush" not in result.stderr
+    assert result.code == 3 and "hush" not in result.stderr
 
 
 def test_flink_that_does_not_answer_leaves_all_as_it_was(tmp_path: Path) -> None:

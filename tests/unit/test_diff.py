@@ -315,6 +315,12 @@ def test_group_csv_reads_what_it_writes(tmp_path: Path) -> None:
         ("g,t,0,1\nh,t,1,1\n", "several groups"),
         ('"t,0,1\n', "line 1"),
         ("topic,partition,offset\nt,0,1\n", "not a partition number"),
+        ('{"t":{"0":5}}', "it is JSON, not CSV; name it json:"),
+        ("\ufeff \n" + json.dumps({"t" * 50_000: {"0": 5}}), "it is JSON, not CSV"),
+        ("t,0,1\n" + "x" * 50_000, "line 2: longer than 40000 characters"),
+        ("x" * 30_000 + ",0,-1", r"line 1: '-1' is not an offset"),
+        ("t,0," + "9" * 30_000, r"line 1: '9{60}'… is not an offset"),
+        ('"' + "a\n" * 100_000, "field larger than field limit"),
     ],
 )
 def test_what_is_no_group_csv_is_refused(tmp_path: Path, text: str, says: str) -> None:
@@ -322,6 +328,48 @@ def test_what_is_no_group_csv_is_refused(tmp_path: Path, text: str, says: str) -
     path.write_text(text)
     with pytest.raises(UnreadableInput, match=says):
         read_group_csv("csv:x", path)
+
+
+@pytest.mark.parametrize("prefix", ["csv", "json"])
+def test_a_file_of_offsets_is_read_in_bounded_memory(tmp_path: Path, prefix: str) -> None:
+    """Seen: a CSV of 23 MB took 7 GB, and 218 seconds."""
+    path = tmp_path / "offsets"
+    read = read_group_csv if prefix == "csv" else read_starting_offsets
+
+    def write(offsets: int) -> None:
+        rows = {str(partition): 1 for partition in range(offsets)}
+        lines = "".join(f"t,{partition},1\n" for partition in rows)
+        path.write_text(lines if prefix == "csv" else json.dumps({"t": rows}))
+
+    write(100_000)
+    assert len(read("side", path).starts) == 100_000
+    write(100_001)
+    with pytest.raises(UnreadableInput) as refused:
+        read("side", path)
+    assert str(refused.value) == f"{path}: more than 100000 offsets; split it by topic"
+    with path.open("wb") as file:
+        file.truncate(16 * 2**20 + 1)
+    with pytest.raises(UnreadableInput, match="larger than 16777216 bytes"):
+        read("side", path)
+
+
+@pytest.mark.parametrize(
+    "value", ['"' + "x" * 100_000 + '"', "[" * 900 + "]" * 900, "[" + "0," * 100_000 + "0]"]
+)
+def test_a_wrong_offset_is_shown_in_part(tmp_path: Path, value: str) -> None:
+    path = tmp_path / "offsets.json"
+    path.write_text(f'{{"t":{{"0":{value}}}}}')
+    with pytest.raises(UnreadableInput, match=r"'t' partition 0: .* is not an offset") as refused:
+        read_starting_offsets("json:x", path)
+    assert len(str(refused.value)) < 500
+
+
+def test_offsets_without_a_prefix_are_told_of_it(tmp_path: Path) -> None:
+    path = tmp_path / "offsets.json"
+    path.write_text('{"t":{"0":5}}')
+    result = migrate("to-spark", path)
+    assert (result.code, result.stdout) == (3, "")
+    assert f"it is JSON: if it holds Spark's offsets, name it json:{path} " in result.stderr
 
 
 _OTHERS = {

@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import json
 import socket
+import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from unittest.mock import ANY
 
 import pytest
+from pydantic import ValidationError
 
 from migrate.errors import UsageError
 from migrate.flink import rest_api
@@ -86,8 +88,88 @@ def test_an_answer_is_read_up_to_a_bound(monkeypatch: pytest.MonkeyPatch) -> Non
             known_jobs(url)
 
 
+class _Trickling(QuietHandler):
+    """Sends a byte now and then, and never ends."""
+
+    def do_GET(self) -> None:
+        whole = b"HTTP/1.0 200 OK\r\n\r\n" if self.path.startswith("/body") else b""
+        self.wfile.write(whole)
+        # The server of a test asks for its end, and then stops.
+        with suppress(OSError):
+            for _ in range(60):
+                self.wfile.write(b"x")
+                time.sleep(0.02)
+
+
+@pytest.mark.parametrize("below", ["/head", "/body"])
+def test_a_request_has_a_deadline(below: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Seen: each read had a limit of ten seconds, and the whole request none."""
+    monkeypatch.setattr(rest_api, "DEADLINE", 0.3)
+    with serving(_Trickling) as url:
+        began = time.monotonic()
+        with pytest.raises(FlinkRestError) as refused:
+            known_jobs(url + below)
+        assert time.monotonic() - began < 2
+    assert str(refused.value).startswith("the JobManager at 127.0.0.1: no answer: not complete")
+
+
 @pytest.mark.parametrize(
-    "url", ["ftp://host:1", "host:8081", "http://", "https://user:secret@host:1", "http://u@host"]
+    "body",
+    [
+        b"[" * 100_000,
+        b'{"jobs":' + b"[" * 100_000,
+        b'{"jobs":[{"jid":"a","name":"b","state":"c","start-time":' + b"9" * 10_000 + b"}]}",
+        b'{"jobs":[{"jid":"a","name":"b","state":"c","start-time":NaN}]}',
+    ],
+)
+def test_an_answer_that_nobody_can_parse_is_of_no_job_manager(body: bytes) -> None:
+    with answering(200, body) as (url, _), pytest.raises(FlinkRestError, match=_NO_JOB_MANAGER):
+        known_jobs(url)
+
+
+def test_an_answer_of_millions_of_errors_takes_little_memory() -> None:
+    """Seen: an error for each job that is none, 2.7 GB of them for an answer of 16 MiB."""
+    with answering(200, b'{"jobs":[' + b"[]," * 300_000 + b"1]}") as (url, _):
+        with pytest.raises(FlinkRestError) as refused:
+            known_jobs(url)
+        assert isinstance(refused.value.__cause__, ValidationError)
+        assert refused.value.__cause__.error_count() == 1
+
+
+_SECRET_CONFIG = (
+    "sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required "
+    'username="me" password="hush hush"; ssl.key.password=hush, s3://AKIA:hush@bucket/x'
+)
+
+
+def test_what_flink_says_is_shown_without_secrets() -> None:
+    """Seen on the terminal and in the record of a cut-over: `password=…` of a failed checkpoint."""
+    trace = f"java.lang.RuntimeException: {_SECRET_CONFIG}\nCaused by: x: {_SECRET_CONFIG}\n"
+    stop = {"status": {"id": "COMPLETED"}, "operation": {"failure-cause": {"stack-trace": trace}}}
+    with answering(200, json.dumps(stop).encode()) as (url, _):
+        stopping = JobManager(url).stopping(_JOB, "f" * 32)
+    assert stopping is not None and stopping.problem is not None
+    vertices = [{"name": f"Source: {_SECRET_CONFIG}", "status": "FAILED"}]
+    job = {"jid": _JOB, "name": "orders", "state": "FAILING", "vertices": vertices}
+    failed = {"id": 3, "failure_message": f"{_SECRET_CONFIG}\n{'x' * 100_000}\x1b[2J"}
+    answers = {
+        f"/jobs/{_JOB}": json.dumps(job),
+        f"/jobs/{_JOB}/checkpoints": json.dumps({"latest": {"failed": failed}}),
+    }
+    with answering(200, answers) as (url, _):
+        details = JobManager(url).details(_JOB)
+    for text in (stopping.problem, details.failed, *details.idle_tasks):
+        assert text is not None and "hush" not in text and "\x1b" not in text
+        assert len(text) < 5_000
+        assert 'ScramLoginModule required username="me" password=…; ssl.key.password=…' in text
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("ftp://host:1", "host:8081", "http://", "https://user:secret@host:1", "http://u@host"),
+        *("http://[::1", "http://host:99999", "http://host:x"),
+    ],
 )
 def test_an_address_is_of_http_and_holds_no_user(url: str) -> None:
     with pytest.raises(UsageError) as refused:

@@ -46,18 +46,35 @@ def test_kafkas_own_topics_match_no_pattern() -> None:
     ("text", "problem"),
     [
         ("", "--topic-pattern: no pattern (an unset variable?)"),
-        ("[", "not read here as Java reads it"),
-        ("a[b[cd]]", "a class within a class"),
-        (r"\\[a\][b]", "a class within a class"),
-        (r"\012", "a character by its octal number"),
-        (r"a\\\012", "a character by its octal number"),
-        ("[a-z&&[^b]]", "not read here as Java reads it"),
+        ("[", "'[' (character 1)"),
+        ("[]a[b]c]", "'[]a[b]c]' (character 1)"),  # to Java a set of a, b, c and ]
+        ("x[]a]", "'[]a]' (character 2)"),
+        ("[^][a]", "'[^][a]' (character 1)"),
+        ("a[b[cd]]", "'[b[cd]]' (character 2)"),
+        (r"\\[a\][b]", r"'[a\\][b]' (character 3)"),
+        (r"\012", r"'\\012' (character 1)"),
+        (r"a\\\012", r"'\\012' (character 4)"),
+        (r"(a)\11", r"'\\11' (character 4)"),
+        ("[a-z&&[^b]]", "'[a-z&&[^b]]' (character 1)"),
+        ("[a-z&&b]", "'[a-z&&b]' (character 1)"),
+        ("[a||b]", "not a pattern: Possible set union"),
+        ("a{,3}", "'{,3}' (character 2)"),
+        ("a++", "'++' (character 2)"),
+        ("(?>a)", "'(?>a)' (character 1)"),
+        (r"\Qa\E", r"'\\Qa\\E' (character 1)"),
+        ("(?P<n>a)", "'(?P<n>a)' (character 1)"),
+        ("(?x)a b", "'(?x)a b' (character 1)"),
+        ("a(?i)b", "not a pattern: "),
+        ("(a", "not a pattern: missing ), unterminated subpattern"),
+        ("(" * 5_000 + "a" + ")" * 5_000, "not a pattern: maximum recursion depth"),
+        ("a{99999999999}", "not a pattern: the repetition number is too large"),
     ],
 )
 def test_a_pattern_that_java_reads_otherwise(text: str, problem: str) -> None:
     with pytest.raises(UsageError) as refused:
         topic_pattern(text)
     assert problem in str(refused.value)
+    assert len(str(refused.value)) < 400
 
 
 @pytest.mark.parametrize(
@@ -68,6 +85,8 @@ def test_a_pattern_that_java_reads_otherwise(text: str, problem: str) -> None:
         ([["a.eu.b", "a.us.b"]], "a[.].*[.]b"),
         ([["orders-eu", "orders-us"], ["log_a", "log_b"]], "log_.*|orders-.*"),
         ([["orders-eu"]], None),
+        ([["a(-eu", "a(-us"]], None),  # seen: no pattern, and a traceback
+        ([["a(-eu", "a-eu", "a-us"]], "a-.*"),
         ([["alpha", "alps"]], None),
         ([["orders-eu", "orders-eu"]], None),
         ([], None),

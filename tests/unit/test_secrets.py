@@ -7,6 +7,7 @@ that it takes no URL.
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ import pytest
 
 import migrate as library
 from decoder import DecodeError
-from decoder.urls import shown_in, shown_url
+from decoder.urls import shown_in, shown_url, without_secrets
 from migrate.cli.main import COMMANDS, load_command
 from tests.support.checkpoints import splits, write_source
 from tests.support.command import Result, migrate
@@ -315,3 +316,63 @@ def test_what_is_left_of_a_url(url: str, shown: str) -> None:
 def test_what_holds_no_credential_is_shown_as_it_is(text: str) -> None:
     assert shown_url(text) == text
     assert shown_in(f"at {text}, or so") == f"at {text}, or so"
+
+
+# -- secrets by their names ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("password=hush", "password=…"),
+        ('password="hu sh hush";', "password=…;"),
+        ("'sasl.password' = 'hu''hush', 'x' = 'y'", "'sasl.password' = …, 'x' = 'y'"),
+        (r"{\"password\": \"hush\"}", r"{\"password\": …}"),
+        (r'password="a\"hush"', "password=…"),
+        (r"password=\hush", "password=…"),
+        ("{ssl.key.password=hu,hush, user=x}", "{ssl.key.password=…, user=x}"),
+        ("h;password=hush;user=x", "h;password=…;user=x"),
+        ("SharedAccessKeyName=R;SharedAccessKey=hush=", "SharedAccessKeyName=R;SharedAccessKey=…"),
+        ('clientSecret="hush")', "clientSecret=…)"),
+        ("fs.s3a.secret.key -> hush", "fs.s3a.secret.key -> …"),
+        ("AWS_SECRET_ACCESS_KEY=hush", "AWS_SECRET_ACCESS_KEY=…"),
+        ("session-token: hush.", "session-token: …."),
+        ('"token":"hush"', '"token":…'),
+        ('password="hush and no end', "password=…"),
+        ("Authorization: Bearer hushhushhushhush", "Authorization: Bearer …"),
+        ("-----BEGIN PRIVATE KEY-----\nhush\n", "-----BEGIN PRIVATE KEY-----…"),
+        ("at s3://AKIA:hush@bucket/x?sig=hush", "at s3://…@bucket/x?sig=…"),
+    ],
+)
+def test_a_secret_is_known_by_its_name(text: str, shown: str) -> None:
+    assert without_secrets(text) == shown
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Wrong password",
+        "unexpected token: ; in line 3",
+        "no such key: orders",
+        "password=\n  at java.base",
+        "s3://bucket/topic=orders/key=5/chk-7",
+        "Basic authentication failed",
+    ],
+)
+def test_what_is_no_secret_is_shown_as_it_is(text: str) -> None:
+    assert without_secrets(text) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("passw" * 20_000, "a" * 200_000 + "=x", "pass" * 50_000 + "=", "password: " * 20_000),
+        *('password="' + "\\" * 200_000, "password=" + '"' * 200_000, "Bearer " * 30_000),
+        *("password" + " " * 200_000, "-----BEGIN PRIVATE KEY-----" * 10_000),
+    ],
+    ids=lambda text: text[:12],
+)
+def test_no_text_takes_long(text: str) -> None:
+    began = time.process_time()
+    without_secrets(text)
+    assert time.process_time() - began < 5

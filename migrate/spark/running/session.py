@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 
 import decoder
 import migrate
+from decoder.urls import without_secrets
 from migrate.errors import ServiceError, UsageError
-from migrate.storage.files import without_secrets
 from migrate.wording import install
 
 if TYPE_CHECKING:
