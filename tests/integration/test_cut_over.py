@@ -448,8 +448,8 @@ def test_a_job_that_ran_again_is_not_moved_by_its_old_savepoint(stack: LocalStac
             "sink": str(stack.lake / "named" / "spark"),
         },
     )
-    for flink in ({"job": "twice"}, {"job": job_id}):
-        named.write(flink={"rest": stack.flink.rest_url, "savepoint": savepoint, **flink})
+    for named_job in ({"job": "twice"}, {"job": job_id}):
+        named.write(flink={"rest": stack.flink.rest_url, "savepoint": savepoint, **named_job})
         taken = named.execute("--until", "apply")
         assert taken.code == 5, taken.stderr
         assert f"job twice has run since (CANCELED), as {job_id}" in taken.stderr
