@@ -318,18 +318,18 @@ def test_back_as_long_as_the_target_has_written_nothing(stack: LocalStack, broke
         (5, True),
         (0, False),
     )
+    # The folder of savepoints is part of the stop.
+    spec.write(flink={**spec.fields["flink"], "savepoints": "s3://lake/elsewhere"})
+    for mode in ([], ["--execute", "--yes"]):
+        moved = migrate("cut-over", spec.path, *mode)
+        assert moved.code == 4, moved.stderr
+        assert "flink.savepoints was " in moved.stderr and "put it back" in moved.stderr
+    spec.write(timeouts={"stop": "1ms"})
     meanwhile = spec.execute("--back")
     assert (meanwhile.code, "no stop can be taken back" in meanwhile.stderr) in (
         (4, True),
         (0, False),
     )
-    # The folder of savepoints is part of the stop.
-    spec.write(flink={**spec.fields["flink"], "savepoints": "s3://lake/elsewhere"})
-    for mode in ((), ("--execute", "--yes")):
-        moved = migrate("cut-over", spec.path, *mode)
-        assert moved.code == 4, moved.stderr
-        assert "flink.savepoints was " in moved.stderr and "put it back" in moved.stderr
-    spec.write()
     _await(lambda: "back" not in stack.flink.running())
     told = spec.execute("--back")
     assert told.code == 0, told.stderr
