@@ -370,10 +370,10 @@ def test_back_as_long_as_the_target_has_written_nothing(stack: LocalStack, broke
         spec.write(**changed)
         refused = spec.execute()
         assert refused.code == 4 and ", and is " in refused.stderr, refused.stderr
-    for back in ((), ("--back",)):
+    for code, more in ((5, ()), (4, ("--back",))):
         spec.write(**elsewhere)
-        found = spec.execute(*back)
-        assert found.code == (4 if back else 5), found.stderr
+        found = spec.execute(*more)
+        assert found.code == code, found.stderr
         assert "kafka.bootstrap-servers: those are brokers of cluster " in found.stderr
     assert stack.broker.committed(group) == planned
     spec.write()
