@@ -222,12 +222,10 @@ def _run(
     with _recorded(context, f"until {until}" if until is not None else "execute") as progress:
         results = []
         for step in _steps(until):
-            progress.name = step.name
+            progress.name, progress.left = step.name, step.before
             with _failure_recorded(record, step):
                 facts, decision = _decide(context, step)
             changes = isinstance(decision, Do) and decision.action.changes
-            if progress.changed or not changes:
-                progress.left = step.left
             if isinstance(decision, Done):
                 log.info(f"{step.name}: {decision.reason}")
                 record.found_done(step.name, decision.reason)

@@ -31,7 +31,8 @@ class Step:
         group_title: what it does where the target is a group.
         needs: the facts that ``decide`` asks for.
         decide: the next action, or why there is none.
-        left: what is so if a run stops here.
+        before: what is so if a run stops before the action of this step.
+        left: what is so if a run stops in the action.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Step:
     group_title: str
     needs: Sequence[Need]
     decide: Callable[[Facts], Decision]
+    before: str
     left: str
 
 
@@ -58,9 +60,10 @@ def _step(
     decide: Callable[[Facts], Decision],
     left: str,
     *,
+    before: str | None = None,
     group: str | None = None,
 ) -> Step:
-    return Step(name, title, group or title, needs, decide, left)
+    return Step(name, title, group or title, needs, decide, before or left, left)
 
 
 STEPS: Sequence[Step] = (
@@ -71,6 +74,7 @@ STEPS: Sequence[Step] = (
         (Need.JOB,),
         decide_stop,
         "Flink was asked to stop the job, and may still do so",
+        before=_NOTHING,
     ),
     _step(
         "clean",
@@ -86,6 +90,7 @@ STEPS: Sequence[Step] = (
         _TARGET,
         decide_apply,
         _IN_PART,
+        before=_STOPPED,
         group="commit for the group",
     ),
     _step(

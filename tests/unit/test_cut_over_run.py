@@ -47,7 +47,15 @@ class World:
             done = self.is_done.get(name)
             return Done(done) if done is not None else Do(_ACTIONS[name])
 
-        return Step(name, f"title of {name}", f"group title of {name}", (), decide, f"left {name}")
+        return Step(
+            name,
+            f"title of {name}",
+            f"group title of {name}",
+            (),
+            decide,
+            f"before {name}",
+            f"left {name}",
+        )
 
     def action(self, name: str) -> Callable[[object, object], str]:
         def act(_: object, __: object) -> str:
