@@ -229,8 +229,10 @@ def _key_value(
 
 
 def _first_reason(*types: Type | None) -> str | None:
+    """Return why the first of these types that cannot be read cannot, or None."""
     for type_ in types:
-        found = unreadable(type_) if type_ is not None else None
-        if found is not None:
-            return f"{found.class_name}: {found.reason}" if found.class_name else found.reason
+        part = unreadable(type_) if type_ is not None else None
+        if part is not None:
+            reason = f"{part.class_name}: {part.reason}" if part.class_name else part.reason
+            return f"{reason} (field {part.field!r})" if part.field else reason
     return None

@@ -43,6 +43,11 @@ SHAPES = (
     ),
     KeyedJob("avro", "records of Avro's, generic and specific"),
     KeyedJob("kryo", "what Kryo writes of Java's own classes, and of a user's"),
+    KeyedJob(
+        "jdk",
+        "keys, fields and elements that Kryo writes: UUID, Duration",
+        versions=SINCE_1_20,
+    ),
     KeyedJob("keys", "keys of every type", versions=SINCE_1_20),
     KeyedJob(
         "namespaces", "namespaces of an operator's own: keys and namespaces of no fixed length"
