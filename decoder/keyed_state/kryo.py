@@ -40,6 +40,7 @@ from decoder.keyed_state.java_values import (
     offset_text,
 )
 from decoder.keyed_state.numbers import big_integer, scaled
+from decoder.keyed_state.strings import decode_text
 from decoder.keyed_state.types import Kryo, Type, Unreadable, parts
 
 KRYO_2, KRYO_5 = 2, 5
@@ -345,11 +346,11 @@ class _Reader:
             elif unit > 0x7F:
                 self.fail("a character that Kryo never writes")
             units += unit.to_bytes(2, "big")
-        return units.decode("utf-16-be", "replace")
+        return decode_text(units, "utf-16-be")
 
     def unit(self) -> str:
         """A UTF-16 unit."""
-        return self.raw(2).decode("utf-16-le" if self._little else "utf-16-be", "replace")
+        return decode_text(self.raw(2), "utf-16-le" if self._little else "utf-16-be")
 
     def unscaled(self) -> int | None:
         """varint of the bytes plus one (0 null), big-endian two's complement."""

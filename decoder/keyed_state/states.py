@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from decoder.checkpoint import MetadataFile, read_metadata, readable
 from decoder.cursor import Cursor
 from decoder.errors import DecodeError, ErrorKind
-from decoder.keyed_state.entries import Entry, Layout
+from decoder.keyed_state.entries import Entry, Layout, check_keys
 from decoder.keyed_state.kryo import KRYO_2, KRYO_5, open_class
 from decoder.keyed_state.parts import KeyGroupsSource, Source
 from decoder.keyed_state.raw_timers import RawTimersSource
@@ -86,7 +86,9 @@ class Part:
         """
         for key_group in self.key_groups if key_groups is None else key_groups:
             with readable(self.source.what):
-                yield from self.source.batches(self.number, key_group)
+                for batch in self.source.batches(self.number, key_group):
+                    check_keys(self.info, batch, self.source.what)
+                    yield batch
 
 
 @dataclass(frozen=True, slots=True)
