@@ -247,6 +247,14 @@ def test_the_list_tells_which_cannot_be_read_and_why() -> None:
     assert by_name["before"]["readable"]
 
 
+def test_the_list_names_the_field_that_cannot_be_read() -> None:
+    by_name = {one["state"]: one for one in _states(_golden("2.2/pojos/canonical"))}
+    assert by_name["holder"]["reason"] == (
+        "testjobs.Secret: Kryo writes it, and no snapshot tells its fields (field 'secret')"
+    )
+    assert by_name["then"]["readable"]
+
+
 def test_the_list_says_where_values_name_their_own_classes() -> None:
     by_name = {one["state"]: one for one in _states(_golden("2.2/kryo/canonical"))}
     assert by_name["list"]["readable"]
