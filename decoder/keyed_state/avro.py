@@ -18,6 +18,7 @@ from typing import Any
 from decoder.errors import DecodeError, ErrorKind
 from decoder.keyed_state.java_values import Instant, LocalDate, LocalDateTime, LocalTime, Pairs
 from decoder.keyed_state.numbers import big_integer, scaled
+from decoder.keyed_state.strings import decode_text
 from decoder.keyed_state.types import (
     AvroArray,
     AvroEnum,
@@ -228,7 +229,7 @@ def _bytes(data: bytes, position: int, depth: int) -> tuple[bytes, int]:
 
 def _text(data: bytes, position: int, depth: int) -> tuple[str, int]:
     value, position = _bytes(data, position, depth)
-    return value.decode("utf-8", "replace"), position
+    return decode_text(value, "utf-8"), position
 
 
 _SCALARS: dict[AvroKind, _Read] = {

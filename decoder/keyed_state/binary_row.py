@@ -25,6 +25,7 @@ from typing import Any
 from decoder.errors import DecodeError, ErrorKind
 from decoder.keyed_state.java_values import Instant, LocalDate, LocalDateTime, LocalTime, Pairs
 from decoder.keyed_state.numbers import big_integer, scaled
+from decoder.keyed_state.strings import decode_text
 from decoder.keyed_state.types import (
     SqlArray,
     SqlDecimal,
@@ -216,7 +217,7 @@ def _bytes(data: bytes, position: int) -> tuple[bytes, int]:
 
 def _text(data: bytes, position: int) -> tuple[str, int]:
     part, size = _bytes(data, position)
-    return part.decode("utf-8", "replace"), size
+    return decode_text(part, "utf-8"), size
 
 
 def _date(data: bytes, position: int) -> tuple[LocalDate, int]:

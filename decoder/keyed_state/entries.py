@@ -9,7 +9,24 @@ from typing import Any, NamedTuple, NoReturn
 from decoder.errors import DecodeError, ErrorKind
 from decoder.keyed_state.key_groups import KeyGroupOf, key_group_of
 from decoder.keyed_state.stream_head import StateInfo, StateKind
-from decoder.keyed_state.types import Kind, List, Map, Scalar, Timer, Ttl, Type
+from decoder.keyed_state.strings import ReplacedText
+from decoder.keyed_state.types import (
+    Avro,
+    Kind,
+    Kryo,
+    List,
+    Map,
+    Pojo,
+    PrimitiveArray,
+    Scalar,
+    Sql,
+    SqlKind,
+    SqlScalar,
+    Timer,
+    Ttl,
+    Type,
+    parts,
+)
 from decoder.keyed_state.values import Read, reader
 
 _COMMA = 0x2C
@@ -49,6 +66,54 @@ class Entry(NamedTuple):
 
 # An entry of a tuple: as ``Entry._make``, in half its time.
 new_entry = partial(tuple.__new__, Entry)
+
+
+def check_keys(info: StateInfo, batch: list[Entry], what: str) -> None:
+    """Raise DecodeError where text of a key, namespace or map key is no Unicode.
+
+    It was read as U+FFFD: two keys would become one.
+    """
+    for place, name, type_ in (
+        (1, "key", info.key),
+        (2, "namespace", info.namespace),
+        (3, "map key", info.map_key),
+    ):
+        if type_ is None or not _may_hold_text(type_):
+            continue
+        for entry in batch:
+            if _replaced(entry[place]):
+                raise DecodeError(
+                    ErrorKind.UNSUPPORTED,
+                    f"a {name} in key group {entry.key_group} has text that is not valid Unicode, "
+                    "such as half of a surrogate pair. It cannot be written exactly, and two keys "
+                    "could become one: remove such keys in Flink, and take another savepoint",
+                    file=what,
+                    field=f"state {info.name!r}",
+                )
+
+
+def _may_hold_text(type_: Type) -> bool:
+    match type_:
+        case Scalar(kind) | PrimitiveArray(kind):
+            return kind in (Kind.STRING, Kind.STRING_VALUE, Kind.CHAR)
+        case Sql(SqlScalar(kind)):
+            return kind is SqlKind.STRING
+        case Sql() | Avro() | Kryo() | Pojo():
+            return True
+        case _:
+            return any(map(_may_hold_text, parts(type_)))
+
+
+def _replaced(value: Any) -> bool:
+    match value:
+        case str():
+            return isinstance(value, ReplacedText)
+        case dict():
+            return any(map(_replaced, value.values()))
+        case list() | tuple():
+            return any(map(_replaced, value))
+        case _:
+            return False
 
 
 class Readers:

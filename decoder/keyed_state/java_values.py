@@ -3,7 +3,8 @@
 java.time counts nanoseconds and billions of years, Python's datetime microseconds and years 1 to
 9999. ``str`` of each is what its ``toString`` prints.
 
-Source: java.time.{Instant, LocalDate, LocalTime, LocalDateTime}, ISO_INSTANT @ JDK 17.
+Source: java.time.{Instant, LocalDate, LocalTime, LocalDateTime, Duration, ZoneOffset},
+ISO_INSTANT @ JDK 17.
 """
 
 from __future__ import annotations
@@ -176,6 +177,33 @@ class SqlTime(Instant):
         if 0 <= self.seconds < _SECONDS_PER_DAY:
             return str(LocalTime.of_nano_of_day(self.seconds * _NANOS + self.nano))
         return super().__str__()
+
+
+def duration_text(seconds: int, nano: int) -> str:
+    """Return a java.time.Duration of ``seconds`` and, after them, ``nano``, as Java prints it."""
+    total = seconds * _NANOS + nano
+    if total == 0:
+        return "PT0S"
+    sign = "-" if total < 0 else ""
+    whole, fraction = divmod(abs(total), _NANOS)
+    minutes, second = divmod(whole, 60)
+    hours, minute = divmod(minutes, 60)
+    text = f"{sign}{hours}H" if hours else ""
+    if minute:
+        text += f"{sign}{minute}M"
+    if second or fraction:
+        digits = f".{fraction:09d}".rstrip("0") if fraction else ""
+        text += f"{sign}{second}{digits}S"
+    return f"PT{text}"
+
+
+def offset_text(seconds: int) -> str:
+    """Return a java.time.ZoneOffset of so many seconds, as Java prints it."""
+    if seconds == 0:
+        return "Z"
+    minutes, second = divmod(abs(seconds), 60)
+    text = f"{'-' if seconds < 0 else '+'}{minutes // 60:02d}:{minutes % 60:02d}"
+    return f"{text}:{second:02d}" if second else text
 
 
 def _fraction(nano: int) -> str:

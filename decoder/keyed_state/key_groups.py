@@ -16,7 +16,7 @@ from operator import mul
 from struct import Struct
 from typing import Any
 
-from decoder.keyed_state.types import Either, Kind, Scalar, Sql, SqlRow, Type
+from decoder.keyed_state.types import Either, Kind, Kryo, Scalar, Sql, SqlRow, Type
 from decoder.keyed_state.types import Struct as StructType
 
 _MASK = 0xFFFFFFFF
@@ -93,6 +93,8 @@ def _hash_of(type_: Type) -> _Hash | None:
             if one is None or other is None:
                 return None
             return _either(one, other)
+        case Kryo("java.util.UUID"):
+            return _uuid
         case _:
             return None
 
@@ -136,6 +138,13 @@ def _string(value: str | None) -> int | None:
     for place in range(0, len(units), 2):
         code = (31 * code + (units[place] << 8 | units[place + 1])) & _MASK
     return code
+
+
+def _uuid(value: str | None) -> int | None:
+    if value is None:
+        return None
+    bits = int(value.replace("-", ""), 16)
+    return _long(bits >> 64 ^ bits & (1 << 64) - 1)
 
 
 @lru_cache(maxsize=256)

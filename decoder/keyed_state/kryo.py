@@ -1,8 +1,9 @@
 """What Kryo writes: objects of the few classes whose form is Kryo's own, or Java's.
 
 An object with its class: *varint* class id (0 null; 1 by name: varint name id and, the first time,
-its text; else a registered class, its id plus 2), then, but for the boxed primitives, varint
-reference (1: new; else the place of an object before it, plus 2), then the class's own content.
+its text; else a registered class, its id plus 2), then, but for the boxed primitives and, in 5.6,
+enums, varint reference (1: new; else the place of an object before it, plus 2), then the class's
+own content.
 Nothing tells a length: what is of another class ends the reading of the value.
 
 A varint is 7 bits a byte, the lowest first, the high bit set on all but the last; a signed one is
@@ -13,9 +14,10 @@ and each unit in 1 to 3 bytes of UTF-8.
 Flink 1.x is built with Kryo 2.24, 2.x with 5.6. They write different bytes, and nothing in a
 snapshot tells which: the version of ``_metadata`` does.
 
-Source: Kryo, DefaultClassResolver, Input, DefaultSerializers, CollectionSerializer, MapSerializer,
-FieldSerializer @ kryo 2.24.0; the same and TimeSerializers @ 5.6.2; FlinkChillPackageRegistrar,
-KryoSerializer @ Flink 1.20.3, 2.2.0.
+Source: Kryo, DefaultClassResolver, Input, DefaultSerializers, DefaultArraySerializers,
+CollectionSerializer, MapSerializer, FieldSerializer @ kryo 2.24.0; the same, TimeSerializers and
+ImmutableCollectionsSerializers @ 5.6.2; FlinkChillPackageRegistrar, KryoSerializer, KryoUtils @
+Flink 1.20.3, 2.2.0.
 """
 
 from __future__ import annotations
@@ -34,9 +36,12 @@ from decoder.keyed_state.java_values import (
     Pairs,
     SqlDate,
     SqlTime,
+    duration_text,
+    offset_text,
 )
 from decoder.keyed_state.numbers import big_integer, scaled
-from decoder.keyed_state.types import Kryo, Type, Unreadable
+from decoder.keyed_state.strings import decode_text
+from decoder.keyed_state.types import Kryo, Type, Unreadable, parts
 
 KRYO_2, KRYO_5 = 2, 5
 
@@ -49,6 +54,11 @@ _MAX_DEPTH = 64
 # again, or where all elements of a collection are null: a few bytes could stand for any number.
 _MAX_OBJECTS = 10_000_000
 _MAX_NULLS = 1 << 16
+
+# java.time.Duration, ZoneOffset; TimeSerializers.ZoneOffsetSerializer
+_NANOS = 1_000_000_000
+_MAX_OFFSET = 18 * 3600
+_SECONDS_FOLLOW = 127
 
 _NULL, _BY_NAME = 0, 1
 _REFERENCE, _NEW = 2, 1
@@ -66,13 +76,21 @@ _PRIMITIVES = (
     "java.lang.Long",
     "java.lang.Double",
 )
+# Those of Flink's registrar, whether or not they are read here.
 _REGISTERED = {
     **dict(enumerate(_PRIMITIVES)),
     73: "java.util.Arrays$ArrayList",
+    74: "java.util.BitSet",
+    75: "java.util.PriorityQueue",
+    76: "java.util.regex.Pattern",
     77: "java.sql.Date",
     78: "java.sql.Time",
     79: "java.sql.Timestamp",
+    80: "java.net.URI",
+    81: "java.net.InetSocketAddress",
     82: "java.util.UUID",
+    83: "java.util.Locale",
+    84: "java.text.SimpleDateFormat",
 }
 _WRAPPERS = frozenset(_PRIMITIVES) - {"java.lang.String"}
 # A value says its own class: of these there are none but through a class that has them.
@@ -107,10 +125,24 @@ def kryo_type(
     serializer writes it), ``defaults`` the classes that the job has default serializers for."""
     if defaults:
         return Unreadable(name, f"Kryo writes it, with the job's own serializer of {defaults[0]}")
-    if name not in _ABSTRACT and name not in _CLASSES[version]:
+    if name not in _ABSTRACT and name not in _CLASSES:
         return Unreadable(name, "Kryo writes it, and no snapshot tells its fields")
-    # One that has a serializer of its own is known by no name.
-    return Kryo(name, tuple(own if plain else "" for own, plain in registered), version)
+    # A class that has an id already is given another one only with a serializer of the job's own;
+    # what that writes is known by no name.
+    known = _REGISTERED.values()
+    names = (own if plain else "" for own, plain in registered if not (plain and own in known))
+    return Kryo(name, tuple(names), version)
+
+
+def open_class(type_: Type) -> str | None:
+    """Return the first class in a type whose objects Kryo writes with classes of their own.
+
+    Whether those are read here shows only when the values are read.
+    """
+    if isinstance(type_, Kryo):
+        own = type_.class_name
+        return own if own in _ABSTRACT or own in _CONTAINERS else None
+    return next((name for part in parts(type_) if (name := open_class(part))), None)
 
 
 def read_kryo(type_: Kryo, data: bytes, position: int) -> tuple[Any, int]:
@@ -132,7 +164,6 @@ class _Reader:
         self.data = data
         self.position = position
         self._type = type_
-        self._classes = _CLASSES[type_.version]
         self._little = type_.version == KRYO_5
         self._names: list[str] = []
         # What may be referred to, and how many objects it comes to; 0 while it is being read.
@@ -149,10 +180,10 @@ class _Reader:
         self._count += 1
         if depth > _MAX_DEPTH or self._count > _MAX_OBJECTS:
             self.fail(f"objects nested more than {_MAX_DEPTH} deep, or {_MAX_OBJECTS} of them")
-        read = self._classes.get(name)
+        read = _CLASSES.get(name)
         if read is None:
             self.fail(f"an object of {name}, which is not read here", ErrorKind.UNSUPPORTED)
-        if name in _WRAPPERS:
+        if name in _WRAPPERS or (self._little and name in _ENUMS):
             if nullable and self.varint() == _NULL:
                 return None
             return read(self, depth)
@@ -315,7 +346,11 @@ class _Reader:
             elif unit > 0x7F:
                 self.fail("a character that Kryo never writes")
             units += unit.to_bytes(2, "big")
-        return units.decode("utf-16-be", "replace")
+        return decode_text(units, "utf-16-be")
+
+    def unit(self) -> str:
+        """A UTF-16 unit."""
+        return decode_text(self.raw(2), "utf-16-le" if self._little else "utf-16-be")
 
     def unscaled(self) -> int | None:
         """varint of the bytes plus one (0 null), big-endian two's complement."""
@@ -324,10 +359,11 @@ class _Reader:
 
     # -- collections -----------------------------------------------------------------------------
 
-    def elements(self, depth: int, sorted_: bool = False) -> list[Any]:
+    def elements(self, depth: int, sorted_: bool = False, nulls: bool = True) -> list[Any]:
         """2.24: a sorted one's comparator; varint n, n objects. 5.6: varint n + 1 whose first
         byte's high bit says that all are of one class; a sorted one's comparator; then that class
-        (0: all are null), ``bool`` whether some are null, and the objects without their classes."""
+        (0: all are null), unless it is never so ``bool`` whether some are null, and the objects
+        without their classes."""
         if not self._little:
             if sorted_:
                 self._no_comparator(depth)
@@ -348,7 +384,7 @@ class _Reader:
             if count > _MAX_NULLS:
                 self.fail(f"more than {_MAX_NULLS} nulls in one collection", ErrorKind.UNSUPPORTED)
             return [None] * count
-        nullable = self.boolean()
+        nullable = nulls and self.boolean()
         self.check_count(count)
         return [self.referable(name, depth + 1, nullable) for _ in range(count)]
 
@@ -364,6 +400,29 @@ class _Reader:
             self._no_comparator(depth)
         self.check_count(count)
         return Pairs((self.object(depth + 1), self.object(depth + 1)) for _ in range(count))
+
+    def array(self, element: Callable[[], Any]) -> list[Any]:
+        """varint n + 1, n elements, each at least a byte."""
+        count = self.varint() - 1
+        if count < 0:
+            self.fail("an array is null")
+        self.check_count(count)
+        return [element() for _ in range(count)]
+
+    def bytes_(self, depth: int) -> bytes:
+        """varint n + 1, n bytes."""
+        count = self.varint() - 1
+        if count < 0:
+            self.fail("an array is null")
+        return self.raw(count)
+
+    def array_as_list(self, depth: int) -> list[Any]:
+        """2.24: varint n, the array's class, n objects. 5.6: as ``elements``."""
+        if self._little:
+            return self.elements(depth)
+        count = self.count()
+        self.class_name()
+        return [self.object(depth + 1) for _ in range(count)]
 
     def _no_comparator(self, depth: int) -> None:
         name = self.class_name()
@@ -434,12 +493,64 @@ class _Reader:
         self.exists(found)
         return found
 
+    def duration(self, depth: int) -> str:
+        """2.24, by field: signed varint nanos, signed varlong seconds. 5.6: ``i64`` seconds, varint
+        nanos."""
+        if self._little:
+            seconds, nanos = self.fixed(8), self.varint()
+        else:
+            nanos = self.signed()
+            seconds = self.signed_long()
+        if not 0 <= nanos < _NANOS:
+            self.fail("there is no such duration")
+        return duration_text(seconds, nanos)
+
+    def zone_offset(self, depth: int) -> str:
+        """2.24, by field: signed varint seconds. 5.6: ``i8`` quarters of an hour, or 127 and
+        ``i32`` seconds."""
+        if self._little:
+            quarters = self.i8()
+            seconds = self.fixed(4) if quarters == _SECONDS_FOLLOW else quarters * 900
+        else:
+            seconds = self.signed()
+        if not -_MAX_OFFSET <= seconds <= _MAX_OFFSET:
+            self.fail("there is no such time zone offset")
+        return offset_text(seconds)
+
+    def offset_date_time(self, depth: int) -> str:
+        """2.24: each with its reference, as fields; 5.6: one after the other."""
+        if self._little:
+            return f"{self.date_time(depth)}{self.zone_offset(depth)}"
+        date_time = self.referable("java.time.LocalDateTime", depth)
+        return f"{date_time}{self.referable('java.time.ZoneOffset', depth)}"
+
+    def offset_time(self, depth: int) -> str:
+        """2.24: the offset and the time, each with its reference, as fields; 5.6: the time and the
+        offset."""
+        if self._little:
+            return f"{self.time_of_day(depth)}{self.zone_offset(depth)}"
+        offset = self.referable("java.time.ZoneOffset", depth)
+        return f"{self.referable('java.time.LocalTime', depth)}{offset}"
+
     def timestamp(self, depth: int) -> Instant:
         """varlong milliseconds of whole seconds, varint nanoseconds."""
         millis = self.time()
         found = Instant(millis // 1000, self.varint())
         self.exists(found)
         return found
+
+    def uuid(self, depth: int) -> str:
+        """The most and the least significant bits. 2.24: signed varlongs; 5.6: ``i64``."""
+        parts = (self.fixed(8) if self._little else self.signed_long() for _ in range(2))
+        most, least = (f"{part & (1 << 64) - 1:016x}" for part in parts)
+        return f"{most[:8]}-{most[8:12]}-{most[12:]}-{least[:4]}-{least[4:]}"
+
+    def constant(self, names: Sequence[str]) -> str | None:
+        """varint ordinal plus one, 0 null."""
+        number = self.varint()
+        if number > len(names):
+            self.fail("an enum has no such constant")
+        return names[number - 1] if number else None
 
     def integer(self, depth: int) -> Decimal | None:
         value = self.unscaled()
@@ -470,15 +581,96 @@ def _sorted_map(reader: _Reader, depth: int) -> Any:
     return reader.pairs(depth, sorted_=True)
 
 
-_BOTH: dict[str, _Read] = {
+def _immutable_list(reader: _Reader, depth: int) -> Any:
+    return reader.elements(depth, nulls=False)
+
+
+def _constant(names: Sequence[str]) -> _Read:
+    return lambda reader, _: reader.constant(names)
+
+
+def _array(element: Callable[[_Reader, int], Any]) -> _Read:
+    return lambda reader, depth: reader.array(lambda: element(reader, depth + 1))
+
+
+def _array_of(name: str) -> _Read:
+    """Return the function that reads an array of a final class."""
+    return _array(lambda reader, depth: reader.referable(name, depth, nullable=True))
+
+
+# The enums of the JDK that values hold; of another one the bytes have no names.
+_ENUMS: dict[str, Sequence[str]] = {
+    "java.time.DayOfWeek": (
+        *("MONDAY", "TUESDAY", "WEDNESDAY", "THURSDAY", "FRIDAY", "SATURDAY", "SUNDAY"),
+    ),
+    "java.time.Month": (
+        *("JANUARY", "FEBRUARY", "MARCH", "APRIL", "MAY", "JUNE"),
+        *("JULY", "AUGUST", "SEPTEMBER", "OCTOBER", "NOVEMBER", "DECEMBER"),
+    ),
+    "java.util.concurrent.TimeUnit": (
+        *("NANOSECONDS", "MICROSECONDS", "MILLISECONDS", "SECONDS", "MINUTES", "HOURS", "DAYS"),
+    ),
+}
+# Of what may be of any class.
+_CONTAINERS: dict[str, _Read] = {
+    **dict.fromkeys(
+        (
+            "java.util.ArrayList",
+            "java.util.LinkedList",
+            "java.util.Vector",
+            "java.util.Stack",
+            "java.util.ArrayDeque",
+            "java.util.HashSet",
+            "java.util.LinkedHashSet",
+            "java.util.concurrent.CopyOnWriteArrayList",
+            "java.util.Collections$UnmodifiableCollection",
+            "java.util.Collections$UnmodifiableList",
+            "java.util.Collections$UnmodifiableRandomAccessList",
+            "java.util.Collections$UnmodifiableSet",
+            "java.util.Collections$UnmodifiableSortedSet",
+        ),
+        _list,
+    ),
+    **dict.fromkeys(
+        (
+            "java.util.ImmutableCollections$List12",
+            "java.util.ImmutableCollections$ListN",
+            "java.util.ImmutableCollections$SubList",
+            "java.util.ImmutableCollections$Set12",
+            "java.util.ImmutableCollections$SetN",
+        ),
+        _immutable_list,
+    ),
+    **dict.fromkeys(
+        (
+            "java.util.HashMap",
+            "java.util.LinkedHashMap",
+            "java.util.Hashtable",
+            "java.util.concurrent.ConcurrentHashMap",
+            "java.util.ImmutableCollections$Map1",
+            "java.util.ImmutableCollections$MapN",
+            "java.util.Collections$UnmodifiableMap",
+            "java.util.Collections$UnmodifiableSortedMap",
+        ),
+        _map,
+    ),
+    "java.util.Arrays$ArrayList": _Reader.array_as_list,
+    "java.util.TreeSet": _sorted_list,
+    "java.util.TreeMap": _sorted_map,
+    "java.util.Collections$SingletonList": lambda reader, depth: [reader.object(depth + 1)],
+    "java.util.Collections$SingletonSet": lambda reader, depth: [reader.object(depth + 1)],
+    "java.util.Collections$SingletonMap": lambda reader, depth: Pairs(
+        [(reader.object(depth + 1), reader.object(depth + 1))]
+    ),
+    "[Ljava.lang.Object;": _array(lambda reader, depth: reader.object(depth)),
+}
+_CLASSES: dict[str, _Read] = {
     "java.lang.Integer": lambda reader, _: reader.signed(),
     "java.lang.String": lambda reader, _: reader.text(),
     "java.lang.Float": lambda reader, _: reader.real(_F32_BE, _F32_LE),
     "java.lang.Boolean": lambda reader, _: reader.boolean(),
     "java.lang.Byte": lambda reader, _: reader.i8(),
-    "java.lang.Character": lambda reader, _: reader.raw(2).decode(
-        "utf-16-le" if reader._little else "utf-16-be", "replace"
-    ),
+    "java.lang.Character": lambda reader, _: reader.unit(),
     "java.lang.Short": lambda reader, _: reader.fixed(2),
     "java.lang.Long": lambda reader, _: reader.signed_long(),
     "java.lang.Double": lambda reader, _: reader.real(_F64_BE, _F64_LE),
@@ -494,40 +686,23 @@ _BOTH: dict[str, _Read] = {
     "java.time.LocalTime": _Reader.time_of_day,
     "java.time.LocalDateTime": _Reader.date_time,
     "java.time.Instant": _Reader.instant,
-    **dict.fromkeys(
-        (
-            "java.util.ArrayList",
-            "java.util.LinkedList",
-            "java.util.Vector",
-            "java.util.Stack",
-            "java.util.ArrayDeque",
-            "java.util.HashSet",
-            "java.util.LinkedHashSet",
-            "java.util.concurrent.CopyOnWriteArrayList",
-        ),
-        _list,
-    ),
-    **dict.fromkeys(
-        (
-            "java.util.HashMap",
-            "java.util.LinkedHashMap",
-            "java.util.Hashtable",
-            "java.util.concurrent.ConcurrentHashMap",
-        ),
-        _map,
-    ),
-    "java.util.TreeSet": _sorted_list,
-    "java.util.TreeMap": _sorted_map,
+    "java.time.Duration": _Reader.duration,
+    "java.time.OffsetDateTime": _Reader.offset_date_time,
+    "java.time.OffsetTime": _Reader.offset_time,
+    "java.time.ZoneOffset": _Reader.zone_offset,
+    "java.util.UUID": _Reader.uuid,
     "java.util.Collections$EmptyList": lambda _reader, _: [],
     "java.util.Collections$EmptySet": lambda _reader, _: [],
     "java.util.Collections$EmptyMap": lambda _reader, _: Pairs(),
-    "java.util.Collections$SingletonList": lambda reader, depth: [reader.object(depth + 1)],
-    "java.util.Collections$SingletonSet": lambda reader, depth: [reader.object(depth + 1)],
-    "java.util.Collections$SingletonMap": lambda reader, depth: Pairs(
-        [(reader.object(depth + 1), reader.object(depth + 1))]
-    ),
-}
-_CLASSES: dict[int, dict[str, _Read]] = {
-    KRYO_2: _BOTH,
-    KRYO_5: _BOTH | {"java.util.Arrays$ArrayList": _list},
+    **{name: _constant(constants) for name, constants in _ENUMS.items()},
+    "[Z": _array(lambda reader, _: reader.boolean()),
+    "[B": _Reader.bytes_,
+    "[C": _array(lambda reader, _: reader.unit()),
+    "[S": _array(lambda reader, _: reader.fixed(2)),
+    "[I": _array(lambda reader, _: reader.signed()),
+    "[J": _array(lambda reader, _: reader.signed_long()),
+    "[F": _array(lambda reader, _: reader.real(_F32_BE, _F32_LE)),
+    "[D": _array(lambda reader, _: reader.real(_F64_BE, _F64_LE)),
+    **{f"[L{name};": _array_of(name) for name in _PRIMITIVES},
+    **_CONTAINERS,
 }

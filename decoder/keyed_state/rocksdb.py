@@ -1,4 +1,4 @@
-"""States in RocksDB's own files: incremental and full checkpoints, and native savepoints.
+"""States in the files of RocksDB or ForSt: checkpoints, and native savepoints.
 
 The handle has a stream that holds the head alone, and the database's files under the names they
 had. A column family a state, named as it is; a row's key and value are those of canonical form. The
@@ -10,7 +10,7 @@ named in the OPTIONS file, and without it they would silently be missing. That f
 task manager's directory of logs, which is blanked.
 
 Source: RocksDBSnapshotStrategyBase, RocksIncrementalSnapshotStrategy, RocksDBOperationUtils @ Flink
-1.15.4, 1.20.3, 2.2.0 (frocksdb 6.20.3, 8.10.0); rocksdict 0.3.29.
+1.15.4, 1.20.3, 2.2.0 (frocksdb 6.20.3, 8.10.0; forstjni 0.1.8); rocksdict 0.3.29.
 """
 
 from __future__ import annotations

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from decoder.checkpoint import MetadataFile, read_metadata, readable
 from decoder.cursor import Cursor
 from decoder.errors import DecodeError, ErrorKind
-from decoder.keyed_state.entries import Entry, Layout
-from decoder.keyed_state.kryo import KRYO_2, KRYO_5
+from decoder.keyed_state.entries import Entry, Layout, check_keys
+from decoder.keyed_state.kryo import KRYO_2, KRYO_5, open_class
 from decoder.keyed_state.parts import KeyGroupsSource, Source
 from decoder.keyed_state.raw_timers import RawTimersSource
 from decoder.keyed_state.rocksdb import RocksSource
@@ -86,7 +86,9 @@ class Part:
         """
         for key_group in self.key_groups if key_groups is None else key_groups:
             with readable(self.source.what):
-                yield from self.source.batches(self.number, key_group)
+                for batch in self.source.batches(self.number, key_group):
+                    check_keys(self.info, batch, self.source.what)
+                    yield batch
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +123,18 @@ class KeyedState:
     @property
     def readable(self) -> bool:
         return self.reason is None
+
+    @property
+    def doubt(self) -> str | None:
+        """Why it is not known whether all of its values can be read, though its types can."""
+        for type_ in (self.key, self.namespace, self.map_key, self.value):
+            name = open_class(type_) if type_ is not None else None
+            if name is not None:
+                return (
+                    f"{name}: Kryo keeps each object's class in the values, so whether all of them "
+                    "can be read is not known before they are"
+                )
+        return None
 
     def entries(self) -> Iterator[Entry]:
         """Every entry, key group by key group.

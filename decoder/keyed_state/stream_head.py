@@ -1,12 +1,16 @@
 """The head of a keyed state's stream: which states there are, and of what types.
 
 ``i32 version`` (6), ``bool compressed``, the key serializer's *proxy*, ``i16 n`` x {``UTF name, i32
-kind`` (0 key-value, 1 operator, 2 broadcast, 3 priority queue), ``i32 n`` x {``UTF option, UTF
-value``}, ``i32 n`` x {``UTF role``, proxy}}. A proxy is ``i32 2`` and a snapshot. A state's number
-in the data is its place in this list.
+kind`` (0 key-value, 1 operator, 2 broadcast, 3 priority queue, 4 key-value of the asynchronous
+API), ``i32 n`` x {``UTF option, UTF value``}, ``i32 n`` x {``UTF role``, proxy}}. A proxy is ``i32
+2`` and a snapshot. A state's number in the data is its place in this list.
+
+The asynchronous API (State V2, Flink 2.x on ForSt) differs only in the serializers: a LIST names
+its element's, and a MAP its values' and, under a role of its own, its keys'.
 
 Source: KeyedBackendSerializationProxy (version 6), StateMetaInfoSnapshotReadersWriters (7),
-TypeSerializerSnapshotSerializationUtil (2) @ Flink 1.15.4, 1.20.3, 2.2.0.
+TypeSerializerSnapshotSerializationUtil (2) @ Flink 1.15.4, 1.20.3, 2.2.0;
+runtime.state.v2.RegisteredKeyAndUserKeyValueStateBackendMetaInfo @ Flink 2.2.0.
 """
 
 from __future__ import annotations
@@ -32,10 +36,11 @@ from decoder.keyed_state.types import (
 _VERSION = 6
 _PROXY_VERSION = 2
 # StateMetaInfoSnapshot.BackendStateType
-_KEY_VALUE, _PRIORITY_QUEUE = 0, 3
+_KEY_VALUE, _PRIORITY_QUEUE, _KEY_VALUE_V2 = 0, 3, 4
 # StateMetaInfoSnapshot.CommonOptionsKeys, CommonSerializerKeys
 _KIND_OPTION = "KEYED_STATE_TYPE"
 _NAMESPACE, _VALUE = "NAMESPACE_SERIALIZER", "VALUE_SERIALIZER"
+_USER_KEY = "USER_KEY_SERIALIZER"
 
 _NO_NAMESPACE = Scalar(Kind.VOID_NAMESPACE)
 
@@ -146,7 +151,7 @@ def _read_state(
     """A state, and what cannot be read of the head from there on."""
     name = cursor.utf("state name")
     backend_kind = cursor.i32(f"kind of state {name!r}")
-    if backend_kind not in (_KEY_VALUE, _PRIORITY_QUEUE):
+    if backend_kind not in (_KEY_VALUE, _PRIORITY_QUEUE, _KEY_VALUE_V2):
         cursor.fail(f"not a kind of keyed state: {backend_kind}", f"kind of state {name!r}", back=4)
     field = f"options of state {name!r}"
     options = {cursor.utf(field): cursor.utf(field) for _ in range(cursor.count(field))}
@@ -167,7 +172,14 @@ def _read_state(
     namespace = serializers.get(_NAMESPACE, missing)
     if backend_kind == _PRIORITY_QUEUE:
         return _queue(name, value), unread
-    return _key_value(cursor, name, options.get(_KIND_OPTION, ""), key, namespace, value), unread
+    kind_name = options.get(_KIND_OPTION, "")
+    if backend_kind == _KEY_VALUE_V2:
+        if kind_name == StateKind.LIST.name:
+            value = List(value)
+        elif kind_name == StateKind.MAP.name:
+            no_key = Unreadable("", "it names no serializer of the map's keys")
+            value = Map(serializers.get(_USER_KEY, missing if unread else no_key), value)
+    return _key_value(cursor, name, kind_name, key, namespace, value), unread
 
 
 def timers(name: str, timer: Timer) -> StateInfo:
@@ -217,8 +229,10 @@ def _key_value(
 
 
 def _first_reason(*types: Type | None) -> str | None:
+    """Return why the first of these types that cannot be read cannot, or None."""
     for type_ in types:
-        found = unreadable(type_) if type_ is not None else None
-        if found is not None:
-            return f"{found.class_name}: {found.reason}" if found.class_name else found.reason
+        part = unreadable(type_) if type_ is not None else None
+        if part is not None:
+            reason = f"{part.class_name}: {part.reason}" if part.class_name else part.reason
+            return f"{reason} (field {part.field!r})" if part.field else reason
     return None

@@ -18,8 +18,25 @@ _MOST_LENGTH_BYTES = 5
 _UNIT = re.compile(rb"[\x80-\xff]{0,2}[\x00-\x7f]")
 
 
+class ReplacedText(str):
+    """Text in which U+FFFD stands for what is no character: half of a surrogate pair, most often.
+
+    What was there is not kept, so that two texts may have become one.
+    """
+
+    __slots__ = ()
+
+
+def decode_text(data: bytes | bytearray, encoding: str) -> str:
+    """Return the text, as ReplacedText where some of it is no character."""
+    try:
+        return data.decode(encoding)
+    except UnicodeDecodeError:
+        return ReplacedText(data.decode(encoding, "replace"))
+
+
 def read_string(data: bytes, position: int) -> tuple[str | None, int]:
-    """The text at ``position``, and where it ends. An unpaired surrogate comes out as U+FFFD.
+    """Return the text at ``position`` (see ``decode_text``), and where it ends.
 
     Raises:
         DecodeError: a length or a unit that Flink never writes.
@@ -84,4 +101,4 @@ def _units(data: bytes, position: int, count: int) -> tuple[str, int]:
                 ErrorKind.CORRUPT, "a character of a text is not one that Flink writes"
             )
         units += unit.to_bytes(2, "big")
-    return units.decode("utf-16-be", "replace"), position
+    return decode_text(units, "utf-16-be"), position

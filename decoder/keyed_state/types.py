@@ -6,7 +6,7 @@ few that write the same bytes; the classes are named in ``snapshots`` and ``logi
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import NamedTuple
 
@@ -365,10 +365,14 @@ class Kryo:
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """A value whose layout its serializer alone knows."""
+    """A value whose layout its serializer alone knows.
+
+    ``field`` is its place in the fields of what it is a part of: names with dots between them.
+    """
 
     class_name: str
     reason: str
+    field: str = ""
 
 
 Type = (
@@ -418,7 +422,14 @@ def parts(type_: Type) -> tuple[Type, ...]:
 
 
 def unreadable(type_: Type) -> Unreadable | None:
-    """What stands in the way of reading values of a type, if anything does."""
-    if isinstance(type_, Unreadable):
-        return type_
-    return next((found for part in parts(type_) if (found := unreadable(part))), None)
+    """Return the first part of a type whose values cannot be read, or None."""
+    match type_:
+        case Unreadable():
+            return type_
+        case Struct(_, fields) | Pojo(_, fields):
+            for name, part in fields:
+                if found := unreadable(part):
+                    return replace(found, field=f"{name}.{found.field}".rstrip("."))
+            return None
+        case _:
+            return next((found for part in parts(type_) if (found := unreadable(part))), None)

@@ -31,7 +31,7 @@ from decoder.keyed_state.java_values import (
 )
 from decoder.keyed_state.kryo import read_kryo
 from decoder.keyed_state.numbers import big_integer, scaled
-from decoder.keyed_state.strings import read_string, read_string_value
+from decoder.keyed_state.strings import ReplacedText, decode_text, read_string, read_string_value
 from decoder.keyed_state.types import (
     MISSING_FIELD,
     Avro,
@@ -182,7 +182,8 @@ def _number(layout: str) -> Read:
 
 def _char(data: bytes, position: int) -> tuple[str, int]:
     unit = _u16(data, position)[0]
-    return chr(0xFFFD if 0xD800 <= unit < 0xE000 else unit), position + 2
+    text = ReplacedText("\ufffd") if 0xD800 <= unit < 0xE000 else chr(unit)
+    return text, position + 2
 
 
 def _bytes(data: bytes, position: int) -> tuple[bytes, int]:
@@ -601,7 +602,7 @@ def _sql(type_: SqlType) -> Read:
         case SqlRow() | SqlArray() | SqlMap():
             return _sized(binary_row.reader(type_))
         case SqlScalar(SqlKind.STRING):
-            return _sized(lambda part: part.decode("utf-8", "replace"))
+            return _sized(lambda part: decode_text(part, "utf-8"))
         case SqlScalar():  # RAW: others have no serializer of SQL's own
             return _bytes
         case SqlDecimal(precision, scale) if precision <= MAX_COMPACT_DECIMAL:

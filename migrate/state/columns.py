@@ -318,6 +318,14 @@ _KRYO: dict[str, ColumnType] = {
     "java.time.LocalTime": _TEXT,
     "java.time.LocalDateTime": _TIMESTAMP_NTZ,
     "java.time.Instant": _TIMESTAMP,
+    "java.time.Duration": STRING,
+    "java.time.OffsetDateTime": STRING,
+    "java.time.OffsetTime": STRING,
+    "java.time.ZoneOffset": STRING,
+    "java.time.DayOfWeek": STRING,
+    "java.time.Month": STRING,
+    "java.util.concurrent.TimeUnit": STRING,
+    "java.util.UUID": STRING,
 }
 
 

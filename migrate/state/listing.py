@@ -16,7 +16,8 @@ from migrate.state.columns import ColumnType, column_type, namespace_type, value
 
 class StateRow(NamedTuple):
     """The command contract has these names. A type is None where there is none, or where its
-    values cannot be read; ``name`` is the operator's."""
+    values cannot be read; ``name`` is the operator's. A state that is readable has a ``reason``
+    where some of its values may yet be of a class that is not."""
 
     operator_id: str
     uid: str | None
@@ -43,7 +44,7 @@ def state_row(state: KeyedState) -> StateRow:
         ddl(value_type(state)),
         state.ttl,
         state.readable,
-        state.reason,
+        state.reason or state.doubt,
     )
 
 

@@ -18,6 +18,8 @@ from tests.support.jdk import compile_java, java_tells, run_java
 _JAVA = Path(__file__).parent / "java"
 _SHARED = ("LocalFlink.java", "Parts.java", "Progress.java")
 _HEAP = "1g"
+# Those whose set of jars has the ForSt state backend.
+ASYNC_STATE = ("2.2",)
 
 
 def keyed_classpath(version: str, pojo: str = "pojo_2") -> list[Path]:
@@ -30,6 +32,7 @@ def keyed_classpath(version: str, pojo: str = "pojo_2") -> list[Path]:
         *(_JAVA / "keyed").glob("*.java"),
         *(_JAVA / "keyed" / span).glob("*.java"),
         *(_JAVA / "keyed" / pojo).glob("*.java"),
+        *((_JAVA / "keyed" / "async").glob("*.java") if version in ASYNC_STATE else ()),
     ]
     return [compile_java(sources, jars), *jars]
 

@@ -233,6 +233,11 @@ def test_an_unknown_serializer_of_the_key_loses_all() -> None:
         (state("s", None), "value", "it has no serializer"),
         (state("s", of(LONG), namespace=None), "value", "it has no serializer"),
         (state("s", of(LONG), kind=3), "timers", "a queue of other than timers"),
+        (
+            state("s", of(LONG), kind=4, options={"KEYED_STATE_TYPE": "MAP"}),
+            "map",
+            "it names no serializer of the map's keys",
+        ),
         (state("s", None, kind=3), "timers", "it has no serializer"),
         (
             state("s", composite(_TIMER, 1, of(LONG), of(VOID_NAMESPACE)), kind=3),

@@ -278,6 +278,7 @@ def test_the_parts_of_a_row_take_no_more_than_its_bytes() -> None:
 
 # Named for the first time, an ArrayList that is new.
 _LIST = b"\1\0java.util.ArrayLis\xf4\1"
+_MANY = b"\xff\xff\xff\xff\x0f"
 _DEEP = "objects nested more than 64 deep"
 
 
@@ -289,7 +290,8 @@ def _kryo_name(name: str) -> bytes:
     ("flink", "value", "kind", "problem"),
     [
         (None, b"\1\0com.user.Thin\xe7\1", UNSUPPORTED, "an object of com.user.Thing, which"),
-        (None, b"\x52\1", UNSUPPORTED, "a class that is not read here (Kryo's id 80)"),
+        (None, b"\x52\1", UNSUPPORTED, "an object of java.net.URI, which is not read here"),
+        (None, b"\x48\1", UNSUPPORTED, "a class that is not read here (Kryo's id 70)"),
         (None, b"\x58\1", UNSUPPORTED, "a class that is not read here (Kryo's id 86)"),
         (None, b"\1\1", CORRUPT, "a class without a name"),
         (None, b"\1\0\x80", CORRUPT, "a class without a name"),
@@ -332,6 +334,18 @@ def _kryo_name(name: str) -> bytes:
         ("2.2", _kryo_name("java.time.LocalTime") + b"\xe7", CORRUPT, "no such date"),
         ("2.2", _kryo_name("java.time.Instant") + b"\0\xff\xff\xff\xff\x0f", CORRUPT, "no such"),
         ("1.20", _kryo_name("java.time.Instant") + b"\1\0", CORRUPT, "no such date"),
+        (None, _kryo_name("[I") + b"\0", CORRUPT, "an array is null"),
+        (None, _kryo_name("[B") + b"\0", CORRUPT, "an array is null"),
+        (None, _kryo_name("[I") + b"\3\0", TRUNCATED, _ENDS),
+        (None, _kryo_name("[B") + b"\3\0", TRUNCATED, _ENDS),
+        (None, _kryo_name("[Lcom.user.Thing;") + b"\1", UNSUPPORTED, "an object of [Lcom.user.Th"),
+        ("1.20", _kryo_name("java.time.Month") + b"\x0d", CORRUPT, "an enum has no such constant"),
+        ("2.2", _kryo_name("java.time.Month")[:-1] + b"\x0d", CORRUPT, "no such constant"),
+        ("1.20", _kryo_name("java.time.Duration") + b"\1\0", CORRUPT, "no such duration"),
+        ("2.2", _kryo_name("java.time.Duration") + bytes(8) + _MANY, CORRUPT, "no such duration"),
+        ("1.20", _kryo_name("java.time.ZoneOffset") + _MANY, CORRUPT, "no such time zone offset"),
+        ("2.2", _kryo_name("java.time.ZoneOffset") + b"\x49", CORRUPT, "no such time zone offset"),
+        ("2.2", b"\x54\1" + bytes(15), TRUNCATED, _ENDS),
         (
             "2.2",
             b"\x51\1\0\xff\xff\xff\xff\x0f",

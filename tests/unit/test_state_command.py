@@ -247,6 +247,26 @@ def test_the_list_tells_which_cannot_be_read_and_why() -> None:
     assert by_name["before"]["readable"]
 
 
+def test_the_list_names_the_field_that_cannot_be_read() -> None:
+    by_name = {one["state"]: one for one in _states(_golden("2.2/pojos/canonical"))}
+    assert by_name["holder"]["reason"] == (
+        "testjobs.Secret: Kryo writes it, and no snapshot tells its fields (field 'secret')"
+    )
+    assert by_name["then"]["readable"]
+
+
+def test_the_list_says_where_values_name_their_own_classes() -> None:
+    by_name = {one["state"]: one for one in _states(_golden("2.2/kryo/canonical"))}
+    assert by_name["list"]["readable"]
+    assert by_name["list"]["reason"] == (
+        "java.lang.Object: Kryo keeps each object's class in the values, so whether all of them "
+        "can be read is not known before they are"
+    )
+    assert by_name["instant"]["readable"] and by_name["instant"]["reason"] is None
+    shown = migrate("state", _golden("2.2/kryo/canonical"), "--format", "table")
+    assert by_name["list"]["reason"] in shown.stdout
+
+
 def test_state_that_cannot_even_be_listed() -> None:
     _refused(3, migrate("state", _golden("1.20/changelog/retained")), "changelog")
     done = migrate(*("state", _golden("1.20/changelog/retained")), "--state", "value")

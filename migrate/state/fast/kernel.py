@@ -144,7 +144,7 @@ def _string(
     data: _Array, position: int, end: int, count: int, text: _Array, to: int
 ) -> tuple[int, int, int]:
     """UTF-16 units of one to three bytes each, as UTF-8: where they end (-1: refused), where the
-    text does, and their hash. A surrogate without its other half is U+FFFD."""
+    text does, and their hash. A surrogate without its other half is refused."""
     code = 0
     half = 0  # of a pair
     # Most are of ASCII to their end. The caller knows that so many bytes are there.
@@ -174,22 +174,20 @@ def _string(
         if byte >= 0x80 or unit > 0xFFFF or (byte == 0 and shift > 7):
             return -1, to, code
         code = 31 * code + unit
+        if (half != 0) != (unit >> 10 == 0x37):
+            return -1, to, code
         if half:
-            if unit >> 10 == 0x37:
-                to = _put(text, to, 0x10000 + (half - 0xD800 << 10) + (unit - 0xDC00))
-                half = 0
-                continue
-            to = _put(text, to, 0xFFFD)
+            to = _put(text, to, 0x10000 + (half - 0xD800 << 10) + (unit - 0xDC00))
             half = 0
-        if unit >> 10 == 0x36:
+        elif unit >> 10 == 0x36:
             half = unit
         elif unit < 0x80:
             text[to] = unit
             to += 1
         else:
-            to = _put(text, to, 0xFFFD if unit >> 10 == 0x37 else unit)
+            to = _put(text, to, unit)
     if half:
-        to = _put(text, to, 0xFFFD)
+        return -1, to, code
     return position, to, code & _MASK
 
 

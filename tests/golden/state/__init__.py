@@ -40,6 +40,9 @@ big integers and decimals are strings; java.sql.Date and Time are told as LocalD
 java.util.Date and java.sql.Timestamp as an Instant, all in UTC. Entries have no order.
 
 The oracle is Flink: `KeyedDump` has the heap backend of that release restore the first form, and
-tells its objects. Beside it, the functions of the jobs note what they put in
+tells its objects. That backend does not restore what ForSt writes: what a job on ForSt holds is
+told of a savepoint that RocksDB took after it went on from the job's own (`forst`), or of the same
+job on the heap backend (`async-forst`, `sql-async-forst`). There, the times of last access are
+ForSt's own. Beside the oracle, the functions of the jobs note what they put in, or what they read
 (`Notes`), and a job whose notes differ from the oracle is not adopted.
 """

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tests.support.flink import LONE_JOBS, PATCHES, RELEASES, RUN_BY_TESTS
+from tests.support.keyed_jobs import ASYNC_STATE
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,11 @@ SHAPES = (
     ),
     KeyedJob("avro", "records of Avro's, generic and specific"),
     KeyedJob("kryo", "what Kryo writes of Java's own classes, and of a user's"),
+    KeyedJob(
+        "jdk",
+        "keys, fields and elements that Kryo writes: UUID, Duration",
+        versions=SINCE_1_20,
+    ),
     KeyedJob("keys", "keys of every type", versions=SINCE_1_20),
     KeyedJob(
         "namespaces", "namespaces of an operator's own: keys and namespaces of no fixed length"
@@ -91,6 +97,15 @@ STORAGE = (
         "changelog", "changelog of the heap backend, nothing materialized", versions=SINCE_1_20
     ),
     KeyedJob("changelog-materialized", "changelog, the state materialized", versions=SINCE_1_20),
+    KeyedJob("forst", "ForSt, states of the ordinary API", versions=ASYNC_STATE),
+    KeyedJob("async", "heap backend, states of the asynchronous API", versions=ASYNC_STATE),
+    KeyedJob("async-rocksdb", "RocksDB, states of the asynchronous API", versions=ASYNC_STATE),
+    KeyedJob("async-forst", "ForSt, states of the asynchronous API", versions=ASYNC_STATE),
+    KeyedJob(
+        "sql-async-forst",
+        "ForSt, SQL with table.exec.async-state.enabled: GROUP BY, TUMBLE, a join",
+        versions=ASYNC_STATE,
+    ),
     KeyedJob("changelog-rocksdb", "changelog of RocksDB, materialized", versions=("1.20",)),
 )
 

@@ -11,6 +11,8 @@ import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
  *
  * @param before another job, from whose first snapshot this one goes on; null without one
  * @param restored the name of a job that another JVM has run, to go on from; null without one
+ * @param oracle what another backend shows of the same state; null where the heap backend restores
+ *     this job's own first snapshot
  */
 record KeyedJob(
         int parallelism,
@@ -19,7 +21,15 @@ record KeyedJob(
         Consumer<StreamExecutionEnvironment> topology,
         List<Form> forms,
         KeyedJob before,
-        String restored) {
+        String restored,
+        Oracle oracle) {
+
+    /**
+     * A job in a backend whose snapshots the heap backend restores.
+     *
+     * @param goesOn whether it goes on from the first snapshot; else it has processed the same input
+     */
+    record Oracle(KeyedJob job, boolean goesOn) {}
 
     /** Snapshots of the same job at rest: all of them hold the same. The last one ends the job. */
     enum Form {
@@ -29,19 +39,19 @@ record KeyedJob(
     }
 
     static KeyedJob of(Consumer<StreamExecutionEnvironment> topology, Form... forms) {
-        return new KeyedJob(1, 128, Map.of(), topology, List.of(forms), null, null);
+        return new KeyedJob(1, 128, Map.of(), topology, List.of(forms), null, null, null);
     }
 
     KeyedJob in(int parallelism, int maxParallelism) {
-        return new KeyedJob(parallelism, maxParallelism, options, topology, forms, before, restored);
+        return new KeyedJob(parallelism, maxParallelism, options, topology, forms, before, restored, oracle);
     }
 
     KeyedJob after(KeyedJob first) {
-        return new KeyedJob(parallelism, maxParallelism, options, topology, forms, first, null);
+        return new KeyedJob(parallelism, maxParallelism, options, topology, forms, first, null, oracle);
     }
 
     KeyedJob afterJob(String name) {
-        return new KeyedJob(parallelism, maxParallelism, options, topology, forms, null, name);
+        return new KeyedJob(parallelism, maxParallelism, options, topology, forms, null, name, oracle);
     }
 
     KeyedJob with(String... pairs) {
@@ -49,6 +59,11 @@ record KeyedJob(
         for (int i = 0; i < pairs.length; i += 2) {
             more.put(pairs[i], pairs[i + 1]);
         }
-        return new KeyedJob(parallelism, maxParallelism, more, topology, forms, before, restored);
+        return new KeyedJob(parallelism, maxParallelism, more, topology, forms, before, restored, oracle);
+    }
+
+    KeyedJob toldBy(KeyedJob other, boolean goesOn) {
+        Oracle told = new Oracle(other, goesOn);
+        return new KeyedJob(parallelism, maxParallelism, options, topology, forms, before, restored, told);
     }
 }

@@ -74,12 +74,24 @@ public final class KeyedJobs {
             }
         }
         if (first != null) {
-            String uri = first.toUri().toString();
-            job = job.with("execution.savepoint.path", uri, "execution.state-recovery.path", uri);
+            job = restoring(job, first);
+        }
+        KeyedJob.Oracle oracle = job.oracle();
+        Path dumped = null;
+        if (oracle != null && !oracle.goesOn()) {
+            dumped = first(run(name, oracle.job(), directory.resolve("oracle")));
+            Notes.forget();
         }
         Map<Form, Path> snapshots = run(name, job, directory);
-        List<Map<String, Object>> operators = KeyedDump.dump(first(snapshots));
+        if (oracle == null) {
+            dumped = first(snapshots);
+        } else if (oracle.goesOn()) {
+            KeyedJob restored = restoring(oracle.job(), first(snapshots));
+            dumped = first(run(name, restored, directory.resolve("oracle")));
+        }
+        List<Map<String, Object>> operators = KeyedDump.dump(dumped);
         Notes.compareWith(operators, job.restored() != null);
+        Notes.addAccesses(operators);
         Map<String, Object> told = new LinkedHashMap<>();
         told.put("job", name);
         told.put("flink", EnvironmentInformation.getVersion());
@@ -88,6 +100,11 @@ public final class KeyedJobs {
         told.put("snapshots", places);
         told.put("operators", operators);
         return told;
+    }
+
+    private static KeyedJob restoring(KeyedJob job, Path snapshot) {
+        String uri = snapshot.toUri().toString();
+        return job.with("execution.savepoint.path", uri, "execution.state-recovery.path", uri);
     }
 
     private static Path first(Map<Form, Path> snapshots) {
@@ -145,7 +162,7 @@ public final class KeyedJobs {
 
     private static KeyedJob job(String name) throws ReflectiveOperationException {
         List<String> tried = new ArrayList<>();
-        for (String book : List.of("StateJobs", "TypeJobs", "WindowJobs", "TableJobs")) {
+        for (String book : List.of("StateJobs", "TypeJobs", "WindowJobs", "TableJobs", "AsyncJobs")) {
             Optional<KeyedJobBook> found = Parts.find(KeyedJobBook.class, book);
             KeyedJob job = found.map(jobs -> jobs.named(name)).orElse(null);
             if (job != null) {

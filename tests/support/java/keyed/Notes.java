@@ -1,5 +1,6 @@
 package testjobs;
 
+import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -17,10 +18,44 @@ final class Notes {
     /** Operator id, state, then what tells one entry from the other, and its value. */
     private static final Map<String, Map<String, Map<String, String>>> PUT = new TreeMap<>();
 
+    /** Likewise, and the times of last access that the backend told. */
+    private static final Map<String, Object> ACCESSED = new TreeMap<>();
+
     private Notes() {}
 
     static synchronized void forget() {
         PUT.clear();
+        ACCESSED.clear();
+    }
+
+    /** When an entry was last used, where no dump tells. */
+    static synchronized void accessed(
+            String operatorId, String state, Object key, Object mapKey, Object times)
+            throws Exception {
+        ACCESSED.put(json(Arrays.asList(operatorId, state, key, mapKey)), times);
+    }
+
+    /** Adds those times to what was dumped. */
+    @SuppressWarnings("unchecked")
+    static synchronized void addAccesses(List<Map<String, Object>> operators) throws Exception {
+        for (Map<String, Object> operator : operators) {
+            for (Map<String, Object> state : (List<Map<String, Object>>) operator.get("states")) {
+                if (state.get("entries") instanceof List<?> entries) {
+                    for (Map<String, Object> entry : (List<Map<String, Object>>) entries) {
+                        Object id = operator.get("operator_id");
+                        Object name = state.get("state");
+                        Object place = Arrays.asList(id, name, entry.get("key"), entry.get("map_key"));
+                        Object times = ACCESSED.remove(json(place));
+                        if (times != null) {
+                            entry.put("last_access", times);
+                        }
+                    }
+                }
+            }
+        }
+        if (!ACCESSED.isEmpty()) {
+            throw new IllegalStateException("not restored: " + ACCESSED);
+        }
     }
 
     /** An entry, in place of the one before at its key and, in a map, its map key. */

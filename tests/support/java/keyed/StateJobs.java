@@ -49,17 +49,25 @@ final class StateJobs implements KeyedJobBook {
     private static final String[] COMPRESSED = {
         "execution.checkpointing.snapshot-compression", "true"
     };
-    private static final String[] INCREMENTAL = {
+    static final String[] INCREMENTAL = {
         "state.backend.incremental", "true",
         "execution.checkpointing.incremental", "true"
     };
-    private static final String[] ROCKSDB = {
+    static final String[] ROCKSDB = {
         "state.backend", "rocksdb",
         "state.backend.type", "rocksdb",
         // Its OPTIONS file tells it.
         "state.backend.rocksdb.localdir", "/flink/state/rocksdb",
         "state.storage.fs.memory-threshold", "0 b",
         "execution.checkpointing.data-inline-threshold", "0 b"
+    };
+
+    static final String[] FORST = {
+        "state.backend.type", "forst",
+        "state.backend.forst.local-dir", "/flink/state/forst",
+        "state.storage.fs.memory-threshold", "0 b",
+        "execution.checkpointing.data-inline-threshold", "0 b",
+        "execution.checkpointing.incremental", "true"
     };
 
     @Override
@@ -90,6 +98,10 @@ final class StateJobs implements KeyedJobBook {
             case "rescaled-up" -> timed.in(3, 64).after(timed.in(1, 64));
             case "rescaled-down" -> timed.in(1, 64).after(timed.in(3, 64));
             case "rocksdb" -> few.with(ROCKSDB).with(INCREMENTAL);
+            case "forst" -> KeyedJob.of(StateJobs::few, NATIVE)
+                    .in(1, 64)
+                    .with(FORST)
+                    .toldBy(few.with(ROCKSDB), true);
             case "rocksdb-few" -> fewer.in(1, 8).with(ROCKSDB).with(INCREMENTAL);
             case "rocksdb-full" -> fewer.in(1, 8).with(ROCKSDB);
             case "rocksdb-compressed" -> fewer.with(ROCKSDB).with(INCREMENTAL).with(COMPRESSED);
@@ -443,7 +455,7 @@ final class StateJobs implements KeyedJobBook {
     }
 
     /** Its accumulator: how many, and their sum. */
-    private static final class Mean
+    static final class Mean
             implements AggregateFunction<Double, Tuple2<Long, Double>, Double> {
         private static final long serialVersionUID = 1L;
 

@@ -2,6 +2,7 @@ package testjobs;
 
 import static testjobs.KeyedJob.Form.CANONICAL;
 import static testjobs.KeyedJob.Form.NATIVE;
+import static testjobs.KeyedJob.Form.RETAINED;
 
 import java.math.BigDecimal;
 import java.time.Instant;
@@ -77,12 +78,15 @@ final class TableJobs implements KeyedJobBook {
         "SELECT name FROM events WHERE name IN (SELECT name FROM events WHERE amount > 3)",
     };
 
+    private static final String[] ASYNC = {"table.exec.async-state.enabled", "true"};
+
     @Override
     public KeyedJob named(String name) {
         return switch (name) {
             case "sql-groups" -> job(GROUPS);
             // A group's accumulators, and a window's.
             case "sql-small" -> job(GROUPS[0], WINDOWS[0]).in(1, 4);
+            case "sql-async-forst" -> async(GROUPS[0], WINDOWS[0], JOINS[0]);
             case "sql-windows" -> job(WINDOWS);
             case "sql-ranks" -> job(RANKS);
             case "sql-joins" -> job(JOINS);
@@ -94,6 +98,16 @@ final class TableJobs implements KeyedJobBook {
 
     private static KeyedJob job(String... queries) {
         return KeyedJob.of(env -> run(env, queries), CANONICAL, NATIVE).in(1, 16);
+    }
+
+    /** Its operators use the asynchronous API, of which the heap backend has no other form. */
+    private static KeyedJob async(String... queries) {
+        KeyedJob job = KeyedJob.of(env -> run(env, queries), NATIVE).in(1, 4).with(ASYNC);
+        return KeyedJob.of(env -> run(env, queries), RETAINED)
+                .in(1, 4)
+                .with(ASYNC)
+                .with(StateJobs.FORST)
+                .toldBy(job, false);
     }
 
     private static String first(String table, String by, String order, int most) {

@@ -1,8 +1,10 @@
 package testjobs;
 
+import java.time.Duration;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.UUID;
 
 /** Classes of a user's, for values. */
 final class Things {
@@ -92,6 +94,21 @@ final class Things {
             super(name, age, null, Color.GREEN, new Address("Office", null));
             this.employer = employer;
             this.salary = salary;
+        }
+    }
+
+    /** A POJO with fields that Kryo writes, and one behind them. */
+    public static class Order {
+        public UUID id;
+        public Duration took;
+        public int units;
+
+        public Order() {}
+
+        public Order(UUID id, Duration took, int units) {
+            this.id = id;
+            this.took = took;
+            this.units = units;
         }
     }
 

@@ -6,7 +6,9 @@ import java.lang.reflect.RecordComponent;
 import java.math.BigDecimal;
 import java.math.BigInteger;
 import java.nio.ByteBuffer;
+import java.time.Duration;
 import java.time.Instant;
+import java.time.ZoneOffset;
 import java.time.temporal.Temporal;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -17,6 +19,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
+import java.util.UUID;
 import org.apache.avro.generic.GenericEnumSymbol;
 import org.apache.avro.generic.GenericFixed;
 import org.apache.avro.generic.IndexedRecord;
@@ -133,6 +136,9 @@ final class Told {
             return decimal.toPlainString();
         }
         if (value instanceof Character || value instanceof BigInteger || value instanceof Temporal) {
+            return value.toString();
+        }
+        if (value instanceof UUID || value instanceof Duration || value instanceof ZoneOffset) {
             return value.toString();
         }
         if (value instanceof java.util.Date) {

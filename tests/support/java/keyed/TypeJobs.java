@@ -5,6 +5,7 @@ import static testjobs.KeyedJob.Form.NATIVE;
 
 import java.math.BigDecimal;
 import java.math.BigInteger;
+import java.time.Duration;
 import java.time.Instant;
 import java.time.LocalDate;
 import java.time.LocalDateTime;
@@ -17,6 +18,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeMap;
+import java.util.UUID;
 import org.apache.flink.api.common.eventtime.WatermarkStrategy;
 import org.apache.flink.api.common.typeinfo.TypeInformation;
 import org.apache.flink.api.common.typeinfo.Types;
@@ -51,6 +53,7 @@ final class TypeJobs implements KeyedJobBook {
                             "[" + EMPLOYEE + ": {type: pojo}]");
             case "avro" -> KeyedJob.of(TypeJobs::avro, both).in(1, 16);
             case "kryo" -> KeyedJob.of(TypeJobs::kryo, both).in(1, 16);
+            case "jdk" -> KeyedJob.of(TypeJobs::jdk, both).in(1, 16);
             case "evolving" -> KeyedJob.of(env -> evolve(env, true), CANONICAL).in(1, 16);
             case "evolved" -> KeyedJob.of(env -> evolve(env, false), both)
                     .in(1, 16)
@@ -221,6 +224,30 @@ final class TypeJobs implements KeyedJobBook {
                         new GenericTypeInfo<>(Secret.class),
                         Map.of("a", new Secret("b", 2))),
                 Shape.value("then", Types.STRING, "a", "b"));
+    }
+
+    /** Keys, fields and elements of the JDK's classes that Kryo writes. */
+    private static void jdk(StreamExecutionEnvironment env) {
+        List<UUID> ids = new ArrayList<>();
+        for (int i = 0; i < 6; i++) {
+            ids.add(UUID.nameUUIDFromBytes(new byte[] {(byte) i}));
+        }
+        TypeInformation<UUID> id = new GenericTypeInfo<>(UUID.class);
+        PutStates.add(
+                env,
+                "keyed by id",
+                id,
+                ids,
+                Shape.value("count", Types.LONG, 1L, 2L),
+                Shape.value(
+                        "order",
+                        Types.POJO(Things.Order.class),
+                        new Things.Order(ids.get(0), Duration.ofSeconds(-90, 5), 7),
+                        new Things.Order(null, null, 8)),
+                Shape.list("ids", id, List.of(ids.get(1), ids.get(2))),
+                Shape.map("lasting", id, new GenericTypeInfo<>(Duration.class), Map.of(ids.get(3), Duration.ZERO))
+                        .lasting(),
+                Shape.timers(true, 4_102_444_800_000L));
     }
 
     /** The state "untouched" is only put in at first: it keeps what it had, by the old class. */

@@ -5,10 +5,16 @@ import java.lang.reflect.Constructor;
 import java.lang.reflect.InvocationTargetException;
 import java.math.BigDecimal;
 import java.math.BigInteger;
+import java.time.DayOfWeek;
+import java.time.Duration;
 import java.time.Instant;
 import java.time.LocalDate;
 import java.time.LocalDateTime;
 import java.time.LocalTime;
+import java.time.Month;
+import java.time.OffsetDateTime;
+import java.time.OffsetTime;
+import java.time.ZoneOffset;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -23,13 +29,16 @@ import java.util.LinkedHashSet;
 import java.util.LinkedList;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.Stack;
 import java.util.TimeZone;
 import java.util.TreeMap;
 import java.util.TreeSet;
+import java.util.UUID;
 import java.util.Vector;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.TimeUnit;
 import org.apache.avro.Schema;
 import org.apache.avro.generic.GenericData;
 import org.apache.avro.generic.GenericRecord;
@@ -611,6 +620,8 @@ public final class Serializers {
         return "{\"name\": \"" + name + "\", \"type\": {\"type\": \"" + type + "\", \"logicalType\": \"" + logical + "\"}},";
     }
 
+    private static final UUID ID = UUID.fromString("01234567-89ab-cdef-fedc-ba9876543210");
+
     private static void kryo() throws Exception {
         TypeSerializer<Object> any = of(new GenericTypeInfo<>(Object.class));
         Object[] values = {
@@ -640,6 +651,24 @@ public final class Serializers {
             new Hashtable<>(Map.of("a", 1)), new ConcurrentHashMap<>(Map.of("a", 1)), new TreeMap<>(Map.of("a", 1, "b", 2)),
             Collections.emptyList(), Collections.emptySet(), Collections.emptyMap(),
             Collections.singletonList(1), Collections.singleton("a"), Collections.singletonMap("a", 1),
+            ID, new ArrayList<>(List.of(ID, new UUID(-1, Long.MIN_VALUE))), new ArrayList<>(Arrays.asList(ID, null)),
+            Duration.ZERO, Duration.ofSeconds(-5, 7), Duration.ofMillis(-500), Duration.ofMillis(-60_500), Duration.ofHours(-50),
+            Duration.ofSeconds(Long.MAX_VALUE, 1), Duration.ofSeconds(3_661, 120_000_000), Duration.ofMinutes(90),
+            OffsetDateTime.of(2024, 2, 29, 23, 59, 1, 5, ZoneOffset.ofHoursMinutes(5, 30)),
+            OffsetDateTime.of(-44, 3, 15, 0, 0, 0, 0, ZoneOffset.ofTotalSeconds(-3_723)),
+            OffsetTime.of(1, 2, 3, 4, ZoneOffset.UTC), ZoneOffset.UTC, ZoneOffset.ofHours(-18), ZoneOffset.MAX,
+            DayOfWeek.SUNDAY, Month.JANUARY, TimeUnit.DAYS, new ArrayList<>(Arrays.asList(TimeUnit.DAYS, null, TimeUnit.DAYS)),
+            new ArrayList<>(List.of(TimeUnit.DAYS, 1, TimeUnit.DAYS)),
+            List.of(), List.of(1), List.of(1, "b"), List.of("a", "b", "c"), List.of(1, "b", 2L), List.of(1, 2, 3, 4).subList(1, 3),
+            List.of(ID, ID), Set.of(), Set.of(1), Map.of(), Map.of("a", 1),
+            Collections.unmodifiableList(new ArrayList<>(Arrays.asList(1, null))), Collections.unmodifiableList(new LinkedList<>(List.of("a"))),
+            Collections.unmodifiableSet(new HashSet<>(List.of(1))), Collections.unmodifiableCollection(new ArrayList<>(List.of(1))),
+            Collections.unmodifiableMap(new HashMap<>(Map.of("a", 1))), Collections.unmodifiableSortedSet(new TreeSet<>(List.of(1))),
+            Collections.unmodifiableSortedMap(new TreeMap<>(Map.of(1, 2))),
+            Arrays.asList(1, "two", null), Arrays.asList("a", "b"), Arrays.asList(ID, ID),
+            new int[] {1, -1, 1_000}, new int[0], new long[] {1, Long.MIN_VALUE}, new byte[] {1, -1}, new short[] {1, -300},
+            new double[] {0.5, -0.1}, new float[] {0.5f}, new boolean[] {true, false}, new char[] {'a', '\u20ac'},
+            new String[] {"a", null, "\u00e9"}, new Integer[] {1, null}, new Long[] {5L}, new Object[] {1, "b", null, ID},
         };
         for (Object value : values) {
             add("Kryo " + value.getClass().getSimpleName(), any, value);
@@ -651,13 +680,33 @@ public final class Serializers {
         add("Kryo references", any, new ArrayList<>(Arrays.asList(day, same, day, same, new ArrayList<>(List.of(day)), 1L)));
         add("Kryo class names again", any, new ArrayList<>(Arrays.asList(new LinkedList<>(List.of(1)), new Vector<>(List.of(2)), new LinkedList<>(List.of(3)), new Vector<>(List.of("4")))));
         add("Kryo of its own class", of(new GenericTypeInfo<>(LocalDate.class)), LocalDate.of(1, 1, 1));
+        ownClass(ID);
+        ownClass(Duration.ofSeconds(-5, 7));
+        ownClass(OffsetDateTime.of(2024, 2, 29, 23, 59, 1, 5, ZoneOffset.ofHours(-8)));
+        ownClass(TimeUnit.DAYS);
+        ownClass(List.of(1, 2, 3));
+        ownClass(new ArrayList<>(List.of(ID)));
+        ownClass(new long[] {1, -1});
         Configuration configuration = new Configuration();
         configuration.setString(
                 "pipeline.serialization-config",
                 "[java.util.LinkedList: {type: kryo}, java.util.Vector: {type: kryo}]");
         SerializerConfigImpl config = new SerializerConfigImpl();
         config.configure(configuration, Serializers.class.getClassLoader());
-        add("Kryo registered", new KryoSerializer<>(Object.class, config), new Vector<>(List.of(new LinkedList<>(List.of(1)))));
+        Vector<Object> nested = new Vector<>(List.of(new LinkedList<>(List.of(1))));
+        add("Kryo registered", new KryoSerializer<>(Object.class, config), nested);
+        // A class that Flink has registered keeps its id, and takes none of the job's.
+        add("Kryo registered", new KryoSerializer<>(Serializers.<Object>anyClass(ID), config), nested);
+    }
+
+    private static <T> void ownClass(T value) throws Exception {
+        String name = "Kryo of its own class " + value.getClass().getSimpleName();
+        add(name, of(new GenericTypeInfo<>(Serializers.<T>anyClass(value))), value);
+    }
+
+    @SuppressWarnings("unchecked")
+    private static <T> Class<T> anyClass(Object value) {
+        return (Class<T>) value.getClass();
     }
 
     private static Stack<Integer> stack() {

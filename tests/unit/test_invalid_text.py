@@ -1,0 +1,71 @@
+"""Text that is not valid Unicode: exact in no output, so never the key of an entry."""
+
+from __future__ import annotations
+
+import pytest
+
+from decoder.errors import DecodeError, ErrorKind
+from decoder.keyed_state import KeyedState
+from migrate.state.arrow import record_batches
+from tests.support.both_ways import both_ways
+from tests.support.encoder import keyed_values as of
+from tests.support.encoder.keyed_state import Entry, key_group_of
+from tests.support.encoder.keyed_state import KeyedState as Encoded
+from tests.support.keyed_bytes import MAX_PARALLELISM, of_states, only, read, told
+
+_HALVES = ("\ud83d", "\ude00")
+_FORMS = pytest.mark.parametrize("heap", [False, True], ids=["canonical", "heap"])
+
+
+def _counts(keys: tuple[str, ...], heap: bool) -> KeyedState:
+    entries = tuple(Entry(key_group_of(key, MAX_PARALLELISM), key, None, 1) for key in keys)
+    state = Encoded("counts", "VALUE", of.VOID_NAMESPACE, of.LONG, entries)
+    return only(read(of_states([state], key=of.STRING, heap=heap)))
+
+
+def _refused(state: KeyedState, part: str) -> None:
+    for rows in (state.entries, lambda: record_batches(state)):
+        with pytest.raises(DecodeError, match=f"a {part} in key group .* two keys could") as error:
+            list(rows())
+        assert error.value.kind is ErrorKind.UNSUPPORTED
+    both_ways(state)
+
+
+@_FORMS
+def test_keys_that_would_become_one_are_refused(heap: bool) -> None:
+    _refused(_counts(_HALVES, heap), "key")
+
+
+@_FORMS
+def test_a_key_of_the_replacement_character_itself_is_read(heap: bool) -> None:
+    state = _counts(("\ufffd", "\U0001f600"), heap)
+    assert {line["key"] for line in told(state)} == {"\ufffd", "\U0001f600"}
+    both_ways(state)
+
+
+@_FORMS
+def test_map_keys_that_would_become_one_are_refused(heap: bool) -> None:
+    entry = Entry(key_group_of(1, MAX_PARALLELISM), 1, None, dict.fromkeys(_HALVES, 1))
+    map_of = of.MapOf(of.STRING, of.LONG)
+    state = Encoded("map", "MAP", of.VOID_NAMESPACE, map_of, (entry,))
+    _refused(only(read(of_states([state], heap=heap))), "map key")
+
+
+@_FORMS
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a\ud83d", "a\ufffd"),
+        ("\ude00ab", "\ufffdab"),
+        ("\ud83d\ud83d\ude00a", "\ufffd\U0001f600a"),
+        ("\ud83d\u20aca", "\ufffd\u20aca"),
+    ],
+)
+def test_a_value_is_read_with_the_replacement_character(
+    text: str, expected: str, heap: bool
+) -> None:
+    entry = Entry(key_group_of(1, MAX_PARALLELISM), 1, None, text)
+    state = Encoded("text", "VALUE", of.VOID_NAMESPACE, of.STRING, (entry,))
+    read_state = only(read(of_states([state], heap=heap)))
+    assert [line["value"] for line in told(read_state)] == [expected]
+    both_ways(read_state)
