@@ -14,11 +14,13 @@ from migrate.planning.new_topics import about_found_topics, topics_that_match
 from migrate.planning.obstacles import (
     blocked_by_findings,
     clusters_mixed_up,
+    clusters_not_named,
     concerning,
     disagreements,
     groups_mixed_up,
     names_collide,
     other_brokers,
+    taken_as_one_cluster,
 )
 from migrate.planning.position import flink_committed, new_partition, plan_position
 from migrate.planning.refusals_and_warnings import (
@@ -69,7 +71,9 @@ def make_plan(
     mixed_up = list(clusters_mixed_up(moved))
     refusals += mixed_up
     if policies.merge_sources is MergeSources.FAIL and not mixed_up:
-        refusals += disagreements(moved)
+        refusals += disagreements(moved, one_cluster=policies.one_cluster)
+    if not mixed_up:
+        refusals += clusters_not_named(moved, policies)
     refusals += groups_mixed_up(moved, snapshot)
     refusals += names_collide(chosen, policies)
     partitions: list[PlannedPartition] = []
@@ -98,6 +102,7 @@ def make_plan(
             *warnings(findings, snapshot, partitions, policies),
             *of_unknown_age(found.origin, snapshot),
             *about_found_topics(found, chosen, snapshot, partitions, policies),
+            *taken_as_one_cluster(moved, policies),
             *other_logs(moved, policies),
             *other_brokers(moved, bootstrap_servers),
             *(only_some_partitions(chosen, snapshot, policies) if target == SPARK else ()),
