@@ -113,9 +113,20 @@ def make_plan(
         allow_ran_on=policies.allow_ran_on,
         only_some_partitions=policies.partitions is not None,
         topic_pattern=policies.topic_pattern.text if policies.topic_pattern is not None else None,
+        operators=tuple(sorted({source.operator_id for source in chosen})),
+        source_cluster=next(
+            (name for s in chosen for name in s.clusters if name is not None), None
+        ),
+        topic_map=policies.topic_map,
         snapshot=snapshot,
         notes=tuple(notes),
     )
+
+
+def _cluster_named_by(chosen: Iterable[Source]) -> str | None:
+    """Return the cluster that the sources name; several are refused. None if they name none."""
+    named = {cluster for source in chosen for cluster in source.clusters} - {None}
+    return min(filter(None, named), default=None)
 
 
 def _topic_ids(partitions: Iterable[PlannedPartition], snapshot: ClusterSnapshot) -> dict[str, str]:
