@@ -138,7 +138,7 @@ def to_flink(
         old, chosen, snapshot, request.policies, named=request.source is not None
     )
     refusals += _clusters_unnamed(slots)
-    refusals += _clusters_not_named(slots, request)
+    refusals += _refuse_unknown_clusters(slots, request)
     refusals += _left_out(from_side, theirs, slots, request)
     refusals += _refusals_of(slots, plans)
     refusals += [refusal for change in changes for refusal in change.refusals]
@@ -268,7 +268,7 @@ def _clusters_unnamed(slots: Sequence[_Slot]) -> Iterator[Refusal]:
         )
 
 
-def _clusters_not_named(slots: Sequence[_Slot], request: Request) -> Iterator[Refusal]:
+def _refuse_unknown_clusters(slots: Sequence[_Slot], request: Request) -> Iterator[Refusal]:
     """Refuse topics that several sources read, perhaps on different Kafka clusters.
 
     Sources that each go on from their own operator need no cluster to be told apart, unless a
@@ -289,10 +289,9 @@ def _clusters_not_named(slots: Sequence[_Slot], request: Request) -> Iterator[Re
 
 def _refusals_of(slots: Sequence[_Slot], plans: Sequence[Plan]) -> Iterator[Refusal]:
     """Return the plans' refusals, with the operator where a refusal is not about all of them."""
-    about_all = set[Refusal].intersection(*(set(plan.refusals) for plan in plans))
     for slot, plan in zip(slots, plans, strict=True):
         for refusal in plan.refusals:
-            if refusal in about_all or len(plans) == 1:
+            if all(refusal in other.refusals for other in plans):
                 yield refusal
             else:
                 yield replace(refusal, what=f"operator {slot.source.operator_id}: {refusal.what}")

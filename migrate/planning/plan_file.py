@@ -207,18 +207,16 @@ def read_plan(path: Path) -> Plan:
             f"{path}: a plan of version 1, which an older release saved without a checksum; make "
             "it again with --plan-out"
         )
-    edited = (
-        "the plan was edited after it was saved: its checksum (sha256) is not that of what it "
-        "holds; make it again with --plan-out and the options that decide it"
-        if found.get("version") == VERSION and found.get("sha256") != checksum(found)
-        else ""
-    )
+    edited = found.get("version") == VERSION and found.get("sha256") != checksum(found)
+    name = f"plan of version {VERSION}"
     try:
-        saved = parse(PlanFile, content, path, f"plan of version {VERSION}", PlanFileError)
+        saved = parse(PlanFile, content, path, name, PlanFileError)
     except PlanFileError as error:
-        raise PlanFileError(f"{error}; {edited}" if edited else str(error)) from error
+        if edited:
+            raise _edited(path, str(error).removeprefix(f"{path}: not a {name}: ")) from error
+        raise
     if edited:
-        raise PlanFileError(f"{path}: {edited}")
+        raise _edited(path)
     checkpoint = saved.checkpoint
     newer = () if checkpoint.newest == checkpoint.id else (checkpoint.newest,)
     return Plan(
@@ -245,6 +243,15 @@ def read_plan(path: Path) -> Plan:
         source_cluster=checkpoint.cluster,
         topic_map=saved.topic_map,
         made_at=datetime.fromisoformat(saved.created_at),
+    )
+
+
+def _edited(path: Path, problem: str = "") -> PlanFileError:
+    """Return the error of a plan that has another checksum; ``problem``: what else is wrong."""
+    return PlanFileError(
+        f"{path}: the plan was edited after it was saved: its checksum (sha256) is not that of "
+        f"what it holds{f' ({problem})' if problem else ''}; make it again with --plan-out and the "
+        "options that decide it"
     )
 
 

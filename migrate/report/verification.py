@@ -18,7 +18,7 @@ def verification_table(verification: Verification, out: TextIO, *, wide: bool = 
         Column("OUTCOME", lambda one: one.outcome.value, style=_style),
         Column("TOPIC", lambda one: visible(one.topic), apart=Line.ABOVE),
         numbers("PARTITION", lambda one: one.partition),
-        Column("CHECKPOINT", _expected, right=True),
+        Column("CHECKPOINT" if verification.plan is None else "PLAN", _expected, right=True),
         numbers("STARTED-AT" if verification.has_run else "WILL-START-AT", lambda one: one.started),
         numbers("OFFSETS", lambda one: one.records or None),
     )

@@ -100,7 +100,8 @@ def parse(
         if where == "kind" and isinstance(first["input"], str):
             kind = first["input"].removeprefix("flink-offset-migrate ")
             raise unreadable(f"{path}: not a {name}: it is a {kind}") from error
-        raise unreadable(f"{path}: not a {name}: {where}: {first['msg']}") from error
+        problem = first["msg"].removeprefix("Value error, ")
+        raise unreadable(f"{path}: not a {name}: {where}: {problem}") from error
 
 
 def schema_of(shape: type[Any], title: str) -> dict[str, Any]:
