@@ -132,17 +132,18 @@ class Policies:
     """One choice for each way a move can go wrong.
 
     ``unresolved_since`` is the time of ``Unresolved.TIMESTAMP``, in milliseconds of the epoch.
-    ``topic_map`` names topics as the target knows them, by their name in the checkpoint.
-    ``partitions`` restricts the move to these, by the topic's name in the checkpoint; None moves
-    all. ``topic_pattern`` is that by which the job finds its topics: those that match it and that
-    the checkpoint does not know are new partitions.
+    ``topic_map`` names topics as the target knows them, by their name in what is moved (a
+    checkpoint or another side). ``partitions`` restricts the move to these, by the topic's name in
+    what is moved; None moves all. ``topic_pattern`` is that by which the job finds its topics:
+    those that match it and that the checkpoint does not know are new partitions. ``one_cluster``
+    says that all sources of a topic read it on the same Kafka cluster.
     """
 
     topic_map: Mapping[str, str] = option(
         default_factory=dict,
         metavar="OLD=NEW",
         panel=_MOVES,
-        help="The target reads topic OLD of the checkpoint as NEW. Repeatable.",
+        help="The target reads topic OLD of what is moved as NEW. Repeatable.",
         repeatable=True,
         read=topic_map_of,
         check=_topic_map,
@@ -193,10 +194,15 @@ class Policies:
         metavar="HOW",
         help="Sources that read one topic from different positions.",
     )
+    one_cluster: bool = option(
+        False,
+        panel=_ALLOWED,
+        help="Sources of one topic read the same Kafka cluster.",
+    )
     allow_in_flight: bool = option(
         False,
         panel=_ALLOWED,
-        help="Lose records in flight: of an unaligned checkpoint, or a sink's transactions.",
+        help="Lose records in flight, or in a sink's transactions.",
     )
     allow_ran_on: bool = option(
         False,

@@ -30,6 +30,8 @@ class Target:
 
 # How a Spark query is named, by its checkpoint location.
 SPARK_PREFIX = "spark:"
+# How a consumer group is named.
+GROUP_PREFIX = "group:"
 SPARK = Target("spark")
 SAVEPOINT = Target("savepoint")
 
@@ -67,6 +69,13 @@ class Origin:
     def title(self) -> str:
         """How it is called: ``checkpoint 42``, ``batch 7``."""
         return self.kind if self.kind == "positions" else f"{self.kind} {self.number}"
+
+    @property
+    def group(self) -> str | None:
+        """The consumer group that they are of; None of anything else."""
+        if self.kind == "positions" and self.pointer.startswith(GROUP_PREFIX):
+            return self.pointer.removeprefix(GROUP_PREFIX)
+        return None
 
 
 class PositionState(str, Enum):

@@ -35,7 +35,7 @@ def verify(
         typer.Option(
             "--allow-moved-on",
             help="Count as verified a group that others have committed for since, above the "
-            "positions: its consumers have started, say, and you know where.",
+            "positions, or a query whose log no longer shows where it began: you know where.",
         ),
     ] = False,
     wide: Wide = False,
@@ -91,8 +91,9 @@ def verify(
     """After the move: did the target start where the checkpoint ended?
 
     Exit 5 where records were lost or repeated, where a start is missing or cannot be told, and
-    where the log no longer holds it (with --bootstrap-servers). With --state also where a key is
-    wrong or missing, or Flink does not have it.
+    where the log no longer holds it (with --bootstrap-servers). A plan is also compared with the
+    checkpoint that it names, where that can be read. With --state also where a key is wrong or
+    missing, or Flink does not have it.
     A group is verified before its consumers start: whoever commits overwrites where they started,
     and so does a Flink job that still runs. Such a partition has "moved on".
     """

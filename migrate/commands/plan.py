@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from decoder import DecodeError
 from decoder.storage import METADATA_FILE, join
 from migrate.cluster_snapshot import ClusterSnapshot, Question
+from migrate.commands.plan_origin import batches_since
 from migrate.commands.shared_options import Request, move_request
 from migrate.commands.survey import ask_broker, survey
 from migrate.errors import Refused, UsageError
@@ -204,28 +205,33 @@ def _look_again(
         pattern = plan.topic_pattern
         asked = Question(
             frozenset(plan.topics),
-            plan.source_group,
+            plan.source_group or plan.origin.group,
             request.target.name,
             pattern=topic_pattern(pattern) if pattern is not None else None,
         )
         snapshot = ask_broker(request.kafka.config(), asked)
         moved += moved_meanwhile(plan, snapshot)
     ran_on = list(ran_on_since(plan, snapshot, _newer_checkpoints(plan.origin)))
+    if plan.origin.kind == "batch" and (since := batches_since(plan)):
+        ran_on.append(since)
+    lines = [f"the {_READERS[plan.origin.kind]} has run on since: {line}" for line in ran_on]
     if not plan.allow_ran_on:
-        moved += [f"the job has run on since: {line}" for line in ran_on]
+        moved += lines
     if moved:
         raise Refused([line + way_out for line in moved])
-    for line in ran_on:
-        log.warning(
-            f"the job has run on since: {line}; more is repeated than was planned (--allow-ran-on)"
-        )
+    for line in lines:
+        log.warning(f"{line}; more is repeated than was planned (--allow-ran-on)")
     return snapshot, ran_on
+
+
+# Who reads on from what a plan was made from.
+_READERS = {"checkpoint": "job", "batch": "query", "positions": "group"}
 
 
 def _newer_checkpoints(origin: Origin) -> tuple[int, ...]:
     """Those that stand beside the plan's; none, and a note, where it cannot be looked at."""
     if origin.kind != "checkpoint":
-        return ()  # a query commits to no group: that it goes on does no harm
+        return ()
     files = Files()
     try:
         if not files.is_file(join(origin.pointer, METADATA_FILE)):

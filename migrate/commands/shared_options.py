@@ -76,7 +76,7 @@ class MoveArguments(SideArguments, total=False):
 
     Attributes:
         source_group: Flink's own consumer group.
-        topic_map: the target's names of topics, by their names in the checkpoint.
+        topic_map: the target's names of topics, by their names in what is moved.
         partitions: the partitions to move, by topic; all of them by default.
         topic_pattern: the pattern, as Java has it, by which the job finds its topics.
         on_expired: a position below the log start.
@@ -86,6 +86,8 @@ class MoveArguments(SideArguments, total=False):
         unresolved: a position the state does not tell: ``fail``, ``earliest``, ``latest``,
             ``committed``, or ``timestamp:T`` with T in ISO 8601 or milliseconds of the epoch.
         merge_sources: sources that read one topic from different positions.
+        one_cluster: sources that read one topic, and whose state names no Kafka cluster, read the
+            same one.
         allow_in_flight: lose the records in flight in an unaligned checkpoint.
         allow_ran_on: move although the job ran on; what Flink emitted since is repeated.
     """
@@ -100,6 +102,7 @@ class MoveArguments(SideArguments, total=False):
     gone: Gone | Literal["fail", "skip"]
     unresolved: str
     merge_sources: MergeSources | Literal["fail", "min"]
+    one_cluster: bool
     allow_in_flight: bool
     allow_ran_on: bool
 

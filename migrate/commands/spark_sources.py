@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from migrate.cluster_snapshot import ClusterSnapshot
 from migrate.commands.plan import plan_found, tell_of_patterns, tell_which
 from migrate.commands.shared_options import Request
 from migrate.commands.survey import look, read_input
@@ -13,6 +14,7 @@ from migrate.flink.choose_source import TOPIC_PREFIX, choose, choose_sources
 from migrate.flink.extract import PlanInput, Source
 from migrate.log import log
 from migrate.planning import Plan, plan_lines
+from migrate.planning.obstacles import cluster_not_named, topics_of_unknown_clusters
 from migrate.policy_options import Policies
 from migrate.spark.source_options import SparkSource
 
@@ -53,6 +55,7 @@ def plan_streams(
     _tell(plans, warnings, chosen, assignment)
     tell_of_patterns(found.origin, request, chosen, snapshot)
     refusals = [
+        *_clusters_not_named(_whole(chosen, assignment), snapshot, request.policies),
         *_forgotten(chosen, assignment, request.policies),
         *(
             f"Spark source {number}: {reason}"
@@ -176,6 +179,19 @@ def _unnamed(chosen: Sequence[Source], assignment: Assignment, policies: Policie
                 "Spark source, so that its records would be read by none; name it too "
                 "(spark-source), or choose what moves (move.source, move.partitions)"
             )
+
+
+def _clusters_not_named(
+    sources: Sequence[Source], snapshot: ClusterSnapshot | None, policies: Policies
+) -> Iterator[str]:
+    """Refuse a topic that several sources read, perhaps on different clusters, where one was asked.
+
+    Streams that are planned without a broker have their own positions, whatever their clusters are.
+    """
+    if snapshot is None or policies.one_cluster:
+        return
+    for topic, readers in topics_of_unknown_clusters(sources):
+        yield str(cluster_not_named(topic, readers))
 
 
 def _forgotten(

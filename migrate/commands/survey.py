@@ -172,7 +172,9 @@ def _check_names(policies: Policies, topics: set[str]) -> None:
                 f"{option} {unknown[0]}: no source reads it",
                 unknown[0],
                 topics,
-                f"they read: {', '.join(sorted(topics))}",
+                f"they read: {', '.join(sorted(topics))}"
+                if topics
+                else "no source reads any topic of what is moved",
             )
 
 

@@ -13,12 +13,17 @@ from migrate.commands.shared_options import Request, move_request
 from migrate.commands.sink import named_location
 from migrate.commands.survey import asker, look
 from migrate.comparing.sides import parse_side, side_input
-from migrate.errors import Refused, UsageError
+from migrate.errors import NoSuchName, Refused, UsageError
 from migrate.flink.choose_source import choose, choose_known
 from migrate.flink.extract import Extraction, PlanInput, Source
 from migrate.flink.read import read
 from migrate.log import log, timed
 from migrate.planning import Plan, PlannedPartition, Refusal, plan_lines
+from migrate.planning.obstacles import (
+    cluster_not_named,
+    taken_as_one_cluster,
+    topics_of_unknown_clusters,
+)
 from migrate.planning.savepoint import (
     SourceChange,
     about_the_savepoint,
@@ -113,6 +118,7 @@ def to_flink(
             "--topic-pattern: which of several sources would read a new topic is not known; choose "
             "one with --source"
         )
+    _check_topic_map(request.policies.topic_map, from_side, theirs, chosen)
     used = list({id(one): one for slot in slots for one in slot.goes_on_from}.values())
     snapshot = look(request, side, used, also=old)
     log.info(f"{old.origin.title}: {old.origin.pointer}")
@@ -132,13 +138,19 @@ def to_flink(
         old, chosen, snapshot, request.policies, named=request.source is not None
     )
     refusals += _clusters_unnamed(slots)
+    refusals += _refuse_unknown_clusters(slots, request)
     refusals += _left_out(from_side, theirs, slots, request)
-    refusals += [refusal for plan in plans for refusal in plan.refusals]
+    refusals += _refusals_of(slots, plans)
     refusals += [refusal for change in changes for refusal in change.refusals]
     mismatches, moved = about_the_state(changes, old, allowed=allow_state_mismatch)
     refusals += mismatches
     _tell(slots, plans)
-    warnings += [*apart_told, *moved, *(text for plan in plans for text in plan.warnings)]
+    warnings += [
+        *taken_as_one_cluster([slot.source for slot in slots], request.policies),
+        *apart_told,
+        *moved,
+        *(text for plan in plans for text in plan.warnings),
+    ]
     for warning in dict.fromkeys(warnings):
         log.warning(warning)
     if refusals:
@@ -254,6 +266,63 @@ def _clusters_unnamed(slots: Sequence[_Slot]) -> Iterator[Refusal]:
             + ", ".join(sorted(map(repr, unnamed))),
             "these positions are of one: choose it with --cluster ID",
         )
+
+
+def _refuse_unknown_clusters(slots: Sequence[_Slot], request: Request) -> Iterator[Refusal]:
+    """Refuse topics that several sources read, perhaps on different Kafka clusters.
+
+    Sources that each go on from their own operator need no cluster to be told apart, unless a
+    broker is asked, which is one cluster's.
+    """
+    if request.policies.one_cluster:
+        return
+    moving = [slot for slot in slots if slot.goes_on_from]
+    from_others = {
+        slot.source.operator_id
+        for slot in moving
+        if any(one.operator_id != slot.source.operator_id for one in slot.goes_on_from)
+    }
+    for topic, sources in topics_of_unknown_clusters(slot.source for slot in moving):
+        if request.kafka.given or from_others & {source.operator_id for source in sources}:
+            yield cluster_not_named(topic, sources)
+
+
+def _refusals_of(slots: Sequence[_Slot], plans: Sequence[Plan]) -> Iterator[Refusal]:
+    """Return the plans' refusals, with the operator where a refusal is not about all of them."""
+    for slot, plan in zip(slots, plans, strict=True):
+        for refusal in plan.refusals:
+            if all(refusal in other.refusals for other in plans):
+                yield refusal
+            else:
+                yield replace(refusal, what=f"operator {slot.source.operator_id}: {refusal.what}")
+
+
+def _check_topic_map(
+    topic_map: Mapping[str, str], side: str, theirs: Sequence[Source], chosen: Sequence[Source]
+) -> None:
+    """Check the names of ``--topic-map``: OLD is the side's, NEW the savepoint's.
+
+    Raises:
+        NoSuchName: the side has no topic OLD, or no source of the savepoint reads NEW.
+    """
+    known = {topic for source in theirs for topic in source.topics}
+    read = {topic for source in chosen for topic in source.topics}
+    for old, new in topic_map.items():
+        if old not in known:
+            raise NoSuchName(
+                f"--topic-map {old}={new}: {side} has no topic {old}",
+                old,
+                known,
+                f"it has: {', '.join(sorted(known))}",
+            )
+        if new not in read:
+            raise NoSuchName(
+                f"--topic-map {old}={new}: no source of the savepoint reads {new}",
+                new,
+                read,
+                f"they read: {', '.join(sorted(read))}. A savepoint keeps the names of its topics: "
+                f"name the one that goes on from {side}'s {old}",
+            )
 
 
 def _left_out(

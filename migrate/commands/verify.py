@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from migrate.cluster_snapshot import BrokerError, GroupView
+from migrate.commands.plan_origin import compare_with_origin
 from migrate.commands.shared_options import Kafka, SideArguments, choice, kafka
 from migrate.commands.survey import asker
 from migrate.comparing.sides import (
@@ -26,13 +27,14 @@ from migrate.comparing.verify import (
     verify_query,
 )
 from migrate.errors import Refused, UsageError
-from migrate.flink.choose_source import Choice, choose, source_positions
+from migrate.flink.choose_source import Choice, Reading, choose, source_positions
 from migrate.flink.read import read
 from migrate.group.commit_marks import METADATA_PREFIX
 from migrate.log import log, timed
 from migrate.planning import Plan
+from migrate.planning.obstacles import named, topics_of_unknown_clusters
 from migrate.planning.recheck import other_cluster, recreated_topics
-from migrate.positions import Logs, PositionSet, group_positions
+from migrate.positions import AmbiguousPositions, Logs, PositionSet, group_positions
 from migrate.spark.progress import (
     began_continuous,
     committed_positions,
@@ -78,8 +80,9 @@ def verify(
         arguments: see ``ChoiceArguments`` and ``KafkaArguments``.
 
     Returns:
-        Each partition's outcome; ``verified`` where all started where they should. What
-        ``--allow-moved-on`` counts as verified too is ``verified_or_moved_on``.
+        Each partition's outcome; ``verified`` where all started where they should, and a plan is
+        what its checkpoint holds. What ``--allow-moved-on`` counts as verified too is
+        ``verified_or_moved_on``.
 
     Raises:
         QueryFailed: Spark's first batch failed.
@@ -114,7 +117,7 @@ def verify(
             found = verify_query(
                 expected, query, logs, new_at_earliest=new_at_earliest, recreated=recreated
             )
-            found = _by_its_log(_of_the_plan(found, plan), query, side, run)
+            found = _by_its_log(_of_the_plan(found, plan, chosen), query, side)
             if state is None:
                 return found
             proof = _state(os.fspath(moved), side, state, expect, sample, spark_conf or {}, chosen)
@@ -139,7 +142,7 @@ def verify(
                 metadata_prefix=METADATA_PREFIX,
                 recreated=recreated,
             )
-            return _of_the_plan(found, plan)
+            return _of_the_plan(found, plan, chosen)
         case _:
             raise UsageError(
                 f"{target}: a target is named spark:{target} (the checkpoint location of a query) "
@@ -190,12 +193,20 @@ def _expected(moved: str, choice: Choice) -> tuple[PositionSet, bool, Plan | Non
     extraction = read(moved, choice)
     chosen = choose(extraction, choice)
     at_earliest = all(source.absent_start_at_earliest for source in chosen)
-    return source_positions(moved, chosen), at_earliest, None
+    positions = source_positions(moved, chosen)
+    for topic, sources in topics_of_unknown_clusters(chosen):
+        raise AmbiguousPositions(
+            f"{moved}: {len(sources)} sources read topic {topic} (operators "
+            f"{', '.join(map(named, sources))}), and their state does not name their Kafka "
+            "cluster; choose one with --source OPERATOR_ID, or verify the plan that was applied "
+            "(plan:FILE)"
+        )
+    return positions, at_earliest, None
 
 
-def _by_its_log(found: Verification, query: QueryStart, side: Side, run: bool) -> Verification:
-    """Of a query that has run, what it did since."""
-    if run or not query.has_run or query.continuous:
+def _by_its_log(found: Verification, query: QueryStart, side: Side) -> Verification:
+    """Add what a query that has run did since, by its log."""
+    if not query.has_run or query.continuous:
         return found
     with timed(f"reading the log of {side.label}"):
         files = Files()
@@ -203,9 +214,12 @@ def _by_its_log(found: Verification, query: QueryStart, side: Side, run: bool) -
         return verify_log(found, kafka_seeds(side.what, files), batches)
 
 
-def _of_the_plan(found: Verification, plan: Plan | None) -> Verification:
-    """Without the partitions that were not to move (``--partitions``)."""
-    if plan is None or not plan.only_some_partitions:
+def _of_the_plan(found: Verification, plan: Plan | None, how: Reading) -> Verification:
+    """Add how a plan compares with what it was made from, and leave out what was not to move."""
+    if plan is None:
+        return found
+    found = replace(found, plan=compare_with_origin(plan, how))
+    if not plan.only_some_partitions:
         return found
     moved = plan.next_offsets
     kept = (one for one in found.partitions if (one.topic, one.partition) in moved)

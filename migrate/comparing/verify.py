@@ -4,7 +4,11 @@ A Spark query starts at its seed (``spark_progress.starting_positions``), which 
 however far the query has come; a partition that the seed lacks starts at 0 where its log does, and
 fails the query where it doesn't. A topic of which the seed has no partition is taken for one that
 the query does not read. Once it has run, its log says whether it went on from there, and read all
-of it (``verify_log``).
+of it (``verify_log``). Two things cannot be told any more as it runs on: whether retention took
+records at the seed before the first batch read them, once the log start lies above it (a query
+with ``failOnDataLoss=false`` goes on without a word), and whether it began at the seed, once its
+log has lost its first batches (the continuous trigger does not heed a seed). Then the seed was
+right, and more is not said.
 
 A consumer group starts at what it has committed, which its consumers overwrite. So:
 
@@ -22,8 +26,7 @@ today's log start, as all below has gone without anyone having to read it. So it
 that the checkpoint does not know, where Flink would start that at the log start.
 
 A right start is of no use where the log has moved away from it. So where a broker was asked, the
-offset that the target goes on from must still be one of its log: what has run on may leave its
-start to retention, what has not yet run may not.
+offset that the target goes on from must still be one of its log.
 """
 
 from __future__ import annotations
@@ -74,6 +77,22 @@ class Verified:
 
 
 @dataclass(frozen=True, slots=True)
+class PlanCheck:
+    """A plan beside what it was made from, read again.
+
+    Attributes:
+        differences: what the plan says otherwise, a line each.
+        not_compared: why what it was made from cannot be read; empty where it was.
+        elsewhere: how many partitions the plan starts at no position of the checkpoint: markers
+            that were resolved, new partitions, and what the user's options decided.
+    """
+
+    differences: tuple[str, ...] = ()
+    not_compared: str = ""
+    elsewhere: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class QueryStart:
     """Where a Spark query started, as far as its checkpoint location tells.
 
@@ -104,6 +123,11 @@ class Verification:
             connectors 1.15.4 to 5.0.0). Consumers that commit by themselves give an epoch; programs
             may leave it out.
         state: a keyed state beside what the query holds; None where none was asked for.
+        plan: a plan beside what it was made from; None where no plan is verified.
+        passed_by_log_start: of a query that has run, the partitions whose log start lies above
+            where it started: whether it read their first records before they went is not known.
+        first_batches_gone: whether a query's log lacks its first batches, so that it does not show
+            that it went on from its seed.
     """
 
     target: str
@@ -112,19 +136,27 @@ class Verification:
     continuous: bool = False
     like_flinks: int = 0
     state: StateProof | None = None
+    plan: PlanCheck | None = None
+    passed_by_log_start: tuple[TopicPartition, ...] = ()
+    first_batches_gone: bool = False
 
     @property
     def verified(self) -> bool:
-        """Whether it started where it should everywhere, and there is something that was moved."""
-        return self._all(StartOutcome.OK)
+        """Whether it started where it should everywhere, and there is something that was moved.
+
+        Of a query that has run, this is about its seed: see ``passed_by_log_start``.
+        """
+        return self._all(StartOutcome.OK) and not self.first_batches_gone
 
     @property
     def verified_or_moved_on(self) -> bool:
-        """Whether nothing worse can be said of any partition than that it has moved on."""
+        """Whether nothing worse is known of any partition than that the target has moved on."""
         return self._all(StartOutcome.OK, StartOutcome.MOVED_ON)
 
     def _all(self, *outcomes: StartOutcome) -> bool:
         if self.state is not None and not self.state.is_right:
+            return False
+        if self.plan is not None and self.plan.differences:
             return False
         return bool(self.partitions) and all(
             partition.outcome in outcomes for partition in self.partitions
@@ -169,7 +201,25 @@ def verify_query(
         goes_on = query.goes_on.next_offsets
     target = _Target(starts, goes_on, unknown=query.continuous)
     partitions = _verified(expected, target, logs, new_at_earliest, recreated)
-    return Verification(query.started.label, partitions, query.has_run, query.continuous)
+    return Verification(
+        query.started.label,
+        partitions,
+        query.has_run,
+        query.continuous,
+        passed_by_log_start=_passed_by_log_start(partitions, logs or {}) if query.has_run else (),
+    )
+
+
+def _passed_by_log_start(partitions: Sequence[Verified], logs: Logs) -> tuple[TopicPartition, ...]:
+    """Return the partitions that started right, below what is now the log start."""
+    return tuple(
+        (one.topic, one.partition)
+        for one in partitions
+        if one.outcome is StartOutcome.OK
+        and isinstance(one.expected, int)
+        and (log := log_of(logs, one.topic, one.partition)) is not None
+        and log.start > one.expected
+    )
 
 
 def verify_log(
@@ -206,7 +256,11 @@ def verify_log(
         if told is not None and one.outcome is StartOutcome.OK:
             one = replace(one, outcome=told[0], records=told[1])
         partitions.append(one)
-    return replace(found, partitions=tuple(partitions))
+    return replace(
+        found,
+        partitions=tuple(partitions),
+        first_batches_gone=bool(batches) and batches[0][0] > 0,
+    )
 
 
 def verify_group(

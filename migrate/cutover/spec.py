@@ -133,6 +133,7 @@ class MoveSpec(_Part):
     gone: Gone | None = None
     unresolved: Text | None = None
     merge_sources: MergeSources | None = None
+    one_cluster: bool | None = None
     allow_in_flight: bool | None = None
     allow_moved_on: bool = False
     allow_external_files: bool | None = None

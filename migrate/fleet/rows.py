@@ -12,7 +12,8 @@ from decoder import Checkpoint, Operator
 from migrate.fleet.candidates import Candidate, Failure
 from migrate.fleet.views import ERROR, HEAD, OWN, Column, View
 from migrate.flink.extract import Code, Extraction, Finding, Severity, Source, is_last_output
-from migrate.planning.obstacles import clusters_mixed_up, disagreements, where
+from migrate.planning.obstacles import clusters_mixed_up, clusters_not_named, disagreements, where
+from migrate.policy_options import Policies
 from migrate.positions import Position
 
 Row = tuple[Any, ...]
@@ -45,7 +46,8 @@ _EVERYTHING = Selection()
 
 @dataclass(frozen=True, slots=True)
 class Obstacle:
-    """``code`` is a finding's, or ``no-positions``, ``several-clusters``, ``sources-disagree``."""
+    """``code`` is a finding's, or one of ``no-positions``, ``several-clusters``,
+    ``sources-disagree`` and ``cluster-not-named``."""
 
     code: str
     message: str
@@ -180,6 +182,10 @@ def obstacles(extraction: Extraction) -> tuple[Obstacle, ...]:
         found += [
             Obstacle("sources-disagree", str(refusal))
             for refusal in disagreements(extraction.sources)
+        ]
+        found += [
+            Obstacle("cluster-not-named", str(refusal))
+            for refusal in clusters_not_named(extraction.sources, Policies())
         ]
     return tuple(found)
 

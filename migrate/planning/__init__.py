@@ -8,7 +8,8 @@ The rooms: ``model`` (what a plan is), ``obstacles`` (what stands in the way of 
 ``transactions`` (what brokers say of a sink's), ``position`` (one position against one log),
 ``new_topics`` (topics that the checkpoint does not know), ``refusals_and_warnings`` (of partitions;
 the plan in lines), joined by ``planner``; ``savepoint`` plans what a savepoint is to hold;
-``plan_file`` saves a plan, and ``recheck`` says what has moved since.
+``plan_file`` saves a plan, ``recheck`` says what has moved since, and ``compare_origin`` compares a
+saved plan with what it was made from.
 """
 
 from migrate.planning.model import Plan, PlannedPartition, Refusal, Verdict

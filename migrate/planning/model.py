@@ -28,6 +28,11 @@ class Verdict(str, Enum):
     TOPIC_GONE = "topic gone"
     UNRESOLVED = "unresolved"
 
+    @property
+    def is_at_position(self) -> bool:
+        """Whether a partition with this verdict goes on at its own position."""
+        return self in (Verdict.OK, Verdict.FINISHED, Verdict.SUSPECT)
+
 
 @dataclass(frozen=True, slots=True)
 class PlannedPartition:
@@ -126,6 +131,10 @@ class Plan:
         allow_ran_on: whether the job may have run on.
         only_some_partitions: whether its topics have partitions that are not to move.
         topic_pattern: the pattern by which the job finds its topics, where it is named.
+        operators: the sources that were chosen, by id.
+        source_cluster: the cluster of their positions, by the id that a DynamicKafkaSource knows it
+            by; None where the state names none.
+        topic_map: the target's names of topics, by their names in what is moved.
         snapshot: what the broker said; None without one. Not saved.
         notes: what was in doubt, and is in order. Not saved.
     """
@@ -141,6 +150,9 @@ class Plan:
     allow_ran_on: bool = False
     only_some_partitions: bool = False
     topic_pattern: str | None = None
+    operators: tuple[str, ...] = ()
+    source_cluster: str | None = None
+    topic_map: Mapping[str, str] = field(default_factory=dict)
     made_at: datetime = field(default_factory=lambda: datetime.now(timezone.utc))
     snapshot: ClusterSnapshot | None = field(default=None, repr=False, compare=False)
     notes: tuple[str, ...] = ()

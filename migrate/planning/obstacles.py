@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from migrate.cluster_snapshot import ClusterSnapshot
 from migrate.flink.extract import Code, Finding, PlanInput, Severity, Source
 from migrate.planning.model import Refusal
-from migrate.policy_options import Policies
+from migrate.policy_options import MergeSources, Policies
 from migrate.positions import Marker, PositionState
-from migrate.wording import counted
+from migrate.wording import counted, visible
 
 
 def concerning(found: PlanInput, chosen: Sequence[Source], named: bool) -> list[Finding]:
@@ -81,38 +81,119 @@ def clusters_mixed_up(chosen: Sequence[Source]) -> Iterator[Refusal]:
         )
 
 
-def disagreements(chosen: Sequence[Source]) -> Iterator[Refusal]:
-    """Sources that read one topic must agree on all of it: positions are per operator."""
-    # Of each topic, by the place of each source that reads it, the starts of its partitions.
-    by_topic: dict[str, dict[int, dict[int, tuple[PositionState, int | Marker | None]]]] = {}
-    for place, source in enumerate(chosen):
-        for position in source.positions:
-            view = by_topic.setdefault(position.topic, {}).setdefault(place, {})
-            view[position.partition] = position.state, position.start
-    for topic, readers in sorted(by_topic.items()):
-        views = list(readers.values())
-        differing = sorted(
-            partition
-            for partition in set().union(*views)
-            if any(view.get(partition) != views[0].get(partition) for view in views)
-        )
+# Where a source goes on in each partition of a topic.
+_Starts = dict[int, tuple[PositionState, int | Marker | None]]
+
+
+def named(source: Source) -> str:
+    """Return a source's operator id, with its uid or name where the checkpoint has one."""
+    name = source.uid or source.name
+    return f"{source.operator_id} ({visible(name)})" if name else source.operator_id
+
+
+def disagreements(chosen: Sequence[Source], *, one_cluster: bool = False) -> Iterator[Refusal]:
+    """Refuse topics of which several sources hold different positions.
+
+    Args:
+        chosen: the sources to move, with the positions that move.
+        one_cluster: whether the user says that they read the same Kafka cluster.
+    """
+    for topic, readers in _shared_topics(chosen).items():
+        views = [starts for _, starts in readers]
+        differing = _differing_partitions(views)
         if differing:
             shown = [view.get(differing[0], (None, None))[1] for view in views]
             starts = " and ".join(_show_start(start) for start in shown)
-            names = ", ".join(chosen[place].operator_id for place in readers)
+            names = ", ".join(source.operator_id for source, _ in readers)
             yield Refusal(
-                f"{len(views)} sources read topic {topic} and disagree on {len(differing)} of "
+                f"{len(readers)} sources read topic {topic} and disagree on {len(differing)} of "
                 f"its partitions (operators {names}; {topic}-{differing[0]}: {starts})",
-                _way_to_agree([chosen[place] for place in readers]),
+                _way_to_agree([source for source, _ in readers], one_cluster),
             )
 
 
-def _way_to_agree(readers: Iterable[Source]) -> str:
-    """A KafkaSource's state names no cluster: one topic name on two of them is two logs."""
-    if any(None in source.clusters for source in readers):
+def clusters_not_named(chosen: Sequence[Source], policies: Policies) -> Iterator[Refusal]:
+    """Refuse topics that several sources read whose state does not name their Kafka cluster.
+
+    One topic name on two clusters is two logs. Where such sources also disagree,
+    ``disagreements`` refuses them, unless the lower position is taken.
+
+    Args:
+        chosen: the sources to move, with the positions that move.
+        policies: what the user allows.
+    """
+    if policies.one_cluster:
+        return
+    for topic, readers in _shared_topics(chosen).items():
+        sources = [source for source, _ in readers]
+        disagree = _differing_partitions([starts for _, starts in readers])
+        if _may_read_two_clusters(sources) and not (
+            policies.merge_sources is MergeSources.FAIL and disagree
+        ):
+            yield cluster_not_named(topic, sources)
+
+
+def cluster_not_named(topic: str, sources: Sequence[Source]) -> Refusal:
+    """Return the refusal of a topic that these sources may read on different Kafka clusters."""
+    return Refusal(
+        f"{len(sources)} sources read topic {topic} (operators {', '.join(map(named, sources))}), "
+        "and their state does not name their Kafka cluster: on two clusters these are two topics",
+        "choose one with --source OPERATOR_ID or, if they read the same Kafka cluster, add "
+        "--one-cluster",
+    )
+
+
+def taken_as_one_cluster(chosen: Sequence[Source], policies: Policies) -> Iterator[str]:
+    """Name the sources of one topic that are moved as one because of ``--one-cluster``."""
+    if not policies.one_cluster:
+        return
+    for topic, sources in topics_of_unknown_clusters(chosen):
+        yield (
+            f"--one-cluster: operators {', '.join(map(named, sources))} are taken to read "
+            f"topic {topic} of the same Kafka cluster, which their state does not name"
+        )
+
+
+def topics_of_unknown_clusters(sources: Iterable[Source]) -> Iterator[tuple[str, list[Source]]]:
+    """Return the topics that several sources read, perhaps on different clusters, with these."""
+    for topic, readers in _shared_topics(sources).items():
+        of_topic = [source for source, _ in readers]
+        if _may_read_two_clusters(of_topic):
+            yield topic, of_topic
+
+
+def _may_read_two_clusters(sources: Iterable[Source]) -> bool:
+    return any(None in source.clusters for source in sources)
+
+
+def _shared_topics(sources: Iterable[Source]) -> dict[str, list[tuple[Source, _Starts]]]:
+    """Return the topics that several sources read: each source, and where it goes on there."""
+    readers: dict[str, list[tuple[Source, _Starts]]] = {}
+    for source in sources:
+        by_topic: dict[str, _Starts] = {}
+        for position in source.positions:
+            starts = by_topic.setdefault(position.topic, {})
+            starts[position.partition] = position.state, position.start
+        for topic, starts in by_topic.items():
+            readers.setdefault(topic, []).append((source, starts))
+    return {topic: readers[topic] for topic in sorted(readers) if len(readers[topic]) > 1}
+
+
+def _differing_partitions(views: Sequence[_Starts]) -> list[int]:
+    """Return the partitions that not all views have at the same start, in order."""
+    return sorted(
+        partition
+        for partition in set().union(*views)
+        if any(view.get(partition) != views[0].get(partition) for view in views)
+    )
+
+
+def _way_to_agree(readers: Iterable[Source], one_cluster: bool) -> str:
+    """Return how the user can choose between sources of one topic."""
+    if not one_cluster and _may_read_two_clusters(readers):
         return (
             "choose one with --source OPERATOR_ID or, if they read the same Kafka cluster, which "
-            "their state does not tell, take the lower with --merge-sources min"
+            "their state does not tell, take the lower with --one-cluster --merge-sources min"
         )
     return "choose one with --source OPERATOR_ID, or take the lower with --merge-sources min"
 

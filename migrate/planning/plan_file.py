@@ -3,16 +3,25 @@
 ``--plan-out FILE`` writes it, ``--plan FILE`` applies it, unless the cluster has moved meanwhile:
 what was decided on must still be what is there. The schema is versioned; a plan of another version
 is refused. It holds no secret: of Kafka only the cluster's id.
+
+``sha256`` is the checksum of all other fields: of the file's JSON without it, its keys sorted, with
+no blanks between, all but ASCII escaped. A file that has another checksum was edited, and is
+refused.
+
+``to_cluster_id`` and each partition's ``translation`` are null: they are kept for plans whose
+target reads another cluster than the job did.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
+from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import StringConstraints, field_validator
+from pydantic import AfterValidator, StringConstraints, field_validator
 
 from migrate.errors import InputError, Refused, UsageError
 from migrate.planning.model import Plan, PlannedPartition, Verdict
@@ -22,7 +31,8 @@ from migrate.storage.json_models import (
     Offset,
     OncePerPartition,
     PartitionNumber,
-    read_file,
+    parse,
+    read_content,
     schema_of,
     write_file,
 )
@@ -33,6 +43,7 @@ class PlanFileError(InputError):
 
 
 KIND: Literal["flink-offset-migrate plan"] = "flink-offset-migrate plan"
+VERSION: Literal[2] = 2
 
 # Sides that are neither a checkpoint nor a query, by what their names begin with.
 _OTHER_SIDES = ("group", "json", "csv", "broker")
@@ -45,12 +56,17 @@ class PlannedCheckpoint(Model):
 
     ``newest`` is the number of the newest complete checkpoint beside it, its own where there is no
     newer one. ``stopped``: the job ended with it, so that it is the job's last output.
+    ``operators`` are the ids of the sources that were chosen, and ``cluster`` is theirs, where a
+    DynamicKafkaSource names it. Of a Spark query ``id`` is the newest batch it has committed, and
+    its own id stands for the operator's.
     """
 
     pointer: str
     id: Offset
     newest: Offset
     stopped: bool
+    operators: list[str]
+    cluster: str | None
 
 
 class SavedPartition(Model):
@@ -74,24 +90,42 @@ class SavedPartition(Model):
     repeated: Offset | None
     operator_id: str | None
     subtask: Offset | None
+    translation: None
+
+
+def _at_their_positions(rows: list[SavedPartition]) -> list[SavedPartition]:
+    for row in rows:
+        if row.verdict.is_at_position and row.next_offset != row.position:
+            raise ValueError(
+                f"{row.topic}-{row.partition}: the verdict is {row.verdict.value!r}, and its "
+                f"next_offset {row.next_offset} is not its position {row.position}"
+            )
+    return rows
+
+
+# Those that a planned partition has, too.
+_SAVED_FIELDS = SavedPartition.model_fields.keys() - {"translation"}
 
 
 class PlanFile(Model):
     """A plan without refusals, and what the cluster looked like when it was made."""
 
     kind: Literal["flink-offset-migrate plan"]
-    version: Literal[1]
+    version: Literal[2]
     created_at: str
     checkpoint: PlannedCheckpoint
     cluster_id: str | None
+    to_cluster_id: None
     topic_ids: dict[str, str]
     group: str | None
     source_group: str | None
     allow_ran_on: bool
     only_some_partitions: bool
-    topic_pattern: str | None = None
+    topic_pattern: str | None
+    topic_map: dict[str, str]
     warnings: list[str]
-    partitions: OncePerPartition[SavedPartition]
+    partitions: Annotated[OncePerPartition[SavedPartition], AfterValidator(_at_their_positions)]
+    sha256: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 
     @field_validator("created_at")
     @classmethod
@@ -102,31 +136,46 @@ class PlanFile(Model):
 
 
 def plan_file(plan: Plan) -> PlanFile:
-    """The plan as it is saved."""
+    """Return the plan as it is saved."""
     origin = plan.origin
-    return PlanFile(
+    file = PlanFile(
         kind=KIND,
-        version=1,
+        version=VERSION,
         created_at=plan.made_at.isoformat(timespec="seconds"),
         checkpoint=PlannedCheckpoint(
             pointer=origin.pointer,
             id=origin.number,
             newest=(origin.number, *origin.newer)[-1],
             stopped=origin.stopped,
+            operators=list(plan.operators),
+            cluster=plan.source_cluster,
         ),
         cluster_id=plan.cluster_id,
+        to_cluster_id=None,
         topic_ids=dict(plan.topic_ids),
         group=plan.target.name,
         source_group=plan.source_group,
         allow_ran_on=plan.allow_ran_on,
         only_some_partitions=plan.only_some_partitions,
         topic_pattern=plan.topic_pattern,
+        topic_map=dict(plan.topic_map),
         warnings=list(plan.warnings),
         partitions=[
-            SavedPartition.model_validate(planned, from_attributes=True)
+            SavedPartition(
+                **{name: getattr(planned, name) for name in _SAVED_FIELDS}, translation=None
+            )
             for planned in plan.partitions
         ],
+        sha256="0" * 64,
     )
+    return file.model_copy(update={"sha256": checksum(file.model_dump(mode="json"))})
+
+
+def checksum(content: Mapping[str, Any]) -> str:
+    """Return the checksum of a plan's JSON, its own field left out."""
+    decided = {name: value for name, value in content.items() if name != "sha256"}
+    canonical = json.dumps(decided, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(canonical.encode()).hexdigest()
 
 
 def save_plan(plan: Plan, path: Path) -> None:
@@ -149,10 +198,25 @@ def read_plan(path: Path) -> Plan:
     """Read a saved plan.
 
     Raises:
-        PlanFileError: missing, or not a plan of this version.
+        PlanFileError: missing, not a plan of this version, or edited since it was saved.
     """
-    whence = "--plan-out writes one"
-    saved = read_file(PlanFile, path, "plan of version 1", PlanFileError, whence=whence)
+    content = read_content(path, PlanFileError, whence="--plan-out writes one")
+    found = _json_of_a_plan(content)
+    if found.get("version") == 1:
+        raise PlanFileError(
+            f"{path}: a plan of version 1, which an older release saved without a checksum; make "
+            "it again with --plan-out"
+        )
+    edited = found.get("version") == VERSION and found.get("sha256") != checksum(found)
+    name = f"plan of version {VERSION}"
+    try:
+        saved = parse(PlanFile, content, path, name, PlanFileError)
+    except PlanFileError as error:
+        if edited:
+            raise _edited(path, str(error).removeprefix(f"{path}: not a {name}: ")) from error
+        raise
+    if edited:
+        raise _edited(path)
     checkpoint = saved.checkpoint
     newer = () if checkpoint.newest == checkpoint.id else (checkpoint.newest,)
     return Plan(
@@ -164,7 +228,10 @@ def read_plan(path: Path) -> Plan:
             checkpoint.stopped,
         ),
         target_of(saved.group),
-        tuple(PlannedPartition(**one.model_dump(exclude=_COMPUTED)) for one in saved.partitions),
+        tuple(
+            PlannedPartition(**{name: getattr(row, name) for name in _SAVED_FIELDS - _COMPUTED})
+            for row in saved.partitions
+        ),
         warnings=tuple(saved.warnings),
         cluster_id=saved.cluster_id,
         topic_ids=saved.topic_ids,
@@ -172,8 +239,29 @@ def read_plan(path: Path) -> Plan:
         allow_ran_on=saved.allow_ran_on,
         only_some_partitions=saved.only_some_partitions,
         topic_pattern=saved.topic_pattern,
+        operators=tuple(checkpoint.operators),
+        source_cluster=checkpoint.cluster,
+        topic_map=saved.topic_map,
         made_at=datetime.fromisoformat(saved.created_at),
     )
+
+
+def _edited(path: Path, problem: str = "") -> PlanFileError:
+    """Return the error of a plan that has another checksum; ``problem``: what else is wrong."""
+    return PlanFileError(
+        f"{path}: the plan was edited after it was saved: its checksum (sha256) is not that of "
+        f"what it holds{f' ({problem})' if problem else ''}; make it again with --plan-out and the "
+        "options that decide it"
+    )
+
+
+def _json_of_a_plan(content: bytes) -> Mapping[str, Any]:
+    """Return the JSON of a plan, of any version; empty if it is nothing of the kind."""
+    try:
+        found = json.loads(content)
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) and found.get("kind") == KIND else {}
 
 
 def _kind_of(pointer: str) -> Literal["checkpoint", "batch", "positions"]:

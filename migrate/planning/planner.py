@@ -14,11 +14,13 @@ from migrate.planning.new_topics import about_found_topics, topics_that_match
 from migrate.planning.obstacles import (
     blocked_by_findings,
     clusters_mixed_up,
+    clusters_not_named,
     concerning,
     disagreements,
     groups_mixed_up,
     names_collide,
     other_brokers,
+    taken_as_one_cluster,
 )
 from migrate.planning.position import flink_committed, new_partition, plan_position
 from migrate.planning.refusals_and_warnings import (
@@ -69,7 +71,9 @@ def make_plan(
     mixed_up = list(clusters_mixed_up(moved))
     refusals += mixed_up
     if policies.merge_sources is MergeSources.FAIL and not mixed_up:
-        refusals += disagreements(moved)
+        refusals += disagreements(moved, one_cluster=policies.one_cluster)
+    if not mixed_up:
+        refusals += clusters_not_named(moved, policies)
     refusals += groups_mixed_up(moved, snapshot)
     refusals += names_collide(chosen, policies)
     partitions: list[PlannedPartition] = []
@@ -98,6 +102,7 @@ def make_plan(
             *warnings(findings, snapshot, partitions, policies),
             *of_unknown_age(found.origin, snapshot),
             *about_found_topics(found, chosen, snapshot, partitions, policies),
+            *taken_as_one_cluster(moved, policies),
             *other_logs(moved, policies),
             *other_brokers(moved, bootstrap_servers),
             *(only_some_partitions(chosen, snapshot, policies) if target == SPARK else ()),
@@ -108,9 +113,20 @@ def make_plan(
         allow_ran_on=policies.allow_ran_on,
         only_some_partitions=policies.partitions is not None,
         topic_pattern=policies.topic_pattern.text if policies.topic_pattern is not None else None,
+        operators=tuple(sorted({source.operator_id for source in chosen})),
+        source_cluster=next(
+            (name for s in chosen for name in s.clusters if name is not None), None
+        ),
+        topic_map=policies.topic_map,
         snapshot=snapshot,
         notes=tuple(notes),
     )
+
+
+def _cluster_named_by(chosen: Iterable[Source]) -> str | None:
+    """Return the cluster that the sources name; several are refused. None if they name none."""
+    named = {cluster for source in chosen for cluster in source.clusters} - {None}
+    return min(filter(None, named), default=None)
 
 
 def _topic_ids(partitions: Iterable[PlannedPartition], snapshot: ClusterSnapshot) -> dict[str, str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from migrate.cluster_snapshot import ClusterSnapshot, LogRange
 from migrate.planning.model import Plan, PlannedPartition
-from migrate.positions import Origin
+from migrate.positions import Marker, Origin
 from migrate.wording import counted
 
 
@@ -78,17 +78,18 @@ def _log_moved(planned: PlannedPartition, log: LogRange | None) -> Iterator[str]
         )
 
 
-def _held(next_offset: int | None) -> str:
+def _held(next_offset: int | Marker | None) -> str:
     return "no offset" if next_offset is None else str(next_offset)
 
 
 def ran_on_since(
     plan: Plan, snapshot: ClusterSnapshot | None, newer_checkpoints: Sequence[int]
 ) -> Iterator[str]:
-    """What shows that the job has run on since the plan was made, in lines about it.
+    """Return what shows that what a plan was made from has gone on since, in lines about it.
 
     Args:
-        snapshot: with the plan's ``source_group``, where it has one.
+        plan: as it was made.
+        snapshot: with the plan's ``source_group``, or with the group that its positions are of.
         newer_checkpoints: the job's complete checkpoints that are newer than the plan's, the last
             written at the end.
     """
@@ -98,17 +99,22 @@ def ran_on_since(
     group = snapshot.source_group if snapshot is not None else None
     if group is None:
         return
-    moved = [
-        (planned, now)
-        for planned in plan.partitions
-        if (now := group.next_offset(planned.topic, planned.partition)) != planned.flink_committed
-    ]
+    of_the_group = plan.origin.kind == "positions"
+    if of_the_group and group.members:
+        yield f"it has {counted(len(group.members), 'member')}"
+    old_names = {new: old for old, new in plan.topic_map.items()} if of_the_group else {}
+    moved = []
+    for planned in plan.partitions:
+        then = planned.position if of_the_group else planned.flink_committed
+        now = group.next_offset(old_names.get(planned.topic, planned.topic), planned.partition)
+        if now != then:
+            moved.append((f"{planned.topic}-{planned.partition}", then, now))
     if moved:
-        first, now = moved[0]
+        first, then, now = moved[0]
+        whose = "it" if of_the_group else f"its group {group.name!r}"
         yield (
-            f"its group {group.name!r} has moved in {counted(len(moved), 'partition')} (the "
-            f"first is {first.topic}-{first.partition}: it held {_held(first.flink_committed)} and "
-            f"now holds {_held(now)})"
+            f"{whose} has moved in {counted(len(moved), 'partition')} (the first is {first}: it "
+            f"held {_held(then)} and now holds {_held(now)})"
         )
 
 

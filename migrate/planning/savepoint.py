@@ -3,6 +3,7 @@ lacks. Pure: the plan of the positions has been made."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
@@ -255,11 +256,10 @@ def about_the_state(
         Refusals, and what else is told: where it is allowed or the job keeps no state, each
         partition in a line.
     """
-    moved = _moved(changes)
     ids = {one.operator_id for one in found.findings if one.code is Code.STATE_NOT_MOVED}
     held = [size for operator_id, size in found.state_bytes.items() if operator_id in ids]
-    lines = [_line(one, kept=bool(held)) for one in moved]
-    if not moved or not held:
+    lines = _lines(changes, kept=bool(held))
+    if not lines or not held:
         return [], lines
     whose = (
         f"{counted(len(held), 'operator')} of the job {'keeps' if len(held) == 1 else 'keep'} "
@@ -278,15 +278,22 @@ def about_the_state(
 
 def about_the_offsets(changes: Iterable[SourceChange]) -> list[str]:
     """The same, of a query whose state is kept: each partition in a line."""
-    return [_line(one, kept=True) for one in _moved(changes)]
+    return _lines(changes, kept=True)
 
 
-def _moved(changes: Iterable[SourceChange]) -> list[PlannedPartition]:
+def _lines(changes: Iterable[SourceChange], *, kept: bool) -> list[str]:
+    """Return a line for each partition that goes on elsewhere.
+
+    The operator is named where several read the topic.
+    """
+    changes = list(changes)
+    readers = Counter(topic for change in changes for topic in {p.topic for p in change.partitions})
     return [
-        one
+        (f"operator {change.operator_id}: " if readers[planned.topic] > 1 else "")
+        + _line(planned, kept=kept)
         for change in changes
-        for one in change.partitions
-        if one.next_offset is not None and one.difference != 0
+        for planned in change.partitions
+        if planned.next_offset is not None and planned.difference != 0
     ]
 
 

@@ -18,7 +18,7 @@ def verification_table(verification: Verification, out: TextIO, *, wide: bool = 
         Column("OUTCOME", lambda one: one.outcome.value, style=_style),
         Column("TOPIC", lambda one: visible(one.topic), apart=Line.ABOVE),
         numbers("PARTITION", lambda one: one.partition),
-        Column("CHECKPOINT", _expected, right=True),
+        Column("CHECKPOINT" if verification.plan is None else "PLAN", _expected, right=True),
         numbers("STARTED-AT" if verification.has_run else "WILL-START-AT", lambda one: one.started),
         numbers("OFFSETS", lambda one: one.records or None),
     )
@@ -74,8 +74,13 @@ _MEANINGS = {
 }
 
 
+# How many differences of a plan are shown.
+_SHOWN = 20
+
+
 def outcome_lines(verification: Verification) -> Iterator[str]:
-    """What outcomes mean that a word does not say."""
+    """Return what the outcomes mean beyond their words, in lines."""
+    yield from _about_the_plan(verification)
     if verification.continuous:
         yield (
             "the query began with the continuous trigger, which does not heed a seed and leaves "
@@ -107,6 +112,7 @@ def outcome_lines(verification: Verification) -> Iterator[str]:
         if outcome in counts:
             yield f"{outcome.value} ({counts[outcome]}): {meaning}"
     yield from _about_moving_on(verification)
+    yield from _about_running_on(verification)
 
 
 def summary_line(verification: Verification, *, allow_moved_on: bool = False) -> str:
@@ -116,15 +122,66 @@ def summary_line(verification: Verification, *, allow_moved_on: bool = False) ->
         return "not verified: there is no partition to compare"
     if verification.state is not None and not verification.state.is_right:
         return "not verified: the state of the query is not Flink's"
+    plan = verification.plan
+    if plan is not None and plan.differences:
+        return "not verified: the plan is not what it was made from"
     bad = sum(one.outcome is not StartOutcome.OK for one in partitions)
     of_all = f"{bad} of {counted(len(partitions), 'partition')}"
+    whole = "the one partition" if len(partitions) == 1 else f"all {len(partitions)} partitions"
+    if not bad and verification.first_batches_gone:
+        said = f"the seed was right in {whole}, and whether the query began there cannot be told"
+        return f"verified but for this: {said}" if allow_moved_on else f"not verified: {said}"
+    if not bad and verification.passed_by_log_start:
+        return (
+            f"the seed was right in {whole}; what retention took before the first batch cannot be "
+            "told"
+        )
     if not bad:
-        whole = "the one partition" if len(partitions) == 1 else f"all {len(partitions)} partitions"
         start = "started" if verification.has_run else "will start"
-        return f"verified: {whole} {start} where the checkpoint ended"
+        if plan is None or not (plan.not_compared or plan.elsewhere):
+            return f"verified: {whole} {start} where the checkpoint ended"
+        return f"verified: {whole} {start} where the plan says"
     if allow_moved_on and verification.verified_or_moved_on:
         return f"verified but for {of_all}, moved on as allowed"
     return f"not verified: {of_all} did not come out ok"
+
+
+def _about_the_plan(verification: Verification) -> Iterator[str]:
+    """Return how a plan compares with what it was made from, in lines."""
+    plan = verification.plan
+    if plan is None:
+        return
+    if plan.not_compared:
+        yield (
+            "the plan was not compared with what it was made from, which cannot be read: "
+            f"{visible(plan.not_compared)}"
+        )
+    for line in plan.differences[:_SHOWN]:
+        yield f"the plan is not what it was made from: {visible(line)}"
+    if len(plan.differences) > _SHOWN:
+        yield f"and {len(plan.differences) - _SHOWN} differences more; make the plan again"
+    if plan.elsewhere:
+        yield (
+            f"{counted(plan.elsewhere, 'partition')} of the plan did not have a position to start "
+            "at (markers, new partitions), or an option of the plan decided its start"
+        )
+
+
+def _about_running_on(verification: Verification) -> Iterator[str]:
+    """Return what cannot be told any more of a query that has run, in lines."""
+    passed = verification.passed_by_log_start
+    if passed:
+        topic, partition = passed[0]
+        yield (
+            f"the log start of {counted(len(passed), 'partition')} lies above the seed now (the "
+            f"first is {visible(topic)}-{partition}): whether the query read those records before "
+            "retention took them cannot be told, unless it runs with failOnDataLoss=true"
+        )
+    if verification.first_batches_gone:
+        yield (
+            "the query's log does not hold its first batches any more, which show that it began at "
+            "its seed: verify soon after the first batch, or add --allow-moved-on"
+        )
 
 
 def _about_moving_on(verification: Verification) -> Iterator[str]:

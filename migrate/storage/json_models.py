@@ -67,22 +67,41 @@ def read_file(
 
     Args:
         of: the model.
-        name: what to call it: "plan of version 1".
+        path: the file.
+        name: what to call it: "rollback file of version 1".
         unreadable: makes what is raised where the file is missing, or is nothing of the kind.
         whence: where such a file comes from, for who names one that is missing.
     """
+    return parse(of, read_content(path, unreadable, whence=whence), path, name, unreadable)
+
+
+def read_content(path: Path, unreadable: Callable[[str], Exception], *, whence: str) -> bytes:
+    """Read a file's bytes; the arguments are those of ``read_file``."""
     try:
-        return of.model_validate_json(read_regular_file(path))
+        return read_regular_file(path)
     except OSError as error:
         hint = f"; {whence}" if isinstance(error, FileNotFoundError) else ""
         raise unreadable(f"{path}: cannot be read: {error.strerror}{hint}") from error
+
+
+def parse(
+    of: type[_Model],
+    content: bytes,
+    path: Path,
+    name: str,
+    unreadable: Callable[[str], Exception],
+) -> _Model:
+    """Read a model from the bytes of a file; the arguments are those of ``read_file``."""
+    try:
+        return of.model_validate_json(content)
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"])) or "the whole"
         if where == "kind" and isinstance(first["input"], str):
             kind = first["input"].removeprefix("flink-offset-migrate ")
             raise unreadable(f"{path}: not a {name}: it is a {kind}") from error
-        raise unreadable(f"{path}: not a {name}: {where}: {first['msg']}") from error
+        problem = first["msg"].removeprefix("Value error, ")
+        raise unreadable(f"{path}: not a {name}: {where}: {problem}") from error
 
 
 def schema_of(shape: type[Any], title: str) -> dict[str, Any]:

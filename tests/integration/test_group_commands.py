@@ -24,6 +24,7 @@ from tests.support.command import migrate
 from tests.support.encoder import COMMITTER_STATE, LATEST
 from tests.support.groups import member, read_on
 from tests.support.kafka import Broker
+from tests.support.plans import edit_and_seal_plan
 from tests.support.terminal import on_terminal
 
 pytestmark = pytest.mark.integration
@@ -443,7 +444,7 @@ def test_verify_of_a_plan_is_of_its_own_cluster(tmp_path: Path, broker: Broker, 
     base, plan, seed = ("-b", broker.bootstrap_servers), tmp_path / "plan.json", tmp_path / "seed"
     assert migrate("to-spark", chk, *base, "--plan-out", plan).code == 0
     assert migrate("to-spark", "--plan", plan, *base, "--checkpoint-dir", seed).code == 0
-    plan.write_text(json.dumps({**json.loads(plan.read_text()), "cluster_id": "elsewhere"}))
+    edit_and_seal_plan(plan, lambda held: held.update(cluster_id="elsewhere"))
     found = migrate("verify", f"plan:{plan}", f"spark:{seed}", *base)
     assert (found.code, found.stdout) == (4, "")
     assert "the plan is for elsewhere" in found.stderr

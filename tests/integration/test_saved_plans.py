@@ -7,6 +7,7 @@ import os
 import shutil
 import uuid
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,6 +17,7 @@ from migrate.planning.plan_file import read_plan
 from tests.support.checkpoints import splits, write_source
 from tests.support.command import Result, migrate
 from tests.support.kafka import Broker
+from tests.support.plans import edit_and_seal_plan, edit_plan
 
 pytestmark = pytest.mark.integration
 
@@ -161,7 +163,7 @@ def test_without_topic_ids_only_a_smaller_topic_is_seen_and_that_is_said(
     """As against brokers before Kafka 2.8: the plan is what they would have given."""
     plan = tmp_path / "plan.json"
     _save(broker, chk, plan)
-    plan.write_text(json.dumps({**json.loads(plan.read_text()), "topic_ids": {}}))
+    edit_and_seal_plan(plan, lambda held: held.update(topic_ids={}))
     applied = _apply(broker, plan)
     assert applied.code == 0, applied.stderr
     assert "warning: these brokers give topics no id" in applied.stderr
@@ -171,3 +173,59 @@ def test_without_topic_ids_only_a_smaller_topic_is_seen_and_that_is_said(
     refused = _apply(broker, plan)
     assert (refused.code, refused.stdout) == (4, "")
     assert f"{topic}-0 ended at 10 and now ends at 5: it has lost records" in refused.stderr
+
+
+def test_an_edited_plan_is_neither_applied_nor_verified(
+    tmp_path: Path, broker: Broker, topic: str, chk: Path
+) -> None:
+    """Seen: applied with the verdict ok, and then "verified: ... where the checkpoint ended"."""
+    plan, seed = tmp_path / "plan.json", tmp_path / "query"
+    _save(broker, chk, plan)
+
+    def skip(held: dict[str, Any]) -> None:
+        held["partitions"][0]["next_offset"] += 5
+
+    def skip_from_there(held: dict[str, Any]) -> None:
+        held["partitions"][0] |= {"position": 8, "next_offset": 8}
+
+    untouched = plan.read_text()
+    base = ("-b", broker.bootstrap_servers)
+    for rewrite, said in ((edit_plan, "edited"), (edit_and_seal_plan, "is not its position 3")):
+        plan.write_text(untouched)
+        rewrite(plan, skip)
+        for command in (
+            ("to-spark", "--plan", plan, *base, "--checkpoint-dir", seed),
+            ("verify", f"plan:{plan}", f"spark:{seed}", *base),
+        ):
+            result = migrate(*command)
+            assert (result.code, result.stdout) == (3, "")
+            assert said in result.stderr
+        assert not seed.exists()
+    plan.write_text(untouched)
+    edit_and_seal_plan(plan, skip_from_there)
+    assert migrate("to-spark", "--plan", plan, *base, "--checkpoint-dir", seed).code == 0
+    found = migrate("verify", f"plan:{plan}", f"spark:{seed}", *base)
+    assert found.code == 5
+    assert f"{topic}-0: it is at 3, and the plan has it at 8" in found.stderr
+    assert found.stderr.endswith("not verified: the plan is not what it was made from\n")
+
+
+def test_a_plan_notices_that_the_group_it_is_from_has_moved(
+    tmp_path: Path, broker: Broker, topic: str
+) -> None:
+    """Seen: applied, and what its consumers had read since was read again."""
+    plan, group = tmp_path / "plan.json", f"side-{topic}"
+    broker.commit(group, {(topic, 0): 3, (topic, 1): 4})
+    saved = migrate(
+        *("to-spark", f"group:{group}", "--topic-map", f"{topic}={topic}"),
+        *("-b", broker.bootstrap_servers, "--plan-out", plan),
+    )
+    assert saved.code == 0, saved.stderr
+    assert _apply(broker, plan).code == 0
+    broker.commit(group, {(topic, 1): 7})
+    refused = _apply(broker, plan)
+    assert (refused.code, refused.stdout) == (4, "")
+    assert (
+        f"the group has run on since: it has moved in 1 partition (the first is {topic}-1: it held "
+        "4 and now holds 7); make a new plan with --plan-out" in refused.stderr
+    )

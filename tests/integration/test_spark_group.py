@@ -61,6 +61,33 @@ def test_a_group_takes_over_what_a_query_has_committed(
     assert back.code == 0, back.stderr
 
 
+def test_a_plan_of_a_query_that_has_gone_on_is_refused(
+    broker: Broker, spark: Spark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seen: applied, and the records of the batch in between were written twice."""
+    monkeypatch.chdir(tmp_path)
+    topic, query, servers = "spark-plan-stale", tmp_path / "query", broker.bootstrap_servers
+    broker.create_topic(topic, 1)
+    broker.produce(topic, 0, [str(offset) for offset in range(20)])
+    write_seed({(topic, 0): 0}, query)
+    spark.read_all(servers, {"subscribe": topic}, query)
+    plans: list[tuple[str, ...]] = [("to-spark",), ("commit-group", "--group", "after-stale")]
+    for number, command in enumerate(plans):
+        saved = migrate(
+            *(*command, f"spark:{query}", "-b", servers, "--plan-out", f"{number}.json")
+        )
+        assert saved.code == 0, saved.stderr
+        standing = migrate(*command, "--plan", f"{number}.json", "-b", servers)
+        assert standing.code == 0, standing.stderr
+    broker.produce(topic, 0, [str(offset) for offset in range(20, 30)])
+    spark.read_all(servers, {"subscribe": topic}, query)
+    for number, command in enumerate(plans):
+        stale = migrate(*command, "--plan", f"{number}.json", "-b", servers)
+        assert (stale.code, stale.stdout) == (4, "")
+        assert "the query has run on since: it has committed batch" in stale.stderr
+        assert "make a new plan with --plan-out" in stale.stderr
+
+
 def test_positions_that_the_log_no_longer_has_are_refused(
     broker: Broker, spark: Spark, tmp_path: Path
 ) -> None:

@@ -20,7 +20,7 @@ from migrate.spark.locations import LocalDirectory
 from migrate.spark.seed import UNFINISHED, write_checkpoint
 from migrate.spark.source_options import SparkSource
 from tests.support.checkpoints import splits, write_source
-from tests.support.command import migrate
+from tests.support.command import Result, migrate
 from tests.support.kafka import Broker, Record
 from tests.support.seeds import write_seed
 from tests.support.spark import Spark, SparkQueryError
@@ -104,19 +104,46 @@ def test_a_seeded_query_goes_on_from_its_own_progress(
         )
         return [offset for _, _, offset, _ in records]
 
-    def verified() -> tuple[int, str]:
-        result = migrate("verify", chk, f"spark:{checkpoint_dir}", "-b", broker.bootstrap_servers)
-        return result.code, result.stdout
+    def verified() -> Result:
+        return migrate("verify", chk, f"spark:{checkpoint_dir}", "-b", broker.bootstrap_servers)
 
     chk = write_source(tmp_path / "chk-7", {0: splits(topic, [5])})
-    code, table = verified()
-    assert code == 0 and "WILL-START-AT" in table
+    before = verified()
+    assert before.code == 0 and "WILL-START-AT" in before.stdout
     assert run() == list(range(5, 20))
     broker.produce(topic, 0, _values(range(20, 30)))
     assert run() == list(range(5, 30))
+    after = verified()
+    assert after.code == 0 and "STARTED-AT" in after.stdout
+    assert "verified: the one partition started where the checkpoint ended" in after.stderr
     broker.delete_records(topic, 0, before=25)  # what it has read is no longer needed
-    code, table = verified()
-    assert code == 0 and "STARTED-AT" in table
+    later = verified()
+    assert later.code == 0 and "STARTED-AT" in later.stdout
+    assert _UNTOLD in later.stderr
+
+
+_UNTOLD = (
+    "the seed was right in the one partition; what retention took before the first batch cannot be "
+    "told\n"
+)
+
+
+def test_what_retention_took_before_the_first_batch_is_not_said_to_be_there(
+    tmp_path: Path, broker: Broker, spark: Spark, checkpoint_dir: Path
+) -> None:
+    """Seen: 20 records gone without a word (failOnDataLoss=false), and "1 ok", "verified"."""
+    topic = "spark-seed-retention"
+    broker.create_topic(topic, 1)
+    broker.produce(topic, 0, _values(range(40)))
+    seed(checkpoint_dir, {0: 5}, topic)
+    broker.delete_records(topic, 0, before=25)
+    options = {"subscribe": topic, "failOnDataLoss": "false"}
+    read = spark.read_all(broker.bootstrap_servers, options, checkpoint_dir)
+    assert [offset for *_, offset, _ in read] == list(range(25, 40))
+    chk = write_source(tmp_path / "chk-7", {0: splits(topic, [5])})
+    found = migrate("verify", chk, f"spark:{checkpoint_dir}", "-b", broker.bootstrap_servers)
+    assert "verified" not in found.stderr
+    assert found.stderr.endswith(_UNTOLD)
 
 
 @pytest.mark.parametrize(

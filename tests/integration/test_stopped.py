@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
@@ -21,6 +20,7 @@ from tests.support.checkpoints import splits, write_source
 from tests.support.command import Result, migrate
 from tests.support.golden_topics import GOLDEN, lay_out, topic_map
 from tests.support.kafka import Broker
+from tests.support.plans import edit_and_seal_plan
 from tests.support.running_jobs import running_job
 
 pytestmark = pytest.mark.integration
@@ -201,9 +201,8 @@ def test_a_plan_of_a_machine_whose_clock_is_ahead_is_not_waited_for(
     plan = tmp_path / "plan.json"
     saved = commit_group(_job(tmp_path / "job", topic, apart=1), "--plan-out", plan)
     assert saved.code == 0, saved.stderr
-    made = json.loads(plan.read_text())
     ahead = datetime.now(timezone.utc) + timedelta(hours=1)
-    plan.write_text(json.dumps({**made, "created_at": ahead.isoformat()}))
+    edit_and_seal_plan(plan, lambda held: held.update(created_at=ahead.isoformat()))
     began = time.monotonic()
     done = migrate(
         *("commit-group", "--plan", plan, "--group", f"new-{topic}"),

@@ -272,7 +272,11 @@ def test_two_sources_of_one_topic_are_merged_only_where_the_user_says_so(
     assert us != eu
     lower = {partition: min(us[partition], eu[partition]) for partition in us}
     between = [abs(us[partition] - eu[partition]) for partition in sorted(us)]
-    flags = ("--merge-sources", "min")
+    unsaid = _golden_to_spark(chk, broker, names, ("orders",), "--merge-sources", "min")
+    assert (unsaid.code, unsaid.stdout) == (4, "")
+    assert f"2 sources read topic {names['orders']} (operators " in unsaid.stderr
+    assert "add --one-cluster" in unsaid.stderr
+    flags = ("--merge-sources", "min", "--one-cluster")
     merged = _golden_to_spark(chk, broker, names, ("orders",), *flags)
     assert _offsets(merged) == {names["orders"]: lower}
     assert f"--merge-sources min: {sum(between)} records of" in merged.stderr

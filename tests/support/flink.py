@@ -214,7 +214,8 @@ def count_job(
     with a savepoint, or cancel it, which retains a checkpoint.
 
     `topics` are a KafkaSource's; of another kind of source, of those that the version has, each has
-    its own: `Legacy=topic`, `Dynamic=topic`, `Hybrid=topic`.
+    its own: `Legacy=topic`, `Dynamic=topic`, `Hybrid=topic`; `Second=host:port/topic` is one more
+    KafkaSource, whose topic is counted as `second-topic`.
 
     One that is restored goes on for two seconds more, and all of the state must fit it.
     """

@@ -17,7 +17,13 @@ from migrate.cluster_snapshot import ClusterSnapshot, Committed, GroupView, LogR
 from migrate.comparing.diff import Diff, Relation, diff
 from migrate.comparing.group_csv import group_csv, read_group_csv
 from migrate.comparing.sides import BadSide, load_sides, parse_side
-from migrate.comparing.verify import QueryStart, StartOutcome, verify_group, verify_query
+from migrate.comparing.verify import (
+    QueryStart,
+    StartOutcome,
+    verify_group,
+    verify_log,
+    verify_query,
+)
 from migrate.errors import Refused
 from migrate.flink.choose_source import Choice, source_positions
 from migrate.flink.extract import extract
@@ -37,6 +43,7 @@ from migrate.report.diff import (
     json_schema,
     right_for_others,
 )
+from migrate.report.verification import outcome_lines, summary_line
 from migrate.spark.offsets_json import read_starting_offsets
 from tests.support.checkpoints import (
     OPERATOR_ID,
@@ -627,6 +634,47 @@ def test_what_a_target_goes_on_from_must_still_be_in_its_log() -> None:
     # One that has run on may leave its start to retention.
     has_run = QueryStart(side({1: 5}), side({1: 8}), has_run=True)
     assert outcomes({1: 5}, {}, {1: (8, 9)}, query=has_run) == {1: (StartOutcome.OK, 0)}
+
+
+@pytest.mark.parametrize(
+    ("log_start", "has_run", "passed"),
+    [(5, True, ()), (6, True, (("t", 0),)), (5, False, ())],
+)
+def test_what_retention_took_before_the_first_batch_cannot_be_told(
+    log_start: int, has_run: bool, passed: tuple[tuple[str, int], ...]
+) -> None:
+    query = QueryStart(side({0: 5}), side({0: 8}), has_run=has_run)
+    checked = verify_query(side({0: 5}), query, logs({0: (log_start, 9)}), new_at_earliest=True)
+    assert checked.passed_by_log_start == passed
+    assert checked.verified
+    line = summary_line(checked)
+    if passed:
+        assert line == (
+            "the seed was right in the one partition; what retention took before the first batch "
+            "cannot be told"
+        )
+        (told,) = outcome_lines(checked)
+        assert "the log start of 1 partition lies above the seed now (the first is t-0)" in told
+    else:
+        start = "started" if has_run else "will start"
+        assert line == f"verified: the one partition {start} where the checkpoint ended"
+        assert list(outcome_lines(checked)) == []
+
+
+def test_a_log_without_its_first_batches_does_not_show_where_a_query_began() -> None:
+    """The continuous trigger does not heed a seed, and its first epochs may be gone."""
+    query = QueryStart(side({0: 3}), side({0: 9}), has_run=True)
+    checked = verify_query(side({0: 3}), query, None, new_at_earliest=True)
+    seeds = {"0": {("t", 0): 3}}
+    whole = verify_log(checked, seeds, [(0, {"0": {("t", 0): 5}}), (1, {"0": {("t", 0): 9}})])
+    assert whole.verified and not whole.first_batches_gone
+    gone = verify_log(checked, seeds, [(1, {"0": {("t", 0): 9}})])
+    assert gone.first_batches_gone
+    assert not gone.verified and gone.verified_or_moved_on
+    said = "the seed was right in the one partition, and whether the query began there cannot be"
+    assert summary_line(gone) == f"not verified: {said} told"
+    assert summary_line(gone, allow_moved_on=True) == f"verified but for this: {said} told"
+    assert any("does not hold its first batches any more" in line for line in outcome_lines(gone))
 
 
 def test_where_a_continuous_query_started_cannot_be_told() -> None:

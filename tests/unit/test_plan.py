@@ -172,13 +172,14 @@ def test_sources_that_disagree_on_a_topic_are_refused_until_one_is_chosen(tmp_pa
     assert make_plan(extraction, chosen, None).next_offsets == {("t", 0): 1, ("t", 1): 3}
 
 
-def test_sources_that_agree_are_one(tmp_path: Path) -> None:
+def test_sources_that_agree_are_one_where_the_user_says_so(tmp_path: Path) -> None:
     extraction = _extraction(
         tmp_path,
         SourceState({0: splits("t", [1, 2])}),
         SourceState({0: splits("t", [1, 2])}, operator_id=_OTHER),
     )
-    plan = make_plan(extraction, extraction.sources, None)
+    assert make_plan(extraction, extraction.sources, None).next_offsets == {}
+    plan = make_plan(extraction, extraction.sources, None, Policies(one_cluster=True))
     assert plan.next_offsets == {("t", 0): 1, ("t", 1): 2}
 
 
@@ -303,7 +304,7 @@ def test_a_new_partition_starts_as_every_reader_of_its_topic_would(tmp_path: Pat
         SourceState({0: splits("b", [1])}, operator_id=bytes(16), initial_discovery_finished=True),
     )
     snapshot = _snapshot({"a": [(0, 9), (0, 9)], "b": [(0, 9), (0, 9)]})
-    plan = make_plan(extraction, extraction.sources, snapshot)
+    plan = make_plan(extraction, extraction.sources, snapshot, Policies(one_cluster=True))
     verdicts = {(p.topic, p.partition): p.verdict for p in plan.partitions}
     assert verdicts["a", 1] is Verdict.NEW_PARTITION
     assert verdicts["b", 1] is Verdict.UNRESOLVED

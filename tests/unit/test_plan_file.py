@@ -15,6 +15,7 @@ from migrate.planning.plan_file import PlanFileError, read_plan
 from migrate.planning.recheck import moved_meanwhile
 from tests.support.checkpoints import splits, write_source
 from tests.support.command import migrate
+from tests.support.plans import Edit, edit_and_seal_plan, edit_plan
 
 
 @pytest.fixture
@@ -64,6 +65,85 @@ def _no_version(plan: dict[str, Any]) -> None:
     del plan["version"]
 
 
+def _other_offset(plan: dict[str, Any]) -> None:
+    plan["partitions"][0]["next_offset"] += 5
+
+
+def _other_position(plan: dict[str, Any]) -> None:
+    plan["partitions"][0]["next_offset"] += 5
+    plan["partitions"][0]["position"] += 5
+
+
+def _without_a_partition(plan: dict[str, Any]) -> None:
+    del plan["partitions"][0]
+
+
+def _without_a_warning(plan: dict[str, Any]) -> None:
+    plan["warnings"] = []
+
+
+def _without_a_checksum(plan: dict[str, Any]) -> None:
+    del plan["sha256"]
+
+
+_EDITS = [_other_offset, _other_position, _without_a_partition, _without_a_warning]
+
+
+@pytest.mark.parametrize("edit", [*_EDITS, _without_a_checksum])
+def test_an_edited_plan_is_refused_by_every_reader(plan: Path, edit: Edit) -> None:
+    """Seen: an offset changed by 5 was applied, and then said to be verified."""
+    edit_plan(plan, edit)
+    for command in (
+        ("to-spark", "--plan", plan),
+        ("show", plan),
+        ("verify", f"plan:{plan}", "spark:query"),
+        ("commit-group", "--plan", plan, "--group", "g", "-b", "127.0.0.1:1"),
+    ):
+        result = migrate(*command)
+        assert (result.code, result.stdout) == (3, ""), result
+        assert f"{plan}: " in result.stderr
+        assert "edited" in result.stderr and "make it again with --plan-out" in result.stderr
+
+
+def test_a_plan_that_is_laid_out_anew_is_the_same(plan: Path) -> None:
+    before = read_plan(plan)
+    held = json.loads(plan.read_text())
+    plan.write_text(json.dumps(dict(reversed(held.items()))))
+    assert read_plan(plan) == before
+
+
+@pytest.mark.parametrize("verdict", ["ok", "finished", "suspect"])
+def test_a_partition_that_is_ok_goes_on_at_its_position(plan: Path, verdict: str) -> None:
+    """Also where the checksum was made again."""
+
+    def edit(held: dict[str, Any]) -> None:
+        held["partitions"][0] |= {"verdict": verdict, "next_offset": 8}
+
+    edit_and_seal_plan(plan, edit)
+    result = migrate("to-spark", "--plan", plan)
+    assert (result.code, result.stdout) == (3, "")
+    assert (
+        f"t-0: the verdict is {verdict!r}, and its next_offset 8 is not its position 3"
+        in result.stderr
+    )
+
+
+def test_a_plan_of_the_version_before_is_refused_with_what_to_do(plan: Path) -> None:
+    held = json.loads(plan.read_text())
+    of_before = {name: value for name, value in held.items() if name != "sha256"}
+    plan.write_text(json.dumps({**of_before, "version": 1}))
+    result = migrate("to-spark", "--plan", plan)
+    assert (result.code, result.stdout) == (3, "")
+    assert "a plan of version 1" in result.stderr
+    assert "make it again with --plan-out" in result.stderr
+
+
+def test_there_is_room_for_a_translation_to_another_cluster(plan: Path) -> None:
+    held = json.loads(plan.read_text())
+    assert held["version"] == 2 and held["to_cluster_id"] is None
+    assert [row["translation"] for row in held["partitions"]] == [None, None]
+
+
 @pytest.mark.parametrize(
     ("edit", "told"),
     [
@@ -78,12 +158,11 @@ def _no_version(plan: dict[str, Any]) -> None:
         (_no_version, "version"),
     ],
 )
+@pytest.mark.parametrize("rewrite", [edit_plan, edit_and_seal_plan])
 def test_what_an_edited_plan_cannot_mean_is_refused(
-    plan: Path, edit: Callable[[dict[str, Any]], None], told: str
+    plan: Path, edit: Edit, told: str, rewrite: Callable[[Path, Edit], None]
 ) -> None:
-    edited = json.loads(plan.read_text())
-    edit(edited)
-    plan.write_text(json.dumps(edited))
+    rewrite(plan, edit)
     with pytest.raises(PlanFileError, match=told):
         read_plan(plan)
     result = migrate("to-spark", "--plan", plan)
@@ -91,8 +170,10 @@ def test_what_an_edited_plan_cannot_mean_is_refused(
 
 
 def test_a_warning_in_a_plan_moves_no_cursor(plan: Path) -> None:
-    edited = json.loads(plan.read_text())
-    plan.write_text(json.dumps({**edited, "warnings": ["a\x1b[31m\nrefused: b"]}))
+    def edit(held: dict[str, Any]) -> None:
+        held["warnings"] = ["a\x1b[31m\nrefused: b"]
+
+    edit_and_seal_plan(plan, edit)
     result = migrate("to-spark", "--plan", plan)
     assert result.code == 0, result.stderr
     assert "warning: a\\x1b[31m\\nrefused: b\n" in result.stderr

@@ -209,7 +209,7 @@ def test_of_no_cluster_or_of_several_no_brokers_are_told() -> None:
 
 # -- sources of one topic -------------------------------------------------------------------------
 
-_AGREE = "take the lower with --merge-sources min"
+_LOWER = "--merge-sources min"
 
 
 @pytest.mark.parametrize(
@@ -239,7 +239,7 @@ def test_sources_of_one_topic_agree_on_all_of_it(
         [
             f"2 sources read topic t and disagree on {told.format(_A, _B)}; choose one with "
             "--source OPERATOR_ID or, if they read the same Kafka cluster, which their state does "
-            f"not tell, {_AGREE}"
+            f"not tell, take the lower with --one-cluster {_LOWER}"
         ]
         if told
         else []
@@ -250,10 +250,31 @@ def test_sources_of_one_topic_agree_on_all_of_it(
 def test_sources_that_name_one_cluster_may_be_merged() -> None:
     sources = [_source(_A, _at(1, cluster="east")), _source(_B, _at(2, cluster="east"))]
     (told,) = _texts(obstacles.disagreements(sources))
-    assert told.endswith(f"; choose one with --source OPERATOR_ID, or {_AGREE}")
+    assert told.endswith(f"; choose one with --source OPERATOR_ID, or take the lower with {_LOWER}")
+    assert _texts(obstacles.clusters_not_named(sources, Policies())) == []
     # A source may hold one partition of two clusters; it is no other source.
     alone = _source(_A, _at(1, cluster="east"), _at(2, cluster="west"))
     assert _texts(obstacles.disagreements([alone])) == []
+
+
+def test_sources_that_agree_may_read_two_clusters() -> None:
+    sources = [
+        _source(_A, _at(1), _at(2, topic="u")),
+        _source(_B, _at(1)),
+        _source(_C, _at(9, topic="alone")),
+    ]
+    assert _texts(obstacles.clusters_not_named(sources, Policies())) == [
+        f"2 sources read topic t (operators {_A}, {_B}), and their state does not name their Kafka "
+        "cluster: on two clusters these are two topics; choose one with --source OPERATOR_ID or, "
+        "if they read the same Kafka cluster, add --one-cluster"
+    ]
+    one = Policies(one_cluster=True)
+    assert _texts(obstacles.clusters_not_named(sources, one)) == []
+    assert list(obstacles.taken_as_one_cluster(sources, one)) == [
+        f"--one-cluster: operators {_A}, {_B} are taken to read topic t of the same Kafka cluster, "
+        "which their state does not name"
+    ]
+    assert list(obstacles.taken_as_one_cluster(sources, Policies())) == []
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ from migrate.policy_options import (
 )
 from migrate.positions import target_of
 from tests.support.checkpoints import (
+    OPERATOR_ID,
     SourceState,
     in_flight_operator,
     source_operator,
@@ -237,7 +239,7 @@ def test_the_lower_of_two_sources_may_be_taken_but_not_over_an_unknown_one(tmp_p
             source_operator(SourceState({0: splits("t", other)}, operator_id=_OTHER)),
         )
         extraction = extract(read_checkpoint(chk))
-        policies = Policies(merge_sources=MergeSources.MIN)
+        policies = Policies(merge_sources=MergeSources.MIN, one_cluster=True)
         return make_plan(extraction, extraction.sources, None, policies)
 
     assert plan("a", [5, 9], [7, 2]).next_offsets == {("t", 0): 5, ("t", 1): 2}
@@ -397,7 +399,7 @@ def _two_sources(
     return make_plan(extraction, extraction.sources, snapshot, policies)
 
 
-_MIN = Policies(merge_sources=MergeSources.MIN)
+_MIN = Policies(merge_sources=MergeSources.MIN, one_cluster=True)
 
 
 def _costs(plan: Plan) -> list[tuple[int | None, int | None, int | None]]:
@@ -410,6 +412,24 @@ def test_the_lower_of_two_sources_repeats_what_lies_between_them(tmp_path: Path)
     assert _costs(plan) == [(5, 0, 2), (2, 0, 7), (4, 0, 0)]
     (warning,) = [w for w in plan.warnings if "--merge-sources" in w]
     assert "9 records of 2 partitions" in warning
+
+
+@pytest.mark.parametrize("offsets", [([5], [5]), ([5], [7])], ids=["equal", "different"])
+def test_sources_that_name_no_cluster_are_merged_only_as_one_cluster(
+    tmp_path: Path, offsets: tuple[list[int], list[int]]
+) -> None:
+    """Seen: equal offsets of two clusters were merged without a word."""
+    lower = Policies(merge_sources=MergeSources.MIN)
+    refused = _two_sources(tmp_path, *offsets, None, lower)
+    (refusal,) = refused.refusals
+    assert OPERATOR_ID.hex() in refusal.what and _OTHER.hex() in refusal.what
+    assert "their state does not name their Kafka cluster" in refusal.what
+    assert "--source" in refusal.way_out and "--one-cluster" in refusal.way_out
+    assert refused.next_offsets == {}
+    merged = _two_sources(tmp_path / "merged", *offsets, None, _MIN)
+    assert merged.next_offsets == {("t", 0): 5}
+    (told,) = [text for text in merged.warnings if text.startswith("--one-cluster")]
+    assert OPERATOR_ID.hex() in told and _OTHER.hex() in told and "topic t" in told
 
 
 @pytest.mark.parametrize(
@@ -425,7 +445,7 @@ def test_the_lower_of_two_sources_is_taken_of_what_the_broker_makes_of_them(
     tmp_path: Path, starts: tuple[int, int], log: tuple[int, int], expected: tuple[int, ...]
 ) -> None:
     snapshot = ClusterSnapshot({"t": {0: LogRange(*log)}})
-    policies = Policies(merge_sources=MergeSources.MIN, on_expired=OnExpired.EARLIEST)
+    policies = replace(_MIN, on_expired=OnExpired.EARLIEST)
     plan = _two_sources(tmp_path, [starts[0]], [starts[1]], snapshot, policies)
     assert not plan.refusals
     assert _costs(plan) == [expected]
@@ -435,7 +455,7 @@ def test_a_choice_for_the_unresolved_does_not_skip_what_another_source_has_to_re
     tmp_path: Path,
 ) -> None:
     snapshot = ClusterSnapshot({"t": {0: LogRange(0, 20)}})
-    policies = Policies(merge_sources=MergeSources.MIN, unresolved=Unresolved.LATEST)
+    policies = replace(_MIN, unresolved=Unresolved.LATEST)
     plan = _two_sources(tmp_path, [LATEST], [5], snapshot, policies)
     assert not plan.refusals
     assert _costs(plan) == [(5, 5, 15)]

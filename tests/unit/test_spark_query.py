@@ -115,3 +115,56 @@ def test_a_new_query_goes_on_from_where_another_one_is(tmp_path: Path) -> None:
     result = migrate("to-spark", query, "--checkpoint-dir", seed)
     assert (result.code, result.stdout) == (0, '{"t":{"0":90}}\n')
     assert (seed / "sources/0/0").read_bytes() == b'\0v1\n{"t":{"0":90}}'
+
+
+# -- a plan of a query that has gone on ----------------------------------------------------------
+
+_NEXT = {"offsets/1": batch('{"t":{"0":95}}'), "commits/1": COMMIT}
+
+
+def _saved_plan(tmp_path: Path, *options: str) -> tuple[Path, Path]:
+    """A query, and the file of a plan that was made from it."""
+    directory, plan = spark_directory(tmp_path / "query", RUN), tmp_path / "plan.json"
+    saved = migrate("to-spark", f"spark:{directory}", *options, "--plan-out", plan)
+    assert saved.code == 0, saved.stderr
+    return directory, plan
+
+
+def test_a_plan_of_a_query_that_has_committed_another_batch_is_refused(tmp_path: Path) -> None:
+    """Seen: it was applied, and the new query wrote that batch once more."""
+    directory, plan = _saved_plan(tmp_path)
+    assert migrate("to-spark", "--plan", plan).code == 0
+    spark_directory(directory, {"offsets/1": _NEXT["offsets/1"]})
+    assert migrate("to-spark", "--plan", plan).code == 0  # begun, and not committed
+    spark_directory(directory, _NEXT)
+    refused = migrate("to-spark", "--plan", plan, "--checkpoint-dir", tmp_path / "new")
+    assert (refused.code, refused.stdout) == (4, "")
+    assert (
+        "the query has run on since: it has committed batch 1, and the plan is of batch 0; make a "
+        "new plan with --plan-out" in refused.stderr
+    )
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_plan_of_a_query_may_be_allowed_to_repeat(tmp_path: Path) -> None:
+    directory, plan = _saved_plan(tmp_path, "--allow-ran-on")
+    spark_directory(directory, _NEXT)
+    applied = migrate("to-spark", "--plan", plan)
+    assert (applied.code, applied.stdout) == (0, '{"t":{"0":90}}\n')
+    assert "warning: the query has run on since: it has committed batch 1" in applied.stderr
+
+
+def test_a_plan_of_a_query_that_cannot_be_looked_at_is_refused(tmp_path: Path) -> None:
+    directory, plan = _saved_plan(tmp_path)
+    directory.rename(tmp_path / "elsewhere")
+    refused = migrate("to-spark", "--plan", plan)
+    assert (refused.code, refused.stdout) == (4, "")
+    assert "whether it has committed another batch is not known" in refused.stderr
+
+
+def test_a_plan_of_another_query_in_the_same_place_is_refused(tmp_path: Path) -> None:
+    directory, plan = _saved_plan(tmp_path)
+    (directory / "metadata").write_text(RUN["metadata"].replace("abcd", "dcba"))
+    refused = migrate("to-spark", "--plan", plan)
+    assert (refused.code, refused.stdout) == (4, "")
+    assert f"{directory} is of another query now" in refused.stderr

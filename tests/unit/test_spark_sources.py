@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from migrate.cluster_snapshot import ClusterSnapshot, LogRange
 from migrate.commands.shared_options import move_request
 from migrate.commands.spark_sources import plan_as_one
 from migrate.errors import Refused
@@ -88,6 +89,21 @@ def test_each_stream_has_a_file(chk: Path, tmp_path: Path) -> None:
     assert files == ["metadata", "sources/0/0", "sources/2/0"]
     for number, line in zip((0, 2), result.stdout.splitlines(), strict=True):
         assert (seed / f"sources/{number}/0").read_text() == f"\0v1\n{line}"
+
+
+def test_streams_of_one_topic_are_checked_against_one_cluster_only_if_they_read_one(
+    chk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The broker's answers are those of one cluster, and the sources name none."""
+    logs = {topic: {0: LogRange(0, 20), 1: LogRange(0, 20)} for topic in "abc"}
+    monkeypatch.setattr("migrate.broker.take_snapshot", lambda *_: ClusterSnapshot(logs, "one"))
+    arguments = ("0=both", "1=other", "-b", "localhost:1")
+    refused = to_spark(chk, *arguments)
+    assert (refused.code, refused.stdout) == (4, "")
+    assert f"2 sources read topic a (operators {'01' * 16} (both), {'02' * 16} (other))" in (
+        refused.stderr
+    )
+    assert to_spark(chk, *arguments, "--one-cluster").code == 0
 
 
 def test_what_goes_nowhere_or_twice_is_said(chk: Path) -> None:

@@ -466,7 +466,7 @@ def test_sources_that_are_assigned_partitions_of_one_topic_keep_to_theirs(here: 
     """Seen: each was given the other's partitions, and every record was read twice."""
     a, b = KafkaSplit("t", 0, 3), KafkaSplit("t", 1, 4)
     chk = _job(here / "chk-7", _source(1, a), _source(2, b))
-    result = _to_flink(chk, _side({"t": [5, 6]}))
+    result = _to_flink(chk, _side({"t": [5, 6]}), "--one-cluster")
     assert result.code == 0, result.stderr
     assert [_positions(source=n) for n in (0, 1)] == [{"t-0": 5}, {"t-1": 6}]
     assert f"t-1 stays with operator {'02' * 16}, and is not added to {'01' * 16}" in result.stderr
@@ -576,8 +576,63 @@ def test_what_stays_with_another_source_takes_no_longer_the_more_there_is() -> N
 
 def test_sources_that_read_the_same_partitions_both_take_a_new_one(here: Path) -> None:
     chk = _job(here / "chk-7", _source(1, *splits("t", [3])), _source(2, *splits("t", [4])))
-    assert _to_flink(chk, _side({"t": [5, 6]})).code == 0
+    assert _to_flink(chk, _side({"t": [5, 6]}), "--one-cluster").code == 0
     assert [_positions(source=n) for n in (0, 1)] == [{"t-0": 5, "t-1": 6}] * 2
+
+
+def test_sources_of_one_topic_that_name_no_cluster(here: Path) -> None:
+    """Seen: the positions of one cluster were written into the source of another."""
+    chk = _job(here / "chk-7", _source(1, *splits("t", [3])), _source(2, *splits("t", [4])))
+    told = _refused(_to_flink(chk, _side({"t": [5]})))
+    assert (
+        f"2 sources read topic t (operators {'01' * 16}, {'02' * 16}), and their state does not "
+        "name their Kafka cluster" in told
+    )
+    assert "choose one with --source OPERATOR_ID" in told and "add --one-cluster" in told
+    result = _to_flink(chk, _side({"t": [5]}), "--one-cluster")
+    assert result.code == 0, result.stderr
+    assert f"operator {'01' * 16}: t-0 goes ahead from 3 to 5" in result.stderr
+    assert f"operator {'02' * 16}: t-0 goes ahead from 4 to 5" in result.stderr
+    assert "are taken to read topic t of the same Kafka cluster" in result.stderr
+
+
+def test_one_of_the_sources_of_one_topic(here: Path) -> None:
+    chk = _job(here / "chk-7", _source(1, *splits("t", [3])), _source(2, *splits("t", [4])))
+    assert _to_flink(chk, _side({"t": [5]}), "--source", "02" * 16).code == 0
+    assert [_positions(source=n) for n in (0, 1)] == [{"t-0": 3}, {"t-0": 5}]
+
+
+def test_sources_of_one_topic_each_go_on_from_their_own_operator(here: Path) -> None:
+    """Each has its positions from itself, whatever its cluster is; a broker is one cluster's."""
+    chk = _job(here / "a/chk-7", _source(1, *splits("t", [3])), _source(2, *splits("t", [4])))
+    later = _job(here / "b/chk-7", _source(1, *splits("t", [5])), _source(2, *splits("t", [6])))
+    assert _to_flink(chk, str(later)).code == 0
+    assert [_positions(source=n) for n in (0, 1)] == [{"t-0": 5}, {"t-0": 6}]
+
+
+def test_a_topic_map_names_the_topic_of_the_side_first(here: Path) -> None:
+    """Seen: "no source reads it; they read: ", and nothing behind it."""
+    chk = write_source(here / "chk-7", {0: splits("orders", [3])})
+    result = _to_flink(chk, str(chk), "--topic-map", "orders=west.orders")
+    assert (result.code, result.stdout) == (2, "")
+    assert (
+        "--topic-map orders=west.orders: no source of the savepoint reads west.orders (did you "
+        "mean 'orders'?); they read: orders. A savepoint keeps the names of its topics: name the "
+        f"one that goes on from {chk}'s orders\n" in result.stderr
+    )
+    unknown = _to_flink(chk, _side({"west.orders": [5]}), "--topic-map", "orders=west.orders")
+    assert unknown.code == 2
+    assert "json:side.json has no topic orders" in unknown.stderr
+    assert unknown.stderr.endswith("; it has: west.orders\n")
+    other = _to_flink(chk, _side({"payments": [5]}), "--partitions", "payments:0")
+    assert other.code == 2
+    assert (
+        "--partitions payments: no source reads it; no source reads any topic of what is moved\n"
+        in other.stderr
+    )
+    right = _to_flink(chk, _side({"west.orders": [5]}), "--topic-map", "west.orders=orders")
+    assert right.code == 0, right.stderr
+    assert _positions() == {"orders-0": 5}
 
 
 @pytest.mark.parametrize(

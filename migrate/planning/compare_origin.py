@@ -1,0 +1,84 @@
+"""Is a saved plan what its checkpoint holds? Pure: what was read of the checkpoint is handed in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from migrate.flink.extract import Source
+from migrate.planning.model import Plan, PlannedPartition
+from migrate.positions import Marker, TopicPartition
+
+# Where each source stands in a partition, by operator id.
+_Starts = dict[str, int | Marker | None]
+
+
+def differences(plan: Plan, sources: Iterable[Source]) -> Iterator[str]:
+    """Return what a plan says otherwise than what it was made from, in lines.
+
+    Args:
+        plan: as it was read from its file.
+        sources: what its checkpoint, or another side, holds now.
+    """
+    held = _starts_by_partition(plan, sources)
+    known = {operator for starts in held.values() for operator in starts}
+    for operator in sorted(set(plan.operators) - known):
+        yield f"operator {operator} has no positions there"
+    for planned in plan.partitions:
+        starts = held.pop((planned.topic, planned.partition), {})
+        if problem := _difference(planned, starts):
+            yield f"{planned.topic}-{planned.partition}: {problem}"
+    if not plan.only_some_partitions:
+        for (topic, partition), starts in sorted(held.items(), key=lambda item: item[0]):
+            yield f"{topic}-{partition}: the plan lacks it, which is at {_shown(starts)}"
+
+
+def partitions_started_elsewhere(plan: Plan) -> int:
+    """Return how many partitions a plan starts where no position says so.
+
+    Those are markers that were resolved, new partitions, and what the user's options decided.
+    """
+    return sum(
+        planned.next_offset is not None and planned.next_offset != planned.position
+        for planned in plan.partitions
+    )
+
+
+def _starts_by_partition(plan: Plan, sources: Iterable[Source]) -> dict[TopicPartition, _Starts]:
+    """Return where the plan's operators stand, by the target's names of topics."""
+    held: dict[TopicPartition, _Starts] = {}
+    for source in sources:
+        if source.operator_id not in plan.operators:
+            continue
+        for position in source.positions:
+            if position.cluster in (None, plan.source_cluster):
+                topic = plan.topic_map.get(position.topic, position.topic)
+                starts = held.setdefault((topic, position.partition), {})
+                starts[source.operator_id] = position.start
+    return held
+
+
+def _difference(planned: PlannedPartition, starts: Mapping[str, int | Marker | None]) -> str:
+    """Return how a partition of the plan differs; empty if it does not."""
+    if planned.operator_id is None:
+        return f"the plan has it as unknown, and it is at {_shown(starts)}" if starts else ""
+    if planned.operator_id not in starts:
+        return f"operator {planned.operator_id} does not have it"
+    start = starts[planned.operator_id]
+    if start != planned.position:
+        return f"it is at {_start(start)}, and the plan has it at {_start(planned.position)}"
+    if planned.verdict.is_at_position and any(
+        isinstance(other, int) and isinstance(start, int) and other < start
+        for other in starts.values()
+    ):
+        return f"the plan has it at {start}, which is not the lowest of {_shown(starts)}"
+    return ""
+
+
+def _shown(starts: Mapping[str, int | Marker | None]) -> str:
+    return " and ".join(_start(start) for start in starts.values())
+
+
+def _start(start: int | Marker | None) -> str:
+    if start is None:
+        return "no offset"
+    return str(start) if isinstance(start, int) else start.value

@@ -1,0 +1,266 @@
+"""``verify plan:FILE``: the target against the plan, and the plan against what it was made from."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from migrate import verify
+from migrate.cluster_snapshot import ClusterSnapshot, Committed, GroupView, LogRange
+from tests.support.checkpoints import (
+    SourceState,
+    source_operator,
+    splits,
+    write_checkpoint,
+    write_source,
+)
+from tests.support.command import Result, migrate
+from tests.support.golden import golden
+from tests.support.plans import Edit, edit_and_seal_plan
+from tests.support.spark_files import COMMIT, SEED, batch, spark_directory
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def chk(tmp_path: Path) -> Path:
+    return write_source(tmp_path / "chk-7", {0: splits("t", [3, 4])})
+
+
+def _plan(side: str | Path, *options: str) -> None:
+    saved = migrate("to-spark", side, *options, "--plan-out", "plan.json")
+    assert saved.code == 0, saved.stderr
+
+
+def _rewrite(edit: Edit) -> None:
+    edit_and_seal_plan(Path("plan.json"), edit)
+
+
+def _verify_seed() -> Result:
+    """Seed a location from the plan, and verify it."""
+    seeded = migrate("to-spark", "--plan", "plan.json", "--checkpoint-dir", "query")
+    assert seeded.code == 0, seeded.stderr
+    return migrate("verify", "plan:plan.json", "spark:query")
+
+
+def test_a_plan_that_its_checkpoint_holds(chk: Path) -> None:
+    _plan(chk)
+    verified = _verify_seed()
+    assert verified.code == 0
+    assert verified.stderr.endswith(
+        "verified: all 2 partitions will start where the checkpoint ended\n"
+    )
+    assert verify("plan:plan.json", "spark:query").verified
+
+
+def _move_on(plan: dict[str, Any]) -> None:
+    plan["partitions"][0] |= {"position": 8, "next_offset": 8}
+
+
+def _leave_out(plan: dict[str, Any]) -> None:
+    del plan["partitions"][0]
+
+
+def _as_new(plan: dict[str, Any]) -> None:
+    new = {"verdict": "new partition", "operator_id": None, "position": None, "next_offset": 0}
+    plan["partitions"][0] |= new
+
+
+def _of_another_operator(plan: dict[str, Any]) -> None:
+    plan["partitions"][0]["operator_id"] = "ab" * 16
+
+
+def _of_no_operator(plan: dict[str, Any]) -> None:
+    plan["checkpoint"]["operators"] = ["ab" * 16]
+
+
+@pytest.mark.parametrize(
+    ("edit", "told"),
+    [
+        (_move_on, "t-0: it is at 3, and the plan has it at 8"),
+        (_leave_out, "t-0: the plan lacks it, which is at 3"),
+        (_as_new, "t-0: the plan has it as unknown, and it is at 3"),
+        (_of_another_operator, f"t-0: operator {'ab' * 16} does not have it"),
+        (_of_no_operator, f"operator {'ab' * 16} has no positions there"),
+    ],
+)
+def test_a_plan_that_its_checkpoint_does_not_hold(chk: Path, edit: Edit, told: str) -> None:
+    """Seen: "verified: all partitions will start where the checkpoint ended"."""
+    _plan(chk)
+    _rewrite(edit)
+    result = _verify_seed()
+    assert result.code == 5
+    assert f"the plan is not what it was made from: {told}\n" in result.stderr
+    assert result.stderr.endswith("not verified: the plan is not what it was made from\n")
+    found = verify("plan:plan.json", "spark:query")
+    assert not found.verified and not found.verified_or_moved_on
+
+
+def test_a_checkpoint_that_cannot_be_read_is_told(chk: Path) -> None:
+    _plan(chk)
+    shutil.rmtree(chk)
+    result = _verify_seed()
+    assert result.code == 0
+    assert "was not compared with what it was made from, which cannot be read: " in result.stderr
+    assert str(chk) in result.stderr
+    assert result.stderr.endswith("verified: all 2 partitions will start where the plan says\n")
+
+
+def test_another_checkpoint_in_its_place(chk: Path, tmp_path: Path) -> None:
+    _plan(chk)
+    shutil.rmtree(chk)
+    operator = source_operator(SourceState({0: splits("t", [3, 4])}))
+    write_checkpoint(chk, operator, checkpoint_id=8)
+    result = _verify_seed()
+    assert result.code == 5
+    assert f"{chk} holds checkpoint 8 now, and the plan is of checkpoint 7" in result.stderr
+
+
+def test_partitions_that_were_left_out_are_not_missing(chk: Path) -> None:
+    _plan(chk, "--partitions", "t:1")
+    assert _verify_seed().code == 0
+
+
+def test_topics_have_the_targets_names(chk: Path) -> None:
+    _plan(chk, "--topic-map", "t=west.t")
+    assert _verify_seed().code == 0
+
+
+def test_one_cluster_of_a_dynamic_source() -> None:
+    chk = golden("2.2/dynamic")
+    _plan(chk, "--cluster", "east", "--partitions", "orders:0-1")
+    assert _verify_seed().code == 0
+    _rewrite(lambda plan: plan["checkpoint"].update(cluster="west"))
+    assert migrate("verify", "plan:plan.json", "spark:query").code == 5
+
+
+def test_the_lower_of_two_sources(tmp_path: Path) -> None:
+    operators = [
+        source_operator(SourceState({0: splits("t", starts)}, operator_id=bytes([n]) * 16))
+        for n, starts in enumerate(([3, 9], [5, 6]))
+    ]
+    _plan(
+        write_checkpoint(tmp_path / "chk-7", *operators),
+        *("--one-cluster", "--merge-sources", "min"),
+    )
+    assert _verify_seed().code == 0
+
+    def higher(plan: dict[str, Any]) -> None:
+        row = {"operator_id": "01" * 16, "position": 5, "next_offset": 5}
+        plan["partitions"][0] |= row
+
+    _rewrite(higher)
+    result = migrate("verify", "plan:plan.json", "spark:query")
+    assert result.code == 5
+    assert "t-0: the plan has it at 5, which is not the lowest of 3 and 5" in result.stderr
+
+
+def test_sources_of_one_topic_that_name_no_cluster_are_not_one_checkpoint(tmp_path: Path) -> None:
+    operators = [
+        source_operator(SourceState({0: splits("t", [3])}, operator_id=bytes([n]) * 16))
+        for n in range(2)
+    ]
+    chk = write_checkpoint(tmp_path / "chk-7", *operators)
+    _plan(chk, "--one-cluster")
+    assert _verify_seed().code == 0
+    refused = migrate("verify", chk, "spark:query")
+    assert (refused.code, refused.stdout) == (4, "")
+    assert "their state does not name their Kafka cluster; choose one with" in refused.stderr
+    assert migrate("verify", chk, "spark:query", "--source", "01" * 16).code == 0
+
+
+def test_what_the_user_decided_is_not_where_the_checkpoint_ended(
+    chk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seen: of a start above the position "verified: ... where the checkpoint ended"."""
+    logs = {"t": {0: LogRange(5, 20), 1: LogRange(0, 20), 2: LogRange(0, 20)}}
+    snapshot = ClusterSnapshot(logs, "cluster")
+    monkeypatch.setattr("migrate.broker.take_snapshot", lambda *_: snapshot)
+    options = ("--on-expired", "earliest", "--new-partitions", "earliest")
+    _plan(chk, "-b", "localhost:1", *options)
+    seeded = migrate(
+        *("to-spark", "--plan", "plan.json", "-b", "localhost:1", "--checkpoint-dir", "query")
+    )
+    assert seeded.code == 0, seeded.stderr
+    result = migrate("verify", "plan:plan.json", "spark:query", "-b", "localhost:1")
+    assert result.code == 0
+    assert result.stderr.endswith("verified: all 3 partitions will start where the plan says\n")
+    assert "2 partitions of the plan did not have a position to start at" in result.stderr
+
+
+# -- plans of other sides ------------------------------------------------------------------------
+
+_ID = "0f8fad5b-d9cb-469f-a165-70867728950e"
+_RUN = {
+    "metadata": f'{{"id":"{_ID}"}}',
+    "sources/0/0": SEED,
+    "offsets/0": batch('{"t":{"0":90}}'),
+    "commits/0": COMMIT,
+}
+_NEXT = {"offsets/1": batch('{"t":{"0":95}}'), "commits/1": COMMIT}
+
+
+def test_a_plan_of_a_query_is_compared_with_its_batch(tmp_path: Path) -> None:
+    old = spark_directory(tmp_path / "old", _RUN)
+    _plan(f"spark:{old}")
+    assert _verify_seed().code == 0
+    spark_directory(old, _NEXT)  # the batch of the plan is still in its log
+    verified = migrate("verify", "plan:plan.json", "spark:query")
+    assert verified.code == 0
+    assert verified.stderr.endswith(
+        "verified: the one partition will start where the checkpoint ended\n"
+    )
+    _rewrite(_move_on)
+    assert migrate("verify", "plan:plan.json", "spark:query").code == 5
+
+
+def test_a_batch_that_is_not_in_the_log_any_more(tmp_path: Path) -> None:
+    old = spark_directory(tmp_path / "old", _RUN)
+    _plan(f"spark:{old}")
+    assert _verify_seed().code == 0
+    spark_directory(old, _NEXT)
+    (old / "offsets/0").unlink()
+    result = migrate("verify", "plan:plan.json", "spark:query")
+    assert result.code == 0
+    assert f"{old}: its log does not hold batch 0 any more" in result.stderr
+    assert "where the plan says" in result.stderr
+
+
+def test_another_query_in_its_place(tmp_path: Path) -> None:
+    old = spark_directory(tmp_path / "old", _RUN)
+    _plan(f"spark:{old}")
+    assert _verify_seed().code == 0
+    (old / "metadata").write_text(json.dumps({"id": _ID.replace("0f", "1f")}))
+    result = migrate("verify", "plan:plan.json", "spark:query")
+    assert result.code == 5
+    assert f"{old} is of another query now" in result.stderr
+
+
+def test_a_plan_of_a_file_is_compared_with_the_file() -> None:
+    Path("side.json").write_text('{"t":{"0":3}}')
+    _plan("json:side.json")
+    assert _verify_seed().code == 0
+    Path("side.json").write_text('{"t":{"0":4}}')
+    result = migrate("verify", "plan:plan.json", "spark:query")
+    assert result.code == 5
+    assert "t-0: it is at 4, and the plan has it at 3" in result.stderr
+
+
+def test_what_a_group_held_cannot_be_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    group = GroupView("g", True, "Empty", "classic", committed={("t", 0): Committed(3)})
+    snapshot = ClusterSnapshot({"t": {0: LogRange(0, 20)}}, "cluster", source_group=group)
+    monkeypatch.setattr("migrate.broker.take_snapshot", lambda *_: snapshot)
+    _plan("group:g", "-b", "localhost:1")
+    apply = ("to-spark", "--plan", "plan.json", "-b", "localhost:1", "--checkpoint-dir", "query")
+    assert migrate(*apply).code == 0
+    result = migrate("verify", "plan:plan.json", "spark:query")
+    assert result.code == 0
+    assert "what group:g was then cannot be read again" in result.stderr
+    assert "where the plan says" in result.stderr
