@@ -71,13 +71,14 @@ def judge(rows: Sequence[PartitionReport], verification: Verification, seen: See
     for partition in verification.partitions:
         place = (partition.topic, partition.partition)
         row = known.get(place)
-        final, reason = _outcome(row, partition, seen)
+        final, reason = _outcome(row, partition, seen, verification.first_batches_gone)
         partitions.append(final)
         if reason is not None and reason not in reasons:
             reasons.append(reason)
         if row is not None:
             judged[place] = _updated(row, partition, final, reason, seen)
-    whole = replace(verification, partitions=tuple(partitions))
+    # What a log without its first batches does not show is judged by partition.
+    whole = replace(verification, partitions=tuple(partitions), first_batches_gone=False)
     unknown = sum(partition.outcome is StartOutcome.UNKNOWN for partition in partitions)
     lost = sum(partition.records for partition in partitions if partition.outcome in _LOST)
     repeated = sum(
@@ -93,26 +94,32 @@ def judge(rows: Sequence[PartitionReport], verification: Verification, seen: See
 
 
 def _outcome(
-    row: PartitionReport | None, partition: Verified, seen: Seen
+    row: PartitionReport | None, partition: Verified, seen: Seen, first_batches_gone: bool
 ) -> tuple[Verified, str | None]:
     """Return the outcome of a partition, and why it cannot be told where it cannot."""
     if partition.outcome is StartOutcome.UNKNOWN:
         return partition, "the plan has no offset for it, or does not know it"
-    if not seen.after or row is None:
+    if not seen.after or row is None or row.planned is None:
         return partition, None
-    if partition.outcome is StartOutcome.MOVED_ON:
-        if row.members_seen or row.began_right:
-            return replace(partition, outcome=StartOutcome.OK, records=0), None
-        return _cannot_tell(partition), _unseen(partition)
-    log_start = seen.log_starts.get((partition.topic, partition.partition))
-    passed = log_start is not None and row.planned is not None and log_start > row.planned
-    if partition.outcome is StartOutcome.OK and passed and not row.began_right:
-        was = "" if row.log_start_seen is None else f", and was {row.log_start_seen} before"
-        return _cannot_tell(partition), (
-            f"the log start of {partition.topic}-{partition.partition} is {log_start}{was}: "
-            f"whether records from {row.planned} on were read before they expired does not show"
-        )
-    return partition, None
+    if partition.outcome not in (StartOutcome.OK, StartOutcome.MOVED_ON):
+        return partition, None
+    if not row.began_right:
+        if partition.outcome is StartOutcome.MOVED_ON and not row.members_seen:
+            return _cannot_tell(partition), _unseen(partition)
+        if first_batches_gone:
+            return _cannot_tell(partition), "the log of the query has lost its first batches"
+        log_start = seen.log_starts.get((partition.topic, partition.partition))
+        if log_start is not None and log_start > row.planned:
+            return _cannot_tell(partition), _expired(row, log_start)
+    return replace(partition, outcome=StartOutcome.OK, records=0), None
+
+
+def _expired(row: PartitionReport, log_start: int) -> str:
+    was = "" if row.log_start_seen is None else f", and was {row.log_start_seen} before"
+    return (
+        f"the log start of {row.topic}-{row.partition} is {log_start}{was}: whether records from "
+        f"{row.planned} on were read before they expired does not show"
+    )
 
 
 def _unseen(partition: Verified) -> str:

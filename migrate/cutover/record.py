@@ -22,6 +22,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from pydantic import BaseModel
+
 from decoder.urls import shown_in
 from migrate.cutover.spec import SpecFile
 from migrate.errors import InputError, Refused, UsageError
@@ -36,13 +38,19 @@ from migrate.report.cut_over import (
     StepState,
 )
 from migrate.report.cut_over_page import cut_over_page
-from migrate.storage.json_models import read_file
+from migrate.storage.json_models import parse, read_content
 from migrate.storage.new_file import replace_file
 from migrate.wording import package_version
 
 
 class RecordError(InputError):
     """A file that is no record of a cut-over."""
+
+
+class _AnyVersion(BaseModel):
+    """A record of any version."""
+
+    version: int
 
 
 def now() -> str:
@@ -92,13 +100,14 @@ class Record:
     def _read(self) -> CutOverRecord | None:
         if not self.path.exists():
             return None
-        return read_file(
-            CutOverRecord,
-            self.path,
-            f"record of version {VERSION}",
-            RecordError,
-            whence="a cut-over has it",
-        )
+        content = read_content(self.path, RecordError, whence="a cut-over writes it")
+        record = parse(_AnyVersion, content, self.path, "record of a cut-over", RecordError)
+        if record.version == 1:
+            raise RecordError(
+                f"{self.path}: a record of version 1, of an older release; finish that cut-over "
+                "with the release that began it (its runs name it), or name another folder (record)"
+            )
+        return parse(CutOverRecord, content, self.path, f"record of version {VERSION}", RecordError)
 
     def change(self, **fields: Any) -> None:
         """Replace fields of the record."""

@@ -294,6 +294,19 @@ def test_what_the_target_was_written_with_stays(
         assert "another cut-over takes another folder" in refused.stderr
 
 
+def test_a_record_of_the_version_before_is_refused_with_what_to_do(seeded: Path) -> None:
+    path = read_spec(seeded).folder / "record.json"
+    for content, told in (
+        ({**json.loads(path.read_text()), "version": 1}, "finish that cut-over with the release"),
+        ({"version": 3}, "not a record of version 2: "),
+        ({}, "not a record of a cut-over: version: Field required"),
+    ):
+        path.write_text(json.dumps(content))
+        refused = migrate("cut-over", seeded)
+        assert (refused.code, refused.stdout) == (3, ""), refused.stderr
+        assert told in refused.stderr
+
+
 def test_what_may_change_on_the_way(seeded: Path) -> None:
     _spec(seeded.parent, start="exit 4", timeouts={"stop": "1m"})
     assert migrate("cut-over", seeded).code == 6  # no broker to verify with

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -27,9 +28,17 @@ def _row(**fields: Any) -> PartitionReport:
     )
 
 
-def _judge(row: PartitionReport, outcome: StartOutcome, records: int = 0, **seen: Any) -> Judgement:
+def _judge(
+    row: PartitionReport,
+    outcome: StartOutcome,
+    records: int = 0,
+    *,
+    gone: bool = False,
+    **seen: Any,
+) -> Judgement:
     started = {StartOutcome.OK: 80, StartOutcome.REPEATED: 70}.get(outcome, 80 + records)
     verification = Verification("t", (Verified(*_PLACE, 80, started, outcome, records),))
+    verification = replace(verification, first_batches_gone=gone)
     base = {"after": True, "is_committed": True, "log_starts": {_PLACE: 10}, "reached": {}}
     return judge([row], verification, Seen(**{**base, **seen}))
 
@@ -51,6 +60,10 @@ def _judge(row: PartitionReport, outcome: StartOutcome, records: int = 0, **seen
         ({}, StartOutcome.OK, {"log_starts": {}}, True, True),
         ({"began_right": True}, StartOutcome.OK, {"log_starts": {_PLACE: 81}}, True, True),
         ({}, StartOutcome.OK, {"log_starts": {_PLACE: 81}, "after": False}, True, False),
+        ({"members_seen": True}, StartOutcome.MOVED_ON, {"log_starts": {_PLACE: 81}}, False, False),
+        # The log of the query has lost its first batches.
+        ({}, StartOutcome.OK, {"gone": True}, False, False),
+        ({"began_right": True}, StartOutcome.OK, {"gone": True}, True, True),
         # What shows a loss is not made better by what was seen.
         ({"began_right": True}, StartOutcome.LOST, {}, False, True),
         ({"members_seen": True}, StartOutcome.REPEATED, {}, False, False),
