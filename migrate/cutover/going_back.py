@@ -44,10 +44,25 @@ def decide_back(facts: Facts) -> Halt | Fail | None:
         )
     if facts.savepoint_pointer is None and facts.record.flink.job_id is None:
         return refuse("the job was not stopped, so there is nothing to go back from")
-    held = holding(facts)
-    if held.holding is Holding.WRONG and facts.record.moved_with is not None:
-        return refuse(held.reason)
+    if isinstance(facts.target, LocationFacts) and (problem := _not_ours(facts, facts.target)):
+        return refuse(problem)
     return None
+
+
+def _not_ours(facts: Facts, target: LocationFacts) -> str:
+    """Return why a location cannot be taken away by this record; empty where it can."""
+    record = facts.record
+    if record.moved_with is None or target.is_empty or target.unfinished:
+        return ""
+    if record.query_id is None:  # a priming that was not judged to its end
+        held = holding(facts)
+        return held.reason if held.holding is Holding.WRONG else ""
+    if target.query_id == record.query_id:
+        return ""
+    return (
+        f"{target.name} holds query {target.query_id}, and this record has written query "
+        f"{record.query_id}; remove the directory yourself if nothing needs it"
+    )
 
 
 def _way_after_begin(facts: Facts, reason: str) -> str:

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel
+from pydantic import ConfigDict
 
 from decoder.urls import shown_in
 from migrate.cutover.spec import SpecFile
@@ -38,7 +38,7 @@ from migrate.report.cut_over import (
     StepState,
 )
 from migrate.report.cut_over_page import cut_over_page
-from migrate.storage.json_models import parse, read_content
+from migrate.storage.json_models import Model, parse, read_content
 from migrate.storage.new_file import replace_file
 from migrate.wording import package_version
 
@@ -47,8 +47,10 @@ class RecordError(InputError):
     """A file that is no record of a cut-over."""
 
 
-class _AnyVersion(BaseModel):
+class _AnyVersion(Model):
     """A record of any version."""
+
+    model_config = ConfigDict(extra="ignore")
 
     version: int
 

@@ -39,6 +39,12 @@ def holding(facts: Facts) -> Held:
         facts: the plan, the target and the command that primes are needed.
     """
     target = facts.target
+    if facts.plan is None and facts.record.moved_with is not None:
+        return Held(
+            Holding.WRONG,
+            f"{facts.target_name} was written by a plan that is no longer in the record's folder; "
+            "put plan.json back, or go back (--back)",
+        )
     if isinstance(target, GroupFacts):
         return _group_holding(facts, target)
     assert isinstance(target, LocationFacts)

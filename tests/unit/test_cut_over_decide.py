@@ -474,6 +474,25 @@ def test_a_job_that_was_started_again_is_not_started_from_the_savepoint_once_mor
     assert away.startswith("start Flink's job from its savepoint, unless somebody has")
 
 
+@pytest.mark.parametrize("target", [_location(), _group(*_BOTH)])
+def test_a_plan_that_is_gone_is_asked_for(target: Any) -> None:
+    """The target was written by it, and what it says can no longer be compared."""
+    name = "group:g" if isinstance(target, GroupFacts) else "spark:/q"
+    flink = {"savepoint": "/s/savepoint-1"}
+    facts = _facts(_record(**_SEEDED, flink=flink), target=target, target_name=name, plan=None)
+    for step in ("plan", "apply"):
+        decision = _decide(step, replace(facts, seeds=None))
+        assert isinstance(decision, Halt) and "put plan.json back" in decision.reasons[0]
+    assert decide_back(replace(facts, seeds=None, nothing_started=True)) is None
+
+
+def test_the_seed_of_another_record_is_not_taken_away() -> None:
+    flink = {"savepoint": "/s/savepoint-1"}
+    facts = _facts(_record(**_SEEDED, flink=flink), target=_location(query_id="q2"))
+    decision = decide_back(facts)
+    assert isinstance(decision, Halt) and "holds query q2, and this record" in decision.reasons[0]
+
+
 def test_before_the_stop_there_is_no_way_back_to_name() -> None:
     facts = _facts(_record(), target=_location())
     assert restart_advice(facts) == ""
