@@ -89,7 +89,7 @@ def verify(
             show_default=False,
         ),
     ] = None,
-    ttl: Annotated[
+    ttl_ms: Annotated[
         str | None,
         typer.Option(
             "--ttl",
@@ -99,7 +99,7 @@ def verify(
             show_default=False,
         ),
     ] = None,
-    stopped_at: Annotated[
+    stopped_at_ms: Annotated[
         str | None,
         typer.Option(
             "--stopped-at",
@@ -131,10 +131,10 @@ def verify(
             state=state,
             expect=expect,
             sample=sample,
-            ttl_ms=time_to_live(ttl),
-            stopped_at_ms=None
-            if stopped_at is None
-            else milliseconds_of(stopped_at, "--stopped-at "),
+            ttl_ms=time_to_live(ttl_ms),
+            stopped_at_ms=milliseconds_of(stopped_at_ms, "--stopped-at ")
+            if stopped_at_ms is not None
+            else None,
         )
     except QueryFailed as error:
         say(f"not verified: Spark's first batch failed: {visible(str(error))}")

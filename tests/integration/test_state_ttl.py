@@ -25,6 +25,7 @@ from migrate.spark import (
     Primed,
     StateRows,
     aggregate_rows,
+    initial_state,
     prime,
     unexpired,
 )
@@ -197,6 +198,28 @@ def test_the_printed_file_is_refused_until_the_time_to_live_is_put_in(
     with pytest.raises(TimeToLiveNotGiven, match="state total of"):
         exec(compile(printed, "query.py", "exec"), {"__name__": "__main__"})
     assert not location.exists()
+
+
+def test_a_processor_gets_no_expired_entry(
+    stopped: Stopped, session: SparkSession, tmp_path: Path
+) -> None:
+    location = str(tmp_path / "checkpoint")
+    migrate.to_spark(stopped.savepoint, checkpoint_dir=location)
+    state = stopped.state(session, "total")
+    given = partial(
+        initial_state,
+        session,
+        state,
+        "user BIGINT, n BIGINT",
+        columns={"user": "key", "n": "value.f0"},
+        keys=["user"],
+        checkpoint_location=location,
+    )
+    with pytest.raises(TimeToLiveNotGiven):
+        given()
+    assert given(ttl_ms=None).count().count() == state.count()
+    left = given(ttl_ms=TTL_SECONDS * 1000).count().count()
+    assert left == unexpired(state, ttl_ms=TTL_SECONDS * 1000).count() < state.count()
 
 
 def test_every_entry_goes_along_where_that_is_said(stopped: Stopped, session: SparkSession) -> None:

@@ -80,7 +80,6 @@ public final class IdleKeysJob {
 
     private static JobClient start(String[] args, int seconds, Path savepoint) throws Exception {
         Configuration conf = LocalFlink.configuration(Path.of(args[3]));
-        conf.setString("table.exec.state.ttl", seconds + " s");
         if (savepoint != null) {
             conf.setString("execution.state-recovery.path", savepoint.toUri().toString());
             conf.setString("execution.savepoint.path", savepoint.toUri().toString());
