@@ -20,9 +20,9 @@ def package_version() -> str | None:
         return None
 
 
-def counted(count: int, noun: str) -> str:
-    """``1 record``, ``2 records``."""
-    return f"{count} {noun}{'' if count == 1 else 's'}"
+def counted(count: int, noun: str, nouns: str | None = None) -> str:
+    """Return ``1 record``, ``2 records``; ``nouns`` is the plural where it is another."""
+    return f"{count} {noun if count == 1 else nouns or f'{noun}s'}"
 
 
 def moment(milliseconds: int) -> str:
@@ -68,8 +68,8 @@ def install(extra: str) -> str:
     )
 
 
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|)")
-_SECONDS = {"ms": 0.001, "s": 1.0, "": 1.0, "m": 60.0, "h": 3600.0}
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d|)")
+_SECONDS = {"ms": 0.001, "s": 1.0, "": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 
 
 def seconds_of(text: str) -> float:

@@ -48,6 +48,7 @@ ON_SPARK = frozenset(
         "state_moves",
         "state_on_spark",
         "state_rows",
+        "state_ttl",
         "state_versions",
         "verify_run",
     )

@@ -139,6 +139,10 @@ _SIMPLE: dict[str, Type] = {
 }
 
 
+# Of Flink's Scala API (until 1.20), and of flink-scala-api, which goes on with it.
+_SCALA = ("org.apache.flink.api.scala.", "org.apache.flinkx.api.")
+
+
 def read_snapshot(cursor: Cursor, kryo_version: int, depth: int = 0) -> Type:
     """A snapshot, as the type of what its serializer writes.
 
@@ -163,8 +167,15 @@ def read_snapshot(cursor: Cursor, kryo_version: int, depth: int = 0) -> Type:
         return reader.composite(_COMPOSITES[own])
     if own in _OTHERS:
         return _OTHERS[own](reader)
+    problem = f"the serializer snapshot {name} is not known here: what follows it cannot be told"
+    if name.startswith(_SCALA):
+        problem = (
+            f"{name} is of Flink's Scala API: case classes, options and collections of Scala are "
+            "not read here, nor is what follows them; have the job keep this state as a POJO, a "
+            "record or a Java tuple, and take a new savepoint"
+        )
     cursor.fail(
-        f"the serializer snapshot {name} is not known here: what follows it cannot be told",
+        problem,
         "serializer snapshot's class",
         ErrorKind.UNSUPPORTED,
         back=4,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
+from types import EllipsisType
 from typing import Annotated
 
 import typer
@@ -14,7 +15,8 @@ from migrate.cli.typer_options import Wide, with_environment, with_options
 from migrate.commands import verify as calls
 from migrate.commands.shared_options import SideArguments
 from migrate.errors import UsageError
-from migrate.wording import visible
+from migrate.policy_options import milliseconds_of
+from migrate.wording import seconds_of, visible
 
 
 @with_options
@@ -87,6 +89,26 @@ def verify(
             show_default=False,
         ),
     ] = None,
+    ttl_ms: Annotated[
+        str | None,
+        typer.Option(
+            "--ttl",
+            metavar="DURATION|none",
+            help="With --state: the state's time to live in the job, as 7d, 12h or 500ms. Entries "
+            "that had expired at the stop are left out; with none all are kept.",
+            show_default=False,
+        ),
+    ] = None,
+    stopped_at_ms: Annotated[
+        str | None,
+        typer.Option(
+            "--stopped-at",
+            metavar="TIME",
+            help="With --ttl: when the job was stopped, in ISO 8601 or epoch milliseconds "
+            "(default: when _metadata was written, or the state's last access if that is later).",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """After the move: did the target start where the checkpoint ended?
 
@@ -110,6 +132,10 @@ def verify(
             state=state,
             expect=expect,
             sample=sample,
+            ttl_ms=time_to_live(ttl_ms),
+            stopped_at_ms=milliseconds_of(stopped_at_ms, "--stopped-at ")
+            if stopped_at_ms is not None
+            else None,
         )
     except QueryFailed as error:
         say(f"not verified: Spark's first batch failed: {visible(str(error))}")
@@ -122,6 +148,22 @@ def verify(
     tell(summary_line(verification, allow_moved_on=allow_moved_on))
     if not (verification.verified or (allow_moved_on and verification.verified_or_moved_on)):
         raise typer.Exit(Exit.NOT_VERIFIED)
+
+
+def time_to_live(text: str | None) -> int | EllipsisType | None:
+    """Return ``--ttl`` in milliseconds: None of ``none``, ``...`` where it is missing.
+
+    Raises:
+        UsageError: it is no length of time.
+    """
+    if text is None:
+        return ...
+    if text == "none":
+        return None
+    try:
+        return round(seconds_of(text) * 1000)
+    except ValueError as error:
+        raise UsageError(f"--ttl {error}; or none") from error
 
 
 def spark_settings(arguments: Iterable[str] | None) -> dict[str, str]:

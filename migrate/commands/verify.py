@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from types import EllipsisType
+from typing import TYPE_CHECKING, TypedDict
 
 from migrate.cluster_snapshot import BrokerError, GroupView
 from migrate.commands.plan_origin import compare_with_origin
@@ -63,6 +64,8 @@ def verify(
     state: str | None = None,
     expect: str | None = None,
     sample: int | None = None,
+    ttl_ms: int | EllipsisType | None = ...,
+    stopped_at_ms: int | None = None,
     **arguments: Unpack[SideArguments],
 ) -> Verification:
     """After the move: did the target start where the checkpoint ended?
@@ -77,6 +80,11 @@ def verify(
         expect: with ``state``, expressions of Spark's SQL over the state's columns: what each field
             of Spark's key, then of its value, holds. By default the parts of key and value.
         sample: with ``state``, compare so many keys of Flink's.
+        ttl_ms: with a ``state`` that has a time to live, how long that is, in milliseconds: entries
+            that had expired when the job was stopped are left out. None keeps every entry.
+        stopped_at_ms: with ``ttl_ms``, when the job was stopped, in epoch milliseconds. By default
+            when the checkpoint's ``_metadata`` was written, or the last access in the state if that
+            is later.
         arguments: see ``ChoiceArguments`` and ``KafkaArguments``.
 
     Returns:
@@ -96,6 +104,8 @@ def verify(
         raise UsageError("--spark-conf goes with --run or --state")
     if state is None and (expect is not None or sample is not None):
         raise UsageError("--expect and --sample go with --state")
+    if state is None and (ttl_ms is not ... or stopped_at_ms is not None):
+        raise UsageError("--ttl and --stopped-at go with --state")
     if sample is not None and sample < 1:
         raise UsageError(f"--sample {sample}: not a number of keys")
     if run or state:
@@ -120,7 +130,17 @@ def verify(
             found = _by_its_log(_of_the_plan(found, plan, chosen), query, side)
             if state is None:
                 return found
-            proof = _state(os.fspath(moved), side, state, expect, sample, spark_conf or {}, chosen)
+            proof = _state(
+                os.fspath(moved),
+                side,
+                state,
+                chosen,
+                expect=expect,
+                sample=sample,
+                conf=spark_conf or {},
+                ttl_ms=ttl_ms,
+                stopped_at_ms=stopped_at_ms,
+            )
             return replace(found, state=proof)
         case SideKind.GROUP:
             if run or state:
@@ -150,15 +170,24 @@ def verify(
             )
 
 
+class _StateOptions(TypedDict):
+    """The options of ``verify`` that are about the state."""
+
+    expect: str | None
+    sample: int | None
+    conf: Mapping[str, str]
+    ttl_ms: int | EllipsisType | None
+    stopped_at_ms: int | None
+
+
 def _state(
-    moved: str,
-    side: Side,
-    state: str,
-    expect: str | None,
-    sample: int | None,
-    conf: Mapping[str, str],
-    reading: Choice,
+    moved: str, side: Side, state: str, reading: Choice, **options: Unpack[_StateOptions]
 ) -> StateProof:
+    """Compare a keyed state of a savepoint with Spark's.
+
+    Raises:
+        UsageError: it is not named ``OPERATOR/NAME``, or the checkpoint is a plan.
+    """
     from migrate.spark.running.verify_state import verify_state
 
     operator, slash, name = state.partition("/")
@@ -172,10 +201,8 @@ def _state(
             side.what,
             operator,
             name,
-            expect=expect,
-            sample=sample,
-            conf=conf,
             allow_external_files=reading.allow_external_files,
+            **options,
         )
 
 

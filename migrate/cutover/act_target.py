@@ -30,7 +30,7 @@ from migrate.planning.plan_file import read_plan
 from migrate.positions import TopicPartition
 from migrate.report.cut_over import PartitionReport, PlanReport, VerificationReport
 from migrate.spark.progress import committed_positions
-from migrate.spark.seed import is_unfinished, remove_seed, write_checkpoint
+from migrate.spark.seed import is_unfinished, remove_seed, replace_query_id, write_checkpoint
 from migrate.wording import counted
 
 # -- plan ------------------------------------------------------------------------------------------
@@ -163,11 +163,19 @@ def _commit(context: CutOverContext) -> str:
 def adopt(context: CutOverContext, facts: Facts) -> str:
     """Take over a target that holds the plan, and that this record has not written.
 
-    A location keeps the id of its query; a group gets commits with the mark of this record.
+    A location gets another query id and a group commits with the mark of this record, so that the
+    record that has written it before no longer takes it for its own.
     """
-    if facts.is_group:
+    place = context.location()
+    if place is None:
         return write(context, facts)
-    return f"took over what {keep_primed(context, facts)}"
+    target = facts.target
+    assert isinstance(target, LocationFacts)  # decided on it
+    primed = target.committed if context.spec.states else None
+    context.record.change(
+        moved_with=context.file.decides(), query_id=replace_query_id(place), primed=primed
+    )
+    return f"took over {target.name}"
 
 
 def keep_primed(context: CutOverContext, facts: Facts) -> str:

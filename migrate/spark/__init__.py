@@ -4,7 +4,8 @@
 there only with the extra ``spark``. ``FlinkCheckpointDataSource`` is the data source
 ``flink_checkpoint`` of Spark 4, ``read_checkpoints`` the same as a function from Spark 3.5 on;
 ``FlinkStateDataSource`` and ``read_keyed_state`` are those of keyed state. ``prime`` has a query go
-on with such state, over rows that ``aggregate_rows`` and ``seen_rows`` make of it;
+on with such state, over rows that ``aggregate_rows`` and ``seen_rows`` make of it
+(``unexpired`` has what a time to live leaves of a state);
 ``initial_state`` gives it to a processor of one's own. ``CommitToGroup`` keeps a consumer group
 where a query is. ``add_package`` sends this package to a cluster's executors; ``write_package``
 writes what is sent.
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
         seen_rows,
     )
     from migrate.spark.running.state_windows import session_windows
+    from migrate.spark.running.time_to_live import unexpired
 
 __all__ = [
     "CommitToGroup",
@@ -50,6 +52,7 @@ __all__ = [
     "read_keyed_state",
     "seen_rows",
     "session_windows",
+    "unexpired",
     "write_package",
 ]
 
@@ -68,6 +71,7 @@ _MODULES = {
     "read_keyed_state": "running.state_frame",
     "seen_rows": "running.state_rows",
     "session_windows": "running.state_windows",
+    "unexpired": "running.time_to_live",
     "write_package": "running.session",
 }
 # Before Spark 4.

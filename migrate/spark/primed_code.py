@@ -82,7 +82,7 @@ def _primed(state: StateToPrime, suffix: str, place: str) -> Iterator[str]:
         f"{python_literal(state.operator)})",
         f'    state = flink.option("state", {python_literal(state.state)}).load(savepoint)',
         *_advice(state),
-        f"    rows = seen_rows(state, schema{suffix}, keys={{{keys}}})",
+        f"    rows = seen_rows(state, schema{suffix}, keys={{{keys}}}{_ttl(state)})",
         "    primed = prime(",
         f"        query{suffix},",
         "        [rows],",
@@ -96,8 +96,16 @@ def _primed(state: StateToPrime, suffix: str, place: str) -> Iterator[str]:
     )
 
 
+def _ttl(state: StateToPrime) -> str:
+    """Return the argument of a state with a time to live; its ``...`` is refused."""
+    return ", ttl_ms=..." if state.ttl else ""
+
+
 def _advice(state: StateToPrime) -> Iterator[str]:
-    """What the rows of another query would tell."""
+    """Yield comments on the arguments that this state may need."""
+    if state.ttl:
+        yield "    # The state has a time to live, whose length is in the job's code alone. Put it"
+        yield "    # in the place of ... in milliseconds, or None to keep every entry."
     if state.merging:
         yield "    # Sessions: session_windows(state, …) joins it with merging-window-set."
     if state.value is not None:

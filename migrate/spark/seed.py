@@ -81,12 +81,30 @@ def write_checkpoint(
         OSError: it cannot be written.
     """
     files = {f"sources/{source.number}/0": seed_of(source.next_offsets) for source in sources}
-    metadata = json.dumps({"id": query_id or str(uuid.uuid4())}, separators=(",", ":")).encode()
+    metadata = _metadata(query_id or str(uuid.uuid4()))
     check_free(location)
     if isinstance(location, LocalDirectory) and not location.mounted:
         _stage_and_rename({_METADATA: metadata, **files}, location)
     else:
         _write_in_place(metadata, files, location)
+
+
+def replace_query_id(location: Location) -> str:
+    """Give a location from which no query has started another query id, and return it.
+
+    Whoever has written the location knows it by the id that it had.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    query_id = str(uuid.uuid4())
+    location.remove(f".{_METADATA}.crc")  # Hadoop's checksum, where Spark has written the file
+    location.write(_METADATA, _metadata(query_id))
+    return query_id
+
+
+def _metadata(query_id: str) -> bytes:
+    return json.dumps({"id": query_id}, separators=(",", ":")).encode()
 
 
 def seed_of(next_offsets: NextOffsets) -> bytes:

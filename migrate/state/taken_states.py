@@ -30,6 +30,7 @@ class StateToPrime:
         value: the DDL of its value; None of a list or map, whose entries are several.
         windowed: whether it is kept by window.
         merging: whether those windows are sessions, which become one.
+        ttl: whether it has a time to live, whose length only the job's code says.
     """
 
     operator: str
@@ -38,6 +39,7 @@ class StateToPrime:
     value: str | None
     windowed: bool
     merging: bool
+    ttl: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,11 +88,22 @@ class TakenStates:
                 None if value is None else value.ddl,
                 windowed=namespace_type(one) is not None,
                 merging=one.operator_id in self.merging,
+                ttl=one.ttl,
             )
 
     def lines(self, taken: str = GOES_ALONG) -> Iterator[str]:
-        """What happens to each, in words; ``taken`` to those that are named."""
+        """Yield what happens to each state; ``taken`` to those that are named."""
         yield from self.along(taken)
+        yield from self.warnings()
+
+    def warnings(self) -> Iterator[str]:
+        """Yield what is lost, or has to be given."""
+        for state in self.taken:
+            if state.ttl:
+                yield (
+                    f"state {_named(state)} has a time to live, whose length is in the job's code "
+                    "alone: priming takes it as ttl_ms, and refuses without it"
+                )
         yield from self.behind()
 
     def along(self, taken: str = GOES_ALONG) -> Iterator[str]:
@@ -166,7 +179,7 @@ def tell(states: TakenStates, taken: str = GOES_ALONG) -> None:
     """Say of each state what becomes of it."""
     for line in states.along(taken):
         log.info(line)
-    for line in states.behind():
+    for line in states.warnings():
         log.warning(line)
 
 

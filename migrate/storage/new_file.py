@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import secrets
 import shutil
 import tempfile
@@ -232,6 +233,19 @@ def new_directory(directory: Path, name: str) -> Iterator[Path]:
         shutil.rmtree(stage, ignore_errors=True)
         raise
     sync_folder(directory.parent)
+
+
+def unfinished(directory: Path) -> list[Path]:
+    """Return directories beside a place that a killed process left, or a running one still fills.
+
+    They are named as ``new_directory`` and ``tempfile.mkdtemp`` name theirs: ``.NAME.``, for some
+    a word of what they are for, and eight characters.
+    """
+    name = re.compile(rf"\.{re.escape(directory.name)}(\.[a-z]+)?\.[a-z0-9_]{{8}}")
+    if not directory.parent.is_dir():
+        return []
+    beside = directory.parent.iterdir()
+    return sorted(path for path in beside if name.fullmatch(path.name) and path.is_dir())
 
 
 @contextmanager

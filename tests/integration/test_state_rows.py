@@ -5,7 +5,10 @@ A state stands here as ``flink_state`` gives it. What must be refused was seen t
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -125,7 +128,7 @@ def test_a_sum_that_spark_keeps_in_units_is_right(
 def test_a_sum_in_units_is_verified(session: SparkSession) -> None:
     flink = session.sql("SELECT 1L key, CAST(12.34 AS DECIMAL(38,2)) value")
     spark = session.sql("SELECT 1L k0, 1234L v0")
-    keys, values = (LongType(),), (Field("sum", LongType()),)
+    keys, values = (Field("user", LongType()),), (Field("sum", LongType()),)
     found = SparkState("stateStoreSave", spark, keys, False, values)
     assert compare(found, _expected(flink, None, found)).right == 1
     told = _expected(flink, "key, value * 100", found)  # what is named is taken as it is
@@ -177,6 +180,32 @@ def test_each_value_is_told_by_its_own(
         primed(query, rows)
 
 
+@pytest.mark.parametrize(
+    "aggregates", [*permutations(("sum(amount)", "count(*)", "avg(amount)"))], ids=", ".join
+)
+def test_an_average_is_told_apart_in_any_order(
+    session: SparkSession, primed: Any, aggregates: tuple[str, ...]
+) -> None:
+    """Seen: a sum and a count beside each other were taken for an average, and refused."""
+    state = session.createDataFrame([(1, 3, 60), (2, 1, 7)], "key BIGINT, n BIGINT, total BIGINT")
+    rows = aggregate_rows(
+        state,
+        SCHEMA,
+        keys={"user": "key"},
+        count="n",
+        sums={"amount": "total"},
+        averages={"amount": ("total", "n")},
+    )
+    assert primed(by_user(*aggregates), rows).right == 2
+
+
+def test_a_sum_beside_a_count_is_no_average(session: SparkSession, primed: Any) -> None:
+    state = session.createDataFrame([(1, 3, 60)], "key BIGINT, n BIGINT, total BIGINT")
+    rows = aggregate_rows(state, SCHEMA, keys={"user": "key"}, averages={"amount": ("total", "n")})
+    with pytest.raises(migrate.Refused, match=r"fields sum bigint, count bigint, and the rows"):
+        primed(by_user("sum(amount)", "count(amount)"), rows)
+
+
 def test_counts_of_columns_are_each_compared_with_their_own(
     session: SparkSession, primed: Any
 ) -> None:
@@ -226,6 +255,69 @@ def test_a_key_that_is_cast_and_not_the_same_is_refused(
 
 
 # -- deduplication -------------------------------------------------------------------------------
+
+
+def test_columns_are_matched_by_the_names_in_sparks_key(session: SparkSession, primed: Any) -> None:
+    """Of more than four columns Spark keeps the order of a hash set."""
+    names = ["a", "b", "c", "d", "e", "f"]
+    state = session.range(20).selectExpr(*(f"id * 10 + {n} {name}" for n, name in enumerate(names)))
+    rows = seen_rows(
+        state, ", ".join(f"{name} BIGINT" for name in names), keys={name: name for name in names}
+    )
+
+    def query(events: DataFrame) -> DataFrame:
+        return events.dropDuplicates(names)
+
+    assert primed(query, rows, output_mode="append").right == 20
+
+
+def test_columns_with_other_names_than_sparks_are_refused(
+    session: SparkSession, primed: Any
+) -> None:
+    state = session.sql("SELECT 1L a, 2L b")
+    rows = seen_rows(state, "a BIGINT, b BIGINT", keys={"a": "a", "b": "b"})
+
+    def query(events: DataFrame) -> DataFrame:
+        return events.selectExpr("b c", "a d").dropDuplicates(["c", "d"])
+
+    with pytest.raises(
+        migrate.Refused, match=r"keeps its key as c bigint, d bigint, and Flink's is told as a, b"
+    ):
+        primed(query, rows, output_mode="append")
+
+
+def test_a_key_of_several_columns_is_verified_by_name(session: SparkSession) -> None:
+    spark = session.sql("SELECT 1L k0, 2L k1")
+    keys = (Field("a", LongType()), Field("b", LongType()))
+    found = SparkState("dedupe", spark, keys, False, ())
+    flink = session.sql("SELECT named_struct('b', 2L, 'a', 1L) key")
+    assert compare(found, _expected(flink, None, found)).right == 1
+    unnamed = session.sql("SELECT named_struct('f0', 2L, 'f1', 1L) key")
+    with pytest.raises(migrate.Refused, match=r"keeps its key as a bigint, b bigint, .* f0, f1"):
+        _expected(unnamed, None, found)
+    assert compare(found, _expected(unnamed, "key.f1, key.f0", found)).right == 1
+
+
+def test_right_are_distinct_keys(session: SparkSession, primed: Any) -> None:
+    """Seen: 100 keys right, of an expression that makes ten of them one, and Spark had ten."""
+    state = session.range(100).selectExpr("id key")
+    rows = seen_rows(state, SCHEMA, keys={"user": "key % 10"})
+
+    def query(events: DataFrame) -> DataFrame:
+        return events.dropDuplicates(["user"])
+
+    proof = primed(query, rows, output_mode="append")
+    assert (proof.right, proof.is_right) == (10, True)
+
+
+def test_a_key_with_a_right_and_a_wrong_value_is_wrong(session: SparkSession) -> None:
+    spark = session.sql("SELECT 1L k0, 5L v0")
+    found = SparkState(
+        "stateStoreSave", spark, (Field("a", LongType()),), False, (Field("max", LongType()),)
+    )
+    flink = session.sql("SELECT 1L k0, 5L v0 UNION ALL SELECT 1L, 4L")
+    proof = compare(found, flink)
+    assert (proof.right, proof.wrong) == (0, 1)
 
 
 def test_what_is_kept_by_a_time_of_its_own_is_refused(session: SparkSession, primed: Any) -> None:
@@ -370,6 +462,47 @@ def test_windows_kept_for_late_records_are_left_out(session: SparkSession) -> No
         )
 
 
+# -- what a run leaves behind ---------------------------------------------------------------------
+
+_KILLED = """
+import os, sys
+from migrate.spark import prime, seen_rows
+from tests.support.spark import Spark
+
+with Spark() as spark:
+    state = spark.session.createDataFrame([("a",)], "key STRING")
+    prime(
+        lambda events: os._exit(9),
+        [seen_rows(state, "id STRING", keys={"id": "key"})],
+        positions={("events", 0): 1},
+        checkpoint_location=sys.argv[1],
+    )
+"""
+
+
+def test_what_a_killed_prime_leaves_is_named(
+    session: SparkSession, primed: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    location = tmp_path / "checkpoint"
+    killed = subprocess.run([sys.executable, "-c", _KILLED, str(location)], check=False)
+    assert killed.returncode == 9
+    left = sorted(tmp_path.iterdir())
+    assert [path.name.rpartition(".")[0] for path in left] == [".checkpoint", ".checkpoint.rows"]
+    another = tmp_path / ".checkpoint2.12345678"
+    another.mkdir()
+
+    state = session.createDataFrame([("a",)], "key STRING")
+    rows = seen_rows(state, SCHEMA, keys={"id": "key"})
+    assert primed(lambda events: events.dropDuplicates(["id"]), rows, output_mode="append").right
+    warnings = [record.message for record in caplog.records if record.levelname == "WARNING"]
+    assert warnings == [
+        f"{path}: left by a run that was killed while it primed or read {location}; remove it, "
+        "unless such a run is still at work"
+        for path in left
+    ]
+    assert sorted(tmp_path.iterdir()) == [*left, another, location]
+
+
 # -- verified ------------------------------------------------------------------------------------
 
 
@@ -425,7 +558,7 @@ def test_a_savepoint_is_verified_against_sparks_state(
 def test_a_state_that_holds_nothing_is_not_verified(session: SparkSession, sample: bool) -> None:
     """Seen: with a sample nothing was right, nothing wrong, and it was verified."""
     nothing = session.createDataFrame([], "k0 BIGINT, v0 BIGINT")
-    keys, values = (LongType(),), (Field("count", LongType()),)
+    keys, values = (Field("user", LongType()),), (Field("count", LongType()),)
     full = session.sql("SELECT id k0, id v0 FROM range(3)")
     found = SparkState("stateStoreSave", full, keys, False, values)
     proof = compare(found, nothing, of_flink_alone=sample)

@@ -44,6 +44,51 @@ def stateful_job(
     return Path(printed.strip()), lines
 
 
+def idle_keys_job(
+    version: str, bootstrap_servers: str, topic: str, ttl_seconds: int, workdir: Path
+) -> tuple[Path, dict[str, dict[int, tuple[int, int]]]]:
+    """Run IdleKeysJob.java, whose state has a time to live.
+
+    Returns:
+        The savepoint, and what Flink itself counted and summed for each user after it was started
+        from there again: by the function, and by SQL.
+    """
+    jars = classpath(f"flink-{version}-table")
+    span = "time" if version.startswith("1.") else "duration"
+    sources = [
+        *(_JAVA / "flink" / name for name in _SHARED),
+        _JAVA / "keyed" / span / "Span.java",
+        _JAVA / "stateful" / "IdleKeysJob.java",
+    ]
+    with tempfile.TemporaryDirectory(prefix="flink-checkpoints-") as checkpoints:
+        arguments = [bootstrap_servers, topic, str(ttl_seconds), checkpoints]
+        printed = run_java(
+            "testjobs.IdleKeysJob",
+            [compile_java(sources, jars), *jars],
+            [*arguments, str((workdir / "savepoints").absolute())],
+            "1g",
+        )
+    savepoint, *lines = printed.strip().splitlines()
+    counted: dict[str, dict[int, tuple[int, int]]] = {"function": {}, "sql": {}}
+    for line in lines:
+        kind, user, count, total = line.split(",")
+        counted[kind][int(user)] = (int(count), int(total))
+    return Path(savepoint), counted
+
+
+def case_class_job(workdir: Path) -> Path:
+    """Run CaseClassJob.java, whose state is of Flink's Scala API, and return its savepoint."""
+    jars = classpath("flink-1.20-scala")
+    sources = [
+        *(_JAVA / "flink" / name for name in ("LocalFlink.java", "Progress.java")),
+        _JAVA / "stateful" / "CaseClassJob.java",
+    ]
+    with tempfile.TemporaryDirectory(prefix="flink-checkpoints-") as checkpoints:
+        arguments = [checkpoints, str((workdir / "savepoints").absolute())]
+        program = [compile_java(sources, jars), *jars]
+        return Path(run_java("testjobs.CaseClassJob", program, arguments, "1g").strip())
+
+
 def event(random_: random.Random, number: int) -> str:
     """A record of the topic: ``user,amount,id,millis``. Every id comes more than once."""
     at = START + number * 100 - random_.randrange(1000)

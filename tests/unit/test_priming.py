@@ -74,8 +74,10 @@ _AVERAGE = [ToldValue("sum", "a", of_an_average=True), ToldValue("count", "a", o
 
 
 def _fields(*names: str) -> list[Field]:
-    """`sum?` is a sum that may be empty."""
-    return [Field(name.rstrip("?"), _LONG, name.endswith("?")) for name in names]
+    """`sum?` is a sum that may be empty, `sum*` one of an average."""
+    return [
+        Field(name.rstrip("?*"), _LONG, name.endswith("?"), name.endswith("*")) for name in names
+    ]
 
 
 @pytest.mark.parametrize(
@@ -83,8 +85,9 @@ def _fields(*names: str) -> list[Field]:
     [
         ([_COUNT, _SUM], _fields("sum", "count"), [1, 0]),
         ([_COUNT, _OF_A], _fields("count", "count"), [0, 1]),
-        ([_COUNT, _SUM, *_AVERAGE], _fields("count", "sum", "sum", "count"), [0, 1, 2, 3]),
-        ([_COUNT, _SUM, *_AVERAGE], _fields("sum", "count", "sum?", "count"), [2, 3, 1, 0]),
+        ([_COUNT, _SUM, *_AVERAGE], _fields("count", "sum", "sum*", "count*"), [0, 1, 2, 3]),
+        ([_COUNT, _SUM, *_AVERAGE], _fields("sum*", "count*", "sum?", "count"), [2, 3, 1, 0]),
+        ([_COUNT, _SUM, *_AVERAGE], _fields("sum", "count", "sum*", "count*"), [1, 0, 2, 3]),
         ([], [], []),
     ],
 )
@@ -98,9 +101,12 @@ def test_each_field_has_a_value_of_its_own(
     ("told", "fields"),
     [
         ([_COUNT], _fields("count", "count")),
-        ([_COUNT, _SUM], _fields("count", "sum", "sum", "count")),
+        ([_COUNT, _SUM], _fields("count", "sum", "sum*", "count*")),
+        ([_COUNT, _SUM], _fields("sum*", "count*")),
+        (_AVERAGE, _fields("sum", "count")),
         ([_COUNT], []),
-        ([_COUNT, _SUM, *_AVERAGE], _fields("sum", "count", "sum", "count")),  # which is which?
+        # Nothing shows which of them are the average's.
+        ([_COUNT, _SUM, *_AVERAGE], _fields("sum", "count", "sum", "count")),
     ],
 )
 def test_no_value_stands_for_two_fields(told: list[ToldValue], fields: list[Field]) -> None:
@@ -120,7 +126,7 @@ def test_what_was_not_looked_for_is_said() -> None:
 
 def _rows(first_end: int | None, fired: FiredWindows) -> list[StateRows]:
     nothing = cast("Any", None)
-    return [StateRows(nothing, nothing, 1, first_end=first_end, fired=fired)]
+    return [StateRows(nothing, nothing, ("a",), first_end=first_end, fired=fired)]
 
 
 @pytest.mark.parametrize("first_end", [0, 100])

@@ -14,6 +14,7 @@ from tests.support.command import migrate as command
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 (SAVEPOINT,) = (GOLDEN / "stateful").glob("savepoint-*")
+(WITH_TTL,) = (GOLDEN / "state/2.2/kinds/canonical").glob("savepoint-*")
 (WITH_KRYO,) = (GOLDEN / "state/2.2/kryo/canonical").glob("savepoint-*")
 
 
@@ -155,3 +156,15 @@ def test_where_none_is_named_all_stay_and_no_timer_is_looked_for(
         "cannot be read" in line
         for line in take_states(migrate.keyed_states(WITH_KRYO), []).lines()
     )
+
+
+def test_a_time_to_live_has_to_be_given() -> None:
+    names = ["kinds/lasting-value", "kinds/value"]
+    states = take_states(migrate.keyed_states(WITH_TTL), names)
+    assert [state.ttl for state in states.to_prime()] == [True, False]
+    (told,) = (line for line in states.warnings() if "time to live" in line)
+    assert told == (
+        "state kinds/lasting-value has a time to live, whose length is in the job's code alone: "
+        "priming takes it as ttl_ms, and refuses without it"
+    )
+    assert told in [*states.lines()]

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from migrate import verify
+from migrate.cli.verify import time_to_live
 from migrate.kafka_config import ConfigError
 from migrate.spark.running import resume_check
 from migrate.spark.running.resume_check import kafka_options
@@ -41,6 +42,10 @@ def query(tmp_path: Path) -> str:
         ("query", ["--sample", "3"], "go with --state"),
         ("query", ["--state", "a/b", "--sample", "0"], "not a number of keys"),
         ("query", ["--state", "a"], "not OPERATOR/NAME"),
+        ("query", ["--ttl", "none"], "--ttl and --stopped-at go with --state"),
+        ("query", ["--stopped-at", "2024-01-01"], "--ttl and --stopped-at go with --state"),
+        ("query", ["--state", "a/b", "--ttl", "long"], "--ttl 'long': not a length of time"),
+        ("query", ["--state", "a/b", "--stopped-at", "x"], "--stopped-at x: not a time"),
     ],
 )
 def test_what_does_not_go_together(
@@ -49,6 +54,16 @@ def test_what_does_not_go_together(
     result = migrate("verify", checkpoint, query if target == "query" else target, *options)
     assert (result.code, result.stdout) == (2, "")
     assert says in result.stderr
+
+
+def test_how_a_time_to_live_is_given() -> None:
+    assert [time_to_live(text) for text in (None, "none", "7d", "500ms", "12h")] == [
+        ...,
+        None,
+        604_800_000,
+        500,
+        43_200_000,
+    ]
 
 
 def test_without_pyspark_the_extra_is_named(

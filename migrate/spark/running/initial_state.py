@@ -13,10 +13,12 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from migrate.errors import Refused, UsageError
+from migrate.log import log
 from migrate.spark.locations import BadLocation, location
 from migrate.spark.progress import kafka_seeds, newest_committed_batch
 from migrate.spark.running.exact_cast import exactly, schema_of
 from migrate.spark.running.state_origin import contradictions, origin_of
+from migrate.spark.running.time_to_live import TimeToLive, leave_out_expired
 from migrate.state.columns import quoted
 
 if TYPE_CHECKING:
@@ -39,8 +41,10 @@ def initial_state(
     columns: Mapping[str, str],
     keys: Sequence[str],
     checkpoint_location: str,
+    ttl_ms: TimeToLive = ...,
+    stopped_at_ms: int | None = None,
 ) -> GroupedData:
-    """What ``transformWithStateInPandas`` takes as ``initialState``.
+    """Return what ``transformWithStateInPandas`` takes as ``initialState``.
 
     Args:
         state: Flink's, as ``flink_state`` gives it; None of a query that has run batch 0, and goes
@@ -51,8 +55,11 @@ def initial_state(
         keys: the columns that the stream is grouped by, too.
         checkpoint_location: the query's, seeded by ``to_spark(checkpoint_dir=…)`` from the same
             savepoint.
+        ttl_ms: of a state with a time to live how long that is: as for ``aggregate_rows``.
+        stopped_at_ms: as for ``aggregate_rows``.
 
     Raises:
+        TimeToLiveNotGiven, StopNotKnown: as for ``aggregate_rows``.
         NotTaken: batch 0 has been committed there, so that Spark would ignore the state; or the
             location is not seeded, or from another savepoint, so that the query would begin
             elsewhere; or there is neither a state nor a committed batch.
@@ -92,6 +99,9 @@ def initial_state(
         )
     for problem in contradictions([origin_of(state)], seeds.values()):
         raise NotTaken(problem)
+    state, expired = leave_out_expired(state, ttl_ms, stopped_at_ms)
+    for warning in () if expired is None else expired.warnings():
+        log.warning(warning)
     told = (f"{expression} AS {quoted(name)}" for name, expression in columns.items())
     frame = state.selectExpr(*told)
     for field in made.fields:

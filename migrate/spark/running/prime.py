@@ -45,8 +45,9 @@ from migrate.spark.running.spark_state import read_spark_state, setting
 from migrate.spark.running.state_origin import contradictions
 from migrate.spark.running.state_proof import StateProof, prove
 from migrate.spark.running.state_rows import StateRows
+from migrate.spark.running.time_to_live import check_time_to_live
 from migrate.spark.seed import check_free
-from migrate.storage.new_file import new_directory
+from migrate.storage.new_file import new_directory, unfinished
 from migrate.wording import counted
 
 if TYPE_CHECKING:
@@ -119,6 +120,7 @@ def prime(
         NotPrimed: Spark's state is not what it must be, key by key; the rows hold no key, and
             ``expected`` does not say so; the query cannot be primed; or the positions are not those
             of the rows' savepoint.
+        TimeToLiveNotGiven: rows of your own are of a state with a time to live: see ``unexpired``.
         Refused: the directory holds something already.
         UsageError: arguments that do not go together.
         OSError: the directory cannot be written.
@@ -132,8 +134,14 @@ def prime(
     frames = [one.rows if isinstance(one, StateRows) else one for one in rows]
     spark = frames[0].sparkSession
     told = [one for one in rows if isinstance(one, StateRows)]
+    check_time_to_live([one for one in rows if not isinstance(one, StateRows)])
     if problems := list(contradictions((one.origin for one in told), starts)):
         raise NotPrimed(problems)
+    for path in unfinished(target.path):
+        log.warning(
+            f"{path}: left by a run that was killed while it primed or read {target.name}; remove "
+            "it, unless such a run is still at work"
+        )
     parent = target.path.parent
     parent.mkdir(parents=True, exist_ok=True)
     work = Path(tempfile.mkdtemp(prefix=f".{target.path.name}.rows.", dir=parent))
@@ -350,5 +358,13 @@ def _warnings(
             f"{counted(fired, 'window')} that Flink has fired and keeps for late records stay "
             "behind: Flink would fire such a window again for a late record, and Spark drops it"
         )
+    for one in rows:
+        if one.expired is not None:
+            yield from one.expired.warnings()
+            if one.expired.ttl_ms is not None:
+                yield (
+                    f"Flink forgets an entry {one.expired.ttl_ms} ms after its last access, and "
+                    "Spark never does: from now on a key that is idle for longer keeps its value"
+                )
     if empty:
         yield "no key is expected: the query begins with an empty state"

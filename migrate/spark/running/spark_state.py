@@ -39,10 +39,10 @@ from migrate.wording import counted
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-_JOIN, _SESSIONS, _SEEN = "symmetricHashJoin", "sessionWindowStateStoreSaveExec", "dedupe"
+_JOIN, _SESSIONS, SEEN = "symmetricHashJoin", "sessionWindowStateStoreSaveExec", "dedupe"
 _SEEN_FOR_A_TIME, _LIMIT = "dedupeWithinWatermark", "globalLimit"
 # Those whose values rows can tell; of others the user says what is expected.
-TOLD_BY_ROWS = {"stateStoreSave", _SESSIONS, _SEEN}
+TOLD_BY_ROWS = {"stateStoreSave", _SESSIONS, SEEN}
 _OPERATORS = {
     _JOIN: "a join of two streams",
     _SEEN_FOR_A_TIME: "dropDuplicatesWithinWatermark, which keeps until when it keeps",
@@ -62,12 +62,23 @@ class NotProven(Refused):
 
 
 class Field(NamedTuple):
-    """A field of a value: the name that Spark gives it, its type, and whether it is a sum that may
-    be empty."""
+    """A field of a key or of a value.
+
+    Attributes:
+        name: the one that Spark gives it.
+        type: its type.
+        may_be_empty: whether it is a sum that may be empty.
+        of_an_average: whether it is the sum or the count of an average.
+    """
 
     name: str
     type: DataType
     may_be_empty: bool = False
+    of_an_average: bool = False
+
+    def __str__(self) -> str:
+        average = " of an average" if self.of_an_average else ""
+        return f"{self.name} {self.type.simpleString()}{average}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +87,7 @@ class SparkState:
 
     operator: str
     frame: DataFrame
-    keys: tuple[DataType, ...]
+    keys: tuple[Field, ...]
     window: bool
     values: tuple[Field, ...]
 
@@ -238,7 +249,7 @@ def _stored_schemas(path: Path) -> tuple[StructType, StructType]:
 def _operator(key: StructType, value: StructType) -> str:
     """As Spark 4 names it, by what it keeps."""
     if value.names == [_NO_VALUE]:
-        return _SEEN
+        return SEEN
     if value.names == ["expiresAtMicros"]:
         return _SEEN_FOR_A_TIME
     if key.names[-1:] == ["sessionStartTime"]:
@@ -261,6 +272,7 @@ def _flat(operator: str, state: DataFrame, key: StructType, value: StructType) -
     rest = [(f"value.{n}", one.name, one.dataType) for n, one in enumerate(value.fields)]
     # Of a DECIMAL sum that has added nothing up, 0 is kept, and that it is empty.
     empty = {f"value.{n - 1}" for n, (_, name, _) in enumerate(rest) if name == _EMPTY}
+    averages = _averages(value)
     if operator == _SESSIONS:
         # The whole group stands in the value, the window among it.
         parts, rest = rest[: len(parts)], rest[len(parts) :]
@@ -282,10 +294,28 @@ def _flat(operator: str, state: DataFrame, key: StructType, value: StructType) -
     return SparkState(
         operator,
         state.select(*columns),
-        tuple(type_ for _, _, type_ in keys),
+        tuple(Field(name, type_) for _, name, type_ in keys),
         bool(windows),
-        tuple(Field(name, type_, may_be_empty=place in empty) for place, name, type_ in values),
+        tuple(
+            Field(name, type_, may_be_empty=place in empty, of_an_average=place in averages)
+            for place, name, type_ in values
+        ),
     )
+
+
+def _averages(value: StructType) -> set[str]:
+    """Return the fields that an average keeps: a sum, and after it a count that may be NULL.
+
+    The count of ``count`` may not be NULL (Average, Count: ``aggBufferAttributes`` @ Spark 3.5.1,
+    4.0.0), so that an average is told apart from a sum and a count beside each other.
+    """
+    counts = [n for n, field in enumerate(value.fields) if field.name == "count" and field.nullable]
+    return {
+        f"value.{place}"
+        for n in counts
+        if n > 0 and value.fields[n - 1].name == "sum"
+        for place in (n - 1, n)
+    }
 
 
 def _is_window(type_: DataType) -> bool:

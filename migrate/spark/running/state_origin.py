@@ -5,14 +5,19 @@ Columns that are made anew by an expression lose it. The key's, the window's and
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
 from migrate.flink.choose_source import Reading
 from migrate.flink.read import read
 from migrate.positions import PositionState
 from migrate.spark.offsets_json import NextOffsets
+from migrate.state.columns import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -20,7 +25,9 @@ if TYPE_CHECKING:
     from migrate.state.views import Table
 
 _SAVEPOINT, _OPERATOR, _STATE = "flink.savepoint", "flink.operator", "flink.state"
-_EXTERNAL = "flink.externalFiles"
+_EXTERNAL, _MAY_EXPIRE = "flink.externalFiles", "flink.mayExpire"
+# The column that only a state with a time to live has.
+LAST_ACCESS = "last_access"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +49,7 @@ def metadata_of(table: Table) -> dict[str, str | bool]:
         _OPERATOR: table.state.operator_id,
         _STATE: table.state.name,
         _EXTERNAL: table.allow_external_files,
+        _MAY_EXPIRE: table.state.ttl,
     }
 
 
@@ -49,9 +57,45 @@ def origin_of(state: DataFrame) -> StateOrigin | None:
     """None of a DataFrame that has no column of a state's."""
     for field in state.schema.fields:
         if _SAVEPOINT in field.metadata:
-            told = field.metadata
-            return StateOrigin(told[_SAVEPOINT], told[_OPERATOR], told[_STATE], told[_EXTERNAL])
+            names = (_SAVEPOINT, _OPERATOR, _STATE, _EXTERNAL)
+            return StateOrigin(*(field.metadata[name] for name in names))
     return None
+
+
+def may_expire(state: DataFrame) -> bool:
+    """Return whether rows are of a state with a time to live, and may be expired entries.
+
+    Whatever the columns are made of, the plan of a DataFrame shows it.
+    """
+    plan = getattr(state, "_jdf", None)  # Spark Connect has none
+    marks = _marks_of(state.schema) if plan is None else _marks_in(plan.queryExecution().analyzed())
+    return any(marks) if marks else LAST_ACCESS in state.columns
+
+
+def mark_unexpired(state: DataFrame) -> DataFrame:
+    """Return a state for which ``may_expire`` is false."""
+    return state.select(
+        *(
+            F.col(quoted(field.name)).alias(
+                field.name, metadata={**field.metadata, _MAY_EXPIRE: False}
+            )
+            for field in state.schema.fields
+        )
+    )
+
+
+def _marks_in(plan: Any) -> list[bool]:
+    """Return what the columns of a plan say, or else those that it is made from."""
+    schema = StructType.fromJson(json.loads(plan.schema().json()))
+    if marks := _marks_of(schema):
+        return marks
+    children = plan.children()
+    return [mark for n in range(children.size()) for mark in _marks_in(children.apply(n))]
+
+
+def _marks_of(schema: StructType) -> list[bool]:
+    """Return whether each column that was read from a state may be of an expired entry."""
+    return [field.metadata[_MAY_EXPIRE] for field in schema.fields if _MAY_EXPIRE in field.metadata]
 
 
 def contradictions(

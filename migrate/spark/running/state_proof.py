@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, DecimalType, DoubleType, LongType
 
-from migrate.spark.running.spark_state import TOLD_BY_ROWS, Field, NotProven, SparkState
+from migrate.spark.running.spark_state import SEEN, TOLD_BY_ROWS, Field, NotProven, SparkState
 from migrate.spark.running.state_rows import StateRows, ToldValue
 from migrate.wording import counted
 
@@ -23,11 +22,11 @@ _SHOWN = 3
 
 @dataclass(frozen=True, slots=True)
 class StateProof:
-    """Spark's state beside Flink's, in keys (of windows: a key and its window).
+    """Spark's state beside Flink's, in distinct keys (of windows: a key and its window).
 
     Attributes:
         right: alike in both.
-        wrong: in both, with other values.
+        wrong: in both, with other values; or several times in Flink's, not always with Spark's.
         missing: in Flink's alone.
         unexpected: in Spark's alone; None where nobody looked for them, as with a sample.
         examples: some that are not right, in words.
@@ -81,11 +80,13 @@ def prove(
 
 
 def _expected(rows: StateRows, found: SparkState) -> DataFrame:
-    """The rows' own, in the order of the state's fields."""
-    _check_keys([one.dataType for one in rows.expected.schema.fields[: rows.keys]], found)
+    """Return what the rows say, in the order of the state's fields."""
+    order = key_order(rows.keys, found)
+    types = [field.dataType for field in rows.expected.schema.fields]
+    _check_keys([types[n] for n in order], found)
     if ("window" in rows.expected.columns) != found.window:
         raise NotProven("the query groups by a window, and the rows have none; or the other way")
-    columns = [F.col(f"k{n}") for n in range(rows.keys)]
+    columns = [F.col(f"k{n}").alias(f"k{place}") for place, n in enumerate(order)]
     columns += [F.col("window")] * found.window
     places = told_by(rows.values, found.values)
     for number, (field, place) in enumerate(zip(found.values, places, strict=True)):
@@ -109,21 +110,16 @@ def in_units(column: Column, own: DataType, field: Field) -> Column:
 
 
 def told_by(told: Sequence[ToldValue], fields: Sequence[Field]) -> list[int]:
-    """For each field the value that is told of it: each its own, of a kind in their order.
+    """Return for each field the number of its value: of a kind in their order.
 
     Raises:
         NotProven: there are not as many of a kind as fields of it, so that one would stand for two.
     """
-    kinds = [(field.name, False) for field in fields]
-    if any(one.of_an_average for one in told):
-        # A sum that is followed by a count is an average, or looks like one.
-        for n, (field, after) in enumerate(pairwise(fields)):
-            if (field.name, after.name, field.may_be_empty) == ("sum", "count", False):
-                kinds[n : n + 2] = [("sum", True), ("count", True)]
-    own = [(one.kind, one.of_an_average) for one in told]
+    kinds = [(field.name, field.of_an_average) for field in fields]
+    own = [(value.kind, value.of_an_average) for value in told]
     if Counter(kinds) != Counter(own):
         raise NotProven(
-            f"the state of the query has the fields {_words(fields)}, and the rows tell "
+            f"the state of the query has the fields {_listed(fields)}, and the rows tell "
             f"{', '.join(map(str, told)) or 'none'}: tell a value for each field (counts and "
             "averages are told apart), or say what the state must hold (expected)"
         )
@@ -131,10 +127,31 @@ def told_by(told: Sequence[ToldValue], fields: Sequence[Field]) -> list[int]:
     return [next(of_kind[kind]) for kind in kinds]
 
 
-def _check_keys(own: Sequence[DataType], found: SparkState) -> None:
-    if list(own) != list(found.keys):
+def key_order(names: Sequence[str], found: SparkState) -> list[int]:
+    """Return for each part of Spark's key which of some columns it is.
+
+    They are matched by name: ``dropDuplicates`` keeps several columns in an order of its own. Where
+    a query groups by other names, by their order.
+
+    Raises:
+        NotProven: of ``dropDuplicates``, the names are others.
+    """
+    own = [field.name for field in found.keys]
+    if len(set(names)) == len(names) and sorted(names) == sorted(own):
+        return [names.index(name) for name in own]
+    if found.operator == SEEN and len(own) > 1:
         raise NotProven(
-            f"the key of Spark's state is {_types(found.keys)}, and the rows' {_types(own)}: name "
+            f"dropDuplicates keeps its key as {_listed(found.keys)}, and Flink's is told as "
+            f"{', '.join(names) or 'nothing'}: name the same columns, or say what the state must "
+            "hold in this order (expected, --expect)"
+        )
+    return list(range(len(names)))
+
+
+def _check_keys(own: Sequence[DataType], found: SparkState) -> None:
+    if list(own) != [field.type for field in found.keys]:
+        raise NotProven(
+            f"the key of Spark's state is {_listed(found.keys)}, and the rows' {_types(own)}: name "
             "keys in the order of the query's groupBy, and no others"
         )
 
@@ -145,8 +162,8 @@ def named(expected: DataFrame, found: SparkState) -> DataFrame:
     if len(names) != len(expected.columns):
         raise NotProven(
             f"expected has {counted(len(expected.columns), 'column')}, and the state "
-            f"{len(names)}: {_types(found.keys)}{', a window' * found.window}, "
-            f"{_words(found.values)}"
+            f"{len(names)}: {_listed(found.keys)}{', a window' * found.window}, "
+            f"{_listed(found.values)}"
         )
     _check_keys([one.dataType for one in expected.schema.fields[: len(found.keys)]], found)
     return expected.toDF(*names)
@@ -156,8 +173,8 @@ def _types(types: Sequence[DataType]) -> str:
     return ", ".join(one.simpleString() for one in types) or "empty"
 
 
-def _words(fields: Sequence[Field]) -> str:
-    return ", ".join(field.name for field in fields) or "none"
+def _listed(fields: Sequence[Field]) -> str:
+    return ", ".join(map(str, fields)) or "none"
 
 
 # -- side by side --------------------------------------------------------------------------------
@@ -186,7 +203,10 @@ def compare(found: SparkState, flink: DataFrame, *, of_flink_alone: bool = False
         .otherwise("wrong")
         .alias("verdict"),
     )
-    counts = {row["verdict"]: row["count"] for row in joined.groupBy("verdict").count().collect()}
+    # Flink may have several rows for a key, as an expression may make two keys one: then "wrong",
+    # which is greater than "right", is the key's verdict.
+    by_key = joined.groupBy("key").agg(F.max("verdict").alias("verdict"))
+    counts = {row["verdict"]: row["count"] for row in by_key.groupBy("verdict").count().collect()}
     if of_flink_alone and not counts:
         return compare(found, flink)
     examples: list[str] = []

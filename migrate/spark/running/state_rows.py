@@ -32,6 +32,7 @@ from migrate.errors import Refused, UsageError
 from migrate.spark.running.exact_cast import WHOLE, exactly, schema_of
 from migrate.spark.running.state_origin import StateOrigin, origin_of
 from migrate.spark.running.state_windows import FiredWindows, check_instants, panes, unfired
+from migrate.spark.running.time_to_live import ExpiredEntries, TimeToLive, leave_out_expired
 from migrate.state.columns import quoted
 
 if TYPE_CHECKING:
@@ -81,22 +82,25 @@ class StateRows:
         rows: in the stream's schema.
         expected: a row for each entry: the columns of the key, then ``window`` where there is one
             (a struct of the timestamps start and end), then a column for each of ``values``.
-        keys: how many columns of ``expected`` are the key's.
+        keys: the stream's columns that are the key's, in the order of ``expected``.
         values: what each of the others is.
         first_end: when the first of the windows ends, in epoch milliseconds; None without windows.
         overlapping: whether a row lies in windows that are not expected, as they have fired.
         fired: the windows that Flink has fired and keeps, which are not among the rows.
         origin: the savepoint; None where the state's columns do not tell it.
+        expired: the entries that had expired, which are not among the rows; None of a state without
+            a time to live.
     """
 
     rows: DataFrame
     expected: DataFrame
-    keys: int
+    keys: tuple[str, ...]
     values: tuple[ToldValue, ...] = ()
     first_end: int | None = None
     overlapping: bool = False
     fired: FiredWindows = field(default_factory=FiredWindows)
     origin: StateOrigin | None = None
+    expired: ExpiredEntries | None = None
 
     def as_kafka(
         self, value: str, *, key: str | None = None, timestamp: str | None = None
@@ -148,18 +152,29 @@ class _Measure:
         return f"coalesce({self.parts['count']}, 0)" if "count" in self.parts else "n"
 
 
-def seen_rows(state: DataFrame, schema: StructType | str, *, keys: Mapping[str, str]) -> StateRows:
-    """A row for each entry, for ``dropDuplicates``: what has been seen.
+def seen_rows(
+    state: DataFrame,
+    schema: StructType | str,
+    *,
+    keys: Mapping[str, str],
+    ttl_ms: TimeToLive = ...,
+    stopped_at_ms: int | None = None,
+) -> StateRows:
+    """Return a row for each entry, for ``dropDuplicates``: what has been seen.
 
     Args:
         state: Flink's, as ``flink_state`` gives it.
         schema: the stream's: a column that is not among ``keys`` is null.
         keys: for each column that is compared, an expression over the state's columns.
+        ttl_ms: as for ``aggregate_rows``.
+        stopped_at_ms: as for ``aggregate_rows``.
 
     Raises:
+        TimeToLiveNotGiven, StopNotKnown: as for ``aggregate_rows``.
         UsageError: a column that the schema does not have.
+        DecodeError: the checkpoint cannot be read.
     """
-    return aggregate_rows(state, schema, keys=keys)
+    return aggregate_rows(state, schema, keys=keys, ttl_ms=ttl_ms, stopped_at_ms=stopped_at_ms)
 
 
 def aggregate_rows(
@@ -177,9 +192,11 @@ def aggregate_rows(
     time: str | None = None,
     slide_ms: int | None = None,
     session_gap_ms: int | None = None,
+    ttl_ms: TimeToLive = ...,
+    stopped_at_ms: int | None = None,
     most_rows: int = MOST_ROWS,
 ) -> StateRows:
-    """Rows for ``groupBy(…).agg(…)``, with or without a window.
+    """Return rows for ``groupBy(…).agg(…)``, with or without a window.
 
     Each value that the query keeps is told by one of its own: ``count(*)`` by ``count``,
     ``count(a)`` by ``counts``, ``avg(a)`` by ``averages``. A value of several columns of the state
@@ -209,15 +226,24 @@ def aggregate_rows(
             the windows, which follow from how each window differs from the next. It wants
             ``count``, and has no ``minima`` and ``maxima``.
         session_gap_ms: where windows are sessions: how far its records may lie apart.
+        ttl_ms: of a state with a time to live how long that is, in milliseconds: entries that had
+            expired when the job was stopped are left out (``StateRows.expired``). None keeps every
+            entry.
+        stopped_at_ms: when the job was stopped, in epoch milliseconds. By default when the
+            checkpoint's ``_metadata`` was written, or the last access in the state if that is
+            later.
         most_rows: more are refused.
 
     Raises:
+        TimeToLiveNotGiven: the state has a time to live, and ``ttl_ms`` is missing.
+        StopNotKnown: the state was used after ``stopped_at_ms``; or it is missing, the checkpoint
+            is a copy, and the time matters.
         TooManyRows: there are more records than ``most_rows``.
         NotTheRecords: a session counts fewer records than reach from its start to its end.
         UsageError: a column that the schema does not have, parts that do not go together, or a
             type whose values are not those of the stream's.
         Refused: windows are not told by instants, or not which of them have fired.
-        DecodeError: the timers of the windows cannot be read.
+        DecodeError: the timers of the windows, or the checkpoint, cannot be read.
     """
     stream = schema_of(state.sparkSession, schema)
     types = {one.name: one.dataType for one in stream.fields}
@@ -235,6 +261,7 @@ def aggregate_rows(
         )
     if slide_ms is not None and (count is None or window is None or minima or maxima):
         raise UsageError("slide_ms: hopping windows want window, time and count, and sums alone")
+    state, expired = leave_out_expired(state, ttl_ms, stopped_at_ms)
     origin, fired = origin_of(state), FiredWindows()
     if window is not None and origin is not None:
         state, fired = unfired(state, origin)
@@ -293,12 +320,13 @@ def aggregate_rows(
             *([F.expr(f"struct({', '.join(bounds)})").alias("window")] if window else []),
             *(f"v{number}" for number in range(len(values))),
         ),
-        len(keys),
+        tuple(keys),
         tuple(one for one, _ in values),
         first_end,
         overlapping=slide_ms is not None,
         fired=fired,
         origin=origin,
+        expired=expired,
     )
 
 

@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StructType
 
 from migrate.errors import Refused, UsageError
+from migrate.log import log
 from migrate.spark.locations import LocalDirectory, location
 from migrate.spark.progress import kafka_seeds, logged_batches
 from migrate.spark.running.exact_cast import exactly
@@ -24,8 +25,9 @@ from migrate.spark.running.session import failure_of, is_wanted, session
 from migrate.spark.running.spark_state import SparkState, is_before_4, read_spark_state
 from migrate.spark.running.state_frame import read_keyed_state
 from migrate.spark.running.state_origin import origin_of
-from migrate.spark.running.state_proof import StateProof, compare, in_units
+from migrate.spark.running.state_proof import StateProof, compare, in_units, key_order
 from migrate.spark.running.state_windows import session_windows, unfired
+from migrate.spark.running.time_to_live import TimeToLive, leave_out_expired
 from migrate.state.columns import quoted
 from migrate.storage.files import Files
 
@@ -48,6 +50,8 @@ def verify_state(
     expect: str | None,
     sample: int | None,
     conf: Mapping[str, str],
+    ttl_ms: TimeToLive = ...,
+    stopped_at_ms: int | None = None,
     allow_external_files: bool = False,
 ) -> StateProof:
     """Compare all keys, or a sample.
@@ -59,8 +63,11 @@ def verify_state(
             parts of the value.
         sample: how many keys of Flink's; then keys that Spark alone has are not looked for.
         conf: settings for a Spark of our own.
+        ttl_ms: of a state with a time to live how long that is: as for ``aggregate_rows``.
+        stopped_at_ms: as for ``aggregate_rows``.
 
     Raises:
+        TimeToLiveNotGiven, StopNotKnown: as for ``aggregate_rows``.
         NotPrimedThere: it holds another state than one that was primed.
         UsageError: what is expected does not go together with what Spark keeps.
         DecodeError: the savepoint cannot be read.
@@ -77,6 +84,9 @@ def verify_state(
         options: dict[str, str | bool] = {"operator": operator}
         options["allowExternalFiles"] = allow_external_files
         flink = _flink(spark, savepoint, state, options, found.window)
+        flink, expired = leave_out_expired(flink, ttl_ms, stopped_at_ms)
+        for warning in () if expired is None else expired.warnings():
+            log.warning(warning)
         expected = _expected(flink, expect, found)
         if sample is not None:
             expected = expected.orderBy(F.xxhash64(*found.key_columns)).limit(sample)
@@ -135,11 +145,15 @@ def _expected(flink: DataFrame, expect: str | None, found: SparkState) -> DataFr
     """Flink's entries in the columns of Spark's."""
     asked = list(_parts(flink, found)) if expect is None else [expect]
     told = flink.selectExpr(*asked) if expect is None else _select(flink, expect)
-    types = [*found.keys, *([None] if found.window else []), *(one.type for one in found.values)]
+    types = [
+        *(one.type for one in found.keys),
+        *([None] if found.window else []),
+        *(one.type for one in found.values),
+    ]
     names = found.key_columns + found.value_columns
     if len(told.columns) != len(names):
-        keys = ", ".join(one.simpleString() for one in found.keys) or "nothing"
-        values = ", ".join(f"{one.name} {one.type.simpleString()}" for one in found.values)
+        keys = ", ".join(map(str, found.keys)) or "nothing"
+        values = ", ".join(map(str, found.values))
         raise UsageError(
             f"{len(told.columns)} columns of Flink's, and Spark's state has {len(names)}: by "
             f"{keys}{', a window' * found.window}, it keeps {values or 'nothing'}; name each with "
@@ -162,7 +176,10 @@ def _parts(flink: DataFrame, found: SparkState) -> Iterator[str]:
         if name == "value" and not found.values:
             continue  # as of what was seen
         type_ = flink.schema[name].dataType
-        if isinstance(type_, StructType) and name != "namespace":
+        if name == "key" and isinstance(type_, StructType):
+            names = [type_.names[n] for n in key_order(type_.names, found)]
+            yield from (f"key.{quoted(part)} AS key_{n}" for n, part in enumerate(names))
+        elif isinstance(type_, StructType) and name != "namespace":
             yield from (f"{name}.{quoted(one)} AS {name}_{n}" for n, one in enumerate(type_.names))
         else:
             yield name

@@ -11,6 +11,11 @@ final class Span {
         return Duration.ofHours(hours);
     }
 
+    /** For a time to live. */
+    static Duration ofLife(long seconds) {
+        return Duration.ofSeconds(seconds);
+    }
+
     /** For a window. */
     static Duration seconds(long seconds) {
         return Duration.ofSeconds(seconds);

@@ -9,6 +9,11 @@ final class Span {
         return org.apache.flink.api.common.time.Time.hours(hours);
     }
 
+    /** For a time to live. */
+    static org.apache.flink.api.common.time.Time ofLife(long seconds) {
+        return org.apache.flink.api.common.time.Time.seconds(seconds);
+    }
+
     /** For a window. */
     static org.apache.flink.streaming.api.windowing.time.Time seconds(long seconds) {
         return org.apache.flink.streaming.api.windowing.time.Time.seconds(seconds);
