@@ -531,6 +531,14 @@ def test_keyed_states_go_along(stack: LocalStack) -> None:
     assert not any(": process " in line for line in told)
     assert (spec.folder / "prime.log").read_text().count("Spark's state against Flink's") == 1
     stack.stop_orders()
+    # Another record takes it over, and the first one no longer starts it.
+    folder = str(stack.lake / "other.record")
+    other = Spec(stack.lake / "other.yaml", **{**spec.fields, "record": folder})
+    taken = other.execute("--until", "verify", "--adopt")
+    assert taken.code == 0, taken.stderr
+    refused = spec.execute()
+    assert refused.code == 5 and "add --adopt to take it over" in refused.stderr, refused.stderr
+    spec = other
     done = spec.execute()
     assert done.code == 0, done.stderr
     assert "batch 1 is committed" in done.stderr
