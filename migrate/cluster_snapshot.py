@@ -50,10 +50,15 @@ class Committed:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A consumer that is in a group now."""
+    """A consumer that is in a group now.
+
+    Attributes:
+        assigned: the partitions that it has been assigned.
+    """
 
     client_id: str
     host: str
+    assigned: frozenset[tuple[str, int]] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -284,7 +284,14 @@ def view(connection: Connection, group: str) -> GroupView:
         # Described as if it were not there. Of other kinds only streams groups have offsets.
         kind = "streams" if committed else "unknown"
     members = tuple(
-        Member(member.client_id, member.host.lstrip("/")) for member in described.members
+        Member(
+            member.client_id,
+            member.host.lstrip("/"),
+            frozenset(
+                (place.topic, place.partition) for place in member.assignment.topic_partitions
+            ),
+        )
+        for member in described.members
     )
     state = _GROUP_STATES.get(described.state, "Unknown")
     similar = () if exists else alike(group, _names_of_groups(connection))

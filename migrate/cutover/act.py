@@ -19,6 +19,7 @@ ACTIONS: Mapping[Action, Callable[[CutOverContext, Facts], str]] = {
     Action.WRITE: act_target.write,
     Action.ADOPT: act_target.adopt,
     Action.KEEP_PRIMED: act_target.keep_primed,
+    Action.KEEP_WRITTEN: act_target.keep_written,
     Action.VERIFY: act_target.verify_before,
     Action.START: start.start,
     Action.AWAIT_BEGIN: start.await_begin,

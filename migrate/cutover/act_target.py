@@ -16,11 +16,12 @@ from migrate.commands.verify import verify
 from migrate.cutover.beginning import Begun, beginning
 from migrate.cutover.context import CutOverContext, CutOverStopped
 from migrate.cutover.decide_target import first_batch
-from migrate.cutover.facts import Facts, LocationFacts
+from migrate.cutover.facts import Facts, GroupFacts, LocationFacts
 from migrate.cutover.judge import Judgement, Seen, judge
 from migrate.cutover.observe import read_savepoint
 from migrate.cutover.plan_move import HANDED, PlannedMove, plan_move
 from migrate.cutover.prime import NotPrimed, prime
+from migrate.cutover.record import now
 from migrate.errors import Refused
 from migrate.flink.read import read
 from migrate.group.commit import Applied
@@ -112,10 +113,12 @@ def write(context: CutOverContext, facts: Facts) -> str:
     before = context.record.model.moved_with
     if before is None:
         context.record.change(moved_with=context.file.decides())
+    context.record.change(state="begun", written=None)
     try:
-        if context.file.checkpoint_dir is None:
-            return _commit(context)
-        return _write_location(context)
+        is_group = context.file.checkpoint_dir is None
+        text = _commit(context) if is_group else _write_location(context)
+        context.record.change(written=now())
+        return text
     except (Refused, NotPrimed):
         place = context.location()
         if place is None or not place.names():  # nothing was written: the spec may be changed
@@ -173,20 +176,26 @@ def adopt(context: CutOverContext, facts: Facts) -> str:
     assert isinstance(target, LocationFacts)  # decided on it
     primed = target.committed if context.spec.states else None
     context.record.change(
-        moved_with=context.file.decides(), query_id=replace_query_id(place), primed=primed
+        moved_with=context.file.decides(),
+        query_id=replace_query_id(place),
+        primed=primed,
+        written=now(),
     )
     return f"took over {target.name}"
 
 
 def keep_primed(context: CutOverContext, facts: Facts) -> str:
-    """Keep which query and which batches of a priming a location holds."""
+    """Keep which query and which batches the command that primes has left."""
     target = facts.target
     assert isinstance(target, LocationFacts)  # decided on it
-    primed = target.committed if context.spec.states else None
-    context.record.change(
-        moved_with=context.file.decides(), query_id=target.query_id, primed=primed
-    )
-    return f"{target.name} holds, as query {target.query_id}"
+    context.record.change(primed=target.committed, query_id=target.query_id, written=now())
+    return f"{target.name} holds the plan, with a state"
+
+
+def keep_written(context: CutOverContext, facts: Facts) -> str:
+    """Keep that the target was written completely, by a run that was killed then."""
+    context.record.change(written=now())
+    return f"{context.file.target} holds the plan"
 
 
 # -- verify ----------------------------------------------------------------------------------------
@@ -217,7 +226,11 @@ def _verify(context: CutOverContext, facts: Facts, *, after: bool) -> str:
     if after and not facts.is_group:
         directory = context.query_directory
         reached = committed_positions("", directory, context.files).next_offsets
-    seen = Seen(after, first_batch(facts) is not None, _log_starts(context, facts), reached)
+    ours = None
+    if isinstance(facts.target, GroupFacts) and facts.plan is not None:
+        ours = facts.target.marked(record.model.id, facts.plan.next_offsets)
+    log_starts = _log_starts(context, facts)
+    seen = Seen(after, first_batch(facts) is not None, log_starts, reached, ours)
     judgement = judge(record.model.partitions, verification, seen)
     _record_verification(context, judgement, len(verification.partitions), after=after)
     if not judgement.verified:

@@ -33,58 +33,79 @@ class Beginning:
 def beginning(facts: Facts) -> Beginning:
     """Return whether anything may have begun to read from the target.
 
+    What an earlier run has seen counts, also where the target no longer shows it.
+
     Args:
         facts: the target and the commands are needed.
     """
+    if reason := _recorded_reason(facts):
+        return Beginning(Begun.YES, reason)
     target = facts.target
-    if isinstance(target, Unavailable) or target is None:
-        if facts.record.moved_with is None:
-            return Beginning(Begun.NO, "this cut-over has not written the target")
-        return Beginning(Begun.MAYBE, f"{facts.target_name} cannot be read")
     if isinstance(target, GroupFacts):
-        return _group_beginning(facts, target)
-    return _query_beginning(facts, target)
+        begins = _group_beginning(facts, target)
+    elif isinstance(target, LocationFacts):
+        begins = _query_beginning(facts, target)
+    elif facts.record.moved_with is None:
+        begins = Beginning(Begun.NO, "this record has not written the target")
+    else:
+        begins = Beginning(Begun.MAYBE, f"{facts.target_name} cannot be read")
+    if begins.begun is not Begun.YES and (reason := _command_reason(facts)):
+        return Beginning(Begun.MAYBE, reason)
+    return begins
+
+
+def _recorded_reason(facts: Facts) -> str:
+    """Return what an earlier run has seen begin; empty where it has seen nothing."""
+    record, name = facts.record, facts.target_name
+    if record.state == "done" or any(report.when == "after" for report in record.verifications):
+        return f"{name} was verified after the start"
+    if any(row.members_seen for row in record.partitions):
+        return f"{name} has had members since the plan"
+    if any(row.first_commit is not None for row in record.partitions):
+        return f"others have committed for {name} since the plan"
+    return ""
 
 
 def _group_beginning(facts: Facts, target: GroupFacts) -> Beginning:
-    name = facts.target_name
-    if target.view.members and facts.record.moved_with is not None:
-        return Beginning(Begun.YES, f"{name} has members")
+    name, record = facts.target_name, facts.record
+    planned = facts.plan.next_offsets if facts.plan is not None else {}
+    if record.moved_with is not None and target.assigned(planned):
+        return Beginning(Begun.YES, f"{name} has members that read these partitions")
     if holding(facts).holding is Holding.MOVED_ON:
         return Beginning(Begun.YES, f"others have committed for {name} since the plan")
-    if any(row.members_seen for row in facts.record.partitions):
-        return Beginning(Begun.YES, f"{name} has had members since the plan")
-    if facts.record.moved_with is None or not target.marked(facts.record.id, _planned(facts)):
-        return Beginning(Begun.NO, f"{name} does not hold the plan")
-    if why := _command_reason(facts):
-        return Beginning(Begun.MAYBE, why)
-    return Beginning(
-        Begun.MAYBE,
-        f"{name} holds the plan, and a consumer that assigns its partitions itself does not show "
-        "before it commits",
-    )
-
-
-def _planned(facts: Facts) -> dict[tuple[str, int], int]:
-    return facts.plan.next_offsets if facts.plan is not None else {}
+    if others := target.written_by_others(record.id, planned):
+        return Beginning(Begun.MAYBE, f"{name} holds what another move has written ({others[0]})")
+    if record.written is not None or target.marked(record.id, planned):
+        return Beginning(
+            Begun.MAYBE,
+            f"{name} has held the plan, and a consumer that assigns its partitions itself does "
+            "not show before it commits",
+        )
+    return Beginning(Begun.NO, f"{name} does not hold the plan")
 
 
 def _query_beginning(facts: Facts, target: LocationFacts) -> Beginning:
-    if facts.record.moved_with is None:
-        return Beginning(Begun.NO, "this cut-over has not written the target")
+    name, written = target.name, facts.record.moved_with is not None
     batch = first_planned_batch(facts, target)
     if batch is not None:
-        return Beginning(Begun.YES, f"the query has planned batch {batch}")
-    if why := _command_reason(facts):
-        return Beginning(Begun.MAYBE, why)
+        return Beginning(Begun.YES, f"the query of {name} has planned batch {batch}")
+    if not written and not target.is_empty:
+        return Beginning(Begun.MAYBE, f"{name} holds what this record has not written")
     if target.has_logs and not facts.has_states:
         return Beginning(
             Begun.MAYBE,
             "a query was started there and has logged no batch; in Real-Time Mode it writes first",
         )
-    if facts.has_states and not facts.has_start and not target.is_empty:
-        return Beginning(Begun.MAYBE, "a primed location does not show whether a query was started")
-    return Beginning(Begun.NO, f"nothing has started from {target.name}")
+    if facts.has_states and not target.is_empty:
+        if facts.record.primed is None and target.priming_problem is not None:
+            return Beginning(Begun.MAYBE, f"{name} is not what a priming leaves")
+        if not facts.has_start:
+            return Beginning(
+                Begun.MAYBE, "a primed location does not show whether a query was started"
+            )
+    if target.is_empty and facts.record.written is not None and not facts.has_start:
+        return Beginning(Begun.MAYBE, f"{name} held the plan, and is gone")
+    return Beginning(Begun.NO, f"nothing has started from {name}")
 
 
 def first_planned_batch(facts: Facts, target: LocationFacts) -> int | None:
@@ -100,8 +121,10 @@ def last_primed_batch(facts: Facts, target: LocationFacts) -> int:
     """Return the last batch of the priming, or -1 where no state was primed."""
     if not facts.has_states:
         return -1
-    known = facts.record.primed if facts.record.primed is not None else target.committed
-    return known if known is not None else -1
+    primed = facts.record.primed
+    if primed is None and target.priming_problem is None:
+        primed = target.committed
+    return primed if primed is not None else -1
 
 
 def _command_reason(facts: Facts) -> str:
@@ -110,9 +133,9 @@ def _command_reason(facts: Facts) -> str:
         case (True, _):
             return "the command that starts the query still runs"
         case (_, None):
-            return ""
+            return "" if facts.record.start is None else "the command start was run"
         case (_, 0):
-            return "the command that starts the query has ended well; it may begin at any time"
+            return "the command start has ended well, and the query may begin at any time"
         case (_, "unknown"):
             return "the command that starts the query was run, and how it ended is not known"
         case (_, code):
@@ -138,8 +161,11 @@ def restart_advice(facts: Facts) -> str:
         )
     begins = beginning(facts)
     if begins.begun is Begun.NO or (begins.begun is Begun.MAYBE and facts.nothing_started):
-        unknown = isinstance(again, Unavailable)
-        unless = ", unless somebody has (Flink does not answer)" if unknown else ""
+        unless = ""
+        if isinstance(again, Unavailable):
+            unless = ", unless somebody has (Flink does not answer)"
+        elif not facts.flink_is_asked:
+            unless = ", unless somebody has (the spec has no flink.rest)"
         return f"start Flink's job from its savepoint{unless}: flink run -s {savepoint} …"
     if begins.begun is Begun.YES:
         return (

@@ -20,6 +20,7 @@ from migrate.wording import visible
 
 _LOG_LINES = 15
 _LOG_BYTES = 8192
+_CODE_DIGITS = 3  # exit codes end with 255
 # $0 is the file of its state. What ends the shell's whole group is the command's to heed: the shell
 # stays to tell how that ended.
 _TELLING = """
@@ -60,10 +61,10 @@ class Command:
 
     def ended(self) -> int | Literal["unknown"] | None:
         """Its exit code, once it does not run; None where it was not run."""
-        told = self.state.read_text().strip() if self.state.exists() else None
-        if told is None:
+        if not self.state.exists():
             return None
-        return int(told) if told.isdigit() else "unknown"
+        code = self.state.read_bytes().strip()
+        return int(code) if code.isdigit() and len(code) <= _CODE_DIGITS else "unknown"
 
     def run(
         self, asked: str | Sequence[str], home: Path, environment: Mapping[str, str] | None = None

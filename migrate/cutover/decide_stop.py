@@ -5,11 +5,13 @@ from __future__ import annotations
 from decoder import StopKind
 from migrate.cutover.decision import Action, Decision, Do, Done, Halt, missing, refuse
 from migrate.cutover.facts import Facts, Savepoint, StoppedJob
+from migrate.cutover.flink_jobs import same_savepoint
 
 
 def decide_check(facts: Facts) -> Decision:
     if facts.stopped_by_others:
-        return Done("a plan was made already") if facts.plan is not None else Do(Action.CHECK)
+        planned = facts.plan is not None or facts.record.moved_with is not None
+        return Done("a plan was made already") if planned else Do(Action.CHECK)
     if facts.record.flink.savepoint is not None:
         return Done("the job has stopped")
     job = facts.job
@@ -26,7 +28,9 @@ def decide_check(facts: Facts) -> Decision:
 
 def _not_ours_to_stop(facts: Facts, job: StoppedJob) -> Halt | None:
     """Refuse a job that ended without a savepoint before any run had begun to stop it."""
-    if facts.record.flink.job_id is not None or not job.job.ended or job.ended_with is not None:
+    if facts.record.flink.job_id is not None or not job.job.ended:
+        return None
+    if job.ended_with is not None or job.attempt is not None:
         return None
     return refuse(
         f"flink.job {job.job.name}: Flink runs no such job; the newest, {job.job.job_id}, ended as "
@@ -65,6 +69,7 @@ def _ended_without_a_stop(job: StoppedJob) -> Halt:
             )
         )
     newest = "its newest checkpoint"
+    runs_not = "" if job.job.ended else ", if it does not run,"
     if job.left:
         savepoints = ", ".join(savepoint.pointer for savepoint in job.left)
         newest += f" or savepoint, whichever is newer ({savepoints})"
@@ -72,7 +77,7 @@ def _ended_without_a_stop(job: StoppedJob) -> Halt:
         (
             f"Flink has job {job_id} ({job.job.name}) as {job.job.state}, and reports no savepoint "
             f"in {job.folder} that it ended with",
-            f"start the job from {newest}, and run this again under a new record",
+            f"start the job{runs_not} from {newest}, and run this again under a new record",
         )
     )
 
@@ -95,7 +100,15 @@ def decide_clean(facts: Facts) -> Decision:
         return Do(Action.KEEP_CLEAN)
     if not isinstance(facts.job, StoppedJob):
         return missing(facts.job)
-    job = facts.job.job
+    job, ended_with = facts.job.job, facts.job.ended_with
+    if ended_with is not None and not same_savepoint(ended_with.pointer, savepoint.pointer):
+        return Halt(
+            (
+                f"Flink says that the job ended with {ended_with.pointer}, and this record has "
+                f"{savepoint.pointer}: the job was started again and stopped since",
+                "name another folder for the record, and begin anew",
+            )
+        )
     if not flink.finished or job.state not in ("FINISHED", "UNKNOWN"):
         return Halt(
             (

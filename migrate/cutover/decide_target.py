@@ -32,7 +32,7 @@ def decide_plan(facts: Facts) -> Decision:
         case Holding.NOT_OURS if not facts.adopt:
             return refuse(held.reason)
         case _:
-            return Do(Action.PLAN)
+            return _gone(facts) or Do(Action.PLAN)
 
 
 def decide_apply(facts: Facts) -> Decision:
@@ -40,6 +40,8 @@ def decide_apply(facts: Facts) -> Decision:
     if not isinstance(held, Held):
         return held
     match held.holding:
+        case Holding.PLAN if facts.record.written is None:
+            return Do(Action.KEEP_WRITTEN)
         case Holding.PLAN:
             return Done(f"{facts.target_name} holds the plan")
         case Holding.MOVED_ON:
@@ -54,7 +56,21 @@ def decide_apply(facts: Facts) -> Decision:
             action = Action.ADOPT
         case _:
             action = Action.WRITE
+    if action is Action.WRITE and (halt := _gone(facts)):
+        return halt
     return _started_again(facts) or Do(action)
+
+
+def _gone(facts: Facts) -> Halt | None:
+    """Refuse to write anew what was written, where something may have begun from it."""
+    begins = beginning(facts)
+    if facts.record.written is None or begins.begun is Begun.NO:
+        return None
+    return refuse(
+        f"{facts.target_name} no longer holds what this record has written, and something may have "
+        f"begun from it: {begins.reason}. Look at what it has written; if nothing has started, go "
+        "back (--back --nothing-started) and run this again"
+    )
 
 
 def _held(facts: Facts) -> Held | Decision:
@@ -74,8 +90,8 @@ def _moved_on(facts: Facts) -> Decision:
     why = "the command start was not run by then" if verified else "nobody had verified it by then"
     return refuse(
         f"{facts.target_name}: others have committed for it since the plan was written, and {why}, "
-        "so where they began cannot be told; stop them, and restore the group (migrate rollback), "
-        "or go back to Flink with the group's offsets"
+        "so it is not known where they began. Stop them, and compare what they have processed with "
+        "the topic; what they have processed must not be processed again"
     )
 
 
@@ -121,9 +137,9 @@ def first_batch(facts: Facts) -> int | None:
 
 
 NOBODY_KNOWS = (
-    "the command that starts the query was run, and how it ended is not known (did the machine go "
-    "down?); look whether the query runs, start it yourself if it does not, and run this again "
-    "once it has begun"
+    "the command that starts the query was run, and its exit code is missing, as after a reboot; "
+    "look whether the query runs, start it yourself if it does not, and run this again once it has "
+    "begun"
 )
 
 
@@ -151,7 +167,7 @@ def decide_start(facts: Facts) -> Decision:
             return Done("an earlier run has started the command, and it has ended well")
         case "unknown":
             return Done(begins.reason) if begun else Halt((NOBODY_KNOWS,))
-        case _:  # never run, or it failed: of a batch that it had planned the next makes the same
+        case _:  # never run, or it failed: a query that is started again runs its planned batch
             return _started_again(facts) or Do(Action.START)
 
 

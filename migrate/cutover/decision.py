@@ -20,6 +20,7 @@ class Action(Enum):
     WRITE = auto()
     ADOPT = auto()
     KEEP_PRIMED = auto()
+    KEEP_WRITTEN = auto()
     VERIFY = auto()
     START = auto()
     AWAIT_BEGIN = auto()

@@ -157,8 +157,17 @@ class GroupFacts:
             and cut_over_of(self.view.committed[place].metadata) == record_id
         }
 
+    def assigned(self, partitions: Offsets) -> set[TopicPartition]:
+        """Return the partitions that members of the group have been assigned."""
+        return {
+            place
+            for member in self.view.members
+            for place in member.assigned
+            if place in partitions
+        }
+
     def written_by_others(self, record_id: str, planned: Offsets) -> list[str]:
-        """Return which other move wrote offsets of these partitions, one line for each partition.
+        """Return which other move wrote offsets of these partitions, a line for each partition.
 
         A commit by another cut-over counts at any offset, one by ``commit-group`` at the planned
         offset. Commits by consumers and by Flink do not count.
@@ -186,10 +195,11 @@ class Facts:
         named_savepoint: the savepoint that the spec names, or None.
         has_start: whether the spec names a command that starts the query.
         has_states: whether keyed states go along.
-        allow_moved_on: whether the spec allows a group to go back.
+        flink_is_asked: whether the spec names a JobManager.
         adopt: whether the user takes over a target that this record has not written.
         nothing_started: whether the user says that nothing has started from the target.
         plan: the saved plan, or None.
+        plan_problem: why the saved plan cannot be read; empty where it can, or is not there.
         seeds: the start of each Kafka source of the query, as the plan says.
         job: the job that is stopped.
         started_again: a job that has taken up the savepoint's work since, None where none has.
@@ -204,10 +214,11 @@ class Facts:
     named_savepoint: str | None = None
     has_start: bool = False
     has_states: bool = False
-    allow_moved_on: bool = False
+    flink_is_asked: bool = False
     adopt: bool = False
     nothing_started: bool = False
     plan: Plan | None = None
+    plan_problem: str = ""
     seeds: Mapping[str, Offsets] | None = None
     job: StoppedJob | Unavailable | None = None
     started_again: FlinkJob | Unavailable | None = None

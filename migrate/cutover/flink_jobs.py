@@ -54,7 +54,7 @@ def job_started_again(
 
     def is_newer(known: KnownJob) -> bool:
         job = known.job
-        if _same_savepoint(known.restored_from, savepoint):
+        if same_savepoint(known.restored_from, savepoint):
             return True
         if job.job_id == job_id:
             return not job.ended or (ended_ms is not None and job.began_ms >= ended_ms)
@@ -80,7 +80,7 @@ def job_started_since(
 
     def is_newer(known: KnownJob) -> bool:
         job = known.job
-        if _same_savepoint(known.restored_from, savepoint.pointer):
+        if same_savepoint(known.restored_from, savepoint.pointer):
             return True
         since = written_at is not None and job.began_ms > written_at
         return wanted in (job.job_id, job.name) and (not job.ended or since)
@@ -92,7 +92,7 @@ def _newest(jobs: Iterable[FlinkJob]) -> FlinkJob | None:
     return max(jobs, key=lambda job: job.began_ms, default=None)
 
 
-def _same_savepoint(restored_from: str | None, savepoint: str | None) -> bool:
+def same_savepoint(restored_from: str | None, savepoint: str | None) -> bool:
     """Compare two paths of savepoints, which may differ in scheme and host.
 
     The name alone is proof where Flink has chosen it: it ends with a random number

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
 
 from migrate.commands.rollback import rollback
 from migrate.cutover.act_flink import keep_savepoint
@@ -14,7 +16,7 @@ from migrate.cutover.facts import Facts, GroupFacts, LocationFacts, StoppedJob, 
 from migrate.cutover.target import Holding, holding, other_cluster
 from migrate.errors import Refused
 from migrate.group.commit import Applied
-from migrate.group.rollback_file import EarlierRun, earlier_run
+from migrate.group.rollback_file import rollback_files
 from migrate.spark.locations import LocalDirectory
 from migrate.spark.seed import remove_seed
 
@@ -101,13 +103,24 @@ def _stop_not_ended(facts: Facts) -> Halt | Fail | None:
 
 
 def back_lines(context: CutOverContext, facts: Facts) -> Sequence[str]:
-    """Return what going back does, a line each; nothing where the target is not written."""
+    """Return what going back does, a line each; nothing where the target is not written.
+
+    Raises:
+        Refused: it cannot be done from here.
+    """
     target, record = facts.target, facts.record
     if isinstance(target, GroupFacts):
-        earlier = _rollback_of(context, target)
-        if earlier is None:
-            return []
-        return [f"bring group {target.view.name} back by {earlier.path}"]
+        path = _rollback_file(context, target)
+        if path is not None:
+            return [f"bring group {target.view.name} back by {path}"]
+        if facts.plan is not None and target.marked(record.id, facts.plan.next_offsets):
+            raise Refused(
+                [
+                    f"group {target.view.name} holds commits of this record, and the rollback file "
+                    "is no longer in the record's folder; put it back"
+                ]
+            )
+        return []
     if not isinstance(target, LocationFacts) or record.moved_with is None or target.is_empty:
         return []
     if not facts.has_states:
@@ -130,9 +143,9 @@ def go_back(context: CutOverContext, facts: Facts) -> None:
         elif place.names():
             remove_seed(place)
     elif isinstance(facts.target, GroupFacts):
-        earlier = _rollback_of(context, facts.target)
-        if earlier is not None:
-            outcome = rollback(earlier.path, execute=True, **context.file.kafka()).outcome
+        path = _rollback_file(context, facts.target)
+        if path is not None:
+            outcome = rollback(path, execute=True, **context.file.kafka()).outcome
             if outcome is not None and outcome.applied not in (Applied.ALL, Applied.NOTHING_TO_DO):
                 raise CutOverStopped(f"group {context.spec.target.group}: {outcome.applied.value}")
     files = (
@@ -141,13 +154,29 @@ def go_back(context: CutOverContext, facts: Facts) -> None:
         for file in (command.log, command.state)
     )
     record.put_aside(record.plan_path, *files)
-    record.change(state="went back", moved_with=None, query_id=None)
+    record.change(state="went back", moved_with=None, written=None, query_id=None)
 
 
-def _rollback_of(context: CutOverContext, target: GroupFacts) -> EarlierRun | None:
-    """Return the commit for the group that a rollback file of this record tells of, or None."""
-    newest = earlier_run([context.record.folder], target.cluster_id, target.view)
-    return newest if newest is not None and newest.file.change == "commit" else None
+def _rollback_file(context: CutOverContext, target: GroupFacts) -> Path | None:
+    """Return the rollback file of this record's first commit for the group, or None.
+
+    A later one, of a commit that was made whole, has the first one's offsets as what was before.
+    """
+    runs = context.record.model.runs
+    began = datetime.fromisoformat(runs[0].began_at) if runs else None
+    first = min(
+        (
+            (datetime.fromisoformat(file.created_at), path)
+            for path, file in rollback_files(context.record.folder)
+            if (file.group, file.cluster_id, file.change)
+            == (target.view.name, target.cluster_id, "commit")
+        ),
+        default=None,
+        key=lambda dated: (began is not None and dated[0] < began, dated[0]),
+    )
+    if first is None or (began is not None and first[0] < began):
+        return None
+    return first[1]
 
 
 def keep_end_of_stop(context: CutOverContext, facts: Facts) -> None:

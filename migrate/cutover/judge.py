@@ -8,7 +8,7 @@ after the first batch was committed. Where neither was seen, the outcome cannot 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from migrate.comparing.verify import StartOutcome, Verification, Verified
@@ -25,16 +25,18 @@ class Seen:
 
     Attributes:
         after: whether the target has begun.
-        is_committed: whether the query has committed its first batch; False for a group, of which
-            each partition shows it by itself.
+        is_committed: whether the query has committed its first batch; always False for a group,
+            which is judged partition by partition.
         log_starts: the log starts now.
         reached: the next offsets after the newest committed batch.
+        ours: the partitions of a group that still hold our commit; None for a query.
     """
 
     after: bool
     is_committed: bool
     log_starts: Mapping[TopicPartition, int]
     reached: Mapping[TopicPartition, int]
+    ours: Container[TopicPartition] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +91,8 @@ def judge(rows: Sequence[PartitionReport], verification: Verification, seen: See
         text += f"; lost {lost}, repeated {repeated}"
     if unknown:
         why = "; ".join(reasons[:3])
-        text += f"; where {counted(unknown, 'partition')} began cannot be told: {why}"
+        began = "began" if seen.after else "will begin"
+        text += f"; where {counted(unknown, 'partition')} {began} cannot be told: {why}"
     return Judgement(tuple(judged.values()), whole.verified, text, unknown, lost, repeated)
 
 
@@ -97,18 +100,21 @@ def _outcome(
     row: PartitionReport | None, partition: Verified, seen: Seen, first_batches_gone: bool
 ) -> tuple[Verified, str | None]:
     """Return the outcome of a partition, and why it cannot be told where it cannot."""
+    place = (partition.topic, partition.partition)
     if partition.outcome is StartOutcome.UNKNOWN:
-        return partition, "the plan has no offset for it, or does not know it"
+        new = "" if seen.after else "; go back (--back), and run this again to plan it, too"
+        return partition, f"{place[0]}-{place[1]} is not in the plan, or has no offset there{new}"
     if not seen.after or row is None or row.planned is None:
         return partition, None
+    by_others = seen.ours is not None and place not in seen.ours
+    if by_others and not row.members_seen and not row.began_right:
+        return _cannot_tell(partition), _unseen(row)
     if partition.outcome not in (StartOutcome.OK, StartOutcome.MOVED_ON):
         return partition, None
     if not row.began_right:
-        if partition.outcome is StartOutcome.MOVED_ON and not row.members_seen:
-            return _cannot_tell(partition), _unseen(partition)
         if first_batches_gone:
             return _cannot_tell(partition), "the log of the query has lost its first batches"
-        log_start = seen.log_starts.get((partition.topic, partition.partition))
+        log_start = seen.log_starts.get(place)
         if log_start is not None and log_start > row.planned:
             return _cannot_tell(partition), _expired(row, log_start)
     return replace(partition, outcome=StartOutcome.OK, records=0), None
@@ -122,11 +128,16 @@ def _expired(row: PartitionReport, log_start: int) -> str:
     )
 
 
-def _unseen(partition: Verified) -> str:
+def _unseen(row: PartitionReport) -> str:
+    first = ""
+    if row.first_commit is not None:
+        first = (
+            f"; of {row.topic}-{row.partition} the plan is {row.planned}, and the first commit by "
+            f"others that was seen is {row.first_commit}"
+        )
     return (
-        "others have committed for the group, and no member was seen while our commit still stood "
-        f"(up to {partition.records} records of {partition.topic}-{partition.partition} may have "
-        "been skipped)"
+        "others have committed for the group, and no member was seen to read this while our commit "
+        f"still stood, so records may have been skipped or repeated{first}"
     )
 
 
@@ -138,11 +149,8 @@ def _updated(
     row: PartitionReport, partition: Verified, final: Verified, reason: str | None, seen: Seen
 ) -> PartitionReport:
     place = (row.topic, row.partition)
-    began = (
-        seen.after
-        and final.outcome is StartOutcome.OK
-        and (seen.is_committed or partition.outcome is StartOutcome.MOVED_ON)
-    )
+    begins = seen.is_committed if seen.ours is None else place not in seen.ours
+    began = seen.after and begins and final.outcome is StartOutcome.OK
     return row.model_copy(
         update={
             "started": partition.started,

@@ -33,7 +33,7 @@ from migrate.cutover.flink_jobs import (
     reported_savepoint,
 )
 from migrate.cutover.prime import priming_problem
-from migrate.errors import MigrateError, Refused
+from migrate.errors import InputError, MigrateError, Refused
 from migrate.flink.rest_api import FlinkJob, FlinkRestError, JobManager, StopAttempt, UnknownToFlink
 from migrate.spark.progress import (
     kafka_seeds,
@@ -57,13 +57,13 @@ _Fact = TypeVar("_Fact")
 
 
 def observe(context: CutOverContext, *needs: Need) -> Facts:
-    """Return the facts, each read anew.
-
-    Raises:
-        PlanFileError: the saved plan cannot be read.
-    """
+    """Return the facts, each read anew."""
     record, spec = context.record.model, context.spec
-    plan = context.read_plan()
+    plan, plan_problem = None, ""
+    try:
+        plan = context.read_plan()
+    except InputError as error:
+        plan_problem = str(error)
     streams = context.streams(plan) if plan is not None else None
     seeds = {str(source.number): source.next_offsets for source in streams or ()}
     starting, priming = (
@@ -94,10 +94,11 @@ def observe(context: CutOverContext, *needs: Need) -> Facts:
         named_savepoint=context.savepoint if context.stopped_by_others else None,
         has_start=spec.start is not None,
         has_states=bool(spec.states),
-        allow_moved_on=spec.move.allow_moved_on,
+        flink_is_asked=spec.flink.rest is not None,
         adopt=context.adopt,
         nothing_started=context.nothing_started,
         plan=plan,
+        plan_problem=plan_problem,
         seeds=seeds if plan is not None else None,
         job=job,
         started_again=started_again,
@@ -139,6 +140,10 @@ def read_job(context: CutOverContext) -> StoppedJob:
         job = choose_job(jobs, wanted)
     folder = _folder_of(context, job.job_id)
     trigger_id, attempt = newest_attempt(flink, job.job_id)
+    if attempt is not None and attempt.savepoint is not None and not job.ended:
+        job = _settled(flink, job)
+        if not job.ended and job.state != "UNKNOWN":  # it was started again, under a fixed id
+            trigger_id, attempt = newest_attempt(flink, job.job_id, skip_ended=True)
     ended_with, left = None, list[Savepoint]()
     if job.ended or job.state == "UNKNOWN":
         left = _savepoints_in(context, folder)
@@ -157,10 +162,21 @@ def _folder_of(context: CutOverContext, job_id: str) -> str:
     return join(folder, job_id)
 
 
-def newest_attempt(flink: JobManager, job_id: str) -> tuple[str, StopAttempt | None]:
+def _settled(flink: JobManager, job: FlinkJob) -> FlinkJob:
+    """Return a job as Flink reports it once what it reports is no older than the stop."""
+    deadline = time.monotonic() + flink.refresh_seconds() + _GRACE_SECONDS
+    while not job.ended and time.monotonic() < deadline:
+        time.sleep(_PAUSE)
+        job = flink.job(job.job_id) or FlinkJob(job.job_id, job.name, "UNKNOWN")
+    return job
+
+
+def newest_attempt(
+    flink: JobManager, job_id: str, *, skip_ended: bool = False
+) -> tuple[str, StopAttempt | None]:
     """Return the trigger id to go on with, and how far its stop is.
 
-    A stop that failed is followed by one under a new id.
+    A stop that failed is followed by one under a new id; with ``skip_ended`` one that ended, too.
 
     Raises:
         CutOverStopped: too many have failed.
@@ -169,7 +185,8 @@ def newest_attempt(flink: JobManager, job_id: str) -> tuple[str, StopAttempt | N
     for number in range(_ATTEMPTS):
         trigger_id = hashlib.sha256(f"cut-over {job_id} {number}".encode()).hexdigest()[:32]
         attempt = flink.stopping(job_id, trigger_id)
-        if attempt is None or attempt.problem is None:
+        passed = attempt is not None and skip_ended and attempt.ended
+        if attempt is None or (attempt.problem is None and not passed):
             return trigger_id, attempt
     raise CutOverStopped(f"{_ATTEMPTS} stops of this job have failed; look into Flink's log")
 
@@ -251,8 +268,11 @@ def _started_again(context: CutOverContext) -> FlinkJob | None:
     if context.stopped_by_others:
         savepoint = read_savepoint(context, pointer)
         return job_started_since(jobs, savepoint, context.spec.flink.job)
+    ended_ms = known.ended_ms
+    if ended_ms is None:  # Flink had forgotten it, or did not answer
+        ended_ms = read_savepoint(context, pointer).written_at
     return job_started_again(
-        jobs, pointer, job_id=known.job_id, name=known.job_name, ended_ms=known.ended_ms
+        jobs, pointer, job_id=known.job_id, name=known.job_name, ended_ms=ended_ms
     )
 
 

@@ -54,6 +54,11 @@ def check(context: CutOverContext, facts: Facts) -> str:
                 "the spec has no flink.rest: whether the job was started from the savepoint again "
                 "is not looked at"
             )
+        elif context.spec.flink.job is None:
+            log.warning(
+                "the spec has no flink.job: of the jobs that Flink lists, only those that were "
+                "restored from this savepoint count as started again"
+            )
         refusals += _collect_refusals(lambda: _check_plan(context, savepoint, seen))
     else:
         assert isinstance(facts.job, StoppedJob)  # decided on it

@@ -204,6 +204,7 @@ def _begun(file: SpecFile) -> CutOverRecord:
         target=file.target,
         sink=file.sink,
         moved_with=None,
+        written=None,
         query_id=None,
         flink=FlinkReport(
             host=urlsplit(rest).hostname if rest is not None else None,

@@ -21,7 +21,7 @@ from migrate.cutover.observe import observe
 from migrate.cutover.record import Record, locked
 from migrate.cutover.spec import read_spec
 from migrate.cutover.start import watch_group
-from migrate.cutover.steps import NAMES, STEPS, Step
+from migrate.cutover.steps import NAMES, NOTHING, STEPS, STOPPED, WRITTEN, Step
 from migrate.errors import MigrateError, NoSuchName, Refused, UsageError
 from migrate.log import log
 from migrate.report.cut_over import CutOverRecord
@@ -162,6 +162,13 @@ def _title(context: CutOverContext, step: Step) -> str:
     return step.title if context.file.checkpoint_dir is not None else step.group_title
 
 
+def _left_before(context: CutOverContext, step: Step) -> str:
+    """Return what is so if a run stops before the action of a step."""
+    if step.before != NOTHING or context.savepoint is None:
+        return step.before
+    return WRITTEN if context.record.model.written is not None else STOPPED
+
+
 def _steps(until: str | None) -> Iterator[Step]:
     for step in STEPS:
         yield step
@@ -192,13 +199,13 @@ _BACK_NEEDS = (Need.JOB, Need.TARGET, Need.STARTED_AGAIN)
 
 
 def _dry_back(context: CutOverContext) -> CutOver:
-    lines, restart = _plan_back(context)
+    _, lines, restart = _plan_back(context)
     results = [StepResult("back", "to do", line) for line in (*lines, restart)]
     return CutOver(tuple(results), context.record.model)
 
 
-def _plan_back(context: CutOverContext) -> tuple[list[str], str]:
-    """Return what going back does, and how Flink's job goes on then.
+def _plan_back(context: CutOverContext) -> tuple[Facts, list[str], str]:
+    """Return the facts, what going back does, and how Flink's job goes on then.
 
     Raises:
         Refused, CutOverStopped: it cannot be gone back.
@@ -209,7 +216,8 @@ def _plan_back(context: CutOverContext) -> tuple[list[str], str]:
     keep_end_of_stop(context, facts)
     if context.savepoint is None:
         raise Refused(["the job was not stopped, so there is nothing to go back from"])
-    return list(back_lines(context, facts)), restart_advice(observe(context, *_BACK_NEEDS))
+    facts = observe(context, *_BACK_NEEDS)
+    return facts, list(back_lines(context, facts)), restart_advice(facts)
 
 
 # -- runs ------------------------------------------------------------------------------------------
@@ -222,23 +230,25 @@ def _run(
     with _recorded(context, f"until {until}" if until is not None else "execute") as progress:
         results = []
         for step in _steps(until):
-            progress.name, progress.left = step.name, step.before
+            progress.name, progress.left = step.name, _left_before(context, step)
             with _failure_recorded(record, step):
                 facts, decision = _decide(context, step)
-            changes = isinstance(decision, Do) and decision.action.changes
+            title = _title(context, step)
+            if isinstance(decision, Do) and decision.action.changes and confirm is not None:
+                # "No" changes nothing.
+                changed, progress.changed = progress.changed, False
+                confirm(f"go on with {step.name} ({title}), up to {until or NAMES[-1]}?")
+                progress.changed, confirm = changed, None
+                with _failure_recorded(record, step):  # the world may have changed meanwhile
+                    facts, decision = _decide(context, step)
             if isinstance(decision, Done):
                 log.info(f"{step.name}: {decision.reason}")
                 record.found_done(step.name, decision.reason)
                 results.append(StepResult(step.name, "done", decision.reason))
                 continue
-            title = _title(context, step)
-            if changes and confirm is not None:
-                # "No" changes nothing.
-                changed, progress.changed = progress.changed, False
-                confirm(f"go on with {step.name} ({title}), up to {until or NAMES[-1]}?")
-                progress.changed, confirm = changed, None
             log.info(f"{step.name}: {title}")
-            progress.changed, progress.left = progress.changed or changes, step.left
+            progress.changed = progress.changed or decision.action.changes
+            progress.left = step.left
             began = time.monotonic()
             with _failure_recorded(record, step):
                 text = ACTIONS[decision.action](context, facts)
@@ -262,12 +272,13 @@ def _failure_recorded(record: Record, step: Step) -> Iterator[None]:
 
 def _back(context: CutOverContext, confirm: Callable[[str], None] | None) -> CutOver:
     with _recorded(context, "back"):
-        lines, restart = _plan_back(context)
+        facts, lines, restart = _plan_back(context)
         if confirm is not None:
             confirm(f"go back: {'; '.join(lines) or 'forget this record'}?")
+            facts, lines, restart = _plan_back(context)  # the world may have changed meanwhile
         for line in lines:
             log.info(line)
-        go_back(context, observe(context, *_BACK_NEEDS))
+        go_back(context, facts)
     done = (StepResult("back", "done", line) for line in lines)
     results = (*done, StepResult("back", "to do", restart))
     return CutOver(results, context.record.model, context.record.path, context.record.page)
@@ -299,7 +310,7 @@ def _recorded(context: CutOverContext, command: str) -> Iterator[_Progress]:
         CutOverStopped: in the place of Refused, where something was changed already.
     """
     record, flink = context.record, context.record.model.flink
-    name, left = ("back", _BACK_LEFT) if command == "back" else (STEPS[0].name, STEPS[0].left)
+    name, left = ("back", _BACK_LEFT) if command == "back" else (STEPS[0].name, STEPS[0].before)
     progress = _Progress(name, left, flink.job_id is not None or flink.savepoint is not None)
     record.begin_run(command)
     try:

@@ -11,6 +11,7 @@ from migrate.cutover.facts import Facts, GroupFacts, Need, Unavailable
 from migrate.cutover.observe import observe
 from migrate.cutover.record import now
 from migrate.log import log, timed
+from migrate.positions import TopicPartition
 from migrate.report.cut_over import PartitionReport, StartReport
 from migrate.wording import seconds_of
 
@@ -72,28 +73,30 @@ def _begun(facts: Facts) -> str:
 def watch_group(context: CutOverContext, facts: Facts) -> None:
     """Keep what a look at the group shows of where its consumers begin.
 
-    Members that are there while our commit still stands begin at the plan. The first commit by
-    others is kept, too.
+    A member that has a partition while our commit still stands there begins at the plan. The first
+    commit by others is kept, too.
     """
     target, record = facts.target, context.record
-    if not isinstance(target, GroupFacts) or record.model.moved_with is None or not facts.plan:
+    if not isinstance(target, GroupFacts) or record.model.written is None or not facts.plan:
         return
     ours = target.marked(record.model.id, facts.plan.next_offsets)
-    rows = [
-        _watched(row, target, bool(target.view.members), ours) for row in record.model.partitions
-    ]
+    assigned = target.assigned(facts.plan.next_offsets)
+    rows = [_watched(row, target, assigned, ours) for row in record.model.partitions]
     if rows != record.model.partitions:
         record.change(partitions=rows)
 
 
 def _watched(
-    row: PartitionReport, target: GroupFacts, has_members: bool, ours: set[tuple[str, int]]
+    row: PartitionReport,
+    target: GroupFacts,
+    assigned: set[TopicPartition],
+    ours: set[TopicPartition],
 ) -> PartitionReport:
     place = (row.topic, row.partition)
     if row.planned is None:
         return row
     if place in ours:
-        return row.model_copy(update={"members_seen": row.members_seen or has_members})
+        return row.model_copy(update={"members_seen": row.members_seen or place in assigned})
     if row.first_commit is None:
         return row.model_copy(update={"first_commit": target.view.next_offset(*place)})
     return row

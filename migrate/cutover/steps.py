@@ -44,8 +44,9 @@ class Step:
     left: str
 
 
-_NOTHING = "nothing was changed, and the job runs on"
-_STOPPED = "Flink's job has stopped, and this run has not written the target"
+NOTHING = "nothing was changed, and the job runs on"
+STOPPED = "Flink's job has stopped, and this run has not written the target"
+WRITTEN = "Flink's job has stopped, and an earlier run has written the target"
 _IN_PART = "Flink's job has stopped, and the target is not written, or in part"
 _READY = "the target is written, and this run has started nothing from it"
 
@@ -67,30 +68,30 @@ def _step(
 
 
 STEPS: Sequence[Step] = (
-    _step("check", "look for what stands in the way", (Need.JOB,), decide_check, _NOTHING),
+    _step("check", "look for what stands in the way", (Need.JOB,), decide_check, NOTHING),
     _step(
         "stop",
         "stop the job with a savepoint",
         (Need.JOB,),
         decide_stop,
         "Flink was asked to stop the job, and may still do so",
-        before=_NOTHING,
+        before=NOTHING,
     ),
     _step(
         "clean",
         "check that the stop was clean",
         (Need.SAVEPOINT, Need.ENDED_JOB),
         decide_clean,
-        _STOPPED,
+        STOPPED,
     ),
-    _step("plan", "plan from the savepoint", (Need.TARGET,), decide_plan, _STOPPED),
+    _step("plan", "plan from the savepoint", (Need.TARGET,), decide_plan, STOPPED),
     _step(
         "apply",
         "write the checkpoint location",
         _TARGET,
         decide_apply,
         _IN_PART,
-        before=_STOPPED,
+        before=STOPPED,
         group="commit for the group",
     ),
     _step(

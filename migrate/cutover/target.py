@@ -19,14 +19,13 @@ class Holding(Enum):
     PLAN = auto()  # written by this record
     PRIMED = auto()  # by the command of this record, which has not looked at it yet
     MOVED_ON = auto()  # a group that held the plan, and that others have committed for since
-    NOT_OURS = auto()  # the plan, or a plan of another record, which this one has not written
+    NOT_OURS = auto()  # a plan that another record or a person has written
     WRONG = auto()  # something that no run can go on with
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What the target holds, and why: a sentence with its way out where that is not as it should
-    be."""
+    """What the target holds and, where it cannot be used, why, with the way out."""
 
     holding: Holding
     reason: str = ""
@@ -40,10 +39,11 @@ def holding(facts: Facts) -> Held:
     """
     target = facts.target
     if facts.plan is None and facts.record.moved_with is not None:
+        problem = facts.plan_problem or "plan.json is no longer in the record's folder"
         return Held(
             Holding.WRONG,
-            f"{facts.target_name} was written by a plan that is no longer in the record's folder; "
-            "put plan.json back, or go back (--back)",
+            f"{facts.target_name} was written by a plan that is gone: {problem}; put plan.json "
+            "back, or go back (--back)",
         )
     if isinstance(target, GroupFacts):
         return _group_holding(facts, target)
@@ -61,7 +61,7 @@ def other_cluster(facts: Facts) -> str:
         return ""
     return (
         f"kafka.bootstrap-servers: those are brokers of cluster {target.cluster_id}, and the group "
-        f"was written on {written}; name brokers of that cluster"
+        f"was written on {written}; name brokers of {written}"
     )
 
 
@@ -70,7 +70,7 @@ def _group_holding(facts: Facts, target: GroupFacts) -> Held:
         return Held(Holding.NOTHING)
     planned, record = facts.plan.next_offsets, facts.record
     others = target.written_by_others(record.id, planned)
-    if others and not facts.adopt:
+    if others:
         more = f" and {len(others) - 1} more" if len(others) > 1 else ""
         return Held(
             Holding.NOT_OURS,
@@ -85,6 +85,9 @@ def _group_holding(facts: Facts, target: GroupFacts) -> Held:
         return Held(Holding.PLAN)
     if record.moved_with is None:
         return Held(Holding.NOTHING)
+    if record.written is not None:  # from then on each other commit is somebody else's
+        moved_on = any(place in target.view.committed for place in planned.keys() - ours)
+        return Held(Holding.MOVED_ON if moved_on else Holding.NOTHING)
     held = {(row.topic, row.partition): row.held for row in record.partitions}
     untouched = all(
         target.view.next_offset(*place) == held.get(place) for place in planned.keys() - ours
@@ -113,14 +116,16 @@ def _location_holding(facts: Facts, target: LocationFacts) -> Held:
     if facts.has_states and record.primed is None and (problem := _priming_problem(facts, target)):
         return Held(Holding.WRONG, problem)
     if target.seeds != facts.seeds:
-        return Held(Holding.WRONG, f"{name} holds another query than the plan's; {_NEW_DIRECTORY}")
+        way_out = "put back what was there, or go back (--back)" if written else _NEW_DIRECTORY
+        return Held(Holding.WRONG, f"{name} holds another query than the plan's; {way_out}")
     if not written and not facts.has_states and target.planned is not None:
         return Held(
             Holding.WRONG,
-            f"{name} holds batches already, and this cut-over has not written it: where its query "
-            f"began cannot be told; {_NEW_DIRECTORY}",
+            f"{name} holds batches of a query already, and this record has not written it: where "
+            f"that query began is not known here. If it is the query of this move, look with "
+            f"`migrate verify`; if not, {_NEW_DIRECTORY}",
         )
-    if written and record.query_id == target.query_id:
+    if written and record.query_id is not None and record.query_id == target.query_id:
         return Held(Holding.PLAN)
     if written and record.query_id is None and facts.priming.ended == 0:
         return Held(Holding.PRIMED)
@@ -138,13 +143,16 @@ def _priming_problem(facts: Facts, target: LocationFacts) -> str:
     if code not in (None, 0):
         how = "and how it ended is not known" if code == "unknown" else f"with exit code {code}"
         verb = "was run," if code == "unknown" else "ended"
-        return f"the command that primes {name} {verb} {how}; remove {name}, and run this again"
+        return (
+            f"the command that primes {name} {verb} {how}; see that no query runs there, remove "
+            f"{name}, and run this again"
+        )
     if target.priming_problem is None:
         return ""
     # Once it was written for this spec, no other directory may be named.
     way_out = (
-        "remove it, and run this again"
-        if facts.record.moved_with
+        "see that no query runs there, remove it, and run this again"
+        if facts.record.moved_with is not None
         else (f"remove it, or {_NEW_DIRECTORY}")
     )
     return f"{name}: {target.priming_problem}; {way_out}"

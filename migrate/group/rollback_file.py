@@ -224,7 +224,7 @@ def earlier_run(
         (
             (file.created_at, path, file)
             for folder in folders
-            for path, file in _files(folder)
+            for path, file in rollback_files(folder)
             if (file.group, file.cluster_id) == (now.name, cluster_id)
         ),
         default=None,
@@ -236,8 +236,8 @@ def earlier_run(
     return EarlierRun(path, file, fate(file, now))
 
 
-def _files(folder: Path) -> Iterator[tuple[Path, RollbackFile]]:
-    """The rollback files in a folder, among whatever else it holds."""
+def rollback_files(folder: Path) -> Iterator[tuple[Path, RollbackFile]]:
+    """Yield the rollback files in a folder, among whatever else it holds."""
     for path in folder.glob("*.json"):
         try:
             if not path.is_file():

@@ -155,6 +155,9 @@ class CutOverRecord(Model):
         dict[str, str] | None,
         Field(description="what of the spec the target was written with; null before"),
     ]
+    written: Annotated[
+        str | None, Field(description="when the target was written completely; null before")
+    ]
     query_id: Annotated[
         str | None, Field(description="the id of the query in the checkpoint location")
     ]

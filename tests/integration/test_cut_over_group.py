@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 import uuid
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,7 +16,7 @@ from confluent_kafka import Consumer, TopicPartition
 from migrate.group.commit_marks import cut_over_of
 from tests.support.command import Result, migrate, running
 from tests.support.golden_topics import GOLDEN, lay_out
-from tests.support.groups import PROTOCOLS, read_on
+from tests.support.groups import PROTOCOLS, member, read_on
 from tests.support.kafka import Broker
 from tests.support.spark import Spark
 
@@ -68,9 +69,15 @@ class CutOver:
         for _, partition in self.planned():
             self.broker.produce(self.topic, partition, map(str, range(count)))
 
-    def consume_elsewhere(self, skip: int) -> dict[tuple[str, int], int]:
-        """Read to the log end by a consumer that assigns its partitions itself, and begins so many
-        records after the plan; return what it has committed."""
+    def consume_elsewhere(
+        self, skip: int | None = None, upto: Mapping[tuple[str, int], int] | None = None
+    ) -> dict[tuple[str, int], int]:
+        """Read by a consumer that assigns its partitions itself; return what it has committed.
+
+        Args:
+            skip: how many records after the plan it begins; None begins at the log start.
+            upto: where it ends, by default at the log end.
+        """
         consumer = Consumer(
             {
                 "bootstrap.servers": self.broker.bootstrap_servers,
@@ -78,11 +85,15 @@ class CutOver:
                 "enable.auto.commit": False,
             }
         )
-        begins = {place: offset + skip for place, offset in self.planned().items()}
+        marks = self.broker.watermarks(self.topic)
+        begins = {
+            place: marks[place[1]][0] if skip is None else offset + skip
+            for place, offset in self.planned().items()
+        }
         consumer.assign([TopicPartition(*place, offset) for place, offset in begins.items()])
-        ends = {place: self.broker.watermarks(self.topic)[place[1]][1] for place in begins}
+        ends = dict(upto or {place: marks[place[1]][1] for place in begins})
         expected = sum(ends[place] - begins[place] for place in begins)
-        assert len(consumer.consume(expected, 30)) == expected
+        assert len(consumer.consume(expected, 30)) == expected or upto is not None
         consumer.commit(
             offsets=[TopicPartition(*place, end) for place, end in ends.items()],
             asynchronous=False,
@@ -104,7 +115,7 @@ def test_a_group_whose_consumers_began_elsewhere_is_not_verified(cut_over: CutOv
     assert done.code == 5, done.stderr
     count = len(ends)
     assert f"not verified: {count} cannot tell; where {count} partitions began" in done.stderr
-    assert "no member was seen while our commit still stood" in done.stderr
+    assert "no member was seen to read this while our commit" in done.stderr
     assert "lost 0" not in done.stderr
     (report,) = (one for one in cut_over.record()["verifications"] if one["when"] == "after")
     assert (report["verified"], report["unknown"]) == (False, count)
@@ -113,6 +124,56 @@ def test_a_group_whose_consumers_began_elsewhere_is_not_verified(cut_over: CutOv
     # Flink's job must not go on from the savepoint either.
     assert "do not start Flink's job from its savepoint, as others have committed" in done.stderr
     assert cut_over.broker.committed(cut_over.group) == ends
+
+
+def test_consumers_that_began_at_the_earliest_offset_are_not_verified(cut_over: CutOver) -> None:
+    """They have committed just what the plan says, as on an idle topic, and read all before."""
+    assert cut_over.run("--until", "verify").code == 0
+    cut_over.consume_elsewhere(upto=cut_over.planned())
+    done = cut_over.run()
+    assert done.code == 5, done.stderr
+    assert "records may have been skipped or repeated" in done.stderr
+    assert "lost 0" not in done.stderr and "repeated 0" not in done.stderr
+
+
+def test_a_member_that_reads_another_topic_is_no_proof(cut_over: CutOver) -> None:
+    assert cut_over.run("--until", "verify").code == 0
+    other = f"{cut_over.topic}-other"
+    cut_over.broker.create_topic(other, 1)
+    with running("cut-over", cut_over.spec(), "--execute", "--yes") as process:
+        assert process.stderr is not None
+        for line in process.stderr:
+            if line.startswith("first-batch: wait"):
+                break
+        with member(cut_over.broker, cut_over.group, other):
+            time.sleep(2)
+        cut_over.more_records(20)
+        cut_over.consume_elsewhere(skip=10)
+        output = process.stderr.read()
+        assert process.wait() == 5, output
+    assert "no member was seen to read this" in output
+    assert {row["members_seen"] for row in _rows(cut_over)} == {False}
+
+
+def test_after_a_second_commit_the_group_goes_back_to_what_it_held_first(
+    cut_over: CutOver,
+) -> None:
+    assert cut_over.run("--until", "plan").code == 0
+    planned = cut_over.planned()
+    held = {place: max(offset - 2, 0) for place, offset in planned.items()}
+    cut_over.broker.commit(cut_over.group, held)
+    assert cut_over.run("--until", "apply").code == 0
+    # As where a commit was made in part, and no run saw it whole.
+    path = cut_over.folder / "one.cut-over/record.json"
+    path.write_text(json.dumps({**cut_over.record(), "written": None}))
+    place = min(planned)
+    cut_over.broker.commit(cut_over.group, {place: held[place]})
+    again = cut_over.run("--until", "apply")
+    assert again.code == 0, again.stderr
+    assert len(list(path.parent.glob("rollback-*.json"))) == 2
+    assert cut_over.broker.committed(cut_over.group) == planned
+    assert cut_over.run("--back", "--nothing-started").code == 0
+    assert cut_over.broker.committed(cut_over.group) == held
 
 
 def _rows(cut_over: CutOver) -> list[Mapping[str, Any]]:
@@ -250,6 +311,14 @@ def test_two_specs_of_one_target(target: str, broker: Broker, tmp_path: Path) ->
     assert stopped.code == 5, stopped.stderr
     assert "add --adopt" in stopped.stderr
     assert not (tmp_path / "started").exists()
+    kept = cut_over.run("--back", "--nothing-started")
+    if target != "group":
+        assert kept.code == 4 and "this record has written query" in kept.stderr, kept.stderr
+        assert (tmp_path / "query").exists()
+    # What the refusal names works: then the second one is refused.
+    assert cut_over.run("--until", "verify", "--adopt").code == 0
+    second = cut_over.run("--until", "verify", name="two")
+    assert second.code == 5 and "add --adopt" in second.stderr, second.stderr
 
 
 def test_what_was_seeded_by_hand_is_taken_over_when_asked(broker: Broker, tmp_path: Path) -> None:

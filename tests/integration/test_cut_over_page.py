@@ -41,6 +41,7 @@ def _record(text: str, *, lost: int) -> CutOverRecord:
         target=f"spark:{text}",
         sink=text,
         moved_with={"target.group": text},
+        written=text,
         query_id=text,
         flink=FlinkReport(
             savepoints=text,

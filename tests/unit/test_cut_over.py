@@ -30,6 +30,7 @@ from migrate.cutover.flink_jobs import (
 )
 from migrate.cutover.observe import read_savepoint
 from migrate.cutover.record import Record
+from migrate.cutover.run import cut_over
 from migrate.cutover.spec import read_spec
 from migrate.errors import Refused
 from migrate.flink.rest_api import FlinkJob
@@ -204,7 +205,7 @@ def seeded(tmp_path: Path) -> Path:
         finished=True,
     )
     query_id = json.loads((tmp_path / "query/metadata").read_text())["id"]
-    record.change(moved_with=file.decides(), query_id=query_id)
+    record.change(moved_with=file.decides(), query_id=query_id, written="now")
     return spec
 
 
@@ -227,7 +228,7 @@ def test_once_the_target_has_begun_the_savepoint_is_no_way_back(seeded: Path) ->
     assert failed.code == 5, failed.stderr
     assert "has ended: exit code 3" in failed.stderr
     assert _RESTART not in failed.stderr
-    assert "do not start Flink's job from its savepoint, as the query has planned" in failed.stderr
+    assert "do not start Flink's job from its savepoint, as the query of " in failed.stderr
 
 
 def test_back_leaves_nothing_that_a_new_cut_over_would_take_for_its_own(seeded: Path) -> None:
@@ -292,6 +293,32 @@ def test_what_the_target_was_written_with_stays(
         assert (refused.code, refused.stdout) == (4, "")
         assert told in refused.stderr
         assert "another cut-over takes another folder" in refused.stderr
+
+
+def test_what_happens_while_the_question_stands_is_seen(primed: Path) -> None:
+    """Seen: a primed location was renamed under its query, which began meanwhile."""
+    _not_written(primed)
+    act(open_context(primed), "apply")
+    query = primed.parent / "query"
+
+    def begin(_: str) -> None:
+        (query / "offsets/1").write_text('v1\n{}\n{"orders":{"0":7,"1":6}}')
+
+    with pytest.raises(Refused, match=r"has begun: the query of .* has planned batch 1"):
+        cut_over(primed, execute=True, back=True, confirm=begin)
+    assert query.exists()
+
+
+def test_a_damaged_plan_does_not_keep_from_going_back(seeded: Path) -> None:
+    plan_path = read_spec(seeded).folder / "plan.json"
+    for damage in (lambda: plan_path.write_text("{"), plan_path.unlink):
+        damage()
+        refused = migrate("cut-over", seeded)
+        assert refused.code == 4, refused.stderr
+        assert "put plan.json back, or go back (--back)" in refused.stderr
+    back = _run(seeded, "--back")
+    assert back.code == 0, back.stderr
+    assert not (seeded.parent / "query").exists()
 
 
 def test_a_record_of_the_version_before_is_refused_with_what_to_do(seeded: Path) -> None:
@@ -391,7 +418,7 @@ def primed(seeded: Path) -> Path:
 def _not_written(spec: Path) -> None:
     """As before the target is written: `primed` is changed from `seeded`."""
     record = json.loads((path := read_spec(spec).folder / "record.json").read_text())
-    path.write_text(json.dumps({**record, "moved_with": None, "primed": None}))
+    path.write_text(json.dumps({**record, "moved_with": None, "primed": None, "written": None}))
 
 
 def test_a_primed_location_is_judged_and_found_again(primed: Path) -> None:
@@ -416,7 +443,7 @@ def test_a_primed_location_is_judged_and_found_again(primed: Path) -> None:
     assert _first_batch(again) == 1
     assert reason_done(again, "apply") == f"spark:{query} holds the plan"
     back = _run(primed, "--back")
-    assert back.code == 4 and "has begun: the query has planned batch 1" in back.stderr
+    assert back.code == 4 and "has begun: the query of " in back.stderr
 
 
 @pytest.mark.parametrize(
@@ -437,7 +464,9 @@ def test_what_was_not_primed_as_planned_starts_nothing(
     spec = _spec(primed.parent, states=["counts/n"], prime=_PRIMES.format(**{**_RIGHT, **wrong}))
     with pytest.raises(Refused, match=told):
         act(open_context(spec), "apply")
-    with pytest.raises(Refused, match=r"query: .*; remove it, and run this again"):
+    with pytest.raises(
+        Refused, match=r"query: .*; see that no query runs there, remove it, and run this again"
+    ):
         reason_done(open_context(spec), "apply")
     # It stands there: with other states, it would be another one.
     assert open_context(spec).record.model.moved_with == read_spec(spec).decides()
@@ -465,7 +494,7 @@ def _fails(spec: Path) -> Path:
 def test_what_a_priming_that_failed_has_left_starts_nothing(primed: Path) -> None:
     _not_written(primed)
     spec, query = _fails(primed), primed.parent / "query"
-    told = f"ended with exit code 1; remove {query}, and run this again"
+    told = f"ended with exit code 1; see that no query runs there, remove {query}, and"
     for step in ("plan", "apply"):
         with pytest.raises(Refused, match=told):
             reason_done(open_context(spec), step)
@@ -474,7 +503,7 @@ def test_what_a_priming_that_failed_has_left_starts_nothing(primed: Path) -> Non
         assert refused.code in (4, 5), refused.stderr
         assert told in refused.stderr
     (state := read_spec(spec).folder / "prime.state").write_text("began\n")  # the machine went down
-    with pytest.raises(Refused, match="how it ended is not known; remove"):
+    with pytest.raises(Refused, match="how it ended is not known; see that"):
         reason_done(open_context(spec), "apply")
     state.write_text("1\n")
     # Nor is the query started without its states.
@@ -519,7 +548,7 @@ def test_batches_before_the_target_was_written_are_not_the_querys(primed: Path) 
     for mode in ((), ("--execute", "--yes")):
         refused = migrate("cut-over", spec, *mode)
         assert refused.code in (4, 5), refused.stderr
-        assert "holds batches already, and this cut-over has not written it" in refused.stderr
+        assert "holds batches of a query already, and this record has not written" in refused.stderr
 
 
 def test_another_priming_is_judged_anew(primed: Path) -> None:
@@ -540,6 +569,23 @@ def test_after_the_priming_it_is_told_how_each_state_is_looked_at(
     lines = [one.getMessage() for one in caplog.records]
     for state in ("a/x", "a/y"):
         assert f"next: migrate verify {savepoint} spark:{query} --state {state}" in lines
+
+
+@pytest.mark.parametrize(
+    ("content", "ended"),
+    [
+        (b"0\n", 0),
+        (b"137\n", 137),
+        (b"began\n", "unknown"),
+        (b"", "unknown"),
+        (b"\xff\xfe", "unknown"),
+        ("²".encode(), "unknown"),
+        (b"9" * 5000, "unknown"),
+    ],
+)
+def test_how_a_command_ended(content: bytes, ended: int | str, tmp_path: Path) -> None:
+    (tmp_path / "query.state").write_bytes(content)
+    assert Command(tmp_path, "query").ended() == ended
 
 
 def test_a_look_at_a_command_is_not_taken_for_the_command(tmp_path: Path) -> None:

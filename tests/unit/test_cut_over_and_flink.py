@@ -223,14 +223,31 @@ def test_a_stop_is_asked_for_once(
     assert reason_done(context, "stop") == "stopped with file:/s/savepoint-1"
 
     # Another run, killed before it had seen the end of that stop, finds it by its trigger id.
+    known.state = "FINISHED"
     shutil.rmtree(context.record.folder)
     assert act(_context(tmp_path, url, flink=spec), "stop") == "stopped with file:/s/savepoint-1"
     # After one that failed, a new one.
+    known.state = "RUNNING"
     known.known[trigger_id] = _FAILED
     shutil.rmtree(context.record.folder)
     assert act(_context(tmp_path, url, flink=spec), "stop") == "stopped with file:/s/savepoint-1"
     assert len(known.asked) == 2
     assert known.asked[1][1]["triggerId"] != trigger_id
+
+
+def test_a_stop_of_an_earlier_run_of_the_job_is_not_taken_for_this_one(
+    flink: tuple[Flink, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Under a fixed id, which was started again: Flink knows the old stop for five minutes."""
+    known, url = flink
+    monkeypatch.setattr("migrate.cutover.observe.time", Clock())
+    for number in (1, 2):
+        done = {"location": f"file:/s/savepoint-{number}"}
+        known.of_a_stop = json.dumps({"status": {"id": "COMPLETED"}, "operation": done})
+        context = _context(tmp_path, url)
+        assert act(context, "stop") == f"stopped with file:/s/savepoint-{number}"
+        assert len(known.asked) == number
+        shutil.rmtree(context.record.folder)
 
 
 def test_a_stop_that_fails_or_does_not_end(flink: tuple[Flink, str], tmp_path: Path) -> None:

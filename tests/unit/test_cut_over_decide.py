@@ -9,7 +9,7 @@ import pytest
 
 from decoder import StopKind
 from migrate.cluster_snapshot import Committed, GroupView, Member
-from migrate.cutover.beginning import Begun, beginning, restart_advice
+from migrate.cutover.beginning import Beginning, Begun, beginning, restart_advice
 from migrate.cutover.decision import Action, Decision, Do, Done, Fail, Halt
 from migrate.cutover.facts import (
     CommandFacts,
@@ -85,6 +85,7 @@ def _record(**fields: Any) -> CutOverRecord:
         target="t",
         sink=None,
         moved_with=None,
+        written=None,
         query_id=None,
         flink=flink,
         plan=None,
@@ -190,6 +191,14 @@ def test_a_job_that_flink_forgot_is_told_apart_from_one_that_failed() -> None:
         (True, {}, Unavailable(OSError("gone")), None, "no answer"),
         (False, {"finished": True}, _SAVED, _stopped_job("FINISHED"), Action.KEEP_CLEAN),
         (False, {"finished": True}, _SAVED, _stopped_job("UNKNOWN"), Action.KEEP_CLEAN),
+        # A fixed id: the job was started again, and stopped with another savepoint.
+        (
+            False,
+            {"finished": True},
+            _SAVED,
+            _stopped_job("FINISHED", ended_with=replace(_SAVED, pointer="/s/savepoint-2")),
+            "stopped",
+        ),
         (False, {"finished": True}, _SAVED, _stopped_job("FAILED"), "stopped"),
         (False, {"finished": True}, _SAVED, _stopped_job(), "stopped"),
         (False, {}, _SAVED, _stopped_job("FINISHED"), "stopped"),
@@ -216,12 +225,13 @@ def _ours(offset: int, cut_over: str = _ID) -> Committed:
 
 def _group(*committed: Committed | None, members: int = 0) -> GroupFacts:
     offsets = {("orders", n): held for n, held in enumerate(committed) if held is not None}
-    who = (Member("c", "h"),) * members
+    who = (Member("c", "h", frozenset({("orders", 1)})),) * members
     return GroupFacts(GroupView("g", True, "Empty", "classic", who, offsets), "cluster")
 
 
 _BOTH = (_ours(80), _ours(81))
-_WRITTEN: dict[str, Any] = {"moved_with": {}}
+_BEGUN: dict[str, Any] = {"moved_with": {"target.group": "g"}}
+_WRITTEN: dict[str, Any] = {**_BEGUN, "written": "now"}
 _VERIFIED: dict[str, Any] = {
     "verifications": [
         VerificationReport(
@@ -237,21 +247,25 @@ _RAN = {"start": StartReport(at="now", returned=None)}
     [
         ({}, _group(), Action.WRITE, Begun.NO),
         ({}, _group(Committed(80), Committed(81)), Action.WRITE, Begun.NO),  # by Flink, say
-        ({}, _group(_ours(80, ""), _ours(81, "")), "refused", Begun.NO),  # by commit-group
+        ({}, _group(_ours(80, ""), _ours(81, "")), "refused", Begun.MAYBE),  # by commit-group
         ({}, _group(_ours(70, "")), Action.WRITE, Begun.NO),
-        ({}, _group(_ours(80, _OTHER), _ours(81, _OTHER)), "refused", Begun.NO),
-        ({}, _group(_ours(70, _OTHER)), "refused", Begun.NO),
-        (_WRITTEN, _group(), Action.WRITE, Begun.NO),  # killed before the commit
-        (_WRITTEN, _group(_ours(80)), Action.WRITE, Begun.MAYBE),  # or in the middle of it
+        ({}, _group(_ours(80, _OTHER), _ours(81, _OTHER)), "refused", Begun.MAYBE),
+        ({}, _group(_ours(70, _OTHER)), "refused", Begun.MAYBE),
+        (_BEGUN, _group(), Action.WRITE, Begun.NO),  # killed before the commit
+        (_BEGUN, _group(_ours(80)), Action.WRITE, Begun.MAYBE),  # or in the middle of it
+        (_BEGUN, _group(*_BOTH), Action.KEEP_WRITTEN, Begun.MAYBE),  # or after it
         (_WRITTEN, _group(*_BOTH), "done", Begun.MAYBE),
         (_WRITTEN, _group(*_BOTH, members=1), "done", Begun.YES),
         (_WRITTEN, _group(_ours(80), Committed(90)), "refused", Begun.YES),
         (_WRITTEN | _VERIFIED, _group(_ours(80), Committed(90)), "done", Begun.YES),
         (_WRITTEN | _VERIFIED, _group(Committed(90), Committed(91)), "done", Begun.YES),
-        # The group held 80 already: back at it is not "moved on", beyond it is.
-        (_WRITTEN | _VERIFIED | _HELD, _group(Committed(80)), Action.WRITE, Begun.NO),
+        # The group held 80 before: whoever commits that now has begun all the same.
+        (_BEGUN | _HELD, _group(Committed(80)), Action.WRITE, Begun.NO),
+        (_WRITTEN | _VERIFIED | _HELD, _group(Committed(80)), "done", Begun.YES),
         (_WRITTEN | _VERIFIED | _HELD, _group(Committed(90), _ours(81)), "done", Begun.YES),
-        (_WRITTEN, _group(_ours(80, _OTHER), _ours(81, _OTHER)), "refused", Begun.NO),
+        # The group was deleted: whoever read from it before does not show.
+        (_WRITTEN, _group(), "refused", Begun.MAYBE),
+        (_WRITTEN, _group(_ours(80, _OTHER), _ours(81, _OTHER)), "refused", Begun.MAYBE),
         (_WRITTEN, Unavailable(OSError("away")), "no answer", Begun.MAYBE),
         ({}, Unavailable(OSError("away")), "no answer", Begun.NO),
     ],
@@ -260,6 +274,71 @@ def test_what_a_group_holds(record: dict[str, Any], target: Any, apply: Any, beg
     facts = _facts(_record(**record), target=target, target_name="group:g")
     assert _shown(_decide("apply", facts)) == apply
     assert beginning(facts).begun is begun
+
+
+def test_a_member_that_reads_something_else_has_not_begun() -> None:
+    """Seen: a member of another topic passed for proof, and the start command was never run."""
+    member = Member("c", "h", frozenset({("payments", 0)}))
+    view = replace(_group(*_BOTH).view, members=(member,))
+    facts = _facts(
+        _record(**_WRITTEN),
+        target=GroupFacts(view, "cluster"),
+        target_name="group:g",
+        has_start=True,
+    )
+    assert beginning(facts).begun is Begun.MAYBE
+    assert _shown(_decide("start", facts)) == Action.START
+    assert _shown(_decide("first-batch", facts)) == Action.AWAIT_BEGIN
+
+
+@pytest.mark.parametrize("adopt", [False, True])
+def test_two_records_take_a_group_over_in_turn(adopt: bool) -> None:
+    """Seen: the second --adopt did nothing, and said that all was right."""
+    others = _group(_ours(80, _OTHER), _ours(81, _OTHER))
+    record = _record(**_WRITTEN, **_VERIFIED, **_RAN)
+    facts = _facts(record, target=others, target_name="group:g", adopt=adopt)
+    assert _shown(_decide("apply", facts)) == (Action.ADOPT if adopt else "refused")
+
+
+def test_a_start_command_counts_wherever_the_marks_are() -> None:
+    for target in (_group(), _group(*_BOTH), LocationFacts("/q")):
+        name = "group:g" if isinstance(target, GroupFacts) else "spark:/q"
+        facts = _facts(
+            _record(**_BEGUN), target=target, target_name=name, starting=_command(runs=True)
+        )
+        assert beginning(facts) == Beginning(
+            Begun.MAYBE, "the command that starts the query still runs"
+        )
+
+
+_AFTER = VerificationReport(
+    when="after", verified=False, partitions=2, unknown=2, lost=0, repeated=0
+)
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [
+        {"state": "done"},
+        {"verifications": [_AFTER]},
+        {"start": StartReport(at="now", returned=0)},
+    ],
+)
+@pytest.mark.parametrize(
+    "target", [LocationFacts("/q"), _group(), _group(Committed(80)), Unavailable(OSError("away"))]
+)
+def test_what_the_record_has_seen_counts_where_the_target_no_longer_shows_it(
+    seen: dict[str, Any], target: Any
+) -> None:
+    """Seen: a location that was renamed after all was seeded anew, and "would be right"."""
+    name = "group:g" if isinstance(target, GroupFacts) else "spark:/q"
+    facts = _facts(_record(**_WRITTEN, **seen), target=target, target_name=name)
+    assert beginning(facts).begun is not Begun.NO
+    for step in ("plan", "apply"):
+        assert not isinstance(_decide(step, facts), Do), step
+    assert "start Flink's job from" not in restart_advice(facts).partition("do not ")[0]
+    decision = decide_back(facts)
+    assert isinstance(decision, Halt | Fail)
 
 
 def test_others_commits_after_the_start_command_of_the_spec() -> None:
@@ -295,8 +374,9 @@ def _location(**fields: Any) -> LocationFacts:
     return replace(base, **fields)
 
 
-_SEEDED: dict[str, Any] = {"moved_with": {}, "query_id": "q1"}
-_PRIMED: dict[str, Any] = {"moved_with": {}, "query_id": "q1", "primed": 0}
+_MOVED: dict[str, Any] = {"moved_with": {"target.checkpoint-dir": "/q"}}
+_SEEDED: dict[str, Any] = {**_MOVED, "query_id": "q1", "written": "now"}
+_PRIMED: dict[str, Any] = {**_SEEDED, "primed": 0}
 _STATES = {"has_states": True, "has_start": True}
 _LEFT = {"committed": 0, "planned": 0, "has_logs": True}  # by a priming
 
@@ -305,14 +385,25 @@ _LEFT = {"committed": 0, "planned": 0, "has_logs": True}  # by a priming
     ("record", "target", "more", "apply", "begun"),
     [
         ({}, LocationFacts("/q"), {}, Action.WRITE, Begun.NO),
-        (_SEEDED, LocationFacts("/q"), {}, Action.WRITE, Begun.NO),
+        (_SEEDED, LocationFacts("/q"), {"has_start": True}, Action.WRITE, Begun.NO),
+        (_SEEDED, LocationFacts("/q"), {}, "refused", Begun.MAYBE),  # started by hand, perhaps
+        (
+            _SEEDED,
+            LocationFacts("/q"),
+            {"has_start": True, "starting": _command(ended=0)},
+            "refused",
+            Begun.MAYBE,
+        ),
         (_SEEDED, _location(), {}, "done", Begun.NO),
-        (_SEEDED, _location(unfinished=True), {}, Action.WRITE, Begun.NO),
-        ({}, _location(unfinished=True), {}, "refused", Begun.NO),
-        ({}, _location(), {"plan": None, "seeds": None}, "refused", Begun.NO),
-        ({}, _location(), {}, "refused", Begun.NO),  # by hand, or by another record
-        ({}, _location(), {"adopt": True}, Action.ADOPT, Begun.NO),
-        ({}, _location(planned=0), {"adopt": True}, "refused", Begun.NO),
+        (_MOVED, _location(unfinished=True), {}, Action.WRITE, Begun.NO),
+        (_MOVED, _location(), {}, "refused", Begun.NO),  # whose it is does not show
+        (_MOVED, _location(query_id=None), {}, "refused", Begun.NO),
+        (_MOVED | {"query_id": "q1"}, _location(), {}, Action.KEEP_WRITTEN, Begun.NO),
+        ({}, _location(unfinished=True), {}, "refused", Begun.MAYBE),
+        ({}, _location(), {"plan": None, "seeds": None}, "refused", Begun.MAYBE),
+        ({}, _location(), {}, "refused", Begun.MAYBE),  # by hand, or by another record
+        ({}, _location(), {"adopt": True}, Action.ADOPT, Begun.MAYBE),
+        ({}, _location(planned=0), {"adopt": True}, "refused", Begun.YES),
         (_SEEDED, _location(query_id="q2"), {}, "refused", Begun.NO),
         (_SEEDED, _location(query_id="q2"), {"adopt": True}, Action.ADOPT, Begun.NO),
         (_SEEDED, _location(seeds={"0": {("orders", 0): 80}}), {}, "refused", Begun.NO),
@@ -328,29 +419,29 @@ _LEFT = {"committed": 0, "planned": 0, "has_logs": True}  # by a priming
         (_PRIMED, _location(**_LEFT), {"has_states": True}, "done", Begun.MAYBE),
         (_PRIMED, _location(**{**_LEFT, "planned": 1}), _STATES, "done", Begun.YES),
         (
-            {"moved_with": {}},
+            _MOVED,
             _location(**_LEFT),
             _STATES | {"priming": _command(ended=0)},
             Action.KEEP_PRIMED,
             Begun.NO,
         ),
         (
-            {"moved_with": {}},
+            _MOVED,
             _location(**_LEFT),
             _STATES | {"priming": _command(ended=1)},
             "refused",
             Begun.NO,
         ),
         (
-            {"moved_with": {}},
+            _MOVED,
             _location(**_LEFT, priming_problem="its seed is not what the plan says"),
             _STATES | {"priming": _command(ended=0)},
             "refused",
-            Begun.NO,
+            Begun.YES,
         ),
-        ({}, _location(**_LEFT), _STATES, "refused", Begun.NO),
+        ({}, _location(**_LEFT), _STATES, "refused", Begun.MAYBE),
         (
-            {"moved_with": {}},
+            _MOVED,
             LocationFacts("/q", is_empty=False),
             _STATES | {"priming": _command(runs=True)},
             Action.WRITE,
@@ -374,11 +465,16 @@ def test_where_the_job_was_started_again_nothing_is_written_or_started(
     target: Any, again: FlinkJob
 ) -> None:
     name = "group:g" if isinstance(target, GroupFacts) else "spark:/q"
-    facts = _facts(_record(**_SEEDED), target=target, target_name=name, has_start=True)
+    facts = _facts(
+        _record(**_SEEDED | {"written": None}), target=target, target_name=name, has_start=True
+    )
     for step in ("apply", "verify", "start", "verify-again"):
         before = _decide(step, facts)
         after = _decide(step, replace(facts, started_again=again))
-        assert after == before if not isinstance(before, Do) else isinstance(after, Halt)
+        if isinstance(before, Do) and before.action is not Action.KEEP_WRITTEN:
+            assert isinstance(after, Halt)
+        else:
+            assert after == before
         assert _decide(step, replace(facts, started_again=_AWAY)) == before
 
 
@@ -425,7 +521,19 @@ def test_what_is_started(target: Any, more: dict[str, Any], start: Any, first: A
 @pytest.mark.parametrize(
     ("record", "more", "advice", "back"),
     [
-        ({}, {}, "start Flink's job from its savepoint", None),
+        ({}, {"target": LocationFacts("/q")}, "start Flink's job from its savepoint", None),
+        (
+            {},  # the record was lost
+            {"target": _location(planned=3, committed=3)},
+            "do not start Flink's job from its savepoint, as the query of /q has planned batch 3",
+            "has begun: the query of /q has planned batch 3",
+        ),
+        (
+            {},
+            {"target": _group(_ours(80, _OTHER)), "target_name": "group:g"},
+            "do not start Flink's job from its savepoint yet: group:g holds what another move",
+            "add --nothing-started",
+        ),
         (_SEEDED, {}, "start Flink's job from its savepoint", None),
         (_SEEDED, {"starting": _command(runs=True)}, "do not start Flink's job", "stop it first"),
         (
@@ -438,13 +546,13 @@ def test_what_is_started(target: Any, more: dict[str, Any], start: Any, first: A
         (
             _SEEDED,
             {"target": _location(planned=0)},
-            "do not start Flink's job from its savepoint, as the query has planned batch 0",
-            "has begun: the query has planned batch 0",
+            "do not start Flink's job from its savepoint, as the query of /q has planned batch 0",
+            "has begun: the query of /q has planned batch 0",
         ),
         (
             _SEEDED,
             {"target": _group(*_BOTH), "target_name": "group:g"},
-            "do not start Flink's job from its savepoint yet: group:g holds the plan, and a "
+            "do not start Flink's job from its savepoint yet: group:g has held the plan, and a "
             "consumer that assigns its partitions itself does not show",
             "add --nothing-started",
         ),
@@ -467,7 +575,7 @@ def test_a_way_back_is_named_only_where_nothing_has_begun(
 
 
 def test_a_job_that_was_started_again_is_not_started_from_the_savepoint_once_more() -> None:
-    facts = _facts(_record(flink={"savepoint": "/s"}), target=_location())
+    facts = _facts(_record(flink={"savepoint": "/s"}), target=LocationFacts("/q"))
     again = replace(facts, started_again=FlinkJob("b", "orders", "CANCELED", 9, 10))
     assert restart_advice(again).startswith("do not start Flink's job from its savepoint, as job")
     away = restart_advice(replace(facts, started_again=_AWAY))
@@ -494,7 +602,7 @@ def test_the_seed_of_another_record_is_not_taken_away() -> None:
 
 
 def test_before_the_stop_there_is_no_way_back_to_name() -> None:
-    facts = _facts(_record(), target=_location())
+    facts = _facts(_record(), target=LocationFacts("/q"))
     assert restart_advice(facts) == ""
     decision = decide_back(facts)
     assert isinstance(decision, Halt) and "the job was not stopped" in decision.reasons[0]

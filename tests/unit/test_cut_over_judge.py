@@ -10,9 +10,13 @@ import pytest
 from migrate.comparing.verify import StartOutcome, Verification, Verified
 from migrate.cutover.judge import Judgement, Seen, judge
 from migrate.planning import Verdict
+from migrate.positions import Unknown
 from migrate.report.cut_over import PartitionReport
 
 _PLACE = ("orders", 0)
+# A group whose commit is ours still, or somebody else's.
+_OURS: dict[str, Any] = {"is_committed": False, "ours": {_PLACE}}
+_OTHERS: dict[str, Any] = {"is_committed": False, "ours": set()}
 
 
 def _row(**fields: Any) -> PartitionReport:
@@ -50,17 +54,28 @@ def _judge(
         ({}, StartOutcome.OK, {"after": False}, True, False),
         ({}, StartOutcome.OK, {"is_committed": False}, True, False),
         # Others have committed for the group.
-        ({}, StartOutcome.MOVED_ON, {"is_committed": False}, False, False),
-        ({"members_seen": True}, StartOutcome.MOVED_ON, {"is_committed": False}, True, True),
-        ({"began_right": True}, StartOutcome.MOVED_ON, {"is_committed": False}, True, True),
-        ({"members_seen": True}, StartOutcome.OK, {"is_committed": False}, True, False),
+        ({}, StartOutcome.MOVED_ON, _OTHERS, False, False),
+        ({"members_seen": True}, StartOutcome.MOVED_ON, _OTHERS, True, True),
+        ({"began_right": True}, StartOutcome.MOVED_ON, _OTHERS, True, True),
+        ({"members_seen": True}, StartOutcome.OK, _OURS, True, False),
+        ({}, StartOutcome.OK, _OURS, True, False),
+        # They began at the earliest offset, say, and have come to the plan, or not yet.
+        ({}, StartOutcome.OK, _OTHERS, False, False),
+        ({}, StartOutcome.REPEATED, _OTHERS, False, False),
+        ({"members_seen": True}, StartOutcome.OK, _OTHERS, True, True),
         # The log start has passed the seed.
         ({}, StartOutcome.OK, {"log_starts": {_PLACE: 81}}, False, False),
         ({}, StartOutcome.OK, {"log_starts": {_PLACE: 80}}, True, True),
         ({}, StartOutcome.OK, {"log_starts": {}}, True, True),
         ({"began_right": True}, StartOutcome.OK, {"log_starts": {_PLACE: 81}}, True, True),
         ({}, StartOutcome.OK, {"log_starts": {_PLACE: 81}, "after": False}, True, False),
-        ({"members_seen": True}, StartOutcome.MOVED_ON, {"log_starts": {_PLACE: 81}}, False, False),
+        (
+            {"members_seen": True},
+            StartOutcome.MOVED_ON,
+            {**_OTHERS, "log_starts": {_PLACE: 81}},
+            False,
+            False,
+        ),
         # The log of the query has lost its first batches.
         ({}, StartOutcome.OK, {"gone": True}, False, False),
         ({"began_right": True}, StartOutcome.OK, {"gone": True}, True, True),
@@ -83,12 +98,13 @@ def test_what_is_verified(
 
 
 def test_lost_0_is_not_said_where_it_is_not_known() -> None:
-    lagging = _judge(_row(first_commit=95), StartOutcome.MOVED_ON, 15, is_committed=False)
+    lagging = _judge(_row(first_commit=95), StartOutcome.MOVED_ON, 15, **_OTHERS)
     assert lagging.unknown == 1
     assert lagging.text == (
         "1 cannot tell; where 1 partition began cannot be told: others have committed for the "
-        "group, and no member was seen while our commit still stood (up to 15 records of orders-0 "
-        "may have been skipped)"
+        "group, and no member was seen to read this while our commit still stood, so records may "
+        "have been skipped or repeated; of orders-0 the plan is 80, and the first commit by others "
+        "that was seen is 95"
     )
     row = lagging.rows[0]
     assert (row.outcome, row.lost, row.reason) == (
@@ -114,5 +130,14 @@ def test_a_partition_that_the_plan_does_not_know_is_judged_too() -> None:
     seen = Seen(True, True, {}, {})
     judgement = judge([_row()], Verification("t", partitions), seen)
     assert (judgement.verified, judgement.lost, len(judgement.rows)) == (False, 4, 1)
+    before = judge(
+        [_row()],
+        Verification("t", (Verified("orders", 1, Unknown.UNRESOLVED, None, StartOutcome.UNKNOWN),)),
+        Seen(False, False, {}, {}),
+    )
+    assert before.text == (
+        "1 cannot tell; where 1 partition will begin cannot be told: orders-1 is not in the plan, "
+        "or has no offset there; go back (--back), and run this again to plan it, too"
+    )
     nothing = judge([_row()], Verification("t", ()), seen)
     assert not nothing.verified

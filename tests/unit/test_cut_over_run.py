@@ -257,7 +257,8 @@ def test_where_a_run_does_not_come_to_its_end(
     assert any(one.startswith(f"stopped at {place}: ") for one in caplog.messages) == changed
     if changed:
         assert "the same command goes on from here" in caplog.messages
-        restart = f"start Flink's job from its savepoint: flink run -s {_SAVEPOINT} …"
+        unless = "unless somebody has (the spec has no flink.rest)"
+        restart = f"start Flink's job from its savepoint, {unless}: flink run -s {_SAVEPOINT} …"
         assert f"or {restart}" in caplog.messages
     found = world.run()
     assert (found.record.state, found.record.runs[0].end) == ("begun", end)

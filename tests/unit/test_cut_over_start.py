@@ -56,7 +56,7 @@ def _seeded(folder: Path, command: str) -> Path:
     plan(savepoint).save(context.record.plan_path)
     to_spark(plan=context.record.plan_path, checkpoint_dir=folder / "query")
     query_id = json.loads((folder / "query/metadata").read_text())["id"]
-    context.record.change(moved_with=context.file.decides(), query_id=query_id)
+    context.record.change(moved_with=context.file.decides(), query_id=query_id, written="now")
     return spec
 
 
@@ -106,7 +106,7 @@ def test_where_nobody_knows_how_the_command_ended_it_is_not_run_again(tmp_path: 
         reason_done(context, "start")
     (tmp_path / "query" / "offsets").mkdir(parents=True)
     (tmp_path / "query" / "offsets" / "0").write_text("v1\n{}\n{}")
-    assert reason_done(context, "start") == "the query has planned batch 0"
+    assert reason_done(context, "start") == f"the query of {tmp_path / 'query'} has planned batch 0"
 
 
 def test_a_query_that_failed_in_its_first_batch_is_started_again(tmp_path: Path) -> None:
@@ -118,7 +118,7 @@ def test_a_query_that_failed_in_its_first_batch_is_started_again(tmp_path: Path)
     assert reason_done(context, "start") is None
     # A batch that is planned, and no start of ours: somebody else's query, that runs.
     (context.record.folder / "query.state").unlink()
-    assert reason_done(context, "start") == "the query has planned batch 0"
+    assert reason_done(context, "start") == f"the query of {tmp_path / 'query'} has planned batch 0"
 
 
 def _await_end(context: CutOverContext) -> None:
