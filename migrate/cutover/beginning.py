@@ -38,8 +38,6 @@ def beginning(facts: Facts) -> Beginning:
     Args:
         facts: the target and the commands are needed.
     """
-    if reason := _recorded_reason(facts):
-        return Beginning(Begun.YES, reason)
     target = facts.target
     if isinstance(target, GroupFacts):
         begins = _group_beginning(facts, target)
@@ -49,7 +47,11 @@ def beginning(facts: Facts) -> Beginning:
         begins = Beginning(Begun.NO, "this record has not written the target")
     else:
         begins = Beginning(Begun.MAYBE, f"{facts.target_name} cannot be read")
-    if begins.begun is not Begun.YES and (reason := _command_reason(facts)):
+    if begins.begun is Begun.YES:
+        return begins
+    if reason := _recorded_reason(facts):
+        return Beginning(Begun.YES, reason)
+    if reason := _command_reason(facts):
         return Beginning(Begun.MAYBE, reason)
     return begins
 
@@ -58,7 +60,7 @@ def _recorded_reason(facts: Facts) -> str:
     """Return what an earlier run has seen begin; empty where it has seen nothing."""
     record, name = facts.record, facts.target_name
     if record.state == "done" or any(report.when == "after" for report in record.verifications):
-        return f"{name} was verified after the start"
+        return f"an earlier run has seen {name} begin"
     if any(row.members_seen for row in record.partitions):
         return f"{name} has had members since the plan"
     if any(row.first_commit is not None for row in record.partitions):

@@ -29,8 +29,8 @@ def decide_plan(facts: Facts) -> Decision:
             return Done("the target was written already")
         case Holding.WRONG:
             return refuse(held.reason)
-        case Holding.NOT_OURS if not facts.adopt:
-            return refuse(held.reason)
+        case Holding.NOT_OURS:
+            return Do(Action.PLAN) if facts.adopt else refuse(held.reason)
         case _:
             return _gone(facts) or Do(Action.PLAN)
 

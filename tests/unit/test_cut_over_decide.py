@@ -297,6 +297,7 @@ def test_two_records_take_a_group_over_in_turn(adopt: bool) -> None:
     others = _group(_ours(80, _OTHER), _ours(81, _OTHER))
     record = _record(**_WRITTEN, **_VERIFIED, **_RAN)
     facts = _facts(record, target=others, target_name="group:g", adopt=adopt)
+    assert _shown(_decide("plan", facts)) == (Action.PLAN if adopt else "refused")
     assert _shown(_decide("apply", facts)) == (Action.ADOPT if adopt else "refused")
 
 
