@@ -59,13 +59,14 @@ def _problems(words: Sequence[str], home: Path) -> Iterator[str]:
     known = subprocess.run(command, cwd=home, stdin=subprocess.DEVNULL, check=False)
     if known.returncode:
         yield f"there is no program {program}"
-    if Path(program).name not in _READ_SCRIPTS:
+    # With --deploy-mode cluster a path may be one of the cluster's machines.
+    if Path(program).name not in _READ_SCRIPTS or "cluster" in words:
         return
     for word in words[1:]:
         for name in word.split(","):
             if (
                 name.endswith(_SCRIPTS)
-                and not set(name) & set("$*?~:")
+                and not set(name) & set("$*?~:;&| ")
                 and not (home / name).exists()
             ):
                 yield f"{program} is given {name}, which does not exist in {home}"

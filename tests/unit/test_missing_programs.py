@@ -1,0 +1,62 @@
+"""Which programs and scripts of a spec's commands do not exist."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from migrate.cutover.missing_programs import missing_programs
+from migrate.cutover.spec import Spec
+
+_NO_SCRIPT = "sh is given missing.sh, which does not exist in {home}"
+
+
+@pytest.mark.parametrize(
+    ("line", "problems"),
+    [
+        ("sh there.sh", []),
+        ("sh missing.sh", [_NO_SCRIPT]),
+        (["sh", "missing.sh"], [_NO_SCRIPT]),
+        ("sh -c 'missing.sh'", [_NO_SCRIPT]),
+        ("test -e there.sh && sh missing.sh", [_NO_SCRIPT]),
+        ("true; sh missing.sh | cat", [_NO_SCRIPT]),
+        ("sh there.sh,missing.sh", [_NO_SCRIPT]),
+        ("no-such-program-here missing.sh", ["there is no program no-such-program-here"]),
+        ("true && no-such-program-here", ["there is no program no-such-program-here"]),
+        # Elsewhere, or not to be followed by reading the line.
+        ("true missing.sh", []),
+        ("sh s3://bucket/missing.sh", []),
+        ("sh $HERE/missing.sh", []),
+        ("sh *.sh", []),
+        ("bash -c 'cd elsewhere; ./missing.sh'", []),
+        ("sh --deploy-mode cluster missing.sh", []),
+        ("cd elsewhere && sh missing.sh", []),
+        ("HERE=x sh missing.sh", []),
+        ("$RUN missing.sh", []),
+        ("if true; then sh missing.sh; fi", []),
+        ("sh 'missing.sh", []),  # the shell will say so
+        ("# a comment", []),
+        ("", []),
+    ],
+)
+def test_what_does_not_exist(line: Any, problems: list[str], tmp_path: Path) -> None:
+    (tmp_path / "there.sh").touch()
+    spec = Spec.model_validate(
+        {
+            "version": 1,
+            "flink": {"savepoint": "s"},
+            "kafka": {"bootstrap-servers": "b"},
+            "target": {"checkpoint-dir": "q"},
+            "states": ["a/b"],
+            "prime": line or "true",
+            "start": line or "true",
+        }
+    )
+    expected = [
+        f"{key}: {problem.format(home=tmp_path)}"
+        for key in ("prime", "start")
+        for problem in problems
+    ]
+    assert list(missing_programs(spec, tmp_path)) == expected
