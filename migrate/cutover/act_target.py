@@ -60,7 +60,7 @@ def make_plan(context: CutOverContext, facts: Facts) -> str:
 
 
 def _check_is_last_output(context: CutOverContext, plan: Plan) -> None:
-    """A savepoint that others made must show that its job stopped with it, as far as it can."""
+    """Refuse a savepoint that others made and that is not of a stop."""
     if not context.stopped_by_others or plan.origin.stopped:
         return
     if read_savepoint(context, plan.origin.pointer).stop is StopKind.NONE:

@@ -1,10 +1,9 @@
 """A command of the user's: run once, found again by a later run.
 
-It runs in a session of its own, so that neither Ctrl-C nor the end of this program ends it. A lock
-is handed to it: as long as the command, or anything that it has started, is alive, the lock is
-held. So a later run knows whether it still runs, also where this one was killed just after. How
-it ended is written by the shell that runs it: a command that has done its work is not run again
-because nobody was there to see it end.
+It runs in a session of its own, so that neither Ctrl-C nor the end of this program ends it. It
+inherits a lock, which is held as long as the command, or anything that it has started, is alive: so
+a later run knows whether it still runs. The shell that runs it writes its exit code, so that a
+command that has ended is not run again because no run of ours saw its end.
 """
 
 from __future__ import annotations
@@ -21,9 +20,9 @@ from migrate.wording import visible
 _LOG_LINES = 15
 _LOG_BYTES = 8192
 _CODE_DIGITS = 3  # exit codes end with 255
-# $0 is the file of its state. What ends the shell's whole group is the command's to heed: the shell
-# stays to tell how that ended.
-_TELLING = """
+# $0 is the file of its state. The shell ignores signals to its process group, which end the
+# command, and writes the exit code then.
+_RUN_AND_WRITE_CODE = """
 trap : HUP INT TERM
 echo began >"$0" || exit
 "$@"
@@ -37,8 +36,8 @@ class Command:
     """A command, and what it leaves in the record's folder.
 
     Attributes:
-        log: what it said.
-        state: that it began, then its exit code.
+        log: the file of its output.
+        state: the file with "began", then with its exit code.
     """
 
     def __init__(self, folder: Path, name: str) -> None:
@@ -48,7 +47,7 @@ class Command:
         self._process: subprocess.Popen[bytes] | None = None
 
     def runs(self) -> bool:
-        """Whether it runs, whoever started it."""
+        """Return whether it runs, whichever run started it."""
         if not self._lock.exists():
             return False
         with self._lock.open("a") as lock:
@@ -60,25 +59,30 @@ class Command:
         return False
 
     def ended(self) -> int | Literal["unknown"] | None:
-        """Its exit code, once it does not run; None where it was not run."""
+        """Return its exit code, ``unknown`` where it is missing, or None where it was never run."""
         if not self.state.exists():
             return None
         code = self.state.read_bytes().strip()
         return int(code) if code.isdigit() and len(code) <= _CODE_DIGITS else "unknown"
 
     def run(
-        self, asked: str | Sequence[str], home: Path, environment: Mapping[str, str] | None = None
+        self, command: str | Sequence[str], home: Path, environment: Mapping[str, str] | None = None
     ) -> int:
-        """Run it, a line of the shell or words, in a folder; the number of its process.
+        """Start it in a folder, and return the number of its process.
+
+        Args:
+            command: a line of the shell, or the words of a command.
+            home: the folder.
+            environment: variables that are added to those of this process.
 
         Raises:
             OSError: it cannot be run.
         """
-        words = ["/bin/sh", "-c", asked] if isinstance(asked, str) else asked
+        words = ["/bin/sh", "-c", command] if isinstance(command, str) else command
         with self._lock.open("a") as lock, self.log.open("ab") as out:
             fcntl.flock(lock, fcntl.LOCK_EX)
             self._process = subprocess.Popen(
-                ["/bin/sh", "-c", _TELLING, str(self.state.absolute()), *words],
+                ["/bin/sh", "-c", _RUN_AND_WRITE_CODE, str(self.state.absolute()), *words],
                 cwd=home,
                 env={**os.environ, **(environment or {})},
                 stdin=subprocess.DEVNULL,
@@ -90,7 +94,7 @@ class Command:
         return self._process.pid
 
     def last_lines(self) -> list[str]:
-        """The end of what it said; for the terminal alone, as it may hold anything."""
+        """Return the end of its output, for the terminal alone: it may hold secrets."""
         if not self.log.exists():
             return []
         with self.log.open("rb") as file:

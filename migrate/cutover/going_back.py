@@ -82,7 +82,7 @@ def _way_after_begin(facts: Facts, reason: str) -> str:
 
 
 def _stop_not_ended(facts: Facts) -> Halt | Fail | None:
-    """A stop that was asked for cannot be taken back, and must have ended."""
+    """Refuse while Flink still stops the job: a stop cannot be taken back."""
     if facts.savepoint_pointer is not None or facts.record.flink.job_id is None:
         return None
     job = facts.job

@@ -77,27 +77,28 @@ class Record:
         self.path = self.folder / "record.json"
         self.page = self.folder / "record.html"
         self.plan_path = self.folder / "plan.json"
-        begun, found = _begun(file), self._read()
-        if found is not None and found.state == "went back" and anew:
-            found = None
+        begun, kept = _begun(file), self._read()
+        if kept is not None and kept.state == "went back" and anew:
+            kept = None
             if keep:
                 self.put_aside(self.path, self.page)
-        if found is not None and (changed := [*changed_since(found, file)]):
+        if kept is not None and (changed := [*changed_since(kept, file)]):
             way = "put it back; another cut-over takes another folder (record)"
-            raise Refused([f"{one}: {way}" for one in changed])
-        told = {name: getattr(begun, name) for name in ("spec_sha256", "brokers", "target", "sink")}
-        self.model = found.model_copy(update=told) if found is not None else begun
-        if found is not None and found.flink.host != begun.flink.host:
+            raise Refused([f"{key}: {way}" for key in changed])
+        of_the_spec = ("spec_sha256", "brokers", "target", "sink")
+        changes = {name: getattr(begun, name) for name in of_the_spec}
+        self.model = kept.model_copy(update=changes) if kept is not None else begun
+        if kept is not None and kept.flink.host != begun.flink.host:
             self.model = self._elsewhere(self.model, begun.flink.host)
 
     @staticmethod
-    def _elsewhere(found: CutOverRecord, host: str | None) -> CutOverRecord:
-        if found.flink.job_id is not None:
+    def _elsewhere(kept: CutOverRecord, host: str | None) -> CutOverRecord:
+        if kept.flink.job_id is not None:
             log.warning(
-                f"flink.rest was of {found.flink.host}, and is of {host or 'nowhere'} now: if that "
+                f"flink.rest was of {kept.flink.host}, and is of {host or 'nowhere'} now: if that "
                 "is another cluster, nobody sees whether the job runs again on the first"
             )
-        return found.model_copy(update={"flink": found.flink.model_copy(update={"host": host})})
+        return kept.model_copy(update={"flink": kept.flink.model_copy(update={"host": host})})
 
     def _read(self) -> CutOverRecord | None:
         if not self.path.exists():
@@ -130,7 +131,7 @@ class Record:
                 file.rename(file.with_stem(f"{file.stem}-{at}"))
 
     def begin_run(self, asked: str) -> None:
-        """A run of the command."""
+        """Add a run of the command."""
         run = RunReport(
             number=len(self.model.runs) + 1,
             asked=asked,
@@ -145,36 +146,36 @@ class Record:
         self.change(runs=[*self.model.runs, run])
 
     def end_run(self, end: str) -> None:
-        """How it ended; the page is written anew."""
+        """Keep how the run ended, and write the page anew."""
         *before, run = self.model.runs
         ended = run.model_copy(update={"ended_at": now(), "end": shown_in(end)})
         self.change(runs=[*before, ended])
         if self.keeps:
             replace_file(self.page, cut_over_page(self.model))
 
-    def step(self, name: str, state: StepState, told: str, seconds: float) -> None:
-        """What came of a step; an earlier try of it is forgotten."""
+    def step(self, name: str, state: StepState, text: str, seconds: float) -> None:
+        """Keep what came of a step, in the place of an earlier try of it."""
         step = StepReport(
             name=name,
             state=state,
-            told=shown_in(told),
+            told=shown_in(text),
             ended_at=now(),
             seconds=round(seconds, 3),
             run=len(self.model.runs),
         )
         steps = list(self.model.steps)
-        place = next((at for at, one in enumerate(steps) if one.name == name), len(steps))
-        steps[place : place + 1] = [step]
+        at = next((at for at, kept in enumerate(steps) if kept.name == name), len(steps))
+        steps[at : at + 1] = [step]
         self.change(steps=steps)
 
-    def found_done(self, name: str, told: str) -> None:
-        """A step that this run need not do; what an earlier run told of it stays."""
-        if not any(one.name == name and one.state == "done" for one in self.model.steps):
-            self.step(name, "done", told, 0.0)
+    def found_done(self, name: str, text: str) -> None:
+        """Keep a step that this run need not do; what an earlier run kept of it stays."""
+        if not any(kept.name == name and kept.state == "done" for kept in self.model.steps):
+            self.step(name, "done", text, 0.0)
 
 
 def changed_since(record: CutOverRecord, file: SpecFile) -> Iterator[str]:
-    """What of a spec is no longer as the job was stopped with it, or the target written."""
+    """Yield what was changed in a spec since the job was stopped, or the target written."""
     job, flink = file.spec.flink.job, record.flink
     stopped = flink.job_id is not None and file.spec.flink.savepoint is None
     if stopped and job not in (flink.job_id, flink.job_name):

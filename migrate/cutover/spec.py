@@ -227,7 +227,7 @@ class SpecFile:
         return Path(self.place(record)) if record else self.home / f"{self.name}.cut-over"
 
     def place(self, name: str) -> str:
-        """A path or a URL; a relative path from the spec's folder."""
+        """Return a path or a URL; a relative path is one of the spec's folder."""
         return name if is_uri(name) else str(self.home / name)
 
     @property
@@ -281,7 +281,7 @@ class SpecFile:
         }
 
     def decides(self) -> dict[str, str]:
-        """What decides where the target starts, by its names here; nothing of it is secret."""
+        """Return the keys of the spec that decide where the target starts; no value is secret."""
         flink, target = self.spec.flink, self.spec.target
         named = {
             "flink.savepoint": self.place(flink.savepoint) if flink.savepoint else None,
@@ -296,7 +296,7 @@ class SpecFile:
         return {name: value for name, value in named.items() if value is not None}
 
     def policies(self) -> dict[str, str]:
-        """What the spec names under ``move``, by the names it has there."""
+        """Return the keys under ``move`` with their values, as text."""
         named = self.spec.move.model_dump(mode="json", by_alias=True, exclude_defaults=True)
         return {
             name: value if isinstance(value, str) else json.dumps(value)
@@ -428,7 +428,7 @@ def _shortened(name: str) -> str:
 
 
 def _keys(where: list[str]) -> list[str]:
-    """The keys that there are at a place of a spec."""
+    """Return the keys that may stand at a place of a spec."""
     model: Any = Spec
     for name in where:
         field = model.model_fields.get(name.replace("-", "_"))
@@ -437,7 +437,7 @@ def _keys(where: list[str]) -> list[str]:
 
 
 def json_schema() -> Mapping[str, Any]:
-    """The JSON Schema of a spec."""
+    """Return the JSON Schema of a spec."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         **Spec.model_json_schema(),
