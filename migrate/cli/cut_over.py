@@ -67,9 +67,9 @@ def cut_over(
 ) -> None:
     """Move a running Flink job to its target in one go: stop, plan, apply, start, verify.
 
-    Without --execute a dry run on the job's newest checkpoint: everything that would be refused
-    after the stop, and how far an earlier run has come. With --execute each step is done that is
-    not done yet. After a crash, the same command goes on: it asks Flink, the savepoint, the
+    Without --execute a dry run on the job's newest checkpoint: what stands in the way, as far as
+    it shows before the stop, and how far an earlier run has come. With --execute each step is done
+    that is not done yet. After a crash, the same command goes on: it asks Flink, the savepoint, the
     target and Spark's log how far it came. stdout names the record of it, JSON beside its page.
     """
     from migrate.cutover import run as calls

@@ -253,14 +253,14 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ),
     ),
     "cut-over": (
-        ("Would it go through? On the job's newest checkpoint", "migrate cut-over orders.yaml"),
+        ("What stands in the way? On the job's newest checkpoint", "migrate cut-over orders.yaml"),
         ("Do it, or go on after a crash", "migrate cut-over orders.yaml --execute"),
         (
             "Up to the plan, to have it reviewed",
             "migrate cut-over orders.yaml --execute --until plan",
         ),
         (
-            "Back, as long as the target has written nothing",
+            "Back, as long as nothing has begun to read from the target",
             "migrate cut-over orders.yaml --back --execute",
         ),
     ),

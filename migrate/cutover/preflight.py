@@ -1,6 +1,6 @@
 """Look for what would stop the cut-over later, on the newest checkpoint of the running job.
 
-Nothing is changed. Everything that would be refused after the stop is refused here, all at once.
+Nothing is changed. What would be refused after the stop, and shows before, is refused here at once.
 """
 
 from __future__ import annotations
