@@ -93,7 +93,20 @@ def judge(rows: Sequence[PartitionReport], verification: Verification, seen: See
         why = "; ".join(reasons[:3])
         began = "began" if seen.after else "will begin"
         text += f"; where {counted(unknown, 'partition')} {began} cannot be told: {why}"
+    text += _plan_text(verification)
     return Judgement(tuple(judged.values()), whole.verified, text, unknown, lost, repeated)
+
+
+def _plan_text(verification: Verification) -> str:
+    """Return how the plan compares with the savepoint; empty where it is the same."""
+    plan = verification.plan
+    if plan is None:
+        return ""
+    if plan.differences:
+        return f"; the plan is not what the savepoint holds: {plan.differences[0]}"
+    if plan.not_compared:
+        return f"; the plan was not compared with the savepoint: {plan.not_compared}"
+    return ""
 
 
 def _outcome(

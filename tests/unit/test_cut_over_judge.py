@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from migrate.comparing.verify import StartOutcome, Verification, Verified
+from migrate.comparing.verify import PlanCheck, StartOutcome, Verification, Verified
 from migrate.cutover.judge import Judgement, Seen, judge
 from migrate.planning import Verdict
 from migrate.positions import Unknown
@@ -138,6 +138,19 @@ def test_a_partition_that_the_plan_does_not_know_is_judged_too() -> None:
     assert before.text == (
         "1 cannot tell; where 1 partition will begin cannot be told: orders-1 is not in the plan, "
         "or has no offset there; go back (--back), and run this again to plan it, too"
+    )
+    changed = judge(
+        [_row()],
+        replace(
+            Verification("t", (Verified(*_PLACE, 80, 80, StartOutcome.OK),)),
+            plan=PlanCheck(("orders-0: it is at 80, and the plan has it at 90",)),
+        ),
+        seen,
+    )
+    assert not changed.verified
+    assert changed.text.endswith(
+        "the plan is not what the savepoint holds: "
+        + ("orders-0: it is at 80, and the plan has it at 90")
     )
     nothing = judge([_row()], Verification("t", ()), seen)
     assert not nothing.verified
