@@ -123,12 +123,6 @@ def make_plan(
     )
 
 
-def _cluster_named_by(chosen: Iterable[Source]) -> str | None:
-    """Return the cluster that the sources name; several are refused. None if they name none."""
-    named = {cluster for source in chosen for cluster in source.clusters} - {None}
-    return min(filter(None, named), default=None)
-
-
 def _topic_ids(partitions: Iterable[PlannedPartition], snapshot: ClusterSnapshot) -> dict[str, str]:
     """Those of the topics that are planned; the snapshot may hold others that were only found."""
     planned = {one.topic for one in partitions}
