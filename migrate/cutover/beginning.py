@@ -96,7 +96,8 @@ def _query_beginning(facts: Facts, target: LocationFacts) -> Beginning:
     if target.has_logs and not facts.has_states:
         return Beginning(
             Begun.MAYBE,
-            "a query was started there and has logged no batch; in Real-Time Mode it writes first",
+            "a query was started there and has logged no batch; in Real-Time Mode a query writes "
+            "records before it logs their batch",
         )
     if facts.has_states and not target.is_empty:
         if facts.record.primed is None and target.priming_problem is not None:

@@ -86,6 +86,8 @@ def decide_clean(facts: Facts) -> Decision:
     flink, savepoint = facts.record.flink, facts.savepoint
     if flink.savepoint is not None and flink.savepoint_sha256 is not None and flink.finished:
         return Done("the savepoint is whole, and the job has FINISHED")
+    if facts.record.written is not None and flink.savepoint_sha256 is not None:
+        return Done("the savepoint was whole before the target was written")
     if not isinstance(savepoint, Savepoint):
         return missing(savepoint)
     if savepoint.stop is StopKind.NONE:

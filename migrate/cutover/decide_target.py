@@ -68,8 +68,8 @@ def _gone(facts: Facts) -> Halt | None:
         return None
     return refuse(
         f"{facts.target_name} no longer holds what this record has written, and something may have "
-        f"begun from it: {begins.reason}. Look at what it has written; if nothing has started, go "
-        "back (--back --nothing-started) and run this again"
+        f"begun from it: {begins.reason}. Look at the output of the query or the consumers; if "
+        "nothing has started, go back (--back --nothing-started) and run this again"
     )
 
 
@@ -101,11 +101,13 @@ def _started_again(facts: Facts) -> Halt | None:
     if not isinstance(job, FlinkJob):
         return None  # where Flink did not answer, a warning says so
     how = f"has run since ({job.state})" if job.ended else "runs again"
-    return Halt(
-        (
-            f"job {job.name} {how}, as {job.job_id}: the savepoint is not its last output",
-            "to move that job, go back first (--back), or name another folder for the record",
+    way_out = "to move that job, go back first (--back), or name another folder for the record"
+    if beginning(facts).begun is Begun.YES:
+        way_out = (
+            f"{facts.target_name} has begun, too: stop one of the two, and compare what they wrote"
         )
+    return Halt(
+        (f"job {job.name} {how}, as {job.job_id}: the savepoint is not its last output", way_out)
     )
 
 

@@ -113,7 +113,8 @@ def back_lines(context: CutOverContext, facts: Facts) -> Sequence[str]:
         path = _rollback_file(context, target)
         if path is not None:
             return [f"bring group {target.view.name} back by {path}"]
-        if facts.plan is not None and target.marked(record.id, facts.plan.next_offsets):
+        rows = {(row.topic, row.partition): row.planned or 0 for row in record.partitions}
+        if target.marked(record.id, rows):
             raise Refused(
                 [
                     f"group {target.view.name} holds commits of this record, and the rollback file "

@@ -136,8 +136,8 @@ def _outcome(
 def _expired(row: PartitionReport, log_start: int) -> str:
     was = "" if row.log_start_seen is None else f", and was {row.log_start_seen} before"
     return (
-        f"the log start of {row.topic}-{row.partition} is {log_start}{was}: whether records from "
-        f"{row.planned} on were read before they expired does not show"
+        f"the log start of {row.topic}-{row.partition} is {log_start}{was}: it is not known "
+        f"whether the records from offset {row.planned} on were read before they expired"
     )
 
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable, Mapping
-from typing import TypeVar
+from datetime import datetime
+from typing import TYPE_CHECKING, TypeVar
 
 from decoder import DecodeError, StopKind
 from decoder.checkpoint import read_metadata
@@ -31,6 +32,7 @@ from migrate.cutover.flink_jobs import (
     job_started_again,
     job_started_since,
     reported_savepoint,
+    same_savepoint,
 )
 from migrate.cutover.prime import priming_problem
 from migrate.errors import InputError, MigrateError, Refused
@@ -44,6 +46,9 @@ from migrate.spark.progress import (
 )
 from migrate.spark.seed import is_unfinished
 from migrate.storage.files import path_of
+
+if TYPE_CHECKING:
+    from migrate.broker import ConsumerGroups
 
 # How much longer than its web.refresh-interval Flink is given to report what has changed.
 _GRACE_SECONDS = 2.0
@@ -265,6 +270,15 @@ def _started_again(context: CutOverContext) -> FlinkJob | None:
     if context.spec.flink.rest is None or pointer is None:
         return None
     jobs = [KnownJob(job, _restored_from(context.flink, job)) for job in context.flink.jobs()]
+    start = context.record.model.start
+    if start is not None and context.file.checkpoint_dir is None:
+        # The consumers may be a Flink job of the same name, which our command has started.
+        started_ms = int(datetime.fromisoformat(start.at).timestamp() * 1000)
+        jobs = [
+            known
+            for known in jobs
+            if known.job.began_ms < started_ms or same_savepoint(known.restored_from, pointer)
+        ]
     if context.stopped_by_others:
         savepoint = read_savepoint(context, pointer)
         return job_started_since(jobs, savepoint, context.spec.flink.job)
@@ -286,17 +300,26 @@ def _restored_from(flink: JobManager, job: FlinkJob) -> str | None:
 # -- the target ------------------------------------------------------------------------------------
 
 
-def read_group(context: CutOverContext) -> GroupFacts:
+def open_groups(context: CutOverContext) -> ConsumerGroups:
+    """Return a client that reads groups."""
+    from migrate.broker import ConsumerGroups
+
+    return ConsumerGroups(context.kafka_config())
+
+
+def read_group(context: CutOverContext, groups: ConsumerGroups | None = None) -> GroupFacts:
     """Return the consumer group as it is now.
+
+    Args:
+        context: the cut-over.
+        groups: the client to ask; a new one by default.
 
     Raises:
         BrokerError: the broker did not answer.
     """
-    from migrate.broker import ConsumerGroups
-
     group = context.spec.target.group
     assert group is not None
-    groups = ConsumerGroups(context.kafka_config())
+    groups = groups if groups is not None else open_groups(context)
     return GroupFacts(groups.view(group), groups.cluster_id())
 
 
@@ -322,12 +345,14 @@ def _location(
     planned = numbers(files, join(directory, "offsets"))
     written = kafka_seeds(directory, files)
     problem = None
-    if context.spec.states and context.record.model.primed is None and seeds is not None:
+    record, its_id = context.record.model, query_id(directory, files)
+    judged = record.primed is not None and record.query_id == its_id
+    if context.spec.states and not judged and seeds is not None:
         problem = priming_problem(directory, files, seeds)
     return LocationFacts(
         place.name,
         is_empty=False,
-        query_id=query_id(directory, files),
+        query_id=its_id,
         seeds=written,
         committed=newest_committed_batch(directory, files),
         planned=planned[-1] if planned else None,

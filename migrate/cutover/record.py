@@ -183,6 +183,9 @@ def changed_since(record: CutOverRecord, file: SpecFile) -> Iterator[str]:
     if stopped and flink.savepoints not in (None, file.savepoint_folder):
         # The stop writes there, whatever the spec says since.
         yield f"flink.savepoints was {flink.savepoints}, and is {file.savepoint_folder} now"
+    if flink.savepoint is not None and flink.job_id is None and file.spec.flink.savepoint is None:
+        # Others had stopped the job; the one that is named now was never stopped.
+        yield f"flink.savepoint was {flink.savepoint}, and is not there now"
     if record.moved_with is not None:
         decides = file.decides()
         for name in sorted(record.moved_with.keys() | decides.keys()):

@@ -319,7 +319,7 @@ def _recorded(context: CutOverContext, command: str) -> Iterator[_Progress]:
         record.end_run(f"refused at {progress.name}")
         if not progress.changed or command == "back":
             raise
-        _say_what_is_left(progress, context)
+        _say_what_is_left(progress, context, "mend what is refused, then the same command goes on")
         raise CutOverStopped(*refused.reasons) from refused
     except (MigrateError, OSError) as error:
         record.end_run(f"failed at {progress.name}: {error}")
@@ -332,8 +332,10 @@ def _recorded(context: CutOverContext, command: str) -> Iterator[_Progress]:
     record.end_run("done")
 
 
-def _say_what_is_left(progress: _Progress, context: CutOverContext) -> None:
+def _say_what_is_left(
+    progress: _Progress, context: CutOverContext, way_on: str = "the same command goes on from here"
+) -> None:
     log.warning(f"stopped at {progress.name}: {progress.left}")
-    log.info("the same command goes on from here")
+    log.info(way_on)
     if advice := restart_advice(observe(context, Need.TARGET, Need.STARTED_AGAIN)):
         log.info(f"or {advice}" if advice.startswith("start ") else advice)

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from dataclasses import replace
 
 from migrate.cutover.beginning import Begun, beginning
 from migrate.cutover.context import CutOverContext, CutOverStopped
 from migrate.cutover.decide_target import NOBODY_KNOWS, first_batch
 from migrate.cutover.facts import Facts, GroupFacts, Need, Unavailable
-from migrate.cutover.observe import observe
+from migrate.cutover.observe import observe, open_groups, read_group
 from migrate.cutover.record import now
+from migrate.group.commit_marks import METADATA_PREFIX
 from migrate.log import log, timed
 from migrate.positions import TopicPartition
 from migrate.report.cut_over import PartitionReport, StartReport
 from migrate.wording import seconds_of
 
 _PAUSE = 0.25
+# Members are to be seen before they commit.
+_GROUP_PAUSE = 0.05
 
 
 def start(context: CutOverContext, facts: Facts) -> str:
@@ -48,15 +53,24 @@ def await_begin(context: CutOverContext, facts: Facts) -> str:
     deadline = time.monotonic() + seconds_of(patience)
     what = "the first commit of the group" if facts.is_group else "the first batch"
     with timed(f"waiting for {what}"):
+        look = _looks_at_the_target(context)
         while True:
-            facts = observe(context, Need.TARGET)
+            facts = look()
             watch_group(context, facts)
             if text := _begun(facts):
                 return text
             _check_command(context)
             if time.monotonic() > deadline:
                 _give_up(context, facts, patience)
-            time.sleep(_PAUSE)
+            time.sleep(_GROUP_PAUSE if facts.is_group else _PAUSE)
+
+
+def _looks_at_the_target(context: CutOverContext) -> Callable[[], Facts]:
+    """Return how to look at the target again and again; at a group with one client, to be fast."""
+    if context.file.checkpoint_dir is not None:
+        return lambda: observe(context, Need.TARGET)
+    facts, groups = observe(context), open_groups(context)
+    return lambda: replace(facts, record=context.record.model, target=read_group(context, groups))
 
 
 def _begun(facts: Facts) -> str:
@@ -97,8 +111,10 @@ def _watched(
         return row
     if place in ours:
         return row.model_copy(update={"members_seen": row.members_seen or place in assigned})
-    if row.first_commit is None:
-        return row.model_copy(update={"first_commit": target.view.next_offset(*place)})
+    held = target.view.committed.get(place)
+    # Another move's commit shows nothing of the consumers.
+    if row.first_commit is None and held and not held.metadata.startswith(METADATA_PREFIX):
+        return row.model_copy(update={"first_commit": held.next_offset})
     return row
 
 
@@ -106,12 +122,12 @@ def _give_up(context: CutOverContext, facts: Facts, patience: str) -> None:
     if facts.is_group:
         text = (
             f"no member and no commit of {facts.target_name} was seen in {patience} "
-            "(timeouts.first-batch); run this again to wait on"
+            "(timeouts.first-batch); run the same command to wait longer"
         )
     else:
         text = (
             f"no batch was committed in {patience} (timeouts.first-batch); without new records a "
-            "query commits no batch: run this again to wait on"
+            "query commits no batch: run the same command to wait longer"
         )
     raise CutOverStopped(text, details=tuple(context.starting.last_lines()))
 

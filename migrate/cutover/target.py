@@ -113,19 +113,21 @@ def _location_holding(facts: Facts, target: LocationFacts) -> Held:
     if facts.seeds is None:
         reason = f"{name} holds a query, and there is no plan yet; {_NEW_DIRECTORY}"
         return Held(Holding.NOT_OURS if facts.adopt else Holding.WRONG, reason)
-    if facts.has_states and record.primed is None and (problem := _priming_problem(facts, target)):
+    ours = written and record.query_id is not None and record.query_id == target.query_id
+    judged = ours and record.primed is not None
+    if facts.has_states and not judged and (problem := _priming_problem(facts, target)):
         return Held(Holding.WRONG, problem)
     if target.seeds != facts.seeds:
         way_out = "put back what was there, or go back (--back)" if written else _NEW_DIRECTORY
         return Held(Holding.WRONG, f"{name} holds another query than the plan's; {way_out}")
-    if not written and not facts.has_states and target.planned is not None:
+    if not ours and not facts.has_states and target.planned is not None:
         return Held(
             Holding.WRONG,
             f"{name} holds batches of a query already, and this record has not written it: where "
             f"that query began is not known here. If it is the query of this move, look with "
             f"`migrate verify`; if not, {_NEW_DIRECTORY}",
         )
-    if written and record.query_id is not None and record.query_id == target.query_id:
+    if ours:
         return Held(Holding.PLAN)
     if written and record.query_id is None and facts.priming.ended == 0:
         return Held(Holding.PRIMED)
@@ -140,7 +142,7 @@ def _location_holding(facts: Facts, target: LocationFacts) -> Held:
 def _priming_problem(facts: Facts, target: LocationFacts) -> str:
     """Return why a primed location is not the plan with a state; empty where it is."""
     name, code = target.name, facts.priming.ended
-    if code not in (None, 0):
+    if code not in (None, 0) and not facts.adopt:
         how = "and how it ended is not known" if code == "unknown" else f"with exit code {code}"
         verb = "was run," if code == "unknown" else "ended"
         return (

@@ -176,6 +176,30 @@ def test_after_a_second_commit_the_group_goes_back_to_what_it_held_first(
     assert cut_over.broker.committed(cut_over.group) == held
 
 
+def test_another_moves_commit_is_not_taken_for_the_consumers(cut_over: CutOver) -> None:
+    """Seen: the start command was never run, and all of it was "done"."""
+    started = cut_over.folder / "started"
+    cut_over.fields["start"] = f"touch {started}; exit 3"
+    assert cut_over.run("--until", "verify").code == 0
+    assert cut_over.run("--until", "verify", "--adopt", name="two").code == 0
+    assert cut_over.run().code == 5
+    assert cut_over.run("--back", "--nothing-started", name="two").code == 0
+    assert not started.exists()
+    failed = cut_over.run()
+    assert failed.code == 5 and started.exists(), failed.stderr
+
+
+def test_without_its_rollback_file_a_group_is_not_gone_back_from(cut_over: CutOver) -> None:
+    assert cut_over.run("--until", "verify").code == 0
+    folder = cut_over.folder / "one.cut-over"
+    (folder / "plan.json").unlink()
+    for file in folder.glob("rollback-*"):
+        file.unlink()
+    refused = cut_over.run("--back", "--nothing-started")
+    assert refused.code == 4 and "put it back" in refused.stderr, refused.stderr
+    assert cut_over.broker.committed(cut_over.group) == cut_over.planned()
+
+
 def _rows(cut_over: CutOver) -> list[Mapping[str, Any]]:
     return [row for row in cut_over.record()["partitions"] if row["planned"] is not None]
 

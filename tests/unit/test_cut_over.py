@@ -362,6 +362,18 @@ def test_the_job_that_was_asked_to_stop_stays(tmp_path: Path) -> None:
     assert f"flink.job was orders ({'ab' * 16}), and is payments now" in refused.stderr
 
 
+def test_a_job_that_others_stopped_stays(tmp_path: Path) -> None:
+    """Seen: a running job passed for stopped with the savepoint of another one."""
+    spec = _spec(tmp_path)
+    file = read_spec(spec)
+    file.folder.mkdir()
+    Record(file, keep=True, anew=True).change_flink(savepoint="/s/savepoint-1")
+    _spec(tmp_path, flink={"rest": "http://127.0.0.1:1", "job": "orders", "savepoints": "s"})
+    refused = migrate("cut-over", spec)
+    assert refused.code == 4
+    assert "flink.savepoint was /s/savepoint-1, and is not there now" in refused.stderr
+
+
 def test_a_stop_that_goes_on_is_waited_for(tmp_path: Path) -> None:
     """Nobody waits for it any more, and no stop can be taken back."""
     job_id = "ab" * 16

@@ -13,9 +13,11 @@ import pytest
 import yaml
 
 from migrate.cutover.context import CutOverContext, CutOverStopped
-from migrate.cutover.observe import read_savepoint
+from migrate.cutover.facts import Need
+from migrate.cutover.observe import observe, read_savepoint
 from migrate.errors import Refused
 from migrate.flink.rest_api import FlinkRestError
+from migrate.report.cut_over import StartReport
 from tests.support.cut_over import act, open_context, reason_done
 from tests.support.golden_topics import GOLDEN
 from tests.support.local_server import QuietHandler, serving
@@ -423,6 +425,36 @@ def test_a_stop_of_ours_is_clean_once_the_job_has_finished(
         f"the savepoint is whole, and Flink has not said that the job FINISHED ({state})",
         "wait for it, or look into Flink's log",
     )
+
+
+@pytest.mark.parametrize(
+    ("target", "restored", "again"),
+    [
+        ({"group": "g"}, None, False),  # the consumers that our command has started
+        ({"group": "g"}, "savepoint", True),
+        ({"checkpoint-dir": "query"}, None, True),
+    ],
+)
+def test_a_job_that_our_command_has_started(
+    target: dict[str, str],
+    restored: str | None,
+    again: bool,
+    flink: tuple[Flink, str],
+    tmp_path: Path,
+) -> None:
+    """A Flink job may go on from the group, under the same name."""
+    known, url = flink
+    savepoint = _golden("2.2/stop")
+    job = {"jid": "b" * 32, "name": "orders", "state": "RUNNING", "start-time": 2**42}
+    known.answers["/jobs/overview"] = json.dumps({"jobs": [{**job, "end-time": -1}]})
+    path = None if restored is None else {"id": 1, "external_path": f"file:{savepoint}"}
+    known.answers[f"/jobs/{'b' * 32}/checkpoints"] = json.dumps({"latest": {"restored": path}})
+    known.answer = lambda path: known.answers.get(path)  # type: ignore[method-assign]
+    flink_of_others = {"rest": url, "job": "orders"}
+    context = _context(tmp_path, url, savepoint=savepoint, flink=flink_of_others, target=target)
+    context.record.change(start=StartReport(at="2026-01-01T00:00:00+00:00", returned=None))
+    started_again = observe(context, Need.STARTED_AGAIN).started_again
+    assert (started_again is not None) == again
 
 
 def test_the_newest_try_of_a_step_is_kept(tmp_path: Path) -> None:

@@ -200,6 +200,8 @@ def test_a_job_that_flink_forgot_is_told_apart_from_one_that_failed() -> None:
             "stopped",
         ),
         (False, {"finished": True}, _SAVED, _stopped_job("FAILED"), "stopped"),
+        # Once the target is written, the savepoint may be deleted.
+        (True, {"savepoint_sha256": "1" * 64, "written": "now"}, _AWAY, None, "done"),
         (False, {"finished": True}, _SAVED, _stopped_job(), "stopped"),
         (False, {}, _SAVED, _stopped_job("FINISHED"), "stopped"),
         (False, {"finished": True}, _SAVED, _AWAY, "no answer"),
@@ -209,7 +211,8 @@ def test_a_job_that_flink_forgot_is_told_apart_from_one_that_failed() -> None:
 def test_a_clean_stop(
     others: bool, flink: dict[str, Any], savepoint: Any, job: Any, decision: Any
 ) -> None:
-    record = _record(flink={"savepoint": "/s/savepoint-1", **flink})
+    written = flink.pop("written", None)
+    record = _record(flink={"savepoint": "/s/savepoint-1", **flink}, written=written)
     facts = _facts(record, stopped_by_others=others, savepoint=savepoint, job=job)
     assert _shown(_decide("clean", facts)) == decision
 
@@ -380,6 +383,7 @@ _SEEDED: dict[str, Any] = {**_MOVED, "query_id": "q1", "written": "now"}
 _PRIMED: dict[str, Any] = {**_SEEDED, "primed": 0}
 _STATES = {"has_states": True, "has_start": True}
 _LEFT = {"committed": 0, "planned": 0, "has_logs": True}  # by a priming
+_BY_ANOTHER = {"query_id": "q2", "committed": 57, "planned": 57, "has_logs": True}
 
 
 @pytest.mark.parametrize(
@@ -407,6 +411,30 @@ _LEFT = {"committed": 0, "planned": 0, "has_logs": True}  # by a priming
         ({}, _location(planned=0), {"adopt": True}, "refused", Begun.YES),
         (_SEEDED, _location(query_id="q2"), {}, "refused", Begun.NO),
         (_SEEDED, _location(query_id="q2"), {"adopt": True}, Action.ADOPT, Begun.NO),
+        # Another record has started it by now.
+        (_SEEDED, _location(query_id="q2", planned=57), {"adopt": True}, "refused", Begun.YES),
+        (
+            _PRIMED,
+            _location(**_BY_ANOTHER, priming_problem="batch 57 does not end where the plan says"),
+            _STATES | {"adopt": True},
+            "refused",
+            Begun.YES,
+        ),
+        (
+            {},
+            _location(**_BY_ANOTHER, priming_problem="batch 57 does not end where the plan says"),
+            _STATES | {"adopt": True},
+            "refused",
+            Begun.YES,
+        ),
+        # It was primed by hand, after a command that failed.
+        (
+            _MOVED,
+            _location(**_LEFT),
+            _STATES | {"adopt": True, "priming": _command(ended=1)},
+            Action.ADOPT,
+            Begun.NO,
+        ),
         (_SEEDED, _location(seeds={"0": {("orders", 0): 80}}), {}, "refused", Begun.NO),
         (_SEEDED, _location(has_logs=True), {}, "done", Begun.MAYBE),
         (_SEEDED, _location(planned=0), {}, "done", Begun.YES),
@@ -477,6 +505,15 @@ def test_where_the_job_was_started_again_nothing_is_written_or_started(
         else:
             assert after == before
         assert _decide(step, replace(facts, started_again=_AWAY)) == before
+
+
+def test_where_both_run_going_back_is_no_way_out() -> None:
+    again = FlinkJob("b", "orders", "RUNNING", 9)
+    facts = _facts(_record(**_SEEDED), target=_location(planned=0), started_again=again)
+    decision = _decide("verify-again", facts)
+    assert isinstance(decision, Halt)
+    assert "has begun, too: stop one of the two" in decision.reasons[1]
+    assert isinstance(decide_back(facts), Halt)
 
 
 # -- start and first batch -------------------------------------------------------------------------

@@ -115,7 +115,8 @@ def test_lost_0_is_not_said_where_it_is_not_known() -> None:
     expired = _judge(_row(log_start_seen=10), StartOutcome.OK, log_starts={_PLACE: 123})
     assert expired.text == (
         "1 cannot tell; where 1 partition began cannot be told: the log start of orders-0 is 123, "
-        "and was 10 before: whether records from 80 on were read before they expired does not show"
+        "and was 10 before: it is not known whether the records from offset 80 on were read before "
+        "they expired"
     )
     assert expired.rows[0].log_start_seen == 123
     assert _judge(_row(), StartOutcome.OK).text == "1 ok; lost 0, repeated 0"

@@ -256,7 +256,9 @@ def test_where_a_run_does_not_come_to_its_end(
     changed = raised is not Refused
     assert any(one.startswith(f"stopped at {place}: ") for one in caplog.messages) == changed
     if changed:
-        assert "the same command goes on from here" in caplog.messages
+        refused = end.startswith("refused")
+        way_on = "mend what is refused, then the same command goes on"
+        assert (way_on if refused else "the same command goes on from here") in caplog.messages
         unless = "unless somebody has (the spec has no flink.rest)"
         restart = f"start Flink's job from its savepoint, {unless}: flink run -s {_SAVEPOINT} …"
         assert f"or {restart}" in caplog.messages
