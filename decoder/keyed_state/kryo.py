@@ -15,9 +15,9 @@ Flink 1.x is built with Kryo 2.24, 2.x with 5.6. They write different bytes, and
 snapshot tells which: the version of ``_metadata`` does.
 
 Source: Kryo, DefaultClassResolver, Input, DefaultSerializers, DefaultArraySerializers,
-CollectionSerializer, MapSerializer, FieldSerializer @ kryo 2.24.0; the same, TimeSerializers and
-ImmutableCollectionsSerializers @ 5.6.2; FlinkChillPackageRegistrar, KryoSerializer, KryoUtils @
-Flink 1.20.3, 2.2.0.
+CollectionSerializer, MapSerializer, FieldSerializer, ObjectField @ kryo 2.24.0; the same,
+TimeSerializers and ImmutableCollectionsSerializers @ 5.6.2; FlinkChillPackageRegistrar,
+KryoSerializer, KryoUtils @ Flink 1.20.3, 2.2.0.
 """
 
 from __future__ import annotations
@@ -93,6 +93,19 @@ _REGISTERED = {
     84: "java.text.SimpleDateFormat",
 }
 _WRAPPERS = frozenset(_PRIMITIVES) - {"java.lang.String"}
+# Kryo writes each element of these arrays, and 2.24 each field of these objects, with the
+# serializer that is registered for its class. For these objects 5.6 asks for no other serializer.
+_ARRAYS = {f"[L{name};": name for name in _PRIMITIVES}
+_PARTS = {
+    "java.time.LocalDateTime": ("java.time.LocalDate", "java.time.LocalTime"),
+    "java.time.OffsetDateTime": (
+        "java.time.LocalDateTime",
+        "java.time.LocalDate",
+        "java.time.LocalTime",
+        "java.time.ZoneOffset",
+    ),
+    "java.time.OffsetTime": ("java.time.LocalTime", "java.time.ZoneOffset"),
+}
 # A value says its own class: of these there are none but through a class that has them.
 _ABSTRACT = frozenset(
     {
@@ -121,17 +134,32 @@ _ABSTRACT = frozenset(
 def kryo_type(
     name: str, registered: Sequence[tuple[str, bool]], defaults: Sequence[str], version: int
 ) -> Type:
-    """The type of a state that Kryo writes: ``registered`` are (class, whether Kryo's own
-    serializer writes it), ``defaults`` the classes that the job has default serializers for."""
-    if defaults:
-        return Unreadable(name, f"Kryo writes it, with the job's own serializer of {defaults[0]}")
+    """Return the type of a state that Kryo writes.
+
+    Args:
+        name: the state's class.
+        registered: (class, whether Kryo's own serializer writes it) for each registered class.
+        defaults: the classes that the job has default serializers for.
+        version: ``KRYO_2`` or ``KRYO_5``.
+    """
+    replaced = frozenset(class_name for class_name, plain in registered if not plain)
+    own_parts = (part for part in _parts_of(name, version) if part in replaced)
+    if own := next(iter(defaults), None) or next(own_parts, None):
+        return Unreadable(name, f"Kryo writes it, with the job's own serializer of {own}")
     if name not in _ABSTRACT and name not in _CLASSES:
         return Unreadable(name, "Kryo writes it, and no snapshot tells its fields")
     # A class that has an id already is given another one only with a serializer of the job's own;
     # what that writes is known by no name.
     known = _REGISTERED.values()
     names = (own if plain else "" for own, plain in registered if not (plain and own in known))
-    return Kryo(name, tuple(names), version)
+    return Kryo(name, tuple(names), replaced, version)
+
+
+def _parts_of(name: str, version: int) -> Sequence[str]:
+    """Return the classes inside of a class that Kryo writes with their registered serializers."""
+    if name in _ARRAYS:
+        return (_ARRAYS[name],)
+    return _PARTS.get(name, ()) if version == KRYO_2 else ()
 
 
 def open_class(type_: Type) -> str | None:
@@ -183,6 +211,10 @@ class _Reader:
         read = _CLASSES.get(name)
         if read is None:
             self.fail(f"an object of {name}, which is not read here", ErrorKind.UNSUPPORTED)
+        if name in self._type.replaced:
+            # Kryo writes no class where a field or an element can have only one.
+            problem = f"an object of {name}, which the job's own serializer writes"
+            self.fail(problem, ErrorKind.UNSUPPORTED)
         if name in _WRAPPERS or (self._little and name in _ENUMS):
             if nullable and self.varint() == _NULL:
                 return None
@@ -703,6 +735,6 @@ _CLASSES: dict[str, _Read] = {
     "[J": _array(lambda reader, _: reader.signed_long()),
     "[F": _array(lambda reader, _: reader.real(_F32_BE, _F32_LE)),
     "[D": _array(lambda reader, _: reader.real(_F64_BE, _F64_LE)),
-    **{f"[L{name};": _array_of(name) for name in _PRIMITIVES},
+    **{array: _array_of(name) for array, name in _ARRAYS.items()},
     **_CONTAINERS,
 }

@@ -353,14 +353,19 @@ class Sql:
 
 @dataclass(frozen=True, slots=True)
 class Kryo:
-    """What Kryo wrote: a class, and the names of those that were registered after Flink's own.
+    """A value that Kryo wrote.
 
-    The class is one of those in ``kryo``; of another one the type is Unreadable.
+    Attributes:
+        class_name: one of those in ``kryo``; the type of another class is Unreadable.
+        registered: the classes that were registered after Flink's own.
+        replaced: the classes that the job registered with serializers of its own.
+        version: 2 for Kryo 2.24 (Flink 1.x), 5 for Kryo 5.6 (Flink 2.x).
     """
 
     class_name: str
     registered: tuple[str, ...]
-    version: int  # 2: Kryo 2.24, Flink 1.x; 5: Kryo 5.6, Flink 2.x
+    replaced: frozenset[str]
+    version: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -221,6 +221,33 @@ def test_counts_of_columns_are_each_compared_with_their_own(
     assert primed(query, rows("p")).right == 1
 
 
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_a_count_of_records_is_anywhere_among_counts_of_columns(
+    session: SparkSession, primed: Any, place: int
+) -> None:
+    """Seen: ``count(amount), count(*)`` was compared the other way round, and refused."""
+    state = session.createDataFrame(
+        [(1, 5, 3, 1), (2, 4, 2, 2)], "key BIGINT, n BIGINT, a BIGINT, p BIGINT"
+    )
+    aggregates = ["count(amount)", "count(price)", "sum(amount)", "avg(price)"]
+    aggregates.insert(place, "count(*)")
+
+    def rows(records: str) -> StateRows:
+        return aggregate_rows(
+            state,
+            SCHEMA,
+            keys={"user": "key"},
+            count=records,
+            counts={"amount": "a", "price": "p"},
+            sums={"amount": "n * 10"},
+            averages={"price": ("CAST(7 AS DOUBLE)", "p")},
+        )
+
+    with pytest.raises(migrate.Refused, match="1 key right, 1 wrong"):
+        primed(by_user(*aggregates), rows("IF(key = 2, 1, n)"))  # fewer than have an amount
+    assert primed(by_user(*aggregates), rows("n")).right == 2
+
+
 @pytest.mark.parametrize(
     "told", [{"count": "n + 0.5"}, {"sums": {"price": "CAST(1.005 AS DECIMAL(10,3))"}}]
 )

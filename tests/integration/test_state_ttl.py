@@ -29,7 +29,12 @@ from migrate.spark import (
     prime,
     unexpired,
 )
-from migrate.spark.running.time_to_live import StopNotKnown, TimeToLiveNotGiven
+from migrate.spark.running.state_origin import may_expire
+from migrate.spark.running.time_to_live import (
+    StopNotKnown,
+    TimeToLiveNotGiven,
+    check_time_to_live,
+)
 from tests.support.kafka import Broker
 from tests.support.spark import Spark
 from tests.support.stateful_job import idle_keys_job
@@ -311,3 +316,74 @@ def test_states_of_every_kind_are_recognized(session: SparkSession, name: str) -
     assert unexpired(without).count() > 0
     with pytest.raises(migrate.UsageError, match="this state has no time to live"):
         unexpired(without, ttl_ms=1)
+
+
+# -- rows of the user's own -----------------------------------------------------------------------
+
+
+def kinds(session: SparkSession, name: str) -> DataFrame:
+    return session.read.format("flink_state").option("state", name).load(str(KINDS))
+
+
+def own_rows(session: SparkSession, ttl: DataFrame) -> dict[str, DataFrame]:
+    """Return frames that are made from a state without a time to live and another state."""
+    plain = kinds(session, "value")
+    keyed = plain.selectExpr("CAST(key AS STRING) key", "value")
+    other = ttl.selectExpr("CAST(key AS STRING) key", "value")
+    newest = ttl.agg(F.max("last_access").alias("newest"))
+    plain.createOrReplaceTempView("plain_state")
+    newest.createOrReplaceTempView("newest_access")
+    return {
+        "join of an expression": keyed.crossJoin(ttl.selectExpr("CAST(key AS STRING) || '' k")),
+        "join of an aggregate": keyed.crossJoin(newest),
+        "union": keyed.select("key").union(other.select("key")),
+        "union of columns": plain.select("value").unionByName(ttl.select("value"), True),
+        "scalar subquery": session.sql("SELECT *, (SELECT * FROM newest_access) FROM plain_state"),
+        "in a subquery": session.sql(
+            "SELECT * FROM plain_state WHERE EXISTS (SELECT 1 FROM newest_access WHERE newest > 0)"
+        ),
+        "lateral subquery": session.sql(
+            "SELECT * FROM plain_state, LATERAL (SELECT newest + 0 FROM newest_access)"
+        ),
+        "common table": session.sql(
+            "WITH t AS (SELECT * FROM newest_access) SELECT key, newest + 1 FROM plain_state, t"
+        ),
+    }
+
+
+def test_each_state_that_rows_are_made_from_is_looked_at(session: SparkSession) -> None:
+    """Seen: the columns of a state without a time to live hid the other state."""
+    ttl = kinds(session, "lasting-value")
+    for name, rows in own_rows(session, ttl).items():
+        assert may_expire(rows), name
+        with pytest.raises(migrate.UsageError, match="call unexpired on the state itself"):
+            unexpired(rows.drop("last_access"), ttl_ms=1000)
+    for name, rows in own_rows(session, unexpired(ttl, ttl_ms=None)).items():
+        assert not may_expire(rows), name
+
+
+def test_unexpired_holds_for_its_own_branch_only(session: SparkSession) -> None:
+    raw = kinds(session, "lasting-value")
+    live = unexpired(raw, ttl_ms=None)
+    lateral = "LATERAL (SELECT value AS live_value FROM live_state)"
+    raw.createOrReplaceTempView("raw_state")
+    live.createOrReplaceTempView("live_state")
+    for rows in (
+        live.unionByName(raw),
+        raw.unionByName(live),
+        live.crossJoin(raw.selectExpr("value AS raw_value")),
+        session.sql(f"SELECT live_value FROM raw_state, {lateral}"),
+    ):
+        with pytest.raises(TimeToLiveNotGiven):
+            check_time_to_live([rows])
+        check_time_to_live([unexpired(rows, ttl_ms=None)])
+    check_time_to_live([live, live.unionByName(live), live.crossJoin(live.select("value"))])
+
+
+def test_rows_that_left_spark_do_not_show_their_state(session: SparkSession) -> None:
+    rows = kinds(session, "lasting-value").selectExpr("value")
+    for cut in (
+        rows.selectExpr("CAST(value AS STRING) value").localCheckpoint(),
+        session.createDataFrame(rows.collect(), "value STRING"),
+    ):
+        check_time_to_live([cut])

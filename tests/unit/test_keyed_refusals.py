@@ -407,6 +407,50 @@ def test_kryos_collections_of_one_nest_to_a_bound(name: str, flink: str) -> None
         refuse(serializer, lists(65), CORRUPT, _DEEP, flink)
 
 
+@pytest.mark.parametrize(
+    ("name", "version", "part"),
+    [
+        ("java.time.LocalDateTime", 2, "java.time.LocalDate"),
+        ("java.time.LocalDateTime", 2, "java.time.LocalTime"),
+        ("java.time.OffsetDateTime", 2, "java.time.LocalDateTime"),
+        ("java.time.OffsetDateTime", 2, "java.time.LocalDate"),
+        ("java.time.OffsetDateTime", 2, "java.time.ZoneOffset"),
+        ("java.time.OffsetTime", 2, "java.time.LocalTime"),
+        ("java.time.OffsetTime", 2, "java.time.ZoneOffset"),
+        ("[Ljava.lang.String;", 2, "java.lang.String"),
+        ("[Ljava.lang.String;", 5, "java.lang.String"),
+        ("[Ljava.lang.Integer;", 5, "java.lang.Integer"),
+    ],
+)
+def test_kryo_writes_a_part_with_the_serializer_of_the_job(
+    name: str, version: int, part: str
+) -> None:
+    """Kryo asks for the serializer of each field and element whose class is final."""
+    refused = kryo.kryo_type(name, [(part, False)], (), version)
+    assert refused == types.Unreadable(
+        name, f"Kryo writes it, with the job's own serializer of {part}"
+    )
+    assert isinstance(kryo.kryo_type(name, [(part, True)], (), version), types.Kryo)
+    other = [("java.util.UUID", False)]
+    assert isinstance(kryo.kryo_type(name, other, (), version), types.Kryo)
+
+
+def test_kryo_5_writes_a_date_and_a_time_without_their_serializers() -> None:
+    own = [("java.time.LocalDate", False)]
+    assert isinstance(kryo.kryo_type("java.time.LocalDateTime", own, (), 5), types.Kryo)
+
+
+def test_a_part_with_a_serializer_of_the_job_is_refused_in_any_object() -> None:
+    """The job's serializer of LocalDate writes the month first: 6 May looks like 5 June."""
+    own = kryo.kryo_type("java.lang.Object", [("java.time.LocalDate", False)], (), 2)
+    assert isinstance(own, types.Kryo)
+    written = _kryo_name("java.time.LocalDateTime") + b"\1\0\5\0\6\xd0\x1f\1\x17\x3b\0\0"
+    with pytest.raises(DecodeError) as refused:
+        kryo.read_kryo(own, written, 0)
+    problem = "Kryo: an object of java.time.LocalDate, which the job's own serializer writes"
+    assert (refused.value.kind, refused.value.problem) == (UNSUPPORTED, problem)
+
+
 def test_kryos_nulls_are_counted() -> None:
     serializer = snapshot("Kryo Integer")
 

@@ -28,7 +28,7 @@ from migrate.spark.running.exact_cast import may_be_cast
 from migrate.spark.running.prime import _check_watermark, _warnings
 from migrate.spark.running.spark_state import Field, NotProven, _operator, _stored_schemas
 from migrate.spark.running.state_origin import StateOrigin, contradictions
-from migrate.spark.running.state_proof import StateProof, told_by
+from migrate.spark.running.state_proof import StateProof, told_by, value_orders
 from migrate.spark.running.state_rows import StateRows, ToldValue
 from migrate.spark.running.state_windows import FiredWindows
 
@@ -95,6 +95,21 @@ def test_each_field_has_a_value_of_its_own(
     told: list[ToldValue], fields: list[Field], places: list[int]
 ) -> None:
     assert told_by(told, fields) == places
+
+
+@pytest.mark.parametrize(
+    ("values", "orders"),
+    [
+        ([], [[]]),
+        ([_COUNT, _SUM, *_AVERAGE], [[0, 1, 2, 3]]),
+        ([_OF_A, _OF_A, _SUM], [[0, 1, 2]]),
+        ([_COUNT, _OF_A, _OF_A, _SUM], [[0, 1, 2, 3], [1, 0, 2, 3], [1, 2, 0, 3]]),
+    ],
+)
+def test_a_count_of_records_has_each_place_among_counts_of_columns(
+    values: list[ToldValue], orders: list[list[int]]
+) -> None:
+    assert [list(order) for order in value_orders(values)] == orders
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ Columns that are made anew by an expression lose it. The key's, the window's and
 from __future__ import annotations
 
 import json
+import uuid
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 _SAVEPOINT, _OPERATOR, _STATE = "flink.savepoint", "flink.operator", "flink.state"
 _EXTERNAL, _MAY_EXPIRE = "flink.externalFiles", "flink.mayExpire"
+# The call of mark_unexpired that a column comes from.
+_UNEXPIRED = "flink.unexpired"
 # The column that only a state with a time to live has.
 LAST_ACCESS = "last_access"
 
@@ -63,21 +66,22 @@ def origin_of(state: DataFrame) -> StateOrigin | None:
 
 
 def may_expire(state: DataFrame) -> bool:
-    """Return whether rows are of a state with a time to live, and may be expired entries.
+    """Return whether rows are made from a state with a time to live, and may be expired entries.
 
-    Whatever the columns are made of, the plan of a DataFrame shows it.
+    The plan of a DataFrame shows each state that it reads. Spark Connect has only the columns.
     """
-    plan = getattr(state, "_jdf", None)  # Spark Connect has none
+    plan = getattr(state, "_jdf", None)
     marks = _marks_of(state.schema) if plan is None else _marks_in(plan.queryExecution().analyzed())
     return any(marks) if marks else LAST_ACCESS in state.columns
 
 
 def mark_unexpired(state: DataFrame) -> DataFrame:
     """Return a state for which ``may_expire`` is false."""
+    call = str(uuid.uuid4())
     return state.select(
         *(
             F.col(quoted(field.name)).alias(
-                field.name, metadata={**field.metadata, _MAY_EXPIRE: False}
+                field.name, metadata={**field.metadata, _MAY_EXPIRE: False, _UNEXPIRED: call}
             )
             for field in state.schema.fields
         )
@@ -85,12 +89,26 @@ def mark_unexpired(state: DataFrame) -> DataFrame:
 
 
 def _marks_in(plan: Any) -> list[bool]:
-    """Return what the columns of a plan say, or else those that it is made from."""
-    schema = StructType.fromJson(json.loads(plan.schema().json()))
-    if marks := _marks_of(schema):
-        return marks
-    children = plan.children()
-    return [mark for n in range(children.size()) for mark in _marks_in(children.apply(n))]
+    """Return whether each column that a plan reads from a state may be of an expired entry.
+
+    A plan that ``mark_unexpired`` made says so itself. What it was made from is not looked at.
+    """
+    schema = _schema_of(plan)
+    sequences = (plan.children(), plan.subqueries())
+    inputs = [sequence.apply(n) for sequence in sequences for n in range(sequence.size())]
+    calls = {call for child in inputs for call in _unexpired_calls(_schema_of(child))}
+    if not inputs or _unexpired_calls(schema) - calls:
+        return _marks_of(schema)
+    return [mark for child in inputs for mark in _marks_in(child)]
+
+
+def _schema_of(plan: Any) -> StructType:
+    return StructType.fromJson(json.loads(plan.schema().json()))
+
+
+def _unexpired_calls(schema: StructType) -> set[str]:
+    """Return the calls of ``mark_unexpired`` that columns come from."""
+    return {field.metadata[_UNEXPIRED] for field in schema.fields if _UNEXPIRED in field.metadata}
 
 
 def _marks_of(schema: StructType) -> list[bool]:

@@ -201,7 +201,8 @@ def aggregate_rows(
     Each value that the query keeps is told by one of its own: ``count(*)`` by ``count``,
     ``count(a)`` by ``counts``, ``avg(a)`` by ``averages``. A value of several columns of the state
     at once, such as a POJO's, is an expression for each: ``count="value.n",
-    sums={"amount": "value.total"}``. Of values of one kind the order is the query's.
+    sums={"amount": "value.total"}``. Name values of one kind in the order of the query. Only
+    ``count(*)`` may be anywhere among its counts of columns.
 
     Windows that Flink has fired, and keeps for late records, are left out (``StateRows.fired``).
 

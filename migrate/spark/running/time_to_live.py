@@ -127,7 +127,8 @@ def leave_out_expired(
         raise UsageError(f"ttl_ms {ttl_ms}: not a time to live; None keeps every entry")
     if LAST_ACCESS not in state.columns:
         raise UsageError(
-            f"ttl_ms: the state's column {LAST_ACCESS} tells which entries have expired; keep it"
+            f"ttl_ms: the column {LAST_ACCESS} shows which entries have expired, and is missing; "
+            "keep it, or call unexpired on the state itself"
         )
     newest = _newest_access(state)
     if newest is None:  # no entries
