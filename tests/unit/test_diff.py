@@ -661,6 +661,18 @@ def test_what_retention_took_before_the_first_batch_cannot_be_told(
         assert list(outcome_lines(checked)) == []
 
 
+@pytest.mark.parametrize("expected", [{0: 5, 1: Marker.EARLIEST}, {0: 5}])
+def test_retention_may_pass_the_start_of_a_partition_without_an_offset(
+    expected: Mapping[int, Start],
+) -> None:
+    """Seen: where the checkpoint had no offset, the answer was 'verified'."""
+    query = QueryStart(side({0: 5, 1: 100}), side({0: 8, 1: 200}), has_run=True)
+    ranges = logs({0: (5, 300), 1: (150, 300)})
+    verification = verify_query(side(expected), query, ranges, new_at_earliest=True)
+    assert verification.passed_by_log_start == (("t", 1),)
+    assert "cannot be told" in summary_line(verification)
+
+
 def test_a_log_without_its_first_batches_does_not_show_where_a_query_began() -> None:
     """The continuous trigger does not heed a seed, and its first epochs may be gone."""
     query = QueryStart(side({0: 3}), side({0: 9}), has_run=True)
