@@ -369,10 +369,17 @@ def test_what_is_no_secret_is_shown_as_it_is(text: str) -> None:
         *("passw" * 20_000, "a" * 200_000 + "=x", "pass" * 50_000 + "=", "password: " * 20_000),
         *('password="' + "\\" * 200_000, "password=" + '"' * 200_000, "Bearer " * 30_000),
         *("password" + " " * 200_000, "-----BEGIN PRIVATE KEY-----" * 10_000),
+        *("\\" * 20_000, "http://" + "a" * 60_000, "password=" + ":" * 20_000 + "x"),
+        *(
+            "http://h?a=" + "." * 20_000 + "x",
+            "?a=" + "b" * 20_000,
+            "password=" + ("\\" * 20_000 + "'") * 2,
+        ),
+        *("<password" * 20_000, "<password>" + "a" * 200_000 + "<", "--password " * 20_000),
     ],
     ids=lambda text: text[:12],
 )
 def test_no_text_takes_long(text: str) -> None:
     began = time.process_time()
     without_secrets(text)
-    assert time.process_time() - began < 5
+    assert time.process_time() - began < 2
