@@ -55,7 +55,9 @@ _NAMED_SECRET = re.compile(
     rf"""
     (?<![/\w.-])
     (
-        (?:\\{{0,15}}["'])? [\w.-]* (?:{_SECRET_NAMES}) (?:\\*["'])? [ \t]*(?:=>?|->|:)[ \t]*
+        (?:\\{{0,15}}["'])? [\w.-]* (?:{_SECRET_NAMES}) (?:\\*["'])?
+            (?: \s*=>? | [ \t]*(?:->|:|\[) ) [ \t]*
+      | --? [\w.-]* (?:{_SECRET_NAMES}) (?:["'],)? [ \t]+
       | (?:\\{{0,15}}["']) [\w.-]* (?:{_AMBIGUOUS_NAMES}) (?:\\*["']) [ \t]*(?:=>?|->|:)[ \t]*
       | [\w.-]* (?:{_AMBIGUOUS_NAMES}) =
     )
@@ -72,14 +74,27 @@ _OTHER_SECRETS = re.compile(
     r"|(-----BEGIN [A-Z ]*PRIVATE KEY-----)(?:.*?(?=-----END)|.*)",
     re.IGNORECASE | re.DOTALL,
 )
+# `<password>x</password>`, and Hadoop's `<name>my.password</name><value>x</value>`.
+_SECRET_ELEMENT = re.compile(
+    rf"""
+    ( <[\w.:-]* (?:{_SECRET_NAMES}) (?:\s[^<>]*)? >\s*
+    | (?:{_SECRET_NAMES}) \s*</name>\s*<value>\s* )
+    (?: <!\[CDATA\[.*?(?:\]\]>|\Z) | [^<\s][^<]*(?=</|\Z) )
+    """,
+    re.VERBOSE | re.IGNORECASE | re.DOTALL,
+)
 
 
 def without_secrets(text: str) -> str:
     """Return what a service says without passwords, keys, tokens and credentials in URLs.
 
-    Of a password without quotes that has a space in it, what follows the space is not recognised.
+    What is not recognised: the rest of a password without quotes after a space or comma in it; one
+    that no name precedes, as the second argument of ``login("me", "x")``; a name of one letter
+    (``-p x``), or one that goes on after its word (``password.old=x``); an attribute of XML beside
+    the one that names it (``<property name="password" value="x"/>``); an encoded text (base64).
     """
     text = _NAMED_SECRET.sub(r"\1…", shown_in(text))
+    text = _SECRET_ELEMENT.sub(r"\1…", text)
     return _OTHER_SECRETS.sub(r"\1\2…", text)
 
 
