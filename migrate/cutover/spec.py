@@ -435,6 +435,8 @@ def _problem(problem: ErrorDetails) -> str:
             return f"{name}: no such key{hint(keys[-1], _keys(keys[:-1]))}"
         case "missing":
             return f"{name}: missing"
+        case "string_type":
+            return f"{name}: {problem['msg']}; put a number, true or false in quotes"
         case _:
             return f"{name}: {problem['msg'].removeprefix('Value error, ')}"
 

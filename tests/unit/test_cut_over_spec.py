@@ -91,7 +91,11 @@ def test_a_spec_is_read_with_its_paths(tmp_path: Path) -> None:
         ({"flink": {"rest": "http://h", "job": "j"}}, "flink: rest, job and savepoints: all three"),
         ({"flink": {"savepoint": "s", "savepoints": "t"}}, "flink: savepoint is of a job that has"),
         ({"timeouts": {"stop": "soon"}}, "timeouts.stop: 'soon': not a length of time"),
-        ({"kafka": {"properties": {"retries": 3}}}, "kafka.properties.retries: Input should be"),
+        (
+            {"kafka": {"properties": {"request.timeout.ms": 30000}}},
+            "kafka.properties.request.timeout.ms: Input should be a valid string; put a number, "
+            "true or false in quotes",
+        ),
         ({"start": []}, "start"),
         ({"kafka": {}}, "kafka: bootstrap-servers, or a config that names them"),
         ({"states": ["a/n"]}, "states and prime: both, or neither"),
