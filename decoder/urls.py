@@ -20,8 +20,9 @@ CREDENTIALS_REFUSED = (
 )
 
 # Where a URL begins; of one inside another (k8s://https://host) the inner one. One letter and a
-# colon are a drive.
-_BEGINNING = r"[A-Za-z][A-Za-z0-9+.-]+"
+# colon are a drive. Each repeat that a search may begin anew at every character has a bound, as the
+# search would else take time by the square of the text.
+_BEGINNING = r"[A-Za-z][A-Za-z0-9+.-]{1,40}"
 _URL = re.compile(rf"({_BEGINNING}):(/+)(?!{_BEGINNING}://)")
 # Within a text a URL ends at a space, a quote, or where another one begins.
 _URL_IN_TEXT = re.compile(
@@ -33,7 +34,7 @@ _PORT = re.compile(r"\d*(?:[/?#]|$)")
 # A `?` alone may be one of a glob.
 _QUERY = re.compile(r"\?[\w.%-]+=")
 # Not what ends a sentence.
-_VALUE = re.compile(r"=[^&;]*?(?=[:.,)\]]*(?:[&;]|$))")
+_VALUE = re.compile(r"=[^&;]*?(?=[:.,)\]]{0,20}(?:[&;]|$))")
 
 # Where a host and a port may stand; elsewhere, in a bucket's place say, a colon ends a user's name.
 _WITH_PORTS = frozenset({"http", "https", "hdfs", "webhdfs", "spark"})
@@ -54,13 +55,16 @@ _NAMED_SECRET = re.compile(
     rf"""
     (?<![/\w.-])
     (
-        (?:\\*["'])? [\w.-]* (?:{_SECRET_NAMES}) (?:\\*["'])? [ \t]*(?:=>?|->|:)[ \t]*
-      | (?:\\*["']) [\w.-]* (?:{_AMBIGUOUS_NAMES}) (?:\\*["']) [ \t]*(?:=>?|->|:)[ \t]*
+        (?:\\{{0,15}}["'])? [\w.-]* (?:{_SECRET_NAMES}) (?:\\*["'])?
+            (?: \s*=>? | [ \t]*(?:->|:|\[) ) [ \t]*
+      | --? [\w.-]* (?:{_SECRET_NAMES}) (?:["'],)? [ \t]+
+      | (?:\\{{0,15}}["']) [\w.-]* (?:{_AMBIGUOUS_NAMES}) (?:\\*["']) [ \t]*(?:=>?|->|:)[ \t]*
       | [\w.-]* (?:{_AMBIGUOUS_NAMES}) =
     )
     (?:
-        (?P<quote>\\*["']) (?: (?P=quote){{2}} | (?!(?P=quote)) (?:\\.|.) )* (?: (?P=quote) | \Z)
-      | [^\s"'] \S*? (?= [&;][\w.%-]+= | [,;:.)}}\]>"'\\]* (?:\s|\Z) )
+        (?P<quote>\\{{0,15}}["'])
+        (?: (?P=quote){{2}} | (?!(?P=quote)) (?:\\.|.) )* (?: (?P=quote) | \Z)
+      | [^\s"'] \S*? (?= [&;][\w.%-]+= | [,;:.)}}\]>"'\\]{{0,20}} (?:\s|\Z) )
     )
     """,
     re.VERBOSE | re.IGNORECASE | re.DOTALL,
@@ -70,14 +74,27 @@ _OTHER_SECRETS = re.compile(
     r"|(-----BEGIN [A-Z ]*PRIVATE KEY-----)(?:.*?(?=-----END)|.*)",
     re.IGNORECASE | re.DOTALL,
 )
+# `<password>x</password>`, and Hadoop's `<name>my.password</name><value>x</value>`.
+_SECRET_ELEMENT = re.compile(
+    rf"""
+    ( <[\w.:-]* (?:{_SECRET_NAMES}) (?:\s[^<>]*)? >\s*
+    | (?:{_SECRET_NAMES}) \s*</name>\s*<value>\s* )
+    (?: <!\[CDATA\[.*?(?:\]\]>|\Z) | [^<\s][^<]*(?=</|\Z) )
+    """,
+    re.VERBOSE | re.IGNORECASE | re.DOTALL,
+)
 
 
 def without_secrets(text: str) -> str:
     """Return what a service says without passwords, keys, tokens and credentials in URLs.
 
-    Of a password without quotes that has a space in it, what follows the space is not recognised.
+    What is not recognised: the rest of a password without quotes after a space or comma in it; one
+    that no name precedes, as the second argument of ``login("me", "x")``; a name of one letter
+    (``-p x``), or one that goes on after its word (``password.old=x``); an attribute of XML beside
+    the one that names it (``<property name="password" value="x"/>``); an encoded text (base64).
     """
     text = _NAMED_SECRET.sub(r"\1…", shown_in(text))
+    text = _SECRET_ELEMENT.sub(r"\1…", text)
     return _OTHER_SECRETS.sub(r"\1\2…", text)
 
 

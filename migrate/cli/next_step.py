@@ -56,9 +56,12 @@ def verification(
     ]
     if arguments.get("allow_external_files"):
         chosen.append("--allow-external-files")
+    if arguments.get("one_cluster"):
+        chosen.append("--one-cluster")
     return command("verify", chk, target, *chosen, kafka=arguments)
 
 
 def _changes_positions(arguments: MoveArguments) -> bool:
-    asked = replace(policies_of(arguments), allow_in_flight=False, allow_ran_on=False)
-    return asked != Policies()
+    policies = policies_of(arguments)
+    kept = replace(policies, one_cluster=False, allow_in_flight=False, allow_ran_on=False)
+    return kept != Policies()

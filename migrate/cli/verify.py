@@ -40,6 +40,13 @@ def verify(
             "positions, or a query whose log no longer shows where it began: you know where.",
         ),
     ] = False,
+    one_cluster: Annotated[
+        bool,
+        typer.Option(
+            "--one-cluster",
+            help="Sources that read one topic at the same positions read the same Kafka cluster.",
+        ),
+    ] = False,
     wide: Wide = False,
     run: Annotated[
         bool,
@@ -127,6 +134,7 @@ def verify(
             moved,
             target,
             **with_environment(arguments),
+            one_cluster=one_cluster,
             run=run,
             spark_conf=spark_settings(spark_conf),
             state=state,

@@ -184,14 +184,19 @@ def _unnamed(chosen: Sequence[Source], assignment: Assignment, policies: Policie
 def _clusters_not_named(
     sources: Sequence[Source], snapshot: ClusterSnapshot | None, policies: Policies
 ) -> Iterator[str]:
-    """Refuse a topic that several sources read, perhaps on different clusters, where one was asked.
+    """Refuse topics that several sources read, perhaps on two clusters, where one broker answers.
 
-    Streams that are planned without a broker have their own positions, whatever their clusters are.
+    Without a broker each stream has its own positions, whatever its cluster is.
     """
     if snapshot is None or policies.one_cluster:
         return
     for topic, readers in topics_of_unknown_clusters(sources):
-        yield str(cluster_not_named(topic, readers))
+        refusal = cluster_not_named(topic, readers)
+        way_out = (
+            "if they read the same Kafka cluster, add --one-cluster; if not, leave out -b: each "
+            "Spark source then starts at its own positions, and these are not checked"
+        )
+        yield str(replace(refusal, way_out=way_out))
 
 
 def _forgotten(

@@ -33,7 +33,7 @@ from migrate.flink.read import read
 from migrate.group.commit_marks import METADATA_PREFIX
 from migrate.log import log, timed
 from migrate.planning import Plan
-from migrate.planning.obstacles import named, topics_of_unknown_clusters
+from migrate.planning.obstacles import disagreements, named, topics_of_unknown_clusters
 from migrate.planning.recheck import other_cluster, recreated_topics
 from migrate.positions import AmbiguousPositions, Logs, PositionSet, group_positions
 from migrate.spark.progress import (
@@ -66,6 +66,7 @@ def verify(
     sample: int | None = None,
     ttl_ms: int | EllipsisType | None = ...,
     stopped_at_ms: int | None = None,
+    one_cluster: bool = False,
     **arguments: Unpack[SideArguments],
 ) -> Verification:
     """After the move: did the target start where the checkpoint ended?
@@ -85,6 +86,8 @@ def verify(
         stopped_at_ms: with ``ttl_ms``, when the job was stopped, in epoch milliseconds. By default
             when the checkpoint's ``_metadata`` was written, or the last access in the state if that
             is later.
+        one_cluster: as for ``plan``: sources that read one topic at the same positions, and whose
+            state names no Kafka cluster, are one.
         arguments: see ``ChoiceArguments`` and ``KafkaArguments``.
 
     Returns:
@@ -115,7 +118,7 @@ def verify(
     asked = kafka(arguments, SideArguments)
     ask = asker(asked)
     chosen = choice(arguments)
-    expected, new_at_earliest, plan = _expected(os.fspath(moved), chosen)
+    expected, new_at_earliest, plan = _expected(os.fspath(moved), chosen, one_cluster)
     side = parse_side(target)
     match side.kind:
         case SideKind.SPARK:
@@ -206,27 +209,45 @@ def _state(
         )
 
 
-def _expected(moved: str, choice: Choice) -> tuple[PositionSet, bool, Plan | None]:
-    """Where the target should have started; whether what is new since is to start at earliest; the
-    plan, where it is one."""
+def _expected(
+    moved: str, choice: Choice, one_cluster: bool
+) -> tuple[PositionSet, bool, Plan | None]:
+    """Return where the target should have started, whether a new partition starts at earliest, and
+    the plan if there is one.
+
+    Raises:
+        AmbiguousPositions: sources read one topic at different positions, or perhaps on two
+            clusters.
+        UsageError: an option about a checkpoint goes with a plan.
+    """
     if moved.startswith(_PLAN):
         from migrate.planning.plan_file import read_plan
 
-        for option, value in (("--source", choice.source), ("--cluster", choice.cluster)):
-            if value is not None:
-                raise UsageError(f"{option} chooses of a checkpoint: not with plan:FILE")
+        options = {
+            "--source": choice.source is not None,
+            "--cluster": choice.cluster is not None,
+            "--one-cluster": one_cluster,
+        }
+        for option, is_set in options.items():
+            if is_set:
+                raise UsageError(f"{option} is about a checkpoint: not with plan:FILE")
         plan = read_plan(local_path(moved.removeprefix(_PLAN)))
         return PositionSet(moved, plan.next_offsets), False, plan
     extraction = read(moved, choice)
     chosen = choose(extraction, choice)
     at_earliest = all(source.absent_start_at_earliest for source in chosen)
+    for refusal in disagreements(chosen) if one_cluster else ():
+        raise AmbiguousPositions(
+            f"{moved}: {refusal.what}; choose one with --source OPERATOR_ID, or verify the plan "
+            "that was applied (plan:FILE)"
+        )
     positions = source_positions(moved, chosen)
-    for topic, sources in topics_of_unknown_clusters(chosen):
+    for topic, sources in topics_of_unknown_clusters(chosen) if not one_cluster else ():
         raise AmbiguousPositions(
             f"{moved}: {len(sources)} sources read topic {topic} (operators "
             f"{', '.join(map(named, sources))}), and their state does not name their Kafka "
-            "cluster; choose one with --source OPERATOR_ID, or verify the plan that was applied "
-            "(plan:FILE)"
+            "cluster; choose one with --source OPERATOR_ID, or if they read the same Kafka "
+            "cluster, add --one-cluster, or verify the plan that was applied (plan:FILE)"
         )
     return positions, at_earliest, None
 

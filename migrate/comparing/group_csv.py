@@ -31,8 +31,8 @@ _JSON = re.compile(rb"(?:\xef\xbb\xbf)?\s*[{\[]")
 def read_group_csv(label: str, path: Path) -> PositionSet:
     """Read a file that ``kafka-consumer-groups --export`` wrote.
 
-    It has ``topic,partition,offset`` in each line, without a header; with several groups the group
-    stands before the topic.
+    It has ``topic,partition,offset`` in each line, without a header; with several groups, each line
+    has the group before the topic.
 
     Source: org.apache.kafka.tools.consumer.group.{ConsumerGroupCommand, CsvUtils} @ Kafka 4.1.1.
 
@@ -44,12 +44,18 @@ def read_group_csv(label: str, path: Path) -> PositionSet:
         raise UnreadableInput(f"{path}: it is JSON, not CSV; name it json:{path}")
     starts: dict[TopicPartition, Start] = {}
     groups: set[str] = set()
+    width = None
     reader = csv.reader(_lines(path, content), strict=True)
     try:
         for fields in reader:
             if not fields:
                 continue
             *group, topic, partition, offset = fields if len(fields) in (3, 4) else _not_a_row()
+            if width not in (None, len(fields)):
+                raise NotOffsets(f"{len(fields)} fields, and {width} in the rows before it")
+            width = len(fields)
+            if not topic.isprintable():
+                raise NotOffsets(f"{quoted(topic)} is not a topic: it holds a control character")
             groups.update(group)
             place = topic, whole_number(partition, LARGEST_PARTITION, "a partition number")
             if place in starts:

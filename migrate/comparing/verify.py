@@ -213,12 +213,12 @@ def verify_query(
 def _passed_by_log_start(partitions: Sequence[Verified], logs: Logs) -> tuple[TopicPartition, ...]:
     """Return the partitions that started right, below what is now the log start."""
     return tuple(
-        (one.topic, one.partition)
-        for one in partitions
-        if one.outcome is StartOutcome.OK
-        and isinstance(one.expected, int)
-        and (log := log_of(logs, one.topic, one.partition)) is not None
-        and log.start > one.expected
+        (partition.topic, partition.partition)
+        for partition in partitions
+        if partition.outcome is StartOutcome.OK
+        and partition.started is not None
+        and (log := log_of(logs, partition.topic, partition.partition)) is not None
+        and log.start > partition.started
     )
 
 

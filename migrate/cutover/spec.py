@@ -350,7 +350,8 @@ class _Strict(yaml.SafeLoader):
     """A loader of mappings, lists, text, numbers, true, false and null.
 
     A key is the text that stands in the file. A repeated key, an alias, a tag, deep nesting, a huge
-    number, and a character that no argument of a command can hold are refused.
+    number, a number or an escape that PyYAML takes for one and cannot read, and a character that no
+    argument of a command can hold are refused.
     """
 
     # Without dates, which JSON lacks, and without the merge key, which needs aliases.
@@ -376,6 +377,23 @@ class _Strict(yaml.SafeLoader):
         if isinstance(node, yaml.ScalarNode):
             _check_scalar(node)
         return node
+
+    def fetch_more_tokens(self) -> None:
+        try:
+            super().fetch_more_tokens()
+        except (ValueError, OverflowError) as error:
+            raise _NotInASpec(
+                "an escape, or a version of YAML, that cannot be read; take it out",
+                self.get_mark(),
+            ) from error
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        try:
+            return super().construct_object(node, deep)
+        except (ValueError, OverflowError) as error:
+            raise _NotInASpec(
+                "a number that cannot be read; put text in quotes", node.start_mark
+            ) from error
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         mapping: dict[Hashable, Any] = {}
@@ -417,6 +435,8 @@ def _problem(problem: ErrorDetails) -> str:
             return f"{name}: no such key{hint(keys[-1], _keys(keys[:-1]))}"
         case "missing":
             return f"{name}: missing"
+        case "string_type":
+            return f"{name}: {problem['msg']}; put a number, true or false in quotes"
         case _:
             return f"{name}: {problem['msg'].removeprefix('Value error, ')}"
 

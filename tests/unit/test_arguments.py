@@ -94,7 +94,7 @@ def test_a_plan_has_its_source_already(chk: Path, tmp_path: Path, option: str) -
     assert migrate("verify", f"plan:{plan}", f"spark:{query}").code == 0
     result = migrate("verify", f"plan:{plan}", f"spark:{query}", option, "x")
     assert (result.code, result.stdout) == (2, "")
-    assert f"{option} chooses of a checkpoint: not with plan:FILE" in result.stderr
+    assert f"{option} is about a checkpoint: not with plan:FILE" in result.stderr
 
 
 def test_no_address_of_a_jobmanager_is_wrong_usage() -> None:

@@ -302,7 +302,7 @@ def test_what_is_no_starting_offsets_is_refused(tmp_path: Path, text: str, says:
 
 
 def test_group_csv_reads_what_it_writes(tmp_path: Path) -> None:
-    offsets = {("b", 10): 2**63 - 1, ("b", 9): 0, ('a,"\n', 0): 5}
+    offsets = {("b", 10): 2**63 - 1, ("b", 9): 0, ('a,"', 0): 5}
     path = tmp_path / "offsets.csv"
     path.write_text(group_csv(offsets), newline="")
     assert read_group_csv("csv:x", path).starts == offsets
@@ -316,6 +316,12 @@ def test_group_csv_reads_what_it_writes(tmp_path: Path) -> None:
         ("\n\n", "no offsets"),
         ("t,0\n", "line 1: neither three"),
         ("t,0,1\nt,1,2,3,4\n", "line 2: neither three"),
+        ("t,0,1\ng,t,1,2\n", "line 2: 4 fields, and 3 in the rows before it"),
+        ("g,t,0,1\n\nt,1,2\n", "line 3: 3 fields, and 4 in the rows before it"),
+        ("t\0,0,1\n", "line 1"),
+        ("t,0,1\nt\x1b[2J,0,1\n", r"line 2: 't\\x1b\[2J' is not a topic"),
+        ('"t\n",0,1\n', r"line 2: 't\\n' is not a topic"),
+        ("g,t\x7f,0,1\n", r"line 1: 't\\x7f' is not a topic"),
         ("t,0,-1\n", "not an offset"),
         ("t,0,1_0\n", "not an offset"),
         ("t,0,1\nt,0,1\n", "line 2: 't' partition 0 is there twice"),
@@ -659,6 +665,18 @@ def test_what_retention_took_before_the_first_batch_cannot_be_told(
         start = "started" if has_run else "will start"
         assert line == f"verified: the one partition {start} where the checkpoint ended"
         assert list(outcome_lines(checked)) == []
+
+
+@pytest.mark.parametrize("expected", [{0: 5, 1: Marker.EARLIEST}, {0: 5}])
+def test_retention_may_pass_the_start_of_a_partition_without_an_offset(
+    expected: Mapping[int, Start],
+) -> None:
+    """Seen: where the checkpoint had no offset, the answer was 'verified'."""
+    query = QueryStart(side({0: 5, 1: 100}), side({0: 8, 1: 200}), has_run=True)
+    ranges = logs({0: (5, 300), 1: (150, 300)})
+    verification = verify_query(side(expected), query, ranges, new_at_earliest=True)
+    assert verification.passed_by_log_start == (("t", 1),)
+    assert "cannot be told" in summary_line(verification)
 
 
 def test_a_log_without_its_first_batches_does_not_show_where_a_query_began() -> None:

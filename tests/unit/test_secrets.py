@@ -342,6 +342,21 @@ def test_what_holds_no_credential_is_shown_as_it_is(text: str) -> None:
         ("Authorization: Bearer hushhushhushhush", "Authorization: Bearer …"),
         ("-----BEGIN PRIVATE KEY-----\nhush\n", "-----BEGIN PRIVATE KEY-----…"),
         ("at s3://AKIA:hush@bucket/x?sig=hush", "at s3://…@bucket/x?sig=…"),
+        ("<sasl.password>hu sh</sasl.password>", "<sasl.password>…</sasl.password>"),
+        ('<password type="x">\nhush\n</password>', '<password type="x">\n…</password>'),
+        ("<password><![CDATA[hu<sh]]></password>", "<password>…</password>"),
+        (
+            "<name>fs.s3a.secret.key</name>\n<value>hush</value>",
+            "<name>fs.s3a.secret.key</name>\n<value>…</value>",
+        ),
+        ("<password>hush", "<password>…"),
+        (
+            "run --user me --password hush --key-password 'hu sh' -v",
+            "run --user me --password … --key-password … -v",
+        ),
+        ("['run', '--password', 'hu sh', '-v']", "['run', '--password', …, '-v']"),
+        ("password\n=hush", "password\n=…"),
+        ("ssl.keystore.password [hush], user [x]", "ssl.keystore.password […], user [x]"),
     ],
 )
 def test_a_secret_is_known_by_its_name(text: str, shown: str) -> None:
@@ -355,6 +370,8 @@ def test_a_secret_is_known_by_its_name(text: str, shown: str) -> None:
         "unexpected token: ; in line 3",
         "no such key: orders",
         "password=\n  at java.base",
+        "Wrong password\n[INFO] the next line",
+        "give --user <user> --password, or <password> and then <user>",
         "s3://bucket/topic=orders/key=5/chk-7",
         "Basic authentication failed",
     ],
@@ -369,10 +386,17 @@ def test_what_is_no_secret_is_shown_as_it_is(text: str) -> None:
         *("passw" * 20_000, "a" * 200_000 + "=x", "pass" * 50_000 + "=", "password: " * 20_000),
         *('password="' + "\\" * 200_000, "password=" + '"' * 200_000, "Bearer " * 30_000),
         *("password" + " " * 200_000, "-----BEGIN PRIVATE KEY-----" * 10_000),
+        *("\\" * 20_000, "http://" + "a" * 60_000, "password=" + ":" * 20_000 + "x"),
+        *(
+            "http://h?a=" + "." * 20_000 + "x",
+            "?a=" + "b" * 20_000,
+            "password=" + ("\\" * 20_000 + "'") * 2,
+        ),
+        *("<password" * 20_000, "<password>" + "a" * 200_000 + "<", "--password " * 20_000),
     ],
     ids=lambda text: text[:12],
 )
 def test_no_text_takes_long(text: str) -> None:
     began = time.process_time()
     without_secrets(text)
-    assert time.process_time() - began < 5
+    assert time.process_time() - began < 2

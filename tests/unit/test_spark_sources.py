@@ -103,7 +103,12 @@ def test_streams_of_one_topic_are_checked_against_one_cluster_only_if_they_read_
     assert f"2 sources read topic a (operators {'01' * 16} (both), {'02' * 16} (other))" in (
         refused.stderr
     )
+    assert "--source" not in refused.stderr
+    assert "if they read the same Kafka cluster, add --one-cluster; if not, leave out -b" in (
+        refused.stderr
+    )
     assert to_spark(chk, *arguments, "--one-cluster").code == 0
+    assert to_spark(chk, "0=both", "1=other").code == 0
 
 
 def test_what_goes_nowhere_or_twice_is_said(chk: Path) -> None:

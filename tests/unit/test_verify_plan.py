@@ -162,6 +162,42 @@ def test_the_lower_of_two_sources(tmp_path: Path) -> None:
     assert "t-0: the plan has it at 5, which is not the lowest of 3 and 5" in result.stderr
 
 
+def _two_sources(tmp_path: Path, *offsets: list[int]) -> Path:
+    """Write a checkpoint whose sources read topic t, each from these offsets by partition."""
+    operators = [
+        source_operator(SourceState({0: splits("t", of_source)}, operator_id=bytes([n]) * 16))
+        for n, of_source in enumerate(offsets)
+    ]
+    return write_checkpoint(tmp_path / "chk-7", *operators)
+
+
+def test_sources_that_agree_are_verified_as_one_with_one_cluster(tmp_path: Path) -> None:
+    """Seen: without a plan file, no option let verify take them as to-spark had done."""
+    chk = _two_sources(tmp_path, [3], [3])
+    seeded = migrate("to-spark", chk, "--one-cluster", "--checkpoint-dir", "query")
+    assert seeded.code == 0
+    assert f"migrate verify {chk} spark:query --one-cluster" in seeded.stderr
+    refused = migrate("verify", chk, "spark:query")
+    assert (refused.code, refused.stdout) == (4, "")
+    assert "or if they read the same Kafka cluster, add --one-cluster" in refused.stderr
+    verified = migrate("verify", chk, "spark:query", "--one-cluster")
+    assert verified.code == 0
+    assert "verified: the one partition will start" in verified.stderr
+    with_plan = migrate("verify", "plan:plan.json", "spark:query", "--one-cluster")
+    assert with_plan.code == 2
+    assert "--one-cluster is about a checkpoint: not with plan:FILE" in with_plan.stderr
+
+
+@pytest.mark.parametrize("second", [[5], [3, 9]], ids=["offset", "partition"])
+def test_sources_that_disagree_are_not_verified_as_one(tmp_path: Path, second: list[int]) -> None:
+    chk = _two_sources(tmp_path, [3], second)
+    merged = ("--one-cluster", "--merge-sources", "min")
+    assert migrate("to-spark", chk, *merged, "--checkpoint-dir", "query").code == 0
+    refused = migrate("verify", chk, "spark:query", "--one-cluster")
+    assert (refused.code, refused.stdout) == (4, "")
+    assert "verify the plan that was applied (plan:FILE)" in refused.stderr
+
+
 def test_sources_of_one_topic_that_name_no_cluster_are_not_one_checkpoint(tmp_path: Path) -> None:
     operators = [
         source_operator(SourceState({0: splits("t", [3])}, operator_id=bytes([n]) * 16))
