@@ -271,7 +271,9 @@ def last_of_each(rows: list[tuple[object, ...]]) -> list[tuple[object, ...]]:
     return sorted(latest.values())
 
 
-def seed(chk: Path, world: World, *spark_sources: str, source: str | None = None) -> Path:
+def seed(
+    chk: Path, world: World, *spark_sources: str, source: str | None = None, options: str = ""
+) -> Path:
     """Move the job, or one source of it, to a query with these Kafka sources, as a user does."""
     checkpoint_dir = world.folder / "checkpoint"
     result = migrate(
@@ -283,6 +285,7 @@ def seed(chk: Path, world: World, *spark_sources: str, source: str | None = None
         checkpoint_dir,
         *(argument for one in spark_sources for argument in ("--spark-source", one)),
         *(() if source is None else ("--source", source)),
+        *options.split(),
     )
     assert result.code == 0, result.stderr
     return checkpoint_dir
@@ -350,7 +353,7 @@ def test_records_without_duplicates_by_processing_time(world: World, chk: Path) 
 
 
 def test_a_union_numbers_its_streams_from_left_to_right(world: World, chk: Path) -> None:
-    checkpoint_dir = seed(chk, world, "0=orders", "1=payments", "2=both")
+    checkpoint_dir = seed(chk, world, "0=orders", "1=payments", "2=both", options="--one-cluster")
     frame = world.orders().union(world.payments()).union(world.both()).select(*IDENTITY)
     assert collected(frame, checkpoint_dir) == sorted(
         [*rows_from(POSITIONS), *rows_from(OTHER_POSITIONS)]
