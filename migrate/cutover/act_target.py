@@ -110,10 +110,9 @@ def write(context: CutOverContext, facts: Facts) -> str:
     Raises:
         Refused: it must not be written; NotPrimed, CutOverStopped: it was not written whole.
     """
-    before = context.record.model.moved_with
-    if before is None:
-        context.record.change(moved_with=context.file.decides())
-    context.record.change(state="begun", written=None)
+    before = context.record.model
+    moved_with = before.moved_with if before.moved_with is not None else context.file.decides()
+    context.record.change(state="begun", moved_with=moved_with, written=None)
     try:
         is_group = context.file.checkpoint_dir is None
         text = _commit(context) if is_group else _write_location(context)
@@ -122,7 +121,7 @@ def write(context: CutOverContext, facts: Facts) -> str:
     except (Refused, NotPrimed):
         place = context.location()
         if place is None or not place.names():  # nothing was written: the spec may be changed
-            context.record.change(moved_with=before)
+            context.record.change(moved_with=before.moved_with, written=before.written)
         raise
 
 
