@@ -125,7 +125,8 @@ def test_a_snapshot_of_a_group_with_members(
     with member(broker, group, topic, protocol):
         view = _view(broker, group)
     assert (view.exists, view.state, view.type) == (True, "Stable", protocol)
-    assert view.members == (Member("a-member", "127.0.0.1"),)
+    assigned = frozenset((topic, partition) for partition in range(3))
+    assert view.members == (Member("a-member", "127.0.0.1", assigned),)
     left = _view(broker, group)
     assert (left.exists, left.state, left.type) == (True, "Empty", protocol)
     assert left.members == ()
