@@ -16,6 +16,7 @@ from migrate.cutover.facts import Facts, StoppedJob
 from migrate.cutover.missing_programs import missing_programs
 from migrate.cutover.observe import read_group
 from migrate.cutover.plan_move import PlannedMove, plan_move
+from migrate.cutover.target import another_move
 from migrate.errors import InputError, Refused, UsageError
 from migrate.flink.read import read
 from migrate.flink.rest_api import FlinkJob
@@ -141,15 +142,9 @@ def _check_plan(context: CutOverContext, chk: str, seen: list[str]) -> None:
 def _check_offsets_of_the_group(context: CutOverContext, plan: Plan) -> None:
     """Refuse a group that would go back, or that another move has written."""
     group = read_group(context)
-    others = group.written_by_others(context.record.model.id, plan.next_offsets)
-    if others and not context.adopt:
-        raise Refused(
-            [
-                f"group {group.view.name} holds what another move has written ({others[0]}"
-                + (f" and {len(others) - 1} more" if len(others) > 1 else "")
-                + "); go on with that one, or add --adopt to take the group over"
-            ]
-        )
+    reason = another_move(group, context.record.model.id, plan.next_offsets)
+    if reason and not context.adopt:
+        raise Refused([reason])
     if not context.spec.move.allow_moved_on and (
         refusals := [*goes_back(group.view, plan.next_offsets)]
     ):

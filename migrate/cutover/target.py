@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from migrate.cutover.facts import Facts, GroupFacts, LocationFacts
+from migrate.cutover.facts import Facts, GroupFacts, LocationFacts, Offsets
 
 _NEW_DIRECTORY = "name a new directory"
 
@@ -65,19 +65,25 @@ def other_cluster(facts: Facts) -> str:
     )
 
 
+def another_move(target: GroupFacts, record_id: str, planned: Offsets) -> str:
+    """Return why a group is another move's, with the way out; empty where it is not."""
+    others = target.written_by_others(record_id, planned)
+    if not others:
+        return ""
+    more = f" and {len(others) - 1} more" if len(others) > 1 else ""
+    return (
+        f"group {target.view.name} holds what another move has written ({others[0]}{more}): two "
+        "moves would start the same consumers; go on with that one, or add --adopt to take the "
+        "group over"
+    )
+
+
 def _group_holding(facts: Facts, target: GroupFacts) -> Held:
     if facts.plan is None:
         return Held(Holding.NOTHING)
     planned, record = facts.plan.next_offsets, facts.record
-    others = target.written_by_others(record.id, planned)
-    if others:
-        more = f" and {len(others) - 1} more" if len(others) > 1 else ""
-        return Held(
-            Holding.NOT_OURS,
-            f"group {target.view.name} holds what another move has written ({others[0]}{more}): "
-            "two moves would start the same consumers; go on with that one, or add --adopt to take "
-            "the group over",
-        )
+    if reason := another_move(target, record.id, planned):
+        return Held(Holding.NOT_OURS, reason)
     ours = target.marked(record.id, planned)
     if len(ours) == len(planned) and all(
         target.view.next_offset(*place) == offset for place, offset in planned.items()
