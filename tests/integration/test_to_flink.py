@@ -160,6 +160,55 @@ def test_a_job_goes_on_with_its_state_from_other_positions(
     }
 
 
+def test_one_topic_name_on_two_clusters(kafka: Broker, tmp_path: Path) -> None:
+    """Seen: the offsets of one cluster's group were written into the source of the other cluster,
+    and 20 of its records were read by nobody."""
+    topic, group = f"orders-{uuid.uuid4().hex[:8]}", uuid.uuid4().hex
+    second = f"second-{topic}"
+    with Broker() as other_cluster:
+
+        def run(until: Mapping[tuple[str, int], int], **more: Any) -> CountRun:
+            return count_job(
+                version="2.2",
+                bootstrap_servers=kafka.bootstrap_servers,
+                topics=[topic, f"Second={other_cluster.bootstrap_servers}/{topic}"],
+                until=until,
+                **more,
+            )
+
+        def produce(count: int) -> None:
+            for broker in (kafka, other_cluster):
+                _produce(broker, topic, 0, count)
+
+        for broker in (kafka, other_cluster):
+            broker.create_topic(topic, 1)
+        # Few: what the job has buffered lies before its savepoint, and is counted slowly.
+        produce(40)
+        first = run({(topic, 0): 12, (second, 0): 12}, workdir=tmp_path)
+        read = {place[0]: len(counted) for place, counted in _by_partition(first.counted).items()}
+        produce(60)
+        ahead = max(read.values()) + 20
+        kafka.commit(group, {(topic, 0): ahead})
+        new = tmp_path / "new"
+        command = (
+            *("to-flink", first.left, "--from", f"group:{group}", "--out", new),
+            *("-b", kafka.bootstrap_servers, "--allow-state-mismatch"),
+        )
+        refused = migrate(*command)
+        assert (refused.code, refused.stdout) == (4, ""), refused.stderr
+        assert f"2 sources read topic {topic} (operators " in refused.stderr
+        assert not new.exists()
+        written = migrate(*command, "--source", "kafka-source")
+        assert (written.code, written.stdout) == (0, f"{new}\n"), written.stderr
+        left = {(topic, 0): 100 - ahead, (second, 0): 100 - read[second]}
+        again = _by_partition(run(left, workdir=tmp_path / "again", restored=new).counted)
+        offsets = {place[0]: [offset for offset, _ in again[place]] for place in left}
+        assert offsets == {
+            topic: list(range(ahead, 100)),
+            second: list(range(read[second], 100)),
+        }
+
+
 # What else was tried: "earliest" and "committed", with Flink 2.2.0 and connector 5.0.0.
 _RESETS = os.environ.get("FLINK_RESETS", "latest").split()
 
