@@ -11,7 +11,7 @@ import os
 import sys
 
 from decoder import read_checkpoint
-from migrate.flink.extract import extract
+from migrate.inputs.flink.extract import extract
 
 
 def main() -> None:

@@ -22,7 +22,7 @@ def main() -> None:
         arrow.has_numba = lambda: False
     began = time.process_time()
     if way == "kernel":
-        import_module("migrate.state.fast.kernel")  # compiles it, or takes it from the cache
+        import_module("migrate.state.kernel.kernel")  # compiles it, or takes it from the cache
     start = time.process_time() - began
     rounds = []
     for _ in range(int(times)):

@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 from migrate import scan
-from migrate.spark.running.session import session
+from migrate.spark.session import session
 from tests.support.jdk import find_jdk
 
 

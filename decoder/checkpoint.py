@@ -21,9 +21,9 @@ from decoder.errors import DecodeError, ErrorKind
 from decoder.kafka.beam import BEAM_BUNDLE
 from decoder.kafka.operator import Sink, Source, read_sink, read_source
 from decoder.metadata.model import CheckpointType, Metadata, Operator
+from decoder.metadata.original_location import is_elsewhere, written_in
 from decoder.metadata.parse import parse_metadata, read_header
-from decoder.metadata.place import is_elsewhere, written_in
-from decoder.operator_state.locate import StateFiles
+from decoder.state_files import StateFiles
 from decoder.storage import (
     METADATA_FILE,
     ByteSource,
@@ -100,7 +100,7 @@ def read_checkpoint(
         pointer: what to read; see the module's docstring.
         source: where its files are; local files by default.
         allow_external_files: whether state may be read from files outside of the checkpoint's own
-            directories; see ``decoder.operator_state.locate``.
+            directories; see ``decoder.state_files``.
 
     Raises:
         DecodeError: nothing there, or what is there cannot be read whole.

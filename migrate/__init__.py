@@ -14,63 +14,63 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from decoder import DecodeError as DecodeError
-    from migrate.commands.commit_group import GroupChange as GroupChange
-    from migrate.commands.commit_group import commit_group as commit_group
-    from migrate.commands.diff import diff as diff
-    from migrate.commands.follow import follow as follow
-    from migrate.commands.inspect import inspect as inspect
-    from migrate.commands.plan import plan as plan
-    from migrate.commands.rollback import GroupRollback as GroupRollback
-    from migrate.commands.rollback import rollback as rollback
-    from migrate.commands.scan import scan as scan
-    from migrate.commands.show import show as show
-    from migrate.commands.state import find_state as find_state
-    from migrate.commands.state import keyed_states as keyed_states
-    from migrate.commands.state import read_state as read_state
-    from migrate.commands.to_flink import NewSavepoint as NewSavepoint
-    from migrate.commands.to_flink import to_flink as to_flink
-    from migrate.commands.to_spark import to_spark as to_spark
-    from migrate.commands.verify import verify as verify
-    from migrate.comparing.diff import Diff as Diff
-    from migrate.comparing.verify import Verification as Verification
     from migrate.cutover.run import CutOver as CutOver
     from migrate.cutover.run import cut_over as cut_over
-    from migrate.errors import InputError as InputError
-    from migrate.errors import MigrateError as MigrateError
-    from migrate.errors import Refused as Refused
-    from migrate.errors import ServiceError as ServiceError
-    from migrate.errors import UsageError as UsageError
     from migrate.fleet.inventory import Inventory as Inventory
-    from migrate.flink.extract import Extraction as Extraction
+    from migrate.inputs.flink.extract import Extraction as Extraction
+    from migrate.inputs.spark_query import QueryLocation as QueryLocation
+    from migrate.model.errors import InputError as InputError
+    from migrate.model.errors import MigrateError as MigrateError
+    from migrate.model.errors import Refused as Refused
+    from migrate.model.errors import ServiceError as ServiceError
+    from migrate.model.errors import UsageError as UsageError
+    from migrate.moves.commit_group import GroupChange as GroupChange
+    from migrate.moves.commit_group import commit_group as commit_group
+    from migrate.moves.diff import diff as diff
+    from migrate.moves.follow import follow as follow
+    from migrate.moves.inspect import inspect as inspect
+    from migrate.moves.plan import plan as plan
+    from migrate.moves.rollback import GroupRollback as GroupRollback
+    from migrate.moves.rollback import rollback as rollback
+    from migrate.moves.scan import scan as scan
+    from migrate.moves.show import show as show
+    from migrate.moves.state import find_state as find_state
+    from migrate.moves.state import keyed_states as keyed_states
+    from migrate.moves.state import read_state as read_state
+    from migrate.moves.to_flink import NewSavepoint as NewSavepoint
+    from migrate.moves.to_flink import to_flink as to_flink
+    from migrate.moves.to_spark import to_spark as to_spark
+    from migrate.moves.verify import verify as verify
     from migrate.planning import Plan as Plan
-    from migrate.spark.query import QueryLocation as QueryLocation
-    from migrate.spark.source_options import SparkStream as SparkStream
-    from migrate.spark.spark_start import SparkStart as SparkStart
+    from migrate.planning.diff import Diff as Diff
+    from migrate.planning.verify import Verification as Verification
+    from migrate.targets.source_options import SparkStream as SparkStream
+    from migrate.targets.spark_start import SparkStart as SparkStart
 
 _ROOMS = {
     "decoder": ("DecodeError",),
-    "migrate.commands.diff": ("diff",),
-    "migrate.commands.verify": ("verify",),
-    "migrate.commands.rollback": ("GroupRollback", "rollback"),
-    "migrate.commands.commit_group": ("GroupChange", "commit_group"),
-    "migrate.commands.follow": ("follow",),
-    "migrate.commands.inspect": ("inspect",),
-    "migrate.commands.plan": ("plan",),
-    "migrate.commands.scan": ("scan",),
-    "migrate.commands.state": ("find_state", "keyed_states", "read_state"),
-    "migrate.commands.show": ("show",),
-    "migrate.commands.to_flink": ("NewSavepoint", "to_flink"),
-    "migrate.commands.to_spark": ("to_spark",),
-    "migrate.comparing.diff": ("Diff",),
+    "migrate.moves.diff": ("diff",),
+    "migrate.moves.verify": ("verify",),
+    "migrate.moves.rollback": ("GroupRollback", "rollback"),
+    "migrate.moves.commit_group": ("GroupChange", "commit_group"),
+    "migrate.moves.follow": ("follow",),
+    "migrate.moves.inspect": ("inspect",),
+    "migrate.moves.plan": ("plan",),
+    "migrate.moves.scan": ("scan",),
+    "migrate.moves.state": ("find_state", "keyed_states", "read_state"),
+    "migrate.moves.show": ("show",),
+    "migrate.moves.to_flink": ("NewSavepoint", "to_flink"),
+    "migrate.moves.to_spark": ("to_spark",),
+    "migrate.planning.diff": ("Diff",),
     "migrate.cutover.run": ("CutOver", "cut_over"),
     "migrate.fleet.inventory": ("Inventory",),
-    "migrate.spark.query": ("QueryLocation",),
-    "migrate.spark.source_options": ("SparkStream",),
-    "migrate.spark.spark_start": ("SparkStart",),
-    "migrate.errors": ("InputError", "MigrateError", "Refused", "ServiceError", "UsageError"),
-    "migrate.flink.extract": ("Extraction",),
+    "migrate.inputs.spark_query": ("QueryLocation",),
+    "migrate.targets.source_options": ("SparkStream",),
+    "migrate.targets.spark_start": ("SparkStart",),
+    "migrate.model.errors": ("InputError", "MigrateError", "Refused", "ServiceError", "UsageError"),
+    "migrate.inputs.flink.extract": ("Extraction",),
     "migrate.planning": ("Plan",),
-    "migrate.comparing.verify": ("Verification",),
+    "migrate.planning.verify": ("Verification",),
 }
 _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
 __all__ = sorted(_ROOM_OF)

@@ -39,8 +39,8 @@ from decoder.kafka.source import (
 )
 from decoder.metadata.model import DistributionMode, InlineState, Operator
 from decoder.operator_state.fetch import SubtaskState, byte_array_states, state_elements
-from decoder.operator_state.locate import StateFiles
 from decoder.operator_state.stream import extent
+from decoder.state_files import StateFiles
 
 Source = (
     KafkaSource | DynamicKafkaSource | HybridSource | LegacyConsumer | BeamKafkaIO | UnknownSource

@@ -27,7 +27,7 @@ from decoder.keyed_state.heap import (
 )
 from decoder.keyed_state.stream_head import Head
 from decoder.keyed_state.streams import KeyGroupsStream, without
-from decoder.operator_state.snappy import decompress_blocks, decompress_stream
+from decoder.snappy import decompress_blocks, decompress_stream
 
 # The most that one entry comes to, decompressed.
 _MOST_AT_ONCE = 256 * 1024 * 1024

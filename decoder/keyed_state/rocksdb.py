@@ -33,7 +33,7 @@ from decoder.keyed_state.stream_head import Head
 from decoder.keyed_state.streams import without
 from decoder.metadata.keyed import IncrementalState
 from decoder.metadata.model import EmptySegment, InlineState, StreamState
-from decoder.operator_state.locate import StateFiles
+from decoder.state_files import StateFiles
 
 # RocksDB's own names: nothing else is written into the temporary directory.
 _NAME = re.compile(r"\d{1,20}\.(sst|blob)|MANIFEST-\d{1,20}|OPTIONS-\d{1,20}|CURRENT|IDENTITY")

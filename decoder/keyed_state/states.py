@@ -29,7 +29,7 @@ from decoder.metadata.keyed import (
     read_keyed_handle,
 )
 from decoder.metadata.model import Operator
-from decoder.operator_state.locate import StateFiles
+from decoder.state_files import StateFiles
 from decoder.storage import ByteSource
 
 # Metadata of Flink 1.x, which is built with Kryo 2.24.

@@ -15,7 +15,7 @@ from decoder.errors import DecodeError, ErrorKind
 from decoder.keyed_state.stream_head import Head, read_head
 from decoder.metadata.keyed import KeyGroupsState
 from decoder.metadata.model import EmptySegment, InlineState, StreamState
-from decoder.operator_state.locate import StateFiles
+from decoder.state_files import StateFiles
 
 # A stream of this size is read at once, and kept as long as its state is: there may be thousands.
 _WHOLE_BYTES = 256 * 1024

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from decoder.metadata.model import NamedState, OperatorStateHandle
-from decoder.operator_state.locate import StateFiles
 from decoder.operator_state.stream import (
     ByteArrays,
     Excerpt,
@@ -20,6 +19,7 @@ from decoder.operator_state.stream import (
     read_excerpt,
     unsized_elements,
 )
+from decoder.state_files import StateFiles
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor

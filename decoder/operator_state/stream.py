@@ -27,8 +27,8 @@ from decoder.metadata.model import (
     OperatorStateHandle,
     RelativeFileState,
 )
-from decoder.operator_state.locate import StateFiles
-from decoder.operator_state.snappy import next_chunk
+from decoder.snappy import next_chunk
+from decoder.state_files import StateFiles
 
 _NEWEST_PROXY_VERSION = 6
 _FIRST_COMPRESSIBLE_VERSION = 6

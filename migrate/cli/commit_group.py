@@ -13,11 +13,11 @@ from migrate.cli.group_change import DryRun, Execute, RollbackFile, Yes, carry_o
 from migrate.cli.saved_plan import save_plan, show_move
 from migrate.cli.terminal import ask, check_can_ask, emit, tell
 from migrate.cli.typer_options import with_environment
-from migrate.commands import commit_group as api
-from migrate.commands.shared_options import MoveArguments
-from migrate.commands.sink import check_sink_of_a_job
-from migrate.errors import Refused, UsageError
-from migrate.wording import counted
+from migrate.model.errors import Refused, UsageError
+from migrate.model.wording import counted
+from migrate.moves import commit_group as api
+from migrate.moves.shared_options import MoveArguments
+from migrate.moves.sink import check_sink_of_a_job
 
 
 @options.with_options

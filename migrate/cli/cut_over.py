@@ -12,8 +12,8 @@ import typer
 from migrate.cli.exit_codes import Exit
 from migrate.cli.group_change import DryRun, Execute, Yes, check_one
 from migrate.cli.terminal import ask, check_can_ask, emit, say, tell
+from migrate.model.wording import visible
 from migrate.storage.files import local_path
-from migrate.wording import visible
 
 if TYPE_CHECKING:
     from migrate.cutover.run import StepResult

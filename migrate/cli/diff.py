@@ -12,9 +12,9 @@ import typer
 from migrate.cli.exit_codes import Exit
 from migrate.cli.terminal import emit
 from migrate.cli.typer_options import SIDE, At, Wide, side_or_time, with_environment, with_options
-from migrate.commands import diff as calls
-from migrate.commands.shared_options import SideArguments
-from migrate.errors import UsageError
+from migrate.model.errors import UsageError
+from migrate.moves import diff as calls
+from migrate.moves.shared_options import SideArguments
 
 
 class DiffFormat(str, Enum):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from migrate.errors import InputError, MigrateError, Refused, ServiceError, UsageError
+from migrate.model.errors import InputError, MigrateError, Refused, ServiceError, UsageError
 
 
 class Exit(IntEnum):
@@ -34,7 +34,7 @@ def exit_of(error: Exception) -> Exit:
     from decoder import DecodeError, ErrorKind
 
     if isinstance(error, UsageError) and isinstance(error.__cause__, PermissionError):
-        from migrate.kafka_config import ConfigError
+        from migrate.kafka.config import ConfigError
 
         # A file that is read is an input, also Kafka's properties; the others are written.
         return Exit.UNREADABLE if isinstance(error, ConfigError) else Exit.SERVICE

@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from migrate.cli.typer_options import with_environment, with_options
-from migrate.commands import follow as calls
-from migrate.commands.shared_options import KafkaArguments
+from migrate.moves import follow as calls
+from migrate.moves.shared_options import KafkaArguments
 from migrate.storage.files import local_path
 
 

@@ -11,11 +11,11 @@ import typer
 
 from migrate.cli.exit_codes import Exit, is_interrupt
 from migrate.cli.terminal import emit, say, show
-from migrate.errors import UsageError
+from migrate.model.errors import UsageError
 from migrate.storage.files import local_path
 
 if TYPE_CHECKING:
-    from migrate.group.commit import ChangeOutcome
+    from migrate.targets.group.commit import ChangeOutcome
 
 Execute = Annotated[
     bool,
@@ -108,7 +108,7 @@ def _tell(outcome: ChangeOutcome) -> None:
 
 def _exit_code(outcome: ChangeOutcome) -> Exit | None:
     """None where all is as it was asked for."""
-    from migrate.group.commit import Applied
+    from migrate.targets.group.commit import Applied
 
     match outcome.applied:
         case Applied.ALL | Applied.NOTHING_TO_DO:

@@ -18,13 +18,13 @@ from decoder.urls import shown_url
 from migrate.cli import next_step
 from migrate.cli.terminal import emit, emit_pieces, tell
 from migrate.cli.typer_options import Checkpoint, Wide, with_options
-from migrate.commands import inspect as inspecting
-from migrate.commands.shared_options import ReadArguments
-from migrate.errors import InputError
-from migrate.flink.extract import Extraction, Severity
-from migrate.log import timed
+from migrate.inputs.flink.extract import Extraction, Severity
+from migrate.model.errors import InputError
+from migrate.model.log import timed
+from migrate.model.wording import counted
+from migrate.moves import inspect as inspecting
+from migrate.moves.shared_options import ReadArguments
 from migrate.storage.files import Files
-from migrate.wording import counted
 
 
 class InspectFormat(str, Enum):

@@ -15,8 +15,8 @@ from migrate.cli.exit_codes import Exit, exit_of, is_interrupt
 from migrate.cli.help import group_help
 from migrate.cli.terminal import say
 from migrate.cli.typer_classes import Command, Group
-from migrate.errors import Refused
-from migrate.wording import package_version, visible
+from migrate.model.errors import Refused
+from migrate.model.wording import package_version, visible
 
 # Each command by its name: where its function is, and the line about it in the list of commands,
 # which is the first of the function's docstring. Its module is imported when it is the one to run.

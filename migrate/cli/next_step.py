@@ -7,9 +7,9 @@ import shlex
 from collections.abc import Iterator
 from dataclasses import replace
 
-from migrate.commands.shared_options import KafkaArguments, MoveArguments
-from migrate.policy_options import Policies, policies_of
-from migrate.positions import Origin
+from migrate.model.policies import Policies, policies_of
+from migrate.model.positions import Origin
+from migrate.moves.shared_options import KafkaArguments, MoveArguments
 
 
 def command(*words: str | os.PathLike[str], kafka: KafkaArguments | None = None) -> str:

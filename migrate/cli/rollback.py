@@ -14,14 +14,14 @@ from migrate.cli import next_step
 from migrate.cli.group_change import DryRun, Execute, RollbackFile, Yes, carry_out, check_one
 from migrate.cli.terminal import ask, check_can_ask, emit, show, tell
 from migrate.cli.typer_options import Wide, with_environment, with_options
-from migrate.commands import rollback as calls
-from migrate.commands.shared_options import KafkaArguments
-from migrate.commands.shared_options import kafka as kafka_of
-from migrate.errors import Refused
-from migrate.group.rollback_decision import Restored
-from migrate.group.rollback_file import read
+from migrate.model.errors import Refused
+from migrate.model.wording import counted
+from migrate.moves import rollback as calls
+from migrate.moves.shared_options import KafkaArguments
+from migrate.moves.shared_options import kafka as kafka_of
 from migrate.storage.files import local_path
-from migrate.wording import counted
+from migrate.targets.group.rollback_decision import Restored
+from migrate.targets.group.rollback_file import read
 
 
 @partial(

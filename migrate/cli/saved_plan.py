@@ -7,9 +7,9 @@ from pathlib import Path
 
 from migrate.cli import next_step
 from migrate.cli.terminal import show, tell
-from migrate.commands.plan import plan
-from migrate.commands.shared_options import MoveArguments
-from migrate.errors import UsageError
+from migrate.model.errors import UsageError
+from migrate.moves.plan import plan
+from migrate.moves.shared_options import MoveArguments
 from migrate.planning import Plan
 
 

@@ -14,11 +14,11 @@ from migrate.cli import next_step, terminal
 from migrate.cli.exit_codes import exit_of
 from migrate.cli.terminal import after_writing, emit_pieces, tell
 from migrate.cli.typer_options import Wide, with_environment, with_options
-from migrate.commands import scan as scanning
-from migrate.commands.shared_options import KafkaArguments
-from migrate.fleet.estate import Progress
 from migrate.fleet.inventory import Inventory
+from migrate.fleet.scan_run import Progress
 from migrate.fleet.tables import TableFormat
+from migrate.moves import scan as scanning
+from migrate.moves.shared_options import KafkaArguments
 from migrate.storage.files import local_path
 
 

@@ -9,7 +9,7 @@ import typer
 
 from migrate.cli.terminal import emit_pieces
 from migrate.cli.typer_options import Wide
-from migrate.commands import show as calls
+from migrate.moves import show as calls
 from migrate.planning import Plan
 
 
@@ -24,8 +24,8 @@ def show(
     wide: Wide = False,
 ) -> None:
     """Show a saved plan, a rollback file, or where a Spark query stands."""
+    from migrate.inputs.spark_query import QueryLocation
     from migrate.report.show import location_text, plan_text, rollback_text
-    from migrate.spark.query import QueryLocation
 
     found = calls.show(file)
     if isinstance(found, Plan):

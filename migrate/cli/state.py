@@ -15,11 +15,11 @@ from decoder.keyed_state import KeyedState, KeyedStates
 from migrate.cli import next_step
 from migrate.cli.terminal import emit, emit_pieces, say, tell
 from migrate.cli.typer_options import Checkpoint, with_options
-from migrate.commands import state as reading_state
-from migrate.commands.shared_options import ReadArguments
-from migrate.errors import UsageError
-from migrate.log import log
-from migrate.wording import counted
+from migrate.model.errors import UsageError
+from migrate.model.log import log
+from migrate.model.wording import counted
+from migrate.moves import state as reading_state
+from migrate.moves.shared_options import ReadArguments
 
 # Characters that are held back before the first is written: a state that turns out to be unreadable
 # while it is read leaves nothing on stdout, unless there is more of it.

@@ -17,9 +17,9 @@ from typing import Annotated, Any
 import typer
 
 from migrate.cli.exit_codes import Exit
-from migrate.errors import Refused, UsageError
-from migrate.log import STAGE, log
-from migrate.wording import visible
+from migrate.model.errors import Refused, UsageError
+from migrate.model.log import STAGE, log
+from migrate.model.wording import visible
 
 # Messages of this level and above are shown; the levels are those of the module ``logging``.
 VERBOSE, NORMAL, QUIET = 10, 20, 30

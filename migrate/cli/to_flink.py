@@ -11,9 +11,9 @@ from migrate.cli import next_step
 from migrate.cli import typer_options as options
 from migrate.cli.terminal import after_writing, emit, tell
 from migrate.cli.typer_options import SIDE, At, side_or_time, with_environment
-from migrate.commands import to_flink as calls
-from migrate.commands.shared_options import MoveArguments
-from migrate.errors import UsageError
+from migrate.model.errors import UsageError
+from migrate.moves import to_flink as calls
+from migrate.moves.shared_options import MoveArguments
 
 
 @options.with_options

@@ -14,11 +14,11 @@ from migrate.cli import typer_options as options
 from migrate.cli.saved_plan import save_plan
 from migrate.cli.terminal import after_writing, emit, tell
 from migrate.cli.typer_options import with_environment
-from migrate.commands import to_spark as spark
-from migrate.commands.shared_options import MoveArguments
-from migrate.commands.to_spark import check_directories
-from migrate.errors import UsageError
-from migrate.spark.source_options import IsolationLevel, kafka_connector
+from migrate.model.errors import UsageError
+from migrate.moves import to_spark as spark
+from migrate.moves.shared_options import MoveArguments
+from migrate.moves.to_spark import check_directories
+from migrate.targets.source_options import IsolationLevel, kafka_connector
 
 
 class SparkFormat(str, Enum):

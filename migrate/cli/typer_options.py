@@ -14,9 +14,9 @@ from typing import Annotated, Any, TypeVar, get_type_hints
 import typer
 
 from migrate.cli.terminal import tell
-from migrate.commands.shared_options import DECLARED_BY, Kafka, KafkaArguments
-from migrate.errors import UsageError
-from migrate.option_declaration import Option, accept, options_of
+from migrate.model.errors import UsageError
+from migrate.model.option_declaration import Option, accept, options_of
+from migrate.moves.shared_options import DECLARED_BY, Kafka, KafkaArguments
 from migrate.storage.files import local_path
 
 _CHK = (
@@ -176,7 +176,7 @@ def with_environment(arguments: _Arguments) -> _Arguments:
     Raises:
         ConfigError: a file of properties cannot be read.
     """
-    from migrate.kafka_config import check_servers
+    from migrate.kafka.config import check_servers
 
     given = Kafka(**accept(Kafka, arguments))
     its_servers = None if given.names_brokers else os.environ.get(_SERVERS_VARIABLE)
@@ -194,7 +194,7 @@ def with_environment(arguments: _Arguments) -> _Arguments:
 
 
 def _names_brokers(its_file: str | None) -> bool:
-    from migrate.kafka_config import ConfigError, names_brokers
+    from migrate.kafka.config import ConfigError, names_brokers
 
     if not its_file:
         return False

@@ -12,11 +12,11 @@ import typer
 from migrate.cli.exit_codes import Exit
 from migrate.cli.terminal import emit, say, tell
 from migrate.cli.typer_options import Wide, with_environment, with_options
-from migrate.commands import verify as calls
-from migrate.commands.shared_options import SideArguments
-from migrate.errors import UsageError
-from migrate.policy_options import milliseconds_of
-from migrate.wording import seconds_of, visible
+from migrate.model.errors import UsageError
+from migrate.model.policies import milliseconds_of
+from migrate.model.wording import seconds_of, visible
+from migrate.moves import verify as calls
+from migrate.moves.shared_options import SideArguments
 
 
 @with_options
@@ -127,7 +127,7 @@ def verify(
     and so does a Flink job that still runs. Such a partition has "moved on".
     """
     from migrate.report.verification import outcome_lines, summary_line, verification_table
-    from migrate.spark.running.resume_check import QueryFailed
+    from migrate.spark.resume_check import QueryFailed
 
     try:
         verification = calls.verify(

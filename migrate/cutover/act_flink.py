@@ -8,9 +8,9 @@ from decoder import StopKind
 from migrate.cutover.context import CutOverContext, CutOverStopped
 from migrate.cutover.facts import Facts, Savepoint, StoppedJob
 from migrate.cutover.observe import AWAY_SECONDS
-from migrate.flink.rest_api import FlinkRestError, StopAttempt
-from migrate.log import log, timed
-from migrate.wording import seconds_of
+from migrate.inputs.flink.rest_api import FlinkRestError, StopAttempt
+from migrate.model.log import log, timed
+from migrate.model.wording import seconds_of
 
 _PAUSE = 0.25
 

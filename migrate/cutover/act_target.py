@@ -8,11 +8,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from decoder import StopKind
-from migrate.commands.commit_group import commit_group
-from migrate.commands.shared_options import kafka
-from migrate.commands.survey import asker
-from migrate.commands.to_spark import to_spark
-from migrate.commands.verify import verify
 from migrate.cutover.beginning import Begun, beginning
 from migrate.cutover.context import CutOverContext, CutOverStopped
 from migrate.cutover.decide_target import first_batch
@@ -22,17 +17,22 @@ from migrate.cutover.observe import read_savepoint
 from migrate.cutover.plan_move import HANDED, PlannedMove, plan_move
 from migrate.cutover.prime import NotPrimed, prime
 from migrate.cutover.record import now
-from migrate.errors import Refused
-from migrate.flink.read import read
-from migrate.group.commit import Applied
-from migrate.group.rollback_file import default_path
+from migrate.inputs.flink.read import read
+from migrate.inputs.spark_log import committed_positions
+from migrate.model.errors import Refused
+from migrate.model.positions import TopicPartition
+from migrate.model.wording import counted
+from migrate.moves.commit_group import commit_group
+from migrate.moves.load_inputs import asker
+from migrate.moves.shared_options import kafka
+from migrate.moves.to_spark import to_spark
+from migrate.moves.verify import verify
 from migrate.planning import Plan
 from migrate.planning.plan_file import read_plan
-from migrate.positions import TopicPartition
 from migrate.report.cut_over import PartitionReport, PlanReport, VerificationReport
-from migrate.spark.progress import committed_positions
-from migrate.spark.seed import is_unfinished, remove_seed, replace_query_id, write_checkpoint
-from migrate.wording import counted
+from migrate.targets.group.commit import Applied
+from migrate.targets.group.rollback_file import default_path
+from migrate.targets.seed import is_unfinished, remove_seed, replace_query_id, write_checkpoint
 
 # -- plan ------------------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ from enum import Enum, auto
 
 from migrate.cutover.facts import Facts, GroupFacts, LocationFacts, Unavailable
 from migrate.cutover.target import Holding, holding
-from migrate.flink.rest_api import FlinkJob
+from migrate.inputs.flink.rest_api import FlinkJob
 
 
 class Begun(Enum):

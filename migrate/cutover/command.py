@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
-from migrate.wording import visible
+from migrate.model.wording import visible
 
 _LOG_LINES = 15
 _LOG_BYTES = 8192

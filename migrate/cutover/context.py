@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from functools import cached_property
 
-from migrate.commands.shared_options import kafka
 from migrate.cutover.command import Command
 from migrate.cutover.record import Record
 from migrate.cutover.spec import SpecFile
-from migrate.errors import MigrateError, Refused
-from migrate.flink.rest_api import JobManager
-from migrate.kafka_config import KafkaConfig
+from migrate.inputs.flink.rest_api import JobManager
+from migrate.kafka.config import KafkaConfig
+from migrate.model.errors import MigrateError, Refused
+from migrate.moves.shared_options import kafka
 from migrate.planning import Plan
 from migrate.planning.plan_file import read_plan
-from migrate.spark.locations import BadLocation, LocalDirectory, RemoteDirectory, location
-from migrate.spark.source_options import SparkSource
 from migrate.storage.files import Files, path_of
+from migrate.targets.location import BadLocation, LocalDirectory, RemoteDirectory, location
+from migrate.targets.source_options import SparkSource
 
 
 class CutOverStopped(MigrateError):

@@ -15,7 +15,7 @@ from migrate.cutover.decision import (
 )
 from migrate.cutover.facts import Facts, GroupFacts, LocationFacts, Unavailable
 from migrate.cutover.target import Held, Holding, holding, other_cluster
-from migrate.flink.rest_api import FlinkJob
+from migrate.inputs.flink.rest_api import FlinkJob
 
 
 def decide_plan(facts: Facts) -> Decision:

@@ -12,12 +12,12 @@ from enum import Enum, auto
 from typing import Literal
 
 from decoder import StopKind
-from migrate.cluster_snapshot import GroupView
-from migrate.flink.rest_api import FlinkJob, StopAttempt
-from migrate.group.commit_marks import METADATA_PREFIX, cut_over_of
+from migrate.inputs.flink.rest_api import FlinkJob, StopAttempt
+from migrate.model.cluster_snapshot import GroupView
+from migrate.model.positions import TopicPartition
 from migrate.planning import Plan
-from migrate.positions import TopicPartition
 from migrate.report.cut_over import CutOverRecord
+from migrate.targets.group.commit_marks import METADATA_PREFIX, cut_over_of
 
 Offsets = Mapping[TopicPartition, int]
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from urllib.parse import urlsplit
 
 from migrate.cutover.facts import KnownJob, Savepoint
-from migrate.errors import Refused
-from migrate.flink.rest_api import FlinkJob
+from migrate.inputs.flink.rest_api import FlinkJob
+from migrate.model.errors import Refused
 
 
 def choose_job(jobs: Sequence[FlinkJob], wanted: str) -> FlinkJob:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 
-from migrate.commands.rollback import rollback
 from migrate.cutover.act_flink import keep_savepoint
 from migrate.cutover.beginning import Begun, beginning
 from migrate.cutover.context import CutOverContext, CutOverStopped
@@ -14,11 +13,12 @@ from migrate.cutover.decide_stop import decide_stop
 from migrate.cutover.decision import Action, Do, Fail, Halt, refuse
 from migrate.cutover.facts import Facts, GroupFacts, LocationFacts, StoppedJob, Unavailable
 from migrate.cutover.target import Holding, holding, other_cluster
-from migrate.errors import Refused
-from migrate.group.commit import Applied
-from migrate.group.rollback_file import rollback_files
-from migrate.spark.locations import LocalDirectory
-from migrate.spark.seed import remove_seed
+from migrate.model.errors import Refused
+from migrate.moves.rollback import rollback
+from migrate.targets.group.commit import Applied
+from migrate.targets.group.rollback_file import rollback_files
+from migrate.targets.location import LocalDirectory
+from migrate.targets.seed import remove_seed
 
 
 def decide_back(facts: Facts) -> Halt | Fail | None:

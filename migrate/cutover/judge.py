@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from migrate.comparing.verify import StartOutcome, Verification, Verified
-from migrate.positions import TopicPartition
+from migrate.model.positions import TopicPartition
+from migrate.model.wording import counted
+from migrate.planning.verify import StartOutcome, Verification, Verified
 from migrate.report.cut_over import PartitionReport
-from migrate.wording import counted
 
 _LOST = (StartOutcome.LOST, StartOutcome.EXPIRED)
 

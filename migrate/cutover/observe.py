@@ -35,20 +35,26 @@ from migrate.cutover.flink_jobs import (
     same_savepoint,
 )
 from migrate.cutover.prime import priming_problem
-from migrate.errors import InputError, MigrateError, Refused
-from migrate.flink.rest_api import FlinkJob, FlinkRestError, JobManager, StopAttempt, UnknownToFlink
-from migrate.spark.progress import (
+from migrate.inputs.flink.rest_api import (
+    FlinkJob,
+    FlinkRestError,
+    JobManager,
+    StopAttempt,
+    UnknownToFlink,
+)
+from migrate.inputs.spark_log import (
     kafka_seeds,
     newest_committed_batch,
     numbers,
     query_id,
     was_started,
 )
-from migrate.spark.seed import is_unfinished
+from migrate.model.errors import InputError, MigrateError, Refused
 from migrate.storage.files import path_of
+from migrate.targets.seed import is_unfinished
 
 if TYPE_CHECKING:
-    from migrate.broker import ConsumerGroups
+    from migrate.kafka.groups import ConsumerGroups
 
 # How much longer than its web.refresh-interval Flink is given to report what has changed.
 _GRACE_SECONDS = 2.0
@@ -302,7 +308,7 @@ def _restored_from(flink: JobManager, job: FlinkJob) -> str | None:
 
 def open_groups(context: CutOverContext) -> ConsumerGroups:
     """Return a client that reads groups."""
-    from migrate.broker import ConsumerGroups
+    from migrate.kafka.groups import ConsumerGroups
 
     return ConsumerGroups(context.kafka_config())
 

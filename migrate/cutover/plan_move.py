@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from decoder import DecodeError, ErrorKind
-from migrate.commands.plan import plan_move as plan_request
-from migrate.commands.shared_options import move_request
-from migrate.commands.spark_sources import plan_as_one
-from migrate.commands.state import keyed_states
 from migrate.cutover.context import CutOverContext
-from migrate.log import log
+from migrate.model.log import log
+from migrate.model.positions import target_of
+from migrate.moves.plan import plan_move as plan_request
+from migrate.moves.shared_options import move_request
+from migrate.moves.spark_sources import plan_as_one
+from migrate.moves.state import keyed_states
 from migrate.planning import Plan
-from migrate.positions import target_of
 from migrate.state.taken_states import TakenStates, take_states, tell
 
 # What becomes of a state that is named: what the user's command does with it is its own.

@@ -10,25 +10,25 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from decoder import DecodeError, ErrorKind
-from migrate.commands.sink import check_sink_of_a_job, check_sink_of_a_query
 from migrate.cutover.context import CutOverContext
 from migrate.cutover.facts import Facts, StoppedJob
 from migrate.cutover.missing_programs import missing_programs
 from migrate.cutover.observe import read_group
 from migrate.cutover.plan_move import PlannedMove, plan_move
 from migrate.cutover.target import another_move
-from migrate.errors import InputError, Refused, UsageError
-from migrate.flink.read import read
-from migrate.flink.rest_api import FlinkJob
-from migrate.flink.source import SourceKind
-from migrate.group.commit import not_writable
-from migrate.group.commit_marks import goes_back
-from migrate.log import log
+from migrate.inputs.flink.read import read
+from migrate.inputs.flink.rest_api import FlinkJob
+from migrate.inputs.flink.source import SourceKind
+from migrate.model.errors import InputError, Refused, UsageError
+from migrate.model.log import log
+from migrate.model.wording import counted, did_you_mean
+from migrate.moves.sink import check_sink_of_a_job, check_sink_of_a_query
 from migrate.planning import Plan
-from migrate.spark.seed import check_free
 from migrate.state.taken_states import TakenStates
 from migrate.storage.files import path_of
-from migrate.wording import counted, did_you_mean
+from migrate.targets.group.commit import not_writable
+from migrate.targets.group.commit_marks import goes_back
+from migrate.targets.seed import check_free
 
 # A checkpoint may be deleted while it is read: the next one is asked for, so many times.
 _TRIES = 4

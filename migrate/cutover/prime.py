@@ -13,18 +13,18 @@ from collections.abc import Mapping
 
 from decoder.storage import join
 from migrate.cutover.context import CutOverContext, CutOverStopped
-from migrate.errors import Refused
-from migrate.log import log, timed
-from migrate.positions import TopicPartition
-from migrate.spark.progress import (
+from migrate.inputs.spark_log import (
     batch_begun,
     kafka_seeds,
     logged_batches,
     newest_committed_batch,
     query_id,
 )
+from migrate.model.errors import Refused
+from migrate.model.log import log, timed
+from migrate.model.positions import TopicPartition
+from migrate.model.wording import seconds_of
 from migrate.storage.files import Files
-from migrate.wording import seconds_of
 
 _PAUSE = 0.25
 

@@ -26,8 +26,9 @@ from pydantic import ConfigDict
 
 from decoder.urls import shown_in
 from migrate.cutover.spec import SpecFile
-from migrate.errors import InputError, Refused, UsageError
-from migrate.log import log
+from migrate.model.errors import InputError, Refused, UsageError
+from migrate.model.log import log
+from migrate.model.wording import package_version
 from migrate.report.cut_over import (
     KIND,
     VERSION,
@@ -40,7 +41,6 @@ from migrate.report.cut_over import (
 from migrate.report.cut_over_page import cut_over_page
 from migrate.storage.json_models import Model, parse, read_content
 from migrate.storage.new_file import replace_file
-from migrate.wording import package_version
 
 
 class RecordError(InputError):

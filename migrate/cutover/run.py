@@ -22,8 +22,8 @@ from migrate.cutover.record import Record, locked
 from migrate.cutover.spec import read_spec
 from migrate.cutover.start import watch_group
 from migrate.cutover.steps import NAMES, NOTHING, STEPS, STOPPED, WRITTEN, Step
-from migrate.errors import MigrateError, NoSuchName, Refused, UsageError
-from migrate.log import log
+from migrate.model.errors import MigrateError, NoSuchName, Refused, UsageError
+from migrate.model.log import log
 from migrate.report.cut_over import CutOverRecord
 from migrate.storage.files import local_path
 

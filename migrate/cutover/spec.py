@@ -20,13 +20,13 @@ from pydantic import AfterValidator, ConfigDict, Field, ValidationError, model_v
 from pydantic_core import ErrorDetails
 
 from decoder.storage import read_file
-from migrate.commands.shared_options import KafkaArguments, MoveArguments
-from migrate.errors import InputError, UsageError
-from migrate.flink.rest_api import check_address
-from migrate.policy_options import Gone, MergeSources, NewPartitions, OnBeyondEnd, OnExpired
+from migrate.inputs.flink.rest_api import check_address
+from migrate.model.errors import InputError, UsageError
+from migrate.model.policies import Gone, MergeSources, NewPartitions, OnBeyondEnd, OnExpired
+from migrate.model.wording import hint, seconds_of, visible
+from migrate.moves.shared_options import KafkaArguments, MoveArguments
 from migrate.storage.files import Files, check_no_credentials, is_uri
 from migrate.storage.json_models import Model, PartitionNumber
-from migrate.wording import hint, seconds_of, visible
 
 # Larger than any spec: PyYAML takes five seconds for so much.
 _LARGEST_SPEC = 262_144

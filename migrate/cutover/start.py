@@ -12,11 +12,11 @@ from migrate.cutover.decide_target import NOBODY_KNOWS, first_batch
 from migrate.cutover.facts import Facts, GroupFacts, Need, Unavailable
 from migrate.cutover.observe import observe, open_groups, read_group
 from migrate.cutover.record import now
-from migrate.group.commit_marks import METADATA_PREFIX
-from migrate.log import log, timed
-from migrate.positions import TopicPartition
+from migrate.model.log import log, timed
+from migrate.model.positions import TopicPartition
+from migrate.model.wording import seconds_of
 from migrate.report.cut_over import PartitionReport, StartReport
-from migrate.wording import seconds_of
+from migrate.targets.group.commit_marks import METADATA_PREFIX
 
 _PAUSE = 0.25
 # Members are to be seen before they commit.

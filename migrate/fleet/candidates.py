@@ -18,7 +18,7 @@ from typing import NamedTuple, TypeVar
 
 from decoder import DecodeError, ErrorKind, read_checkpoint
 from decoder.storage import checkpoint_number
-from migrate.flink.extract import Extraction, extract
+from migrate.inputs.flink.extract import Extraction, extract
 from migrate.storage.files import Files, MissingExtra
 
 _JOB_ID = re.compile(r"[0-9a-f]{32}")

@@ -12,7 +12,7 @@ from decoder import ErrorKind
 from migrate.fleet.lag import OBSTACLES, TOPIC_GONE, Lag
 from migrate.fleet.rows import Row
 from migrate.fleet.views import VIEWS, View
-from migrate.wording import counted
+from migrate.model.wording import counted
 
 # How a root ends that is not there, and a directory that cannot be listed.
 _NOWHERE = {

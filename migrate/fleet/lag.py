@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from migrate.cluster_snapshot import ClusterSnapshot
+from migrate.model.cluster_snapshot import ClusterSnapshot
+from migrate.model.policies import Policies
+from migrate.model.positions import Position
 from migrate.planning import Verdict
-from migrate.planning.position import plan_position
-from migrate.policy_options import Policies
-from migrate.positions import Position
+from migrate.planning.partition import plan_position
 
 TOPIC_GONE = "topic-gone"
 # What keeps a position from being read on: its code, and what is said of so many positions.

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
-from migrate.errors import InputError, UsageError
 from migrate.fleet.candidates import Candidate, Failure, read_each
 from migrate.fleet.rows import Row, Selection, view_rows
 from migrate.fleet.views import View
+from migrate.model.errors import InputError, UsageError
 from migrate.storage.files import Files
 
 
@@ -80,9 +80,7 @@ def _selection(topics: str, uid: str | None) -> Selection:
     names = frozenset(name for part in topics.split(",") if (name := part.strip()))
     if uid is None:
         return Selection(names)
-    from migrate.flink.choose_source import (
-        operator_id_of,  # needs mmh3, which a cluster may not have
-    )
+    from migrate.inputs.flink.choose_source import operator_id_of
 
     return Selection(names, uid, operator_id_of(uid))
 

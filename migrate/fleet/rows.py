@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 from decoder import Checkpoint, Operator
 from migrate.fleet.candidates import Candidate, Failure
 from migrate.fleet.views import ERROR, HEAD, OWN, Column, View
-from migrate.flink.extract import Code, Extraction, Finding, Severity, Source, is_last_output
+from migrate.inputs.flink.extract import Code, Extraction, Finding, Severity, Source, is_last_output
+from migrate.model.policies import Policies
+from migrate.model.positions import Position
 from migrate.planning.obstacles import clusters_mixed_up, clusters_not_named, disagreements, where
-from migrate.policy_options import Policies
-from migrate.positions import Position
 
 Row = tuple[Any, ...]
 

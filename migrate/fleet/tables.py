@@ -18,12 +18,12 @@ from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Protocol
 
 from decoder.storage import join
-from migrate.errors import Refused, UsageError
 from migrate.fleet.inventory import EPOCH
 from migrate.fleet.rows import Row
 from migrate.fleet.views import Column, ColumnType
+from migrate.model.errors import Refused, UsageError
+from migrate.model.wording import install
 from migrate.storage.files import Files
-from migrate.wording import install
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -20,7 +20,7 @@ from threading import Lock, Thread
 from types import TracebackType
 from typing import Any, TypeVar
 
-from migrate.errors import ServiceError
+from migrate.model.errors import ServiceError
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")

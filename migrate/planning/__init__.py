@@ -12,8 +12,8 @@ the plan in lines), joined by ``planner``; ``savepoint`` plans what a savepoint 
 saved plan with what it was made from.
 """
 
-from migrate.planning.model import Plan, PlannedPartition, Refusal, Verdict
 from migrate.planning.new_topics import may_have_a_pattern, pattern_to_ask
+from migrate.planning.plan import Plan, PlannedPartition, Refusal, Verdict
 from migrate.planning.planner import make_plan, topics_to_ask
 from migrate.planning.refusals_and_warnings import plan_lines
 from migrate.planning.transactions import transactions_to_ask

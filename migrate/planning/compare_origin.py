@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from migrate.flink.extract import Source
-from migrate.planning.model import Plan, PlannedPartition
-from migrate.positions import Marker, TopicPartition
+from migrate.inputs.flink.extract import Source
+from migrate.model.positions import Marker, TopicPartition
+from migrate.planning.plan import Plan, PlannedPartition
 
 # Where each source stands in a partition, by operator id.
 _Starts = dict[str, int | Marker | None]

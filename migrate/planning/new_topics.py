@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from migrate.cluster_snapshot import ClusterSnapshot
-from migrate.flink.extract import PlanInput, Source, SourceKind
-from migrate.planning.model import PlannedPartition
-from migrate.policy_options import Policies
-from migrate.topic_pattern import TopicPattern, suggested_pattern
-from migrate.wording import counted, moment
+from migrate.inputs.flink.extract import PlanInput, Source, SourceKind
+from migrate.model.cluster_snapshot import ClusterSnapshot
+from migrate.model.policies import Policies
+from migrate.model.topic_pattern import TopicPattern, suggested_pattern
+from migrate.model.wording import counted, moment
+from migrate.planning.plan import PlannedPartition
 
 # A job looks for topics every five minutes, or as often as it was told: KafkaSourceOptions @
 # connectors 3.4.0-1.20, 5.0.0-2.2. One that is older than this was not found for another reason.

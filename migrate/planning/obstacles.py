@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from migrate.cluster_snapshot import ClusterSnapshot
-from migrate.flink.extract import Code, Finding, PlanInput, Severity, Source
-from migrate.planning.model import Refusal
-from migrate.policy_options import MergeSources, Policies
-from migrate.positions import Marker, PositionState
-from migrate.wording import counted, visible
+from migrate.inputs.flink.extract import Code, Finding, PlanInput, Severity, Source
+from migrate.model.cluster_snapshot import ClusterSnapshot
+from migrate.model.policies import MergeSources, Policies
+from migrate.model.positions import Marker, PositionState
+from migrate.model.wording import counted, visible
+from migrate.planning.plan import Refusal
 
 
 def concerning(found: PlanInput, chosen: Sequence[Source], named: bool) -> list[Finding]:

@@ -23,9 +23,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, StringConstraints, field_validator
 
-from migrate.errors import InputError, Refused, UsageError
-from migrate.planning.model import Plan, PlannedPartition, Verdict
-from migrate.positions import Marker, Origin, target_of
+from migrate.model.errors import InputError, Refused, UsageError
+from migrate.model.positions import Marker, Origin, target_of
+from migrate.planning.plan import Plan, PlannedPartition, Verdict
 from migrate.storage.json_models import (
     Model,
     Offset,

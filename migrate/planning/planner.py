@@ -7,9 +7,10 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from migrate.cluster_snapshot import ClusterSnapshot
-from migrate.flink.extract import Code, PlanInput, Source
-from migrate.planning.model import Plan, PlannedPartition, Refusal
+from migrate.inputs.flink.extract import Code, PlanInput, Source
+from migrate.model.cluster_snapshot import ClusterSnapshot
+from migrate.model.policies import MergeSources, Policies
+from migrate.model.positions import SPARK, Target, TopicPartition
 from migrate.planning.new_topics import about_found_topics, topics_that_match
 from migrate.planning.obstacles import (
     blocked_by_findings,
@@ -22,7 +23,8 @@ from migrate.planning.obstacles import (
     other_brokers,
     taken_as_one_cluster,
 )
-from migrate.planning.position import flink_committed, new_partition, plan_position
+from migrate.planning.partition import flink_committed, new_partition, plan_position
+from migrate.planning.plan import Plan, PlannedPartition, Refusal
 from migrate.planning.refusals_and_warnings import (
     group_ran_on,
     nowhere,
@@ -33,8 +35,6 @@ from migrate.planning.refusals_and_warnings import (
     warnings,
 )
 from migrate.planning.transactions import answered
-from migrate.policy_options import MergeSources, Policies
-from migrate.positions import SPARK, Target, TopicPartition
 
 REFUSED_BY_DEFAULT: Policies = Policies()
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from migrate.cluster_snapshot import ClusterSnapshot, LogRange
-from migrate.planning.model import Plan, PlannedPartition
-from migrate.positions import Marker, Origin
-from migrate.wording import counted
+from migrate.model.cluster_snapshot import ClusterSnapshot, LogRange
+from migrate.model.positions import Marker, Origin
+from migrate.model.wording import counted
+from migrate.planning.plan import Plan, PlannedPartition
 
 
 def other_cluster(plan: Plan, snapshot: ClusterSnapshot) -> str:

@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from decoder.urls import shown_url
-from migrate.cluster_snapshot import ClusterSnapshot
-from migrate.flink.extract import Code, Finding, Severity, Source
-from migrate.planning.model import Plan, PlannedPartition, Refusal, Verdict
+from migrate.inputs.flink.extract import Code, Finding, Severity, Source
+from migrate.model.cluster_snapshot import ClusterSnapshot
+from migrate.model.policies import Policies
+from migrate.model.positions import Marker, Origin
+from migrate.model.wording import counted, did_you_mean, moment
 from migrate.planning.obstacles import where
-from migrate.policy_options import Policies
-from migrate.positions import Marker, Origin
-from migrate.wording import counted, did_you_mean, moment
+from migrate.planning.plan import Plan, PlannedPartition, Refusal, Verdict
 
 # How many partitions one refusal names.
 _NAMED = 20

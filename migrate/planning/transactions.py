@@ -11,11 +11,11 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from decoder import PendingTransaction
-from migrate.cluster_snapshot import ClusterSnapshot, Fate
-from migrate.flink.extract import Code, Finding, PlanInput
-from migrate.planning.model import Refusal
-from migrate.policy_options import Policies
-from migrate.wording import counted
+from migrate.inputs.flink.extract import Code, Finding, PlanInput
+from migrate.model.cluster_snapshot import ClusterSnapshot, Fate
+from migrate.model.policies import Policies
+from migrate.model.wording import counted
+from migrate.planning.plan import Refusal
 
 
 class Answers(NamedTuple):

@@ -12,9 +12,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from migrate.comparing.verify import StartOutcome
+from migrate.model.positions import Marker
 from migrate.planning import Verdict
-from migrate.positions import Marker
+from migrate.planning.verify import StartOutcome
 from migrate.storage.json_models import Model, Offset, OncePerPartition, PartitionNumber, schema_of
 
 KIND: Literal["flink-offset-migrate cut-over"] = "flink-offset-migrate cut-over"

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime
 
-from migrate.comparing.verify import StartOutcome
-from migrate.positions import Marker
+from migrate.model.positions import Marker
+from migrate.model.wording import counted
+from migrate.planning.verify import StartOutcome
 from migrate.report.cut_over import (
     CutOverRecord,
     PartitionReport,
@@ -20,7 +21,6 @@ from migrate.report.cut_over import (
 )
 from migrate.report.html import page, page_text, part, source_hash
 from migrate.report.text import number_text
-from migrate.wording import counted
 
 _PARTITIONS = (
     ("topic", ""),

@@ -12,15 +12,15 @@ from typing import Annotated, Any, Literal, TextIO
 
 from pydantic import Field
 
-from migrate.comparing.diff import Diff, DiffRow, DiffTotals, Relation
-from migrate.comparing.group_csv import group_csv
-from migrate.errors import Refused
-from migrate.log import log
-from migrate.positions import Marker, PositionSet, Start, TopicPartition, Unknown, shown
+from migrate.inputs.group_csv import group_csv
+from migrate.model.errors import Refused
+from migrate.model.log import log
+from migrate.model.positions import Marker, PositionSet, Start, TopicPartition, Unknown, shown
+from migrate.model.wording import counted, visible
+from migrate.planning.diff import Diff, DiffRow, DiffTotals, Relation
 from migrate.report.table import Column, Line, draw, numbers
 from migrate.report.text import Screen, csv_text, difference_text
 from migrate.storage.json_models import Model, schema_of
-from migrate.wording import counted, visible
 
 # More partitions than this are told by topic: nobody reads a table of them.
 FOLD_ABOVE = 200

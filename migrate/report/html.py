@@ -17,11 +17,11 @@ from html import escape
 from importlib.resources import files
 from string import Template
 
-from migrate.comparing.diff import Diff, DiffRow, DiffTotals, Relation
-from migrate.positions import PositionSet
+from migrate.model.positions import PositionSet
+from migrate.model.wording import counted, visible
+from migrate.planning.diff import Diff, DiffRow, DiffTotals, Relation
 from migrate.report.diff import start_text
 from migrate.report.text import difference_text, number_text
-from migrate.wording import counted, visible
 
 # The bars, in CSS pixels: as wide as page.css makes them, with room for half a mark on both ends.
 _BAR_WIDTH, _BAR_MARGIN = 240, 6

@@ -15,11 +15,11 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, TextIO
 
 from decoder import Checkpoint, CheckpointKind, Operator, StopKind
-from migrate.flink.extract import Extraction, Finding, Severity, Source
-from migrate.positions import Position
+from migrate.inputs.flink.extract import Extraction, Finding, Severity, Source
+from migrate.model.positions import Position
+from migrate.model.wording import counted, visible
 from migrate.report.table import Column, Line, draw, numbers
 from migrate.report.text import Screen
-from migrate.wording import counted, visible
 
 if TYPE_CHECKING:
     from migrate.report.schemas import (

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, TextIO
 
+from migrate.model.positions import Marker
+from migrate.model.wording import counted, visible
 from migrate.planning import PlannedPartition, Verdict
-from migrate.positions import Marker
 from migrate.report.table import Column, Line, draw, numbers
 from migrate.report.text import Screen, difference_text, number_text
-from migrate.wording import counted, visible
 
 if TYPE_CHECKING:
-    from migrate.cluster_snapshot import Committed
-    from migrate.group.commit import ChangeOutcome
-    from migrate.group.rollback_decision import Restored
+    from migrate.model.cluster_snapshot import Committed
+    from migrate.targets.group.commit import ChangeOutcome
+    from migrate.targets.group.rollback_decision import Restored
 
 
 def plan_table(partitions: Sequence[PlannedPartition], out: TextIO, *, wide: bool = False) -> str:
@@ -101,7 +101,7 @@ def restoration_table(partitions: Sequence[Restored], out: TextIO, *, wide: bool
 
 def outcome_lines(outcome: ChangeOutcome) -> Iterator[str]:
     """What came of a change: a total, then each partition that is not as it should be."""
-    from migrate.group.commit import Applied, Result
+    from migrate.targets.group.commit import Applied, Result
 
     if outcome.applied is Applied.NOTHING_TO_DO:
         yield f"nothing to do: group {outcome.group} holds these offsets"

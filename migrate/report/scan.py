@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from migrate.fleet.inventory import Inventory, ScannedJob
+from migrate.model.wording import counted, visible
 from migrate.report.table import Column, Line, draw, numbers
 from migrate.report.text import Screen
-from migrate.wording import counted, visible
 
 if TYPE_CHECKING:
     from migrate.fleet.inventory import BulkPlan

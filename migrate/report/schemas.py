@@ -17,8 +17,8 @@ from typing_extensions import TypedDict
 
 from decoder import CheckpointKind, StopKind
 from decoder.keyed_state import StateKind
-from migrate.flink.extract import Severity, SourceKind
-from migrate.positions import PositionState
+from migrate.inputs.flink.extract import Severity, SourceKind
+from migrate.model.positions import PositionState
 from migrate.storage.json_models import schema_of
 
 OperatorId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{32}$")]

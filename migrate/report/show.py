@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, TextIO
 
+from migrate.model.positions import SPARK_PREFIX, shown
+from migrate.model.wording import counted, visible
 from migrate.planning import Plan
-from migrate.positions import SPARK_PREFIX, shown
 from migrate.report.plan import plan_table
 from migrate.report.table import Column, Line, draw, numbers
 from migrate.report.text import Screen
-from migrate.wording import counted, visible
 
 if TYPE_CHECKING:
-    from migrate.cluster_snapshot import Committed
-    from migrate.group.rollback_file import RollbackFile
-    from migrate.positions import TopicPartition
-    from migrate.spark.query import QueryLocation
+    from migrate.inputs.spark_query import QueryLocation
+    from migrate.model.cluster_snapshot import Committed
+    from migrate.model.positions import TopicPartition
+    from migrate.targets.group.rollback_file import RollbackFile
 
 
 def plan_text(plan: Plan, name: str, out: TextIO, *, wide: bool = False) -> Iterator[str]:

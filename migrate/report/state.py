@@ -10,12 +10,12 @@ from itertools import groupby, islice
 from typing import Any, TextIO
 
 from decoder.keyed_state import Entry, KeyedState
+from migrate.model.wording import visible
 from migrate.report.table import Column, Line, draw
 from migrate.report.text import Screen, csv_text
 from migrate.state.columns import column_type, columns, namespace_type, value_type
 from migrate.state.json_form import entry_json
 from migrate.state.listing import StateRow, ddl, meaning, state_row
-from migrate.wording import visible
 
 
 def states_json(states: Sequence[KeyedState]) -> str:

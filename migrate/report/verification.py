@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TextIO
 
-from migrate.comparing.verify import StartOutcome, Verification, Verified
+from migrate.model.wording import counted, visible
+from migrate.planning.verify import StartOutcome, Verification, Verified
 from migrate.report.table import Column, Line, draw, numbers
 from migrate.report.text import Screen
-from migrate.wording import counted, visible
 
 
 def verification_table(verification: Verification, out: TextIO, *, wide: bool = False) -> str:

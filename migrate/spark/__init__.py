@@ -1,7 +1,8 @@
-"""A Spark query: how far it has come, what it is seeded with, what its source and sink are told.
+"""Functions and data sources for PySpark: the only import of pyspark.
 
-``running`` is what runs Spark. Its names are loaded when one is first asked for, as PySpark is
-there only with the extra ``spark``. ``FlinkCheckpointDataSource`` is the data source
+Names are loaded when they are first used, since PySpark is installed only with the extra ``spark``.
+
+``FlinkCheckpointDataSource`` is the data source
 ``flink_checkpoint`` of Spark 4, ``read_checkpoints`` the same as a function from Spark 3.5 on;
 ``FlinkStateDataSource`` and ``read_keyed_state`` are those of keyed state. ``prime`` has a query go
 on with such state, over rows that ``aggregate_rows`` and ``seen_rows`` make of it
@@ -17,25 +18,21 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from migrate.wording import install
+from migrate.model.wording import install
 
 if TYPE_CHECKING:
-    from migrate.spark.running.checkpoint_data_source import FlinkCheckpointDataSource
-    from migrate.spark.running.checkpoint_frame import read_checkpoints
-    from migrate.spark.running.commit_to_group import CommitToGroup
-    from migrate.spark.running.initial_state import initial_state
-    from migrate.spark.running.prime import Primed, prime
-    from migrate.spark.running.session import add_package, write_package
-    from migrate.spark.running.state_data_source import FlinkStateDataSource
-    from migrate.spark.running.state_frame import read_keyed_state
-    from migrate.spark.running.state_proof import StateProof
-    from migrate.spark.running.state_rows import (
-        StateRows,
-        aggregate_rows,
-        seen_rows,
-    )
-    from migrate.spark.running.state_windows import session_windows
-    from migrate.spark.running.time_to_live import unexpired
+    from migrate.planning.state_proof import StateProof
+    from migrate.spark.checkpoint_data_source import FlinkCheckpointDataSource
+    from migrate.spark.checkpoint_frame import read_checkpoints
+    from migrate.spark.commit_to_group import CommitToGroup
+    from migrate.spark.session import add_package, write_package
+    from migrate.spark.state_data_source import FlinkStateDataSource
+    from migrate.spark.state_frame import read_keyed_state
+    from migrate.spark.transfer.initial_state import initial_state
+    from migrate.spark.transfer.prime import Primed, prime
+    from migrate.spark.transfer.rows import StateRows, aggregate_rows, seen_rows
+    from migrate.spark.transfer.time_to_live import unexpired
+    from migrate.spark.transfer.windows import session_windows
 
 __all__ = [
     "CommitToGroup",
@@ -57,22 +54,22 @@ __all__ = [
 ]
 
 _MODULES = {
-    "CommitToGroup": "running.commit_to_group",
-    "FlinkCheckpointDataSource": "running.checkpoint_data_source",
-    "FlinkStateDataSource": "running.state_data_source",
-    "Primed": "running.prime",
-    "StateProof": "running.state_proof",
-    "StateRows": "running.state_rows",
-    "add_package": "running.session",
-    "aggregate_rows": "running.state_rows",
-    "initial_state": "running.initial_state",
-    "prime": "running.prime",
-    "read_checkpoints": "running.checkpoint_frame",
-    "read_keyed_state": "running.state_frame",
-    "seen_rows": "running.state_rows",
-    "session_windows": "running.state_windows",
-    "unexpired": "running.time_to_live",
-    "write_package": "running.session",
+    "CommitToGroup": "migrate.spark.commit_to_group",
+    "FlinkCheckpointDataSource": "migrate.spark.checkpoint_data_source",
+    "FlinkStateDataSource": "migrate.spark.state_data_source",
+    "Primed": "migrate.spark.transfer.prime",
+    "StateProof": "migrate.planning.state_proof",
+    "StateRows": "migrate.spark.transfer.rows",
+    "add_package": "migrate.spark.session",
+    "aggregate_rows": "migrate.spark.transfer.rows",
+    "initial_state": "migrate.spark.transfer.initial_state",
+    "prime": "migrate.spark.transfer.prime",
+    "read_checkpoints": "migrate.spark.checkpoint_frame",
+    "read_keyed_state": "migrate.spark.state_frame",
+    "seen_rows": "migrate.spark.transfer.rows",
+    "session_windows": "migrate.spark.transfer.windows",
+    "unexpired": "migrate.spark.transfer.time_to_live",
+    "write_package": "migrate.spark.session",
 }
 # Before Spark 4.
 _INSTEAD = {
@@ -93,4 +90,4 @@ def __getattr__(name: str) -> Any:
             f"{name} needs PySpark 4.0 or newer, and this is {version('pyspark')}: use "
             f"migrate.spark.{_INSTEAD[name]} instead"
         )
-    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+    return getattr(import_module(_MODULES[name]), name)

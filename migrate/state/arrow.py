@@ -8,7 +8,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from decoder.keyed_state import Entry, KeyedState, Part
-from migrate.errors import InputError, UsageError
+from migrate.model.errors import InputError, UsageError
+from migrate.model.wording import install
 from migrate.state.columns import (
     ArrayOf,
     Column,
@@ -20,12 +21,11 @@ from migrate.state.columns import (
     StructOf,
     columns,
 )
-from migrate.wording import install
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from migrate.state.fast.read import FastReader
+    from migrate.state.kernel.read import FastReader
 
 # Of a batch, about: rows, and bytes.
 _ROWS = 8192
@@ -166,8 +166,8 @@ def _fast_reader(
     compiled = has_numba()
     if not compiled and _key_group_bytes(part) < _LOOP_BYTES:
         return None
-    from migrate.state.fast.program import Unknown
-    from migrate.state.fast.read import FastReader
+    from migrate.state.kernel.program import Unknown
+    from migrate.state.kernel.read import FastReader
 
     def plain(key_group: int, leave_out: int) -> Iterator[pa.RecordBatch]:
         return plain_batches(state, part, [key_group], made, constants, leave_out)

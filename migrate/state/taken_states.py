@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from decoder import DecodeError
 from decoder.keyed_state import KeyedState, KeyedStates, StateKind
-from migrate.errors import UsageError
-from migrate.log import log
-from migrate.state.choose_state import choose_state
+from migrate.model.errors import UsageError
+from migrate.model.log import log
+from migrate.model.wording import counted
 from migrate.state.columns import StructOf, column_type, namespace_type, quoted, value_type
-from migrate.wording import counted
+from migrate.state.select import choose_state
 
 GOES_ALONG = "goes along"
 # Says where the contents of sessions lie; it goes with them.

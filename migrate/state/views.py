@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 from decoder.keyed_state import KeyedState, KeyedStates, Part, StateKind, read_keyed_states
 from decoder.keyed_state.key_groups import key_group_of
 from decoder.keyed_state.types import Kind, Scalar
-from migrate.errors import UsageError
-from migrate.state.choose_state import choose_state, of_operator
+from migrate.model.errors import UsageError
 from migrate.state.columns import BIGINT, BOOLEAN, INT, JSON, STRING, Column, ColumnType, columns
 from migrate.state.listing import StateRow, state_row
+from migrate.state.select import choose_state, of_operator
 from migrate.storage.files import Files
 
 if TYPE_CHECKING:

@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING
 from decoder import ByteSource
 from decoder.storage import MAX_FILE_BYTES, LocalFiles, StorageUnavailable, check_size, normal
 from decoder.urls import CREDENTIALS_REFUSED, shown_url, without_secrets
-from migrate.errors import InputError, MigrateError, UsageError
-from migrate.wording import install
+from migrate.model.errors import InputError, MigrateError, UsageError
+from migrate.model.wording import install
 
 if TYPE_CHECKING:
     from fsspec import AbstractFileSystem

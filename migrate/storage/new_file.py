@@ -19,7 +19,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from decoder.storage import join
-from migrate.log import log
+from migrate.model.log import log
 from migrate.storage.files import Files, is_uri
 
 # Writes a file of a new directory: its name, its bytes.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from migrate.flink.findings import Code
+from migrate.model.finding import Code
 
 _PAGE = Path(__file__).parents[2] / "docs/reference/findings.md"
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from migrate.kafka_config import kafka_config
+from migrate.kafka.config import kafka_config
 from tests.docs.blocks import ROOT, Block, blocks, pages, scene
 from tests.docs.playing import RUN, played
 from tests.docs.stage import agree

@@ -21,7 +21,7 @@ from decoder.kafka.reader_state import SOURCE_READER_STATE
 from decoder.kafka.sink import COMMITTER_STATE, WRITER_STATE
 from decoder.metadata.parse import parse_metadata
 from decoder.operator_state.fetch import SubtaskState, state_elements
-from decoder.operator_state.locate import StateFiles
+from decoder.state_files import StateFiles
 from decoder.storage import LocalFiles
 from tests.fuzz.encoded import encoded_seeds
 from tests.fuzz.keyed import keyed_seeds

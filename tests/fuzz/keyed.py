@@ -29,7 +29,7 @@ from decoder.keyed_state.types import (
 from decoder.keyed_state.values import reader
 from decoder.metadata.keyed import KeyGroupsState, read_keyed_handle
 from decoder.metadata.model import InlineState
-from decoder.operator_state.locate import StateFiles
+from decoder.state_files import StateFiles
 from tests.support.both_ways import both_ways
 from tests.support.memory_files import MemoryFiles
 

@@ -35,9 +35,9 @@ from decoder.metadata.model import (
 from decoder.metadata.parse import parse_metadata
 from decoder.metadata.properties import read_checkpoint_type
 from decoder.operator_state.fetch import SubtaskState, state_elements
-from decoder.operator_state.locate import StateFiles
-from decoder.operator_state.snappy import next_chunk
-from migrate.flink.extract import extract
+from decoder.snappy import next_chunk
+from decoder.state_files import StateFiles
+from migrate.inputs.flink.extract import extract
 from tests.fuzz.keyed import (
     fuzz_avro,
     fuzz_avro_schema,

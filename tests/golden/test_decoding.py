@@ -25,9 +25,9 @@ from decoder import (
 )
 from decoder.kafka.enumerator import EnumeratorState
 from decoder.kafka.sink import WRITER_STATE, FileSinkState, UnknownSink
-from migrate.flink.choose_source import choose_sources
-from migrate.flink.extract import extract
-from migrate.positions import Marker, PositionState
+from migrate.inputs.flink.choose_source import choose_sources
+from migrate.inputs.flink.extract import extract
+from migrate.model.positions import Marker, PositionState
 from tests.golden.checks import (
     COMMITTED,
     EARLIEST,

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from migrate.commands.sink import check_sink_of_a_job, check_sink_of_a_query
-from migrate.errors import Refused
+from migrate.model.errors import Refused
+from migrate.moves.sink import check_sink_of_a_job, check_sink_of_a_query
 from migrate.sinks import WriterKind, sink_memory
 from migrate.storage.files import Files
 from tests.golden.sinks.tables import GOLDEN, read_manifest

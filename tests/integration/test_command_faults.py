@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from migrate.group import rollback_file
+from migrate.targets.group import rollback_file
 from tests.support.checkpoints import splits, write_source
 from tests.support.command import migrate
 from tests.support.groups import member

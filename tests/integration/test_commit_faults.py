@@ -18,14 +18,15 @@ from typing import Any
 
 import pytest
 
-from migrate.broker import ConsumerGroups, connection
-from migrate.broker import consumer_groups as changing
-from migrate.cluster_snapshot import BrokerError, Committed, GroupView
-from migrate.group import commit as consumer_group
-from migrate.group import rollback as undo
-from migrate.group import rollback_file
-from migrate.group.commit import Applied, ChangeOutcome, GroupRefused, Result
-from migrate.group.rollback_file import ChangeFate
+from migrate.kafka import client as connection
+from migrate.kafka import groups as changing
+from migrate.kafka.groups import ConsumerGroups
+from migrate.model.cluster_snapshot import BrokerError, Committed, GroupView
+from migrate.targets.group import commit as consumer_group
+from migrate.targets.group import rollback as undo
+from migrate.targets.group import rollback_file
+from migrate.targets.group.commit import Applied, ChangeOutcome, GroupRefused, Result
+from migrate.targets.group.rollback_file import ChangeFate
 from tests.support.groups import PROTOCOLS, member
 from tests.support.wire import Api, Fault, Trap, WiredBroker
 
@@ -320,9 +321,9 @@ def test_another_run_commits_while_the_rollback_file_is_written(
 _COMMIT = """
 import json, sys
 from pathlib import Path
-from migrate.broker import ConsumerGroups
-from migrate.cluster_snapshot import Committed
-from migrate.group.commit import commit
+from migrate.kafka.groups import ConsumerGroups
+from migrate.model.cluster_snapshot import Committed
+from migrate.targets.group.commit import commit
 config, group, wanted, path = json.loads(sys.argv[1])
 before = ConsumerGroups(config).view(group)
 print("ready", flush=True)
@@ -331,8 +332,8 @@ commit(config, group, {(t, p): Committed(o, m) for t, p, o, m in wanted}, before
 _RESTORE = """
 import json, sys
 from pathlib import Path
-from migrate.group import rollback_file
-from migrate.group.rollback import look, restore
+from migrate.targets.group import rollback_file
+from migrate.targets.group.rollback import look, restore
 config, path, to = json.loads(sys.argv[1])
 print("ready", flush=True)
 restore(config, Path(path), look(config, Path(path), rollback_file.read(Path(path))), Path(to))

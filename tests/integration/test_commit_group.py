@@ -12,17 +12,18 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AclOperation, AdminClient, ResourceType
 
-from migrate.broker import ConsumerGroups, take_snapshot
-from migrate.broker import consumer_groups as changing
-from migrate.cluster_snapshot import BrokerError, Committed, GroupView, Member, Question
-from migrate.group import commit as consumer_group
-from migrate.group import rollback as undo
-from migrate.group import rollback_file
-from migrate.group.commit import Applied, ChangeOutcome, GroupRefused, Result
-from migrate.group.commit_marks import commit_metadata
-from migrate.group.rollback_decision import Restoration
-from migrate.group.rollback_file import ChangeFate
+from migrate.kafka import groups as changing
+from migrate.kafka.groups import ConsumerGroups
+from migrate.kafka.snapshot import take_snapshot
+from migrate.model.cluster_snapshot import BrokerError, Committed, GroupView, Member, Question
 from migrate.storage.json_models import write_file
+from migrate.targets.group import commit as consumer_group
+from migrate.targets.group import rollback as undo
+from migrate.targets.group import rollback_file
+from migrate.targets.group.commit import Applied, ChangeOutcome, GroupRefused, Result
+from migrate.targets.group.commit_marks import commit_metadata
+from migrate.targets.group.rollback_decision import Restoration
+from migrate.targets.group.rollback_file import ChangeFate
 from tests.support.groups import PROTOCOLS, member
 from tests.support.jars import classpath
 from tests.support.jdk import compile_java, run_java

@@ -27,13 +27,13 @@ from decoder import DecodeError
 from decoder.keyed_state import KeyedState
 from examples.demo import account, compare
 from examples.local import LocalStack
-from migrate.commands.state import keyed_states
 from migrate.cutover.run import cut_over
 from migrate.cutover.steps import STEPS
-from migrate.flink.rest_api import JobManager
+from migrate.inputs.flink.rest_api import JobManager
+from migrate.model.wording import package_version
+from migrate.moves.state import keyed_states
 from migrate.report.cut_over import json_schema
 from migrate.storage.files import Files
-from migrate.wording import package_version
 from tests.support.command import Result, migrate, running
 from tests.support.groups import read_on
 from tests.support.kafka import Broker

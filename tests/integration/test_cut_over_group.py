@@ -13,7 +13,7 @@ import pytest
 import yaml
 from confluent_kafka import Consumer, TopicPartition
 
-from migrate.group.commit_marks import cut_over_of
+from migrate.targets.group.commit_marks import cut_over_of
 from tests.support.command import Result, migrate, running
 from tests.support.golden_topics import GOLDEN, lay_out
 from tests.support.groups import PROTOCOLS, member, read_on

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from migrate.comparing.verify import StartOutcome
+from migrate.model.positions import Marker
 from migrate.planning import Verdict
-from migrate.positions import Marker
+from migrate.planning.verify import StartOutcome
 from migrate.report.cut_over import (
     KIND,
     CutOverRecord,

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from migrate.broker import take_snapshot
-from migrate.cluster_snapshot import ClusterSnapshot, LogRange, Question
-from migrate.comparing.diff import Relation, diff
-from migrate.comparing.group_csv import group_csv, read_group_csv
-from migrate.comparing.sides import Ask, Sides, ask_group, ask_logs, load_sides, parse_side
-from migrate.comparing.verify import QueryStart, StartOutcome, verify_group, verify_query
-from migrate.positions import Marker, PositionSet, Start
-from migrate.spark.progress import committed_positions, starting_positions
+from migrate.inputs.group_csv import group_csv, read_group_csv
+from migrate.inputs.position_inputs import Ask, Sides, ask_group, ask_logs, load_sides, parse_side
+from migrate.inputs.spark_log import committed_positions, starting_positions
+from migrate.kafka.snapshot import take_snapshot
+from migrate.model.cluster_snapshot import ClusterSnapshot, LogRange, Question
+from migrate.model.positions import Marker, PositionSet, Start
+from migrate.planning.diff import Relation, diff
+from migrate.planning.verify import QueryStart, StartOutcome, verify_group, verify_query
 from tests.support.checkpoints import (
     SourceState,
     source_operator,

@@ -12,9 +12,9 @@ from threading import Thread
 import pytest
 from selenium.webdriver import Chrome
 
-from migrate.cluster_snapshot import LogRange
-from migrate.comparing.diff import Diff, diff
-from migrate.positions import PositionSet
+from migrate.model.cluster_snapshot import LogRange
+from migrate.model.positions import PositionSet
+from migrate.planning.diff import Diff, diff
 from migrate.report.html import diff_page
 from tests.support.chromium import NoChromium, chromium
 from tests.support.diff_example import example

@@ -14,9 +14,9 @@ import pytest
 
 from decoder import StopKind
 from migrate import inspect
-from migrate.broker import ConsumerGroups
-from migrate.errors import UsageError
-from migrate.flink.rest_api import FlinkRestError, JobManager, StopAttempt, known_jobs
+from migrate.inputs.flink.rest_api import FlinkRestError, JobManager, StopAttempt, known_jobs
+from migrate.kafka.groups import ConsumerGroups
+from migrate.model.errors import UsageError
 from tests.support.checkpoints import splits, write_source
 from tests.support.command import Result, migrate
 from tests.support.kafka import Broker

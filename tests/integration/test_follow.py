@@ -17,8 +17,8 @@ import pytest
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
+from migrate.inputs.spark_log import newest_committed_batch, positions_after
 from migrate.spark import CommitToGroup
-from migrate.spark.progress import newest_committed_batch, positions_after
 from migrate.storage.files import Files
 from tests.support.command import Result, migrate, running
 from tests.support.groups import member

@@ -12,10 +12,10 @@ from typing import Literal
 import pytest
 
 from migrate import commit_group
-from migrate.broker import take_snapshot
-from migrate.cluster_snapshot import Committed, GroupView, Question
-from migrate.group import rollback_file
+from migrate.kafka.snapshot import take_snapshot
+from migrate.model.cluster_snapshot import Committed, GroupView, Question
 from migrate.storage.json_models import write_file
+from migrate.targets.group import rollback_file
 from tests.support.checkpoints import splits, write_source
 from tests.support.kafka import Broker
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import migrate as library
-from migrate.group.commit import Applied
+from migrate.targets.group.commit import Applied
 from tests.support.checkpoints import splits, write_source
 from tests.support.command import migrate
 from tests.support.encoder import EARLIEST

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from migrate.spark.progress import committed_positions
+from migrate.inputs.spark_log import committed_positions
 from tests.support import command
 from tests.support.flink import CountRun, count_job
 from tests.support.groups import PROTOCOLS, read_on

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from decoder import read_checkpoint
-from migrate.errors import Refused
-from migrate.savepoint import Place, write_savepoint
+from migrate.model.errors import Refused
+from migrate.targets.savepoint import Place, write_savepoint
 from tests.support.flink import RUN_BY_TESTS, dump_states
 from tests.support.golden import GOLDEN, WRITTEN, Held, positions_of
 

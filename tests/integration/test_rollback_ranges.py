@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer
 
-from migrate.broker import ConsumerGroups
-from migrate.cluster_snapshot import Committed
-from migrate.group import commit as consumer_group
-from migrate.group import rollback as undo
-from migrate.group import rollback_file
-from migrate.group.commit import Applied
+from migrate.kafka.groups import ConsumerGroups
+from migrate.model.cluster_snapshot import Committed
+from migrate.targets.group import commit as consumer_group
+from migrate.targets.group import rollback as undo
+from migrate.targets.group import rollback_file
+from migrate.targets.group.commit import Applied
 from tests.support.command import Result, migrate
 from tests.support.kafka import Broker
 

@@ -16,10 +16,10 @@ import migrate as library
 from migrate.cli import submit
 from migrate.fleet import discover
 from migrate.fleet.candidates import Marked, mark_newest
-from migrate.fleet.estate import Estate, Wanted, local_estate
+from migrate.fleet.scan_run import Estate, Wanted, local_estate
 from migrate.fleet.tables import Output, TableFormat
 from migrate.spark import read_checkpoints
-from migrate.spark.running.scan_on_spark import spark_estate
+from migrate.spark.scan_on_spark import spark_estate
 from migrate.storage.files import Files
 from tests.support.command import Result, migrate
 from tests.support.estate import generate, vanish

@@ -24,7 +24,7 @@ import pytest
 from confluent_kafka import KafkaException, Producer
 from confluent_kafka.admin import AclOperation, AdminClient, ResourceType
 
-from migrate.kafka_config import ConfigError, kafka_config
+from migrate.kafka.config import ConfigError, kafka_config
 from tests.support.checkpoints import (
     SourceState,
     operator_with_states,

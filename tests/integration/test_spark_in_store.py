@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from migrate.spark.query import query_positions
+from migrate.inputs.spark_query import query_positions
 from tests.golden.spark.jobs import GOLDEN
 from tests.support.command import migrate
 from tests.support.stores import S3

@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 from py4j.protocol import Py4JJavaError
 
-from migrate.spark.locations import LocalDirectory
-from migrate.spark.seed import UNFINISHED, write_checkpoint
-from migrate.spark.source_options import SparkSource
+from migrate.targets.location import LocalDirectory
+from migrate.targets.seed import UNFINISHED, write_checkpoint
+from migrate.targets.source_options import SparkSource
 from tests.support.checkpoints import splits, write_source
 from tests.support.command import Result, migrate
 from tests.support.kafka import Broker, Record

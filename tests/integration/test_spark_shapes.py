@@ -21,9 +21,9 @@ from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
 
-from migrate.spark.locations import location
-from migrate.spark.seed import write_checkpoint as write_checkpoint_location
-from migrate.spark.source_options import SparkSource
+from migrate.targets.location import location
+from migrate.targets.seed import write_checkpoint as write_checkpoint_location
+from migrate.targets.source_options import SparkSource
 from tests.support.checkpoints import SourceState, source_operator, splits, write_checkpoint
 from tests.support.command import migrate
 from tests.support.kafka import Broker

@@ -19,10 +19,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.version import __version__ as pyspark_version
 
-from migrate.kafka_config import kafka_config
-from migrate.spark.offsets_json import starting_offsets
-from migrate.spark.progress import committed_positions, numbers, starting_positions
-from migrate.spark.running.resume_check import run_first_batch
+from migrate.inputs.offsets_json import starting_offsets
+from migrate.inputs.spark_log import committed_positions, numbers, starting_positions
+from migrate.kafka.config import kafka_config
+from migrate.spark.resume_check import run_first_batch
 from migrate.storage.files import Files
 from tests.support.command import migrate
 from tests.support.jars import classpath

@@ -29,12 +29,8 @@ from migrate.spark import (
     prime,
     unexpired,
 )
-from migrate.spark.running.state_origin import may_expire
-from migrate.spark.running.time_to_live import (
-    StopNotKnown,
-    TimeToLiveNotGiven,
-    check_time_to_live,
-)
+from migrate.spark.transfer.origin import may_expire
+from migrate.spark.transfer.time_to_live import StopNotKnown, TimeToLiveNotGiven, check_time_to_live
 from tests.support.kafka import Broker
 from tests.support.spark import Spark
 from tests.support.stateful_job import idle_keys_job

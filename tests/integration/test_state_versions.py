@@ -20,7 +20,7 @@ from pyspark.sql import functions as F
 from pyspark.version import __version__ as pyspark_version
 
 from migrate import verify
-from migrate.errors import Refused
+from migrate.model.errors import Refused
 from migrate.spark import (
     StateRows,
     aggregate_rows,

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from decoder import list_checkpoints, read_checkpoint
-from migrate.flink.extract import extract
+from migrate.inputs.flink.extract import extract
 from tests.support.checkpoints import splits, write_source
 from tests.support.command import Result, migrate
 from tests.support.golden_topics import GOLDEN, lay_out, topic_map

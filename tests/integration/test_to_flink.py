@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from migrate.spark.offsets_json import starting_offsets
+from migrate.inputs.offsets_json import starting_offsets
 from tests.support.checkpoints import splits, write_source
 from tests.support.command import Result, migrate
 from tests.support.flink import Counted, CountRun, count_job, line_sources

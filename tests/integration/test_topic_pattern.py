@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 from decoder import list_checkpoints
-from migrate.errors import UsageError
+from migrate.model.errors import UsageError
+from migrate.model.topic_pattern import topic_pattern
 from migrate.planning.plan_file import read_plan
-from migrate.topic_pattern import topic_pattern
 from tests.support.checkpoints import splits, write_source
 from tests.support.command import Result, migrate
 from tests.support.jdk import compile_java, java_command

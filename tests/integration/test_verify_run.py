@@ -12,7 +12,7 @@ import pytest
 from confluent_kafka.admin import AclOperation, ResourceType
 from pyspark.version import __version__ as pyspark_version
 
-from migrate.broker import connection
+from migrate.kafka import client as connection
 from tests.support.checkpoints import splits, write_source
 from tests.support.command import Result, migrate
 from tests.support.jars import classpath

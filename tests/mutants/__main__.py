@@ -23,12 +23,10 @@ KEPT = ROOT / ".mutants.json"
 # What the fast tests are to hold: not the rooms that only Kafka or Spark can judge, nor those of
 # words: the command line and the tables.
 _ROOMS = ("decoder", "migrate")
-_NOT = tuple(
-    f"migrate/{room}/" for room in ("broker", "spark/running", "cli", "report", "fleet", "commands")
-)
+_NOT = tuple(f"migrate/{room}/" for room in ("kafka", "spark", "cli", "report", "fleet", "moves"))
 # Where a fault shows on real systems alone, those that survive the fast tests are tried with these.
 _REAL = {
-    "migrate/group/": (
+    "migrate/targets/group/": (
         "tests/integration/test_commit_group.py",
         "tests/integration/test_commit_faults.py",
     ),

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from decoder import DecodeError, read_checkpoint
-from migrate.flink.extract import extract
+from migrate.inputs.flink.extract import extract
 from tests.support.golden import ENTRIES, GOLDEN, ONE_OF_EACH
 from tests.support.memory_files import MemoryFiles
 

@@ -11,8 +11,8 @@ from decoder import DecodeError
 from decoder.keyed_state import KeyedState, Part
 from migrate.state.arrow import DoesNotFit, arrow_schema, plain_batches
 from migrate.state.columns import columns
-from migrate.state.fast.program import Unknown
-from migrate.state.fast.read import FastReader
+from migrate.state.kernel.program import Unknown
+from migrate.state.kernel.read import FastReader
 from tests.support.keyed_rows import with_numbers
 
 

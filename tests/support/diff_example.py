@@ -6,9 +6,9 @@ import tempfile
 from datetime import datetime, timezone
 from pathlib import Path
 
-from migrate.cluster_snapshot import LogRange
-from migrate.comparing.diff import Diff, diff
-from migrate.positions import Marker, PositionSet, Start, Unknown
+from migrate.model.cluster_snapshot import LogRange
+from migrate.model.positions import Marker, PositionSet, Start, Unknown
+from migrate.planning.diff import Diff, diff
 from migrate.report.html import diff_page
 from tests.support.chromium import screenshot
 

@@ -21,7 +21,7 @@ from struct import pack
 import cramjam
 
 from decoder import DecodeError, read_checkpoint
-from migrate.flink.extract import extract
+from migrate.inputs.flink.extract import extract
 
 ROOT = Path(__file__).parents[2]
 MB = 1 << 20

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from migrate.spark.locations import location
-from migrate.spark.offsets_json import NextOffsets
-from migrate.spark.seed import write_checkpoint
-from migrate.spark.source_options import SparkSource
+from migrate.inputs.offsets_json import NextOffsets
+from migrate.targets.location import location
+from migrate.targets.seed import write_checkpoint
+from migrate.targets.source_options import SparkSource
 
 
 def write_seed(next_offsets: NextOffsets, directory: Path) -> None:

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from migrate.cli.main import COMMANDS, load_command
-from migrate.errors import UsageError
-from migrate.flink.rest_api import known_jobs
-from migrate.spark.query import query_positions
+from migrate.inputs.flink.rest_api import known_jobs
+from migrate.inputs.spark_query import query_positions
+from migrate.model.errors import UsageError
 from tests.support.checkpoints import splits, write_source
 from tests.support.command import migrate
 from tests.support.spark_files import COMMIT, SEED, batch, spark_directory

@@ -20,9 +20,9 @@ from decoder import BeamKafkaIO, DecodeError, UnknownSource, read_checkpoint
 from decoder.kafka.beam import WRAPPER_STATE
 from decoder.kafka.split import NOT_SET
 from decoder.metadata.model import InlineState
-from migrate.flink.choose_source import NoSuchSource, choose_sources
-from migrate.flink.extract import Extraction, Severity, SourceKind, extract
-from migrate.positions import PositionState
+from migrate.inputs.flink.choose_source import NoSuchSource, choose_sources
+from migrate.inputs.flink.extract import Extraction, Severity, SourceKind, extract
+from migrate.model.positions import PositionState
 from tests.support.checkpoints import (
     operator_with_elements,
     operator_with_states,

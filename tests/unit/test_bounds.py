@@ -23,15 +23,14 @@ from decoder.keyed_state.strings import read_string
 from decoder.metadata import incremental, properties
 from decoder.storage import StorageUnavailable, read_file
 from decoder.urls import shown_in, shown_url
-from migrate.cluster_snapshot import ClusterSnapshot
-from migrate.comparing.group_csv import read_group_csv
-from migrate.errors import InputError, UsageError
-from migrate.flink.choose_source import source_positions
-from migrate.flink.extract import Source, SourceKind
-from migrate.planning.model import Refusal
-from migrate.planning.new_topics import topics_that_match
-from migrate.policy_options import Policies, policies_of
-from migrate.positions import (
+from migrate.inputs.flink.choose_source import source_positions
+from migrate.inputs.flink.extract import Source, SourceKind
+from migrate.inputs.group_csv import read_group_csv
+from migrate.inputs.offsets_json import read_starting_offsets
+from migrate.model.cluster_snapshot import ClusterSnapshot
+from migrate.model.errors import InputError, UsageError
+from migrate.model.policies import Policies, policies_of
+from migrate.model.positions import (
     AmbiguousPositions,
     Marker,
     Position,
@@ -40,13 +39,14 @@ from migrate.positions import (
     Unknown,
     UnreadableInput,
 )
-from migrate.spark.offsets_json import read_starting_offsets
-from migrate.state.choose_state import NoSuchState, choose_state
+from migrate.model.topic_pattern import topic_pattern
+from migrate.planning.new_topics import topics_that_match
+from migrate.planning.plan import Refusal
 from migrate.state.json_form import value_json
 from migrate.state.listing import meaning
+from migrate.state.select import NoSuchState, choose_state
 from migrate.storage.files import Files, local_path, path_of
 from migrate.storage.new_file import _open_to_others
-from migrate.topic_pattern import topic_pattern
 from tests.support.keyed_bytes import OPERATOR
 
 # -- the decoder ----------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from confluent_kafka import Uuid
 
-from migrate.broker.reading import _topic_id
+from migrate.kafka.snapshot import _topic_id
 
 
 @pytest.mark.parametrize(

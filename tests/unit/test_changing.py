@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from migrate.cli.group_change import carry_out
-from migrate.cluster_snapshot import Committed, GroupView, Member
-from migrate.group.commit import ChangeOutcome, PartitionOutcome, Result, not_writable
+from migrate.model.cluster_snapshot import Committed, GroupView, Member
 from migrate.report.plan import outcome_lines
+from migrate.targets.group.commit import ChangeOutcome, PartitionOutcome, Result, not_writable
 
 
 def test_an_interrupt_within_kafkas_client_is_an_interrupt(

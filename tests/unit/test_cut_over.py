@@ -14,9 +14,6 @@ import pytest
 import yaml
 
 from decoder import StopKind
-from migrate.commands.plan import plan
-from migrate.commands.to_spark import to_spark
-from migrate.comparing.verify import StartOutcome, Verification, Verified, verify_log
 from migrate.cutover.beginning import Begun, beginning
 from migrate.cutover.command import Command
 from migrate.cutover.context import CutOverContext, CutOverStopped
@@ -32,8 +29,11 @@ from migrate.cutover.observe import read_savepoint
 from migrate.cutover.record import Record
 from migrate.cutover.run import cut_over
 from migrate.cutover.spec import read_spec
-from migrate.errors import Refused
-from migrate.flink.rest_api import FlinkJob
+from migrate.inputs.flink.rest_api import FlinkJob
+from migrate.model.errors import Refused
+from migrate.moves.plan import plan
+from migrate.moves.to_spark import to_spark
+from migrate.planning.verify import StartOutcome, Verification, Verified, verify_log
 from migrate.report.verification import outcome_lines
 from tests.support.checkpoints import splits, write_source
 from tests.support.command import Result, migrate

@@ -15,8 +15,8 @@ import yaml
 from migrate.cutover.context import CutOverContext, CutOverStopped
 from migrate.cutover.facts import Need
 from migrate.cutover.observe import observe, read_savepoint
-from migrate.errors import Refused
-from migrate.flink.rest_api import FlinkRestError
+from migrate.inputs.flink.rest_api import FlinkRestError
+from migrate.model.errors import Refused
 from migrate.report.cut_over import StartReport
 from tests.support.cut_over import act, open_context, reason_done
 from tests.support.golden_topics import GOLDEN

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from decoder import StopKind
-from migrate.cluster_snapshot import Committed, GroupView, Member
 from migrate.cutover.beginning import Beginning, Begun, beginning, restart_advice
 from migrate.cutover.decision import Action, Decision, Do, Done, Fail, Halt
 from migrate.cutover.facts import (
@@ -22,10 +21,10 @@ from migrate.cutover.facts import (
 )
 from migrate.cutover.going_back import decide_back
 from migrate.cutover.steps import STEPS
-from migrate.flink.rest_api import FlinkJob, FlinkRestError, StopAttempt
-from migrate.group.commit_marks import commit_metadata
+from migrate.inputs.flink.rest_api import FlinkJob, FlinkRestError, StopAttempt
+from migrate.model.cluster_snapshot import Committed, GroupView, Member
+from migrate.model.positions import SPARK, Origin
 from migrate.planning import Plan, PlannedPartition, Verdict
-from migrate.positions import SPARK, Origin
 from migrate.report.cut_over import (
     CutOverRecord,
     FlinkReport,
@@ -34,6 +33,7 @@ from migrate.report.cut_over import (
     StartReport,
     VerificationReport,
 )
+from migrate.targets.group.commit_marks import commit_metadata
 
 _ID, _OTHER = "0" * 16, "f" * 16
 _PLAN = Plan(

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from migrate.comparing.verify import PlanCheck, StartOutcome, Verification, Verified
 from migrate.cutover.judge import Judgement, Seen, judge
+from migrate.model.positions import Unknown
 from migrate.planning import Verdict
-from migrate.positions import Unknown
+from migrate.planning.verify import PlanCheck, StartOutcome, Verification, Verified
 from migrate.report.cut_over import PartitionReport
 
 _PLACE = ("orders", 0)

@@ -16,7 +16,7 @@ from migrate.cutover.decision import Action, Decision, Do, Done, Halt
 from migrate.cutover.facts import Facts
 from migrate.cutover.run import CutOver, cut_over
 from migrate.cutover.steps import Step
-from migrate.errors import Refused, UsageError
+from migrate.model.errors import Refused, UsageError
 from tests.support.golden_topics import GOLDEN
 
 _SAVEPOINT = next((GOLDEN / "2.2/stop").glob("savepoint-*"))
@@ -270,7 +270,7 @@ def test_where_a_run_does_not_come_to_its_end(
 def test_what_is_warned_of_twice_is_told_once(
     world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    from migrate.log import log
+    from migrate.model.log import log
 
     def warn(_: object, __: object) -> str:
         log.warning("a warning")

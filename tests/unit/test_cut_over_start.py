@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from migrate.commands.plan import plan
-from migrate.commands.to_spark import to_spark
 from migrate.cutover.context import CutOverContext, CutOverStopped
 from migrate.cutover.record import locked
-from migrate.errors import Refused
+from migrate.model.errors import Refused
+from migrate.moves.plan import plan
+from migrate.moves.to_spark import to_spark
 from tests.support.checkpoints import splits, write_source
 from tests.support.cut_over import act, open_context, reason_done
 

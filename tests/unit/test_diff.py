@@ -13,21 +13,14 @@ import jsonschema
 import pytest
 
 from decoder import read_checkpoint
-from migrate.cluster_snapshot import ClusterSnapshot, Committed, GroupView, LogRange
-from migrate.comparing.diff import Diff, Relation, diff
-from migrate.comparing.group_csv import group_csv, read_group_csv
-from migrate.comparing.sides import BadSide, load_sides, parse_side
-from migrate.comparing.verify import (
-    QueryStart,
-    StartOutcome,
-    verify_group,
-    verify_log,
-    verify_query,
-)
-from migrate.errors import Refused
-from migrate.flink.choose_source import Choice, source_positions
-from migrate.flink.extract import extract
-from migrate.positions import (
+from migrate.inputs.flink.choose_source import Choice, source_positions
+from migrate.inputs.flink.extract import extract
+from migrate.inputs.group_csv import group_csv, read_group_csv
+from migrate.inputs.offsets_json import read_starting_offsets
+from migrate.inputs.position_inputs import BadSide, load_sides, parse_side
+from migrate.model.cluster_snapshot import ClusterSnapshot, Committed, GroupView, LogRange
+from migrate.model.errors import Refused
+from migrate.model.positions import (
     AmbiguousPositions,
     Marker,
     PositionSet,
@@ -35,6 +28,8 @@ from migrate.positions import (
     Unknown,
     UnreadableInput,
 )
+from migrate.planning.diff import Diff, Relation, diff
+from migrate.planning.verify import QueryStart, StartOutcome, verify_group, verify_log, verify_query
 from migrate.report.diff import (
     OfRight,
     diff_csv,
@@ -44,7 +39,6 @@ from migrate.report.diff import (
     right_for_others,
 )
 from migrate.report.verification import outcome_lines, summary_line
-from migrate.spark.offsets_json import read_starting_offsets
 from tests.support.checkpoints import (
     OPERATOR_ID,
     SourceState,

@@ -31,13 +31,13 @@ from decoder.kafka.enumerator import EnumeratorState
 from decoder.kafka.reader_state import read_reader_element
 from decoder.kafka.source import recognise
 from decoder.kafka.split import NOT_SET, Split
-from migrate.cluster_snapshot import ClusterSnapshot, LogRange
-from migrate.flink.choose_source import NoSuchSource, choose_cluster, choose_sources
-from migrate.flink.extract import Extraction, Severity, SourceKind, extract
+from migrate.inputs.flink.choose_source import NoSuchSource, choose_cluster, choose_sources
+from migrate.inputs.flink.extract import Extraction, Severity, SourceKind, extract
+from migrate.model.cluster_snapshot import ClusterSnapshot, LogRange
+from migrate.model.policies import MergeSources, Policies
+from migrate.model.positions import Marker, PositionState
 from migrate.planning import make_plan
-from migrate.policy_options import MergeSources, Policies
-from migrate.positions import Marker, PositionState
-from migrate.savepoint.kafka_state import reader_element
+from migrate.targets.savepoint.kafka_state import reader_element
 from tests.support.checkpoints import (
     SourceState,
     operator_with_elements,

@@ -23,8 +23,8 @@ from decoder.kafka.split import NOT_SET, read_split
 from decoder.metadata.java_stream import read_object_stream
 from decoder.metadata.layout import MASTER_STATE_MAGIC
 from decoder.metadata.parse import parse_metadata
-from decoder.operator_state.snappy import next_chunk
 from decoder.operator_state.stream import ByteArrays, Excerpt
+from decoder.snappy import next_chunk
 from tests.support.encoder import (
     LEGACY_NOT_SET,
     Committable,

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from decoder import read_checkpoint
-from migrate.flink.extract import Extraction, Severity, extract
-from migrate.positions import Marker, Position, PositionState
+from migrate.inputs.flink.extract import Extraction, Severity, extract
+from migrate.model.positions import Marker, Position, PositionState
 from tests.support.checkpoints import (
     SourceState,
     in_flight_operator,

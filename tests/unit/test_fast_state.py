@@ -24,8 +24,8 @@ from decoder.metadata.java_stream import read_object_stream
 from migrate.state import arrow
 from migrate.state.arrow import record_batches
 from migrate.state.columns import columns
-from migrate.state.fast import kernel, operations
-from migrate.state.fast import read as fast_read
+from migrate.state.kernel import kernel, operations
+from migrate.state.kernel import read as fast_read
 from tests.golden.synthetic.test_serializers import WRITTEN
 from tests.support.both_ways import both_ways, by_the_loop
 from tests.support.encoder import keyed_values as of

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from migrate.flink.findings import Code, Finding, Severity
-from migrate.policy_options import Policies
+from migrate.model.finding import Code, Finding, Severity
+from migrate.model.policies import Policies
 
 
 @pytest.mark.parametrize(

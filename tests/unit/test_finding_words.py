@@ -31,12 +31,12 @@ from decoder.metadata.model import (
     StopKind,
     Subtask,
 )
-from migrate.flink.findings import Code, Severity
-from migrate.flink.findings.checkpoint import about_the_checkpoint
-from migrate.flink.findings.operator import about_an_operator, state_bytes
-from migrate.flink.findings.source import about_a_source
-from migrate.flink.source import KafkaState, Source, SourceKind
-from migrate.positions import Marker, Position, PositionState
+from migrate.inputs.flink.findings.checkpoint import about_the_checkpoint
+from migrate.inputs.flink.findings.operator import about_an_operator, state_bytes
+from migrate.inputs.flink.findings.source import about_a_source
+from migrate.inputs.flink.source import KafkaState, Source, SourceKind
+from migrate.model.finding import Code, Severity
+from migrate.model.positions import Marker, Position, PositionState
 
 _ID = "a" * 32
 _BLOCKER, _WARNING, _NOTE = Severity.BLOCKER, Severity.WARNING, Severity.NOTE

@@ -13,9 +13,15 @@ from unittest.mock import ANY
 import pytest
 from pydantic import ValidationError
 
-from migrate.errors import UsageError
-from migrate.flink import rest_api
-from migrate.flink.rest_api import FlinkJob, FlinkRestError, JobManager, StopAttempt, known_jobs
+from migrate.inputs.flink import rest_api
+from migrate.inputs.flink.rest_api import (
+    FlinkJob,
+    FlinkRestError,
+    JobManager,
+    StopAttempt,
+    known_jobs,
+)
+from migrate.model.errors import UsageError
 from tests.support.local_server import QuietHandler, serving
 
 _JOB = "0123456789abcdef0123456789abcdef"

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from decoder import read_checkpoint
-from migrate.cluster_snapshot import ClusterSnapshot, LogRange
-from migrate.errors import UsageError
-from migrate.flink.extract import extract
+from migrate.inputs.flink.extract import extract
+from migrate.model.cluster_snapshot import ClusterSnapshot, LogRange
+from migrate.model.errors import UsageError
+from migrate.model.policies import Policies
+from migrate.model.topic_pattern import suggested_pattern, topic_pattern
 from migrate.planning import Plan, make_plan, pattern_to_ask
-from migrate.policy_options import Policies
-from migrate.topic_pattern import suggested_pattern, topic_pattern
 from tests.support.checkpoints import SourceState, source_operator, splits, write_checkpoint
 
 _HOUR = 3_600_000

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from migrate.broker import CommitFailure
-from migrate.cluster_snapshot import Committed, GroupView, Member
-from migrate.group import commit as consumer_group
-from migrate.group import rollback_file
-from migrate.group.commit import (
+from migrate.kafka.groups import CommitFailure
+from migrate.model.cluster_snapshot import Committed, GroupView, Member
+from migrate.targets.group import commit as consumer_group
+from migrate.targets.group import rollback_file
+from migrate.targets.group.commit import (
     Applied,
     ChangeOutcome,
     PartitionOutcome,
@@ -27,7 +27,7 @@ from migrate.group.commit import (
     partition_outcome,
     to_commit,
 )
-from migrate.group.commit_marks import commit_metadata
+from migrate.targets.group.commit_marks import commit_metadata
 
 Offsets = dict[tuple[str, int], Committed]
 

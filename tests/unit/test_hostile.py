@@ -28,10 +28,10 @@ from decoder.kafka.legacy import read_ascii_string
 from decoder.metadata.java_stream import JavaObject, read_object_stream
 from decoder.metadata.layout import LAYOUTS
 from decoder.metadata.parse import parse_metadata
-from decoder.operator_state.locate import MAX_STATE_BYTES
 from decoder.operator_state.stream import MAX_DECOMPRESSED_BYTES
-from migrate.flink.extract import extract
-from migrate.flink.findings import Severity
+from decoder.state_files import MAX_STATE_BYTES
+from migrate.inputs.flink.extract import extract
+from migrate.model.finding import Severity
 from tests.fuzz.corpus import seeds
 from tests.fuzz.targets import TARGETS
 from tests.golden.test_all_handles import ENTRIES, SYNTHETIC

@@ -14,10 +14,10 @@ import pytest
 from decoder import DecodeError, HybridSource, KafkaSource, UnknownSource, read_checkpoint
 from decoder.kafka.reader_state import read_reader_element
 from decoder.kafka.source import recognise
-from migrate.cluster_snapshot import ClusterSnapshot
-from migrate.flink.extract import Extraction, Severity, SourceKind, extract
+from migrate.inputs.flink.extract import Extraction, Severity, SourceKind, extract
+from migrate.model.cluster_snapshot import ClusterSnapshot
+from migrate.model.positions import PositionState
 from migrate.planning import make_plan
-from migrate.positions import PositionState
 from tests.support.checkpoints import operator_with_elements, splits, write_checkpoint
 from tests.support.command import migrate
 from tests.support.encoder import (

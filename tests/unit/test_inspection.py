@@ -13,8 +13,8 @@ import jsonschema
 import pytest
 
 from decoder import read_checkpoint
-from migrate.flink.extract import Extraction, Source, SourceKind, extract
-from migrate.positions import Marker, Position, PositionState
+from migrate.inputs.flink.extract import Extraction, Source, SourceKind, extract
+from migrate.model.positions import Marker, Position, PositionState
 from migrate.report.inspection import inspection_csv, inspection_json
 from migrate.report.schemas import PositionReport, SourceReport, json_schema
 from tests.support.checkpoints import operator_with_states, splits, write_checkpoint, write_source

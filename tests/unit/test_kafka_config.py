@@ -12,13 +12,13 @@ from urllib.parse import parse_qs, urlparse
 import pytest
 from confluent_kafka import KafkaError
 
-from migrate.broker import take_snapshot
-from migrate.broker.consumer_groups import _failure
-from migrate.cluster_snapshot import Question
-from migrate.commands.shared_options import Kafka
-from migrate.kafka_config import ConfigError, KafkaConfig, kafka_config, without_secrets
-from migrate.kafka_config.java import IGNORED
-from migrate.kafka_config.key_stores import MAX_STORE_BYTES, check_file
+from migrate.kafka.config import ConfigError, KafkaConfig, kafka_config, without_secrets
+from migrate.kafka.config.java import IGNORED
+from migrate.kafka.config.key_stores import MAX_STORE_BYTES, check_file
+from migrate.kafka.groups import _failure
+from migrate.kafka.snapshot import take_snapshot
+from migrate.model.cluster_snapshot import Question
+from migrate.moves.shared_options import Kafka
 
 # Nobody listens there; and without topics or an answer, only the properties are looked at.
 NOWHERE = "127.0.0.1:1"

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from decoder import state_files as locate
 from decoder.errors import DecodeError, ErrorKind
 from decoder.keyed_state import KeyedStates, heap, parts, read_keyed_states, streams
 from decoder.keyed_state.entries import Readers
-from decoder.operator_state import locate
 from tests.golden.state.generate import STATE as GOLDEN
 from tests.support.both_ways import both_ways
 from tests.support.encoder import (

@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 from decoder import DecodeError, LegacyConsumer, read_checkpoint
 from decoder.cursor import Cursor
 from decoder.kafka.legacy import LegacyOffset, read_legacy_element
-from migrate.cluster_snapshot import ClusterSnapshot, LogRange
-from migrate.flink.extract import Extraction, Severity, Source, SourceKind, extract
+from migrate.inputs.flink.extract import Extraction, Severity, Source, SourceKind, extract
+from migrate.model.cluster_snapshot import ClusterSnapshot, LogRange
+from migrate.model.policies import Policies
+from migrate.model.positions import Marker, PositionState
 from migrate.planning import make_plan
-from migrate.policy_options import Policies
-from migrate.positions import Marker, PositionState
-from migrate.savepoint.kafka_state import legacy_element
+from migrate.targets.savepoint.kafka_state import legacy_element
 from tests.support.checkpoints import RETAINED, legacy_operator, write_checkpoint
 from tests.support.command import migrate
 from tests.support.encoder import (

@@ -15,10 +15,10 @@ import pytest
 
 import migrate as library
 from migrate.cli.main import COMMANDS, load_command
-from migrate.commands.shared_options import DECLARED_BY
-from migrate.option_declaration import options_of
+from migrate.model.option_declaration import options_of
+from migrate.model.policies import OnExpired
+from migrate.moves.shared_options import DECLARED_BY
 from migrate.planning.plan_file import read_plan
-from migrate.policy_options import OnExpired
 from migrate.report.diff import diff_json
 from migrate.report.inspection import inspection_json
 from migrate.report.verification import verification_table

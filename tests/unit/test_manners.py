@@ -13,9 +13,9 @@ import pytest
 
 from migrate.cli.help import EXAMPLES
 from migrate.cli.main import COMMANDS, load_command
-from migrate.cluster_snapshot import Committed, GroupView
-from migrate.group import rollback_file
+from migrate.model.cluster_snapshot import Committed, GroupView
 from migrate.storage.json_models import write_file
+from migrate.targets.group import rollback_file
 from tests.support.checkpoints import splits, write_source
 from tests.support.command import migrate
 from tests.support.encoder import EARLIEST

@@ -7,8 +7,8 @@ import pytest
 from decoder import KafkaSource, ReaderSplit
 from decoder.kafka.enumerator import AssignmentStatus, EnumeratorEntry, EnumeratorState
 from decoder.kafka.split import COMMITTED, EARLIEST, LATEST, NOT_SET, Split
-from migrate.flink.kafka_source import merged_positions
-from migrate.positions import Marker, Position, PositionState
+from migrate.inputs.flink.kafka_source import merged_positions
+from migrate.model.positions import Marker, Position, PositionState
 
 _ASSIGNED, _UNASSIGNED = AssignmentStatus.ASSIGNED, AssignmentStatus.UNASSIGNED
 _FINISHED = PositionState.FINISHED

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from migrate.cluster_snapshot import GroupView
-from migrate.group import rollback_file
-from migrate.kafka_config import without_secrets
+from migrate.kafka.config import without_secrets
+from migrate.model.cluster_snapshot import GroupView
 from migrate.storage.json_models import write_file
+from migrate.targets.group import rollback_file
 from tests.support.checkpoints import splits, write_source
 from tests.support.command import migrate
 from tests.support.encoder import EARLIEST

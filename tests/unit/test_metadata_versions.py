@@ -10,8 +10,8 @@ import pytest
 from decoder import DecodeError, ErrorKind, read_checkpoint
 from decoder.metadata.layout import LAYOUTS
 from decoder.metadata.parse import parse_metadata
-from migrate.flink.extract import extract
-from migrate.positions import PositionState
+from migrate.inputs.flink.extract import extract
+from migrate.model.positions import PositionState
 from tests.golden.test_all_handles import ENTRIES, SYNTHETIC
 from tests.support.checkpoints import (
     SourceState,

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from decoder import read_checkpoint
-from migrate.cluster_snapshot import ClusterSnapshot, GroupView, LogRange
-from migrate.comparing.sides import load_sides, parse_side
-from migrate.flink.extract import extract
+from migrate.inputs.flink.extract import extract
+from migrate.inputs.position_inputs import load_sides, parse_side
+from migrate.model.cluster_snapshot import ClusterSnapshot, GroupView, LogRange
+from migrate.model.policies import Policies
 from migrate.planning import make_plan
-from migrate.policy_options import Policies
 from tests.support.checkpoints import splits, write_source
 from tests.support.command import migrate
 
@@ -36,7 +36,7 @@ def test_verify_tells_that_the_group_is_not_there(
 ) -> None:
     """Seen: it said "5 missing" and no more."""
     chk = write_source(tmp_path / "chk-7", {0: splits("t", [1])})
-    monkeypatch.setattr("migrate.commands.verify.asker", lambda kafka: _ask)
+    monkeypatch.setattr("migrate.moves.verify.asker", lambda kafka: _ask)
     result = migrate("verify", chk, "group:g44", "-b", "127.0.0.1:1")
     assert result.code == 5
     assert f"warning: {_SAYS}\n" in result.stderr

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from migrate.cluster_snapshot import Committed, GroupView
-from migrate.group.commit_marks import commit_metadata, goes_back
+from migrate.model.cluster_snapshot import Committed, GroupView
+from migrate.targets.group.commit_marks import commit_metadata, goes_back
 
 OURS = commit_metadata("chk-7 cbc357cc")
 WANTED = {("t", partition): 5 for partition in range(3)}

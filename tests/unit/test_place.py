@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from decoder import read_checkpoint
-from decoder.metadata.place import is_elsewhere, written_in
-from migrate.cluster_snapshot import ClusterSnapshot, LogRange
-from migrate.flink.extract import extract
+from decoder.metadata.original_location import is_elsewhere, written_in
+from migrate.inputs.flink.extract import extract
+from migrate.model.cluster_snapshot import ClusterSnapshot, LogRange
 from migrate.planning import make_plan
 from tests.support.checkpoints import splits, write_source
 from tests.support.golden_topics import GOLDEN

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from decoder import read_checkpoint
-from migrate.cluster_snapshot import ClusterSnapshot, Committed, GroupView, LogRange
-from migrate.flink.choose_source import NoSuchSource, choose_sources
-from migrate.flink.extract import Extraction, extract
+from migrate.inputs.flink.choose_source import NoSuchSource, choose_sources
+from migrate.inputs.flink.extract import Extraction, extract
+from migrate.inputs.offsets_json import starting_offsets
+from migrate.model.cluster_snapshot import ClusterSnapshot, Committed, GroupView, LogRange
+from migrate.model.policies import Policies
 from migrate.planning import Plan, Verdict, make_plan
-from migrate.policy_options import Policies
-from migrate.spark.offsets_json import starting_offsets
 from tests.support.checkpoints import (
     SourceState,
     in_flight_operator,

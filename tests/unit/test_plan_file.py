@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from migrate import plan as make_plan
-from migrate.cluster_snapshot import ClusterSnapshot, LogRange
+from migrate.model.cluster_snapshot import ClusterSnapshot, LogRange
 from migrate.planning.plan_file import PlanFileError, read_plan
 from migrate.planning.recheck import moved_meanwhile
 from tests.support.checkpoints import splits, write_source
@@ -197,7 +197,7 @@ def test_a_log_that_is_no_longer_what_was_planned_for(
 ) -> None:
     """The cluster gives no topic ids, as Kafka's do before 2.8, of which none is run here."""
     there = ClusterSnapshot({"t": {0: LogRange(0, 10)}}, "cluster")
-    monkeypatch.setattr("migrate.broker.take_snapshot", lambda *_: there)
+    monkeypatch.setattr("migrate.kafka.snapshot.take_snapshot", lambda *_: there)
     chk = write_source(tmp_path / "chk-7", {0: splits("t", [3])})
     saved = make_plan(chk, bootstrap_servers="127.0.0.1:1")
     now = ClusterSnapshot({"t": {0: LogRange(*log)}}, "cluster")
@@ -221,7 +221,7 @@ def test_a_partition_or_a_topic_that_is_gone_since(
     moved: list[str],
 ) -> None:
     there = ClusterSnapshot({"t": {0: LogRange(0, 10), 1: LogRange(0, 10)}}, "cluster")
-    monkeypatch.setattr("migrate.broker.take_snapshot", lambda *_: there)
+    monkeypatch.setattr("migrate.kafka.snapshot.take_snapshot", lambda *_: there)
     chk = write_source(tmp_path / "chk-7", {0: splits("t", [3, 4])})
     saved = make_plan(chk, bootstrap_servers="127.0.0.1:1")
     assert list(moved_meanwhile(saved, ClusterSnapshot(now, "cluster"))) == moved

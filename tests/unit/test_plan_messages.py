@@ -7,13 +7,13 @@ from datetime import datetime, timezone
 
 import pytest
 
-from migrate.cluster_snapshot import ClusterSnapshot, Committed, GroupView, LogRange
-from migrate.flink.extract import Code, Finding, Severity, Source
-from migrate.flink.source import SourceKind
+from migrate.inputs.flink.extract import Code, Finding, Severity, Source
+from migrate.inputs.flink.source import SourceKind
+from migrate.model.cluster_snapshot import ClusterSnapshot, Committed, GroupView, LogRange
+from migrate.model.policies import Policies
+from migrate.model.positions import SPARK, Marker, Origin, Position, PositionState
 from migrate.planning import refusals_and_warnings as messages
-from migrate.planning.model import Plan, PlannedPartition, Verdict
-from migrate.policy_options import Policies
-from migrate.positions import SPARK, Marker, Origin, Position, PositionState
+from migrate.planning.plan import Plan, PlannedPartition, Verdict
 
 _NO_BROKER = "not checked against Kafka: offsets may be gone, partitions missing; add -b HOST:PORT"
 _NEW = "choose with --new-partitions earliest or latest"

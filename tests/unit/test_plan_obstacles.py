@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import pytest
 
 from decoder import PendingTransaction
-from migrate.cluster_snapshot import ClusterSnapshot, GroupView
-from migrate.flink.extract import Code, Finding, Severity, Source, SourceKind
+from migrate.inputs.flink.extract import Code, Finding, Severity, Source, SourceKind
+from migrate.model.cluster_snapshot import ClusterSnapshot, GroupView
+from migrate.model.policies import Policies
+from migrate.model.positions import Marker, Origin, Position, PositionState
 from migrate.planning import obstacles
-from migrate.policy_options import Policies
-from migrate.positions import Marker, Origin, Position, PositionState
 
 _A, _B, _C = "a" * 32, "b" * 32, "c" * 32
 

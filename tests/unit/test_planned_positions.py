@@ -9,17 +9,9 @@ from typing import Any
 
 import pytest
 
-from migrate.cluster_snapshot import (
-    ClusterSnapshot,
-    Committed,
-    GroupView,
-    LogRange,
-    Question,
-)
-from migrate.planning.model import PlannedPartition, Verdict
-from migrate.planning.position import new_partition, plan_position
-from migrate.policy_options import Gone, NewPartitions, OnBeyondEnd, OnExpired, Policies, Unresolved
-from migrate.positions import (
+from migrate.model.cluster_snapshot import ClusterSnapshot, Committed, GroupView, LogRange, Question
+from migrate.model.policies import Gone, NewPartitions, OnBeyondEnd, OnExpired, Policies, Unresolved
+from migrate.model.positions import (
     Marker,
     Position,
     PositionSet,
@@ -31,8 +23,10 @@ from migrate.positions import (
     resolve,
     shown,
 )
-from migrate.topic_pattern import suggested_pattern, topic_pattern
-from migrate.wording import moment, visible
+from migrate.model.topic_pattern import suggested_pattern, topic_pattern
+from migrate.model.wording import moment, visible
+from migrate.planning.partition import new_partition, plan_position
+from migrate.planning.plan import PlannedPartition, Verdict
 
 _LOG = LogRange(10, 30, first_at=17)
 _SKIP = "today's log end would skip what came since the job started"

@@ -10,12 +10,10 @@ from typing import Any
 import pytest
 
 from decoder import read_checkpoint
-from migrate.cluster_snapshot import ClusterSnapshot, Committed, GroupView, LogRange
-from migrate.errors import UsageError
-from migrate.flink.extract import extract
-from migrate.planning import Plan, PlannedPartition, Verdict, make_plan, topics_to_ask
-from migrate.planning.refusals_and_warnings import plan_lines
-from migrate.policy_options import (
+from migrate.inputs.flink.extract import extract
+from migrate.model.cluster_snapshot import ClusterSnapshot, Committed, GroupView, LogRange
+from migrate.model.errors import UsageError
+from migrate.model.policies import (
     Gone,
     MergeSources,
     NewPartitions,
@@ -27,7 +25,9 @@ from migrate.policy_options import (
     policies_of,
     topic_map_of,
 )
-from migrate.positions import target_of
+from migrate.model.positions import target_of
+from migrate.planning import Plan, PlannedPartition, Verdict, make_plan, topics_to_ask
+from migrate.planning.refusals_and_warnings import plan_lines
 from tests.support.checkpoints import (
     OPERATOR_ID,
     SourceState,

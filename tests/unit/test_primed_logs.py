@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from migrate.spark.primed import (
+from migrate.inputs.spark_log import committed_positions, kafka_seeds
+from migrate.storage.files import Files
+from migrate.targets.primed_log import (
     NotOneBatch,
     UnknownLog,
     copy_to_read,
@@ -17,8 +19,6 @@ from migrate.spark.primed import (
     source_of_rows,
     sources_of,
 )
-from migrate.spark.progress import committed_positions, kafka_seeds
-from migrate.storage.files import Files
 
 _METADATA = {
     "batchWatermarkMs": 0,

@@ -23,14 +23,15 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from migrate.errors import Refused, UsageError
-from migrate.spark.running.exact_cast import may_be_cast
-from migrate.spark.running.prime import _check_watermark, _warnings
-from migrate.spark.running.spark_state import Field, NotProven, _operator, _stored_schemas
-from migrate.spark.running.state_origin import StateOrigin, contradictions
-from migrate.spark.running.state_proof import StateProof, told_by, value_orders
-from migrate.spark.running.state_rows import StateRows, ToldValue
-from migrate.spark.running.state_windows import FiredWindows
+from migrate.model.errors import Refused, UsageError
+from migrate.planning.state_proof import StateProof
+from migrate.spark.transfer.exact_cast import may_be_cast
+from migrate.spark.transfer.origin import StateOrigin, contradictions
+from migrate.spark.transfer.prime import _check_watermark, _warnings
+from migrate.spark.transfer.proof import told_by, value_orders
+from migrate.spark.transfer.rows import StateRows, ToldValue
+from migrate.spark.transfer.spark_state import Field, NotProven, _operator, _stored_schemas
+from migrate.spark.transfer.windows import FiredWindows
 
 (SAVEPOINT,) = (Path(__file__).parents[1] / "golden" / "stateful").glob("savepoint-*")
 _LONG, _STRING, _DOUBLE = LongType(), StringType(), DoubleType()

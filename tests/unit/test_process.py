@@ -114,7 +114,7 @@ def test_what_other_libraries_log_is_not_shown() -> None:
     code = (
         "import sys; sys.argv = ['migrate', *sys.argv[1:]]\n"
         "import logging\n"
-        "import migrate.commands.inspect\n"
+        "import migrate.moves.inspect\n"
         "def inspect(chk, **_):\n"
         "    for _ in range(5):\n"
         "        try:\n"
@@ -122,7 +122,7 @@ def test_what_other_libraries_log_is_not_shown() -> None:
         "        except OSError:\n"
         "            logging.getLogger('gcsfs').exception('failed\\nfor key=hidden')\n"
         "    raise KeyboardInterrupt\n"
-        "migrate.commands.inspect.inspect = inspect\n"
+        "migrate.moves.inspect.inspect = inspect\n"
         "from migrate.cli import main\n"
         "main()"
     )

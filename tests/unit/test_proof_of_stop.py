@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from decoder import read_checkpoint
-from migrate.commands.job_stopped import tell_what_runs
-from migrate.commands.plan import LAST_OUTPUT
-from migrate.flink import rest_api as flink_rest
-from migrate.flink.extract import extract
-from migrate.flink.rest_api import FlinkJob
+from migrate.inputs.flink import rest_api as flink_rest
+from migrate.inputs.flink.extract import extract
+from migrate.inputs.flink.rest_api import FlinkJob
+from migrate.model.positions import Target
+from migrate.moves.job_stopped import tell_what_runs
+from migrate.moves.plan import LAST_OUTPUT
 from migrate.planning import Plan, make_plan
-from migrate.positions import Target
 from tests.support.checkpoints import splits, write_source
 from tests.support.command import Result, migrate
 from tests.support.golden_topics import GOLDEN

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from decoder import read_checkpoint
-from migrate.cluster_snapshot import ClusterSnapshot, Committed, GroupView, LogRange
-from migrate.flink.extract import extract
+from migrate.inputs.flink.extract import extract
+from migrate.model.cluster_snapshot import ClusterSnapshot, Committed, GroupView, LogRange
+from migrate.model.policies import Gone, Policies
 from migrate.planning import Plan, make_plan
 from migrate.planning.recheck import moved_meanwhile, ran_on_since
-from migrate.policy_options import Gone, Policies
 from tests.support.checkpoints import splits, write_source
 
 Logs = dict[str, dict[int, LogRange]]

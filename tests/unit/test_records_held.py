@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from decoder import read_checkpoint
-from migrate.flink.extract import Finding, Severity, extract
+from migrate.inputs.flink.extract import Finding, Severity, extract
 from tests.support.checkpoints import (
     OPERATOR_ID,
     SourceState,

@@ -16,8 +16,8 @@ from decoder import DecodeError, read_checkpoint
 from decoder.storage import LocalFiles
 from migrate.fleet import discover, read_candidate
 from migrate.fleet.rows import obstacles
-from migrate.flink.extract import Extraction, Severity, extract
-from migrate.flink.newer_checkpoints import Beside, look_beside
+from migrate.inputs.flink.extract import Extraction, Severity, extract
+from migrate.inputs.flink.newer_checkpoints import Beside, look_beside
 from migrate.planning import Plan
 from migrate.planning.plan_file import read_plan
 from migrate.planning.recheck import ran_on_since

@@ -8,12 +8,12 @@ from typing import Literal
 
 import pytest
 
-from migrate.broker import CommitFailure
-from migrate.cluster_snapshot import ClusterSnapshot, Committed, GroupView, LogRange, Member
-from migrate.group import rollback as undo
-from migrate.group import rollback_file
-from migrate.group.commit import Written
-from migrate.group.rollback_decision import (
+from migrate.kafka.groups import CommitFailure
+from migrate.model.cluster_snapshot import ClusterSnapshot, Committed, GroupView, LogRange, Member
+from migrate.targets.group import rollback as undo
+from migrate.targets.group import rollback_file
+from migrate.targets.group.commit import Written
+from migrate.targets.group.rollback_decision import (
     Aim,
     Doubt,
     Restoration,
@@ -23,7 +23,7 @@ from migrate.group.rollback_decision import (
     topics_to_ask,
     way_back,
 )
-from migrate.group.rollback_file import ChangeFate, EarlierRun, RollbackFile
+from migrate.targets.group.rollback_file import ChangeFate, EarlierRun, RollbackFile
 
 Offsets = dict[tuple[str, int], Committed]
 

@@ -11,12 +11,12 @@ from typing import Any, Literal
 
 import pytest
 
-from migrate.cluster_snapshot import Committed, GroupView
-from migrate.errors import Refused, UsageError
-from migrate.group import rollback_decision, rollback_file
-from migrate.group.commit_marks import commit_metadata
-from migrate.group.rollback_file import ChangeFate, RollbackFile, RollbackFileError
+from migrate.model.cluster_snapshot import Committed, GroupView
+from migrate.model.errors import Refused, UsageError
 from migrate.storage.json_models import write_file
+from migrate.targets.group import rollback_decision, rollback_file
+from migrate.targets.group.commit_marks import commit_metadata
+from migrate.targets.group.rollback_file import ChangeFate, RollbackFile, RollbackFileError
 
 Offsets = dict[tuple[str, int], Committed]
 

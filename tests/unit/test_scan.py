@@ -15,17 +15,17 @@ from typing import Any
 
 import pytest
 
-from migrate.commands import scan as scanning
-from migrate.commands import survey
-from migrate.commands.scan_plans import INDEX_COLUMNS, check_plans, file_name, index, plan_each
-from migrate.commands.shared_options import Request
-from migrate.errors import Refused, UsageError
 from migrate.fleet import Candidate, discover
 from migrate.fleet.candidates import Marked, mark_newest, read_marked
 from migrate.fleet.inventory import Inventory, ScannedJob, totals
-from migrate.flink.extract import Extraction, Source
+from migrate.inputs.flink.extract import Extraction, Source
+from migrate.model.errors import Refused, UsageError
+from migrate.moves import load_inputs as survey
+from migrate.moves import scan as scanning
+from migrate.moves.scan_plans import INDEX_COLUMNS, check_plans, file_name, index, plan_each
+from migrate.moves.shared_options import Request
 from migrate.report.scan import inventory_table, summary_lines
-from migrate.spark.running.session import failure_of
+from migrate.spark.session import failure_of
 from migrate.storage.files import Files
 from tests.support.checkpoints import splits, write_source
 from tests.support.command import migrate

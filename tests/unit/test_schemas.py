@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from migrate.cutover import spec
-from migrate.group import rollback_file
 from migrate.planning import plan_file
 from migrate.report import cut_over, diff, schemas
+from migrate.targets.group import rollback_file
 
 SCHEMAS = Path(__file__).parents[2] / "docs/schemas"
 

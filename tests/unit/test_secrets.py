@@ -229,7 +229,7 @@ def test_the_traceback_of_a_bug_tells_none(here: Path, monkeypatch: pytest.Monke
     def broken(*_: object, **__: object) -> None:
         raise RuntimeError("no route to s3://AKIA:hush@bucket/x?sig=hush")
 
-    monkeypatch.setattr("migrate.commands.inspect.inspect", broken)
+    monkeypatch.setattr("migrate.moves.inspect.inspect", broken)
     result = migrate("inspect", "chk-7")
     assert result.code == 70
     assert "no route to s3://…@bucket/x" in result.stderr

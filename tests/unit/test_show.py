@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from migrate import show
-from migrate.cluster_snapshot import Committed, GroupView
-from migrate.group import rollback_file
+from migrate.inputs.spark_query import QueryLocation
+from migrate.model.cluster_snapshot import Committed, GroupView
 from migrate.planning import Plan
-from migrate.spark.query import QueryLocation
 from migrate.storage.json_models import write_file
+from migrate.targets.group import rollback_file
 from tests.support.checkpoints import splits, write_source
 from tests.support.command import migrate
 from tests.support.spark_files import COMMIT, SEED, batch, spark_directory

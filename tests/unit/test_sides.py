@@ -7,10 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from migrate.cluster_snapshot import BrokerError, ClusterSnapshot, Committed, GroupView, LogRange
-from migrate.comparing.diff import Relation, diff
-from migrate.comparing.sides import BadSide, ask_group, ask_logs, load_sides, parse_side
-from migrate.positions import Marker, PositionSet, Start, Unknown
+from migrate.inputs.position_inputs import BadSide, ask_group, ask_logs, load_sides, parse_side
+from migrate.model.cluster_snapshot import (
+    BrokerError,
+    ClusterSnapshot,
+    Committed,
+    GroupView,
+    LogRange,
+)
+from migrate.model.positions import Marker, PositionSet, Start, Unknown
+from migrate.planning.diff import Relation, diff
 from tests.support.spark_files import COMMIT, SEED, batch, spark_directory
 
 _LOGS = {"t": {0: LogRange(2, 9)}}

@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from migrate.commands.sink import check_sink_of_a_job, check_sink_of_a_query
-from migrate.errors import Refused, UsageError
+from migrate.model.errors import Refused, UsageError
+from migrate.moves.sink import check_sink_of_a_job, check_sink_of_a_query
 from migrate.sinks import (
     SinkMemory,
     UnreadableSink,

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from migrate.spark import source_options as connectors
-from migrate.spark.source_options import IsolationLevel, SparkSource, read_options
+from migrate.targets import source_options as connectors
+from migrate.targets.source_options import IsolationLevel, SparkSource, read_options
 from tests.support.checkpoints import splits, write_source
 from tests.support.command import migrate
 

@@ -15,14 +15,10 @@ import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
 from decoder.storage import join
-from migrate.spark import locations as spark_locations
-from migrate.spark.locations import (
-    BadLocation,
-    LocalDirectory,
-    RemoteDirectory,
-    location,
-)
-from migrate.spark.seed import (
+from migrate.storage import files as storage
+from migrate.targets import location as spark_locations
+from migrate.targets.location import BadLocation, LocalDirectory, RemoteDirectory, location
+from migrate.targets.seed import (
     UNFINISHED,
     TargetInUse,
     check_free,
@@ -30,8 +26,7 @@ from migrate.spark.seed import (
     remove_seed,
     write_checkpoint,
 )
-from migrate.spark.source_options import SparkSource
-from migrate.storage import files as storage
+from migrate.targets.source_options import SparkSource
 from tests.support.checkpoints import splits, write_source
 from tests.support.command import migrate
 

@@ -16,8 +16,7 @@ from typing import Any
 import pytest
 
 from decoder.storage import LocalFiles
-from migrate.positions import AmbiguousPositions, TopicPartition, UnreadableInput
-from migrate.spark.progress import (
+from migrate.inputs.spark_log import (
     began_continuous,
     committed_positions,
     has_run,
@@ -25,8 +24,9 @@ from migrate.spark.progress import (
     logged_batches,
     starting_positions,
 )
-from migrate.spark.query import query_positions
-from migrate.spark.seed import UNFINISHED
+from migrate.inputs.spark_query import query_positions
+from migrate.model.positions import AmbiguousPositions, TopicPartition, UnreadableInput
+from migrate.targets.seed import UNFINISHED
 from tests.golden.spark.jobs import GOLDEN, MANIFEST, jobs_of
 from tests.support.command import migrate
 from tests.support.spark_files import COMMIT, SEED, batch, spark_directory

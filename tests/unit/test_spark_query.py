@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from migrate.flink.extract import Finding, Severity
-from migrate.positions import Position, PositionState
-from migrate.spark.query import query_positions
+from migrate.inputs.flink.extract import Finding, Severity
+from migrate.inputs.spark_query import query_positions
+from migrate.model.positions import Position, PositionState
 from tests.golden.spark.jobs import GOLDEN
 from tests.support.command import Result, migrate
 from tests.support.spark_files import COMMIT, SEED, batch, spark_directory

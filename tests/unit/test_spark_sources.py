@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from migrate.cluster_snapshot import ClusterSnapshot, LogRange
-from migrate.commands.shared_options import move_request
-from migrate.commands.spark_sources import plan_as_one
-from migrate.errors import Refused
-from migrate.positions import SPARK
+from migrate.model.cluster_snapshot import ClusterSnapshot, LogRange
+from migrate.model.errors import Refused
+from migrate.model.positions import SPARK
+from migrate.moves.shared_options import move_request
+from migrate.moves.spark_sources import plan_as_one
 from tests.support.checkpoints import SourceState, source_operator, splits, write_checkpoint
 from tests.support.command import Result, migrate
 
@@ -96,7 +96,9 @@ def test_streams_of_one_topic_are_checked_against_one_cluster_only_if_they_read_
 ) -> None:
     """The broker's answers are those of one cluster, and the sources name none."""
     logs = {topic: {0: LogRange(0, 20), 1: LogRange(0, 20)} for topic in "abc"}
-    monkeypatch.setattr("migrate.broker.take_snapshot", lambda *_: ClusterSnapshot(logs, "one"))
+    monkeypatch.setattr(
+        "migrate.kafka.snapshot.take_snapshot", lambda *_: ClusterSnapshot(logs, "one")
+    )
     arguments = ("0=both", "1=other", "-b", "localhost:1")
     refused = to_spark(chk, *arguments)
     assert (refused.code, refused.stdout) == (4, "")

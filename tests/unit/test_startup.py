@@ -77,9 +77,12 @@ def _among(loaded: set[str], unwanted: set[str]) -> set[str]:
         (["inspect", "CHK", "--format", "csv"], {"pydantic", "rich", "mmh3", "migrate.planning"}),
         (["inspect", "CHK"], {"pydantic", "mmh3", "migrate.planning"}),
         (["state", "CHK", "--format", "json"], {"pydantic", "rich", "mmh3", "migrate.planning"}),
-        (["to-spark", "CHK"], {"rich", "migrate.report", "migrate.spark.running"}),
+        (["to-spark", "CHK"], {"rich", "migrate.report", "migrate.spark"}),
         (["scan", "CHK"], {"pydantic", "rich", "mmh3"}),
-        (["--help"], {"pydantic", "mmh3", "decoder", "migrate.flink.extract", "migrate.report"}),
+        (
+            ["--help"],
+            {"pydantic", "mmh3", "decoder", "migrate.inputs.flink.extract", "migrate.report"},
+        ),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )

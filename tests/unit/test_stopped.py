@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from decoder import DecodeError
-from migrate.flink.newer_checkpoints import Beside, checkpoint_interval, look_beside
+from migrate.inputs.flink.newer_checkpoints import Beside, checkpoint_interval, look_beside
 from tests.support.checkpoints import splits, write_source
 
 

@@ -19,9 +19,9 @@ import pytest
 
 from decoder import DecodeError, ErrorKind, KafkaSource, list_checkpoints, read_checkpoint
 from decoder.metadata.model import FileState, RelativeFileState
-from decoder.operator_state.locate import StateFiles
+from decoder.state_files import StateFiles
 from decoder.storage import LocalFiles, StorageUnavailable, normal
-from migrate.flink import read as flink_read
+from migrate.inputs.flink import read as flink_read
 from migrate.storage.files import Files
 from tests.support.checkpoints import OPERATOR_ID, write_checkpoint
 from tests.support.command import migrate

@@ -11,9 +11,9 @@ import pytest
 from decoder import DecodeError, ErrorKind, UnknownSource, read_checkpoint
 from decoder.kafka.reader_state import read_reader_element
 from decoder.metadata.model import FileState, RelativeFileState
-from decoder.operator_state.locate import StateFiles
-from decoder.operator_state.snappy import decompress_blocks, decompress_stream
 from decoder.operator_state.stream import MAX_DECOMPRESSED_BYTES, ByteArrays, Excerpt
+from decoder.snappy import decompress_blocks, decompress_stream
+from decoder.state_files import StateFiles
 from decoder.storage import LocalFiles
 from tests.support.checkpoints import operator_with_states, write_checkpoint
 from tests.support.coordinator import read_coordinator_state

@@ -11,26 +11,20 @@ from typing import TextIO
 import pytest
 
 from decoder import read_checkpoint
-from migrate.cluster_snapshot import Committed, LogRange
-from migrate.comparing.diff import diff
-from migrate.comparing.verify import (
-    QueryStart,
-    StartOutcome,
-    Verification,
-    Verified,
-    verify_query,
-)
-from migrate.flink.extract import extract
-from migrate.group.rollback_decision import Doubt, Restored
+from migrate.inputs.flink.extract import extract
+from migrate.model.cluster_snapshot import Committed, LogRange
+from migrate.model.positions import Marker, PositionSet
 from migrate.planning import PlannedPartition, Verdict
+from migrate.planning.diff import diff
 from migrate.planning.plan_file import read_plan
-from migrate.positions import Marker, PositionSet
+from migrate.planning.verify import QueryStart, StartOutcome, Verification, Verified, verify_query
 from migrate.report.diff import diff_table
 from migrate.report.inspection import inspection_table
 from migrate.report.plan import plan_table, restoration_table
 from migrate.report.table import Column, Line, draw, numbers
 from migrate.report.text import Screen
 from migrate.report.verification import verification_table
+from migrate.targets.group.rollback_decision import Doubt, Restored
 from tests.support.checkpoints import splits, write_source
 from tests.support.command import migrate
 from tests.support.diff_example import example

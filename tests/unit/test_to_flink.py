@@ -18,16 +18,16 @@ import pytest
 from decoder import KafkaSource, read_checkpoint
 from decoder.kafka.enumerator import AssignmentStatus
 from decoder.operator_state.fetch import SubtaskState, state_elements
-from decoder.operator_state.locate import StateFiles
+from decoder.state_files import StateFiles
 from migrate import to_flink
-from migrate.flink.extract import Source, listed_source
+from migrate.inputs.flink.extract import Source, listed_source
+from migrate.model.policies import Policies
+from migrate.model.positions import SAVEPOINT, Origin, PositionSet, TopicPartition
 from migrate.planning import Plan, PlannedPartition, Verdict
-from migrate.planning.savepoint import SourceChange, apart, source_change
-from migrate.policy_options import Policies
-from migrate.positions import SAVEPOINT, Origin, PositionSet, TopicPartition
-from migrate.savepoint import Place
-from migrate.spark import locations as spark_locations
 from migrate.storage.files import Files
+from migrate.targets import location as spark_locations
+from migrate.targets.savepoint import Place
+from migrate.targets.savepoint.plan import SourceChange, apart, source_change
 from tests.support.checkpoints import (
     OPERATOR_ID,
     SourceState,
@@ -679,7 +679,9 @@ def test_an_enumerator_that_is_not_what_was_wanted_is_a_fault_of_ours(
 ) -> None:
     """Seen: Flink would have discovered t-1, and read it twice, and nothing was said."""
     chk = write_source(here / "chk-7", {0: splits("t", [3])})
-    monkeypatch.setattr("migrate.savepoint.source.changed_coordinator", lambda data, *_: data)
+    monkeypatch.setattr(
+        "migrate.targets.savepoint.source.changed_coordinator", lambda data, *_: data
+    )
     with pytest.raises(AssertionError, match="the new savepoint's enumerator knows other"):
         to_flink(chk, from_side=_side({"t": [3, 5]}), out="new")
     assert not Path("new").exists()

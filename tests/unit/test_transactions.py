@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from decoder import read_checkpoint
-from migrate.broker.transactions import StateChange, fate_of, log_partition
-from migrate.cluster_snapshot import ClusterSnapshot, Fate, LogRange, Transaction
-from migrate.flink.extract import Extraction, extract
+from migrate.inputs.flink.extract import Extraction, extract
+from migrate.kafka.transactions import StateChange, fate_of, log_partition
+from migrate.model.cluster_snapshot import ClusterSnapshot, Fate, LogRange, Transaction
+from migrate.model.policies import Policies
 from migrate.planning import Plan, make_plan, transactions_to_ask
-from migrate.planning.savepoint import about_the_savepoint
-from migrate.policy_options import Policies
+from migrate.targets.savepoint.plan import about_the_savepoint
 from tests.support.checkpoints import (
     SourceState,
     operator_with_states,

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from migrate import verify
-from migrate.cluster_snapshot import ClusterSnapshot, Committed, GroupView, LogRange
+from migrate.model.cluster_snapshot import ClusterSnapshot, Committed, GroupView, LogRange
 from tests.support.checkpoints import (
     SourceState,
     source_operator,
@@ -218,7 +218,7 @@ def test_what_the_user_decided_is_not_where_the_checkpoint_ended(
     """Seen: of a start above the position "verified: ... where the checkpoint ended"."""
     logs = {"t": {0: LogRange(5, 20), 1: LogRange(0, 20), 2: LogRange(0, 20)}}
     snapshot = ClusterSnapshot(logs, "cluster")
-    monkeypatch.setattr("migrate.broker.take_snapshot", lambda *_: snapshot)
+    monkeypatch.setattr("migrate.kafka.snapshot.take_snapshot", lambda *_: snapshot)
     options = ("--on-expired", "earliest", "--new-partitions", "earliest")
     _plan(chk, "-b", "localhost:1", *options)
     seeded = migrate(
@@ -292,7 +292,7 @@ def test_a_plan_of_a_file_is_compared_with_the_file() -> None:
 def test_what_a_group_held_cannot_be_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
     group = GroupView("g", True, "Empty", "classic", committed={("t", 0): Committed(3)})
     snapshot = ClusterSnapshot({"t": {0: LogRange(0, 20)}}, "cluster", source_group=group)
-    monkeypatch.setattr("migrate.broker.take_snapshot", lambda *_: snapshot)
+    monkeypatch.setattr("migrate.kafka.snapshot.take_snapshot", lambda *_: snapshot)
     _plan("group:g", "-b", "localhost:1")
     apply = ("to-spark", "--plan", "plan.json", "-b", "localhost:1", "--checkpoint-dir", "query")
     assert migrate(*apply).code == 0

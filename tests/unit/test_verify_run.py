@@ -8,9 +8,9 @@ import pytest
 
 from migrate import verify
 from migrate.cli.verify import time_to_live
-from migrate.kafka_config import ConfigError
-from migrate.spark.running import resume_check
-from migrate.spark.running.resume_check import kafka_options
+from migrate.kafka.config import ConfigError
+from migrate.spark import resume_check
+from migrate.spark.resume_check import kafka_options
 from tests.support.checkpoints import splits, write_source
 from tests.support.command import migrate
 from tests.support.spark_files import SEED, spark_directory

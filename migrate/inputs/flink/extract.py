@@ -1,0 +1,158 @@
+"""What a plan is made from: a decoded checkpoint -> the positions of each Kafka source, and what
+else must be known; or positions that are no checkpoint's: a query's, a group's, a file's, a log's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from decoder import Checkpoint, PendingTransaction, SinkState, UnknownSource
+from migrate.inputs.flink.findings import (
+    about_a_source,
+    about_an_operator,
+    about_the_checkpoint,
+    is_last_output,
+    state_bytes,
+)
+from migrate.inputs.flink.source import Source, SourceKind, source_of
+from migrate.model.finding import Code, Finding, Severity
+from migrate.model.positions import Marker, Origin, Position, PositionSet, PositionState, Start
+
+__all__ = [
+    "Code",
+    "Extraction",
+    "Finding",
+    "ListedPositions",
+    "PlanInput",
+    "Severity",
+    "Source",
+    "SourceKind",
+    "extract",
+    "is_last_output",
+    "listed_source",
+]
+
+
+class PlanInput(Protocol):
+    """What was read of a checkpoint, or of another side."""
+
+    @property
+    def origin(self) -> Origin: ...
+
+    @property
+    def sources(self) -> tuple[Source, ...]: ...
+
+    @property
+    def findings(self) -> tuple[Finding, ...]: ...
+
+    @property
+    def state_bytes(self) -> Mapping[str, int]:
+        """How much state each operator keeps, by operator id."""
+
+    @property
+    def pending(self) -> Mapping[str, Sequence[PendingTransaction]]:
+        """The transactions that each KafkaSink had yet to commit, by operator id."""
+
+
+@dataclass(frozen=True, slots=True)
+class Extraction:
+    """What ``extract`` makes of a checkpoint."""
+
+    checkpoint: Checkpoint
+    sources: tuple[Source, ...]
+    findings: tuple[Finding, ...]
+
+    @property
+    def origin(self) -> Origin:
+        checkpoint = self.checkpoint
+        return Origin(
+            "checkpoint",
+            checkpoint.pointer,
+            checkpoint.checkpoint_id,
+            checkpoint.newer_siblings,
+            is_last_output(checkpoint),
+            checkpoint.written_at,
+            checkpoint.copied_from,
+        )
+
+    @property
+    def state_bytes(self) -> Mapping[str, int]:
+        return {one.operator_id: state_bytes(one) for one in self.checkpoint.operators}
+
+    @property
+    def pending(self) -> Mapping[str, Sequence[PendingTransaction]]:
+        sinks = self.checkpoint.sinks.items()
+        return {name: sink.pending for name, sink in sinks if isinstance(sink, SinkState)}
+
+
+def extract(checkpoint: Checkpoint) -> Extraction:
+    """The Kafka sources of a checkpoint, their positions, and the findings about it."""
+    sources: list[Source] = []
+    findings = list(about_the_checkpoint(checkpoint))
+    stopped = is_last_output(checkpoint)
+    for operator in checkpoint.operators:
+        state = checkpoint.sources.get(operator.operator_id)
+        if state is not None and not isinstance(state, UnknownSource):
+            source = source_of(operator, state)
+            sources.append(source)
+            findings.extend(about_a_source(source, state, checkpoint))
+        sink = checkpoint.sinks.get(operator.operator_id)
+        findings.extend(about_an_operator(operator, state, sink, stopped))
+    return Extraction(checkpoint, tuple(sources), tuple(findings))
+
+
+_STATES = {
+    Marker.EARLIEST: PositionState.EARLIEST,
+    Marker.LATEST: PositionState.LATEST,
+    Marker.COMMITTED: PositionState.COMMITTED,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ListedPositions:
+    """A ``PlanInput`` of one source, which is none of Flink's."""
+
+    origin: Origin
+    sources: tuple[Source, ...]
+    findings: tuple[Finding, ...] = ()
+    state_bytes: Mapping[str, int] = field(default_factory=dict)
+    pending: Mapping[str, Sequence[PendingTransaction]] = field(default_factory=dict)
+
+
+def listed_source(
+    operator_id: str, name: str, positions: PositionSet, *, starts_others: bool
+) -> Source:
+    """A source that stands where these positions are.
+
+    Args:
+        operator_id: what stands for an operator's.
+        starts_others: whether its reader would start a partition that is not listed at the log
+            start; else that is not known.
+    """
+    return Source(
+        operator_id=operator_id,
+        name=name,
+        uid=None,
+        kind=SourceKind.KAFKA_SOURCE,
+        parallelism=1,
+        max_parallelism=1,
+        discovery_finished={None: starts_others},
+        positions=tuple(
+            _position(topic, partition, start)
+            for (topic, partition), start in sorted(positions.starts.items())
+        ),
+        listed=True,
+    )
+
+
+def _position(topic: str, partition: int, start: Start) -> Position:
+    match start:
+        case int():
+            return Position(topic, partition, PositionState.NEXT, start)
+        case Marker():
+            return Position(topic, partition, _STATES[start], start)
+        case _:
+            reason = "where it stands is not told"
+            return Position(topic, partition, PositionState.UNRESOLVED, None, reason=reason)

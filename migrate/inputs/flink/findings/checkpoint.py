@@ -1,0 +1,190 @@
+"""About the checkpoint: whether the job ran on after it, and what wrote it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from decoder import (
+    BeamKafkaIO,
+    Checkpoint,
+    CheckpointKind,
+    DynamicKafkaSource,
+    HybridSource,
+    KafkaSource,
+    LegacyConsumer,
+    StopKind,
+    UnknownSource,
+)
+from decoder.kafka.beam import BEAM_BUNDLE
+from decoder.kafka.dynamic import DYNAMIC_ENUMERATOR_WRITTEN_BY
+from decoder.kafka.enumerator import ENUMERATOR_WRITTEN_BY
+from decoder.kafka.sink import COMMITTER_STATE, FileSinkState, UnknownSink
+from decoder.metadata.layout import LAYOUTS
+from migrate.inputs.flink.source import KafkaState
+from migrate.model.finding import Code, Finding, Severity
+from migrate.model.wording import counted
+
+# Which sinks do, and how: migrate.sinks.
+SINKS_THAT_REMEMBER = (
+    "if a Flink job goes on from a group's offsets without state, mind sinks that remember "
+    "checkpoint ids (Iceberg's IcebergSink, Delta's): under the same job id it commits nothing to "
+    "them until its checkpoints pass the last one remembered, and these records are lost without a "
+    "word; start it under a new job id, or give its sink a new uid; --sink TABLE asks the table"
+)
+
+
+def is_last_output(checkpoint: Checkpoint) -> bool:
+    """Whether the job ended with this snapshot, so that it is the job's last output."""
+    return checkpoint.type.stop in (StopKind.SUSPEND, StopKind.TERMINATE)
+
+
+def about_the_checkpoint(checkpoint: Checkpoint) -> Iterator[Finding]:
+    if checkpoint.newer_siblings:
+        yield _ran_on(checkpoint.checkpoint_id, checkpoint.newer_siblings[-1])
+    elif not is_last_output(checkpoint):
+        what = {
+            CheckpointKind.CHECKPOINT: "a checkpoint",
+            CheckpointKind.SAVEPOINT: "a savepoint without stop",
+            CheckpointKind.UNKNOWN: "of a kind its metadata does not tell",
+        }[checkpoint.type.kind]
+        yield Finding(
+            Code.NOT_A_STOP,
+            Severity.WARNING,
+            None,
+            f"this is {what}: if the job ran on after it, what Flink emitted since will be "
+            "emitted again; only a stop-with-savepoint is a job's last output",
+        )
+    if checkpoint.earlier_run:
+        yield Finding(
+            Code.NUMBERING_BEGAN_ANEW,
+            Severity.WARNING,
+            None,
+            f"chk-{checkpoint.earlier_run[-1]} beside it has a higher number, and was written "
+            "before it: an earlier run of the job left it there, unless these are copies without "
+            "their times; then the job ran on after this checkpoint",
+        )
+    elif checkpoint.contradicting:
+        yield _contradiction(checkpoint.checkpoint_id, checkpoint.contradicting)
+    finished = [operator for operator in checkpoint.operators if operator.finished]
+    if finished:
+        names = ", ".join(operator.name or operator.operator_id for operator in finished)
+        yield Finding(
+            Code.FINISHED_OPERATORS,
+            Severity.WARNING,
+            None,
+            f"{counted(len(finished), 'operator')} had finished and kept no state ({names}): were "
+            "one of them a bounded Kafka source, its positions are not in this checkpoint",
+        )
+    yield from _about_a_beam_pipeline(checkpoint)
+    yield from _about_its_sinks(checkpoint)
+    yield _written_by(checkpoint)
+
+
+def _about_a_beam_pipeline(checkpoint: Checkpoint) -> Iterator[Finding]:
+    """Of a splittable DoFn the restrictions, which hold the positions, are keyed state of a
+    DoFnOperator's (SplittableParDoViaKeyedWorkItems @ Beam 2.62.0, ExecutableStageDoFnOperator of
+    portable pipelines). A pipeline may read Kafka by one beside another source."""
+    for operator in checkpoint.operators:
+        if BEAM_BUNDLE in operator.state_names and operator.keyed_state_bytes:
+            yield Finding(
+                Code.ANOTHER_SOURCE_KIND,
+                Severity.WARNING,
+                operator.operator_id,
+                "an Apache Beam DoFn with keyed state: if it reads Kafka as a splittable "
+                "DoFn (portable pipelines do, others with the experiment use_sdf_read), its "
+                "positions are in that state, and are not read; run the pipeline with "
+                "--experiments=use_deprecated_read, and take another",
+            )
+
+
+def _about_its_sinks(checkpoint: Checkpoint) -> Iterator[Finding]:
+    """Sinks that may remember checkpoints: committers of a kind that is not known, but for those of
+    FileSinks, whose writers are known."""
+    sinks = checkpoint.sinks.values()
+    files = sum(isinstance(sink, FileSinkState) for sink in sinks)
+    committers = [
+        operator.name or operator.operator_id
+        for operator in checkpoint.operators
+        if isinstance(checkpoint.sinks.get(operator.operator_id), UnknownSink)
+        and COMMITTER_STATE in operator.state_names
+    ]
+    if len(committers) > files:
+        yield Finding(
+            Code.SINK_MEMORY,
+            Severity.NOTE,
+            None,
+            f"what the job writes through {', '.join(committers)} is not known: "
+            + SINKS_THAT_REMEMBER,
+        )
+
+
+def _ran_on(number: int, newest: int) -> Finding:
+    if newest > number:
+        told = f"chk-{newest} is complete beside it, so"
+    else:
+        # A job's directory stands for its highest number, whichever run it is of.
+        told = (
+            f"chk-{newest} beside it was written after this chk-{number}, though its number is "
+            "lower (the job began to count anew, or these are copies without their times: name "
+            "the one you mean), so"
+        )
+    return Finding(
+        Code.RAN_ON,
+        Severity.BLOCKER,
+        None,
+        f"the job ran on after this checkpoint: {told} what Flink emitted since would be emitted "
+        "again",
+    )
+
+
+def _contradiction(number: int, others: Sequence[int]) -> Finding:
+    """Two runs whose numbers meet, or a copy: only who knows the job can tell."""
+    lower = [other for other in others if other < number]
+    if lower:
+        told = (
+            f"chk-{lower[-1]} beside it was written after this chk-{number}, though its number is "
+            "lower: if the job began to count anew, that is the newer one; move from it by its "
+            "name, with --allow-ran-on; if these are copies without their times, "
+            f"chk-{number} is the newer"
+        )
+    else:
+        told = (
+            f"chk-{others[-1]} beside it was written before this chk-{number}, though its number "
+            "is higher: if the job began to count anew, this is the newer one, and --allow-ran-on "
+            "moves from it; if these are copies without their times, "
+            f"chk-{others[-1]} is the newer"
+        )
+    return Finding(Code.NUMBERING_BEGAN_ANEW, Severity.WARNING, None, told)
+
+
+def _written_by(checkpoint: Checkpoint) -> Finding:
+    """Which releases wrote it: not in the state, but what its versions imply is."""
+    version = checkpoint.metadata_version
+    told = [f"{LAYOUTS[version].written_by} (metadata version {version})"]
+    connectors = {
+        text for source in checkpoint.sources.values() if (text := _connector(source)) is not None
+    }
+    told += sorted(connectors)
+    return Finding(
+        Code.WRITTEN_BY,
+        Severity.NOTE,
+        None,
+        f"written by {', and by '.join(told)}: the state itself names no release",
+    )
+
+
+def _connector(source: KafkaState | UnknownSource) -> str | None:
+    match source:
+        case KafkaSource(enumerator=enumerator) if enumerator is not None:
+            version, releases = enumerator.version, ENUMERATOR_WRITTEN_BY
+        case DynamicKafkaSource(enumerator=dynamic) if dynamic is not None:
+            version, releases = dynamic.version, DYNAMIC_ENUMERATOR_WRITTEN_BY
+        case HybridSource():
+            return _connector(source.current)
+        case LegacyConsumer():
+            return "a Kafka connector up to 3.4 (FlinkKafkaConsumer)"
+        case BeamKafkaIO():
+            return "an Apache Beam pipeline (KafkaIO)"
+        case _:
+            return None
+    return f"a Kafka connector {releases[version]} (enumerator version {version})"

@@ -1,0 +1,259 @@
+"""About an operator: what it holds that does not move, and sources that are not read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from decoder import Operator, SinkState, UnknownSource
+from decoder.kafka.beam import BEAM_BUNDLE
+from decoder.kafka.legacy import LEGACY_CONSUMER_STATE
+from decoder.kafka.operator import Sink
+from decoder.kafka.reader_state import SOURCE_READER_STATE
+from decoder.kafka.sink import WRITER_STATE, FileSinkState, UnknownSink
+from decoder.metadata.model import NamedState
+from migrate.inputs.flink.source import KafkaState
+from migrate.model.finding import Code, Finding, Severity
+from migrate.model.wording import counted
+
+# List state of FlinkKafkaProducer, the sink before KafkaSink: @ connector 1.15.4.
+_LEGACY_PRODUCER_STATES = frozenset({"next-transactional-id-hint", "next-transactional-id-hint-v2"})
+# List state of StreamingFileSink and of SQL's filesystem connector: StreamingFileSinkHelper @ Flink
+# 1.20.3.
+_FILE_SINK_STATE = "bucket-states"
+# List state of AsyncWaitOperator @ Flink 1.10.3 to 2.3.0: its queue, of records whose requests have
+# not been answered, and watermarks behind them. endInput waits for the answers, and only a drain
+# calls it (StreamOperatorWrapper.finish @ 1.20.3). TableKeyedAsyncWaitOperator @ 2.2.0 has such a
+# queue in keyed state, of which nothing is told but its size.
+_ASYNC_QUEUE = "_async_wait_operator_state_"
+# List states of DoFnOperator @ Beam 2.50.0 and 2.62.0, by how their names begin: of what each keeps
+# here, and what lets go of it. Those of @RequiresStableInput are numbered (BufferingDoFnRunner).
+_BEAM_HELD = {
+    BEAM_BUNDLE: (
+        "that it gave out as it finished a bundle for the checkpoint",
+        "run the pipeline with --finishBundleBeforeCheckpointing, and take another",
+    ),
+    "pushed-back-elements": (
+        "that wait for side inputs",
+        "take another once their side inputs are there "
+        "(--finishBundleBeforeCheckpointing does not let go of them)",
+    ),
+    "stable-input-buffer": (
+        "that wait for the checkpoint to be complete (@RequiresStableInput)",
+        "take another with no input since the one before "
+        "(--finishBundleBeforeCheckpointing does not let go of them)",
+    ),
+}
+# A stop commits once its savepoint is complete. Where that fails, `flink stop` ends with
+# StopWithSavepointStoppingException @ Flink 1.15.4 to 2.2.0.
+_AFTER_A_STOP = (
+    "a stop commits it after the savepoint is complete, so that the savepoint does not show "
+    "whether it did; did `flink stop` report an error (StopWithSavepointStoppingException), or a "
+    "process of the job die? Then restore the job from here once, let it commit, and stop it "
+    "again: else that output is lost"
+)
+# List states without records: of SinkWriterOperator @ Flink 2.0.0, whether its input had ended.
+_WITHOUT_RECORDS = frozenset({"end_of_input_state"})
+# FileWriterBucket.prepareCommit @ Flink 1.20.3 closes a file where its rolling policy says so, or
+# at the end of input, which a stop with a savepoint is not unless it drains the job.
+_IS_HIDDEN = (
+    "stays hidden (.inprogress), even at a stop with a savepoint: records before these positions "
+    "are in it, and Flink alone, restored from here, would finish it; before the move, stop the "
+    "job with --drain, or have the sink roll its files at each checkpoint"
+)
+_GOES_ON_WRITING = (
+    f"a file that it goes on writing over checkpoints (row formats do, by default) {_IS_HIDDEN}"
+)
+
+
+def about_an_operator(
+    operator: Operator, state: KafkaState | UnknownSource | None, sink: Sink | None, stopped: bool
+) -> Iterator[Finding]:
+    """``stopped``: whether the checkpoint is the job's last output."""
+    if operator.in_flight_bytes:
+        yield Finding(
+            Code.IN_FLIGHT_RECORDS,
+            Severity.BLOCKER,
+            operator.operator_id,
+            f"{operator.in_flight_bytes} bytes of records lie in its channels, past the source "
+            "and not yet processed (an unaligned checkpoint): moving from here loses them; take "
+            "an aligned checkpoint, or stop the job with a savepoint",
+        )
+    lists, names = list(_list_states(operator)), operator.state_names
+    waiting = sum(len(held.byte_offsets) for held in lists if held.name == _ASYNC_QUEUE)
+    if waiting:
+        yield Finding(
+            Code.IN_FLIGHT_RECORDS,
+            Severity.BLOCKER,
+            operator.operator_id,
+            f"up to {counted(waiting, 'record')} wait in it for the answers to requests (async "
+            "I/O), past the source and not yet processed, even at a stop with a savepoint: moving "
+            "from here loses them; stop the job, restored from here if it has ended, with --drain, "
+            "which waits for the answers",
+        )
+        return
+    held_back = [
+        (waiting, where, way)
+        for name, (where, way) in _BEAM_HELD.items()
+        if (waiting := sum(len(held.byte_offsets) for held in lists if held.name.startswith(name)))
+    ]
+    for waiting, where, way in held_back:
+        yield Finding(
+            Code.IN_FLIGHT_RECORDS,
+            Severity.BLOCKER,
+            operator.operator_id,
+            f"an Apache Beam pipeline keeps {counted(waiting, 'record')} here {where}, past the "
+            "source and not yet given on, even at a stop with a savepoint: moving from here loses "
+            f"them; {way}",
+        )
+    if held_back:
+        return
+    if isinstance(state, UnknownSource):
+        yield _about_an_unknown_source(operator, state)
+    if isinstance(sink, FileSinkState):
+        yield _about_a_file_sink(operator, sink)
+        return
+    if sink is not None or not _LEGACY_PRODUCER_STATES.isdisjoint(names):
+        yield _about_a_sink(operator, sink, stopped)
+        # Writers of other sinks may buffer records: AsyncSinkWriter.snapshotState @ Flink 2.2.0.
+        if not (isinstance(sink, UnknownSink) and WRITER_STATE in names):
+            return
+    elif _FILE_SINK_STATE in names:
+        yield Finding(
+            Code.FILES_IN_PROGRESS,
+            Severity.WARNING,
+            operator.operator_id,
+            f"a file sink: {_GOES_ON_WRITING}",
+        )
+        return
+    held = [f"{size} bytes of {what}" for size, what in _held(operator)]
+    if held and state is None and SOURCE_READER_STATE not in names:
+        way = "; read it with 'migrate state CHK'" if operator.keyed_state_bytes else ""
+        # Of a keyed DoFn, what is pushed back is keyed state.
+        beam = "; some may wait for side inputs" if BEAM_BUNDLE in names else ""
+        yield Finding(
+            Code.STATE_NOT_MOVED,
+            Severity.WARNING,
+            operator.operator_id,
+            f"it holds {' and '.join(held)}: records consumed but not yet emitted may be among "
+            f"them (windows, joins, buffers{beam}), and state does not move{way}",
+        )
+
+
+def state_bytes(operator: Operator) -> int:
+    """How much state an operator holds in which records may be, in bytes."""
+    return sum(size for size, _ in _held(operator))
+
+
+def _held(operator: Operator) -> list[tuple[int, str]]:
+    """Its keyed and its operator state, in bytes, but for lists in which nothing is."""
+    lists = any(
+        held.byte_offsets and held.name not in _WITHOUT_RECORDS for held in _list_states(operator)
+    )
+    sizes = (
+        (operator.keyed_state_bytes, "keyed state"),
+        (operator.operator_state_bytes if lists else 0, "operator state"),
+    )
+    return [(size, what) for size, what in sizes if size]
+
+
+def _list_states(operator: Operator) -> Iterator[NamedState]:
+    """Its operator states, managed and raw, of each subtask."""
+    for subtask in operator.subtasks:
+        for handle in (subtask.managed_operator_state, subtask.raw_operator_state):
+            if handle is not None:
+                yield from handle.states
+
+
+def _about_an_unknown_source(operator: Operator, state: UnknownSource) -> Finding:
+    if state.partly_kafka:
+        return Finding(
+            Code.DAMAGED_SOURCE,
+            Severity.BLOCKER,
+            operator.operator_id,
+            "some of its state is a Kafka source's and some of it does not decode: a damaged "
+            f"Kafka source, or a kind not known here ({state.reason})",
+        )
+    if LEGACY_CONSUMER_STATE in operator.state_names:
+        return Finding(
+            Code.LEGACY_CONSUMER,
+            Severity.BLOCKER,
+            operator.operator_id,
+            "its state is named as that of a FlinkKafkaConsumer, the source before KafkaSource, "
+            f"and holds no position that can be read ({state.reason})",
+        )
+    return Finding(
+        Code.ANOTHER_SOURCE_KIND,
+        Severity.WARNING,
+        operator.operator_id,
+        f"its source state is not a KafkaSource's; it is not moved ({state.reason})",
+    )
+
+
+def _about_a_file_sink(operator: Operator, sink: FileSinkState) -> Finding:
+    paths = [bucket.path for bucket in sink.buckets if bucket.in_progress]
+    if not paths:
+        return Finding(
+            Code.SINK_STATE,
+            Severity.NOTE,
+            operator.operator_id,
+            "it is a FileSink's writer, and no file is open",
+        )
+    return Finding(
+        Code.FILES_IN_PROGRESS,
+        Severity.WARNING,
+        operator.operator_id,
+        f"a FileSink goes on writing {counted(len(paths), 'file')} (the first is in "
+        f"{paths[0]!r}); such a file {_IS_HIDDEN}",
+    )
+
+
+def _about_a_sink(
+    operator: Operator, sink: SinkState | UnknownSink | None, stopped: bool
+) -> Finding:
+    """What a sink holds at a checkpoint it commits when that is complete: at a stop too."""
+    if isinstance(sink, SinkState) and not sink.pending:
+        return Finding(Code.SINK_STATE, Severity.NOTE, operator.operator_id, _nothing_pending(sink))
+    match sink:
+        case SinkState():
+            prefixes = ", ".join(repr(p) for p in sorted({t.prefix for t in sink.pending}))
+            kept = (
+                f"a KafkaSink keeps {counted(len(sink.pending), 'transaction')} yet to be "
+                f"committed (transactional id prefix {prefixes})"
+            )
+        case UnknownSink():
+            kept = (
+                "a sink keeps what it has yet to commit in this state, which is not read here "
+                f"({sink.reason})"
+            )
+        case None:
+            kept = (
+                "a FlinkKafkaProducer, the sink before KafkaSink, keeps the transactions that it "
+                "has yet to commit in this state, which is not read here"
+            )
+    return Finding(
+        Code.PENDING_TRANSACTIONS,
+        Severity.WARNING,
+        operator.operator_id,
+        f"{kept}: "
+        + (
+            _AFTER_A_STOP
+            if stopped
+            else "unless the job commits it or is restored from here, that output is lost"
+        )
+        + (f"; of a file sink, {_GOES_ON_WRITING}" if _may_be_files(operator, sink) else ""),
+    )
+
+
+def _may_be_files(operator: Operator, sink: Sink | None) -> bool:
+    """Whether it is a writer, of a sink that is not known: a FileSink's is among them."""
+    return isinstance(sink, UnknownSink) and WRITER_STATE in operator.state_names
+
+
+def _nothing_pending(sink: SinkState) -> str:
+    if not sink.writers:
+        return "it is a sink's committer, and no transaction is waiting to be committed"
+    prefixes = ", ".join(repr(prefix) for prefix in sorted({w.prefix for w in sink.writers}))
+    under_way = sum(len(writer.under_way) for writer in sink.writers)
+    return f"it is a KafkaSink's writer (transactional id prefix {prefixes})" + (
+        f", with {counted(under_way, 'transaction')} under way" if under_way else ""
+    )

@@ -1,0 +1,186 @@
+"""About a Kafka source: what its state leaves open, and what of it does not move."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from decoder import (
+    BeamKafkaIO,
+    Checkpoint,
+    DynamicKafkaSource,
+    HybridSource,
+    LegacyConsumer,
+    StopKind,
+    UnknownSource,
+)
+from migrate.inputs.flink.source import KafkaState, Source
+from migrate.model.finding import Code, Finding, Severity
+from migrate.model.positions import Marker, PositionState
+from migrate.model.wording import counted
+
+# The metadata version of Flink up to 1.10.
+_METADATA_2 = 2
+
+
+def about_a_source(source: Source, state: KafkaState, checkpoint: Checkpoint) -> Iterator[Finding]:
+    yield from _about_its_positions(source)
+    if isinstance(state, HybridSource):
+        yield from _about_a_hybrid_source(source, state)
+        if isinstance(state.current, UnknownSource):
+            return
+        state = state.current
+    if isinstance(state, LegacyConsumer):
+        yield from _about_a_stopped_consumer(source, checkpoint)
+        return
+    if isinstance(state, BeamKafkaIO):
+        # KafkaUnboundedSource.split @ Beam 2.50.0 and 2.62.0 asks for the partitions, once.
+        yield Finding(
+            Code.INITIAL_DISCOVERY,
+            Severity.NOTE,
+            source.operator_id,
+            "it is an Apache Beam pipeline's KafkaIO, which reads the partitions that there were "
+            "when the pipeline began: it has read none of one that it lacks",
+        )
+        return
+    if state.enumerator is None:
+        yield Finding(
+            Code.NO_ENUMERATOR,
+            Severity.WARNING,
+            source.operator_id,
+            "no enumerator state is stored: a bounded partition that finished would not show",
+        )
+    elif not source.initial_discovery_finished:
+        yield Finding(
+            Code.INITIAL_DISCOVERY,
+            Severity.NOTE,
+            source.operator_id,
+            "the state does not say that the first discovery of partitions had finished: where a "
+            "partition that it lacks would start is the job's policy, which is not in the state",
+        )
+    if isinstance(state, DynamicKafkaSource):
+        yield from _about_a_dynamic_source(source, state)
+
+
+def _about_its_positions(source: Source) -> Iterator[Finding]:
+    """Those that the state tells no offset of."""
+    unresolved = [p for p in source.positions if p.state is PositionState.UNRESOLVED]
+    if unresolved:
+        first = unresolved[0]
+        yield Finding(
+            Code.UNRESOLVED_POSITIONS,
+            Severity.BLOCKER,
+            source.operator_id,
+            f"{len(unresolved)} of {len(source.positions)} positions cannot be told from the "
+            f"state; the first is {first.topic}-{first.partition}"
+            f"{_on_cluster(first.cluster)}: {first.reason}",
+        )
+    for marker, code, says in (
+        (Marker.LATEST, Code.LATEST_MARKER, "today's log end would skip what came since then"),
+        (
+            Marker.COMMITTED,
+            Code.COMMITTED_MARKER,
+            "only Flink's own consumer group knows their start",
+        ),
+    ):
+        marked = [p for p in source.positions if p.start is marker]
+        if marked:
+            yield Finding(
+                code,
+                Severity.WARNING,
+                source.operator_id,
+                f"{counted(len(marked), 'partition')} with no record read yet, still at the "
+                f"'{marker.value}' marker: {says}",
+            )
+
+
+def _about_a_stopped_consumer(source: Source, checkpoint: Checkpoint) -> Iterator[Finding]:
+    """A FlinkKafkaConsumer is stopped before the savepoint that the job is stopped with, and stores
+    nothing more once it is: SourceStreamTask @ Flink 1.20.3, FlinkKafkaConsumerBase.snapshotState @
+    connector 3.4.0-1.20. Seen: after 10 records or more of a partition, a savepoint of -1.
+
+    So since Flink 1.15, and 1.14 where it drained; those before took the savepoint first:
+    SourceStreamTask @ 1.10.3, 1.13.6, 1.14.6, 1.15.4.
+    """
+    stop = checkpoint.type.stop
+    if stop is StopKind.NONE or checkpoint.metadata_version == _METADATA_2:
+        return
+    known = stop is not StopKind.UNKNOWN
+    yield Finding(
+        Code.STALE_POSITIONS,
+        Severity.BLOCKER if known else Severity.WARNING,
+        source.operator_id,
+        ("" if known else "if Flink 1.15 stopped the job with this savepoint, or 1.14 drained it, ")
+        + "what a FlinkKafkaConsumer has stored here is from the checkpoint before: it is stopped "
+        "first, so that what Flink emitted in between would be emitted again; a checkpoint, or a "
+        "savepoint that does not stop the job, is exact",
+    )
+
+
+def _about_a_hybrid_source(source: Source, state: HybridSource) -> Iterator[Finding]:
+    place = f"source {state.source_index + 1} of its list"
+    if isinstance(state.current, UnknownSource):
+        damaged = (
+            f": some of it is a Kafka source's and some does not decode ({state.current.reason})"
+        )
+        yield Finding(
+            Code.HYBRID_SOURCE_ELSEWHERE,
+            Severity.BLOCKER,
+            source.operator_id,
+            f"it is a HybridSource at {place}"
+            + (
+                damaged
+                if state.current.partly_kafka
+                else ", which is not Kafka's: it has not reached Kafka yet, or never reads it; "
+                "what it has not read of that source does not move"
+            ),
+        )
+    else:
+        yield Finding(
+            Code.HYBRID_SOURCE,
+            Severity.NOTE,
+            source.operator_id,
+            f"it is a HybridSource at {place}, which reads Kafka; what comes after that one, if "
+            "anything does, is not in the state",
+        )
+    if state.other_splits:
+        yield Finding(
+            Code.HYBRID_SOURCE_ELSEWHERE,
+            Severity.BLOCKER,
+            source.operator_id,
+            f"its readers still hold {counted(state.other_splits, 'split')} of other sources of "
+            "its list: what they have not read of them does not move",
+        )
+
+
+def _about_a_dynamic_source(source: Source, state: DynamicKafkaSource) -> Iterator[Finding]:
+    streams = state.enumerator.streams.values() if state.enumerator is not None else ()
+    wanted = {
+        (cluster, topic)
+        for clusters in streams
+        for cluster, stream in clusters.items()
+        for topic in stream.topics
+    }
+    missing = sorted(wanted - {(p.cluster, p.topic) for p in source.positions})
+    if missing:
+        cluster, topic = missing[0]
+        yield Finding(
+            Code.UNDISCOVERED_TOPICS,
+            Severity.WARNING,
+            source.operator_id,
+            f"{counted(len(missing), 'topic')} of its streams without a partition in the state "
+            f"(the first is {topic}{_on_cluster(cluster)}): not discovered yet, and not moved",
+        )
+    if state.retained:
+        names = ", ".join(map(repr, sorted(state.retained)))
+        yield Finding(
+            Code.RETAINED_CLUSTERS,
+            Severity.NOTE,
+            source.operator_id,
+            f"the job no longer read cluster{'s' if len(state.retained) > 1 else ''} {names}, "
+            "which its metadata service had removed: the positions are those it would go on from "
+            "if the service named it again",
+        )
+
+
+def _on_cluster(cluster: str | None) -> str:
+    return f" on cluster {cluster!r}" if cluster is not None else ""

@@ -1,0 +1,182 @@
+"""Reader state and enumerator state of a KafkaSource merged into positions, as it restores itself.
+
+What a reader holds is progress; what only the enumerator lists was finished, not yet assigned, or
+is unknown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from itertools import compress
+
+from decoder import KafkaSource, ReaderSplit
+from decoder.kafka.enumerator import (
+    AssignmentStatus,
+    EnumeratorEntry,
+    EnumeratorState,
+    listed_places,
+)
+from decoder.kafka.source import split_fields
+from decoder.kafka.split import COMMITTED, EARLIEST, LATEST, NOT_SET, Split
+from migrate.model.positions import Marker, Position, PositionState, TopicPartition
+
+_NEXT = PositionState.NEXT
+_MARKERS = {
+    EARLIEST: (PositionState.EARLIEST, Marker.EARLIEST),
+    LATEST: (PositionState.LATEST, Marker.LATEST),
+    COMMITTED: (PositionState.COMMITTED, Marker.COMMITTED),
+}
+# A position of all its fields, in half of the time that a call of the class takes: a source may
+# have 100,000.
+_position: Callable[[tuple[object, ...]], Position] = partial(tuple.__new__, Position)
+
+
+def merged_positions(state: KafkaSource, cluster: str | None = None) -> Iterator[Position]:
+    """The positions of one cluster, sorted by topic and partition.
+
+    Reader splits first: an enumerator's ASSIGNED entry is not progress.
+    """
+    known: dict[str, dict[int, Position]] = {}
+    held_again: set[TopicPartition] = set()
+    for subtask, topic, partition, start, stop in split_fields(state.reader_splits):
+        of_topic = known.get(topic)
+        if of_topic is None:
+            of_topic = known[topic] = {}
+        if partition in of_topic:
+            held_again.add((topic, partition))
+        elif start >= 0:
+            fields = (topic, partition, _NEXT, start, stop, subtask, cluster, "")
+            of_topic[partition] = _position(fields)
+        else:
+            of_topic[partition] = _not_read_yet(
+                Split(topic, partition, start, stop), subtask, cluster
+            )
+    for copies in _copies(state.reader_splits, held_again):
+        first = copies[0].split
+        if any(copy.split != first for copy in copies):
+            known[first.topic][first.partition] = _held_in_several_places(copies, cluster)
+    for entry in _not_held(state.enumerator, known):
+        of_topic = known.setdefault(entry.topic, {})
+        of_topic[entry.partition] = _known_to_the_enumerator(entry, cluster)
+    for topic in sorted(known):
+        of_topic = known[topic]
+        yield from map(of_topic.__getitem__, sorted(of_topic))
+
+
+def _not_held(
+    enumerator: EnumeratorState | None, held: Mapping[str, Mapping[int, Position]]
+) -> list[EnumeratorEntry]:
+    """What only the enumerator lists; most often nothing, so that no entry need be made."""
+    if enumerator is None:
+        return []
+    entries = enumerator.entries
+    unknown = [partition not in held.get(topic, ()) for topic, partition in listed_places(entries)]
+    return list(compress(entries, unknown)) if any(unknown) else []
+
+
+def _copies(
+    reader_splits: Iterable[ReaderSplit], held_again: set[TopicPartition]
+) -> Iterable[list[ReaderSplit]]:
+    """The splits of each of these topic-partitions; there are none in a sound state."""
+    copies: dict[TopicPartition, list[ReaderSplit]] = {place: [] for place in held_again}
+    for reader_split in reader_splits if held_again else ():
+        place = (reader_split.split.topic, reader_split.split.partition)
+        if place in copies:
+            copies[place].append(reader_split)
+    return copies.values()
+
+
+def _not_read_yet(split: Split, subtask: int, cluster: str | None) -> Position:
+    """A reader holds it, and has not read a record of it."""
+    topic, partition, stop = split.topic, split.partition, split.stopping_offset
+    if split.starting_offset in _MARKERS:
+        state, marker = _MARKERS[split.starting_offset]
+        return Position(topic, partition, state, marker, stop, subtask, cluster)
+    reason = "its start was not initialised yet when the checkpoint was taken"
+    return _unresolved(topic, partition, stop, reason, cluster, subtask)
+
+
+def _held_in_several_places(copies: list[ReaderSplit], cluster: str | None) -> Position:
+    first = copies[0].split
+    starts = [copy.split.starting_offset for copy in copies]
+    return _unresolved(
+        first.topic,
+        first.partition,
+        first.stopping_offset,
+        f"it stands in reader state {len(copies)} times, with starts from {min(starts)} to "
+        f"{max(starts)}",
+        cluster,
+    )
+
+
+def _known_to_the_enumerator(entry: EnumeratorEntry, cluster: str | None) -> Position:
+    match entry.status:
+        case AssignmentStatus.ASSIGNED:
+            return _assigned_but_not_held(entry, cluster)
+        case AssignmentStatus.UNASSIGNED:
+            return _unassigned(entry, cluster)
+
+
+def _assigned_but_not_held(entry: EnumeratorEntry, cluster: str | None) -> Position:
+    """A split that was given to a reader and is no longer there was read to its end."""
+    split = entry.split
+    finished_at = _finished_at(split) if split is not None else None
+    if split is not None and finished_at is not None:
+        return Position(
+            entry.topic,
+            entry.partition,
+            PositionState.FINISHED,
+            finished_at,
+            split.stopping_offset,
+            cluster=cluster,
+        )
+    return _unresolved(
+        entry.topic,
+        entry.partition,
+        split.stopping_offset if split is not None else None,
+        "it was assigned to a reader that no longer holds it, and the offset it stopped at is "
+        "not in the state",
+        cluster,
+    )
+
+
+def _finished_at(split: Split) -> int | None:
+    """The next offset of a finished split, where its stop is a number.
+
+    A start that is still ``earliest`` cannot lie beyond the stop of a split that was read to its
+    end; ``latest`` and ``committed`` can.
+    """
+    stop, start = split.stopping_offset, split.starting_offset
+    if stop is None or stop < 0:
+        return None
+    if start >= 0:
+        return max(start, stop)
+    return stop if start == EARLIEST else None
+
+
+def _unassigned(entry: EnumeratorEntry, cluster: str | None) -> Position:
+    topic, partition, split = entry.topic, entry.partition, entry.split
+    if split is None:
+        reason = "it was not yet assigned, and the starting policy of the job is not in the state"
+        return _unresolved(topic, partition, None, reason, cluster)
+    stop = split.stopping_offset
+    if split.starting_offset == NOT_SET:
+        reason = "it was not yet assigned, and its start was not initialised"
+        return _unresolved(topic, partition, stop, reason, cluster)
+    start: int | Marker = split.starting_offset
+    if start in _MARKERS:
+        _, start = _MARKERS[start]
+    return Position(topic, partition, PositionState.UNASSIGNED, start, stop, cluster=cluster)
+
+
+def _unresolved(
+    topic: str,
+    partition: int,
+    stopping_offset: int | None,
+    reason: str,
+    cluster: str | None,
+    subtask: int | None = None,
+) -> Position:
+    state = PositionState.UNRESOLVED
+    return Position(topic, partition, state, None, stopping_offset, subtask, cluster, reason)

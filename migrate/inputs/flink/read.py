@@ -1,0 +1,35 @@
+"""Read what a user names as a checkpoint."""
+
+from __future__ import annotations
+
+from decoder import DecodeError, read_checkpoint
+from decoder.urls import shown_url
+from migrate.inputs.flink.choose_source import Reading
+from migrate.inputs.flink.extract import Extraction, extract
+from migrate.inputs.flink.suggest_path import explain
+from migrate.model.log import timed
+from migrate.storage.files import Files
+
+_STRICT = Reading()
+
+
+def read(pointer: str, how: Reading = _STRICT) -> Extraction:
+    """Positions, state and findings of a checkpoint.
+
+    Args:
+        pointer: as for ``read_checkpoint``.
+        how: a ``Choice`` is one, too.
+
+    Raises:
+        DecodeError: as ``read_checkpoint`` does; it says what to name instead, where that shows.
+    """
+    files = Files()
+    try:
+        with timed(f"reading {shown_url(pointer)}"):
+            checkpoint = read_checkpoint(
+                pointer, files, allow_external_files=how.allow_external_files
+            )
+    except DecodeError as error:
+        explain(pointer, error, files)
+        raise
+    return extract(checkpoint)

@@ -1,0 +1,101 @@
+"""The CSV of ``kafka-consumer-groups``, read and written."""
+
+from __future__ import annotations
+
+import csv
+import io
+import itertools
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import NoReturn
+
+from migrate.inputs.offsets_json import (
+    LARGEST_OFFSET,
+    LARGEST_PARTITION,
+    NotOffsets,
+    bytes_of,
+    check_count,
+    quoted,
+    some,
+    whole_number,
+)
+from migrate.model.positions import PositionSet, Start, TopicPartition, UnreadableInput
+
+# A topic has 249 characters, and a group at most 32,767.
+_LONGEST_LINE = 40_000
+# How JSON begins, after a byte order mark of Windows.
+_JSON = re.compile(rb"(?:\xef\xbb\xbf)?\s*[{\[]")
+
+
+def read_group_csv(label: str, path: Path) -> PositionSet:
+    """Read a file that ``kafka-consumer-groups --export`` wrote.
+
+    It has ``topic,partition,offset`` in each line, without a header; with several groups, each line
+    has the group before the topic.
+
+    Source: org.apache.kafka.tools.consumer.group.{ConsumerGroupCommand, CsvUtils} @ Kafka 4.1.1.
+
+    Raises:
+        UnreadableInput: the file is missing, too large, of several groups, or of another format.
+    """
+    content = bytes_of(path)
+    if _JSON.match(content):
+        raise UnreadableInput(f"{path}: it is JSON, not CSV; name it json:{path}")
+    starts: dict[TopicPartition, Start] = {}
+    groups: set[str] = set()
+    width = None
+    reader = csv.reader(_lines(path, content), strict=True)
+    try:
+        for fields in reader:
+            if not fields:
+                continue
+            *group, topic, partition, offset = fields if len(fields) in (3, 4) else _not_a_row()
+            if width not in (None, len(fields)):
+                raise NotOffsets(f"{len(fields)} fields, and {width} in the rows before it")
+            width = len(fields)
+            if not topic.isprintable():
+                raise NotOffsets(f"{quoted(topic)} is not a topic: it holds a control character")
+            groups.update(group)
+            place = topic, whole_number(partition, LARGEST_PARTITION, "a partition number")
+            if place in starts:
+                raise NotOffsets(f"{quoted(topic)} partition {partition} is there twice")
+            starts[place] = whole_number(offset, LARGEST_OFFSET, "an offset")
+            if len(groups) > 1:
+                names = " and ".join(map(quoted, sorted(groups)))
+                raise NotOffsets(f"it holds several groups, {names}")
+            check_count(len(starts), path)
+    except UnicodeDecodeError as error:
+        raise UnreadableInput(f"{path}: not UTF-8 text ({error.reason})") from error
+    except (NotOffsets, csv.Error) as error:
+        raise UnreadableInput(
+            f"{path} line {reader.line_num}: {error}; expected topic,partition,offset"
+        ) from error
+    return PositionSet(label, some(starts, path))
+
+
+def _lines(path: Path, content: bytes) -> Iterator[str]:
+    """Yield the lines of UTF-8 text, their ends as they are; one that is too long is refused."""
+    # -sig drops what Windows puts in front.
+    text = io.TextIOWrapper(io.BytesIO(content), encoding="utf-8-sig", newline="")
+    for number in itertools.count(1):
+        line = text.readline(_LONGEST_LINE + 1)
+        if not line:
+            return
+        if len(line) > _LONGEST_LINE:
+            problem = f"longer than {_LONGEST_LINE} characters"
+            raise UnreadableInput(f"{path} line {number}: {problem}")
+        yield line
+
+
+def group_csv(next_offsets: Mapping[TopicPartition, int]) -> str:
+    """The CSV that ``kafka-consumer-groups --reset-offsets --from-file`` takes."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(
+        (topic, partition, offset) for (topic, partition), offset in sorted(next_offsets.items())
+    )
+    return text.getvalue()
+
+
+def _not_a_row() -> NoReturn:
+    raise NotOffsets("neither three fields nor four")

@@ -1,0 +1,99 @@
+"""Reads ``sasl.jaas.config``: one log-in module, a control flag, and options.
+
+The grammar is that of the Java client's JaasConfig, which is java.io.StreamTokenizer's; source:
+org.apache.kafka.common.security.JaasConfig and JaasContext @ 4.1.1. Two things are stricter:
+a bare slash, which there makes a comment of the rest of the line, and a quote that its line does
+not end, which there ends with it, are refused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from migrate.kafka.config.properties import ConfigError
+
+_TOKEN = re.compile(
+    r"""
+    (?P<skip>  [\x00-\x20]+ | //[^\r\n]* | /\*.*?\*/ )
+  | (?P<word>  [A-Za-z_$\xa0-\U0010ffff][A-Za-z0-9_$.\-\xa0-\U0010ffff]* )
+  | (?P<quote> "(?:[^"\\\r\n]|\\[^\r\n])*" | '(?:[^'\\\r\n]|\\[^\r\n])*' )
+  | (?P<mark>  [=;] )
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_ESCAPE = re.compile(r"\\([0-3][0-7]{0,2}|[4-7][0-7]?|.)", re.DOTALL)
+_NAMED_ESCAPES = {
+    "a": "\a",
+    "b": "\b",
+    "f": "\f",
+    "n": "\n",
+    "r": "\r",
+    "t": "\t",
+    "v": "\v",
+}
+_FLAGS = frozenset({"required", "requisite", "sufficient", "optional"})
+
+_FORM = 'expected: <login module> required <option>="<value>" …;'
+
+
+@dataclass(frozen=True, slots=True)
+class LoginModule:
+    """A log-in module by its class name without the package (vendors move it), and its options."""
+
+    name: str
+    options: Mapping[str, str]
+
+
+def parse_login_module(text: str) -> LoginModule:
+    """The log-in module of a ``sasl.jaas.config``.
+
+    Raises:
+        ConfigError: the Java client would not take it either. The text is not shown.
+    """
+    tokens = _tokens(text)
+    module = _expect(tokens, "word")
+    if _expect(tokens, "word").lower() not in _FLAGS:
+        raise _malformed("no control flag after the log-in module")
+    options: dict[str, str] = {}
+    while (token := next(tokens, None)) != ("mark", ";"):
+        if token is None:
+            raise _malformed("no semicolon at its end")
+        kind, option = token
+        if kind == "mark" or next(tokens, None) != ("mark", "="):
+            raise _malformed("an option without a value")
+        options[option] = _expect(tokens, "word", "quote")
+    if next(tokens, None) is not None:
+        raise _malformed("more than one log-in module")
+    return LoginModule(module.rpartition(".")[2], options)
+
+
+def _tokens(text: str) -> Iterator[tuple[str, str]]:
+    at = 0
+    while at < len(text):
+        match = _TOKEN.match(text, at)
+        if match is None:
+            raise _malformed(f"a value that must be in quotes, or one without its end, at {at}")
+        at = match.end()
+        kind = str(match.lastgroup)
+        if kind == "quote":
+            yield kind, _ESCAPE.sub(_unescape, match[0][1:-1])
+        elif kind != "skip":
+            yield kind, match[0]
+
+
+def _unescape(escape: re.Match[str]) -> str:
+    code = escape[1]
+    return chr(int(code, 8)) if code[0] in "01234567" else _NAMED_ESCAPES.get(code, code)
+
+
+def _expect(tokens: Iterator[tuple[str, str]], *kinds: str) -> str:
+    kind, text = next(tokens, ("", ""))
+    if kind not in kinds:
+        raise _malformed("a word is missing")
+    return text
+
+
+def _malformed(what: str) -> ConfigError:
+    return ConfigError(f"sasl.jaas.config: {what}; {_FORM}")

@@ -1,0 +1,210 @@
+"""Translates one layer of properties from the Java client's to librdkafka's."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from migrate.kafka.config.aws_msk import AWS_MSK_IAM, CALLBACK_HANDLERS, AwsLogin, aws_login
+from migrate.kafka.config.jaas import LoginModule, parse_login_module
+from migrate.kafka.config.key_stores import STORE_PROPERTIES, translate_stores
+from migrate.kafka.config.properties import ConfigError
+
+# What Java clients are often told, and what bears on nothing that is done here: asking a cluster
+# for its partitions and groups, and altering a group's offsets. By the reason why.
+IGNORED: Mapping[str, tuple[str, ...]] = {
+    "no record is read": (
+        "allow.auto.create.topics",
+        "check.crcs",
+        "exclude.internal.topics",
+        "fetch.max.bytes",
+        "fetch.max.wait.ms",
+        "fetch.min.bytes",
+        "isolation.level",
+        "key.deserializer",
+        "max.partition.fetch.bytes",
+        "share.acknowledgement.mode",
+        "value.deserializer",
+    ),
+    "no record is written": (
+        "acks",
+        "batch.size",
+        "buffer.memory",
+        "compression.gzip.level",
+        "compression.lz4.level",
+        "compression.type",
+        "compression.zstd.level",
+        "delivery.timeout.ms",
+        "enable.idempotence",
+        "key.serializer",
+        "linger.ms",
+        "max.block.ms",
+        "max.in.flight.requests.per.connection",
+        "max.request.size",
+        "metadata.max.idle.ms",
+        "partitioner.adaptive.partitioning.enable",
+        "partitioner.availability.timeout.ms",
+        "partitioner.class",
+        "partitioner.ignore.keys",
+        "transaction.timeout.ms",
+        "transaction.two.phase.commit.enable",
+        "transactional.id",
+        "value.serializer",
+    ),
+    "no group is joined; which one is meant is said on the command line": (
+        "auto.commit.interval.ms",
+        "auto.offset.reset",
+        "enable.auto.commit",
+        "group.id",
+        "group.instance.id",
+        "group.protocol",
+        "group.remote.assignor",
+        "heartbeat.interval.ms",
+        "max.poll.interval.ms",
+        "max.poll.records",
+        "partition.assignment.strategy",
+        "session.timeout.ms",
+    ),
+    "each request here has a bound of its own": (
+        "default.api.timeout.ms",
+        "retries",
+        "socket.connection.setup.timeout.max.ms",
+    ),
+    "they plug Java classes into the Java client, or measure it": (
+        "auto.include.jmx.reporter",
+        "interceptor.classes",
+        "metric.reporters",
+        "metrics.num.samples",
+        "metrics.recording.level",
+        "metrics.sample.window.ms",
+    ),
+    "they choose parts of the JVM's own TLS; OpenSSL takes the best version both sides know": (
+        "ssl.enabled.protocols",
+        "ssl.keymanager.algorithm",
+        "ssl.protocol",
+        "ssl.secure.random.implementation",
+        "ssl.trustmanager.algorithm",
+    ),
+    "they time the JVM's renewal of log-ins, which outlive a run of this tool": (
+        "sasl.kerberos.ticket.renew.jitter",
+        "sasl.kerberos.ticket.renew.window.factor",
+        "sasl.login.connect.timeout.ms",
+        "sasl.login.read.timeout.ms",
+        "sasl.login.refresh.buffer.seconds",
+        "sasl.login.refresh.min.period.seconds",
+        "sasl.login.refresh.window.factor",
+        "sasl.login.refresh.window.jitter",
+        "sasl.login.retry.backoff.max.ms",
+        "sasl.login.retry.backoff.ms",
+    ),
+    "they are Flink's, which keeps them among its Kafka properties": (
+        "client.id.prefix",
+        "commit.offsets.on.checkpoint",
+        "flink.disable-metrics",
+        "flink.partition-discovery.interval-millis",
+        "flink.poll-timeout",
+        "partition.discovery.interval.ms",
+        "register.consumer.metrics",
+    ),
+}
+_IGNORED = frozenset(name for names in IGNORED.values() for name in names)
+
+_RENAMED = {
+    "receive.buffer.bytes": "socket.receive.buffer.bytes",
+    # librdkafka knows the name too: there it is how long a producer waits for acks.
+    "request.timeout.ms": "socket.timeout.ms",
+    "sasl.mechanism": "sasl.mechanisms",
+    "send.buffer.bytes": "socket.send.buffer.bytes",
+    "ssl.keystore.certificate.chain": "ssl.certificate.pem",
+    "ssl.keystore.key": "ssl.key.pem",
+    "ssl.truststore.certificates": "ssl.ca.pem",
+}
+
+# The system's own choice is written differently.
+_VALUES = {
+    ("socket.receive.buffer.bytes", "-1"): "0",
+    ("socket.send.buffer.bytes", "-1"): "0",
+    ("ssl.endpoint.identification.algorithm", ""): "none",
+}
+
+_CALLBACK_HANDLER_PROPERTIES = (
+    "sasl.client.callback.handler.class",
+    "sasl.login.callback.handler.class",
+)
+_TRANSLATED = STORE_PROPERTIES | {"sasl.jaas.config"}
+_PEM_PROPERTIES = ("ssl.ca.pem", "ssl.certificate.pem", "ssl.key.pem")
+_PEM_BLOCK = re.compile(r"\s*-----BEGIN ([A-Z0-9 ]+)-----([A-Za-z0-9+/=\s]*)-----END \1-----\s*")
+
+
+@dataclass(frozen=True, slots=True)
+class Translation:
+    """librdkafka properties, and how to log in to AWS where a Java log-in module said so.
+
+    ``sasl.mechanisms`` may be AWS_MSK_IAM, which librdkafka doesn't know.
+    """
+
+    properties: dict[str, str]
+    aws_login: AwsLogin | None = None
+
+
+def translate(layer: Mapping[str, str]) -> Translation:
+    """The properties of one file or command line in librdkafka's terms.
+
+    Where a layer says a thing both ways, librdkafka's own name wins. Names that neither the tables
+    here nor the Java client's log-ins and stores explain pass through: librdkafka refuses by name
+    what it doesn't know.
+
+    Raises:
+        ConfigError: a log-in or a store that librdkafka has no match for.
+    """
+    login = layer.get("sasl.jaas.config")
+    module = parse_login_module(login) if login is not None else None
+    found = {**translate_stores(layer), **(_credentials(module) if module else {})}
+    own: dict[str, str] = {}
+    for name, value in layer.items():
+        if name in _RENAMED:
+            found[_RENAMED[name]] = value
+        elif name not in _IGNORED and name not in _TRANSLATED and value not in CALLBACK_HANDLERS:
+            own[name] = value
+    if any(layer.get(name) in CALLBACK_HANDLERS for name in _CALLBACK_HANDLER_PROPERTIES):
+        # They go with the mechanism AWS_MSK_IAM, or with OAUTHBEARER and AWS's tokens: the same.
+        found["sasl.mechanisms"] = AWS_MSK_IAM
+    properties = {
+        name: _VALUES.get((name, value), value) for name, value in {**found, **own}.items()
+    }
+    for name in _PEM_PROPERTIES:
+        if name in properties:
+            properties[name] = _PEM_BLOCK.sub(_pem_lines, properties[name])
+    return Translation(properties, aws_login(module) if module else None)
+
+
+def _credentials(module: LoginModule) -> dict[str, str]:
+    """What a log-in module says that librdkafka has properties for."""
+    match module.name:
+        case "PlainLoginModule" | "ScramLoginModule":
+            _only(module, "username", "password")
+            return {f"sasl.{option}": value for option, value in module.options.items()}
+        case "IAMLoginModule":
+            return {}  # aws_login takes its options.
+        case "OAuthBearerLoginModule":
+            _only(module)
+            return {}
+    raise ConfigError(
+        "sasl.jaas.config: only PlainLoginModule, ScramLoginModule and AWS's IAMLoginModule can be "
+        "translated; set librdkafka's own sasl.* properties instead"
+    )
+
+
+def _only(module: LoginModule, *known: str) -> None:
+    for option in sorted(module.options.keys() - set(known)):
+        raise ConfigError(
+            f"sasl.jaas.config: {module.name} option {option} has no match in librdkafka"
+        )
+
+
+def _pem_lines(block: re.Match[str]) -> str:
+    """A PEM block in lines of its own: Java takes joined ones as well, OpenSSL does not."""
+    label, body = block[1], "".join(block[2].split())
+    lines = [body[at : at + 64] for at in range(0, len(body), 64)]
+    return "\n".join([f"-----BEGIN {label}-----", *lines, f"-----END {label}-----", ""])

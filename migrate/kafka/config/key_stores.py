@@ -1,0 +1,105 @@
+"""Translates the Java client's key store and trust store files.
+
+librdkafka takes certificates to trust as PEM, and its own certificate and key as PEM or PKCS#12.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from enum import Enum
+from pathlib import Path
+from stat import S_ISDIR, S_ISREG
+
+from decoder.storage import read_file
+from migrate.kafka.config.properties import ConfigError
+
+# Translated here. The key store's password passes through: librdkafka's has the same name.
+STORE_PROPERTIES = frozenset(
+    {
+        "ssl.keystore.location",
+        "ssl.keystore.type",
+        "ssl.truststore.location",
+        "ssl.truststore.password",
+        "ssl.truststore.type",
+    }
+)
+
+
+# All authorities that a machine trusts are some 200 KB.
+MAX_STORE_BYTES = 16 * 1024 * 1024
+
+
+class _Kind(Enum):
+    PEM = "PEM"
+    PKCS12 = "PKCS12"
+    JKS = "JKS"
+
+
+def translate_stores(layer: Mapping[str, str]) -> dict[str, str]:
+    """librdkafka's properties for the store files of a layer.
+
+    A file's own first bytes tell its kind, not ``ssl.*store.type``: Java's default type is JKS,
+    and with it Java reads PKCS12 files as well.
+
+    Raises:
+        ConfigError: a file that can't be read, or that librdkafka has no reader for; then with
+            the keytool line that converts it.
+    """
+    found: dict[str, str] = {}
+    if trusted := layer.get("ssl.truststore.location"):
+        kind = _kind("ssl.truststore.location", trusted)
+        if kind is not _Kind.PEM:
+            pem = Path(trusted).with_suffix(".pem")
+            raise ConfigError(
+                f"ssl.truststore.location: librdkafka reads no {kind.value} trust store; write its "
+                f"certificates as PEM: `keytool -list -rfc -keystore {shlex.quote(trusted)} "
+                f"> {shlex.quote(str(pem))}`, and set ssl.ca.location to that file"
+            )
+        found["ssl.ca.location"] = trusted
+    if own := layer.get("ssl.keystore.location"):
+        match _kind("ssl.keystore.location", own):
+            case _Kind.PEM:
+                found["ssl.certificate.location"] = found["ssl.key.location"] = own
+            case _Kind.PKCS12:
+                found["ssl.keystore.location"] = own
+            case _Kind.JKS:
+                pkcs12 = Path(own).with_suffix(".p12")
+                raise ConfigError(
+                    "ssl.keystore.location: librdkafka reads no JKS key store; convert it: "
+                    f"`keytool -importkeystore -srckeystore {shlex.quote(own)} -destkeystore "
+                    f"{shlex.quote(str(pkcs12))} -deststoretype PKCS12`, and set "
+                    "ssl.keystore.location to that file"
+                )
+    return found
+
+
+def check_file(name: str, path: str) -> None:
+    """Keep librdkafka from a file that it would read for ever; what is not there it tells itself.
+
+    Raises:
+        ConfigError: a pipe, a device, or a file larger than any of certificates.
+    """
+    try:
+        status = Path(path).stat()
+    except (OSError, ValueError):
+        return
+    if not (S_ISREG(status.st_mode) or S_ISDIR(status.st_mode)):
+        raise ConfigError(f"{name}: {path}: a pipe or a device, and no regular file")
+    if S_ISREG(status.st_mode) and status.st_size > MAX_STORE_BYTES:
+        raise ConfigError(f"{name}: {path}: larger than {MAX_STORE_BYTES} bytes")
+
+
+def _kind(name: str, path: str) -> _Kind:
+    try:
+        content = read_file(path, MAX_STORE_BYTES)
+    except OSError as error:
+        raise ConfigError(f"{name}: the file cannot be read: {error.strerror}") from error
+    if b"-----BEGIN " in content:
+        return _Kind.PEM
+    # JKS and its successor JCEKS have magic numbers; PKCS#12 is an ASN.1 sequence.
+    if content.startswith((b"\xfe\xed\xfe\xed", b"\xce\xce\xce\xce")):
+        return _Kind.JKS
+    if content.startswith(b"\x30"):
+        return _Kind.PKCS12
+    raise ConfigError(f"{name}: the file is no PEM, PKCS12 or JKS store")

@@ -1,0 +1,1 @@
+"""Values that every other package uses: positions, findings, policies, errors."""

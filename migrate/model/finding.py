@@ -1,0 +1,130 @@
+"""A finding, how it bears on a move, and a row for each code that one may have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+
+from migrate.model.policies import Policies
+
+
+class Severity(str, Enum):
+    """How a finding bears on a move: a blocker stops it, a warning may repeat or miss records."""
+
+    BLOCKER = "blocker"
+    WARNING = "warning"
+    NOTE = "note"
+
+
+@dataclass(frozen=True, slots=True)
+class Bearing:
+    """How findings of one code bear on a move.
+
+    Attributes:
+        job_wide: about the job as a whole: a blocker whichever source is chosen.
+        another_source: about a source that cannot be chosen: left out where others are named.
+        unread: ... which is Kafka's, and is not read: it must not go unnoticed beside others.
+        by_partition: the plan tells it again, partition by partition.
+        undecided: a warning that needs a choice of the user before the job can move.
+        of_a_group: told where the target is a consumer group, whatever its severity.
+        allowed: whether the user's policies allow the move in spite of it.
+        way_out: what can be done where it is a blocker.
+    """
+
+    job_wide: bool = False
+    another_source: bool = False
+    unread: bool = False
+    by_partition: bool = False
+    undecided: bool = False
+    of_a_group: bool = False
+    allowed: Callable[[Policies], bool] = lambda policies: False
+    way_out: str = "if it is not to be moved, choose the others with --source"
+
+
+class Code(str, Enum):
+    """What a finding is about; docs/reference/findings.md says what each tells."""
+
+    ANOTHER_SOURCE_KIND = "another-source-kind", Bearing(another_source=True)
+    COMMITTED_MARKER = "committed-marker", Bearing(by_partition=True, undecided=True)
+    DAMAGED_SOURCE = "damaged-source", Bearing(another_source=True, unread=True)
+    FILES_IN_PROGRESS = "files-in-progress", Bearing()
+    FINISHED_OPERATORS = "finished-operators", Bearing()
+    # Of a side that is a consumer group.
+    GROUP_READS = (
+        "group-reads",
+        Bearing(
+            job_wide=True,
+            allowed=lambda policies: policies.allow_ran_on,
+            way_out="stop them, or add --allow-ran-on to repeat them",
+        ),
+    )
+    HYBRID_SOURCE = "hybrid-source", Bearing()
+    HYBRID_SOURCE_ELSEWHERE = "hybrid-source-elsewhere", Bearing()
+    IN_FLIGHT_RECORDS = (
+        "in-flight-records",
+        Bearing(
+            job_wide=True,
+            allowed=lambda policies: policies.allow_in_flight,
+            way_out="or add --allow-in-flight to lose them",
+        ),
+    )
+    INITIAL_DISCOVERY = "initial-discovery", Bearing()
+    LATEST_MARKER = "latest-marker", Bearing(by_partition=True, undecided=True)
+    LEGACY_CONSUMER = "legacy-consumer", Bearing(another_source=True, unread=True)
+    NO_ENUMERATOR = "no-enumerator", Bearing()
+    NOT_A_STOP = "not-a-stop", Bearing()
+    NUMBERING_BEGAN_ANEW = "numbering-began-anew", Bearing()
+    # Of a Spark query: its output may be ahead of its positions.
+    OUTPUT_BEYOND = "output-beyond", Bearing()
+    PENDING_TRANSACTIONS = "pending-transactions", Bearing(undecided=True)
+    QUERY_STATE = "query-state", Bearing()
+    RAN_ON = (
+        "ran-on",
+        Bearing(
+            job_wide=True,
+            allowed=lambda policies: policies.allow_ran_on,
+            way_out="move from the newest one, or add --allow-ran-on to repeat them",
+        ),
+    )
+    RETAINED_CLUSTERS = "retained-clusters", Bearing()
+    SINK_MEMORY = "sink-memory", Bearing(of_a_group=True)
+    SINK_STATE = "sink-state", Bearing()
+    STALE_POSITIONS = (
+        "stale-positions",
+        Bearing(
+            allowed=lambda policies: policies.allow_ran_on,
+            way_out="move from one of those, or add --allow-ran-on to repeat them",
+        ),
+    )
+    STATE_NOT_MOVED = "state-not-moved", Bearing()
+    UNCOMMITTED_BATCH = "uncommitted-batch", Bearing()
+    UNDISCOVERED_TOPICS = "undiscovered-topics", Bearing()
+    UNRESOLVED_POSITIONS = "unresolved-positions", Bearing(by_partition=True)
+    WRITTEN_BY = "written-by", Bearing()
+
+    bearing: Bearing
+
+    def __new__(cls, code: str, bearing: Bearing) -> Code:
+        member = str.__new__(cls, code)
+        member._value_ = code
+        member.bearing = bearing
+        return member
+
+    def __str__(self) -> str:
+        return str(self.value)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something about a checkpoint that its user must know before moving from it."""
+
+    code: Code
+    severity: Severity
+    operator_id: str | None
+    message: str
+
+    @property
+    def is_undecided(self) -> bool:
+        """Whether it needs a choice of the user before the job can move."""
+        return self.severity is Severity.WARNING and self.code.bearing.undecided

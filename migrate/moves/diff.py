@@ -1,0 +1,46 @@
+"""``diff``: two sets of positions side by side."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from migrate.inputs.position_inputs import load_sides, parse_side
+from migrate.model.log import log, timed
+from migrate.moves.load_inputs import asker
+from migrate.moves.shared_options import SideArguments, choice, kafka
+from migrate.planning import diff as comparison
+from migrate.planning.diff import Diff
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from migrate.moves.shared_options import AnyPath
+
+
+def diff(
+    left: AnyPath,
+    right: AnyPath,
+    **arguments: Unpack[SideArguments],
+) -> Diff:
+    """Lay two sets of positions side by side.
+
+    Args:
+        left: a checkpoint, ``group:NAME``, ``spark:DIR``, ``json:FILE``, ``csv:FILE``,
+            ``broker:earliest`` or ``broker:latest``.
+        right: the same.
+        arguments: see ``ChoiceArguments`` and ``KafkaArguments``.
+
+    Raises:
+        Refused: a side holds a partition twice (``AmbiguousPositions``).
+        UsageError: a side that is not named as one, or that needs a broker.
+        DecodeError, UnreadableInput: a side cannot be read.
+        BrokerError: the broker did not answer, or denied what was asked.
+    """
+    parsed = parse_side(os.fspath(left)), parse_side(os.fspath(right))
+    ask = asker(kafka(arguments, SideArguments))
+    with timed(f"reading {parsed[0].label} and {parsed[1].label}"):
+        sides = load_sides(*parsed, ask, choice(arguments))
+    for warning in sides.warnings:
+        log.warning(warning)
+    return comparison.diff(sides.left, sides.right, sides.logs, sides.warnings)

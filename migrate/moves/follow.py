@@ -1,0 +1,134 @@
+"""``follow``: a consumer group that stays where a Spark query is."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from migrate.model.errors import ServiceError, UsageError
+from migrate.model.log import log
+from migrate.model.positions import SPARK_PREFIX
+from migrate.model.wording import counted, seconds_of
+from migrate.moves.shared_options import KafkaArguments, kafka
+from migrate.storage.files import local_path
+from migrate.storage.new_file import replace_file
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from migrate.moves.shared_options import AnyPath
+    from migrate.targets.group.follower import Followed
+
+
+def follow(
+    query: str,
+    *,
+    group: str,
+    every: str = "10s",
+    once: bool = False,
+    metrics_file: AnyPath | None = None,
+    allow_moved_on: bool = False,
+    **arguments: Unpack[KafkaArguments],
+) -> Followed:
+    """Keep a consumer group at what a Spark query has committed, until it is interrupted.
+
+    The group gets the positions of the newest batch in the query's commit log: never those of a
+    batch that is not committed, and never back. A broker or a store that does not answer is asked
+    again at the next look; with ``once`` that is an error.
+
+    Args:
+        query: ``spark:DIR``, the query's checkpoint location.
+        group: the consumer group; it must have no members. One follower is for one group.
+        every: how long from one look to the next, ``10s`` say.
+        once: look once, and return.
+        metrics_file: a file in Prometheus' text format, written anew at each look.
+        allow_moved_on: at the first look, take the group back where it is beyond the query.
+        arguments: see ``KafkaArguments``.
+
+    Returns:
+        What the last look came to.
+
+    Raises:
+        Refused: the group has members, or is beyond the query, or the query's positions are of
+            other brokers; nothing was committed.
+        UsageError: arguments that do not go together.
+        UnreadableInput: it is no checkpoint location, or damaged.
+        BrokerError: with ``once``, the broker did not answer, or did not take all of it.
+        OSError: the file of metrics cannot be written; or, with ``once``, a store did not answer.
+    """
+    from migrate.targets.group.follower import GroupFollower
+
+    asked = kafka(arguments, KafkaArguments)
+    if not query.startswith(SPARK_PREFIX) or query == SPARK_PREFIX:
+        raise UsageError("follow takes a Spark query: name its checkpoint location spark:DIR")
+    if not group:
+        raise UsageError("--group: no name (an unset variable?)")
+    if not asked.given:
+        raise UsageError("follow needs a broker: add --bootstrap-servers HOST:PORT")
+    try:
+        pause = seconds_of(every)
+    except ValueError as error:
+        raise UsageError(f"--every {error}") from error
+    metrics = local_path(os.fspath(metrics_file)) if metrics_file is not None else None
+    follower = GroupFollower(asked.config(), group, query.removeprefix(SPARK_PREFIX))
+    before: int | None = None
+    while True:
+        try:
+            followed = follower.look(allow_moved_on=allow_moved_on)
+        except (ServiceError, OSError) as error:
+            if once:
+                raise
+            log.warning(f"{error}; looking again in {pause:g} s")
+        else:
+            if once or followed.batch is None or followed.batch != before:
+                _tell(followed, group)
+            before, allow_moved_on = followed.batch, False
+            if metrics is not None:
+                _write(metrics, followed, group)
+            if once:
+                return followed
+        time.sleep(pause)
+
+
+def _tell(followed: Followed, group: str) -> None:
+    if followed.batch is None:
+        log.info("the query has not committed a batch yet: nothing to commit for the group")
+        return
+    what = f"{counted(followed.written, 'offset')} committed" if followed.written else "no change"
+    log.info(
+        f"group {group} stands after batch {followed.batch}: {what}, lag "
+        f"{sum(followed.lag.values())}"
+    )
+
+
+def _write(file: Path, followed: Followed, group: str) -> None:
+    """What Prometheus' node exporter takes from a text file; seen whole or not at all."""
+    of = f'group="{_label(group)}"'
+    lines = [
+        "# HELP migrate_follow_look_seconds When the query was looked at, in seconds of the epoch.",
+        "# TYPE migrate_follow_look_seconds gauge",
+        f"migrate_follow_look_seconds{{{of}}} {time.time():.3f}",
+    ]
+    if followed.batch is not None:
+        lines += [
+            "# HELP migrate_follow_batch The newest batch that the query has committed.",
+            "# TYPE migrate_follow_batch gauge",
+            f"migrate_follow_batch{{{of}}} {followed.batch}",
+        ]
+    for name, meaning, values in (
+        ("next_offset", "What the group holds: the next offset to read.", followed.next_offsets),
+        ("lag", "Offsets from there to the log end.", followed.lag),
+    ):
+        lines.append(f"# HELP migrate_follow_{name} {meaning}")
+        lines.append(f"# TYPE migrate_follow_{name} gauge")
+        lines += [
+            f'migrate_follow_{name}{{{of},topic="{_label(topic)}",partition="{partition}"}} {value}'
+            for (topic, partition), value in sorted(values.items())
+        ]
+    replace_file(file, "\n".join(lines) + "\n")
+
+
+def _label(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

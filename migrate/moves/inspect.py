@@ -1,0 +1,31 @@
+"""``inspect``: what a checkpoint holds."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from migrate.inputs.flink.choose_source import Reading
+from migrate.inputs.flink.extract import Extraction
+from migrate.inputs.flink.read import read
+from migrate.model.option_declaration import accept
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from migrate.moves.shared_options import AnyPath, ReadArguments
+
+
+def inspect(chk: AnyPath, **arguments: Unpack[ReadArguments]) -> Extraction:
+    """Read a checkpoint: positions per source, state per operator, findings.
+
+    Args:
+        chk: a ``chk-<n>`` or savepoint directory, its ``_metadata``, or a job's checkpoint
+            directory (its newest complete ``chk-<n>``); a local path or a URL.
+        arguments: see ``ReadArguments``.
+
+    Raises:
+        DecodeError: it cannot be read, or is none; and nothing else comes of its bytes.
+        UsageError: the extra that reads such a URL is not installed (``MissingExtra``).
+    """
+    return read(os.fspath(chk), Reading(**accept(Reading, arguments)))

@@ -1,0 +1,155 @@
+"""Has the job stopped? What there is to say of it before a consumer group is changed.
+
+A group without members is no proof: KafkaSource joins none, and a running job overwrites what is
+committed at its next checkpoint.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import time
+from collections.abc import Sequence
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING
+
+from decoder import DecodeError
+from decoder.urls import shown_url
+from migrate.fleet.candidates import job_id_of
+from migrate.inputs.flink.newer_checkpoints import look_beside
+from migrate.model.log import log, timed
+from migrate.moves.plan import LAST_OUTPUT, check_unmoved
+from migrate.moves.shared_options import Request
+from migrate.planning import Plan
+from migrate.storage.files import Files, MissingExtra
+
+if TYPE_CHECKING:
+    from migrate.inputs.flink.rest_api import FlinkJob
+
+# How far two reads lie apart, in checkpoint intervals: no checkpoint comes exactly on time.
+_INTERVALS = 2.0
+# In seconds: no less, as a checkpoint of a busy job takes a while in itself; and what a user may be
+# asked to wait for.
+_SHORTEST, _LONGEST = 3.0, 60.0
+
+# Not one job's alone: that of every application cluster with high availability
+# (ApplicationDispatcherBootstrap.ZERO_JOB_ID @ Flink 1.15.4; gone by 1.16.3).
+_FIXED_JOB_ID = "0" * 32
+
+_WAYS_TO_PROVE = "--flink-rest URL asks Flink, and a stop-with-savepoint is proof in itself"
+
+
+def interval_of(plan: Plan) -> float | None:
+    """How often the job takes a checkpoint, in seconds; None where that does not show or matter."""
+    origin = plan.origin
+    if origin.kind != "checkpoint" or origin.stopped:
+        return None
+    try:
+        beside = look_beside(origin.pointer, origin.number, Files())
+    except (DecodeError, MissingExtra):
+        return None
+    return beside.interval if beside is not None else None
+
+
+def tell_what_runs(plan: Plan, interval: float | None, flink_rest: str | None) -> tuple[str, ...]:
+    """Tell what is known without waiting; the jobs that Flink still has, in lines, to refuse for.
+
+    Args:
+        interval: what ``interval_of`` said.
+        flink_rest: the address of a JobManager, where one is to be asked.
+
+    Raises:
+        FlinkRestError: Flink was to be asked, and did not answer.
+    """
+    jobs = _ask_flink(flink_rest) if flink_rest is not None else None
+    running = tuple(_still_there(job) for job in jobs or () if not job.ended)
+    if running:
+        return running
+    if plan.origin.kind == "batch":
+        log.info("Spark commits to no group: these offsets stand still until this is run again")
+    elif plan.origin.stopped:
+        log.info(LAST_OUTPUT)
+    elif jobs is None:
+        log.warning(
+            "cannot tell whether the job still runs: KafkaSource joins no group; if it runs, it "
+            f"overwrites these offsets at its next checkpoint; {_watch(interval)}; {_WAYS_TO_PROVE}"
+        )
+    else:
+        _tell_of_its_job(plan.origin.pointer, jobs, interval)
+    return ()
+
+
+def _tell_of_its_job(pointer: str, jobs: Sequence[FlinkJob], interval: float | None) -> None:
+    """Nothing runs there; but is it there that this job ran?"""
+    job_id = job_id_of(posixpath.dirname(pointer))
+    own = [job for job in jobs if job.job_id == job_id]
+    if own and job_id != _FIXED_JOB_ID:
+        log.info(f"Flink has job {job_id} as {own[0].state}, and none that has not ended")
+        return
+    if own or job_id is None:
+        why = "the path of this checkpoint does not tell whether its job was one of that JobManager"
+    else:
+        why = (
+            f"that JobManager does not know job {job_id}, which wrote this checkpoint: it ran "
+            "elsewhere, or was forgotten since it ended"
+        )
+    log.warning(
+        f"cannot tell whether the job still runs: Flink runs no job there, but {why}; "
+        f"{_watch(interval)}; a stop-with-savepoint is proof in itself"
+    )
+
+
+def _watch(interval: float | None) -> str:
+    if interval is None:
+        return "how often it takes a checkpoint does not show here"
+    if _apart(interval) > _LONGEST:
+        return f"it takes a checkpoint about every {interval:.0f} s, too long to wait for here"
+    return f"--execute looks twice, {_apart(interval):.0f} s apart"
+
+
+def look_twice(request: Request, plan: Plan, interval: float | None) -> None:
+    """Just before asking: did anything move in longer than the job takes to its next checkpoint?
+
+    Also where Flink has said that nothing runs: it may have been another job's Flink.
+
+    Nothing is waited for where that would show nothing: beside a savepoint, where the interval does
+    not show, and where it is too long.
+
+    Raises:
+        Refused: the job runs.
+    """
+    if interval is None or _apart(interval) > _LONGEST:
+        return
+    # A plan may be of another machine, whose clock is ahead of this one's.
+    passed = max(0.0, (datetime.now(timezone.utc) - plan.made_at).total_seconds())
+    wait = _apart(interval) - passed
+    if wait > 0:
+        log.info(f"waiting {wait:.0f} s for a checkpoint that a running job would take")
+        with timed("waiting for a checkpoint"):
+            time.sleep(wait)
+    if not check_unmoved(request, plan):
+        return
+    apart = (datetime.now(timezone.utc) - plan.made_at).total_seconds()
+    group = plan.source_group
+    watched = f"group {group} has not moved, and " if group is not None else ""
+    log.info(
+        f"{watched}no checkpoint was completed in {apart:.0f} s; they came about every "
+        f"{interval:.1f} s: the job seems stopped, where this is its own checkpoint directory"
+    )
+
+
+def _apart(interval: float) -> float:
+    return max(_INTERVALS * interval, _SHORTEST)
+
+
+def _ask_flink(url: str) -> Sequence[FlinkJob]:
+    from migrate.inputs.flink.rest_api import known_jobs
+
+    with timed(f"asking Flink at {shown_url(url)}"):
+        return known_jobs(url)
+
+
+def _still_there(job: FlinkJob) -> str:
+    return (
+        f"Flink still has job {job.job_id} ({job.name}), {job.state}; if it is the one "
+        "that moves, stop it with a savepoint first, or leave --flink-rest out"
+    )

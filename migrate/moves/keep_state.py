@@ -1,0 +1,118 @@
+"""``to_spark --keep-state``: a query goes on from other positions, with its state."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from migrate.inputs.flink.choose_source import choose
+from migrate.inputs.spark_log import committed_positions, query_id
+from migrate.inputs.spark_query import query_positions
+from migrate.model.errors import Refused, UsageError
+from migrate.model.log import log, timed
+from migrate.model.positions import SAVEPOINT, SPARK_PREFIX, Origin
+from migrate.model.wording import counted
+from migrate.moves.load_inputs import look, read_input
+from migrate.moves.plan import plan_found
+from migrate.moves.shared_options import Request
+from migrate.moves.sink import check_sink_of_a_copy, named_location
+from migrate.planning import plan_lines
+from migrate.storage.files import Files, lies_within, path_of
+from migrate.targets.copied_query import check_can_be_copied, write_copy
+from migrate.targets.location import LocalDirectory
+from migrate.targets.savepoint.plan import about_the_offsets, left_out, of_topics, source_change
+from migrate.targets.seed import check_free
+from migrate.targets.source_options import SparkSource
+
+if TYPE_CHECKING:
+    from migrate.moves.shared_options import AnyPath
+
+_ONE_ID = (
+    "the copy has the query's own id, as any other copy of it: run one of them from here on; what "
+    "remembers batches by that id, a Delta table say, would skip those that another has written"
+)
+
+
+def new_location(checkpoint_dir: AnyPath | None) -> LocalDirectory:
+    """Where a copy goes.
+
+    Raises:
+        Refused: it holds something.
+        UsageError: it is no local directory.
+    """
+    target = named_location("--checkpoint-dir", checkpoint_dir) if checkpoint_dir else None
+    if not isinstance(target, LocalDirectory) or target.mounted:
+        raise UsageError("--keep-state goes with --checkpoint-dir DIR, a new local directory")
+    check_free(target)
+    return target
+
+
+def copy_query(
+    request: Request, old: str, target: LocalDirectory, sink: AnyPath | None
+) -> tuple[Sequence[SparkSource], tuple[str, ...], Origin]:
+    """Write a copy of a query's checkpoint location that goes on from the request's positions.
+
+    Args:
+        old: ``spark:DIR``, the query whose state is kept.
+        target: the new checkpoint location.
+        sink: where the query writes.
+
+    Returns:
+        Where it goes on, warnings, and what its positions are from.
+
+    Raises:
+        as ``to_spark``.
+    """
+    if not old.startswith(SPARK_PREFIX):
+        raise UsageError(f"--keep-state {old}: name the query whose state is kept, as spark:DIR")
+    files = Files()
+    directory = files.absolute(path_of(old.removeprefix(SPARK_PREFIX), files))
+    if lies_within(str(target.path), directory):
+        raise Refused([f"{target.name} lies in the query's own location; name one elsewhere"])
+    batch = check_can_be_copied(directory, files)
+    check_sink_of_a_copy(sink, query_id(directory, files), batch)
+    kept = query_positions(old)
+    (query,) = kept.sources
+    request = replace(request, target=SAVEPOINT)  # what does not change stays, as in a savepoint
+    found = read_input(request, query.topics)
+    chosen = choose(found, request)
+    sources = list(of_topics(chosen, query.topics, request.policies))
+    if not sources:
+        raise Refused(
+            [
+                str(
+                    left_out(
+                        str(request.chk),
+                        {t for one in chosen for t in one.topics},
+                        "no source of the query",
+                    )
+                )
+            ]
+        )
+    snapshot = look(request, found, sources, also=kept)
+    plan = plan_found(request, found, sources, snapshot, named=True)
+    change = source_change(query, None, plan, str(request.chk), request.policies)
+    log.info(f"{found.origin.title}: {found.origin.pointer}")
+    for line in plan_lines(plan):
+        log.info(line)
+    told = about_the_offsets([change])
+    warnings = (*plan.warnings, *told, _ONE_ID)
+    for warning in warnings:
+        log.warning(warning)
+    missing = {t for one in chosen for t in one.topics} - {t for one in sources for t in one.topics}
+    refusals = [*plan.refusals, *change.refusals]
+    if missing and request.source is None and request.policies.partitions is None:
+        refusals.append(left_out(str(request.chk), missing, "no source of the query"))
+    if refusals:
+        raise Refused(list(map(str, refusals)))
+    changed = {(place.topic, place.partition): at for place, at in change.wanted.items()}
+    with timed(f"copying {directory}"):
+        write_copy(directory, batch, changed, target.path, files)
+    log.info(
+        f"wrote {target.name}: {counted(len(changed), 'partition')} changed after batch {batch}, "
+        "all else as it was; the watermark too, which drops what is older; use it as "
+        "checkpointLocation of the query as it was"
+    )
+    goes_on = committed_positions(old, target.path).next_offsets
+    return [SparkSource(0, goes_on, False)], warnings, found.origin

@@ -1,0 +1,190 @@
+"""What is to move: a checkpoint or another side read, and what the broker says of it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from migrate.inputs.flink.choose_source import choose
+from migrate.inputs.flink.extract import Code, Extraction, PlanInput, Source
+from migrate.inputs.flink.read import read
+from migrate.inputs.position_inputs import Ask, SideKind, parse_side, side_input
+from migrate.model.cluster_snapshot import ClusterSnapshot, Question
+from migrate.model.errors import InputError, NoSuchName, UsageError
+from migrate.model.log import timed
+from migrate.model.policies import Policies
+from migrate.moves.shared_options import Kafka, Request
+from migrate.planning import (
+    may_have_a_pattern,
+    pattern_to_ask,
+    topics_to_ask,
+    transactions_to_ask,
+)
+from migrate.storage.files import check_no_credentials
+
+if TYPE_CHECKING:
+    from migrate.kafka.config import KafkaConfig
+
+
+def read_input(request: Request, topics: Collection[str] = ()) -> PlanInput:
+    """What is to be moved: a Flink checkpoint, or another side where that can be.
+
+    Args:
+        topics: those that a ``broker:`` side is to tell of, where the user names no partitions.
+
+    Raises:
+        Refused: the query or the group has not committed anything yet.
+        UsageError: options that do not go together, or name no side.
+        InputError: credentials in a URL.
+        DecodeError, UnreadableInput: it cannot be read.
+    """
+    chk = request.chk
+    if chk is None:
+        raise UsageError("name a checkpoint (CHK), or a saved plan with --plan")
+    check_no_credentials(chk, InputError)  # in the name of a group, too
+    side = parse_side(chk)
+    if side.kind is SideKind.CHECKPOINT:
+        return _without_what_is_taken(read(chk, request), request.state_taken)
+    if request.target.kind == "group" and side.kind is not SideKind.SPARK:
+        raise UsageError(f"{chk}: commit-group takes a checkpoint (CHK), or spark:DIR")
+    if (request.source, request.cluster, request.source_group) != (None, None, None):
+        raise UsageError(f"--source, --cluster and --source-group are Flink's: not with {chk}")
+    asked = set(request.policies.partitions or topics)
+    return side_input(side, request, asker(request.kafka), asked)
+
+
+def _without_what_is_taken(found: Extraction, taken: frozenset[str]) -> Extraction:
+    """Of operators whose keyed state goes along, and that keep no other, nothing is left behind."""
+    moves = {
+        one.operator_id
+        for one in found.checkpoint.operators
+        if one.operator_id in taken and not one.operator_state_bytes
+    }
+    return replace(
+        found,
+        findings=tuple(
+            one
+            for one in found.findings
+            if one.code is not Code.STATE_NOT_MOVED or one.operator_id not in moves
+        ),
+    )
+
+
+class Survey(NamedTuple):
+    """What a plan is made from: what was read, what of it moves, and what the broker said."""
+
+    found: PlanInput
+    chosen: Sequence[Source]
+    snapshot: ClusterSnapshot | None
+
+
+def survey(request: Request) -> Survey:
+    """Read what is to move, choose of it, and ask the broker, where one is named.
+
+    Raises:
+        as ``read_input``, ``choose`` and ``look``.
+    """
+    found = read_input(request)
+    chosen = choose(found, request)
+    return Survey(found, chosen, look(request, found, chosen))
+
+
+def question(
+    request: Request, found: PlanInput, chosen: Sequence[Source], also: PlanInput | None = None
+) -> Question:
+    """What to ask of the topics of these sources.
+
+    Args:
+        also: what the positions go into, where that has topics and transactions of its own.
+
+    Raises:
+        UsageError: an option names a topic that none of them reads.
+    """
+    policies = request.policies
+    _check_names(policies, {topic for source in chosen for topic in source.topics})
+    if policies.topic_pattern is not None:
+        if not request.kafka.given:
+            raise UsageError("--topic-pattern needs a broker: add --bootstrap-servers HOST:PORT")
+        if not may_have_a_pattern(chosen):
+            raise UsageError(
+                "--topic-pattern: a DynamicKafkaSource finds streams by a pattern, not topics"
+            )
+    topics = topics_to_ask(chosen, policies)
+    transactions = set(transactions_to_ask(found))
+    if also is not None:
+        topics |= {topic for source in also.sources for topic in source.topics}
+        transactions |= set(transactions_to_ask(also))
+    return Question(
+        frozenset(topics),
+        request.source_group,
+        request.target.name,
+        found.origin.written_at,
+        policies.unresolved_since,
+        pattern_to_ask(found, chosen, policies),
+        frozenset(transactions),
+    )
+
+
+def look(
+    request: Request, found: PlanInput, chosen: Sequence[Source], also: PlanInput | None = None
+) -> ClusterSnapshot | None:
+    """What the broker says of the topics of these sources; None where none is to be asked.
+
+    Args:
+        also: as for ``question``.
+
+    Raises:
+        UsageError: options that do not go together, or name what no source reads.
+        BrokerError: it did not answer, or denied what was asked.
+    """
+    asked = question(request, found, chosen, also)
+    if request.kafka.given:
+        return ask_broker(request.kafka.config(), asked)
+    if request.source_group is not None:
+        raise UsageError("--source-group needs a broker: add --bootstrap-servers HOST:PORT")
+    return None
+
+
+def ask_broker(config: KafkaConfig, asked: Question) -> ClusterSnapshot:
+    """One look at the cluster.
+
+    Raises:
+        ConfigError: it cannot be reached as it is given.
+        BrokerError: it did not answer, or denied what was asked.
+    """
+    from migrate.kafka.snapshot import take_snapshot
+
+    with timed(f"asking {config['bootstrap.servers']} about {asked}"):
+        return take_snapshot(config, asked)
+
+
+def _check_names(policies: Policies, topics: set[str]) -> None:
+    """A topic that no chosen source reads is a slip of the finger."""
+    for option, names in (
+        ("--topic-map", policies.topic_map),
+        ("--partitions", policies.partitions or {}),
+    ):
+        pattern = policies.topic_pattern
+        unknown = sorted(set(names) - topics - set(pattern.matching(names) if pattern else ()))
+        if unknown:
+            raise NoSuchName(
+                f"{option} {unknown[0]}: no source reads it",
+                unknown[0],
+                topics,
+                f"they read: {', '.join(sorted(topics))}"
+                if topics
+                else "no source reads any topic of what is moved",
+            )
+
+
+def asker(kafka: Kafka) -> Ask | None:
+    """How to ask the broker that was named; None if none was."""
+    if not kafka.given:
+        return None
+    config = kafka.config()  # what is wrong with it shows before anything is read
+
+    def ask(topics: Iterable[str], group: str | None, at: int | None = None) -> ClusterSnapshot:
+        return ask_broker(config, Question(frozenset(topics), group, at=at))
+
+    return ask

@@ -1,0 +1,120 @@
+"""What a saved plan was made from, read again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from decoder import DecodeError
+from migrate.inputs.flink.choose_source import Reading
+from migrate.inputs.flink.extract import Source, listed_source
+from migrate.inputs.flink.read import read
+from migrate.inputs.position_inputs import SideKind, parse_side, side_input
+from migrate.inputs.spark_log import newest_committed_batch, offsets_path, positions_after, query_id
+from migrate.model.errors import InputError
+from migrate.model.positions import SPARK_PREFIX, Origin, UnreadableInput
+from migrate.planning import Plan
+from migrate.planning.compare_origin import differences, partitions_started_elsewhere
+from migrate.planning.verify import PlanCheck
+from migrate.storage.files import Files, MissingExtra, path_of
+
+_UNREADABLE = (DecodeError, InputError, MissingExtra, OSError)
+
+
+def compare_with_origin(plan: Plan, how: Reading) -> PlanCheck:
+    """Compare a plan with the checkpoint, or the other side, that it was made from.
+
+    Args:
+        plan: as it was read from its file.
+        how: how a checkpoint is read.
+    """
+    elsewhere = partitions_started_elsewhere(plan)
+    try:
+        sources = _sources(plan, how)
+    except _UNREADABLE as error:
+        return PlanCheck(not_compared=str(error), elsewhere=elsewhere)
+    except _AnotherOrigin as other:
+        return PlanCheck((str(other),), elsewhere=elsewhere)
+    return PlanCheck(tuple(differences(plan, sources)), elsewhere=elsewhere)
+
+
+class _AnotherOrigin(Exception):
+    """Something else lies now where the plan was made from."""
+
+
+def _sources(plan: Plan, how: Reading) -> Sequence[Source]:
+    """Read what the plan was made from.
+
+    Raises:
+        InputError: it cannot be read again (one of ``_UNREADABLE``).
+        _AnotherOrigin: it is another checkpoint, or another query.
+    """
+    origin = plan.origin
+    match origin.kind:
+        case "checkpoint":
+            extraction = read(origin.pointer, how)
+            if extraction.origin.number != origin.number:
+                raise _AnotherOrigin(
+                    f"{origin.pointer} holds checkpoint {extraction.origin.number} now, and the "
+                    f"plan is of checkpoint {origin.number}"
+                )
+            return extraction.sources
+        case "batch":
+            return [_source_after_batch(plan)]
+        case "positions":
+            side = parse_side(origin.pointer)
+            if side.kind not in (SideKind.JSON, SideKind.CSV):
+                raise UnreadableInput(f"what {origin.pointer} was then cannot be read again")
+            sources = side_input(side, how, None, ()).sources
+            return [replace(one, operator_id=name) for one in sources for name in plan.operators]
+
+
+def _source_after_batch(plan: Plan) -> Source:
+    """Return where the plan's Spark query stood after the plan's batch."""
+    origin, files = plan.origin, Files()
+    directory = _query_directory(origin, files)
+    name = _check_query(plan, directory, files)
+    if not files.is_file(offsets_path(directory, origin.number)):
+        raise UnreadableInput(f"{directory}: its log does not hold batch {origin.number} any more")
+    positions = positions_after(origin.pointer, directory, origin.number, files)
+    return listed_source(name, "Spark query", positions, starts_others=True)
+
+
+def batches_since(plan: Plan) -> str:
+    """Return what a plan's Spark query has committed since the plan was made; empty if nothing.
+
+    Where its checkpoint location cannot be read, that is what is returned.
+    """
+    files = Files()
+    try:
+        directory = _query_directory(plan.origin, files)
+        _check_query(plan, directory, files)
+        newest = newest_committed_batch(directory, files)
+    except _UNREADABLE as error:
+        return f"whether it has committed another batch is not known ({error})"
+    except _AnotherOrigin as other:
+        return str(other)
+    if newest == plan.origin.number:
+        return ""
+    return f"it has committed batch {newest}, and the plan is of batch {plan.origin.number}"
+
+
+def _query_directory(origin: Origin, files: Files) -> str:
+    """Return the checkpoint location of the Spark query that positions are from."""
+    return files.absolute(path_of(origin.pointer.removeprefix(SPARK_PREFIX), files))
+
+
+def _check_query(plan: Plan, directory: str, files: Files) -> str:
+    """Return the id of the query in a checkpoint location, as plans have it.
+
+    Raises:
+        UnreadableInput: there is none.
+        _AnotherOrigin: it is another query than the plan's.
+    """
+    own_id = query_id(directory, files)
+    if own_id is None:
+        raise UnreadableInput(f"{directory}: there is no metadata in it")
+    name = own_id.replace("-", "")
+    if name not in plan.operators:
+        raise _AnotherOrigin(f"{directory} is of another query now")
+    return name

@@ -1,0 +1,170 @@
+"""A saved plan for each job of an inventory, each the very one that its own command would make."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import posixpath
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from decoder import DecodeError
+from migrate.fleet.inventory import BulkPlan, ScannedJob
+from migrate.model.errors import MigrateError, Refused, UsageError
+from migrate.model.positions import target_of
+from migrate.model.wording import counted
+from migrate.moves.load_inputs import survey
+from migrate.moves.plan import plan_found
+from migrate.moves.shared_options import move_request
+from migrate.planning import Plan, Verdict
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from migrate.moves.shared_options import KafkaArguments, MoveArguments, Request
+
+INDEX = "index.csv"
+INDEX_COLUMNS = ("pointer", "job_id", "group", "plan", "warnings", "reasons")
+# What stands for the job in the name of a group.
+JOB = "{job}"
+
+# Stores and brokers take their time to answer.
+_AT_ONCE = 8
+# What is left of a name in the name of a file; and how much of it.
+_STRANGE = re.compile(r"[^A-Za-z0-9_-]")
+_LONGEST = 100
+_DIGITS = 16
+
+
+def check_plans(directory: Path, group: str | None, *, broker: bool) -> None:
+    """Before any work is done: can plans be made as asked?
+
+    Raises:
+        Refused: there is something in the directory.
+        UsageError: it is no directory; or groups are named in a way that cannot work.
+    """
+    if group is not None:
+        if not broker:
+            raise UsageError("plans for groups need a broker: add --bootstrap-servers HOST:PORT")
+        if JOB not in group:
+            raise UsageError(
+                f"--group {group!r}: every job would have this one group; put {JOB} in it, which "
+                "stands for the job's id"
+            )
+    try:
+        if any(directory.iterdir()):
+            raise Refused([f"{directory} is not empty; name a new directory for the plans"])
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        raise UsageError(f"--plans {directory}: {error.strerror}") from error
+
+
+def plan_each(
+    jobs: Sequence[ScannedJob],
+    directory: Path,
+    group: str | None,
+    **arguments: Unpack[KafkaArguments],
+) -> Iterator[tuple[str, BulkPlan]]:
+    """Plan each job that can move and save its plan; by pointer, in their order.
+
+    A job that cannot move is not planned, nor saved what would be refused: it has reasons instead.
+    So has one whose planning fails, for want of an answer of the broker say; the others go on.
+
+    Raises:
+        UsageError: the directory cannot be written.
+    """
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"--plans {directory}: {error.strerror}") from error
+
+    move = cast("MoveArguments", arguments)  # which it is: none of its keys is required
+    labels = Counter(job.label for job in jobs if job.movable)
+
+    def made(job: ScannedJob) -> BulkPlan:
+        target = group.replace(JOB, job.label) if group is not None else None
+        if not job.movable:
+            return BulkPlan(target, None, reasons=(job.error,) if job.error else job.why_not)
+        if target is not None and labels[job.label] > 1:
+            # Ids are not always distinct: in application mode they may all be zeros.
+            reason = (
+                f"{labels[job.label]} jobs would have this one group: plan each by commit-group"
+            )
+            return BulkPlan(target, None, reasons=(reason,))
+        try:
+            return _planned(move_request(job.pointer, target_of(target), move), directory, job)
+        except DecodeError as error:  # it was there when it was scanned
+            return BulkPlan(target, None, reasons=(str(error),))
+        except Exception as error:  # one job's, a bug of ours too, must not cost the others
+            return BulkPlan(target, None, reasons=(_in_words(error),), failure=error)
+
+    pool = ThreadPoolExecutor(_AT_ONCE)
+    try:
+        for job, plan in zip(jobs, pool.map(made, jobs), strict=True):
+            yield job.pointer, plan
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)  # see decoder.operator_state.fetch
+
+
+def _planned(request: Request, directory: Path, job: ScannedJob) -> BulkPlan:
+    from migrate.planning.plan_file import plan_file
+    from migrate.storage.json_models import write_file
+
+    group = request.target.name
+    plan = plan_found(request, *survey(request))
+    if reasons := tuple(map(str, plan.refusals)) or tuple(_undecided(plan)):
+        return BulkPlan(group, None, reasons=reasons)
+    name = file_name(job)
+    write_file(plan_file(plan), directory / name)
+    return BulkPlan(group, name, warnings=plan.warnings)
+
+
+def _undecided(made: Plan) -> Iterator[str]:
+    """What a command for one job only warns of, as somebody reads its warnings, and decides."""
+    suspects = [one for one in made.partitions if one.verdict is Verdict.SUSPECT]
+    if suspects:
+        first = suspects[0]
+        yield (
+            f"suspect: {counted(len(suspects), 'partition')} may be of a topic created again (the "
+            f"first is {first.topic}-{first.partition}, at {first.next_offset}): what lies there "
+            "may be other records; look, and plan this job by its own command"
+        )
+
+
+def _in_words(error: Exception) -> str:
+    if isinstance(error, MigrateError | OSError):
+        return str(error)
+    return f"internal error: {type(error).__name__}: {error}"
+
+
+def file_name(job: ScannedJob) -> str:
+    """The name of a job's plan: what job and checkpoint it is, and what no other one can have.
+
+    Names of directories are whatever somebody gave them: none of it leads out of the directory.
+    """
+    checkpoint = posixpath.basename(job.pointer)
+    what = job.label if job.label == checkpoint else f"{job.label}-{checkpoint}"
+    digest = hashlib.sha256(job.pointer.encode("utf-8", "surrogateescape")).hexdigest()
+    return f"{_STRANGE.sub('_', what)[:_LONGEST]}-{digest[:_DIGITS]}.json"
+
+
+def index(jobs: Iterable[ScannedJob], plans: dict[str, BulkPlan]) -> str:
+    """All of them as CSV, by pointer: the file of each plan, or why there is none."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(INDEX_COLUMNS)
+    for job in jobs:
+        plan = plans[job.pointer]
+        writer.writerow(
+            (
+                *(job.pointer, job.job_id, plan.group, plan.file),
+                *("; ".join(plan.warnings), "; ".join(plan.reasons)),
+            )
+        )
+    return text.getvalue()

@@ -1,0 +1,83 @@
+"""``show``: a saved plan, a rollback file, or where a Spark query stands."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from decoder.storage import join, read_file
+from migrate.inputs.spark_log import committed_positions, has_run, starting_positions
+from migrate.inputs.spark_query import QueryLocation
+from migrate.model.errors import InputError
+from migrate.model.positions import SPARK_PREFIX
+from migrate.planning import Plan, plan_file
+from migrate.storage.files import Files, path_of
+from migrate.targets.group import rollback_file
+from migrate.targets.seed import FILES_OF_A_QUERY
+
+if TYPE_CHECKING:
+    from migrate.moves.shared_options import AnyPath
+
+# What reads a file, by the kind that it names first.
+_READERS: dict[str, Callable[[Path], Plan | rollback_file.RollbackFile]] = {
+    plan_file.KIND: plan_file.read_plan,
+    rollback_file.KIND: rollback_file.read,
+}
+
+
+class NothingToShow(InputError):
+    """What is named is neither a plan, nor a rollback file, nor a checkpoint location."""
+
+
+def show(file: AnyPath) -> Plan | rollback_file.RollbackFile | QueryLocation:
+    """Read what ``migrate`` has written, to be looked at.
+
+    Args:
+        file: a saved plan, a rollback file, or the checkpoint location of a Spark query (a
+            directory, or URL, with or without ``spark:``).
+
+    Raises:
+        NothingToShow: it is none of these.
+        InputError: it cannot be read (``PlanFileError``, ``RollbackFileError``,
+            ``UnreadableInput``).
+    """
+    files = Files()
+    name = os.fspath(file)
+    path = path_of(name.removeprefix(SPARK_PREFIX), files)
+    if not files.is_file(path):
+        if files.list_directory(path) is None:
+            raise NothingToShow(f"{name}: there is no such file or directory")
+        return _location(name, files.absolute(path), files)
+    reader = _READERS.get(_kind(Path(path)))
+    if reader is None:
+        raise NothingToShow(f"{name}: {_NEITHER}")
+    return reader(Path(path))
+
+
+_NEITHER = (
+    "neither a plan (--plan-out), nor a rollback file (commit-group --execute), nor the checkpoint "
+    "location of a Spark query; `migrate inspect` shows a checkpoint of Flink's"
+)
+
+
+def _kind(path: Path) -> str:
+    try:
+        held = json.loads(read_file(path))
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+    except (ValueError, RecursionError):
+        return ""
+    return str(held.get("kind")) if isinstance(held, dict) else ""
+
+
+def _location(name: str, directory: str, files: Files) -> QueryLocation:
+    if not FILES_OF_A_QUERY & set(files.list_directory(directory) or ()):
+        raise NothingToShow(f"{name}: {_NEITHER}")
+    if not has_run(directory, files):
+        return QueryLocation(directory, starting_positions(name, directory, files), None)
+    seeded = files.list_directory(join(directory, "sources")) is not None
+    started = starting_positions(name, directory, files) if seeded else None
+    return QueryLocation(directory, started, committed_positions(name, directory, files))

@@ -1,0 +1,233 @@
+"""``--sink``: does the sink remember earlier writers, and skip what a new one writes?"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from migrate.model.errors import Refused, UsageError
+from migrate.model.log import log, timed
+from migrate.sinks import DEFAULT_IDENTIFIER, SinkMemory, UnreadableSink, WriterKind, sink_memory
+from migrate.targets.location import BadLocation, LocalDirectory, RemoteDirectory, location
+
+if TYPE_CHECKING:
+    from migrate.moves.shared_options import AnyPath
+
+# How many writers are named; a table may remember hundreds.
+_NAMED = 20
+# Of a Flink job that came to the end of its input: IcebergWriteAggregator.finish @ Iceberg 1.10.0.
+_LAST_OF_ALL = 2**63 - 1
+
+
+def named_location(option: str, path: AnyPath) -> LocalDirectory | RemoteDirectory:
+    """The directory that an option names.
+
+    Raises:
+        UsageError: there can be none of this name.
+    """
+    try:
+        return location(os.fspath(path))
+    except BadLocation as error:
+        raise UsageError(f"{option} {error}") from error
+
+
+def check_sink_of_a_query(sink: AnyPath | None, writer: str | None) -> tuple[str, ...]:
+    """Would this sink skip batches of a new Spark query, whose numbers begin at 0?
+
+    Args:
+        writer: the name that the query writes under: Hudi's checkpoint identifier, or Delta's
+            ``txnAppId``; None where it sets none.
+
+    Returns:
+        Warnings: what a query must not do there.
+
+    Raises:
+        Refused: it would, or it cannot be read.
+        UsageError: there is no such sink.
+    """
+    if sink is None:
+        if writer is not None:
+            raise UsageError("--sink-writer goes with --sink")
+        return ()
+    name, memory = _look(sink)
+    refusals = [*_skips_files(name, memory), *_skips_by_name(name, memory, writer)]
+    if refusals:
+        raise Refused(refusals)
+    _tell_what_it_is(name, memory)
+    _tell_of_new_names(memory)
+    warnings = (*_not_known(name, memory), *_may_skip_by_name(name, memory, writer))
+    return _warn(warnings)
+
+
+def check_sink_of_a_copy(sink: AnyPath | None, query: str | None, batch: int) -> None:
+    """Would this sink skip batches of a query that goes on after this one, under its own id?
+
+    Raises:
+        Refused: it would, as the query has gone on elsewhere; or it cannot be read.
+        UsageError: there is no such sink.
+    """
+    if sink is None:
+        log.info(
+            "note: a sink that remembers batches skips those that the query has written to it "
+            f"after batch {batch}; --sink DIR looks"
+        )
+        return
+    name, memory = _look(sink)
+    ahead = [
+        one
+        for one in memory.remembered
+        if one.last > batch
+        and one.kind not in (WriterKind.FLINK_JOB, WriterKind.COMMIT_USER)
+        and (one.kind is not WriterKind.QUERY or one.name == query)
+    ]
+    if ahead:
+        raise Refused(
+            [
+                f"{name} remembers batch {ahead[0].last}, and the query would go on with batch "
+                f"{batch + 1}: it would skip what that one writes; name a new directory"
+            ]
+        )
+    _warn(tuple(_not_known(name, memory)))
+
+
+def check_sink_of_a_job(sink: AnyPath | None) -> tuple[str, ...]:
+    """Would this sink drop what a Flink job commits that starts without state?
+
+    Returns:
+        Warnings: what such a job must not do there.
+
+    Raises:
+        Refused: it cannot be read.
+        UsageError: there is no such sink.
+    """
+    if sink is None:
+        return ()
+    name, memory = _look(sink)
+    _tell_what_it_is(name, memory)
+    return _warn((*_not_known(name, memory), *_drops_a_job(name, memory), *_hides(name, memory)))
+
+
+def _look(sink: AnyPath) -> tuple[str, SinkMemory]:
+    """What the sink is called, and what it remembers."""
+    place = named_location("--sink", sink)
+    try:
+        with timed(f"reading {place.name}"):
+            return place.name, sink_memory(*place.to_read)
+    except UnreadableSink as error:
+        raise Refused([f"--sink {place.name}: {error}"]) from error
+
+
+def _warn(warnings: tuple[str, ...]) -> tuple[str, ...]:
+    for warning in warnings:
+        log.warning(warning)
+    return warnings
+
+
+def _tell_what_it_is(name: str, memory: SinkMemory) -> None:
+    if memory.empty:
+        log.info(f"{name}: there is nothing in it that could be remembered")
+    for format in memory.formats:
+        log.info(f"{name}: {format}")
+
+
+def _tell_of_new_names(memory: SinkMemory) -> None:
+    """What is remembered under names that no new query has."""
+    for kind, what in (
+        (WriterKind.QUERY, "queries by their ids"),
+        (WriterKind.COMMIT_USER, "commit users"),
+        (WriterKind.FLINK_JOB, "Flink jobs by their ids"),
+    ):
+        if writers := memory.of(kind):
+            log.info(
+                f"it remembers {what} ({len(writers)}): a new query is none of them, and has "
+                "nothing skipped on their account"
+            )
+
+
+def _not_known(name: str, memory: SinkMemory) -> Iterator[str]:
+    if not memory.formats and not memory.empty:
+        yield (
+            f"{name}: of a kind that is not known (not a file sink's, nor a table of Delta, Hudi, "
+            "Iceberg or Paimon): whether it remembers what has been written to it, and skips "
+            "what comes under the same numbers, is not known either"
+        )
+    for why in memory.unread:
+        yield f"{name}: not all of it was looked at: {why}"
+
+
+def _skips_files(name: str, memory: SinkMemory) -> Iterator[str]:
+    for last in memory.of(WriterKind.FILES).values():
+        yield (
+            f"{name} is the file sink of another query, and remembers its batches up to {last} "
+            f"(_spark_metadata): a new query's batches 0 to {last} would be skipped without a "
+            "word, and their records lost; name a new directory for the sink, and read both"
+        )
+
+
+def _skips_by_name(name: str, memory: SinkMemory, writer: str | None) -> Iterator[str]:
+    """What the query writes under, as far as it is known here, and the sink remembers."""
+    identifiers, apps = memory.of(WriterKind.HUDI), memory.of(WriterKind.TXN_APP)
+    identifier = DEFAULT_IDENTIFIER if writer is None else writer
+    if identifier in identifiers:
+        last = identifiers[identifier]
+        whose = " of every query that sets none" if writer is None else ""
+        yield (
+            f"{name} is a Hudi table, and remembers batch {last} of the checkpoint identifier "
+            f"{identifier!r}{whose}: batches 0 to {last} of a new query would be skipped without "
+            "a word, and their records lost; set "
+            "hoodie.datasource.write.streaming.checkpoint.identifier to a new name, and give "
+            "that name here too (--sink-writer)"
+        )
+    if writer in apps:
+        yield (
+            f"{name} is a Delta table, and remembers version {apps[writer]} of txnAppId "
+            f"{writer!r}: versions 0 to {apps[writer]} of a new query would be skipped without a "
+            "word, and their records lost; take a new txnAppId"
+        )
+
+
+def _may_skip_by_name(name: str, memory: SinkMemory, writer: str | None) -> Iterator[str]:
+    """Names that the query may write under, where it is not told which it does."""
+    if writer is not None:
+        return
+    for what, setting, kind in (
+        ("checkpoint identifier", "a query that sets", WriterKind.HUDI),
+        ("txnAppId", "a foreachBatch that writes under", WriterKind.TXN_APP),
+    ):
+        if writers := memory.of(kind):
+            yield (
+                f"{name} remembers batches of {what} {_listed(writers)}: {setting} such a name "
+                "has its batches up to that number skipped without a word; take another name "
+                "(--sink-writer NAME looks whether it is free)"
+            )
+
+
+def _drops_a_job(name: str, memory: SinkMemory) -> Iterator[str]:
+    if jobs := memory.of(WriterKind.FLINK_JOB):
+        yield (
+            f"{name} remembers checkpoints of Flink's {_listed(jobs)}: a job of such an id that "
+            "starts without state, as from a group's offsets, or from an older checkpoint, commits "
+            "nothing there (through Iceberg's IcebergSink or Delta's sink) until its checkpoints "
+            "pass that number, and these records are lost without a word; start it under a new job "
+            "id, or give its sink a new uid"
+        )
+
+
+def _listed(writers: Mapping[str, int]) -> str:
+    """Each with its last number, or so many that they can be read."""
+    named = [
+        f"{writer!r} up to {last}{' (for good)' if last >= _LAST_OF_ALL else ''}"
+        for writer, last in writers.items()
+    ]
+    more = f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
+    return ", ".join(named[:_NAMED]) + more
+
+
+def _hides(name: str, memory: SinkMemory) -> Iterator[str]:
+    if memory.of(WriterKind.FILES):
+        yield (
+            f"{name} is the file sink of a Spark query (_spark_metadata): Spark reads there only "
+            "what that query wrote, and not the files that Flink adds; name a new directory for "
+            "Flink's"
+        )

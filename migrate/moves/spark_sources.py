@@ -1,0 +1,260 @@
+"""``--spark-source``: which Flink source each Kafka source of a Spark query goes on from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from migrate.inputs.flink.choose_source import TOPIC_PREFIX, choose, choose_sources
+from migrate.inputs.flink.extract import PlanInput, Source
+from migrate.model.cluster_snapshot import ClusterSnapshot
+from migrate.model.errors import Refused, UsageError
+from migrate.model.log import log
+from migrate.model.policies import Policies
+from migrate.moves.load_inputs import look, read_input
+from migrate.moves.plan import plan_found, tell_of_patterns, tell_which
+from migrate.moves.shared_options import Request
+from migrate.planning import Plan, plan_lines
+from migrate.planning.obstacles import cluster_not_named, topics_of_unknown_clusters
+from migrate.targets.source_options import SparkSource
+
+_SHOWN = 5
+# The highest number of a Spark source: beyond what any query has, it is a slip.
+_LAST = 9999
+
+# Spark source -> the Flink sources it goes on from, each with the positions that it takes.
+Assignment = Mapping[int, Sequence[Source]]
+
+
+def plan_streams(
+    request: Request, names: Mapping[int, Sequence[str]]
+) -> tuple[list[SparkSource], tuple[str, ...]]:
+    """Plan each Spark source by itself.
+
+    Args:
+        names: what each Spark source is to go on from, as in ``choose_sources``.
+
+    Returns:
+        Where each starts, and the warnings of all.
+
+    Raises:
+        Refused: what would lose or repeat records is not allowed; or a topic of a Flink source
+            that is named goes to no Spark source.
+        NoSuchSource: a name that no source answers to.
+        UsageError: options that do not go together.
+    """
+    found, chosen, assignment = _read(request, names)
+    snapshot = look(request, found, _whole(chosen, assignment))
+    plans = {
+        number: plan_found(request, found, sources, snapshot, named=True)
+        for number, sources in assignment.items()
+    }
+    # Most are about the job, and so alike for each.
+    warnings = tuple(dict.fromkeys(text for plan in plans.values() for text in plan.warnings))
+    tell_which(found.origin, request)
+    _tell(plans, warnings, chosen, assignment)
+    tell_of_patterns(found.origin, request, chosen, snapshot)
+    refusals = [
+        *_clusters_not_named(_whole(chosen, assignment), snapshot, request.policies),
+        *_forgotten(chosen, assignment, request.policies),
+        *(
+            f"Spark source {number}: {reason}"
+            for number, plan in plans.items()
+            for reason in plan.refusals
+        ),
+    ]
+    if refusals:
+        raise Refused(refusals)
+    only_some = request.policies.partitions is not None
+    sources = [SparkSource(number, plan.next_offsets, only_some) for number, plan in plans.items()]
+    return sources, warnings
+
+
+def plan_as_one(
+    request: Request, names: Mapping[int, Sequence[str]]
+) -> tuple[Plan, dict[int, frozenset[str]]]:
+    """Plan all Spark sources together: no topic is read from two places.
+
+    Args:
+        names: as in ``plan_streams``.
+
+    Returns:
+        The plan, and the topics that each Spark source reads, by the target's names.
+
+    Raises:
+        as ``plan_streams``, and where a Flink source goes to no Spark source: the job does not run
+        on to read it. Sources that read one topic from different positions are among the plan's
+        refusals.
+    """
+    found, chosen, assignment = _read(request, names)
+    whole = _whole(chosen, assignment)
+    snapshot = look(request, found, whole)
+    plan = plan_found(request, found, whole, snapshot, named=True)
+    tell_which(found.origin, request)
+    _tell({}, plan.warnings, chosen, assignment)
+    for line in plan_lines(plan):
+        log.info(line)
+    tell_of_patterns(found.origin, request, chosen, snapshot)
+    refusals = [
+        *_unnamed(chosen, assignment, request.policies),
+        *_forgotten(chosen, assignment, request.policies),
+    ]
+    if refusals:
+        raise Refused([*refusals, *map(str, plan.refusals)])
+    if len(assignment) == 1:
+        return plan, {number: frozenset(plan.topics) for number in assignment}
+    renamed = request.policies.topic_map
+    return plan, {
+        number: frozenset(renamed.get(one, one) for source in sources for one in source.topics)
+        for number, sources in assignment.items()
+    }
+
+
+def _read(
+    request: Request, names: Mapping[int, Sequence[str]]
+) -> tuple[PlanInput, list[Source], Assignment]:
+    """What is to move, what of it is chosen, and what each Spark source takes."""
+    for number, of_it in names.items():
+        if not 0 <= number <= _LAST or not of_it or isinstance(of_it, str):
+            raise UsageError(f"--spark-source {number}: {of_it!r}: not a source number and names")
+    if request.policies.topic_pattern is not None and len(names) > 1:
+        raise UsageError(
+            "--topic-pattern: which of several streams would read a new topic is not known; plan "
+            "each by itself, with --source"
+        )
+    found = read_input(request)
+    chosen = choose(found, request)
+    return found, chosen, _assign(found, chosen, names)
+
+
+def _assign(
+    found: PlanInput, chosen: Sequence[Source], names: Mapping[int, Sequence[str]]
+) -> Assignment:
+    """What each Spark source takes; of a topic that is named, its positions alone."""
+    by_id = {source.operator_id: source for source in chosen}
+    assignment: dict[int, list[Source]] = {}
+    for number in sorted(names):
+        taken: dict[str, set[str]] = {}
+        for name in names[number]:
+            meant = choose_sources(found, name)
+            for source in (by_id[s.operator_id] for s in meant if s.operator_id in by_id):
+                topics = {name.removeprefix(TOPIC_PREFIX)} if _is_topic(name) else source.topics
+                taken.setdefault(source.operator_id, set()).update(topics & source.topics)
+        if not any(taken.values()):
+            raise UsageError(
+                f"--spark-source {number}={names[number][0]}: --source or --cluster leaves it out"
+            )
+        assignment[number] = [
+            replace(
+                by_id[operator_id],
+                positions=tuple(p for p in by_id[operator_id].positions if p.topic in topics),
+            )
+            for operator_id, topics in taken.items()
+        ]
+    return assignment
+
+
+def _is_topic(name: str) -> bool:
+    return name.startswith(TOPIC_PREFIX)
+
+
+def _whole(chosen: Sequence[Source], assignment: Assignment) -> list[Source]:
+    """The Flink sources that are named, with all they read."""
+    ids = {source.operator_id for sources in assignment.values() for source in sources}
+    return [source for source in chosen if source.operator_id in ids]
+
+
+def _left_out(chosen: Sequence[Source], assignment: Assignment) -> list[Source]:
+    """The Flink sources of which no Spark source takes anything."""
+    ids = {source.operator_id for source in _whole(chosen, assignment)}
+    return [source for source in chosen if source.operator_id not in ids]
+
+
+def _unnamed(chosen: Sequence[Source], assignment: Assignment, policies: Policies) -> Iterator[str]:
+    """Flink sources of which something is to move, and that no Spark source goes on from."""
+    for source in _left_out(chosen, assignment):
+        if policies.partitions is None or source.topics & set(policies.partitions):
+            yield (
+                f"operator {source.operator_id} ({', '.join(sorted(source.topics))}) goes to no "
+                "Spark source, so that its records would be read by none; name it too "
+                "(spark-source), or choose what moves (move.source, move.partitions)"
+            )
+
+
+def _clusters_not_named(
+    sources: Sequence[Source], snapshot: ClusterSnapshot | None, policies: Policies
+) -> Iterator[str]:
+    """Refuse topics that several sources read, perhaps on two clusters, where one broker answers.
+
+    Without a broker each stream has its own positions, whatever its cluster is.
+    """
+    if snapshot is None or policies.one_cluster:
+        return
+    for topic, readers in topics_of_unknown_clusters(sources):
+        refusal = cluster_not_named(topic, readers)
+        way_out = (
+            "if they read the same Kafka cluster, add --one-cluster; if not, leave out -b: each "
+            "Spark source then starts at its own positions, and these are not checked"
+        )
+        yield str(replace(refusal, way_out=way_out))
+
+
+def _forgotten(
+    chosen: Sequence[Source], assignment: Assignment, policies: Policies
+) -> Iterator[str]:
+    """Topics of a Flink source that is split, and that no Spark source takes."""
+    for source in _whole(chosen, assignment):
+        taken = {
+            topic
+            for sources in assignment.values()
+            for one in sources
+            if one.operator_id == source.operator_id
+            for topic in one.topics
+        }
+        wanted = source.topics if policies.partitions is None else set(policies.partitions)
+        for topic in sorted((source.topics & wanted) - taken):
+            yield (
+                f"topic {topic} of operator {source.operator_id} goes to no Spark source, so that "
+                f"its records would be read by none; name it too (--spark-source N=topic:{topic}), "
+                "or choose what moves with --partitions"
+            )
+
+
+def _taken_twice(assignment: Assignment) -> Iterator[tuple[str, str]]:
+    """Topics that go to several Spark sources, with the numbers of these."""
+    readers: dict[str, list[int]] = {}
+    for number, sources in assignment.items():
+        for topic in {topic for source in sources for topic in source.topics}:
+            readers.setdefault(topic, []).append(number)
+    for topic, numbers in sorted(readers.items()):
+        if len(numbers) > 1:
+            yield topic, " and ".join(map(str, numbers))
+
+
+def _tell(
+    plans: Mapping[int, Plan],
+    warnings: Sequence[str],
+    chosen: Sequence[Source],
+    assignment: Assignment,
+) -> None:
+    for number, plan in plans.items():
+        for line in plan_lines(plan):
+            log.info(f"Spark source {number}: {line}")
+    for warning in warnings:
+        log.warning(warning)
+    for topic, numbers in _taken_twice(assignment):
+        log.info(
+            f"note: {topic} goes to Spark sources {numbers}: right where they are joined; "
+            "a union of them has its records twice"
+        )
+    if unseeded := sorted(set(range(max(assignment))) - assignment.keys()):
+        numbers = ", ".join(map(str, unseeded[:_SHOWN])) + (" …" if unseeded[_SHOWN:] else "")
+        log.warning(
+            f"of the query's streams before {max(assignment)}, these start without a "
+            f"seed: {numbers}; right where none of them is Kafka's, which would start at its own "
+            "startingOffsets, by default the log end; once the query has started, migrate verify "
+            "shows it"
+        )
+    for source in _left_out(chosen, assignment):
+        topics = ", ".join(sorted(source.topics))
+        log.info(f"note: operator {source.operator_id} ({topics}) goes to no Spark source")

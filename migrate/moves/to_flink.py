@@ -1,0 +1,357 @@
+"""``to_flink``: a savepoint with other positions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from decoder.urls import shown_url
+from migrate.inputs.flink.choose_source import choose, choose_known
+from migrate.inputs.flink.extract import Extraction, PlanInput, Source
+from migrate.inputs.flink.read import read
+from migrate.inputs.position_inputs import parse_side, side_input
+from migrate.model.cluster_snapshot import ClusterSnapshot
+from migrate.model.errors import NoSuchName, Refused, UsageError
+from migrate.model.log import log, timed
+from migrate.model.policies import Policies
+from migrate.model.positions import SAVEPOINT
+from migrate.model.wording import counted
+from migrate.moves.load_inputs import asker, look
+from migrate.moves.plan import plan_found
+from migrate.moves.shared_options import Request, move_request
+from migrate.moves.sink import named_location
+from migrate.planning import Plan, PlannedPartition, Refusal, plan_lines
+from migrate.planning.obstacles import (
+    cluster_not_named,
+    taken_as_one_cluster,
+    topics_of_unknown_clusters,
+)
+from migrate.storage.files import lies_within
+from migrate.targets.location import LocalDirectory, RemoteDirectory
+from migrate.targets.savepoint import Place, write_savepoint
+from migrate.targets.savepoint.plan import (
+    SourceChange,
+    about_the_savepoint,
+    about_the_state,
+    apart,
+    left_out,
+    of_topics,
+    source_change,
+)
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from migrate.moves.shared_options import AnyPath, MoveArguments
+
+
+@dataclass(frozen=True, slots=True)
+class NewSavepoint:
+    """A savepoint that was written.
+
+    Attributes:
+        path: its directory: an absolute path, or the URL that was named.
+        partitions: what was planned, by operator id; ``current`` is where the old one had it.
+        warnings: what is not refused, and must be known.
+    """
+
+    path: str
+    partitions: Mapping[str, tuple[PlannedPartition, ...]] = field(repr=False)
+    warnings: tuple[str, ...] = ()
+
+
+class _Slot(NamedTuple):
+    """A source of the savepoint in one cluster, and the side's sources that it goes on from."""
+
+    source: Source
+    cluster: str | None
+    goes_on_from: Sequence[Source]
+
+
+def to_flink(
+    savepoint: AnyPath,
+    *,
+    from_side: str,
+    out: AnyPath,
+    allow_state_mismatch: bool = False,
+    **arguments: Unpack[MoveArguments],
+) -> NewSavepoint:
+    """Write a new savepoint whose Kafka positions are those of a side; the old one is only read.
+
+    Args:
+        savepoint: a ``chk-<n>`` or savepoint directory, its ``_metadata``, or a job's checkpoint
+            directory; a local path or a URL.
+        from_side: a checkpoint, ``spark:DIR``, ``group:NAME``, ``json:FILE``, ``csv:FILE``,
+            ``broker:earliest`` or ``broker:latest``.
+        out: a new or empty directory, local or in a store.
+        allow_state_mismatch: go on with the state although it is that of other positions: what
+            lies between is counted twice, or missing from it.
+        arguments: see ``MoveArguments``; ``source`` and ``cluster`` choose of the savepoint and
+            of the side, where each has such.
+
+    Raises:
+        Refused: what would lose or repeat records is not allowed, the state cannot hold the
+            positions, or ``out`` holds something; nothing was written.
+        UsageError: arguments that do not go together, or name what is not there.
+        DecodeError, UnreadableInput: one of both cannot be read.
+        BrokerError: the broker did not answer, or denied what was asked.
+        OSError: the directory cannot be written.
+    """
+    request = move_request(savepoint, SAVEPOINT, arguments)
+    place = _new_place(out)
+    old = read(str(request.chk), request)
+    _check_outside(place, old.checkpoint.pointer)
+    chosen, unknown = choose_known(old, request)
+    topics = {topic for source in chosen for topic in source.topics}
+    side = side_input(parse_side(from_side), request, asker(request.kafka), topics)
+    if isinstance(side, Extraction) and side.origin.pointer == old.origin.pointer:
+        side = _without_what_stays(side)
+    theirs, unknown_to_it = choose_known(side, request)
+    if unknown & unknown_to_it:
+        choose(old, request)  # which says what there is
+    slots = _slots(chosen, theirs, request.policies)
+    if other_clusters := list(_other_clusters(slots, theirs)):
+        raise Refused(list(map(str, other_clusters)))
+    if request.policies.topic_pattern is not None and len(slots) > 1:
+        raise UsageError(
+            "--topic-pattern: which of several sources would read a new topic is not known; choose "
+            "one with --source"
+        )
+    _check_topic_map(request.policies.topic_map, from_side, theirs, chosen)
+    used = list({id(one): one for slot in slots for one in slot.goes_on_from}.values())
+    snapshot = look(request, side, used, also=old)
+    log.info(f"{old.origin.title}: {old.origin.pointer}")
+    which = "" if side.origin.kind == "positions" else f": {side.origin.title}"
+    log.info(f"positions of {shown_url(from_side)}{which}")
+    plans = [_plan(request, side, slot, snapshot) for slot in slots]
+    changes: list[SourceChange] = []
+    apart_told: list[str] = []
+    for slot, plan in zip(slots, plans, strict=True):
+        change = source_change(slot.source, slot.cluster, plan, from_side, request.policies)
+        if request.source is None or request.policies.partitions is None:
+            others = [one for one in old.sources if one.operator_id != slot.source.operator_id]
+            change, told = apart(change, slot.source, slot.cluster, others)
+            apart_told += told
+        changes.append(change)
+    refusals, warnings = about_the_savepoint(
+        old, chosen, snapshot, request.policies, named=request.source is not None
+    )
+    refusals += _clusters_unnamed(slots)
+    refusals += _refuse_unknown_clusters(slots, request)
+    refusals += _left_out(from_side, theirs, slots, request)
+    refusals += _refusals_of(slots, plans)
+    refusals += [refusal for change in changes for refusal in change.refusals]
+    mismatches, moved = about_the_state(changes, old, allowed=allow_state_mismatch)
+    refusals += mismatches
+    _tell(slots, plans)
+    warnings += [
+        *taken_as_one_cluster([slot.source for slot in slots], request.policies),
+        *apart_told,
+        *moved,
+        *(text for plan in plans for text in plan.warnings),
+    ]
+    for warning in dict.fromkeys(warnings):
+        log.warning(warning)
+    if refusals:
+        raise Refused(list(dict.fromkeys(map(str, refusals))))
+    wanted: dict[str, dict[Place, int | None]] = {}
+    partitions: dict[str, tuple[PlannedPartition, ...]] = {}
+    for change in changes:
+        wanted.setdefault(change.operator_id, {}).update(change.wanted)
+        partitions[change.operator_id] = (
+            *partitions.get(change.operator_id, ()),
+            *change.partitions,
+        )
+    new, (path, _) = place.for_spark, place.to_read
+    with timed(f"writing {new}"):
+        write_savepoint(
+            old.checkpoint, wanted, path, allow_external_files=request.allow_external_files
+        )
+    changed = sum(map(len, wanted.values()))
+    log.info(f"wrote {new}: {counted(changed, 'partition')} changed, all else as it was")
+    return NewSavepoint(new, partitions, tuple(dict.fromkeys(warnings)))
+
+
+def _new_place(out: AnyPath) -> LocalDirectory | RemoteDirectory:
+    """The directory to write.
+
+    Raises:
+        Refused: it holds something.
+        UsageError: there can be none of this name.
+    """
+    place = named_location("--out", out)
+    if isinstance(place, LocalDirectory) and place.mounted:
+        raise UsageError(
+            f"--out {place.name}: a store without a rename cannot be given a savepoint whole "
+            "through its mount; name its URL, or a local directory, and copy it there"
+        )
+    names = place.names()
+    if names is None:
+        raise Refused(
+            [f"{place.for_spark} is a file or a symbolic link, or lies in a file; name a new one"]
+        )
+    if names:
+        raise Refused([f"{place.for_spark} is not empty; name a new directory"])
+    return place
+
+
+def _check_outside(place: LocalDirectory | RemoteDirectory, pointer: str) -> None:
+    """The old savepoint is never changed: nothing is written into its directory."""
+    path, _ = place.to_read
+    if lies_within(path, pointer):
+        raise Refused([f"{path} lies in the savepoint itself; name a directory elsewhere"])
+
+
+def _without_what_stays(side: Extraction) -> Extraction:
+    """The savepoint itself as a side: what it holds besides positions is not left behind."""
+    findings = tuple(one for one in side.findings if one.code.bearing.by_partition)
+    return replace(side, findings=findings)
+
+
+def _slots(chosen: Sequence[Source], theirs: Sequence[Source], policies: Policies) -> list[_Slot]:
+    """Each source of the savepoint, by cluster, with what it goes on from: of a checkpoint of the
+    same job its own operator, else whatever has its topics, of that cluster where it names one."""
+    slots: list[_Slot] = []
+    for source in chosen:
+        for cluster in sorted(source.clusters, key=lambda name: name or ""):
+            own = source.of_cluster(cluster) if cluster is not None else source
+            same = [one for one in theirs if one.operator_id == source.operator_id]
+            of_it = [
+                one if cluster is None or None in one.clusters else one.of_cluster(cluster)
+                for one in same or theirs
+            ]
+            slots.append(_Slot(own, cluster, tuple(of_topics(of_it, own.topics, policies))))
+    if policies.partitions is None or len(slots) == 1:
+        return slots
+    named = {
+        (policies.topic_map.get(topic, topic), partition)
+        for topic, partitions in policies.partitions.items()
+        for partition in partitions
+    }
+    held = [{position.topic_partition for position in slot.source.positions} for slot in slots]
+    new = {topic for topic, _ in named - set().union(*held)}
+    return [
+        slot
+        if named & own or new & slot.source.topics
+        else slot._replace(goes_on_from=())  # it keeps its positions
+        for slot, own in zip(slots, held, strict=True)
+    ]
+
+
+def _other_clusters(slots: Sequence[_Slot], theirs: Sequence[Source]) -> Iterator[Refusal]:
+    """Offsets of one cluster are not those of another."""
+    own = {slot.cluster for slot in slots} - {None}
+    others = {cluster for one in theirs for cluster in one.clusters} - own - {None}
+    if own and others:
+        ours, of_others = (", ".join(sorted(map(repr, names))) for names in (own, others))
+        yield Refusal(
+            f"the savepoint reads cluster {ours}, and these positions are of {of_others}",
+            "choose one that both name with --cluster ID; or name positions as json:FILE, which "
+            "are those of the savepoint's cluster",
+        )
+
+
+def _clusters_unnamed(slots: Sequence[_Slot]) -> Iterator[Refusal]:
+    """Positions that name no cluster cannot be those of several."""
+    unnamed = {
+        slot.cluster
+        for slot in slots
+        if slot.cluster is not None
+        and any(slot.cluster not in one.clusters for one in slot.goes_on_from)
+    }
+    if len(unnamed) > 1:
+        yield Refusal(
+            f"the savepoint reads {len(unnamed)} Kafka clusters: "
+            + ", ".join(sorted(map(repr, unnamed))),
+            "these positions are of one: choose it with --cluster ID",
+        )
+
+
+def _refuse_unknown_clusters(slots: Sequence[_Slot], request: Request) -> Iterator[Refusal]:
+    """Refuse topics that several sources read, perhaps on different Kafka clusters.
+
+    Sources that each go on from their own operator need no cluster to be told apart, unless a
+    broker is asked, which is one cluster's.
+    """
+    if request.policies.one_cluster:
+        return
+    moving = [slot for slot in slots if slot.goes_on_from]
+    from_others = {
+        slot.source.operator_id
+        for slot in moving
+        if any(one.operator_id != slot.source.operator_id for one in slot.goes_on_from)
+    }
+    for topic, sources in topics_of_unknown_clusters(slot.source for slot in moving):
+        if request.kafka.given or from_others & {source.operator_id for source in sources}:
+            yield cluster_not_named(topic, sources)
+
+
+def _refusals_of(slots: Sequence[_Slot], plans: Sequence[Plan]) -> Iterator[Refusal]:
+    """Return the plans' refusals, with the operator where a refusal is not about all of them."""
+    for slot, plan in zip(slots, plans, strict=True):
+        for refusal in plan.refusals:
+            if all(refusal in other.refusals for other in plans):
+                yield refusal
+            else:
+                yield replace(refusal, what=f"operator {slot.source.operator_id}: {refusal.what}")
+
+
+def _check_topic_map(
+    topic_map: Mapping[str, str], side: str, theirs: Sequence[Source], chosen: Sequence[Source]
+) -> None:
+    """Check the names of ``--topic-map``: OLD is the side's, NEW the savepoint's.
+
+    Raises:
+        NoSuchName: the side has no topic OLD, or no source of the savepoint reads NEW.
+    """
+    known = {topic for source in theirs for topic in source.topics}
+    read = {topic for source in chosen for topic in source.topics}
+    for old, new in topic_map.items():
+        if old not in known:
+            raise NoSuchName(
+                f"--topic-map {old}={new}: {side} has no topic {old}",
+                old,
+                known,
+                f"it has: {', '.join(sorted(known))}",
+            )
+        if new not in read:
+            raise NoSuchName(
+                f"--topic-map {old}={new}: no source of the savepoint reads {new}",
+                new,
+                read,
+                f"they read: {', '.join(sorted(read))}. A savepoint keeps the names of its topics: "
+                f"name the one that goes on from {side}'s {old}",
+            )
+
+
+def _left_out(
+    name: str, theirs: Sequence[Source], slots: Sequence[_Slot], request: Request
+) -> Iterator[Refusal]:
+    """Topics that the side has and no source of the savepoint takes."""
+    taken = {
+        position.topic for slot in slots for one in slot.goes_on_from for position in one.positions
+    }
+    own = {slot.source.operator_id for slot in slots}
+    same = [source for source in theirs if source.operator_id in own]
+    # Of one job its other sources go on as they are.
+    topics = {topic for source in same or theirs for topic in source.topics} - taken
+    if request.policies.partitions is not None:
+        topics &= request.policies.partitions.keys()
+    if topics and request.source is None:
+        yield left_out(name, topics)
+    elif topics:
+        log.info(f"note: --source leaves out {', '.join(sorted(topics))}")
+
+
+def _plan(request: Request, side: PlanInput, slot: _Slot, snapshot: ClusterSnapshot | None) -> Plan:
+    if not slot.goes_on_from:  # what it lacks is told of the savepoint's partitions
+        return Plan(side.origin, SAVEPOINT, (), snapshot=snapshot)
+    return plan_found(request, side, slot.goes_on_from, snapshot, named=True)
+
+
+def _tell(slots: Sequence[_Slot], plans: Sequence[Plan]) -> None:
+    for slot, plan in zip(slots, plans, strict=True):
+        of_it = f"operator {slot.source.operator_id}: " if len(slots) > 1 else ""
+        for line in plan_lines(plan):
+            log.info(of_it + line)

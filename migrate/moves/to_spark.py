@@ -1,0 +1,151 @@
+"""``to_spark``: where Spark is to start, and a seeded checkpoint location."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Literal
+
+from migrate.model.errors import UsageError
+from migrate.model.log import log, timed
+from migrate.model.option_declaration import one_of
+from migrate.model.positions import SPARK, Origin
+from migrate.moves.keep_state import copy_query, new_location
+from migrate.moves.plan import planned
+from migrate.moves.shared_options import Request, move_request
+from migrate.moves.sink import check_sink_of_a_query, named_location
+from migrate.moves.spark_sources import plan_streams
+from migrate.moves.state import keyed_states
+from migrate.planning import Plan
+from migrate.state.taken_states import take_states, tell
+from migrate.targets.location import Location
+from migrate.targets.seed import check_free, write_checkpoint
+from migrate.targets.source_options import IsolationLevel, SparkSource, SparkStream, read_options
+from migrate.targets.spark_start import SparkStart
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from migrate.moves.shared_options import AnyPath, MoveArguments
+
+
+def to_spark(
+    chk: AnyPath | None = None,
+    *,
+    plan: AnyPath | Plan | None = None,
+    checkpoint_dir: AnyPath | None = None,
+    sink: AnyPath | None = None,
+    sink_writer: str | None = None,
+    spark_source: Mapping[int, Sequence[str]] | None = None,
+    isolation_level: IsolationLevel | Literal["read_committed", "read_uncommitted"] | None = None,
+    state: Sequence[str] = (),
+    keep_state: str | None = None,
+    **arguments: Unpack[MoveArguments],
+) -> SparkStart:
+    """Say where Spark is to start and, with ``checkpoint_dir``, seed a checkpoint location.
+
+    Args:
+        chk: the checkpoint, as for ``plan``, or another side: ``spark:DIR``, ``group:NAME``,
+            ``json:FILE``, ``csv:FILE``; ``broker:earliest`` or ``broker:latest`` of the topics that
+            ``partitions`` names.
+        plan: instead of it a plan, or the file of one, unless something has moved meanwhile.
+        checkpoint_dir: a new or empty directory, or URL, to seed.
+        sink: the directory that the query writes to, or its table's: what does it remember?
+        sink_writer: the name that the query writes under there: Hudi's checkpoint identifier, or
+            Delta's ``txnAppId``.
+        spark_source: the Flink sources that each Kafka source of the query goes on from, by its
+            number: ``{0: ["topic:orders"], 1: ["topic:payments"]}``.
+        isolation_level: what the options say of transactions; None leaves Kafka's default.
+        state: keyed states that go along, ``OPERATOR/NAME`` each: then ``code("python")`` primes
+            the checkpoint location, and nothing is seeded here.
+        keep_state: ``spark:DIR``, a query whose checkpoint location is copied to
+            ``checkpoint_dir``, and goes on from these positions with its state.
+        arguments: see ``MoveArguments``.
+
+    Raises:
+        Refused: what would lose or repeat records is not allowed, or a directory holds something;
+            nothing was written.
+        UsageError: arguments that do not go together, or name what is not there.
+        DecodeError, UnreadableInput: the checkpoint, or the plan, cannot be read.
+        BrokerError: the broker did not answer, or denied what was asked.
+        OSError: the checkpoint location cannot be written.
+    """
+    sources: Sequence[SparkSource]
+    origin: Origin | None = None
+    level = None
+    if isolation_level is not None:
+        level = one_of(IsolationLevel, "--isolation-level", isolation_level)
+    request = move_request(chk, SPARK, arguments)
+    if keep_state is not None:
+        if plan is not None or spark_source or state:
+            raise UsageError("--keep-state goes with a side, not --plan, --spark-source or --state")
+        new = new_location(checkpoint_dir)
+        sources, warnings, origin = copy_query(request, keep_state, new, sink)
+        streams = _streams(sources, request, level, seeded=True)
+        return SparkStart(streams, new.for_spark, warnings, origin)
+    target, warnings = check_directories(checkpoint_dir, sink, sink_writer)
+    states = None
+    if state:
+        if chk is None or spark_source:
+            raise UsageError("--state goes with a checkpoint (CHK), and with one stream")
+        found = keyed_states(chk, allow_external_files=request.allow_external_files)
+        states = take_states(found, state)
+        request = replace(request, state_taken=states.whole_operators)
+    if spark_source:
+        if chk is None or plan is not None:
+            raise UsageError("--spark-source goes with a checkpoint (CHK), not with a saved plan")
+        sources, more = plan_streams(request, spark_source)
+    else:
+        move = planned(request, plan)
+        move.check()
+        sources = [SparkSource(0, move.next_offsets, move.only_some_partitions)]
+        more = move.warnings
+        origin = move.origin
+    if states is not None:
+        tell(states)
+    streams = _streams(sources, request, level, seeded=target is not None)
+    if target is not None and states is None:
+        with timed(f"writing {target.name}"):
+            write_checkpoint(sources, target)
+        log.info(
+            f"wrote {target.name}: use it as checkpointLocation; the continuous trigger and "
+            "declarative pipelines need startingOffsets"
+        )
+    return SparkStart(
+        streams,
+        target.for_spark if target is not None else None,
+        (*warnings, *more),
+        origin,
+        () if states is None else tuple(states.to_prime()),
+    )
+
+
+def _streams(
+    sources: Sequence[SparkSource], request: Request, level: IsolationLevel | None, *, seeded: bool
+) -> tuple[SparkStream, ...]:
+    known = request.kafka.config() if request.kafka.given else None
+    return tuple(
+        SparkStream(
+            one.number, one.next_offsets, tuple(read_options(one, known, level, seeded=seeded))
+        )
+        for one in sources
+    )
+
+
+def check_directories(
+    checkpoint_dir: AnyPath | None, sink: AnyPath | None, sink_writer: str | None
+) -> tuple[Location | None, tuple[str, ...]]:
+    """Before any work: can the one be seeded, and does the other skip nothing?
+
+    Returns:
+        Where the seed goes, and warnings about the sink.
+
+    Raises:
+        Refused: it holds something; or the sink would skip batches.
+        UsageError: one cannot be written from here.
+    """
+    target = None
+    if checkpoint_dir is not None:
+        target = named_location("--checkpoint-dir", checkpoint_dir)
+        check_free(target)
+    return target, check_sink_of_a_query(sink, sink_writer)

@@ -1,0 +1,73 @@
+"""``spark.read.format("flink_checkpoint")``: Flink checkpoints as a data source of Spark 4.
+
+    spark.dataSource.register(FlinkCheckpointDataSource)
+    spark.read.format("flink_checkpoint").option("view", "positions").load("s3://bucket/flink")
+
+What there is, is found when a query is planned; the executors read it. Filters are Spark's own:
+the options of ``migrate.fleet`` are what narrows a read.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.types import StructType
+
+from migrate.fleet import VIEWS, BadOption, FleetOptions, discover, pack, parse_options, scan
+from migrate.fleet.tables import batches
+from migrate.spark.checkpoint_frame import struct_type
+from migrate.storage.files import Files
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class FlinkCheckpointDataSource(DataSource):
+    """Flink checkpoints and savepoints below the loaded paths, as one of four views.
+
+    Options (``migrate.fleet.options``): ``view``, ``mode``, ``topic``, ``uid``, ``latestOnly``,
+    ``allowExternalFiles``, ``numPartitions``.
+    """
+
+    @classmethod
+    def name(cls) -> str:
+        return "flink_checkpoint"
+
+    def schema(self) -> StructType:
+        return struct_type(VIEWS[parse_options(self.options).view])
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        options = parse_options(self.options)
+        if schema != struct_type(VIEWS[options.view]):
+            raise BadOption("the schema is the view's: choose a view, and of its columns by select")
+        return _Reader(_paths(self.options), options)
+
+
+class _Reader(DataSourceReader):
+    def __init__(self, paths: Sequence[str], options: FleetOptions) -> None:
+        self._paths = paths
+        self._options = options
+
+    def partitions(self) -> Sequence[InputPartition]:
+        options = self._options
+        candidates = discover(self._paths, Files(), latest_only=options.latest_only)
+        # Of no partition Spark makes one of its own, in ways that differ by its version.
+        shares = pack(candidates, options.partitions) or [[]]
+        return [InputPartition(share) for share in shares]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        return batches(VIEWS[self._options.view], scan(partition.value, Files(), self._options))
+
+
+def _paths(options: Mapping[str, str]) -> list[str]:
+    """What was loaded: Spark names one path, or several as JSON."""
+    several = options.get("paths")
+    paths: list[str] = json.loads(several) if several is not None else []
+    if (one := options.get("path")) is not None:
+        paths.append(one)
+    if not paths:
+        raise BadOption("no path: load(ROOT), or load([ROOT, …])")
+    return paths

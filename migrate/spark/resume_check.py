@@ -1,0 +1,263 @@
+"""Starts a real Spark on a copy of a seed and sees where it plans to begin to read.
+
+Each Kafka source of the seed becomes a query of its own, with a ``noop`` sink, over the topics of
+its seed and bounded in records: what else the user's query does with them has no say in where it
+starts. The copy holds the seeds alone; the directory itself is only read.
+
+It reaches the cluster by librdkafka's properties, as options of Spark's Kafka source: those of the
+Java client after ``kafka.``. This is the inverse of ``kafka_config.java``, for what reading needs.
+Source: org.apache.kafka.clients.CommonClientConfigs, org.apache.kafka.common.config.{SslConfigs,
+SaslConfigs} @ Kafka 3.9.1.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from decoder.storage import read_file
+from migrate.inputs.offsets_json import topic_offsets
+from migrate.inputs.spark_log import kafka_seeds, seed_path
+from migrate.kafka.config import MAX_STORE_BYTES, ConfigError, KafkaConfig, without_secrets
+from migrate.model.errors import MigrateError, UsageError
+from migrate.model.positions import AmbiguousPositions, PositionSet, TopicPartition, UnreadableInput
+from migrate.model.wording import install
+from migrate.storage.files import Files
+from migrate.storage.new_file import named
+
+# Enough to prove that the records can be had, few enough not to be waited for.
+_RECORDS = 1000
+_CAUSE = "Caused by: "
+_LAST_LINES = 4
+_SAME = (
+    "bootstrap.servers",
+    "client.id",
+    "sasl.kerberos.service.name",
+    "security.protocol",
+    "ssl.key.password",
+)
+_RENAMED = {
+    "sasl.mechanism": "sasl.mechanism",
+    "sasl.mechanisms": "sasl.mechanism",
+    "ssl.ca.pem": "ssl.truststore.certificates",
+    "ssl.certificate.pem": "ssl.keystore.certificate.chain",
+    "ssl.key.pem": "ssl.keystore.key",
+    "ssl.keystore.location": "ssl.keystore.location",
+    "ssl.keystore.password": "ssl.keystore.password",
+}
+# Java takes the text of these where librdkafka takes a file.
+_FILES = {
+    "ssl.ca.location": "ssl.truststore.certificates",
+    "ssl.certificate.location": "ssl.keystore.certificate.chain",
+    "ssl.key.location": "ssl.keystore.key",
+}
+_CREDENTIALS = ("sasl.username", "sasl.password")
+_IDENTIFICATION = "ssl.endpoint.identification.algorithm"
+# What these say must hold for Spark too, or it would log in as someone else or trust anyone.
+_MUST_BE_KNOWN = ("sasl.", "security.", "ssl.", "enable.ssl.", "oauth")
+_LOGIN_MODULES = {
+    "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
+    "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
+    "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
+}
+
+
+class SparkNotThere(UsageError):
+    """PySpark, its Java or its Kafka connector is missing, or a setting keeps it from starting."""
+
+
+class QueryFailed(MigrateError):
+    """Spark took the seed, and its first batch failed: so will the user's query."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resume:
+    """Where Spark began.
+
+    Attributes:
+        spark: the version that ran.
+        started: the first offset it planned to read, of every partition in the seed.
+        records: how many records its first batches read.
+    """
+
+    spark: str
+    started: PositionSet
+    records: int
+
+
+def check_there_is_pyspark() -> None:
+    """Before anything else is asked.
+
+    Raises:
+        SparkNotThere: there is none.
+    """
+    if find_spec("pyspark") is None:
+        raise SparkNotThere(f"--run needs PySpark: {install('spark')}")
+
+
+def run_first_batch(
+    label: str, directory: str, kafka: KafkaConfig, spark_conf: Mapping[str, str]
+) -> Resume:
+    """Run the first micro-batch of a query on a copy of the directory's seeds.
+
+    Args:
+        label: what the positions are called.
+        directory: a checkpoint location; it is not touched.
+        kafka: how to reach the cluster.
+        spark_conf: Spark's settings, such as ``spark.jars.packages``.
+
+    Raises:
+        SparkNotThere, QueryFailed: as they say.
+        ConfigError: the cluster is reached in a way that has no match in Spark here.
+        UnreadableInput: the directory has no seed of a Kafka source, or a damaged one.
+        AmbiguousPositions: two of its sources begin one partition at different places.
+    """
+    check_there_is_pyspark()
+    files = Files()
+    seeds = kafka_seeds(directory, files)
+    if not seeds:
+        raise UnreadableInput(f"{directory}: no seed of a Kafka source in it (sources/0/0)")
+    options = {**kafka_options(kafka), "maxOffsetsPerTrigger": str(_RECORDS)}
+    with tempfile.TemporaryDirectory(prefix="migrate-resume-") as work:
+        queries = []
+        for source, seed in seeds.items():
+            copy = Path(work, source)
+            with named(copy):
+                _write_seed(files.read(seed_path(directory, source)), copy)
+            topics = ",".join(sorted({topic for topic, _ in seed}))
+            # The seed is what must count: were it not heeded, nothing would be read.
+            asked = {**options, "subscribe": topics, "startingOffsets": "latest"}
+            queries.append({"checkpoint": str(copy), "options": asked})
+        known = {**kafka, **spark_conf}
+        answer = _run({"conf": dict(spark_conf), "queries": queries}, known)
+    starts: dict[TopicPartition, int] = {}
+    for batch in answer["batches"]:
+        for (topic, partition), start in topic_offsets(batch["start"]).items():
+            if starts.setdefault((topic, partition), start) != start:
+                raise AmbiguousPositions(f"{label}: two of its sources read {topic}-{partition}")
+    records = sum(batch["records"] for batch in answer["batches"])
+    return Resume(answer["spark"], PositionSet(label, starts, "as Spark planned it"), records)
+
+
+def _write_seed(seed: bytes, checkpoint: Path) -> None:
+    """A new checkpoint location, of a query whose one source is to start there."""
+    (checkpoint / "sources" / "0").mkdir(parents=True)
+    (checkpoint / "sources" / "0" / "0").write_bytes(seed)
+    metadata = json.dumps({"id": str(uuid.uuid4())}, separators=(",", ":"))
+    (checkpoint / "metadata").write_text(metadata, encoding="ascii")
+
+
+def _run(request: Mapping[str, Any], known: KafkaConfig) -> dict[str, Any]:
+    """Ask a process with a Spark of its own; its talk is kept for when it fails without a word, and
+    told without the secrets that are ``known``."""
+    done = subprocess.run(
+        [sys.executable, "-m", "migrate.spark.transfer.first_batch"],
+        input=json.dumps(request),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    try:
+        answer: dict[str, Any] = json.loads(done.stdout)
+    except ValueError as error:
+        raise SparkNotThere(f"Spark did not start: {_last(done.stderr, known)}") from error
+    match answer.get("failed"):
+        case None:
+            return answer
+        case "start":
+            talk = _last(done.stderr, known)
+            message = f"{_reason(answer['message'], known)} ({talk})"
+            raise SparkNotThere(f"Spark did not start: {message}")
+        case _:
+            message = _reason(answer["message"], known)
+            if "Failed to find data source: kafka" in message:
+                raise SparkNotThere(
+                    f"{message} Name its connector: --spark-conf spark.jars.packages=…"
+                )
+            raise QueryFailed(message)
+
+
+def _reason(message: str, known: KafkaConfig) -> str:
+    """What failed, and why in the end: between the two lie Java's stack traces."""
+    lines = [line.strip() for line in without_secrets(message, known).splitlines() if line.strip()]
+    causes = [line for line in lines[1:] if line.startswith(_CAUSE)]
+    return "; ".join([*lines[:1], *causes[-1:]]) or "no reason given"
+
+
+def _last(talk: str, known: KafkaConfig) -> str:
+    """The end of what it said, without Java's stack traces."""
+    lines = [line.strip() for line in without_secrets(talk, known).splitlines()]
+    told = [line for line in lines if line and not line.startswith("at ")]
+    return "; ".join(told[-_LAST_LINES:]) or "no reason given"
+
+
+def kafka_options(config: KafkaConfig) -> dict[str, str]:
+    """The ``kafka.*`` options with which Spark reaches the same cluster in the same way.
+
+    Properties that only tune librdkafka have no match and are left out.
+
+    Raises:
+        ConfigError: a log-in or a certificate that has no match, or a file that cannot be read.
+    """
+    texts = {name: value for name, value in config.items() if isinstance(value, str)}
+    java: dict[str, str] = {}
+    for name, value in texts.items():
+        if name in _SAME:
+            java[name] = value
+        elif name in _RENAMED:
+            java[_RENAMED[name]] = value
+        elif name in _FILES:
+            java[_FILES[name]] = _pem(name, value)
+        elif name == _IDENTIFICATION:
+            java[name] = "" if value == "none" else value
+        elif name not in _CREDENTIALS and name.startswith(_MUST_BE_KNOWN):
+            raise _no_match(name)
+    for name in config.keys() - texts.keys():
+        raise _no_match(name)
+    if "ssl.truststore.certificates" in java:
+        java["ssl.truststore.type"] = "PEM"
+    if "ssl.keystore.key" in java:
+        java["ssl.keystore.type"] = "PEM"
+    elif "ssl.keystore.location" in java:
+        java["ssl.keystore.type"] = "PKCS12"
+    if any(name in texts for name in _CREDENTIALS):
+        java["sasl.jaas.config"] = _login(java.get("sasl.mechanism", ""), texts)
+    return {f"kafka.{name}": value for name, value in java.items()}
+
+
+def _login(mechanism: str, texts: Mapping[str, str]) -> str:
+    module = _LOGIN_MODULES.get(mechanism.upper())
+    if module is None:
+        raise _no_match(f"sasl.mechanism {mechanism}")
+    options = " ".join(
+        f"{name.removeprefix('sasl.')}={_quoted(texts[name])}"
+        for name in _CREDENTIALS
+        if name in texts
+    )
+    return f"{module} required {options};"
+
+
+def _quoted(value: str) -> str:
+    """As java.io.StreamTokenizer reads it, by which the Java client does."""
+    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def _pem(name: str, path: str) -> str:
+    try:
+        return read_file(path, MAX_STORE_BYTES).decode("ascii")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not PEM"
+        raise ConfigError(f"{name}: the file cannot be read: {reason}") from error
+
+
+def _no_match(name: str) -> ConfigError:
+    return ConfigError(f"{name}: cannot be said to Spark's Kafka source here; verify without --run")

@@ -1,1 +1,0 @@
-"""What runs Spark: the only importer of PySpark, which is there with the extra ``spark``."""

@@ -1,0 +1,88 @@
+"""``spark.read.format("flink_state")``: keyed state as a data source of Spark 4.
+
+    spark.dataSource.register(FlinkStateDataSource)
+    spark.read.format("flink_state").option("operator", S).option("state", NAME).load(CHK)
+
+The driver looks at the checkpoint's metadata and the heads of its state; the executors read ranges
+of key groups. Columns that are not selected are read all the same: an entry is read as one.
+
+The option ``key`` reads the key group of one key alone. No filters are taken (``pushFilters``, from
+Spark 4.1 on): a DataFrame that 4.1.1 read with a filter and then without one was read the second
+time, too, by the key groups of the filter alone. What a filter leaves to be read is kept with the
+source, which every scan of it shares (``PythonDataSourceV2.setReadInfo``); only Spark's sources
+after 4.1.1 keep it with the scan.
+
+Source: pyspark.sql.datasource @ Spark 4.0.0, 4.1.1; PythonScanBuilder @ apache/spark 0d46458.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.types import StructType
+
+from migrate.spark.state_frame import struct_type
+from migrate.state.views import (
+    BadStateOption,
+    StateOptions,
+    Table,
+    open_table,
+    parse_state_options,
+    read_share,
+)
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class FlinkStateDataSource(DataSource):
+    """Keyed state of the loaded checkpoint.
+
+    Options (``migrate.state.views``): ``operator``, ``state``, ``view`` (``entries``, ``states``,
+    ``timers``), ``key``, ``allowExternalFiles``.
+    """
+
+    @classmethod
+    def name(cls) -> str:
+        return "flink_state"
+
+    def schema(self) -> StructType:
+        return struct_type(self._table())
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        table = self._table()
+        if schema != struct_type(table):
+            raise BadStateOption("the schema is the state's: choose of its columns by select")
+        return _Reader(table)
+
+    def _table(self) -> Table:
+        # Spark sends this object from the process that asks for the schema to the next ones.
+        found: Table | None = vars(self).get("_opened")
+        if found is None:
+            found = self._opened = open_table(_path(self.options), self._asked())
+        return found
+
+    def _asked(self) -> StateOptions:
+        paths = ("path", "paths")
+        given = {name: value for name, value in self.options.items() if name.lower() not in paths}
+        return parse_state_options(given)
+
+
+class _Reader(DataSourceReader):
+    def __init__(self, table: Table) -> None:
+        self._table = table
+
+    def partitions(self) -> Sequence[InputPartition]:
+        return [InputPartition(share) for share in self._table.shares()]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        return read_share(partition.value)
+
+
+def _path(options: Mapping[str, str]) -> str:
+    given = {name.lower(): value for name, value in options.items()}
+    if "path" not in given or "paths" in given:
+        raise BadStateOption("one path: load(CHK)")
+    return given["path"]

@@ -1,0 +1,109 @@
+"""``initial_state``: Flink's state for a processor of one's own, ``transformWithStateInPandas``.
+
+The processor's ``handleInitialState`` gets the rows of each key once, when Spark runs batch 0. On a
+checkpoint location that is past batch 0 Spark takes no notice of them, and says nothing: that is
+refused here. A restart gives None for the state, and so needs neither rows nor savepoint.
+
+Source: TransformWithStateInPandasExec (``currentBatchId == 0``) @ Spark 4.0.0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from migrate.inputs.spark_log import kafka_seeds, newest_committed_batch
+from migrate.model.errors import Refused, UsageError
+from migrate.model.log import log
+from migrate.spark.transfer.exact_cast import exactly, schema_of
+from migrate.spark.transfer.origin import contradictions, origin_of
+from migrate.spark.transfer.time_to_live import TimeToLive, leave_out_expired
+from migrate.state.columns import quoted
+from migrate.targets.location import BadLocation, location
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, GroupedData, SparkSession
+    from pyspark.sql.types import StructType
+
+
+class NotTaken(Refused):
+    """Spark would not take the initial state."""
+
+    def __init__(self, problem: str) -> None:
+        super().__init__([problem])
+
+
+def initial_state(
+    spark: SparkSession,
+    state: DataFrame | None,
+    schema: StructType | str,
+    *,
+    columns: Mapping[str, str],
+    keys: Sequence[str],
+    checkpoint_location: str,
+    ttl_ms: TimeToLive = ...,
+    stopped_at_ms: int | None = None,
+) -> GroupedData:
+    """Return what ``transformWithStateInPandas`` takes as ``initialState``.
+
+    Args:
+        state: Flink's, as ``flink_state`` gives it; None of a query that has run batch 0, and goes
+            on from its own state.
+        schema: what the processor gets; its key columns are of the stream's types.
+        columns: for each column of the schema an expression over the state's columns, cast to the
+            column's type exactly.
+        keys: the columns that the stream is grouped by, too.
+        checkpoint_location: the query's, seeded by ``to_spark(checkpoint_dir=…)`` from the same
+            savepoint.
+        ttl_ms: of a state with a time to live how long that is: as for ``aggregate_rows``.
+        stopped_at_ms: as for ``aggregate_rows``.
+
+    Raises:
+        TimeToLiveNotGiven, StopNotKnown: as for ``aggregate_rows``.
+        NotTaken: batch 0 has been committed there, so that Spark would ignore the state; or the
+            location is not seeded, or from another savepoint, so that the query would begin
+            elsewhere; or there is neither a state nor a committed batch.
+        UsageError: columns that do not go together.
+        UnreadableInput: the location is damaged.
+    """
+    made = schema_of(spark, schema)
+    names = [field.name for field in made.fields]
+    if sorted(columns) != sorted(names) or not keys or set(keys) - set(names):
+        raise UsageError(
+            f"columns and keys must be of the schema ({', '.join(names)}), and all of its columns "
+            "given"
+        )
+    try:
+        directory, files = location(checkpoint_location).to_read
+    except BadLocation as error:
+        raise UsageError(f"checkpoint_location: {error}") from error
+    there = files.list_directory(directory) is not None
+    begun = there and newest_committed_batch(directory, files) is not None
+    if state is None:
+        if not begun:
+            raise NotTaken(
+                f"{checkpoint_location} has committed no batch: the query would begin without the "
+                "state; give it"
+            )
+        return spark.createDataFrame([], made).groupBy(*keys)
+    seeds = kafka_seeds(directory, files) if there else {}
+    if not seeds:
+        raise NotTaken(
+            f"{checkpoint_location} is not seeded: the query would not begin where Flink stopped; "
+            "seed it with to_spark(…, checkpoint_dir=…)"
+        )
+    if begun:
+        raise NotTaken(
+            f"{checkpoint_location} is past batch 0: Spark would ignore the state in silence; a "
+            "query that goes on has its own, give None for it"
+        )
+    for problem in contradictions([origin_of(state)], seeds.values()):
+        raise NotTaken(problem)
+    state, expired = leave_out_expired(state, ttl_ms, stopped_at_ms)
+    for warning in () if expired is None else expired.warnings():
+        log.warning(warning)
+    told = (f"{expression} AS {quoted(name)}" for name, expression in columns.items())
+    frame = state.selectExpr(*told)
+    for field in made.fields:
+        frame = exactly(frame, field.name, field.dataType, field.name)
+    return frame.select(*map(quoted, names)).groupBy(*keys)

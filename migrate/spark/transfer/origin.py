@@ -1,0 +1,150 @@
+"""Which savepoint a state is from, told by the columns of its DataFrame; and what must fit to it.
+
+Columns that are made anew by an expression lose it. The key's, the window's and most others stay.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from migrate.inputs.flink.choose_source import Reading
+from migrate.inputs.flink.read import read
+from migrate.inputs.offsets_json import NextOffsets
+from migrate.model.positions import PositionState
+from migrate.state.columns import quoted
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from migrate.state.views import Table
+
+_SAVEPOINT, _OPERATOR, _STATE = "flink.savepoint", "flink.operator", "flink.state"
+_EXTERNAL, _MAY_EXPIRE = "flink.externalFiles", "flink.mayExpire"
+# The call of mark_unexpired that a column comes from.
+_UNEXPIRED = "flink.unexpired"
+# The column that only a state with a time to live has.
+LAST_ACCESS = "last_access"
+
+
+@dataclass(frozen=True, slots=True)
+class StateOrigin:
+    """The savepoint, the operator in it, and the name of its state."""
+
+    savepoint: str
+    operator_id: str
+    state: str
+    allow_external_files: bool
+
+
+def metadata_of(table: Table) -> dict[str, str | bool]:
+    """What each column of a table tells; nothing where it is not one state's."""
+    if table.state is None:
+        return {}
+    return {
+        _SAVEPOINT: table.pointer,
+        _OPERATOR: table.state.operator_id,
+        _STATE: table.state.name,
+        _EXTERNAL: table.allow_external_files,
+        _MAY_EXPIRE: table.state.ttl,
+    }
+
+
+def origin_of(state: DataFrame) -> StateOrigin | None:
+    """None of a DataFrame that has no column of a state's."""
+    for field in state.schema.fields:
+        if _SAVEPOINT in field.metadata:
+            names = (_SAVEPOINT, _OPERATOR, _STATE, _EXTERNAL)
+            return StateOrigin(*(field.metadata[name] for name in names))
+    return None
+
+
+def may_expire(state: DataFrame) -> bool:
+    """Return whether rows are made from a state with a time to live, and may be expired entries.
+
+    The plan of a DataFrame shows each state that it reads. Spark Connect has only the columns.
+    """
+    plan = getattr(state, "_jdf", None)
+    marks = _marks_of(state.schema) if plan is None else _marks_in(plan.queryExecution().analyzed())
+    return any(marks) if marks else LAST_ACCESS in state.columns
+
+
+def mark_unexpired(state: DataFrame) -> DataFrame:
+    """Return a state for which ``may_expire`` is false."""
+    call = str(uuid.uuid4())
+    return state.select(
+        *(
+            F.col(quoted(field.name)).alias(
+                field.name, metadata={**field.metadata, _MAY_EXPIRE: False, _UNEXPIRED: call}
+            )
+            for field in state.schema.fields
+        )
+    )
+
+
+def _marks_in(plan: Any) -> list[bool]:
+    """Return whether each column that a plan reads from a state may be of an expired entry.
+
+    A plan that ``mark_unexpired`` made says so itself. What it was made from is not looked at.
+    """
+    schema = _schema_of(plan)
+    sequences = (plan.children(), plan.subqueries())
+    inputs = [sequence.apply(n) for sequence in sequences for n in range(sequence.size())]
+    calls = {call for child in inputs for call in _unexpired_calls(_schema_of(child))}
+    if not inputs or _unexpired_calls(schema) - calls:
+        return _marks_of(schema)
+    return [mark for child in inputs for mark in _marks_in(child)]
+
+
+def _schema_of(plan: Any) -> StructType:
+    return StructType.fromJson(json.loads(plan.schema().json()))
+
+
+def _unexpired_calls(schema: StructType) -> set[str]:
+    """Return the calls of ``mark_unexpired`` that columns come from."""
+    return {field.metadata[_UNEXPIRED] for field in schema.fields if _UNEXPIRED in field.metadata}
+
+
+def _marks_of(schema: StructType) -> list[bool]:
+    """Return whether each column that was read from a state may be of an expired entry."""
+    return [field.metadata[_MAY_EXPIRE] for field in schema.fields if _MAY_EXPIRE in field.metadata]
+
+
+def contradictions(
+    origins: Iterable[StateOrigin | None], starts: Iterable[NextOffsets]
+) -> Iterator[str]:
+    """Where Kafka would go on elsewhere than the savepoints of some states say.
+
+    Of topics that a savepoint does not read, and of partitions without a position in it, nothing
+    is said.
+
+    Raises:
+        DecodeError: a savepoint cannot be read.
+    """
+    given: dict[tuple[str, int], set[int]] = {}
+    for start in starts:
+        for place, next_offset in start.items():
+            given.setdefault(place, set()).add(next_offset)
+    topics = {topic for topic, _ in given}
+    known: dict[tuple[str, int], set[int]] = {}
+    for origin in {one for one in origins if one is not None}:
+        found = read(origin.savepoint, Reading(allow_external_files=origin.allow_external_files))
+        for source in found.sources:
+            for one in source.positions:
+                if one.state is PositionState.NEXT and one.next_offset is not None:
+                    known.setdefault(one.topic_partition, set()).add(one.next_offset)
+    for place, offsets in sorted(known.items()):
+        asked = given.get(place, set())
+        if place[0] in topics and not (asked and asked <= offsets):
+            told = ", ".join(map(str, sorted(asked))) or "none"
+            yield (
+                f"positions of {place[0]}-{place[1]}: {told}, and "
+                f"{', '.join(map(str, sorted(offsets)))} in the savepoint of the rows: state and "
+                "positions must be of one savepoint"
+            )

@@ -1,0 +1,245 @@
+"""State with a time to live: which entries had expired when the job was stopped.
+
+Flink treats an expired entry as absent, and Spark expires none. A state keeps when each entry was
+last used. For how long it is kept is in the job's code (``StateTtlConfig``, or
+``table.exec.state.ttl`` for SQL) and nowhere in the savepoint, so the user gives it.
+
+Source: TtlUtils.expired (``lastAccess + ttl <= now``), TtlListState, TtlMapState @ Flink 1.20, 2.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from types import EllipsisType
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType
+
+from migrate.inputs.flink.choose_source import Reading
+from migrate.inputs.flink.read import read
+from migrate.model.errors import Refused, UsageError
+from migrate.model.wording import counted, moment
+from migrate.spark.transfer.origin import LAST_ACCESS, mark_unexpired, may_expire, origin_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+    from migrate.model.positions import Origin
+
+# Milliseconds; None keeps every entry; ``...`` where the user has not said.
+TimeToLive = int | None | EllipsisType
+
+
+class TimeToLiveNotGiven(Refused):
+    """A state has a time to live, and nobody said how long it is."""
+
+
+class StopNotKnown(Refused):
+    """The time of the stop is not known, or not possible, and decides which entries expired."""
+
+    def __init__(self, problem: str) -> None:
+        super().__init__([problem])
+
+
+@dataclass(frozen=True, slots=True)
+class ExpiredEntries:
+    """The entries of a state with a time to live that do not go along.
+
+    Attributes:
+        ttl_ms: the time to live; None where every entry goes along.
+        number: how many entries (of a LIST: elements) had expired.
+        stopped_at_ms: when the job was stopped, in epoch milliseconds; None where it did not
+            matter.
+        doubtful: how many of them had not expired yet at the last access in the state. It is 0
+            where the user gave the time of the stop.
+    """
+
+    ttl_ms: int | None
+    number: int = 0
+    stopped_at_ms: int | None = None
+    doubtful: int = 0
+
+    def warnings(self) -> Iterator[str]:
+        """Yield what the user must know about a query that goes on with this state."""
+        if self.ttl_ms is None:
+            yield (
+                "every entry of a state with a time to live goes along (ttl_ms=None): where Flink "
+                "would start an expired key anew, Spark goes on from its old value"
+            )
+            return
+        if self.number and self.stopped_at_ms is not None:
+            verb = "stays" if self.number == 1 else "stay"
+            yield (
+                f"{counted(self.number, 'expired entry', 'expired entries')} {verb} behind: last "
+                f"used {self.ttl_ms} ms or more before {moment(self.stopped_at_ms)}, the stop"
+            )
+        if self.doubtful:
+            yield (
+                f"{self.doubtful} of these expired after the last access in the state: if the "
+                "savepoint's files are newer than the stop, as copies are, give the time of the "
+                "stop (stopped_at_ms, --stopped-at)"
+            )
+
+
+def unexpired(
+    state: DataFrame, *, ttl_ms: TimeToLive = ..., stopped_at_ms: int | None = None
+) -> DataFrame:
+    """Return the entries of a state that Flink would still use.
+
+    ``aggregate_rows``, ``seen_rows`` and ``initial_state`` do it themselves. It is for rows of your
+    own. Of a LIST the expired elements are left out.
+
+    Args:
+        state: Flink's, as ``flink_state`` gives it, with its column ``last_access``.
+        ttl_ms: the job's time to live in milliseconds; None keeps every entry.
+        stopped_at_ms: when the job was stopped, in epoch milliseconds. By default when the
+            checkpoint's ``_metadata`` was written, or the last access in the state if that is
+            later.
+
+    Raises:
+        TimeToLiveNotGiven: the state has a time to live, and ``ttl_ms`` is missing.
+        StopNotKnown: the state was used after ``stopped_at_ms``; or it is missing, the checkpoint
+            is a copy, and the time matters.
+        UsageError: the state has no time to live, or its times are not among the columns.
+        DecodeError: the checkpoint cannot be read.
+    """
+    return leave_out_expired(state, ttl_ms, stopped_at_ms)[0]
+
+
+def leave_out_expired(
+    state: DataFrame, ttl_ms: TimeToLive, stopped_at_ms: int | None
+) -> tuple[DataFrame, ExpiredEntries | None]:
+    """Return what ``unexpired`` does, and what was left out; None of a state without TTL.
+
+    Raises:
+        TimeToLiveNotGiven, StopNotKnown, UsageError, DecodeError: as for ``unexpired``.
+    """
+    if not may_expire(state):
+        if isinstance(ttl_ms, int):
+            raise UsageError("ttl_ms: this state has no time to live; leave ttl_ms out")
+        return state, None
+    check_time_to_live([state], ttl_ms)
+    if not isinstance(ttl_ms, int):
+        return mark_unexpired(state), ExpiredEntries(None)
+    if ttl_ms < 1:
+        raise UsageError(f"ttl_ms {ttl_ms}: not a time to live; None keeps every entry")
+    if LAST_ACCESS not in state.columns:
+        raise UsageError(
+            f"ttl_ms: the column {LAST_ACCESS} shows which entries have expired, and is missing; "
+            "keep it, or call unexpired on the state itself"
+        )
+    newest = _newest_access(state)
+    if newest is None:  # no entries
+        return mark_unexpired(state), ExpiredEntries(ttl_ms)
+    stop, copied_from = _stop(state, stopped_at_ms, newest)
+    expired, doubtful = _count(state, stop - ttl_ms, newest - ttl_ms)
+    if stopped_at_ms is not None:
+        doubtful = 0
+    if doubtful and copied_from is not None:
+        raise StopNotKnown(
+            f"{counted(doubtful, 'entry', 'entries')} expired between {moment(newest)}, the last "
+            f"access in the state, and {moment(stop)}, when _metadata was written. The checkpoint "
+            f"is a copy of {copied_from}: give the time of the stop (stopped_at_ms, --stopped-at)"
+        )
+    found = ExpiredEntries(ttl_ms, expired, stop, doubtful)
+    return mark_unexpired(_kept(state, stop - ttl_ms)), found
+
+
+def check_time_to_live(states: Sequence[DataFrame], ttl_ms: TimeToLive = ...) -> None:
+    """Check that the time to live of each state was given.
+
+    Raises:
+        TimeToLiveNotGiven: it was not.
+    """
+    if ttl_ms is not ...:
+        return
+    for state in filter(may_expire, states):
+        origin = origin_of(state)
+        name = "a state" if origin is None else f"state {origin.state} of {origin.operator_id}"
+        raise TimeToLiveNotGiven(
+            [
+                f"{name} has a time to live: Flink starts an expired key anew, and Spark would go "
+                "on from its old value. The duration is in the job's code (StateTtlConfig, "
+                "table.exec.state.ttl): give it in milliseconds as ttl_ms (--ttl), or None (none) "
+                "to keep every entry"
+            ]
+        )
+
+
+def _of_list(state: DataFrame) -> bool:
+    return isinstance(state.schema[LAST_ACCESS].dataType, ArrayType)
+
+
+def _newest_access(state: DataFrame) -> int | None:
+    access: Column = F.array_max(LAST_ACCESS) if _of_list(state) else F.col(LAST_ACCESS)
+    newest: int | None = state.agg(F.max(access)).collect()[0][0]
+    return newest
+
+
+def _stop(state: DataFrame, stopped_at_ms: int | None, newest: int) -> tuple[int, str | None]:
+    """Return when the job was stopped; and of a copied checkpoint where it was written.
+
+    The files' store may have another clock than the job, or whole seconds only. So the stop is not
+    before the last access.
+    """
+    if stopped_at_ms is not None:
+        if stopped_at_ms < newest:
+            raise StopNotKnown(
+                f"the state was used at {moment(newest)}, after {moment(stopped_at_ms)}: that is "
+                "not when the job was stopped (stopped_at_ms, --stopped-at)"
+            )
+        return stopped_at_ms, None
+    checkpoint = _checkpoint(state)
+    if checkpoint is None or checkpoint.written_at is None:
+        raise UsageError(
+            "when the job was stopped is not known: give it in epoch milliseconds (stopped_at_ms, "
+            "--stopped-at)"
+        )
+    return max(checkpoint.written_at, newest), checkpoint.copied_from
+
+
+def _checkpoint(state: DataFrame) -> Origin | None:
+    origin = origin_of(state)
+    if origin is None:
+        return None
+    reading = Reading(allow_external_files=origin.allow_external_files)
+    return read(origin.savepoint, reading).origin
+
+
+def _count(state: DataFrame, *limits: int) -> tuple[int, int]:
+    """Count the entries that were last used at the first limit or before.
+
+    Returns:
+        How many there are, and how many of these were used after the second limit.
+    """
+
+    def number(limit: int) -> Column:
+        if _of_list(state):
+            return F.sum(F.size(F.filter(LAST_ACCESS, lambda access: access <= F.lit(limit))))
+        return F.sum(F.when(F.col(LAST_ACCESS) <= F.lit(limit), 1).otherwise(0))
+
+    at_stop, at_newest = map(_long, limits)
+    (counts,) = state.agg(number(at_stop), number(at_newest)).collect()
+    return counts[0], counts[0] - counts[1]
+
+
+def _kept(state: DataFrame, limit: int) -> DataFrame:
+    """Return the entries, or elements, that were used after a time."""
+    bound = F.lit(_long(limit))
+    if not _of_list(state):
+        return state.where(F.col(LAST_ACCESS).isNull() | (F.col(LAST_ACCESS) > bound))
+
+    def is_kept(_: Column, index: Column) -> Column:
+        access = F.col(LAST_ACCESS)[index]
+        return access.isNull() | (access > bound)
+
+    columns = (name for name in ("value", LAST_ACCESS) if name in state.columns)
+    kept = {name: F.filter(name, is_kept) for name in columns}
+    return state.withColumns(kept).where(F.size(LAST_ACCESS) > 0)
+
+
+def _long(value: int) -> int:
+    """Return a time that fits into a BIGINT: a time to live may be ``Long.MAX_VALUE``."""
+    return max(value, -(2**63))

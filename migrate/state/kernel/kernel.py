@@ -1,0 +1,529 @@
+"""The kernel: key groups to columns, compiled by numba.
+
+It walks a program (``operations``) over the bytes of a key group, entry by entry.
+
+It accepts less than the plain reader (``decoder.keyed_state``) does, never more. What it does not
+accept it refuses without a word, and the plain reader tells why, or reads it. It follows the layout
+alone: whether a number is one of those that Flink writes is asked of whole columns (``arrays``).
+Every length is held against its frame before it is used, and arrays check their bounds on top.
+
+All that is compiled is in this file: numba's cache on disk looks at the file of a function alone,
+so a change in ``operations`` is one here, too. It is short because it is compiled at the first
+call.
+
+Source: the serializers that ``decoder.keyed_state.values`` names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from migrate.state.kernel.operations import (
+    BYTE,
+    BYTES,
+    CHILD,
+    DONE,
+    END,
+    ENTRIES,
+    FLAG,
+    FULL,
+    INTEGER,
+    KEY_END,
+    KIND,
+    LEFT,
+    LIST,
+    LIST_OF,
+    NEXT,
+    POSITION,
+    REFUSED,
+    ROW,
+    SIZED,
+    SLOT,
+    SLOT_INTEGER,
+    START,
+    STATE,
+    STRING,
+    TABLE,
+    TEXT,
+    VALUE_END,
+    WIDTH,
+)
+
+# Of all operations a checksum: a test says which it is.
+OPERATIONS = 756668444
+
+_MASK = 0xFFFFFFFF
+# What is and-ed with it is not negative: an index that is asks for a check more, and may count from
+# the end.
+_INDEX = (1 << 62) - 1
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+_Array = NDArray[Any]
+
+
+# The types of what is handed on: nothing is compiled twice.
+_I64 = numba.int64
+_OUT = numba.types.Array(numba.uint8, 1, "C")
+_DATA = numba.types.Array(numba.uint8, 1, "C", readonly=True)
+_NUMBERS = numba.types.Array(numba.int64, 1, "C")
+_TABLE = numba.types.Array(numba.int64, 2, "C")
+# Arrays are those of the caller: none is counted here.
+_OPTIONS: dict[str, Any] = {"boundscheck": True, "_nrt": False, "no_rewrites": True}
+_COLUMNS = (_TABLE, _NUMBERS, _OUT, _NUMBERS, _NUMBERS)
+_POSITION = (_DATA, _I64, _I64)
+
+
+def _compiled(function: Callable[..., Any], signature: Any, **options: Any) -> Any:
+    """From numba's cache on disk; compiled, where that has none or cannot be written."""
+    try:
+        return numba.njit(signature, cache=True, **options, **_OPTIONS)(function)
+    except (OSError, RuntimeError):  # no directory that it may write, or a full disk
+        return numba.njit(signature, **options, **_OPTIONS)(function)
+
+
+def _inner(result: Any, *arguments: Any, forceinline: bool = True) -> Callable[[_F], _F]:
+    """What only the kernel calls: nothing is compiled for callers from Python."""
+
+    def made(function: _F) -> _F:
+        compiled: _F = _compiled(
+            function,
+            result(*arguments),
+            forceinline=forceinline,
+            no_cpython_wrapper=True,
+            no_cfunc_wrapper=True,
+        )
+        return compiled
+
+    return made
+
+
+@_inner(_I64, *_POSITION, _I64)
+def _integer(data: _Array, position: int, size: int, step: int) -> int:
+    """Of ``size`` bytes with its sign; from the last one on where ``step`` is -1."""
+    value = 0
+    for _ in range(size):
+        value = value << 8 | data[position & _INDEX]
+        position += step
+    unused = 64 - 8 * size
+    return value << unused >> unused
+
+
+@_inner(_I64, *_POSITION)
+def _row_hash(data: _Array, start: int, size: int) -> int:
+    """BinaryRowData's."""
+    code = 42
+    for last in range(start + 3, start + size, 4):
+        word = ((_integer(data, last, 4, -1) & _MASK) * 0xCC9E2D51) & _MASK
+        code ^= ((word << 15 | word >> 17) * 0x1B873593) & _MASK
+        code = (((code << 13 | code >> 19) & _MASK) * 5 + 0xE6546B64) & _MASK
+    code ^= size
+    code = ((code ^ code >> 16) * 0x85EBCA6B) & _MASK
+    code = ((code ^ code >> 13) * 0xC2B2AE35) & _MASK
+    return code ^ code >> 16
+
+
+@_inner(_I64, _OUT, _I64, _I64)
+def _put(text: _Array, to: int, character: int) -> int:
+    """A character of more than seven bits as UTF-8; where it ends."""
+    following = 1 if character < 0x800 else 2 if character < 0x10000 else 3
+    text[to] = (0xFF00 >> following + 1 & 0xFF) | character >> 6 * following
+    for place in range(following - 1, -1, -1):
+        to += 1
+        text[to] = 0x80 | character >> 6 * place & 0x3F
+    return to + 1
+
+
+# By itself its loop has registers enough.
+@_inner(numba.types.UniTuple(_I64, 3), *_POSITION, _I64, _OUT, _I64, forceinline=False)
+def _string(
+    data: _Array, position: int, end: int, count: int, text: _Array, to: int
+) -> tuple[int, int, int]:
+    """UTF-16 units of one to three bytes each, as UTF-8: where they end (-1: refused), where the
+    text does, and their hash. A surrogate without its other half is refused."""
+    code = 0
+    half = 0  # of a pair
+    # Most are of ASCII to their end. The caller knows that so many bytes are there.
+    done = 0
+    while done < count:
+        first = data[position + done & _INDEX]
+        if first >= 0x80:
+            break
+        text[to + done & _INDEX] = first
+        code = 31 * code + first
+        done += 1
+    position += done
+    to += done
+    for _ in range(count - done):
+        if position >= end:
+            return -1, to, code
+        unit = np.int64(data[position & _INDEX])
+        position += 1
+        shift = 7
+        byte = unit
+        unit &= 0x7F
+        while byte >= 0x80 and shift < 21 and position < end:
+            byte = np.int64(data[position])
+            position += 1
+            unit |= (byte & 0x7F) << shift
+            shift += 7
+        if byte >= 0x80 or unit > 0xFFFF or (byte == 0 and shift > 7):
+            return -1, to, code
+        code = 31 * code + unit
+        if (half != 0) != (unit >> 10 == 0x37):
+            return -1, to, code
+        if half:
+            to = _put(text, to, 0x10000 + (half - 0xD800 << 10) + (unit - 0xDC00))
+            half = 0
+        elif unit >> 10 == 0x36:
+            half = unit
+        elif unit < 0x80:
+            text[to] = unit
+            to += 1
+        else:
+            to = _put(text, to, unit)
+    if half:
+        return -1, to, code
+    return position, to, code & _MASK
+
+
+@_inner(numba.types.UniTuple(_I64, 2), *_POSITION)
+def _count(data: _Array, position: int, end: int) -> tuple[int, int]:
+    """A varint of at most five bytes, and where it ends; -1: not one that Flink writes."""
+    count = 0
+    shift = 0
+    byte = np.int64(0x80)
+    while byte >= 0x80:
+        if shift > 28 or position >= end:
+            return 0, -1
+        byte = np.int64(data[position & _INDEX])
+        position += 1
+        count |= (byte & 0x7F) << shift
+        shift += 7
+    if count >> 31 or (byte == 0 and shift > 7):
+        return 0, -1
+    return count, position
+
+
+@_inner(numba.void, _I64, _I64, *_COLUMNS)
+def _nulls(
+    first: int,
+    last: int,
+    columns: _Array,
+    slots: _Array,
+    valid: _Array,
+    rows: _Array,
+    used: _Array,
+) -> None:
+    """A null in a column and, of its table, in all that are parts of it."""
+    table = columns[first, TABLE]
+    for column in range(first, last + 1):
+        if columns[column, TABLE] == table:
+            slot = columns[column, SLOT] + rows[table]
+            kind = columns[column, KIND]
+            valid[slot] = 0
+            slots[slot] = 0
+            if kind == TEXT:
+                slots[slot] = used[column]
+            elif kind == LIST:
+                slots[slot] = rows[columns[column, CHILD]]
+
+
+@_inner(numba.void, _TABLE, _NUMBERS, _NUMBERS, _NUMBERS)
+def _undo(columns: _Array, slots: _Array, rows: _Array, used: _Array) -> None:
+    """Forget what was put beside whole rows; a list's column is before those of its elements."""
+    for column in range(columns.shape[0]):
+        count = rows[columns[column, TABLE]]
+        before = slots[columns[column, SLOT] + count - 1] if count else 0
+        kind = columns[column, KIND]
+        if kind == TEXT:
+            used[column] = before
+        elif kind == LIST:
+            rows[columns[column, CHILD]] = before
+
+
+@_inner(
+    *(numba.types.UniTuple(_I64, 2), *_POSITION, _I64, _I64, _NUMBERS, _TABLE, _NUMBERS),
+    *(_OUT, _OUT, _NUMBERS, _NUMBERS, _NUMBERS, _NUMBERS),
+)
+def _entry(
+    data: _Array,
+    position: int,
+    end: int,
+    value_end: int,
+    pc: int,
+    ops: _Array,
+    columns: _Array,
+    slots: _Array,
+    valid: _Array,
+    text: _Array,
+    rows: _Array,
+    room: _Array,
+    used: _Array,
+    lists: _Array,
+) -> tuple[int, int]:
+    """One entry, by its program from ``pc`` on: how that ends, and where the entry does."""
+    depth = 0
+    row = row_size = taken = 0
+    while True:
+        pc &= _INDEX
+        what = ops[pc]
+        numbers = ops[pc + 1]
+        op = what & 0xFF
+        column = what >> 16 & 0xFFFF
+        a = numbers & 0xFFFFF
+        b = numbers >> 20 & 0xFFFFF
+        c = numbers >> 40
+        slot = ops[pc + 2] + rows[what >> 32 & 0xFFFF] & _INDEX
+        if what >> 8 & 0xFF > end - position:
+            return REFUSED, position
+        pc += WIDTH
+        if op == INTEGER:
+            slots[slot] = _integer(data, position, a, 1)
+            position += a
+        elif op == STRING:
+            count, position = _count(data, position, end)
+            if position < 0 or count - 1 > end - position or (count == 0 and b):
+                return REFUSED, position
+            if 3 * count > columns[column, BYTES] - used[column]:
+                return FULL, position
+            code = -1
+            if count:
+                to = columns[column, BYTE]
+                position, ends, code = _string(
+                    data, position, end, count - 1, text, to + used[column]
+                )
+                if position < 0:
+                    return REFUSED, position
+                used[column] = ends - to
+            else:
+                valid[slot] = 0
+            slots[slot] = used[column]
+            if a:
+                slots[columns[column + 1, SLOT] + rows[columns[column, TABLE]]] = code
+        elif op == END:
+            rows[a] += 1
+            return DONE, position
+        elif op == KEY_END:
+            if position != end:
+                return REFUSED, position
+            position += 4
+            end = value_end
+        elif op == VALUE_END:
+            if position != end:
+                return REFUSED, position
+        elif op == FLAG:
+            flag = data[position]
+            position += 1
+            if flag == b:
+                position += ops[pc - 1] >> 8
+                if position > end:
+                    return REFUSED, position
+                _nulls(column, a, columns, slots, valid, rows, used)
+                pc = c * WIDTH
+            elif flag != ops[pc - 1] & 0xFF:
+                return REFUSED, position
+        elif op == LIST_OF:
+            count = _integer(data, position, 4, 1)
+            position += 4
+            if not 0 <= count <= end - position:
+                return REFUSED, position
+            if count:
+                if rows[a] == room[a]:
+                    return FULL, position
+                lists[depth] = count
+                depth += 1
+            else:
+                slots[slot] = rows[a]
+                pc = b * WIDTH
+        elif op == NEXT:
+            rows[a] += 1
+            if c:
+                more = position < end
+                if more and data[position] != 0x2C:
+                    return REFUSED, position
+                position += more
+            else:
+                lists[depth - 1] -= 1
+                more = lists[depth - 1] > 0
+                depth -= not more
+            if not more:
+                slots[slot] = rows[a]
+            elif rows[a] == room[a]:
+                return FULL, position
+            else:
+                pc = b * WIDTH
+        elif op in (ROW, SIZED):
+            size = _integer(data, position, 4, 1)
+            position += 4
+            if not 0 <= size <= end - position:
+                return REFUSED, position
+            row, row_size, taken = position, size, a
+            position += size
+            if op == SIZED:
+                if size > columns[column, BYTES] - used[column]:
+                    return FULL, position
+                to = columns[column, BYTE] + used[column]
+                for place in range(size):
+                    text[to + place] = data[row + place]
+                used[column] += size
+                slots[slot] = used[column]
+            elif size < a or (b and size & 3):
+                return REFUSED, position
+            elif b:
+                slots[columns[column + 1, SLOT] + rows[columns[column, TABLE]]] = _row_hash(
+                    data, row, size
+                )
+        elif data[row + (a >> 3)] >> (a & 7) & 1:
+            _nulls(column, column, columns, slots, valid, rows, used)
+        elif op == SLOT_INTEGER:
+            slots[slot] = _integer(data, row + b + c - 1, c, -1)
+        else:  # SLOT_SIZED
+            size = c
+            offset = _integer(data, row + b + 7, 4, -1)
+            if offset < 0 and c == 0:
+                size = np.int64(data[row + b + 7]) & 0x7F
+                offset = b
+                if size > 7:
+                    return REFUSED, position
+            else:
+                if c == 0:
+                    size = _integer(data, row + b + 3, 4, -1)
+                taken += size
+            if not (0 <= size <= row_size - offset and offset >= 0 and taken <= row_size):
+                return REFUSED, position
+            if size > columns[column, BYTES] - used[column]:
+                return FULL, position
+            to = columns[column, BYTE] + used[column]
+            for place in range(size):
+                text[to + place] = data[row + offset + place]
+            used[column] += size
+            slots[slot] = used[column]
+
+
+def _walk(
+    data: _Array,
+    heap: bool,
+    wanted: int,
+    starts: _Array,
+    ops: _Array,
+    columns: _Array,
+    slots: _Array,
+    valid: _Array,
+    text: _Array,
+    rows: _Array,
+    room: _Array,
+    used: _Array,
+    at: _Array,
+    seen: _Array,
+    lists: _Array,
+) -> int:
+    """Read entries of a state, from ``at`` on: see DONE, FULL, REFUSED.
+
+    Args:
+        data: a key group in canonical form; of the heap backend's without its number.
+        heap: which.
+        wanted: the number of the state.
+        starts: by the number of a state, see START.
+        valid: all 1 where nothing is yet.
+        rows: by table, how many rows it has.
+        room: by table, how many it has room for.
+        used: by column, how many bytes its texts take.
+        seen: by the number of a state, whether the heap backend's form has had it.
+        lists: where elements that are left are counted.
+    """
+    size = data.shape[0]
+    position = at[POSITION]
+    state = at[STATE]
+    left = at[LEFT]
+    while True:
+        start = position
+        key_end = value_end = size
+        if heap:
+            if left == 0:
+                unseen = 0
+                for number in range(seen.shape[0]):
+                    unseen += 1 - seen[number]
+                if unseen == 0:
+                    return DONE if position == size else REFUSED
+                if position > size - 6:
+                    return REFUSED
+                number = _integer(data, position, 2, 1) & 0xFFFF
+                left = _integer(data, position + 2, 4, 1)
+                position += 6
+                if number >= seen.shape[0] or not 0 <= left <= size - position or seen[number]:
+                    return REFUSED
+                if state == wanted:
+                    return DONE
+                seen[number] = 1
+                state = number
+                continue
+        else:
+            if state < 0:
+                if position > size - 2:
+                    return REFUSED
+                state = _integer(data, position, 2, 1) & 0xFFFF
+                position += 2
+            if state == 0xFFFF:
+                return DONE if position == size else REFUSED
+            start = position
+            position += 4
+            if position > size:
+                return REFUSED
+            length = _integer(data, start, 4, 1)
+            if not 0 < length <= size - position - 4:
+                return REFUSED
+            key_end = position + length
+            length = _integer(data, key_end, 4, 1)
+            if not 0 <= length <= size - key_end - 4:
+                return REFUSED
+            value_end = key_end + 4 + length
+        if heap or state == wanted:
+            status, ends = REFUSED, start
+            table = starts[state, ENTRIES]
+            if rows[table] == room[table]:
+                status = FULL
+            elif starts[state, START] >= 0:
+                status, ends = _entry(
+                    data,
+                    position,
+                    key_end,
+                    value_end,
+                    starts[state, START] * WIDTH,
+                    ops,
+                    columns,
+                    slots,
+                    valid,
+                    text,
+                    rows,
+                    room,
+                    used,
+                    lists,
+                )
+            if status != DONE:
+                _undo(columns, slots, rows, used)
+                at[POSITION], at[STATE], at[LEFT] = start, state, left
+                return status
+            position = ends
+        if heap:
+            left -= 1
+        else:
+            position = value_end
+            if data[start + 4] >= 0x80:
+                if position > size - 2:
+                    return REFUSED
+                state = _integer(data, position, 2, 1) & 0xFFFF
+                position += 2
+
+
+_SIGNATURE = _I64(
+    *(_DATA, numba.boolean, _I64, _TABLE, _NUMBERS, _TABLE, _NUMBERS, _OUT, _OUT),
+    *(_NUMBERS, _NUMBERS, _NUMBERS, _NUMBERS, _OUT, _NUMBERS),
+)
+
+
+walk: Callable[..., int] = _compiled(_walk, _SIGNATURE)

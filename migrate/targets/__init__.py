@@ -1,0 +1,1 @@
+"""Targets of a move: consumer groups, Spark checkpoint locations and queries, savepoints."""

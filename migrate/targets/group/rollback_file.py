@@ -1,0 +1,295 @@
+"""The rollback file: what a consumer group held before it was changed, and what it was to hold.
+
+Written before anything is changed, so that whatever happens then can be taken back, by
+``migrate rollback FILE`` or by hand. The schema is versioned; a file of another version is refused.
+It names the brokers' addresses and holds no secret.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from enum import Enum
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from migrate.model.cluster_snapshot import Committed, GroupView
+from migrate.model.errors import InputError, Refused, UsageError
+from migrate.model.log import log
+from migrate.model.positions import TopicPartition
+from migrate.storage.json_models import (
+    Model,
+    Offset,
+    OncePerPartition,
+    PartitionNumber,
+    read_file,
+    schema_of,
+)
+from migrate.storage.new_file import check_new
+
+Offsets = Mapping[TopicPartition, Committed]
+
+LeaderEpoch = Annotated[int, Field(ge=0, le=2**31 - 1)]
+
+KIND: Literal["flink-offset-migrate rollback"] = "flink-offset-migrate rollback"
+# The kind is the first thing in a file we write.
+_KIND_BYTES = 200
+
+
+class RollbackFileError(InputError):
+    """A file that is not a rollback file of this version."""
+
+
+class SavedOffset(Model):
+    """A committed offset: the next to read, and what the committer wrote beside it."""
+
+    topic: str
+    partition: PartitionNumber
+    next_offset: Offset
+    metadata: str
+    leader_epoch: LeaderEpoch | None
+
+
+class SavedGroup(Model):
+    """Whether the group exists, and every offset it holds, of all topics."""
+
+    exists: bool
+    offsets: OncePerPartition[SavedOffset]
+
+    @cached_property
+    def committed(self) -> dict[TopicPartition, Committed]:
+        return {
+            (saved.topic, saved.partition): Committed(
+                saved.next_offset, saved.metadata, saved.leader_epoch
+            )
+            for saved in self.offsets
+        }
+
+
+class RollbackFile(Model):
+    """A change to a group: ``before`` is what it held, ``after`` what it is to hold.
+
+    ``topic_ids`` are Kafka's own of the topics in either, where the brokers gave any: a topic
+    created again under its name has another.
+    """
+
+    kind: Literal["flink-offset-migrate rollback"]
+    version: Literal[1]
+    created_at: str
+    cluster_id: str | None
+    bootstrap_servers: str
+    topic_ids: dict[str, str]
+    group: str
+    change: Literal["commit", "rollback"]
+    before: SavedGroup
+    after: SavedGroup
+
+    @cached_property
+    def touched(self) -> frozenset[TopicPartition]:
+        """The partitions that the change is about."""
+        return frozenset(differing(self.before.committed, self.after.committed))
+
+
+class ChangeFate(str, Enum):
+    """How far a change came, told from what the group holds now."""
+
+    APPLIED = "applied by an earlier run"
+    # What the group holds does not tell which of the two.
+    UNCHANGED = "an earlier run changed nothing, or was taken back since"
+    IN_PART = "applied in part by an earlier run"
+    MOVED_ON = "the group has moved on since an earlier run"
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierRun:
+    """A rollback file found, and what became of its change."""
+
+    path: Path
+    file: RollbackFile
+    fate: ChangeFate
+
+
+def differing(before: Offsets, after: Offsets) -> list[TopicPartition]:
+    """The partitions whose committed offset is not the same in both, in order."""
+    return sorted(
+        place for place in before.keys() | after.keys() if before.get(place) != after.get(place)
+    )
+
+
+def topics(before: Offsets, after: Offsets) -> set[str]:
+    """The topics that a change is recorded with: of all that the group held, and is to hold."""
+    return {topic for topic, _ in before.keys() | after.keys()}
+
+
+def default_path(group: str, folder: Path, now: datetime | None = None) -> Path:
+    """``rollback-<group>-<time>.json``, the group's name in letters that every disk takes."""
+    safe = re.sub(r"[^A-Za-z0-9._-]", "_", group)[:100]
+    time = (now or datetime.now(timezone.utc)).strftime("%Y%m%dT%H%M%S.%fZ")
+    return folder / f"rollback-{safe}-{time}.json"
+
+
+def rollback_file(
+    change: Literal["commit", "rollback"],
+    cluster_id: str | None,
+    bootstrap_servers: str,
+    before: GroupView,
+    after: Offsets,
+    topic_ids: Mapping[str, str],
+) -> RollbackFile:
+    """A change to the group seen, as it is saved; a group that is to hold nothing is deleted."""
+    return RollbackFile(
+        kind=KIND,
+        version=1,
+        created_at=datetime.now(timezone.utc).isoformat(timespec="microseconds"),
+        cluster_id=cluster_id,
+        bootstrap_servers=bootstrap_servers,
+        topic_ids=dict(topic_ids),
+        group=before.name,
+        change=change,
+        before=SavedGroup(exists=before.exists, offsets=_saved(before.committed)),
+        after=SavedGroup(exists=bool(after), offsets=_saved(after)),
+    )
+
+
+def _saved(offsets: Offsets) -> list[SavedOffset]:
+    return [
+        SavedOffset(
+            topic=topic,
+            partition=partition,
+            next_offset=committed.next_offset,
+            metadata=committed.metadata,
+            leader_epoch=committed.leader_epoch,
+        )
+        for (topic, partition), committed in sorted(offsets.items())
+    ]
+
+
+def read(path: Path) -> RollbackFile:
+    """Read a rollback file.
+
+    Raises:
+        RollbackFileError: missing, or not a rollback file of this version.
+    """
+    return read_file(
+        RollbackFile,
+        path,
+        "rollback file of version 1",
+        RollbackFileError,
+        whence="commit-group --execute names the one it writes",
+    )
+
+
+def fate(file: RollbackFile, now: GroupView) -> ChangeFate:
+    """How far the change came, told by the partitions it is about.
+
+    A rollback may delete the group and commit anew what it is to hold: then it is about all of
+    them, and ended midway where offsets are missing that were there before and are to be after.
+    """
+    before, after = file.before.committed, file.after.committed
+    about = file.touched if file.change == "commit" else before.keys() | after.keys()
+    midway = any(
+        place in before and place in after and place not in now.committed for place in about
+    )
+    held = {place: now.committed.get(place) for place in file.touched}
+    if not midway and all(held[place] == after.get(place) for place in held):
+        return ChangeFate.APPLIED
+    if not midway and all(held[place] == before.get(place) for place in held):
+        return ChangeFate.UNCHANGED
+    return ChangeFate.MOVED_ON if moved_on(file, now) else ChangeFate.IN_PART
+
+
+def moved_on(file: RollbackFile, now: GroupView) -> list[TopicPartition]:
+    """The partitions of the change whose offsets are neither the old ones nor the new ones."""
+    before, after = file.before.committed, file.after.committed
+    return sorted(
+        place
+        for place in file.touched
+        if place in now.committed
+        and now.committed[place] not in (before.get(place), after.get(place))
+    )
+
+
+def earlier_run(
+    folders: Iterable[Path], cluster_id: str | None, now: GroupView
+) -> EarlierRun | None:
+    """The newest change to this group that a rollback file in one of the folders tells of."""
+    newest = max(
+        (
+            (file.created_at, path, file)
+            for folder in folders
+            for path, file in rollback_files(folder)
+            if (file.group, file.cluster_id) == (now.name, cluster_id)
+        ),
+        default=None,
+        key=lambda found: found[0],
+    )
+    if newest is None:
+        return None
+    _, path, file = newest
+    return EarlierRun(path, file, fate(file, now))
+
+
+def rollback_files(folder: Path) -> Iterator[tuple[Path, RollbackFile]]:
+    """Yield the rollback files in a folder, among whatever else it holds."""
+    for path in folder.glob("*.json"):
+        try:
+            if not path.is_file():
+                continue  # to open a pipe would wait for whoever writes to it
+            with path.open("rb") as opened:
+                ours = KIND.encode() in opened.read(_KIND_BYTES)
+            if ours:
+                yield path, read(path)
+        except (OSError, RollbackFileError):
+            continue  # not readable, or of another version: it can tell nothing of this group
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON Schema of a rollback file."""
+    return schema_of(RollbackFile, "A rollback file of migrate")
+
+
+def check_rollback_path(path: Path) -> None:
+    """Before it is asked: can the rollback file be written there?
+
+    Raises:
+        Refused: there is something of this name.
+        UsageError: it cannot.
+    """
+    try:
+        check_new(path)
+    except FileExistsError as error:
+        raise _taken(path) from error
+    except OSError as error:
+        raise UsageError(
+            f"the rollback file {path} cannot be written: {error.strerror}; name another place "
+            "with --rollback-file"
+        ) from error
+
+
+@contextmanager
+def keeping(path: Path) -> Iterator[None]:
+    """While a change is made that writes its rollback file there first.
+
+    Raises:
+        Refused: there is something of this name by now.
+    """
+    log.info(f"saving current offsets to {path}")
+    try:
+        yield
+    except FileExistsError as error:
+        raise _taken(path) from error
+
+
+def _taken(path: Path) -> Refused:
+    return Refused([f"{path} is there already; name a new file"])
+
+
+if __name__ == "__main__":
+    print(json.dumps(json_schema(), indent=2))

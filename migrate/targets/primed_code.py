@@ -1,0 +1,116 @@
+"""A PySpark file that puts keyed state into a query, and has it go on from there.
+
+It runs as it is: the query that stands in it lets each key of the state pass once, which asks
+nothing of what the state means. The user's own query takes its place, with rows that tell of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from migrate.state.taken_states import StateToPrime
+from migrate.targets.query_code import python_head, python_literal, python_stream
+from migrate.targets.source_options import Connector, SparkStream
+
+
+def priming_code(
+    stream: SparkStream,
+    states: Sequence[StateToPrime],
+    savepoint: str,
+    checkpoint_location: str,
+    connector: Connector,
+) -> str:
+    """The file. Each state gets a query of its own.
+
+    Args:
+        checkpoint_location: of one state; of several each has a directory in it.
+    """
+    lines = [
+        *python_head([stream], connector),
+        "from pathlib import Path",
+        "",
+        "from pyspark.sql import SparkSession",
+        "from pyspark.sql import functions as F",
+        "",
+        "from migrate.spark import FlinkStateDataSource, prime, seen_rows",
+        "",
+        "spark = SparkSession.builder.getOrCreate()",
+        "spark.dataSource.register(FlinkStateDataSource)",
+        "",
+        *python_stream("records", stream),
+        "",
+        "# State and positions are of one savepoint.",
+        f"savepoint = {python_literal(savepoint)}",
+        f"positions = {python_literal(stream.starting_offsets)}",
+    ]
+    for number, state in enumerate(states):
+        several = len(states) > 1
+        suffix = f"_{number}" if several else ""
+        place = f"{checkpoint_location}/{number}" if several else checkpoint_location
+        lines += _primed(state, suffix, place)
+    return "\n".join([*lines, "", "spark.streams.awaitAnyTermination()"])
+
+
+def _primed(state: StateToPrime, suffix: str, place: str) -> Iterator[str]:
+    schema = ", ".join(f"{name} {ddl}" for name, ddl, _ in state.keys)
+    columns = ", ".join(python_literal(name) for name, _, _ in state.keys)
+    keys = ", ".join(
+        f"{python_literal(name)}: {python_literal(told)}" for name, _, told in state.keys
+    )
+    yield from (
+        "",
+        f"# -- {state.operator}/{state.state}",
+        "",
+        f"schema{suffix} = {python_literal(schema)}",
+        f"checkpoint_location{suffix} = {python_literal(place)}",
+        "",
+        "",
+        f"def parsed{suffix}(records):",
+        "    # What your records are goes here; as it stands, JSON with the parts of the key.",
+        f'    parts = F.from_json(F.col("value").cast("STRING"), schema{suffix})',
+        '    return records.select(parts.alias("it")).select("it.*")',
+        "",
+        "",
+        f"def query{suffix}(events):",
+        "    # Your query goes here; as it stands, it lets each key pass once.",
+        f"    return events.dropDuplicates([{columns}])",
+        "",
+        "",
+        # An empty directory, or a seed, is not primed yet: prime takes it, or refuses it.
+        f'if not Path(checkpoint_location{suffix}, "commits").is_dir():',
+        f'    flink = spark.read.format("flink_state").option("operator", '
+        f"{python_literal(state.operator)})",
+        f'    state = flink.option("state", {python_literal(state.state)}).load(savepoint)',
+        *_advice(state),
+        f"    rows = seen_rows(state, schema{suffix}, keys={{{keys}}}{_ttl(state)})",
+        "    primed = prime(",
+        f"        query{suffix},",
+        "        [rows],",
+        "        positions=positions,",
+        f"        checkpoint_location=checkpoint_location{suffix},",
+        "    )",
+        "    print(primed.proof)",
+        "",
+        f'sink{suffix} = query{suffix}(parsed{suffix}(records)).writeStream.format("console")',
+        f'sink{suffix}.option("checkpointLocation", checkpoint_location{suffix}).start()',
+    )
+
+
+def _ttl(state: StateToPrime) -> str:
+    """Return the argument of a state with a time to live; its ``...`` is refused."""
+    return ", ttl_ms=..." if state.ttl else ""
+
+
+def _advice(state: StateToPrime) -> Iterator[str]:
+    """Yield comments on the arguments that this state may need."""
+    if state.ttl:
+        yield "    # The state has a time to live, whose length is in the job's code alone. Put it"
+        yield "    # in the place of ... in milliseconds, or None to keep every entry."
+    if state.merging:
+        yield "    # Sessions: session_windows(state, …) joins it with merging-window-set."
+    if state.value is not None:
+        yield f"    # Its value is {state.value}. For counts, sums and windows:"
+        yield '    # aggregate_rows(state, schema, keys=…, count="value.f0", …), not seen_rows.'
+    if state.windowed:
+        yield '    # With window="namespace" and time=…; prime(…, watermark_ms=…) takes the end of'
+        yield "    # the last window that Flink has fired."

@@ -1,0 +1,244 @@
+"""What a source's readers hold, and what its enumerator knows of partitions: changed, and made.
+
+Of a KafkaSource, a DynamicKafkaSource, and of either inside of a HybridSource; and the elements of
+a FlinkKafkaConsumer, which has no enumerator. The layouts are those of ``decoder.kafka``.
+
+All kinds of splits end with the starting and the stopping offset of a KafkaPartitionSplit, whatever
+they are wrapped in. An enumerator's entry has its own start, where it was discovered, for ever: a
+position that merely moves changes nothing there. A partition that a reader is to hold must stand
+there as assigned: Flink would else discover it, and give it out once more, from its log start.
+
+Source: KafkaPartitionSplitSerializer, DynamicKafkaSourceSplitSerializer @ connector 5.0.0-2.2;
+HybridSourceSplitSerializer, SourceCoordinatorSerdeUtils @ Flink 2.2.0; KafkaTopicPartition @
+connector 3.4.0-1.20; Output @ kryo 2.24.0; KafkaSourceEnumStateSerializer,
+KafkaSourceEnumerator.getPartitionChange @ connector 1.15.4 to 5.0.0-2.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Set
+
+from decoder.cursor import Cursor, RecordingCursor
+from decoder.kafka.dynamic import read_dynamic_enumerator
+from decoder.kafka.enumerator import AssignmentStatus, EnumeratorEntry, read_entries
+from decoder.kafka.hybrid import read_hybrid_enumerator
+from decoder.kafka.source import DynamicKafkaSource, HybridSource, KafkaSource
+from decoder.kafka.split import NOT_SET, SPLIT_VERSION
+from migrate.model.errors import Refused
+from migrate.model.positions import TopicPartition
+from migrate.targets.savepoint.layouts import blob, i32, i64, u8, utf
+
+_OFFSET_BYTES = 8
+# Kryo's own form of ASCII has no length; a string of another length is written with one.
+_SHORTEST_ASCII, _LONGEST_ASCII = 2, 63
+_NEW_OBJECT = 1
+
+
+# -- what readers hold -----------------------------------------------------------------------------
+
+
+def java_hash(text: str) -> int:
+    """``String.hashCode``, as an unsigned number of 32 bits; of a topic's name, which is ASCII."""
+    value = 0
+    for character in text:
+        value = (31 * value + ord(character)) & 0xFFFFFFFF
+    return value
+
+
+def owner(topic: str, partition: int, readers: int) -> int:
+    """The subtask to which Flink gives a partition.
+
+    Source: KafkaSourceEnumerator.getSplitOwner @ connector 5.0.0-2.2, which is that of
+    KafkaTopicPartitionAssigner.assign @ 3.4.0-1.20.
+    """
+    first = ((java_hash(topic) * 31) & 0x7FFFFFFF) % readers
+    return (first + partition) % readers
+
+
+def split(topic: str, partition: int, next_offset: int) -> bytes:
+    """A KafkaPartitionSplit of version 0 without an end."""
+    return utf(topic) + i32(partition) + i64(next_offset) + i64(NOT_SET)
+
+
+def reader_element(
+    topic: str,
+    partition: int,
+    next_offset: int,
+    *,
+    cluster: str | None = None,
+    cluster_version: int = 1,
+    source_index: int | None = None,
+) -> bytes:
+    """An element of SourceReaderState: ``i32 version``, and the split with its length.
+
+    Args:
+        cluster: of a DynamicKafkaSource's split, its cluster.
+        cluster_version: ... and the version of such splits, 1 or 2.
+        source_index: of a HybridSource's split, the number of the source that it is of.
+    """
+    version, data = SPLIT_VERSION, split(topic, partition, next_offset)
+    name = f"{topic}-{partition}"
+    if cluster is not None:
+        retained = u8(0) if cluster_version >= 2 else b""
+        version, data = cluster_version, utf(cluster) + retained + i32(SPLIT_VERSION) + data
+        name = f"{cluster}-{name}"
+    if source_index is not None:
+        version, data = 0, i32(source_index) + utf(name) + i32(version) + blob(data)
+    return i32(version) + blob(data)
+
+
+def moved(element: bytes, next_offset: int) -> bytes:
+    """An element of SourceReaderState with another starting offset."""
+    return element[: -2 * _OFFSET_BYTES] + i64(next_offset) + element[-_OFFSET_BYTES:]
+
+
+def moved_legacy(element: bytes, next_offset: int) -> bytes:
+    """An element of a FlinkKafkaConsumer, which holds the offset of the last record processed."""
+    return element[:-_OFFSET_BYTES] + i64(next_offset - 1)
+
+
+def legacy_element(like: bytes, topic: str, partition: int, next_offset: int) -> bytes:
+    """An element of a FlinkKafkaConsumer; of ``like`` it has the class id, which the job chose."""
+    end = next(index for index, byte in enumerate(like) if byte < 0x80) + 1
+    cached_hash = (31 * java_hash(topic) + partition) & 0xFFFFFFFF
+    return (
+        like[:end]
+        + u8(_NEW_OBJECT)
+        + _signed_varint(cached_hash - (1 << 32) if cached_hash >> 31 else cached_hash)
+        + _signed_varint(partition)
+        + u8(_NEW_OBJECT)
+        + _kryo_ascii(topic)
+        + i64(next_offset - 1)
+    )
+
+
+def _signed_varint(value: int) -> bytes:
+    return _varint(((value << 1) ^ (value >> 31)) & 0xFFFFFFFF)
+
+
+def _varint(value: int) -> bytes:
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def _kryo_ascii(text: str) -> bytes:
+    data = text.encode("ascii")
+    if _SHORTEST_ASCII <= len(data) <= _LONGEST_ASCII:
+        return data[:-1] + u8(data[-1] | 0x80)
+    length = len(data) + 1  # six bits in the first byte, which is marked, and the rest as a varint
+    if length < 0x40:
+        return u8(0x80 | length) + data
+    return u8(0xC0 | length & 0x3F) + _varint(length >> 6) + data
+
+
+# -- what the enumerator knows ---------------------------------------------------------------------
+
+# By cluster (None: one that the state does not name), the partitions that readers are to hold.
+Added = Mapping[str | None, Mapping[TopicPartition, int]]
+Removed = Mapping[str | None, Set[TopicPartition]]
+
+
+def changed_coordinator(
+    data: bytes,
+    source: KafkaSource | DynamicKafkaSource | HybridSource,
+    added: Added,
+    removed: Removed,
+) -> bytes:
+    """A source's coordinator state with other entries.
+
+    Raises:
+        Refused: it is of a version that lists partitions by subtask, or has no enumerator of a
+            cluster.
+    """
+    cursor = Cursor(data, "coordinator state")
+    head = cursor.raw(4, "coordinator version")
+    version = cursor.i32("enumerator version")
+    body = cursor.blob("enumerator state")
+    rest = cursor.raw(cursor.remaining, "split assignment")
+    return head + i32(version) + blob(_changed(body, version, source, added, removed)) + rest
+
+
+def _changed(
+    body: bytes,
+    version: int,
+    source: KafkaSource | DynamicKafkaSource | HybridSource | object,
+    added: Added,
+    removed: Removed,
+) -> bytes:
+    match source:
+        case HybridSource():
+            inner = read_hybrid_enumerator(Cursor(body, "enumerator state"), version)
+            wrapped = _changed(inner.wrapped, inner.version, source.current, added, removed)
+            return i32(inner.source_index) + i32(inner.version) + blob(wrapped)
+        case DynamicKafkaSource():
+            return _changed_clusters(body, version, added, removed)
+        case _:
+            return _changed_entries(body, version, added.get(None, {}), removed.get(None, set()))
+
+
+def _changed_clusters(body: bytes, version: int, added: Added, removed: Removed) -> bytes:
+    cursor = RecordingCursor(body, "enumerator state")
+    state = read_dynamic_enumerator(cursor, version)
+    places = {id(met.what): met for met in cursor.found}
+    known = {**state.retained, **state.clusters}
+    if missing := sorted(str(name) for name in added if name not in known):
+        raise Refused([f"cluster {missing[0]!r} has no enumerator yet: no partition can be added"])
+    out, end = b"", 0
+    for met in sorted(places[id(one)] for one in known.values()):
+        name = next(name for name, one in known.items() if one is met.what)
+        frame = body[met.start + 4 : met.end]
+        new = _changed_entries(
+            frame, known[name].version, added.get(name, {}), removed.get(name, set())
+        )
+        out += body[end : met.start] + blob(new)
+        end = met.end
+    return out + body[end:]
+
+
+def _changed_entries(
+    body: bytes, version: int, added: Mapping[TopicPartition, int], removed: Set[TopicPartition]
+) -> bytes:
+    if not added and not removed:
+        return body
+    if version == 0:
+        raise Refused(
+            [
+                "its enumerator is of version 0 (connector 1.12.0 to 1.12.2), which no partition "
+                "is added to or removed from; restore the job with a later one and take a savepoint"
+            ]
+        )
+    cursor = Cursor(body, "enumerator state")
+    count = cursor.i32("partitions")
+    head = cursor.raw(4, "split version") if version == 3 else b""
+    kept: list[bytes] = []
+    left = dict(added)
+    for _ in range(count):
+        start = cursor.byte_offset
+        (entry,) = read_entries(cursor, version, 1)
+        place = entry.topic, entry.partition
+        if place in removed:
+            continue
+        data = body[start : cursor.byte_offset]
+        if left.pop(place, None) is not None and _has_status(entry, version):
+            data = data[:-4] + _ASSIGNED
+        kept.append(data)
+    kept += [_entry(place, next_offset, version) for place, next_offset in sorted(left.items())]
+    return i32(len(kept)) + head + b"".join(kept) + body[cursor.byte_offset :]
+
+
+_ASSIGNED = i32(AssignmentStatus.ASSIGNED.value)
+
+
+def _has_status(entry: EnumeratorEntry, version: int) -> bool:
+    return version >= 2 and entry.status is not AssignmentStatus.ASSIGNED
+
+
+def _entry(place: TopicPartition, next_offset: int, version: int) -> bytes:
+    topic, partition = place
+    if version == 3:
+        return blob(split(topic, partition, next_offset)) + _ASSIGNED
+    return utf(topic) + i32(partition) + (_ASSIGNED if version == 2 else b"")

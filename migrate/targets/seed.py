@@ -1,0 +1,177 @@
+"""A seed: the checkpoint location of a Spark query that has not run yet.
+
+``metadata`` holds ``{"id":"<uuid>"}``; ``sources/<n>/0``, for each Kafka source, a zero byte,
+``v1``, a newline and the offsets as JSON. A micro-batch query, stateless or stateful, starts its
+batch 0 exactly there, whatever its ``startingOffsets`` says. The continuous trigger ignores it.
+
+Spark takes each of these files by itself: where only ``metadata`` is there, or one source's file of
+two, the query starts all the same, what is missing by its ``startingOffsets``, by default at the
+log end. So a seed must never be seen in part. A local directory is staged beside its place and
+renamed. Elsewhere ``metadata`` is written first as something that Spark fails on, then the sources,
+then ``metadata`` again.
+
+Source: org.apache.spark.sql.kafka010.{KafkaMicroBatchStream, KafkaSourceInitialOffsetWriter},
+org.apache.spark.sql.execution.streaming.{StreamExecution, StreamMetadata} @ Spark 4.0.0.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import uuid
+from collections.abc import Iterable
+
+from decoder.storage import join
+from migrate.inputs.offsets_json import NextOffsets, starting_offsets
+from migrate.model.errors import Refused
+from migrate.storage.new_file import new_directory
+from migrate.targets.location import LocalDirectory, Location, RemoteDirectory
+from migrate.targets.source_options import SparkSource
+
+_METADATA = "metadata"
+# No JSON: StreamMetadata.read throws, and the query does not start.
+UNFINISHED = b"flink-offset-migrate had not finished writing this seed: remove the directory\n"
+
+_LOGS = ("offsets", "commits")
+FILES_OF_A_QUERY = frozenset({_METADATA, "offsets", "commits", "sources"})
+
+
+class TargetInUse(Refused):
+    """The directory holds something already: another query's progress, or files of any kind."""
+
+    def __init__(self, problem: str) -> None:
+        super().__init__([problem])
+
+
+def check_free(location: Location) -> None:
+    """Refuse a directory that is not new or empty.
+
+    Raises:
+        TargetInUse: it holds anything at all.
+        OSError: it cannot be looked at.
+    """
+    names = location.names()
+    if names is None:
+        raise TargetInUse(
+            f"{location.name} is a file or a symbolic link, or lies in a file; name a directory "
+            "itself"
+        )
+    if not names:
+        return
+    if names & FILES_OF_A_QUERY:
+        raise TargetInUse(
+            f"{location.name} is the checkpoint location of a query already; name a new directory"
+        )
+    raise TargetInUse(f"{location.name} is not empty; name a new directory")
+
+
+def write_checkpoint(
+    sources: Iterable[SparkSource], location: Location, query_id: str | None = None
+) -> None:
+    """Write the seed of a query with these Kafka sources, so that Spark sees it whole or fails.
+
+    Args:
+        sources: the Kafka sources of the query.
+        location: the new checkpoint location.
+        query_id: the id of the query, a UUID that no query has had: a Delta table skips the batches
+            that it has of an id. A fresh one by default.
+
+    Raises:
+        TargetInUse: the directory is not new or empty.
+        OSError: it cannot be written.
+    """
+    files = {f"sources/{source.number}/0": seed_of(source.next_offsets) for source in sources}
+    metadata = _metadata(query_id or str(uuid.uuid4()))
+    check_free(location)
+    if isinstance(location, LocalDirectory) and not location.mounted:
+        _stage_and_rename({_METADATA: metadata, **files}, location)
+    else:
+        _write_in_place(metadata, files, location)
+
+
+def replace_query_id(location: Location) -> str:
+    """Give a location from which no query has started another query id, and return it.
+
+    Whoever has written the location knows it by the id that it had.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    query_id = str(uuid.uuid4())
+    location.remove(f".{_METADATA}.crc")  # Hadoop's checksum, where Spark has written the file
+    location.write(_METADATA, _metadata(query_id))
+    return query_id
+
+
+def _metadata(query_id: str) -> bytes:
+    return json.dumps({"id": query_id}, separators=(",", ":")).encode()
+
+
+def seed_of(next_offsets: NextOffsets) -> bytes:
+    """What ``sources/<n>/0`` holds of a Kafka source that starts batch 0 there."""
+    return f"\0v1\n{starting_offsets(next_offsets)}".encode()
+
+
+def is_unfinished(location: LocalDirectory | RemoteDirectory) -> bool:
+    """Whether it holds a seed that was not written, or taken back, to its end: nothing of a
+    query."""
+    if _METADATA not in (location.names() or ()) or not _no_batch(location):
+        return False
+    path, files = location.to_read
+    return files.read(join(path, _METADATA)) == UNFINISHED
+
+
+def remove_seed(location: Location) -> None:
+    """Remove a seed, whole or not, that no query has begun from.
+
+    Raises:
+        TargetInUse: it holds more than a seed.
+        OSError: it cannot be removed.
+    """
+    if location.names() is None or not _no_batch(location):
+        raise TargetInUse(f"{location.name} holds more than a seed: a query has begun there")
+    folders = [*_LOGS, *(f"sources/{source}" for source in location.names("sources") or ())]
+    files = [f"{folder}/{name}" for folder in folders for name in location.names(folder) or ()]
+    _take_back(files, location)
+    if isinstance(location, LocalDirectory):
+        for directory in sorted(location.path.rglob("*"), reverse=True):
+            directory.rmdir()
+        location.path.rmdir()
+
+
+def _no_batch(location: Location) -> bool:
+    """Whether nothing is there but a seed, and the folders that Spark makes before it plans."""
+    names = location.names() or set()
+    logged = (name for log in _LOGS for name in location.names(log) or ())
+    return names <= {_METADATA, "sources", *_LOGS} and not any(map(str.isdigit, logged))
+
+
+def _write_in_place(metadata: bytes, files: dict[str, bytes], location: Location) -> None:
+    location.write(_METADATA, UNFINISHED)
+    try:
+        for path, content in files.items():
+            location.write(path, content)
+        location.write(_METADATA, metadata)
+    except BaseException:
+        with contextlib.suppress(Exception):
+            _take_back(files, location)
+        raise
+
+
+def _take_back(files: Iterable[str], location: Location) -> None:
+    """Remove what was written, as far as that goes: what Spark fails on goes last, and is there
+    before anything is missing, also where the last write has arrived although it failed."""
+    location.write(_METADATA, UNFINISHED)
+    for path in (*files, _METADATA):
+        location.remove(path)
+
+
+def _stage_and_rename(files: dict[str, bytes], location: LocalDirectory) -> None:
+    try:
+        with new_directory(location.path, location.name) as stage:
+            staged = LocalDirectory(str(stage), stage)
+            for path, content in files.items():
+                staged.write(path, content)
+    except OSError:
+        check_free(location)  # something has come there meanwhile
+        raise

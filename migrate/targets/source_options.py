@@ -1,0 +1,225 @@
+"""Spark's Kafka source: its jar, where it starts, and what else it must be told.
+
+The jar is of Spark's own version, for ``--packages``. Spark 4 is built for Scala 2.13 alone; 3.5 is
+published for 2.12 first.
+
+``startingOffsets`` is ``{"topic":{"partition":nextOffset}}``; every partition of the subscription
+must be listed. Spark uses it only where the checkpoint location is new.
+
+Source: org.apache.spark.sql.kafka010.{JsonUtils, KafkaSourceProvider} @ Spark 4.0.0;
+https://spark.apache.org/docs/4.0.0/structured-streaming-kafka-integration.html ("Deploying").
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING
+
+from migrate.inputs.offsets_json import NextOffsets, starting_offsets
+from migrate.model.errors import UsageError
+
+if TYPE_CHECKING:
+    from migrate.kafka.config import KafkaConfig
+
+
+# The options of AWS_MSK_IAM, none of them a secret; its jar is aws-msk-iam-auth.
+_MSK_IAM = {
+    "kafka.sasl.mechanism": "AWS_MSK_IAM",
+    "kafka.sasl.jaas.config": "software.amazon.msk.auth.iam.IAMLoginModule required;",
+    "kafka.sasl.client.callback.handler.class": (
+        "software.amazon.msk.auth.iam.IAMClientCallbackHandler"
+    ),
+}
+# Where no Spark is installed, and none is named: the one that the tests run.
+_SUPPOSED = "4.0.0"
+_VERSION = re.compile(r"(\d+)\.\d+\.\d+")
+
+
+class IsolationLevel(str, Enum):
+    """Whether records of open and aborted transactions are read: Kafka's ``isolation.level``."""
+
+    READ_COMMITTED = "read_committed"
+    READ_UNCOMMITTED = "read_uncommitted"
+
+
+@dataclass(frozen=True, slots=True)
+class SparkSource:
+    """Where one Kafka source of a Spark query starts.
+
+    Attributes:
+        number: its place among the query's streams, from 0: Spark's ``sources/<number>``.
+        only_some_partitions: whether its topics have partitions that it is not to read.
+    """
+
+    number: int
+    next_offsets: NextOffsets
+    only_some_partitions: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaOption:
+    """One option of ``readStream``.
+
+    Attributes:
+        value: its value, or the name of the environment variable that holds it.
+        why: what whoever reads the code must know; empty where nothing.
+    """
+
+    name: str
+    value: str
+    from_environment: bool = False
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SparkStream:
+    """Where one Kafka source of a Spark query starts, and all that its ``readStream`` is told.
+
+    Attributes:
+        number: its place among the query's streams, from 0: Spark's ``sources/<number>``.
+        next_offsets: by topic and partition.
+        options: all that ``readStream`` is to be told, ``startingOffsets`` among them; what is
+            secret as the name of an environment variable.
+    """
+
+    number: int
+    next_offsets: NextOffsets
+    options: tuple[KafkaOption, ...]
+
+    @property
+    def starting_offsets(self) -> str:
+        """The value of ``startingOffsets``: compact JSON, sorted."""
+        return starting_offsets(self.next_offsets)
+
+
+def read_options(
+    source: SparkSource,
+    kafka: KafkaConfig | None,
+    isolation_level: IsolationLevel | None,
+    *,
+    seeded: bool,
+) -> list[KafkaOption]:
+    """All that ``readStream.format("kafka")`` is to be told.
+
+    Args:
+        kafka: librdkafka's properties, of which no secret is told on; None without a broker.
+        isolation_level: None leaves Kafka's default, ``read_uncommitted``.
+        seeded: whether the query gets a checkpoint location that decides where it starts.
+    """
+    return [
+        *_connection(kafka or {}),
+        _what_to_read(source),
+        *([KafkaOption("kafka.isolation.level", isolation_level.value)] if isolation_level else []),
+        KafkaOption(
+            "startingOffsets",
+            starting_offsets(source.next_offsets),
+            why=(
+                "The checkpoint location says the same, and is what counts where it is found."
+                if seeded
+                else "Counts on the first start alone: then the query's checkpoint location does."
+            ),
+        ),
+        KafkaOption(
+            "failOnDataLoss",
+            "true",
+            why="Spark's default: a query whose records are gone fails, and does not skip them.",
+        ),
+    ]
+
+
+def _connection(kafka: KafkaConfig) -> Iterator[KafkaOption]:
+    servers = kafka.get("bootstrap.servers")
+    if isinstance(servers, str):
+        yield KafkaOption("kafka.bootstrap.servers", servers)
+    else:
+        yield KafkaOption("kafka.bootstrap.servers", "HOST:PORT", why="Put your brokers here.")
+    protocol = str(kafka.get("security.protocol", "plaintext")).upper()
+    if protocol == "PLAINTEXT":
+        return
+    yield KafkaOption("kafka.security.protocol", protocol)
+    if protocol.startswith("SASL_"):
+        yield from _login(kafka)
+    if protocol.endswith("SSL"):
+        if any(name.startswith("ssl.ca") for name in kafka):
+            yield from _store("truststore")
+        if any(name.startswith(("ssl.keystore", "ssl.certificate")) for name in kafka):
+            yield from _store("keystore")
+
+
+def _store(kind: str) -> Iterator[KafkaOption]:
+    """Where a Java client keeps certificates: not the files that librdkafka reads."""
+    yield _asked_for(
+        f"kafka.ssl.{kind}.location",
+        f"A PEM file has no password, but wants kafka.ssl.{kind}.type PEM.",
+    )
+    yield _asked_for(f"kafka.ssl.{kind}.password")
+
+
+def _asked_for(name: str, why: str = "") -> KafkaOption:
+    """An option that must not be printed: the code finds it in the environment."""
+    return KafkaOption(name, name.upper().replace(".", "_"), from_environment=True, why=why)
+
+
+def _login(kafka: KafkaConfig) -> Iterator[KafkaOption]:
+    if "oauth_cb" in kafka:  # what kafka_config makes of AWS_MSK_IAM
+        for name, value in _MSK_IAM.items():
+            yield KafkaOption(name, value)
+        return
+    mechanism = kafka.get("sasl.mechanisms", "GSSAPI")
+    yield KafkaOption("kafka.sasl.mechanism", str(mechanism))
+    yield _asked_for(
+        "kafka.sasl.jaas.config",
+        "The line of a Java login module: 'org.apache.kafka…LoginModule required …;'.",
+    )
+
+
+def _what_to_read(source: SparkSource) -> KafkaOption:
+    topics: dict[str, list[int]] = {}
+    for topic, partition in sorted(source.next_offsets):
+        topics.setdefault(topic, []).append(partition)
+    if source.only_some_partitions:
+        return KafkaOption("assign", json.dumps(topics, separators=(",", ":")))
+    return KafkaOption("subscribe", ",".join(topics))
+
+
+@dataclass(frozen=True, slots=True)
+class Connector:
+    """One version of its jar.
+
+    Attributes:
+        coordinates: as ``org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0``.
+        supposed: whether the version is neither named nor that of an installed Spark.
+    """
+
+    coordinates: str
+    supposed: bool
+
+
+def kafka_connector(named: str | None = None) -> Connector:
+    """That of a version of Spark; None takes the PySpark that is installed here.
+
+    Raises:
+        UsageError: what is named is not a version.
+    """
+    if named is not None and not _VERSION.fullmatch(named):
+        raise UsageError(f"--spark-version {named!r}: not a version of Spark, as {_SUPPOSED}")
+    known = named or _installed()
+    match = _VERSION.match(known or _SUPPOSED)
+    assert match is not None
+    scala = "2.13" if int(match[1]) >= 4 else "2.12"
+    coordinates = f"org.apache.spark:spark-sql-kafka-0-10_{scala}:{match[0]}"
+    return Connector(coordinates, supposed=known is None)
+
+
+def _installed() -> str | None:
+    """PySpark's version, which need not be imported for it: that takes a second."""
+    try:
+        found = version("pyspark")
+    except PackageNotFoundError:
+        return None
+    return found if _VERSION.match(found) else None

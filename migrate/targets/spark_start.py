@@ -1,0 +1,67 @@
+"""Where a Spark query starts, as ``to-spark`` says it: JSON, options, or the file of a query."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from migrate.model.positions import Origin
+from migrate.state.taken_states import StateToPrime
+from migrate.targets.primed_code import priming_code
+from migrate.targets.query_code import option_lines, python_code, scala_code
+from migrate.targets.source_options import SparkStream, kafka_connector
+
+
+@dataclass(frozen=True, slots=True)
+class SparkStart:
+    """Where a Spark query starts.
+
+    Attributes:
+        streams: its Kafka sources, in their order.
+        checkpoint_location: what the query is to be told where one was seeded; else None.
+        warnings: what is not refused, and must be known.
+        origin: what the positions are from; None where each stream has its own sources.
+        states: keyed states that go along; the printed Python puts them into the checkpoint
+            location.
+    """
+
+    streams: tuple[SparkStream, ...]
+    checkpoint_location: str | None
+    warnings: tuple[str, ...]
+    origin: Origin | None = None
+    states: tuple[StateToPrime, ...] = ()
+
+    @property
+    def savepoint(self) -> str | None:
+        """Where the keyed states are that go along."""
+        return self.origin.pointer if self.states and self.origin is not None else None
+
+    @property
+    def starting_offsets(self) -> str:
+        """The value of ``startingOffsets``; of several streams a line each, in their order."""
+        return "\n".join(stream.starting_offsets for stream in self.streams)
+
+    def code(
+        self, format: Literal["options", "python", "scala"], spark_version: str | None = None
+    ) -> str:
+        """All options as ``name=value`` lines, or the file of a whole query.
+
+        Args:
+            spark_version: the Spark that is to run it, as ``4.0.0``; None takes the installed one.
+
+        Raises:
+            UsageError: that is no version.
+        """
+        if self.savepoint is not None:
+            (stream,) = self.streams
+            return priming_code(
+                stream,
+                self.states,
+                self.savepoint,
+                self.checkpoint_location or "DIRECTORY",
+                kafka_connector(spark_version),
+            )
+        if format == "options":
+            return option_lines(self.streams, self.checkpoint_location)
+        write = python_code if format == "python" else scala_code
+        return write(self.streams, self.checkpoint_location, kafka_connector(spark_version))
