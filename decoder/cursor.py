@@ -242,12 +242,12 @@ class Cursor:
         self._take(size, field)
 
 
-class Met(NamedTuple):
+class ParsedSpan(NamedTuple):
     """Something that was read, and the bytes that it was read from."""
 
     start: int
     end: int
-    what: object
+    value: object
 
 
 class RecordingCursor(Cursor):
@@ -256,14 +256,14 @@ class RecordingCursor(Cursor):
     It takes no quick way: those step over what is to be met.
     """
 
-    __slots__ = ("found",)
+    __slots__ = ("spans",)
 
     def __init__(self, data: bytes, file: str) -> None:
         super().__init__(data, file)
-        self.found: list[Met] = []
+        self.spans: list[ParsedSpan] = []
 
     def attempt(self, read: Callable[[bytes, int, int], tuple[int, _T] | None]) -> _T | None:
         return None
 
     def met(self, start: int, what: object) -> None:
-        self.found.append(Met(start, self.byte_offset, what))
+        self.spans.append(ParsedSpan(start, self.byte_offset, what))

@@ -20,7 +20,7 @@ from migrate.moves import rollback as calls
 from migrate.moves.shared_options import KafkaArguments
 from migrate.moves.shared_options import kafka as kafka_of
 from migrate.storage.files import local_path
-from migrate.targets.group.rollback_decision import Restored
+from migrate.targets.group.rollback_decision import RestoredOffset
 from migrate.targets.group.rollback_file import read
 
 
@@ -90,7 +90,7 @@ def rollback(
         tell(f"to see what would take it back: {back}")
 
 
-def _would_change(partitions: Sequence[Restored]) -> str:
+def _would_change(partitions: Sequence[RestoredOffset]) -> str:
     removed = sum(one.then is None for one in partitions)
     also = f", {removed} of them be removed" if removed else ""
     return f"{counted(len(partitions), 'offset')} would change{also}"

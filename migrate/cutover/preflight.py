@@ -26,8 +26,8 @@ from migrate.moves.sink import check_sink_of_a_job, check_sink_of_a_query
 from migrate.planning import Plan
 from migrate.state.taken_states import TakenStates
 from migrate.storage.files import path_of
-from migrate.targets.group.commit import not_writable
-from migrate.targets.group.commit_marks import goes_back
+from migrate.targets.group.commit import write_obstacles
+from migrate.targets.group.commit_marks import moved_on_refusals
 from migrate.targets.seed import check_free
 
 # A checkpoint may be deleted while it is read: the next one is asked for, so many times.
@@ -146,7 +146,7 @@ def _check_offsets_of_the_group(context: CutOverContext, plan: Plan) -> None:
     if reason and not context.adopt:
         raise Refused([reason])
     if not context.spec.move.allow_moved_on and (
-        refusals := [*goes_back(group.view, plan.next_offsets)]
+        refusals := [*moved_on_refusals(group.view, plan.next_offsets)]
     ):
         raise Refused(
             [
@@ -180,7 +180,7 @@ def _check_target(context: CutOverContext) -> None:
             f"group {view.name} does not exist yet and will be created; check its name"
             + did_you_mean(view.alike)
         )
-    if refusals := not_writable(view):
+    if refusals := write_obstacles(view):
         raise Refused(refusals)
 
 

@@ -21,8 +21,13 @@ from migrate.moves.sink import check_sink_of_a_job
 from migrate.planning import Plan
 from migrate.storage.files import local_path
 from migrate.targets.group import rollback_file as rollback_files
-from migrate.targets.group.commit_marks import commit_metadata, goes_back
-from migrate.targets.group.rollback_file import ChangeFate, EarlierRun, check_rollback_path, keeping
+from migrate.targets.group.commit_marks import commit_metadata, moved_on_refusals
+from migrate.targets.group.rollback_file import (
+    ChangeProgress,
+    EarlierRun,
+    check_rollback_path,
+    saving_offsets_to,
+)
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -102,7 +107,10 @@ class GroupChange:
             confirm()
         check_unmoved(self._request, self.plan)  # it may have waited for the answer
         config = self._request.kafka.config()
-        with keeping(self.rollback_path), timed(f"committing for group {self.group.name}"):
+        with (
+            saving_offsets_to(self.rollback_path),
+            timed(f"committing for group {self.group.name}"),
+        ):
             return commit(
                 config,
                 self.group.name,
@@ -167,7 +175,7 @@ def _looked_at(
     flink_rest: str | None,
     allow_moved_on: bool,
 ) -> GroupChange:
-    from migrate.targets.group.commit import not_writable
+    from migrate.targets.group.commit import write_obstacles
 
     before = move.snapshot.target_group if move.snapshot is not None else None
     if before is None:
@@ -179,7 +187,7 @@ def _looked_at(
         earlier = rollback_files.earlier_run((path.parent, Path()), move.cluster_id, before)
         _tell_of_the_group(before, earlier)
         interval = interval_of(move)
-        refusals = (*not_writable(before), *tell_what_runs(move, interval, flink_rest))
+        refusals = (*write_obstacles(before), *tell_what_runs(move, interval, flink_rest))
         if not allow_moved_on:
             refusals = (*refusals, *_goes_back(before, move, earlier))
     return GroupChange(
@@ -212,13 +220,13 @@ def _tell_of_the_group(group: GroupView, run: EarlierRun | None) -> None:
         "consumers before then"
     )
     if run is not None:
-        log.info(f"{run.path}: {run.fate.value}")
+        log.info(f"{run.path}: {run.progress.value}")
 
 
 def _goes_back(group: GroupView, move: Plan, run: EarlierRun | None) -> Iterator[str]:
     """The same move again, after consumers have gone on from it, repeats what they have read."""
     ours = run if run is not None and run.file.change == "commit" else None
-    if ours is not None and ours.fate is ChangeFate.APPLIED:
+    if ours is not None and ours.progress is ChangeProgress.APPLIED:
         return  # nobody has committed since
     back = [
         saved.current - saved.next_offset
@@ -227,8 +235,8 @@ def _goes_back(group: GroupView, move: Plan, run: EarlierRun | None) -> Iterator
         and saved.next_offset is not None
         and saved.next_offset < saved.current
     ]
-    if ours is None or ours.fate is not ChangeFate.MOVED_ON:
-        yield from goes_back(group, move.next_offsets)
+    if ours is None or ours.progress is not ChangeProgress.MOVED_ON:
+        yield from moved_on_refusals(group, move.next_offsets)
     elif back:
         yield (
             f"the group has moved on since {ours.path} was written: {len(back)} of its offsets "

@@ -21,7 +21,12 @@ from migrate.planning import plan_lines
 from migrate.storage.files import Files, lies_within, path_of
 from migrate.targets.copied_query import check_can_be_copied, write_copy
 from migrate.targets.location import LocalDirectory
-from migrate.targets.savepoint.plan import about_the_offsets, left_out, of_topics, source_change
+from migrate.targets.savepoint.plan import (
+    position_changes,
+    refuse_left_out,
+    restrict_to_topics,
+    source_change,
+)
 from migrate.targets.seed import check_free
 from migrate.targets.source_options import SparkSource
 
@@ -77,12 +82,12 @@ def copy_query(
     request = replace(request, target=SAVEPOINT)  # what does not change stays, as in a savepoint
     found = read_input(request, query.topics)
     chosen = choose(found, request)
-    sources = list(of_topics(chosen, query.topics, request.policies))
+    sources = list(restrict_to_topics(chosen, query.topics, request.policies))
     if not sources:
         raise Refused(
             [
                 str(
-                    left_out(
+                    refuse_left_out(
                         str(request.chk),
                         {t for one in chosen for t in one.topics},
                         "no source of the query",
@@ -96,17 +101,17 @@ def copy_query(
     log.info(f"{found.origin.title}: {found.origin.pointer}")
     for line in plan_lines(plan):
         log.info(line)
-    told = about_the_offsets([change])
+    told = position_changes([change])
     warnings = (*plan.warnings, *told, _ONE_ID)
     for warning in warnings:
         log.warning(warning)
     missing = {t for one in chosen for t in one.topics} - {t for one in sources for t in one.topics}
     refusals = [*plan.refusals, *change.refusals]
     if missing and request.source is None and request.policies.partitions is None:
-        refusals.append(left_out(str(request.chk), missing, "no source of the query"))
+        refusals.append(refuse_left_out(str(request.chk), missing, "no source of the query"))
     if refusals:
         raise Refused(list(map(str, refusals)))
-    changed = {(place.topic, place.partition): at for place, at in change.wanted.items()}
+    changed = {(place.topic, place.partition): at for place, at in change.new_offsets.items()}
     with timed(f"copying {directory}"):
         write_copy(directory, batch, changed, target.path, files)
     log.info(

@@ -13,7 +13,7 @@ from migrate.model.log import log, timed
 from migrate.moves.shared_options import Kafka, kafka
 from migrate.storage.files import local_path
 from migrate.targets.group import rollback_file as rollback_files
-from migrate.targets.group.rollback_file import check_rollback_path, keeping
+from migrate.targets.group.rollback_file import check_rollback_path, saving_offsets_to
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from migrate.kafka.config import KafkaConfig
     from migrate.moves.shared_options import AnyPath, KafkaArguments
     from migrate.targets.group.commit import ChangeOutcome
-    from migrate.targets.group.rollback_decision import Restoration, Restored
+    from migrate.targets.group.rollback_decision import RestoredOffset, RollbackPreview
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class GroupRollback:
         outcome: what came of it; None as long as it was not done.
     """
 
-    seen: Restoration
+    seen: RollbackPreview
     refusals: tuple[str, ...]
     rollback_path: Path
     outcome: ChangeOutcome | None = None
@@ -44,7 +44,7 @@ class GroupRollback:
     _force: bool = field(repr=False, kw_only=True)
 
     @property
-    def partitions(self) -> Sequence[Restored]:
+    def partitions(self) -> Sequence[RestoredOffset]:
         """What changes, partition by partition."""
         return self.seen.partitions
 
@@ -75,7 +75,7 @@ class GroupRollback:
         if confirm is not None:
             confirm()
         group = self.seen.file.group
-        with keeping(self.rollback_path), timed(f"bringing group {group} back"):
+        with saving_offsets_to(self.rollback_path), timed(f"bringing group {group} back"):
             return restore(
                 self._config, self._file, self.seen, self.rollback_path, force=self._force
             )
@@ -117,7 +117,7 @@ def rollback(
     config = _asked_or_named(change.bootstrap_servers, arguments).config()
     with timed(f"asking {config['bootstrap.servers']} about group {change.group}"):
         seen = look(config, file, change)
-    log.info(f"group {change.group}, {change.change} of {change.created_at}: {seen.fate.value}")
+    log.info(f"group {change.group}, {change.change} of {change.created_at}: {seen.progress.value}")
     for warning in seen.warnings:
         log.warning(warning)
     found = GroupRollback(

@@ -19,7 +19,7 @@ from migrate.model.log import log, timed
 from migrate.model.option_declaration import one_of
 from migrate.moves.load_inputs import ask_broker
 from migrate.moves.shared_options import kafka
-from migrate.spark.session import is_wanted, session
+from migrate.spark.session import runs_on_spark, session
 from migrate.storage.files import Files, check_no_credentials, is_uri, local_path
 from migrate.storage.new_file import write_new
 
@@ -79,7 +79,7 @@ def scan(
         raise UsageError("name a directory to scan")
     if master is not None:
         check_no_credentials(master, UsageError, "--master")
-    on_spark = is_wanted(master)
+    on_spark = runs_on_spark(master)
     wanted = Wanted(broker.given)
     if output is not None:
         wanted = Wanted(broker.given, _output(os.fspath(output), table_format, on_spark))

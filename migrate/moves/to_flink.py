@@ -29,15 +29,15 @@ from migrate.planning.obstacles import (
 )
 from migrate.storage.files import lies_within
 from migrate.targets.location import LocalDirectory, RemoteDirectory
-from migrate.targets.savepoint import Place, write_savepoint
+from migrate.targets.savepoint import ClusterPartition, write_savepoint
 from migrate.targets.savepoint.plan import (
     SourceChange,
-    about_the_savepoint,
-    about_the_state,
-    apart,
-    left_out,
-    of_topics,
+    check_savepoint,
+    refuse_left_out,
+    restrict_to_topics,
     source_change,
+    split_shared_topics,
+    state_mismatches,
 )
 
 if TYPE_CHECKING:
@@ -126,15 +126,15 @@ def to_flink(
     log.info(f"positions of {shown_url(from_side)}{which}")
     plans = [_plan(request, side, slot, snapshot) for slot in slots]
     changes: list[SourceChange] = []
-    apart_told: list[str] = []
+    shared_topic_notes: list[str] = []
     for slot, plan in zip(slots, plans, strict=True):
         change = source_change(slot.source, slot.cluster, plan, from_side, request.policies)
         if request.source is None or request.policies.partitions is None:
             others = [one for one in old.sources if one.operator_id != slot.source.operator_id]
-            change, told = apart(change, slot.source, slot.cluster, others)
-            apart_told += told
+            change, told = split_shared_topics(change, slot.source, slot.cluster, others)
+            shared_topic_notes += told
         changes.append(change)
-    refusals, warnings = about_the_savepoint(
+    refusals, warnings = check_savepoint(
         old, chosen, snapshot, request.policies, named=request.source is not None
     )
     refusals += _clusters_unnamed(slots)
@@ -142,12 +142,12 @@ def to_flink(
     refusals += _left_out(from_side, theirs, slots, request)
     refusals += _refusals_of(slots, plans)
     refusals += [refusal for change in changes for refusal in change.refusals]
-    mismatches, moved = about_the_state(changes, old, allowed=allow_state_mismatch)
+    mismatches, moved = state_mismatches(changes, old, allowed=allow_state_mismatch)
     refusals += mismatches
     _tell(slots, plans)
     warnings += [
         *taken_as_one_cluster([slot.source for slot in slots], request.policies),
-        *apart_told,
+        *shared_topic_notes,
         *moved,
         *(text for plan in plans for text in plan.warnings),
     ]
@@ -155,10 +155,10 @@ def to_flink(
         log.warning(warning)
     if refusals:
         raise Refused(list(dict.fromkeys(map(str, refusals))))
-    wanted: dict[str, dict[Place, int | None]] = {}
+    new_offsets: dict[str, dict[ClusterPartition, int | None]] = {}
     partitions: dict[str, tuple[PlannedPartition, ...]] = {}
     for change in changes:
-        wanted.setdefault(change.operator_id, {}).update(change.wanted)
+        new_offsets.setdefault(change.operator_id, {}).update(change.new_offsets)
         partitions[change.operator_id] = (
             *partitions.get(change.operator_id, ()),
             *change.partitions,
@@ -166,9 +166,9 @@ def to_flink(
     new, (path, _) = place.for_spark, place.to_read
     with timed(f"writing {new}"):
         write_savepoint(
-            old.checkpoint, wanted, path, allow_external_files=request.allow_external_files
+            old.checkpoint, new_offsets, path, allow_external_files=request.allow_external_files
         )
-    changed = sum(map(len, wanted.values()))
+    changed = sum(map(len, new_offsets.values()))
     log.info(f"wrote {new}: {counted(changed, 'partition')} changed, all else as it was")
     return NewSavepoint(new, partitions, tuple(dict.fromkeys(warnings)))
 
@@ -221,7 +221,9 @@ def _slots(chosen: Sequence[Source], theirs: Sequence[Source], policies: Policie
                 one if cluster is None or None in one.clusters else one.of_cluster(cluster)
                 for one in same or theirs
             ]
-            slots.append(_Slot(own, cluster, tuple(of_topics(of_it, own.topics, policies))))
+            slots.append(
+                _Slot(own, cluster, tuple(restrict_to_topics(of_it, own.topics, policies)))
+            )
     if policies.partitions is None or len(slots) == 1:
         return slots
     named = {
@@ -339,7 +341,7 @@ def _left_out(
     if request.policies.partitions is not None:
         topics &= request.policies.partitions.keys()
     if topics and request.source is None:
-        yield left_out(name, topics)
+        yield refuse_left_out(name, topics)
     elif topics:
         log.info(f"note: --source leaves out {', '.join(sorted(topics))}")
 

@@ -14,7 +14,7 @@ from migrate.report.text import Screen, difference_text, number_text
 if TYPE_CHECKING:
     from migrate.model.cluster_snapshot import Committed
     from migrate.targets.group.commit import ChangeOutcome
-    from migrate.targets.group.rollback_decision import Restored
+    from migrate.targets.group.rollback_decision import RestoredOffset
 
 
 def plan_table(partitions: Sequence[PlannedPartition], out: TextIO, *, wide: bool = False) -> str:
@@ -81,13 +81,15 @@ def _records(
     )
 
 
-def restoration_table(partitions: Sequence[Restored], out: TextIO, *, wide: bool = False) -> str:
+def restoration_table(
+    partitions: Sequence[RestoredOffset], out: TextIO, *, wide: bool = False
+) -> str:
     """What is brought back, partition by partition."""
 
     def held(committed: Committed | None) -> str:
         return "none" if committed is None else str(committed.next_offset)
 
-    columns: tuple[Column[Restored], ...] = (
+    columns: tuple[Column[RestoredOffset], ...] = (
         Column("TOPIC", lambda one: visible(one.topic), apart=Line.ABOVE),
         numbers("PARTITION", lambda one: one.partition),
         Column("CURRENT-OFFSET", lambda one: held(one.now), right=True),
@@ -106,7 +108,7 @@ def outcome_lines(outcome: ChangeOutcome) -> Iterator[str]:
     if outcome.applied is Applied.NOTHING_TO_DO:
         yield f"nothing to do: group {outcome.group} holds these offsets"
         return
-    done = [one.wanted for one in outcome.partitions if one.result is Result.COMMITTED]
+    done = [one.target for one in outcome.partitions if one.result is Result.COMMITTED]
     removed = done.count(None)
     yield f"group {outcome.group}: {outcome.applied.value}; {_done(len(done) - removed, removed)}"
     for one in outcome.partitions:

@@ -47,7 +47,7 @@ class SparkFailed(ServiceError):
     """Spark failed as a whole: its cluster does not answer, or its executors lack a package."""
 
 
-def is_wanted(master: str | None) -> bool:
+def runs_on_spark(master: str | None) -> bool:
     """Whether a scan runs on Spark: where a master is named, or a Spark is there already.
 
     Raises:
@@ -68,7 +68,7 @@ def session(
     """A Spark session: the active one, spark-submit's, or one of our own, which is stopped again.
 
     Args:
-        master: where one of our own is to run; None where there is another (``is_wanted``).
+        master: where one of our own is to run; None where there is another (``runs_on_spark``).
         settings: of one of our own.
 
     Raises:

@@ -27,7 +27,7 @@ def _files(directory: Path) -> dict[str, bytes]:
     """What a savepoint's handles name, by the names that they have."""
     cursor = RecordingCursor((directory / "_metadata").read_bytes(), "_metadata")
     read_all(cursor)
-    streams = [met.what for met in cursor.found]
+    streams = [span.value for span in cursor.spans]
     assert not any(isinstance(stream, FileState | SegmentState) for stream in streams)
     return {
         stream.path: (directory / stream.path).read_bytes()
@@ -70,8 +70,8 @@ def test_each_is_a_file_of_its_own_with_the_bytes_of_its_handle(tmp_path: Path) 
         cursor = RecordingCursor((path / "_metadata").read_bytes(), "_metadata")
         read_all(cursor)
         before = set()
-        for met in cursor.found:
-            match met.what:
+        for span in cursor.spans:
+            match span.value:
                 case FileState(uri=uri):
                     before.add(next(path.parent.rglob(Path(uri).name)).read_bytes())
                 case RelativeFileState(path=file):

@@ -26,7 +26,7 @@ from migrate.targets.group import commit as consumer_group
 from migrate.targets.group import rollback as undo
 from migrate.targets.group import rollback_file
 from migrate.targets.group.commit import Applied, ChangeOutcome, GroupRefused, Result
-from migrate.targets.group.rollback_file import ChangeFate
+from migrate.targets.group.rollback_file import ChangeProgress
 from tests.support.groups import PROTOCOLS, member
 from tests.support.wire import Api, Fault, Trap, WiredBroker
 
@@ -96,11 +96,11 @@ class Case:
         seen = undo.look(self.config, path, rollback_file.read(path))
         return undo.restore(self.config, path, seen, self.folder / to)
 
-    def fate(self) -> ChangeFate | None:
+    def fate(self) -> ChangeProgress | None:
         """What the next run says of the last one."""
         groups = ConsumerGroups({"bootstrap.servers": self.wired.bootstrap_servers})
         run = rollback_file.earlier_run([self.folder], groups.cluster_id(), self.view())
-        return run.fate if run is not None else None
+        return run.progress if run is not None else None
 
     def applied(self) -> Offsets:
         return {**self.held, **self.wanted(5, 6, 7)}
@@ -155,17 +155,17 @@ def test_the_broker_is_killed_at_the_commit_and_comes_back(
     outcome = run.result(_SOON * 2)
     assert outcome.applied is Applied.ALL
     assert case.view().committed == case.applied()
-    assert case.fate() is ChangeFate.APPLIED
+    assert case.fate() is ChangeProgress.APPLIED
     case.is_as_it_was()
 
 
 @pytest.mark.parametrize(
     ("fault", "expected"),
-    [(Fault.HOLD, ChangeFate.UNCHANGED), (Fault.HOLD_ANSWER, ChangeFate.APPLIED)],
+    [(Fault.HOLD, ChangeProgress.UNCHANGED), (Fault.HOLD_ANSWER, ChangeProgress.APPLIED)],
     ids=["before it has the commit", "after"],
 )
 def test_the_broker_is_killed_at_the_commit_and_stays_away(
-    case: Case, pool: ThreadPoolExecutor, impatient: None, fault: Fault, expected: ChangeFate
+    case: Case, pool: ThreadPoolExecutor, impatient: None, fault: Fault, expected: ChangeProgress
 ) -> None:
     trap, run = _caught(case, pool, fault)
     case.wired.kill()
@@ -252,7 +252,7 @@ def test_a_commit_in_two_requests_of_which_one_fails(
         Result.FAILED,
     ]
     assert case.view().committed == {**case.held, **case.wanted(5)}
-    assert case.fate() is ChangeFate.IN_PART
+    assert case.fate() is ChangeProgress.IN_PART
     case.is_as_it_was()
 
 
@@ -272,7 +272,7 @@ def test_a_member_joins_between_check_and_commit(
     assert outcome.applied is Applied.NOTHING
     assert {o.failure.code for o in outcome.partitions if o.failure} == {"UNKNOWN_MEMBER_ID"}
     assert case.view().committed == case.seen.committed
-    assert case.fate() is ChangeFate.UNCHANGED
+    assert case.fate() is ChangeProgress.UNCHANGED
 
 
 @pytest.mark.parametrize("same", [True, False], ids=["the same offsets", "other offsets"])
@@ -303,13 +303,13 @@ def test_two_runs_at_the_same_time(
 def test_another_run_commits_while_the_rollback_file_is_written(
     case: Case, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    keep = consumer_group.keep_for_rollback
+    keep = consumer_group.write_rollback_file
 
     def keep_while_another_commits(*arguments: Any) -> None:
         keep(*arguments)
         case.wired.commit(case.group, {(_TOPIC, 0): 9})
 
-    monkeypatch.setattr(consumer_group, "keep_for_rollback", keep_while_another_commits)
+    monkeypatch.setattr(consumer_group, "write_rollback_file", keep_while_another_commits)
     with pytest.raises(GroupRefused, match="has changed since it was looked at"):
         case.commit()
     assert case.view().committed == {**case.held, (_TOPIC, 0): Committed(9)}
@@ -377,11 +377,11 @@ def test_killed_when_the_rollback_file_is_there_and_nothing_else(
     trap = case.wired.wire.trap(Api.OFFSET_COMMIT, Fault.HOLD)
     _kill_when_sprung(trap, _commit_process(case), with_signal)
     assert list(case.folder.iterdir()) == [case.path]
-    assert case.fate() is ChangeFate.UNCHANGED
+    assert case.fate() is ChangeProgress.UNCHANGED
     # What is in the network may still arrive.
     trap.release()
     _await(lambda: case.view().committed == case.applied())
-    assert case.fate() is ChangeFate.APPLIED
+    assert case.fate() is ChangeProgress.APPLIED
     case.is_as_it_was()
 
 
@@ -392,7 +392,7 @@ def test_killed_when_the_commit_is_done_and_nobody_told(
     trap = case.wired.wire.trap(Api.OFFSET_COMMIT, Fault.HOLD_ANSWER)
     _kill_when_sprung(trap, _commit_process(case), with_signal)
     trap.release()
-    assert case.fate() is ChangeFate.APPLIED
+    assert case.fate() is ChangeProgress.APPLIED
     case.seen = case.view()
     again = case.commit(path=case.folder / "rollback-again.json")
     assert again.applied is Applied.NOTHING_TO_DO
@@ -402,9 +402,9 @@ def test_killed_when_the_commit_is_done_and_nobody_told(
 def test_killed_at_any_moment(case: Case) -> None:
     """From its first request to its end, and a little later: some ten milliseconds in all, where
     nothing else keeps the machine busy."""
-    fates: list[ChangeFate | None] = []
+    fates: list[ChangeProgress | None] = []
     wait = 0.0
-    while len(fates) < 20 or ChangeFate.APPLIED not in fates:
+    while len(fates) < 20 or ChangeProgress.APPLIED not in fates:
         assert wait < _SOON
         process = _commit_process(case)
         assert process.stdout is not None
@@ -414,9 +414,9 @@ def test_killed_at_any_moment(case: Case) -> None:
         process.kill()
         process.communicate(timeout=_SOON)
         fates.append(case.fate())
-        assert fates[-1] in (None, ChangeFate.UNCHANGED, ChangeFate.APPLIED)
+        assert fates[-1] in (None, ChangeProgress.UNCHANGED, ChangeProgress.APPLIED)
         changed = case.view().committed != case.held
-        assert changed is (fates[-1] is ChangeFate.APPLIED)
+        assert changed is (fates[-1] is ChangeProgress.APPLIED)
         case.is_as_it_was()
         for left in case.folder.iterdir():
             left.unlink()
@@ -429,7 +429,7 @@ def test_a_rollback_killed_before_it_deletes(case: Case) -> None:
     trap = case.wired.wire.trap(Api.DELETE_GROUPS, Fault.HOLD)
     _kill_when_sprung(trap, _process(_RESTORE, case.config, str(case.path), str(back)))
     assert case.view().committed == case.applied()
-    assert case.fate() is ChangeFate.UNCHANGED  # it tells of the newest run: the rollback
+    assert case.fate() is ChangeProgress.UNCHANGED  # it tells of the newest run: the rollback
     assert case.restore(case.path, "rollback-again.json").applied is Applied.ALL
     assert case.view().committed == case.held
 
@@ -464,14 +464,14 @@ def test_a_rollback_killed_between_deleting_and_committing(case: Case, by: str) 
     case.held["other", 0] = Committed(25)
     back = case.folder / "rollback-back.json"
     _cut_short_after_the_deletion(case, back)
-    assert case.fate() is ChangeFate.IN_PART
+    assert case.fate() is ChangeProgress.IN_PART
     if by == "the first file":
         assert case.restore(case.path, "rollback-again.json").applied is Applied.ALL
         assert case.view().committed == case.held
     else:
         assert case.restore(back, "rollback-again.json").applied is Applied.ALL
         assert case.view().committed == case.applied()
-    assert case.fate() is ChangeFate.APPLIED
+    assert case.fate() is ChangeProgress.APPLIED
 
 
 @pytest.mark.parametrize("place", [(_TOPIC, 1), ("other", 0)], ids=["changed", "another"])
@@ -483,11 +483,11 @@ def test_a_consumer_commits_after_a_rollback_was_cut_short(
     _cut_short_after_the_deletion(case, case.folder / "rollback-back.json")
     case.wired.commit(case.group, {place: 9})
     if place == (_TOPIC, 1):
-        assert case.fate() is ChangeFate.MOVED_ON
+        assert case.fate() is ChangeProgress.MOVED_ON
         with pytest.raises(GroupRefused, match=f"{_TOPIC}-1: 9"):
             case.restore(case.path, "rollback-again.json")
     else:
-        assert case.fate() is ChangeFate.IN_PART
+        assert case.fate() is ChangeProgress.IN_PART
         case.held["other", 0] = Committed(9)
     seen = undo.look(case.config, case.path, rollback_file.read(case.path))
     again = case.folder / "rollback-again.json"
@@ -535,13 +535,13 @@ def test_a_member_joins_between_deleting_and_committing(
         outcome = run.result(_SOON)
     assert outcome.applied is Applied.PARTLY
     # It holds neither what it is to hold nor what it held: that is not "nothing was changed".
-    lost = [o for o in outcome.partitions if o.wanted is not None]
+    lost = [o for o in outcome.partitions if o.target is not None]
     assert [(o.topic, o.result, o.now) for o in lost] == [
         ("other", Result.DIFFERS, None),
         (_TOPIC, Result.DIFFERS, None),
     ]
     assert case.view().committed == {}
-    assert case.fate() is ChangeFate.IN_PART
+    assert case.fate() is ChangeProgress.IN_PART
     assert case.restore(case.path, "rollback-again.json").applied is Applied.ALL
     assert case.view().committed == case.held
 

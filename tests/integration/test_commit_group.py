@@ -22,8 +22,8 @@ from migrate.targets.group import rollback as undo
 from migrate.targets.group import rollback_file
 from migrate.targets.group.commit import Applied, ChangeOutcome, GroupRefused, Result
 from migrate.targets.group.commit_marks import commit_metadata
-from migrate.targets.group.rollback_decision import Restoration
-from migrate.targets.group.rollback_file import ChangeFate
+from migrate.targets.group.rollback_decision import RollbackPreview
+from migrate.targets.group.rollback_file import ChangeProgress
 from tests.support.groups import PROTOCOLS, member
 from tests.support.jars import classpath
 from tests.support.jdk import compile_java, run_java
@@ -81,7 +81,7 @@ def _commit(
     return consumer_group.commit(_config(broker), group, wanted, _view(broker, group), path)
 
 
-def _seen(broker: Broker, path: Path) -> Restoration:
+def _seen(broker: Broker, path: Path) -> RollbackPreview:
     return undo.look(_config(broker), path, rollback_file.read(path))
 
 
@@ -423,7 +423,7 @@ def test_offsets_that_were_there_are_committed_again(
     _hold(broker, group, held)
     _commit(broker, group, _wanted(topic, 5, 6, 7), tmp_path / "r.json")
     seen = _seen(broker, tmp_path / "r.json")
-    assert (seen.fate, seen.deletes, seen.warnings) == (ChangeFate.APPLIED, False, ())
+    assert (seen.progress, seen.deletes, seen.warnings) == (ChangeProgress.APPLIED, False, ())
     assert [(p.partition, p.now, p.then) for p in seen.partitions] == [
         (n, Committed(5 + n, METADATA), Committed(n, f"theirs {n}")) for n in range(3)
     ]
@@ -454,7 +454,7 @@ def test_a_group_that_was_not_there_is_deleted(
     _commit(broker, group, _wanted(topic, 5, 6, 7), tmp_path / "r.json")
     outcome = _restore(broker, tmp_path / "r.json", tmp_path / "back.json")
     assert outcome.applied is Applied.ALL
-    assert [(o.result, o.wanted, o.now) for o in outcome.partitions] == [
+    assert [(o.result, o.target, o.now) for o in outcome.partitions] == [
         (Result.COMMITTED, None, None)
     ] * 3
     assert not _view(broker, group).exists
@@ -482,8 +482,8 @@ def test_a_group_that_moved_on_is_refused_unless_forced(
     assert (
         undo.look(
             _config(broker), tmp_path / "r.json", rollback_file.read(tmp_path / "r.json")
-        ).fate
-        is ChangeFate.MOVED_ON
+        ).progress
+        is ChangeProgress.MOVED_ON
     )
     with pytest.raises(GroupRefused, match=rf"moved on since: 1 .*{topic}-1: 9.*--force"):
         _restore(broker, tmp_path / "r.json", tmp_path / "back.json")

@@ -13,7 +13,7 @@ import pytest
 
 from decoder import read_checkpoint
 from migrate.model.errors import Refused
-from migrate.targets.savepoint import Place, write_savepoint
+from migrate.targets.savepoint import ClusterPartition, write_savepoint
 from tests.support.flink import RUN_BY_TESTS, dump_states
 from tests.support.golden import GOLDEN, WRITTEN, Held, positions_of
 
@@ -45,10 +45,12 @@ def _owner(topic: str, parallelism: int) -> int:
     return ((java_hash * 31) % 2**31 % parallelism + _ADDED) % parallelism
 
 
-def _changes(entry: dict[str, Any]) -> tuple[dict[str, dict[Place, int | None]], list[Held]]:
+def _changes(
+    entry: dict[str, Any],
+) -> tuple[dict[str, dict[ClusterPartition, int | None]], list[Held]]:
     """All that readers hold moves, the last of each source is removed, and of each topic another
     partition added; and what is held then."""
-    wanted: dict[str, dict[Place, int | None]] = {}
+    wanted: dict[str, dict[ClusterPartition, int | None]] = {}
     after: list[Held] = []
     parallelism = {o["operator_id"]: o["parallelism"] for o in entry["expected"]["operators"]}
     positions = positions_of(entry)
@@ -60,16 +62,16 @@ def _changes(entry: dict[str, Any]) -> tuple[dict[str, dict[Place, int | None]],
         places = wanted.setdefault(operator_id, {})
         for held in changing:
             new = _moved(held)
-            places[Place(held.cluster, held.topic, held.partition)] = new.next_offset
+            places[ClusterPartition(held.cluster, held.topic, held.partition)] = new.next_offset
             after.append(new)
         if len(changing) > 1:
             last = changing[-1]
-            places[Place(last.cluster, last.topic, last.partition)] = None
+            places[ClusterPartition(last.cluster, last.topic, last.partition)] = None
             after.pop()
         for cluster, topic in {(held.cluster, held.topic) for held in changing}:
             if bounded:
                 continue
-            places[Place(cluster, topic, _ADDED)] = _ADDED_AT
+            places[ClusterPartition(cluster, topic, _ADDED)] = _ADDED_AT
             owner = _owner(topic, parallelism[operator_id])
             after.append(Held(operator_id, cluster, topic, _ADDED, "next", _ADDED_AT, None, owner))
     return wanted, after
@@ -120,6 +122,6 @@ def test_a_version_0_enumerator_takes_no_other_partitions(tmp_path: Path) -> Non
     with pytest.raises(Refused, match="version 0"):
         write_savepoint(
             read_checkpoint(GOLDEN / entry["path"]),
-            {operator_id: {Place(None, topic, _ADDED): 1}},
+            {operator_id: {ClusterPartition(None, topic, _ADDED): 1}},
             tmp_path / "new",
         )

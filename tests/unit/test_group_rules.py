@@ -23,9 +23,9 @@ from migrate.targets.group.commit import (
     attempts,
     changed,
     in_order,
-    not_writable,
     partition_outcome,
-    to_commit,
+    pending_commit,
+    write_obstacles,
 )
 from migrate.targets.group.commit_marks import commit_metadata
 
@@ -52,7 +52,7 @@ def _group(
 
 def test_what_holds_its_offset_already_is_left_alone() -> None:
     theirs = {**_at(a1=7, b0=9), A0: Committed(5, "theirs", 3)}
-    change = to_commit(_at(a0=5, a1=8), _group(theirs), _group(theirs))
+    change = pending_commit(_at(a0=5, a1=8), _group(theirs), _group(theirs))
     assert change.todo == _at(a1=8)
     # Whatever is written beside it: it is the offset that counts.
     assert change.unchanged == (
@@ -63,26 +63,26 @@ def test_what_holds_its_offset_already_is_left_alone() -> None:
 
 def test_what_a_group_does_not_hold_yet_is_committed() -> None:
     nobody = _group(NOTHING, exists=False)
-    change = to_commit(_at(a0=0, b0=5), nobody, nobody)
+    change = pending_commit(_at(a0=0, b0=5), nobody, nobody)
     assert (change.todo, change.unchanged, change.refusals) == (_at(a0=0, b0=5), (), ())
 
 
 def test_a_group_with_members_is_refused() -> None:
     before, now = _group(_at(a0=1)), _group(_at(a0=1), MEMBER)
-    assert to_commit(_at(a0=5), before, now).refusals == (
+    assert pending_commit(_at(a0=5), before, now).refusals == (
         "group g has 1 member (app on host); stop it first",
     )
     # Nothing is written where it holds everything: nothing speaks against that.
-    assert to_commit(_at(a0=1), before, now).refusals == ()
+    assert pending_commit(_at(a0=1), before, now).refusals == ()
 
 
 def test_a_group_that_changed_since_it_was_looked_at_is_refused() -> None:
-    (refusal,) = to_commit(_at(a0=5), _group(_at(a0=1)), _group(_at(a0=2))).refusals
+    (refusal,) = pending_commit(_at(a0=5), _group(_at(a0=1)), _group(_at(a0=2))).refusals
     assert "the first is a-0: 1 then, 2 now" in refusal
 
 
 def test_members_and_a_change_are_both_told() -> None:
-    change = to_commit(_at(a0=5), _group(_at(a0=1)), _group(_at(a0=2), MEMBER))
+    change = pending_commit(_at(a0=5), _group(_at(a0=1)), _group(_at(a0=2), MEMBER))
     assert len(change.refusals) == 2
 
 
@@ -120,7 +120,7 @@ def test_members_and_a_change_are_both_told() -> None:
     ],
 )
 def test_which_groups_can_be_written(group: GroupView, told: list[str]) -> None:
-    assert not_writable(group) == told
+    assert write_obstacles(group) == told
 
 
 @pytest.mark.parametrize(
@@ -239,7 +239,7 @@ def test_what_became_of_a_partition(
     outcome = partition_outcome(A0, offset(wanted), offset(before), written)
     assert outcome.result is result
     assert (outcome.topic, outcome.partition) == A0
-    assert (outcome.wanted, outcome.now) == (offset(wanted), offset(held))
+    assert (outcome.target, outcome.now) == (offset(wanted), offset(held))
     told = failure if result in (Result.FAILED, Result.DIFFERS) else None
     assert outcome.failure is told
 

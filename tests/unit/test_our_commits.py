@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from migrate.model.cluster_snapshot import Committed, GroupView
-from migrate.targets.group.commit_marks import commit_metadata, goes_back
+from migrate.targets.group.commit_marks import commit_metadata, moved_on_refusals
 
 OURS = commit_metadata("chk-7 cbc357cc")
 WANTED = {("t", partition): 5 for partition in range(3)}
@@ -16,7 +16,7 @@ WANTED = {("t", partition): 5 for partition in range(3)}
 def _told(committed: Mapping[int, tuple[int, str]]) -> str:
     held = {("t", partition): Committed(*what) for partition, what in committed.items()}
     group = GroupView("g", True, "Empty", "classic", (), held)
-    return "; ".join(goes_back(group, WANTED))
+    return "; ".join(moved_on_refusals(group, WANTED))
 
 
 @pytest.mark.parametrize(

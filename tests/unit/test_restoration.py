@@ -14,16 +14,16 @@ from migrate.targets.group import rollback as undo
 from migrate.targets.group import rollback_file
 from migrate.targets.group.commit import Written
 from migrate.targets.group.rollback_decision import (
-    Aim,
     Doubt,
-    Restoration,
-    Restored,
-    aim,
-    restoration,
+    RestoredOffset,
+    RollbackPreview,
+    RollbackTarget,
+    plan_rollback,
+    rollback_preview,
+    rollback_target,
     topics_to_ask,
-    way_back,
 )
-from migrate.targets.group.rollback_file import ChangeFate, EarlierRun, RollbackFile
+from migrate.targets.group.rollback_file import ChangeProgress, EarlierRun, RollbackFile
 
 Offsets = dict[tuple[str, int], Committed]
 
@@ -72,11 +72,11 @@ def _restoration(
     now: GroupView,
     cluster: ClusterSnapshot | None = None,
     run: EarlierRun | None = None,
-) -> Restoration:
-    return restoration(file, now, aim(HERE, file, now, run), cluster or _cluster())
+) -> RollbackPreview:
+    return rollback_preview(file, now, rollback_target(HERE, file, now, run), cluster or _cluster())
 
 
-def _changes(found: Restoration) -> dict[tuple[str, int], tuple[int | None, int | None]]:
+def _changes(found: RollbackPreview) -> dict[tuple[str, int], tuple[int | None, int | None]]:
     """What each partition that changes holds, and is to hold."""
     return {
         (one.topic, one.partition): (
@@ -107,30 +107,30 @@ def _changes(found: Restoration) -> dict[tuple[str, int], tuple[int | None, int 
 def test_what_the_group_is_to_hold(
     before: Offsets, after: Offsets, now: Offsets, target: Offsets
 ) -> None:
-    assert aim(HERE, _file(before, after), _group(now), None).target == target
+    assert rollback_target(HERE, _file(before, after), _group(now), None).target == target
 
 
 def test_where_what_a_group_has_lost_comes_from() -> None:
     file = _file(_at(a0=1, b0=2), _at(a0=5, b0=2))
-    assert aim(HERE, file, _group(_at(a0=5)), None).last_known is None
-    lost = aim(HERE, file, _group(NOTHING), None).last_known
+    assert rollback_target(HERE, file, _group(_at(a0=5)), None).last_known is None
+    lost = rollback_target(HERE, file, _group(NOTHING), None).last_known
     assert lost is not None
     assert (lost.path, lost.created_at) == (HERE, file.created_at)
     assert (lost.topic_ids, lost.committed) == (IDS, file.before.committed)
 
 
-@pytest.mark.parametrize("fate", list(ChangeFate))
+@pytest.mark.parametrize("fate", list(ChangeProgress))
 @pytest.mark.parametrize("change", ["commit", "rollback"])
 def test_a_rollback_that_was_cut_short_knows_best_what_the_group_held(
-    fate: ChangeFate, change: Literal["commit", "rollback"]
+    fate: ChangeProgress, change: Literal["commit", "rollback"]
 ) -> None:
     """It deleted the group, and b was to be committed anew, at what it held by then."""
     file = _file(_at(a0=1, b0=2), _at(a0=5, b0=2))
     second = _file(_at(a0=5, b0=9), _at(a0=1, b0=9), change, {"b": "id of b then"})
     run = EarlierRun(Path("second.json"), second, fate)
-    cut_short = change == "rollback" and fate in (ChangeFate.IN_PART, ChangeFate.MOVED_ON)
+    cut_short = change == "rollback" and fate in (ChangeProgress.IN_PART, ChangeProgress.MOVED_ON)
     # A consumer has committed for a since; of nothing else.
-    wanted = aim(HERE, file, _group(_at(a0=7)), run)
+    wanted = rollback_target(HERE, file, _group(_at(a0=7)), run)
     assert wanted.target == (_at(a0=1, b0=9) if cut_short else _at(a0=1))
     if cut_short:
         assert wanted.last_known is not None
@@ -147,7 +147,7 @@ def test_the_topics_that_are_asked_for() -> None:
         (NOTHING, {"a", "b"}),
     ):
         group = _group(now)
-        assert topics_to_ask(file, group, aim(HERE, file, group, None)) == topics
+        assert topics_to_ask(file, group, rollback_target(HERE, file, group, None)) == topics
 
 
 # -- what stands in the way ----------------------------------------------------------------------
@@ -155,9 +155,9 @@ def test_the_topics_that_are_asked_for() -> None:
 
 def test_nothing_does_where_all_is_as_the_change_left_it() -> None:
     found = _restoration(_file(_at(a0=1), _at(a0=5)), _group(_at(a0=5)))
-    assert found.fate is ChangeFate.APPLIED
+    assert found.progress is ChangeProgress.APPLIED
     assert found.partitions == (
-        Restored("a", 0, Committed(5), Committed(1), LogRange(0, 100), None),
+        RestoredOffset("a", 0, Committed(5), Committed(1), LogRange(0, 100), None),
     )
     assert (found.refusals, found.unless_forced, found.warnings) == ((), (), ())
     assert not found.deletes
@@ -177,7 +177,7 @@ def test_members_and_another_cluster_are_refused() -> None:
 def test_a_group_that_has_moved_on_is_brought_back_only_by_force() -> None:
     file = _file(_at(a0=1, a1=1), _at(a0=5, a1=5))
     found = _restoration(file, _group(_at(a0=5, a1=9)))
-    assert found.fate is ChangeFate.MOVED_ON
+    assert found.progress is ChangeProgress.MOVED_ON
     assert found.unless_forced == (
         "group g has moved on since: 1 of its offsets are neither what it held before nor what was "
         "written (the first is a-1: 9); add --force to go back all the same",
@@ -240,7 +240,7 @@ def test_topics_without_an_id_in_the_file_are_not_compared() -> None:
 def test_the_ids_of_what_the_group_has_lost_are_those_of_the_file_it_comes_from() -> None:
     file = _file(_at(a0=1, b0=2), _at(a0=5, b0=2), ids={"a": "id of a", "b": "an older id"})
     second = _file(_at(a0=5, b0=9), _at(a0=1, b0=9), "rollback", {"a": "no matter", "b": "id of b"})
-    run = EarlierRun(Path("second.json"), second, ChangeFate.IN_PART)
+    run = EarlierRun(Path("second.json"), second, ChangeProgress.IN_PART)
     found = _restoration(file, _group(NOTHING), run=run)
     assert [one.doubt for one in found.partitions] == [None, None]
     assert _restoration(file, _group(NOTHING)).partitions[1].doubt is Doubt.RECREATED
@@ -248,7 +248,7 @@ def test_the_ids_of_what_the_group_has_lost_are_those_of_the_file_it_comes_from(
 
 def test_a_partition_that_is_to_hold_nothing_is_in_no_doubt() -> None:
     found = _restoration(_file(NOTHING, _at(a0=500)), _group(_at(a0=500)), _cluster({}))
-    assert found.partitions == (Restored("a", 0, Committed(500), None, None, None),)
+    assert found.partitions == (RestoredOffset("a", 0, Committed(500), None, None, None),)
     assert found.unless_forced == ()
 
 
@@ -287,7 +287,7 @@ def test_offsets_that_come_from_a_file_are_warned_of() -> None:
 
 def test_what_is_as_it_was_seen_is_done() -> None:
     found = _restoration(_file(_at(a0=1), _at(a0=5)), _group(_at(a0=5, b0=2)))
-    way = way_back(found, found, force=False)
+    way = plan_rollback(found, found, force=False)
     assert (way.refusals, way.deletes) == ((), False)
     assert way.places == {A0}
     assert way.target == _at(a0=1, b0=2)
@@ -297,35 +297,35 @@ def test_a_group_that_changed_since_it_was_seen_is_not_touched_even_by_force() -
     file = _file(_at(a0=1), _at(a0=5))
     seen, found = (_restoration(file, _group(_at(a0=5, b0=b))) for b in (2, 3))
     for force in (False, True):
-        (refusal,) = way_back(seen, found, force=force).refusals
+        (refusal,) = plan_rollback(seen, found, force=force).refusals
         assert "the first is b-0: 2 then, 3 now" in refusal
 
 
 def test_force_overrules_doubts_and_no_more() -> None:
     file = _file(_at(a0=1, a1=1), _at(a0=5, a1=5))
     moved_on = _restoration(file, _group(_at(a0=9, a1=5)))
-    assert way_back(moved_on, moved_on, force=False).refusals == moved_on.unless_forced
-    assert way_back(moved_on, moved_on, force=True).refusals == ()
+    assert plan_rollback(moved_on, moved_on, force=False).refusals == moved_on.unless_forced
+    assert plan_rollback(moved_on, moved_on, force=True).refusals == ()
     member = _restoration(file, _group(_at(a0=5, a1=5), Member("app", "host")))
-    assert way_back(member, member, force=True).refusals == member.refusals != ()
+    assert plan_rollback(member, member, force=True).refusals == member.refusals != ()
 
 
 def test_what_belongs_to_no_partition_is_left_out() -> None:
     file = _file(_at(a0=1, a1=1), _at(a0=5, a1=5))
     found = _restoration(file, _group(_at(a0=5, a1=5)), _cluster({A0: (0, 100)}))
-    way = way_back(found, found, force=True)
+    way = plan_rollback(found, found, force=True)
     assert way.places == {A0}
     assert way.target == _at(a0=1)
     expired = _restoration(file, _group(_at(a0=5, a1=5)), _cluster({A0: (0, 100), A1: (50, 100)}))
-    assert way_back(expired, expired, force=True).places == {A0, A1}
+    assert plan_rollback(expired, expired, force=True).places == {A0, A1}
     all_gone = _restoration(file, _group(_at(a0=5, a1=5)), _cluster({}))
-    assert way_back(all_gone, all_gone, force=True).places == frozenset()
+    assert plan_rollback(all_gone, all_gone, force=True).places == frozenset()
 
 
 def test_where_the_group_is_deleted_all_it_is_to_hold_is_written() -> None:
     file = _file(_at(b0=2), _at(a0=5, b0=2))
     found = _restoration(file, _group(_at(a0=5, b0=2, c0=3)))
-    way = way_back(found, found, force=False)
+    way = plan_rollback(found, found, force=False)
     assert way.deletes
     assert way.places == {A0, B0, C0}
     assert way.target == _at(b0=2, c0=3)
@@ -345,4 +345,4 @@ def test_an_aim_is_what_is_written_whole() -> None:
     found = _restoration(_file(theirs, _at(a0=1)), _group(_at(a0=1)))
     assert found.target == theirs
     assert found.partitions[0].then == Committed(1, "theirs", 7)
-    assert aim(HERE, found.file, found.now, None) == Aim(theirs, None)
+    assert rollback_target(HERE, found.file, found.now, None) == RollbackTarget(theirs, None)

@@ -16,7 +16,7 @@ from migrate.model.errors import Refused, UsageError
 from migrate.storage.json_models import write_file
 from migrate.targets.group import rollback_decision, rollback_file
 from migrate.targets.group.commit_marks import commit_metadata
-from migrate.targets.group.rollback_file import ChangeFate, RollbackFile, RollbackFileError
+from migrate.targets.group.rollback_file import ChangeProgress, RollbackFile, RollbackFileError
 
 Offsets = dict[tuple[str, int], Committed]
 
@@ -45,7 +45,9 @@ def test_what_a_large_group_is_to_hold_is_soon_told() -> None:
     before = {("t", n): Committed(5) for n in range(2_000)}
     after = {place: Committed(9) for place in before}
     begun = time.process_time()
-    wanted = rollback_decision.aim(Path("r.json"), _file(before, after), _view(after), None)
+    wanted = rollback_decision.rollback_target(
+        Path("r.json"), _file(before, after), _view(after), None
+    )
     assert wanted.target == before
     assert time.process_time() - begun < 2
 
@@ -164,51 +166,51 @@ def test_the_default_path_stays_in_the_folder(tmp_path: Path, group: str) -> Non
 @pytest.mark.parametrize(
     ("before", "after", "now", "fate"),
     [
-        (_at(a0=1, a1=1), _at(a0=5, a1=5), _at(a0=5, a1=5), ChangeFate.APPLIED),
-        (_at(a0=1, a1=1), _at(a0=5, a1=5), _at(a0=1, a1=1), ChangeFate.UNCHANGED),
-        (_at(a0=1, a1=1), _at(a0=5, a1=5), _at(a0=5, a1=1), ChangeFate.IN_PART),
-        (_at(a0=1, a1=1), _at(a0=5, a1=5), _at(a0=5), ChangeFate.IN_PART),
-        (_at(a0=1, a1=1), _at(a0=5, a1=5), _at(a0=5, a1=9), ChangeFate.MOVED_ON),
-        (NOTHING, _at(a0=5, a1=5), _at(a0=5, a1=5), ChangeFate.APPLIED),
-        (NOTHING, _at(a0=5, a1=5), NOTHING, ChangeFate.UNCHANGED),
-        (NOTHING, _at(a0=5, a1=5), _at(a0=5), ChangeFate.IN_PART),
+        (_at(a0=1, a1=1), _at(a0=5, a1=5), _at(a0=5, a1=5), ChangeProgress.APPLIED),
+        (_at(a0=1, a1=1), _at(a0=5, a1=5), _at(a0=1, a1=1), ChangeProgress.UNCHANGED),
+        (_at(a0=1, a1=1), _at(a0=5, a1=5), _at(a0=5, a1=1), ChangeProgress.IN_PART),
+        (_at(a0=1, a1=1), _at(a0=5, a1=5), _at(a0=5), ChangeProgress.IN_PART),
+        (_at(a0=1, a1=1), _at(a0=5, a1=5), _at(a0=5, a1=9), ChangeProgress.MOVED_ON),
+        (NOTHING, _at(a0=5, a1=5), _at(a0=5, a1=5), ChangeProgress.APPLIED),
+        (NOTHING, _at(a0=5, a1=5), NOTHING, ChangeProgress.UNCHANGED),
+        (NOTHING, _at(a0=5, a1=5), _at(a0=5), ChangeProgress.IN_PART),
         # What it was not about may have changed, or have gone with its topic.
-        (_at(b0=1), _at(b0=1, a0=5), _at(b0=9, a0=5), ChangeFate.APPLIED),
-        (_at(b0=1), _at(b0=1, a0=5), _at(a0=5), ChangeFate.APPLIED),
-        (_at(b0=1), _at(b0=1, a0=5), _at(b0=9), ChangeFate.UNCHANGED),
+        (_at(b0=1), _at(b0=1, a0=5), _at(b0=9, a0=5), ChangeProgress.APPLIED),
+        (_at(b0=1), _at(b0=1, a0=5), _at(a0=5), ChangeProgress.APPLIED),
+        (_at(b0=1), _at(b0=1, a0=5), _at(b0=9), ChangeProgress.UNCHANGED),
     ],
 )
 def test_the_fate_of_a_commit(
-    before: Offsets, after: Offsets, now: Offsets, fate: ChangeFate
+    before: Offsets, after: Offsets, now: Offsets, fate: ChangeProgress
 ) -> None:
-    assert rollback_file.fate(_file(before, after), _view(now)) is fate
+    assert rollback_file.change_progress(_file(before, after), _view(now)) is fate
 
 
 @pytest.mark.parametrize(
     ("now", "fate"),
     [
-        (_at(b0=1), ChangeFate.APPLIED),
-        (_at(b0=1, a0=5), ChangeFate.UNCHANGED),
+        (_at(b0=1), ChangeProgress.APPLIED),
+        (_at(b0=1, a0=5), ChangeProgress.UNCHANGED),
         # It was deleted, and b0 not committed anew.
-        (NOTHING, ChangeFate.IN_PART),
-        (_at(b0=1, a0=7), ChangeFate.MOVED_ON),
+        (NOTHING, ChangeProgress.IN_PART),
+        (_at(b0=1, a0=7), ChangeProgress.MOVED_ON),
     ],
 )
-def test_the_fate_of_a_rollback_that_deletes(now: Offsets, fate: ChangeFate) -> None:
+def test_the_fate_of_a_rollback_that_deletes(now: Offsets, fate: ChangeProgress) -> None:
     file = _file(_at(b0=1, a0=5), _at(b0=1), "rollback")
-    assert rollback_file.fate(file, _view(now)) is fate
+    assert rollback_file.change_progress(file, _view(now)) is fate
 
 
 def test_a_commit_taken_back_is_not_told_as_one_that_never_was() -> None:
     """Seen: a second rollback said that the commit "ended before it changed anything"."""
-    taken_back = rollback_file.fate(_file(_at(a0=1), _at(a0=5)), _view(_at(a0=1)))
+    taken_back = rollback_file.change_progress(_file(_at(a0=1), _at(a0=5)), _view(_at(a0=1)))
     assert taken_back.value == "an earlier run changed nothing, or was taken back since"
 
 
 def test_metadata_counts_as_part_of_an_offset() -> None:
     file = _file(_at(a0=5), {A0: Committed(5, "ours")})
     assert file.touched == {A0}
-    assert rollback_file.fate(file, _view(_at(a0=5))) is ChangeFate.UNCHANGED
+    assert rollback_file.change_progress(file, _view(_at(a0=5))) is ChangeProgress.UNCHANGED
 
 
 def test_the_newest_run_for_the_group_is_found(tmp_path: Path) -> None:
@@ -224,7 +226,7 @@ def test_the_newest_run_for_the_group_is_found(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.json")  # to open it would wait for a writer
     run = rollback_file.earlier_run([tmp_path], "cluster", _view(_at(a0=6)))
     assert run is not None
-    assert (run.path, run.fate) == (tmp_path / "a.json", ChangeFate.APPLIED)
+    assert (run.path, run.progress) == (tmp_path / "a.json", ChangeProgress.APPLIED)
 
 
 def test_the_newest_run_is_sought_in_every_folder(tmp_path: Path) -> None:
@@ -280,11 +282,11 @@ def test_a_rollback_file_that_came_meanwhile(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = tmp_path / "r.json"
-    with caplog.at_level("INFO", "migrate"), rollback_file.keeping(path):
+    with caplog.at_level("INFO", "migrate"), rollback_file.saving_offsets_to(path):
         path.write_text("ours")
     assert caplog.messages == [f"saving current offsets to {path}"]
     with (
         pytest.raises(Refused, match="is there already; name a new file"),
-        rollback_file.keeping(path),
+        rollback_file.saving_offsets_to(path),
     ):
         path.open("x")

@@ -24,7 +24,7 @@ from migrate.report.plan import plan_table, restoration_table
 from migrate.report.table import Column, Line, draw, numbers
 from migrate.report.text import Screen
 from migrate.report.verification import verification_table
-from migrate.targets.group.rollback_decision import Doubt, Restored
+from migrate.targets.group.rollback_decision import Doubt, RestoredOffset
 from tests.support.checkpoints import splits, write_source
 from tests.support.command import migrate
 from tests.support.diff_example import example
@@ -54,7 +54,7 @@ def _plan(out: TextIO, folder: Path) -> str:
 def _restoration(out: TextIO, folder: Path) -> str:
     log = LogRange(_OFFSET, _OFFSET)
     held = Committed(_OFFSET)
-    return restoration_table([Restored(_TOPIC, 0, held, held, log, None)], out)
+    return restoration_table([RestoredOffset(_TOPIC, 0, held, held, log, None)], out)
 
 
 def _diff(out: TextIO, folder: Path) -> str:
@@ -95,8 +95,10 @@ def _ordinary_plan(out: TextIO) -> str:
 def _ordinary_restoration(out: TextIO) -> str:
     log = LogRange(5_000_000, 7_200_000)
     held = Committed(4_999_999)
-    restored = [Restored("orders", 0, None, held, log, Doubt.EXPIRED)]
-    return restoration_table([*restored, Restored("payments", 1, held, None, None, None)], out)
+    restored = [RestoredOffset("orders", 0, None, held, log, Doubt.EXPIRED)]
+    return restoration_table(
+        [*restored, RestoredOffset("payments", 1, held, None, None, None)], out
+    )
 
 
 def _ordinary_diff(out: TextIO) -> str:
@@ -221,7 +223,7 @@ def test_a_narrow_terminal_cuts_nothing(
 def test_a_topic_of_a_rollback_file_moves_no_cursor() -> None:
     """A checkpoint's topics are Kafka's; a rollback file holds whatever somebody wrote there."""
     log, held = LogRange(0, 1), Committed(1)
-    restored = [Restored("orders\x1b[2J", 0, held, held, log, None)]
+    restored = [RestoredOffset("orders\x1b[2J", 0, held, held, log, None)]
     assert "\x1b" not in restoration_table(restored, io.StringIO())
 
 

@@ -26,8 +26,8 @@ from migrate.model.positions import SAVEPOINT, Origin, PositionSet, TopicPartiti
 from migrate.planning import Plan, PlannedPartition, Verdict
 from migrate.storage.files import Files
 from migrate.targets import location as spark_locations
-from migrate.targets.savepoint import Place
-from migrate.targets.savepoint.plan import SourceChange, apart, source_change
+from migrate.targets.savepoint import ClusterPartition
+from migrate.targets.savepoint.plan import SourceChange, source_change, split_shared_topics
 from tests.support.checkpoints import (
     OPERATOR_ID,
     SourceState,
@@ -351,7 +351,7 @@ def test_a_partition_that_flink_would_start_elsewhere_is_added(discovered: bool)
     known = PlannedPartition("t", 0, Verdict.OK, 3)
     plan = Plan(Origin("positions", "json:x", 0), SAVEPOINT, (known, new))
     change = source_change(source, None, plan, "json:x", Policies())
-    assert change.wanted == ({} if discovered else {(None, "t", 1): 0})
+    assert change.new_offsets == ({} if discovered else {(None, "t", 1): 0})
 
 
 def test_a_finished_partition_does_not_begin_again(here: Path) -> None:
@@ -511,13 +511,13 @@ def _apart(
         moved = tuple(one._replace(cluster=cluster) for one in found.positions)
         return replace(found, positions=moved)
 
-    change = SourceChange("a", {Place(cluster, "t", 1): 9}, (), ())
+    change = SourceChange("a", {ClusterPartition(cluster, "t", 1): 9}, (), ())
     beside = [
         source(f"b{n}", PositionSet("it", starts), of)
         for n, (of, starts) in enumerate(others.items())
     ]
-    changed, told = apart(change, source("a", held, cluster), cluster, beside)
-    wanted = {str(place): at for place, at in changed.wanted.items()}
+    changed, told = split_shared_topics(change, source("a", held, cluster), cluster, beside)
+    wanted = {str(place): at for place, at in changed.new_offsets.items()}
     return wanted, told, [str(one) for one in changed.refusals]
 
 
@@ -533,7 +533,7 @@ def test_a_source_whose_cluster_is_not_named_beside_one_that_names_its_own(
         "whether operator b0 reads the topic t of the same Kafka cluster as operator a" in refusal
     )
     assert "choose one with --source" in refusal
-    place = str(Place(own, "t", 1))
+    place = str(ClusterPartition(own, "t", 1))
     for same in ({("t", 0): 4}, {("u", 1): 4}):  # wherever that is, it gets no other partitions
         assert _apart(held, own, {of_other: same}) == ({place: 9}, [], [])
 
@@ -558,19 +558,21 @@ def test_what_stays_with_another_source_takes_no_longer_the_more_there_is() -> N
     count = 2000
     compared = 0
 
-    class Counted(UserDict[Place, "int | None"]):
-        def keys(self) -> KeysView[Place]:
+    class Counted(UserDict[ClusterPartition, "int | None"]):
+        def keys(self) -> KeysView[ClusterPartition]:
             nonlocal compared
             compared += 1
             return super().keys()
 
     places = [("t", n) for n in range(1, count)]
     rows = tuple(PlannedPartition(*one, Verdict.NEW_PARTITION, 0) for one in places)
-    change = SourceChange("a", Counted({Place(None, *one): 0 for one in places}), rows, ())
+    change = SourceChange(
+        "a", Counted({ClusterPartition(None, *one): 0 for one in places}), rows, ()
+    )
     one = listed_source("a", "a", PositionSet("it", {("t", 0): 3}), starts_others=True)
     other = listed_source("b", "b", PositionSet("it", dict.fromkeys(places, 4)), starts_others=True)
-    changed, told = apart(change, one, None, [other])
-    assert (changed.wanted, changed.partitions, len(told)) == ({}, (), count - 1)
+    changed, told = split_shared_topics(change, one, None, [other])
+    assert (changed.new_offsets, changed.partitions, len(told)) == ({}, (), count - 1)
     assert compared < 10
 
 

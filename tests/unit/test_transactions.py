@@ -16,7 +16,7 @@ from migrate.kafka.transactions import StateChange, fate_of, log_partition
 from migrate.model.cluster_snapshot import ClusterSnapshot, Fate, LogRange, Transaction
 from migrate.model.policies import Policies
 from migrate.planning import Plan, make_plan, transactions_to_ask
-from migrate.targets.savepoint.plan import about_the_savepoint
+from migrate.targets.savepoint.plan import check_savepoint
 from tests.support.checkpoints import (
     SourceState,
     operator_with_states,
@@ -165,7 +165,7 @@ def _restored(
     """What is refused, and what is told, of a savepoint that Flink is to go on from."""
     job = _job(directory)
     snapshot = _snapshot(fates) if fates is not None else None
-    refusals, told = about_the_savepoint(job, job.sources, snapshot, policies, named=False)
+    refusals, told = check_savepoint(job, job.sources, snapshot, policies, named=False)
     return _told(refusals), _told(told)
 
 

@@ -20,7 +20,7 @@ from migrate.inputs.spark_log import kafka_seeds, logged_batches
 from migrate.model.errors import Refused, UsageError
 from migrate.model.log import log
 from migrate.planning.state_proof import StateProof
-from migrate.spark.session import failure_of, is_wanted, session
+from migrate.spark.session import failure_of, runs_on_spark, session
 from migrate.spark.state_frame import read_keyed_state
 from migrate.spark.transfer.exact_cast import exactly
 from migrate.spark.transfer.origin import origin_of
@@ -78,7 +78,7 @@ def verify_state(
         raise UsageError(f"{target.name}: --state reads a checkpoint location on a disk: copy it")
     batch = primed_batch(directory)
     with (
-        session(None if is_wanted(None) else "local[*]", conf) as spark,
+        session(None if runs_on_spark(None) else "local[*]", conf) as spark,
         _work(spark, target.path) as work,
     ):
         found = read_spark_state(spark, target.path, batch, Path(work))

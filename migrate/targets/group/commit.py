@@ -66,13 +66,13 @@ class Applied(str, Enum):
 class PartitionOutcome:
     """What became of one partition: ``now`` is what it holds in the end, where that is known.
 
-    ``wanted`` is None for a partition that is to hold no offset.
+    ``target`` is None for a partition that is to hold no offset.
     """
 
     topic: str
     partition: int
     result: Result
-    wanted: Committed | None
+    target: Committed | None
     now: Committed | None
     failure: CommitFailure | None = None
 
@@ -131,14 +131,14 @@ def commit(
     """
     groups = ConsumerGroups(config)
     now = groups.view(group)
-    change = to_commit(wanted, before, now, mark=mark)
+    change = pending_commit(wanted, before, now, mark=mark)
     if not change.todo:
         return ChangeOutcome(group, in_order(change.unchanged), None)
     if change.refusals:
         raise GroupRefused(change.refusals)
-    keep_for_rollback("commit", groups, now, {**now.committed, **change.todo}, rollback_path)
+    write_rollback_file("commit", groups, now, {**now.committed, **change.todo}, rollback_path)
     _check_unchanged(groups, now, rollback_path)
-    written = settled(groups, group, write(groups, group, change.todo, now.committed))
+    written = confirm_written(groups, group, write(groups, group, change.todo, now.committed))
     outcomes = [
         partition_outcome(place, committed, now.committed.get(place), written)
         for place, committed in change.todo.items()
@@ -156,7 +156,9 @@ class Change:
     refusals: tuple[str, ...]
 
 
-def to_commit(wanted: Offsets, before: GroupView, now: GroupView, *, mark: bool = False) -> Change:
+def pending_commit(
+    wanted: Offsets, before: GroupView, now: GroupView, *, mark: bool = False
+) -> Change:
     """Return what is to be committed for a group, which must have no members then.
 
     Args:
@@ -176,11 +178,11 @@ def to_commit(wanted: Offsets, before: GroupView, now: GroupView, *, mark: bool 
         for place, committed in wanted.items()
         if place not in todo
     )
-    refusals = (*not_writable(now), *changed(before, now)) if todo else ()
+    refusals = (*write_obstacles(now), *changed(before, now)) if todo else ()
     return Change(todo, tuple(unchanged), refusals)
 
 
-def keep_for_rollback(
+def write_rollback_file(
     change: Literal["commit", "rollback"],
     groups: ConsumerGroups,
     now: GroupView,
@@ -214,7 +216,7 @@ def _check_unchanged(groups: ConsumerGroups, now: GroupView, path: Path) -> None
         raise
 
 
-def not_writable(group: GroupView) -> list[str]:
+def write_obstacles(group: GroupView) -> list[str]:
     """Why offsets cannot be committed for this group, as it is; empty where they can."""
     if group.members:
         who = ", ".join(f"{member.client_id} on {member.host}" for member in group.members[:5])
@@ -283,7 +285,7 @@ def write(groups: ConsumerGroups, group: str, wanted: Offsets, before: Offsets) 
     return Written(failures, held)
 
 
-def settled(groups: ConsumerGroups, group: str, written: Written) -> Written:
+def confirm_written(groups: ConsumerGroups, group: str, written: Written) -> Written:
     """Looked at once more: another run that had looked before this one committed may have committed
     since. It has looked again just before, so that it does so within a moment or not at all."""
     if written.held is None:

@@ -37,7 +37,9 @@ def cut_over_of(metadata: str) -> str | None:
     return metadata.removeprefix(mark).partition(" ")[0] if metadata.startswith(mark) else None
 
 
-def goes_back(group: GroupView, next_offsets: Mapping[TopicPartition, int]) -> Iterator[str]:
+def moved_on_refusals(
+    group: GroupView, next_offsets: Mapping[TopicPartition, int]
+) -> Iterator[str]:
     """Why a commit would take a group back behind what others have committed, in one line.
 
     Others are all but us: the group's consumers, or a Flink job that commits for it. Two groups are

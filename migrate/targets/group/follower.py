@@ -25,7 +25,7 @@ from migrate.model.log import log
 from migrate.model.positions import Logs, TopicPartition, UnreadableInput, log_of
 from migrate.model.wording import counted
 from migrate.storage.files import Files, path_of
-from migrate.targets.group.commit import Result, not_writable, partition_outcome, write
+from migrate.targets.group.commit import Result, partition_outcome, write, write_obstacles
 from migrate.targets.group.commit_marks import commit_metadata
 
 _SHOWN = 5
@@ -101,7 +101,7 @@ class GroupFollower:
             if held.next_offset(*place) != position
         }
         if todo:
-            refusals = not_writable(held)
+            refusals = write_obstacles(held)
             if not allow_moved_on:
                 refusals += _goes_back(held, positions)
             if refusals:

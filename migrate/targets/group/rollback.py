@@ -23,14 +23,14 @@ from migrate.targets.group.commit import (
     Written,
     attempts,
     changed,
+    confirm_written,
     in_order,
-    keep_for_rollback,
     partition_outcome,
     read_again,
-    settled,
     write,
+    write_rollback_file,
 )
-from migrate.targets.group.rollback_decision import Restoration
+from migrate.targets.group.rollback_decision import RollbackPreview
 from migrate.targets.group.rollback_file import Offsets, RollbackFile
 
 # Where rollback files are looked for beside the folder of the one that is named: where
@@ -38,7 +38,7 @@ from migrate.targets.group.rollback_file import Offsets, RollbackFile
 _HERE = Path()
 
 
-def look(config: KafkaConfig, path: Path, file: RollbackFile) -> Restoration:
+def look(config: KafkaConfig, path: Path, file: RollbackFile) -> RollbackPreview:
     """What restoring a rollback file would do now; nothing is changed.
 
     Args:
@@ -52,18 +52,18 @@ def look(config: KafkaConfig, path: Path, file: RollbackFile) -> Restoration:
     return _look(ConsumerGroups(config), path, file)
 
 
-def _look(groups: ConsumerGroups, path: Path, file: RollbackFile) -> Restoration:
+def _look(groups: ConsumerGroups, path: Path, file: RollbackFile) -> RollbackPreview:
     now = groups.view(file.group)
     run = rollback_file.earlier_run((path.parent, _HERE), file.cluster_id, now)
-    wanted = rollback_decision.aim(path, file, now, run)
+    wanted = rollback_decision.rollback_target(path, file, now, run)
     cluster = groups.snapshot(rollback_decision.topics_to_ask(file, now, wanted))
-    return rollback_decision.restoration(file, now, wanted, cluster)
+    return rollback_decision.rollback_preview(file, now, wanted, cluster)
 
 
 def restore(
     config: KafkaConfig,
     path: Path,
-    seen: Restoration,
+    seen: RollbackPreview,
     rollback_path: Path,
     *,
     force: bool = False,
@@ -85,19 +85,19 @@ def restore(
     """
     groups = ConsumerGroups(config)
     found = _look(groups, path, seen.file)
-    way = rollback_decision.way_back(seen, found, force=force)
+    way = rollback_decision.plan_rollback(seen, found, force=force)
     if way.refusals:
         raise GroupRefused(way.refusals)
     now = found.now
     if not way.places:
         return ChangeOutcome(now.name, (), None)
-    keep_for_rollback("rollback", groups, now, way.target, rollback_path)
+    write_rollback_file("rollback", groups, now, way.target, rollback_path)
     if way.deletes:
         written = _delete_and_commit(groups, now, way.target)
     else:
         todo = {place: way.target[place] for place in way.places}
         written = write(groups, now.name, todo, now.committed)
-    written = settled(groups, now.name, written)
+    written = confirm_written(groups, now.name, written)
     outcomes = (
         partition_outcome(place, way.target.get(place), now.committed.get(place), written)
         for place in way.places

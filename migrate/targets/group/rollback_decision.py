@@ -17,8 +17,8 @@ from typing_extensions import assert_never
 from migrate.model.cluster_snapshot import ClusterSnapshot, Committed, GroupView, LogRange
 from migrate.model.positions import TopicPartition
 from migrate.targets.group import rollback_file
-from migrate.targets.group.commit import changed, not_writable
-from migrate.targets.group.rollback_file import ChangeFate, EarlierRun, Offsets, RollbackFile
+from migrate.targets.group.commit import changed, write_obstacles
+from migrate.targets.group.rollback_file import ChangeProgress, EarlierRun, Offsets, RollbackFile
 
 FORCE = "--force"
 
@@ -33,7 +33,7 @@ class Doubt(str, Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Restored:
+class RestoredOffset:
     """One partition whose offset changes; ``now`` and ``then`` are None where there is none.
 
     ``log`` is what the partition holds now, and None where it is gone, or nothing is brought back.
@@ -58,7 +58,7 @@ class OffsetSource:
 
 
 @dataclass(frozen=True, slots=True)
-class Aim:
+class RollbackTarget:
     """Every offset the group is to hold, and where those come from that the group has lost.
 
     Partitions that the change was not about keep what they hold now.
@@ -69,14 +69,14 @@ class Aim:
 
 
 @dataclass(frozen=True, slots=True)
-class Restoration:
+class RollbackPreview:
     """What restoring would do, and what stands in its way.
 
     Attributes:
         file: the change that is taken back.
-        fate: how far that change came.
+        progress: how far that change came.
         now: the group as it is.
-        target: as in ``Aim``.
+        target: as in ``RollbackTarget``.
         partitions: what changes, in order.
         refusals: why it must not be done.
         unless_forced: why it must not be done unless forced: it would undo what somebody else did,
@@ -85,10 +85,10 @@ class Restoration:
     """
 
     file: RollbackFile
-    fate: ChangeFate
+    progress: ChangeProgress
     now: GroupView
     target: Offsets
-    partitions: tuple[Restored, ...]
+    partitions: tuple[RestoredOffset, ...]
     refusals: tuple[str, ...]
     unless_forced: tuple[str, ...]
     warnings: tuple[str, ...]
@@ -104,7 +104,9 @@ def _deletes(now: GroupView, target: Offsets) -> bool:
     return not now.committed.keys() <= target.keys()
 
 
-def aim(path: Path, file: RollbackFile, now: GroupView, run: EarlierRun | None) -> Aim:
+def rollback_target(
+    path: Path, file: RollbackFile, now: GroupView, run: EarlierRun | None
+) -> RollbackTarget:
     """What the group is to hold.
 
     Args:
@@ -120,7 +122,7 @@ def aim(path: Path, file: RollbackFile, now: GroupView, run: EarlierRun | None) 
         if place not in file.touched
     }
     again = {place: before[place] for place in file.touched if place in before}
-    return Aim({**others, **again}, known)
+    return RollbackTarget({**others, **again}, known)
 
 
 def _last_known(
@@ -132,10 +134,10 @@ def _last_known(
     group is gone, what is missing was taken by somebody else, or with its topic, and stays so.
     """
     interrupted = (
-        ChangeFate.IN_PART,
-        ChangeFate.MOVED_ON,
+        ChangeProgress.IN_PART,
+        ChangeProgress.MOVED_ON,
     )  # moved on: a consumer has committed since
-    if run is not None and run.file.change == "rollback" and run.fate in interrupted:
+    if run is not None and run.file.change == "rollback" and run.progress in interrupted:
         after = run.file.after.committed
         return OffsetSource(run.path, run.file.created_at, run.file.topic_ids, after)
     if now.committed:
@@ -143,7 +145,7 @@ def _last_known(
     return OffsetSource(path, file.created_at, file.topic_ids, file.before.committed)
 
 
-def topics_to_ask(file: RollbackFile, now: GroupView, wanted: Aim) -> set[str]:
+def topics_to_ask(file: RollbackFile, now: GroupView, wanted: RollbackTarget) -> set[str]:
     """The topics whose logs tell whether the offsets are still theirs.
 
     Kafka leaves out the offsets of a topic that this user may not DESCRIBE: they would pass for
@@ -153,25 +155,25 @@ def topics_to_ask(file: RollbackFile, now: GroupView, wanted: Aim) -> set[str]:
     return {topic for topic, _ in {*places, *file.touched}}
 
 
-def restoration(
-    file: RollbackFile, now: GroupView, wanted: Aim, cluster: ClusterSnapshot
-) -> Restoration:
+def rollback_preview(
+    file: RollbackFile, now: GroupView, wanted: RollbackTarget, cluster: ClusterSnapshot
+) -> RollbackPreview:
     """What restoring would do now.
 
     Args:
         now: the group as it is.
-        wanted: what it is to hold: see ``aim``.
+        wanted: what it is to hold: see ``rollback_target``.
         cluster: the topics of ``topics_to_ask``.
     """
-    refusals = not_writable(now)
+    refusals = write_obstacles(now)
     if cluster.cluster_id != file.cluster_id:
         refusals.append(
             f"this is cluster {cluster.cluster_id}; the file is of cluster {file.cluster_id}"
         )
     partitions = _partitions(file, now, wanted, cluster)
-    return Restoration(
+    return RollbackPreview(
         file,
-        rollback_file.fate(file, now),
+        rollback_file.change_progress(file, now),
         now,
         wanted.target,
         partitions,
@@ -185,25 +187,25 @@ def restoration(
 
 
 def _partitions(
-    file: RollbackFile, now: GroupView, wanted: Aim, cluster: ClusterSnapshot
-) -> tuple[Restored, ...]:
+    file: RollbackFile, now: GroupView, wanted: RollbackTarget, cluster: ClusterSnapshot
+) -> tuple[RestoredOffset, ...]:
     held, target, known = now.committed, wanted.target, wanted.last_known
 
-    def restored(place: TopicPartition) -> Restored:
+    def restored(place: TopicPartition) -> RestoredOffset:
         topic, partition = place
         then = target.get(place)
         if then is None:
-            return Restored(topic, partition, held.get(place), None, None, None)
+            return RestoredOffset(topic, partition, held.get(place), None, None, None)
         log = cluster.topics.get(topic, {}).get(partition)
         ids = file.topic_ids if place in file.touched or known is None else known.topic_ids
         doubt = _doubt(then, log, ids.get(topic), cluster.topic_ids.get(topic))
-        return Restored(topic, partition, held.get(place), then, log, doubt)
+        return RestoredOffset(topic, partition, held.get(place), then, log, doubt)
 
     return tuple(map(restored, rollback_file.differing(held, target)))
 
 
 @dataclass(frozen=True, slots=True)
-class WayBack:
+class RollbackPlan:
     """What is written to restore a group, or why nothing is.
 
     Attributes:
@@ -211,7 +213,7 @@ class WayBack:
         target: every offset the group is to hold; what belongs to no partition is left out.
         places: the partitions that are written; where the group is deleted, all that it is to
             hold.
-        deletes: see ``Restoration``.
+        deletes: see ``RollbackPreview``.
     """
 
     refusals: tuple[str, ...]
@@ -220,13 +222,13 @@ class WayBack:
     deletes: bool
 
 
-def way_back(seen: Restoration, found: Restoration, *, force: bool) -> WayBack:
+def plan_rollback(seen: RollbackPreview, found: RollbackPreview, *, force: bool) -> RollbackPlan:
     """How to restore the group.
 
     Args:
         seen: what was agreed to.
         found: what is found just before it is done.
-        force: see ``Restoration.unless_forced``.
+        force: see ``RollbackPreview.unless_forced``.
     """
     refusals = (
         *found.refusals,
@@ -238,7 +240,7 @@ def way_back(seen: Restoration, found: Restoration, *, force: bool) -> WayBack:
     places = {(one.topic, one.partition) for one in found.partitions} - gone
     if found.deletes:
         places |= target.keys()
-    return WayBack(refusals, target, frozenset(places), found.deletes)
+    return RollbackPlan(refusals, target, frozenset(places), found.deletes)
 
 
 def _doubt(
@@ -253,7 +255,7 @@ def _doubt(
     return Doubt.BEYOND_END if then.next_offset > log.end else None
 
 
-def _doubts(partitions: tuple[Restored, ...]) -> tuple[str, ...]:
+def _doubts(partitions: tuple[RestoredOffset, ...]) -> tuple[str, ...]:
     return tuple(
         f"{one.topic}-{one.partition}: {_why(one.doubt, one.then.next_offset, one.log)}; add "
         f"{FORCE} to "
@@ -305,7 +307,7 @@ def _about_the_deletion(now: GroupView, target: Offsets) -> tuple[str, ...]:
 
 
 def _about_the_last_known(
-    partitions: tuple[Restored, ...], file: RollbackFile, known: OffsetSource | None
+    partitions: tuple[RestoredOffset, ...], file: RollbackFile, known: OffsetSource | None
 ) -> tuple[str, ...]:
     """Of what the change was not about, the group's own word is gone: a file's is taken."""
     others = [

@@ -97,7 +97,7 @@ class RollbackFile(Model):
         return frozenset(differing(self.before.committed, self.after.committed))
 
 
-class ChangeFate(str, Enum):
+class ChangeProgress(str, Enum):
     """How far a change came, told from what the group holds now."""
 
     APPLIED = "applied by an earlier run"
@@ -113,7 +113,7 @@ class EarlierRun:
 
     path: Path
     file: RollbackFile
-    fate: ChangeFate
+    progress: ChangeProgress
 
 
 def differing(before: Offsets, after: Offsets) -> list[TopicPartition]:
@@ -186,7 +186,7 @@ def read(path: Path) -> RollbackFile:
     )
 
 
-def fate(file: RollbackFile, now: GroupView) -> ChangeFate:
+def change_progress(file: RollbackFile, now: GroupView) -> ChangeProgress:
     """How far the change came, told by the partitions it is about.
 
     A rollback may delete the group and commit anew what it is to hold: then it is about all of
@@ -199,10 +199,10 @@ def fate(file: RollbackFile, now: GroupView) -> ChangeFate:
     )
     held = {place: now.committed.get(place) for place in file.touched}
     if not midway and all(held[place] == after.get(place) for place in held):
-        return ChangeFate.APPLIED
+        return ChangeProgress.APPLIED
     if not midway and all(held[place] == before.get(place) for place in held):
-        return ChangeFate.UNCHANGED
-    return ChangeFate.MOVED_ON if moved_on(file, now) else ChangeFate.IN_PART
+        return ChangeProgress.UNCHANGED
+    return ChangeProgress.MOVED_ON if moved_on(file, now) else ChangeProgress.IN_PART
 
 
 def moved_on(file: RollbackFile, now: GroupView) -> list[TopicPartition]:
@@ -233,7 +233,7 @@ def earlier_run(
     if newest is None:
         return None
     _, path, file = newest
-    return EarlierRun(path, file, fate(file, now))
+    return EarlierRun(path, file, change_progress(file, now))
 
 
 def rollback_files(folder: Path) -> Iterator[tuple[Path, RollbackFile]]:
@@ -274,7 +274,7 @@ def check_rollback_path(path: Path) -> None:
 
 
 @contextmanager
-def keeping(path: Path) -> Iterator[None]:
+def saving_offsets_to(path: Path) -> Iterator[None]:
     """While a change is made that writes its rollback file there first.
 
     Raises:

@@ -8,7 +8,7 @@ savepoint of its own out. What is not a position stays byte for byte.
 source), ``files`` (what else belongs to it), joined by ``write``.
 """
 
-from migrate.targets.savepoint.source import Place, Wanted
+from migrate.targets.savepoint.source import ClusterPartition, OffsetChanges
 from migrate.targets.savepoint.write import write_savepoint
 
-__all__ = ["Place", "Wanted", "write_savepoint"]
+__all__ = ["ClusterPartition", "OffsetChanges", "write_savepoint"]

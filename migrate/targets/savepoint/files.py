@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from decoder.cursor import Met
+from decoder.cursor import ParsedSpan
 from decoder.metadata.model import FileState, RelativeFileState, SegmentState
 from decoder.state_files import StateFiles
 from decoder.storage import METADATA_FILE
@@ -45,7 +45,7 @@ class Copies(NamedTuple):
     handles: Mapping[int, bytes]
 
 
-def copies_of(streams: Iterable[Met], version: int, files: StateFiles) -> Copies:
+def copies_of(streams: Iterable[ParsedSpan], version: int, files: StateFiles) -> Copies:
     """Where the files of these stream handles go.
 
     Args:
@@ -69,21 +69,21 @@ def copies_of(streams: Iterable[Met], version: int, files: StateFiles) -> Copies
         return names[source]
 
     # Those that keep their names first, so that no other takes one of them.
-    for met in sorted(streams, key=lambda met: not isinstance(met.what, RelativeFileState)):
-        match met.what:
+    for span in sorted(streams, key=lambda span: not isinstance(span.value, RelativeFileState)):
+        match span.value:
             case RelativeFileState(path=path):
                 if _PLAIN_PATH.fullmatch(path) is None or ".." in path.split("/"):
                     raise Refused([f"a handle names the file {path!r}, outside of the savepoint"])
-                if copied(met.what, path) != path:
+                if copied(span.value, path) != path:
                     raise Refused([f"the file {path!r} goes by two names"])
             case FileState(uri=uri) as stream:
                 _check_version(version)
                 name = copied(stream, posixpath.basename(uri))
                 size = -1 if stream.stored_size is None else stream.stored_size
-                handles[met.start] = relative_file(name, size)
+                handles[span.start] = relative_file(name, size)
             case SegmentState(uri=uri) as stream:
                 name = copied(stream, f"{posixpath.basename(uri)}-{stream.start}")
-                handles[met.start] = relative_file(name, stream.size)
+                handles[span.start] = relative_file(name, stream.size)
             case _:
                 pass
     copies = tuple(Copy(*source, name) for source, name in names.items())

@@ -183,19 +183,19 @@ def _changed(
 def _changed_clusters(body: bytes, version: int, added: Added, removed: Removed) -> bytes:
     cursor = RecordingCursor(body, "enumerator state")
     state = read_dynamic_enumerator(cursor, version)
-    places = {id(met.what): met for met in cursor.found}
+    places = {id(span.value): span for span in cursor.spans}
     known = {**state.retained, **state.clusters}
     if missing := sorted(str(name) for name in added if name not in known):
         raise Refused([f"cluster {missing[0]!r} has no enumerator yet: no partition can be added"])
     out, end = b"", 0
-    for met in sorted(places[id(one)] for one in known.values()):
-        name = next(name for name, one in known.items() if one is met.what)
-        frame = body[met.start + 4 : met.end]
+    for span in sorted(places[id(one)] for one in known.values()):
+        name = next(name for name, one in known.items() if one is span.value)
+        frame = body[span.start + 4 : span.end]
         new = _changed_entries(
             frame, known[name].version, added.get(name, {}), removed.get(name, set())
         )
-        out += body[end : met.start] + blob(new)
-        end = met.end
+        out += body[end : span.start] + blob(new)
+        end = span.end
     return out + body[end:]
 
 

@@ -15,7 +15,7 @@ from migrate.model.wording import counted
 from migrate.planning.obstacles import blocked_by_findings, concerning, where
 from migrate.planning.plan import Plan, PlannedPartition, Refusal, Verdict
 from migrate.planning.transactions import answered_for_flink
-from migrate.targets.savepoint import Place
+from migrate.targets.savepoint import ClusterPartition
 
 # How many partitions one refusal names.
 _NAMED = 20
@@ -37,13 +37,13 @@ class SourceChange:
     """What changes of one source of a savepoint, in one cluster.
 
     Attributes:
-        wanted: the next offset of each partition that changes; None: it is removed.
+        new_offsets: the next offset of each partition that changes; None: it is removed.
         partitions: every partition that is planned; ``current`` is where the savepoint has it.
         refusals: why it must not be made.
     """
 
     operator_id: str
-    wanted: Mapping[Place, int | None]
+    new_offsets: Mapping[ClusterPartition, int | None]
     partitions: tuple[PlannedPartition, ...]
     refusals: tuple[Refusal, ...]
 
@@ -61,7 +61,7 @@ def source_change(
     if plan.refusals and not plan.partitions:
         return SourceChange(source.operator_id, {}, (), ())
     own = {position.topic_partition: position for position in source.positions}
-    wanted: dict[Place, int | None] = {}
+    new_offsets: dict[ClusterPartition, int | None] = {}
     untold: list[TopicPartition] = []
     planned: list[PlannedPartition] = []
     for one in plan.partitions:
@@ -77,7 +77,7 @@ def source_change(
             continue
         planned.append(replace(one, current=_stands_at(position, one)))
         if position is None or position.start != one.next_offset:
-            wanted[Place(cluster, *place)] = one.next_offset
+            new_offsets[ClusterPartition(cluster, *place)] = one.next_offset
     known = {(one.topic, one.partition) for one in plan.partitions}
     gone: list[TopicPartition] = []
     for place, position in own.items():
@@ -86,12 +86,12 @@ def source_change(
         if not _is_gone(place, plan.snapshot):
             untold.append(place)
         elif policies.gone is Gone.SKIP:
-            wanted[Place(cluster, *place)] = None
+            new_offsets[ClusterPartition(cluster, *place)] = None
         else:
             gone.append(place)
     return SourceChange(
         source.operator_id,
-        wanted,
+        new_offsets,
         tuple(planned),
         tuple(_refusals(source, side, untold, gone)),
     )
@@ -100,7 +100,7 @@ def source_change(
 _AS_FLINK = NewPartitions.AS_FLINK
 
 
-def apart(
+def split_shared_topics(
     change: SourceChange, source: Source, cluster: str | None, others: Iterable[Source]
 ) -> tuple[SourceChange, list[str]]:
     """A change without what other sources of the job read of the same topics, and what is told.
@@ -122,13 +122,13 @@ def apart(
             if of == cluster or None in (of, cluster):
                 readers = same if of == cluster else unnamed
                 readers.append((other.operator_id, _partitions_by_topic(other.of_cluster(of))))
-    added: dict[str, list[Place]] = {}
-    for place, next_offset in change.wanted.items():
+    added: dict[str, list[ClusterPartition]] = {}
+    for place, next_offset in change.new_offsets.items():
         # A topic that it holds nothing of is one that the user's pattern gives it.
         held = own.get(place.topic)
         if next_offset is not None and held is not None and place.partition not in held:
             added.setdefault(place.topic, []).append(place)
-    wanted = dict(change.wanted)
+    new_offsets = dict(change.new_offsets)
     told: list[str] = []
     not_known: list[str] = []
     for topic, places in added.items():
@@ -158,16 +158,16 @@ def apart(
                         "read other partitions of its topic, and not the same"
                     )
                     continue
-                del wanted[place]
+                del new_offsets[place]
                 told.append(
                     f"{place} stays with operator {', '.join(holders)}, and is not added to "
                     f"{source.operator_id}, which reads other partitions of the topic"
                 )
-    stay = {place[1:] for place in change.wanted.keys() - wanted.keys()}
+    stay = {place[1:] for place in change.new_offsets.keys() - new_offsets.keys()}
     partitions = tuple(one for one in change.partitions if (one.topic, one.partition) not in stay)
     how = "choose one with --source, and what it is to read with --partitions"
     refusals = (*change.refusals, *(Refusal(text, how) for text in not_known))
-    return replace(change, wanted=wanted, partitions=partitions, refusals=refusals), told
+    return replace(change, new_offsets=new_offsets, partitions=partitions, refusals=refusals), told
 
 
 def _partitions_by_topic(source: Source) -> dict[str, frozenset[int]]:
@@ -222,7 +222,9 @@ def _names(places: Sequence[TopicPartition]) -> str:
     return ", ".join(f"{t}-{p}" for t, p in sorted(places)[:_NAMED]) + more
 
 
-def of_topics(sources: Iterable[Source], topics: Set[str], policies: Policies) -> Iterator[Source]:
+def restrict_to_topics(
+    sources: Iterable[Source], topics: Set[str], policies: Policies
+) -> Iterator[Source]:
     """Sources with their positions of these topics alone, or of those that the job would find."""
     pattern = policies.topic_pattern
     for source in sources:
@@ -236,7 +238,7 @@ def of_topics(sources: Iterable[Source], topics: Set[str], policies: Policies) -
             yield replace(source, positions=kept)
 
 
-def left_out(
+def refuse_left_out(
     side: str, topics: Iterable[str], nobody: str = "no source of the savepoint"
 ) -> Refusal:
     """Topics of a side that nobody who goes on from it reads."""
@@ -247,7 +249,7 @@ def left_out(
     )
 
 
-def about_the_state(
+def state_mismatches(
     changes: Iterable[SourceChange], found: PlanInput, *, allowed: bool
 ) -> tuple[list[Refusal], list[str]]:
     """What the state of a job counts twice or lacks that goes on from other positions.
@@ -276,7 +278,7 @@ def about_the_state(
     ], []
 
 
-def about_the_offsets(changes: Iterable[SourceChange]) -> list[str]:
+def position_changes(changes: Iterable[SourceChange]) -> list[str]:
     """The same, of a query whose state is kept: each partition in a line."""
     return _lines(changes, kept=True)
 
@@ -311,7 +313,7 @@ def _line(planned: PlannedPartition, *, kept: bool) -> str:
     return f"{name} goes ahead from {planned.current} to {planned.next_offset}: {does}"
 
 
-def about_the_savepoint(
+def check_savepoint(
     found: PlanInput,
     chosen: Sequence[Source],
     snapshot: ClusterSnapshot | None,

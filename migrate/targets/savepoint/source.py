@@ -50,7 +50,7 @@ _FIRST_WITH_SPLITS = 3  # the enumerator version whose entries hold whole splits
 _NEWEST_CLUSTER_SPLITS = 3  # the enumerator version whose readers write splits of version 2
 
 
-class Place(NamedTuple):
+class ClusterPartition(NamedTuple):
     """A partition of a source; ``cluster`` is None where the state names none."""
 
     cluster: str | None
@@ -63,7 +63,7 @@ class Place(NamedTuple):
 
 
 # The next offset that each partition is to have, None for one that is to be removed.
-Wanted = Mapping[Place, int | None]
+OffsetChanges = Mapping[ClusterPartition, int | None]
 
 
 class NewState(NamedTuple):
@@ -92,11 +92,11 @@ _SPLITS = _Format(SOURCE_READER_STATE, moved, sized=True)
 _OFFSETS = _Format(LEGACY_CONSUMER_STATE, moved_legacy, sized=False)
 
 # The elements of a subtask: what each is of (None: another source of a HybridSource), its bytes.
-_Listed = list[tuple[Place | None, bytes]]
+_Listed = list[tuple[ClusterPartition | None, bytes]]
 
 
 def changed_source(
-    operator: Operator, source: Source, files: StateFiles, wanted: Wanted
+    operator: Operator, source: Source, files: StateFiles, wanted: OffsetChanges
 ) -> NewSource:
     """An operator's source state with these positions.
 
@@ -154,7 +154,7 @@ def changed_source(
     return NewSource(readers, _coordinator(operator, source, added, removed))
 
 
-def _changed(elements: _Listed, wanted: Wanted, form: _Format) -> Iterator[Element]:
+def _changed(elements: _Listed, wanted: OffsetChanges, form: _Format) -> Iterator[Element]:
     for index, (place, data) in enumerate(elements):
         if place is None or place not in wanted:
             yield Kept(index)
@@ -167,7 +167,7 @@ def _changed(elements: _Listed, wanted: Wanted, form: _Format) -> Iterator[Eleme
 
 def _read(
     operator: Operator, source: Source, form: _Format, files: StateFiles
-) -> Iterator[tuple[int, Place | None, bytes]]:
+) -> Iterator[tuple[int, ClusterPartition | None, bytes]]:
     """(subtask, what it is of, bytes) of every element."""
     what = _what(operator)
     states = [
@@ -179,7 +179,7 @@ def _read(
     for subtask, data in state_elements(states, files, what, sized=form.sized):
         if form is _OFFSETS:
             one = read_legacy_element(Cursor(data, what), subtask)
-            yield subtask, Place(None, one.topic, one.partition), data
+            yield subtask, ClusterPartition(None, one.topic, one.partition), data
             continue
         split = read_reader_element(data, what)
         if isinstance(split, HybridSplit) and isinstance(source, HybridSource):
@@ -190,19 +190,19 @@ def _read(
         match split:
             case DynamicSplit():
                 inner = split.split
-                yield subtask, Place(split.cluster, inner.topic, inner.partition), data
+                yield subtask, ClusterPartition(split.cluster, inner.topic, inner.partition), data
             case HybridSplit():
                 yield subtask, None, data
             case _:
-                yield subtask, Place(None, split.topic, split.partition), data
+                yield subtask, ClusterPartition(None, split.topic, split.partition), data
 
 
 def _maker(
     operator: Operator,
     source: Source,
     listed: Mapping[int, _Listed],
-    added: Mapping[Place, int],
-) -> Callable[[Place, int], bytes]:
+    added: Mapping[ClusterPartition, int],
+) -> Callable[[ClusterPartition, int], bytes]:
     """What makes an element of a partition that is added.
 
     Raises:
@@ -232,7 +232,7 @@ def _maker(
 
 
 def _check_may_grow(
-    operator: Operator, source: KafkaSource | DynamicKafkaSource, added: Iterable[Place]
+    operator: Operator, source: KafkaSource | DynamicKafkaSource, added: Iterable[ClusterPartition]
 ) -> None:
     """Whether readers may hold partitions that they do not hold."""
     clusters: list[tuple[str | None, KafkaSource]] = (
@@ -275,7 +275,10 @@ def _check_may_grow(
 
 
 def _coordinator(
-    operator: Operator, source: Source, added: Mapping[Place, int], removed: Iterable[Place]
+    operator: Operator,
+    source: Source,
+    added: Mapping[ClusterPartition, int],
+    removed: Iterable[ClusterPartition],
 ) -> bytes | None:
     """The coordinator's state; None where it stays as it is."""
     state = operator.coordinator_state
@@ -301,7 +304,7 @@ def _handles(operator: Operator, state: str) -> dict[int, OperatorStateHandle]:
 
 
 def _subtask_for(
-    operator: Operator, handles: Mapping[int, OperatorStateHandle], place: Place
+    operator: Operator, handles: Mapping[int, OperatorStateHandle], place: ClusterPartition
 ) -> int:
     """The subtask that Flink would give a partition to, or the next one that keeps such a state:
     one that had finished keeps none."""
@@ -319,45 +322,45 @@ def _subtask_for(
     )
 
 
-def next_offsets(source: Source) -> dict[Place, int]:
+def next_offsets(source: Source) -> dict[ClusterPartition, int]:
     """Where each partition that a reader holds starts, a marker as it is stored; of a
     FlinkKafkaConsumer the next offset."""
     match source:
         case LegacyConsumer():
             return {
-                Place(None, one.topic, one.partition): one.stored_offset + 1
+                ClusterPartition(None, one.topic, one.partition): one.stored_offset + 1
                 for one in source.offsets
             }
         case HybridSource():
             return next_offsets(source.current)
         case DynamicKafkaSource():
             return {
-                Place(cluster, topic, partition): start
+                ClusterPartition(cluster, topic, partition): start
                 for cluster, state in source.clusters.items()
                 for _, topic, partition, start, _ in split_fields(state.reader_splits)
             }
         case KafkaSource():
             return {
-                Place(None, topic, partition): start
+                ClusterPartition(None, topic, partition): start
                 for _, topic, partition, start, _ in split_fields(source.reader_splits)
             }
         case BeamKafkaIO() | UnknownSource():
             return {}
 
 
-Entries = Mapping[Place, tuple[AssignmentStatus, Split | None]]
+Entries = Mapping[ClusterPartition, tuple[AssignmentStatus, Split | None]]
 
 
 def entries(source: Source) -> Entries:
     """What the enumerator knows; of a FlinkKafkaConsumer, which has none, nothing."""
     return {
-        Place(cluster, entry.topic, entry.partition): (entry.status, entry.split)
+        ClusterPartition(cluster, entry.topic, entry.partition): (entry.status, entry.split)
         for cluster, enumerator in _enumerators(source).items()
         for entry in enumerator.entries
     }
 
 
-def entries_after(source: Source, wanted: Wanted) -> Entries:
+def entries_after(source: Source, wanted: OffsetChanges) -> Entries:
     """What the enumerator is to know with these positions: what it knew, without what is removed;
     what is added stands assigned, with the start that it was discovered with where it was."""
     known, held, enumerators = entries(source), next_offsets(source), _enumerators(source)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from decoder import Checkpoint, DecodeError, ErrorKind, read_checkpoint
 from decoder.checkpoint import read_metadata
-from decoder.cursor import Met, RecordingCursor
+from decoder.cursor import ParsedSpan, RecordingCursor
 from decoder.metadata.model import (
     EmptySegment,
     FileState,
@@ -36,7 +36,7 @@ from migrate.targets.savepoint.layouts import (
 )
 from migrate.targets.savepoint.source import (
     NewState,
-    Wanted,
+    OffsetChanges,
     changed_source,
     entries,
     entries_after,
@@ -46,7 +46,7 @@ from migrate.targets.savepoint.source import (
 
 def write_savepoint(
     checkpoint: Checkpoint,
-    wanted: Mapping[str, Wanted],
+    wanted: Mapping[str, OffsetChanges],
     out: str | os.PathLike[str],
     *,
     allow_external_files: bool = False,
@@ -91,27 +91,31 @@ def write_savepoint(
         and (new := changes[operator.operator_id].coordinator) is not None
     }
     left_behind = {
-        id(met.what.stream)
-        for met in cursor.found
-        if isinstance(met.what, OperatorStateHandle) and id(met.what) in new_streams
+        id(span.value.stream)
+        for span in cursor.spans
+        if isinstance(span.value, OperatorStateHandle) and id(span.value) in new_streams
     }
-    streams = [met for met in cursor.found if id(met.what) not in left_behind]
+    streams = [span for span in cursor.spans if id(span.value) not in left_behind]
     copies, renamed = copies_of(streams, metadata.version, state_files)
     splices = [
-        *_operator_states(cursor.found, file.data, new_streams, renamed),
+        *_operator_states(cursor.spans, file.data, new_streams, renamed),
         *(
-            Splice(met.start, met.end, inline_state(met.what.name, new_coordinators[id(met.what)]))
-            for met in cursor.found
-            if isinstance(met.what, InlineState) and id(met.what) in new_coordinators
+            Splice(
+                span.start,
+                span.end,
+                inline_state(span.value.name, new_coordinators[id(span.value)]),
+            )
+            for span in cursor.spans
+            if isinstance(span.value, InlineState) and id(span.value) in new_coordinators
         ),
     ]
     done = [(splice.start, splice.end) for splice in splices]
     splices += [
-        Splice(met.start, met.end, renamed[met.start])
-        for met in streams
-        if met.start in renamed
-        and not isinstance(met.what, OperatorStateHandle)
-        and not any(start <= met.start < end for start, end in done)
+        Splice(span.start, span.end, renamed[span.start])
+        for span in streams
+        if span.start in renamed
+        and not isinstance(span.value, OperatorStateHandle)
+        and not any(start <= span.start < end for start, end in done)
     ]
     with new_place(os.fspath(out), files) as (place, write):
         for copy in copies:
@@ -121,28 +125,28 @@ def write_savepoint(
 
 
 def _operator_states(
-    found: Iterable[Met],
+    found: Iterable[ParsedSpan],
     data: bytes,
     new: Mapping[int, NewState],
     renamed: Mapping[int, bytes],
 ) -> Iterator[Splice]:
     """Handles of operator state that change: of readers, and those of file merging, which name
     directories that Flink deletes with what they are of."""
-    streams: dict[int, Met] = {}
-    for met in found:
-        if not isinstance(met.what, OperatorStateHandle):
-            streams[id(met.what)] = met
+    streams: dict[int, ParsedSpan] = {}
+    for span in found:
+        if not isinstance(span.value, OperatorStateHandle):
+            streams[id(span.value)] = span
             continue
-        stream = met.what.stream
-        if state := new.get(id(met.what)):
+        stream = span.value.stream
+        if state := new.get(id(span.value)):
             inline = inline_state(_name(stream), state.data)
-            yield Splice(met.start, met.end, operator_state(state.states, inline))
-        elif met.what.of_file_merging and isinstance(stream, EmptySegment):
-            yield Splice(met.start, met.end, no_operator_state())
-        elif met.what.of_file_merging:
+            yield Splice(span.start, span.end, operator_state(state.states, inline))
+        elif span.value.of_file_merging and isinstance(stream, EmptySegment):
+            yield Splice(span.start, span.end, no_operator_state())
+        elif span.value.of_file_merging:
             place = streams[id(stream)]
             inner = renamed.get(place.start, data[place.start : place.end])
-            yield Splice(met.start, met.end, operator_state(met.what.states, inner))
+            yield Splice(span.start, span.end, operator_state(span.value.states, inner))
 
 
 def _name(stream: StreamState) -> str:
@@ -176,7 +180,7 @@ def _pieces(copy: Copy, files: Files) -> Iterator[bytes]:
         )
 
 
-def _check(new: Checkpoint, old: Checkpoint, wanted: Mapping[str, Wanted]) -> None:
+def _check(new: Checkpoint, old: Checkpoint, wanted: Mapping[str, OffsetChanges]) -> None:
     """Raise where what was written is not what was wanted: that is a fault of ours."""
     for operator_id, source in old.sources.items():
         expected = dict(next_offsets(source))
