@@ -40,6 +40,7 @@ def test_what_was_once_a_finding_is_none() -> None:
             TARGETS[name].parse(path.read_bytes())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TARGETS)
 def test_every_target_has_seeds_that_decode(name: str) -> None:
     decoded = 0

@@ -216,6 +216,7 @@ def _run(spec: Path, *more: str) -> Result:
 _RESTART = "or start Flink's job from its savepoint"
 
 
+@pytest.mark.slow
 def test_once_the_target_has_begun_the_savepoint_is_no_way_back(seeded: Path) -> None:
     before = _run(seeded)
     assert before.code == 6, before.stderr  # no broker to verify with
@@ -231,6 +232,7 @@ def test_once_the_target_has_begun_the_savepoint_is_no_way_back(seeded: Path) ->
     assert "do not start Flink's job from its savepoint, as the query of " in failed.stderr
 
 
+@pytest.mark.slow
 def test_back_leaves_nothing_that_a_new_cut_over_would_take_for_its_own(seeded: Path) -> None:
     folder, query = read_spec(seeded).folder, seeded.parent / "query"
     (folder / "query.log").write_text("said")
@@ -334,6 +336,7 @@ def test_a_record_of_the_version_before_is_refused_with_what_to_do(seeded: Path)
         assert told in refused.stderr
 
 
+@pytest.mark.slow
 def test_what_may_change_on_the_way(seeded: Path) -> None:
     _spec(seeded.parent, start="exit 4", timeouts={"stop": "1m"})
     assert migrate("cut-over", seeded).code == 6  # no broker to verify with
@@ -529,6 +532,7 @@ def test_what_a_priming_that_failed_has_left_starts_nothing(primed: Path) -> Non
     assert reason_done(open_context(spec), "apply") == f"spark:{query} holds the plan"
 
 
+@pytest.mark.slow
 def test_once_it_is_removed_and_gone_back_from_the_spec_may_be_another(primed: Path) -> None:
     _not_written(primed)
     spec = _fails(primed)

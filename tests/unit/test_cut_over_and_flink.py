@@ -329,6 +329,7 @@ class Clock:
         self.now += seconds
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("interval", "old_for", "found"),
     [

@@ -153,6 +153,7 @@ def _bomb() -> str:
     return _START + "\n".join(levels)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "says"),
     [

@@ -60,6 +60,7 @@ def _seeded(folder: Path, command: str) -> Path:
     return spec
 
 
+@pytest.mark.slow
 def test_a_command_that_outlives_its_run_is_not_started_again(tmp_path: Path) -> None:
     """It is the command's child that lives on, as Spark's JVM does below spark-submit."""
     pid = tmp_path / "pid"
@@ -81,6 +82,7 @@ def test_a_command_that_outlives_its_run_is_not_started_again(tmp_path: Path) ->
     assert reason_done(context, "start") is None
 
 
+@pytest.mark.slow
 def test_a_command_that_has_handed_the_query_over_is_not_run_again(tmp_path: Path) -> None:
     """It ends well after the run that started it was killed: nobody waits for its exit code."""
     spec = _seeded(tmp_path, "while ! test -e go; do sleep 0.05; done")

@@ -337,6 +337,7 @@ def test_what_is_no_group_csv_is_refused(tmp_path: Path, text: str, says: str) -
         read_group_csv("csv:x", path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("prefix", ["csv", "json"])
 def test_a_file_of_offsets_is_read_in_bounded_memory(tmp_path: Path, prefix: str) -> None:
     """Seen: a CSV of 23 MB took 7 GB, and 218 seconds."""

@@ -472,6 +472,7 @@ def test_a_state_too_large_to_be_kafkas_makes_a_source_of_another_kind(
     assert f"takes more than {MAX_STATE_BYTES} bytes" in told.message
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [target.name for target in TARGETS.values() if target.whole])
 def test_a_format_is_read_to_its_last_byte_and_no_further(name: str) -> None:
     """One byte more than what Flink wrote, or one less, is refused, in every format."""

@@ -95,6 +95,7 @@ def test_a_log_of_the_changelog_backend_is_refused_by_name() -> None:
         assert "changelog" in unread.error.problem
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", ["keyed-head", "keyed-stream", "binary-row", "avro", "kryo"])
 def test_cut_short_or_changed_only_decode_error_comes_out(target: str) -> None:
     random = Random(target)

@@ -213,6 +213,7 @@ def test_an_entry_of_more_than_is_read_at_once(monkeypatch: pytest.MonkeyPatch) 
     assert caught.value.kind is ErrorKind.TOO_LARGE
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block", [1, 2, 3, 11, 64, 200])
 @pytest.mark.parametrize(
     ("job", "form"),
@@ -258,6 +259,7 @@ _ENTRIES: tuple[tuple[Kind, Serializer, Any], ...] = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wanted", range(3))
 @pytest.mark.parametrize("block", [1, 30])
 def test_a_key_group_of_the_heap_backend_in_parts_that_is_cut_short(

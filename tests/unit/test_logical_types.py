@@ -209,6 +209,7 @@ def test_types_nest_to_a_bound() -> None:
     assert value_of(nested(24, "DISTINCT_TYPE", "sourceType"), pack("<q", 5)) == 5
 
 
+@pytest.mark.slow
 def test_types_are_counted() -> None:
     def row(fields: int) -> bytes:
         return logical("ROW", fields=array_list(*(field(f"f{n}", INT) for n in range(fields))))

@@ -193,6 +193,7 @@ def test_properties_of_the_environment_that_name_no_brokers(
     assert f"migrate: MIGRATE_KAFKA_CONFIG: {config}: cannot be read" in missing.stderr
 
 
+@pytest.mark.slow
 def test_a_rollback_goes_to_the_brokers_of_its_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

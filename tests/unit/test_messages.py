@@ -77,6 +77,7 @@ def test_brokers_are_no_web_address(scheme: str, chk: Path) -> None:
     assert f"brokers are named HOST:PORT, without {scheme}://" in result.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("servers", ["127.0.0.1:1", "127.0.0.1:1,127.0.0.1:2"])
 def test_a_closed_port_is_told_within_two_seconds(servers: str, chk: Path) -> None:
     """Seen: 15 s of silence."""

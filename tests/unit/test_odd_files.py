@@ -110,6 +110,7 @@ def test_a_file_is_read_up_to_a_bound(tmp_path: Path) -> None:
         read_file(tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["pipe", "device", "sparse"])
 def test_what_is_no_file_or_has_no_end_is_refused_at_once(here: Path, kind: str) -> None:
     odd = here / "odd"

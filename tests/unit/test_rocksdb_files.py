@@ -78,6 +78,7 @@ def test_rows_of_a_column_family(tmp_path: Path) -> None:
     assert [line["key"] for line in told(_state(files, group, 1))] == [2]
 
 
+@pytest.mark.slow
 def test_many_rows_of_a_key_group(tmp_path: Path) -> None:
     """Each in a namespace of its own: they come all, some at a time."""
     group = key_group_of(1, _MAX_PARALLELISM)
@@ -93,6 +94,7 @@ def test_many_rows_of_a_key_group(tmp_path: Path) -> None:
     assert part.shares(1) == [(range(_MAX_PARALLELISM), sum(map(len, files.values())))]
 
 
+@pytest.mark.slow
 def test_a_large_file_is_copied_in_parts(tmp_path: Path) -> None:
     """Of more than what is copied at once."""
     value = Random(1).randbytes(17 * 1024 * 1024)
@@ -104,6 +106,7 @@ def test_a_large_file_is_copied_in_parts(tmp_path: Path) -> None:
     assert same
 
 
+@pytest.mark.slow
 def test_rows_that_are_damaged(tmp_path: Path) -> None:
     where = "operator 000102030405060708090a0b0c0d0e0f subtask 0 keyed state key group "
     group = key_group_of(1, _MAX_PARALLELISM)
@@ -132,6 +135,7 @@ def test_files_that_are_not_the_states(tmp_path: Path) -> None:
         )
 
 
+@pytest.mark.slow
 def test_a_database_that_is_damaged(tmp_path: Path) -> None:
     files = _database(tmp_path / "db", {_row(key): bytes(8) for key in _KEYS})
     manifest = next(name for name in files if name.startswith("MANIFEST"))

@@ -205,6 +205,7 @@ def test_the_refusal_says_the_way_out(here: Path) -> None:
 # -- what others say -------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_what_a_library_says_of_a_url_tells_none(
     here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -415,6 +415,7 @@ def test_an_avro_commit_that_is_cut_short_is_told(tmp_path: Path) -> None:
             look(tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", [1, 0x80, 0xFF])
 def test_whatever_bytes_a_log_holds_it_is_told(tmp_path: Path, step: int) -> None:
     """A file of each format with one byte changed: read, or refused by name."""

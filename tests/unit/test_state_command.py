@@ -302,6 +302,7 @@ def test_what_is_printed_before_the_damage_is_told_not_to_be_all(
     assert "what was printed is not all of it" in done.stderr
 
 
+@pytest.mark.slow
 def test_entries_are_not_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A key group at a time, as of a file of more than 8 MB."""
     monkeypatch.setattr(streams, "_WHOLE_BYTES", 0)
@@ -319,6 +320,7 @@ def test_entries_are_not_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert peak < (chk / "totals").stat().st_size / 3
 
 
+@pytest.mark.slow
 def test_a_reader_that_has_seen_enough_is_no_failure(tmp_path: Path) -> None:
     chk = write_totals(tmp_path / "savepoint-1", 4_000)
     command = [sys.executable, "-m", "migrate", "state", str(chk), "--state", "total"]

@@ -82,6 +82,7 @@ def test_without_pyspark_no_broker_is_asked(
         verify(checkpoint, query, run=True, bootstrap_servers=NOBODY)
 
 
+@pytest.mark.slow
 def test_a_spark_that_does_not_start_is_told(
     tmp_path: Path, query: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -18,6 +18,8 @@ from tests.golden.state.generate import STATE
 from tests.golden.state.test_golden_keyed_state import READ, class_needed
 from tests.support.keyed_rows import assert_same_rows, expected_states
 
+pytestmark = pytest.mark.slow
+
 # What a column is made of is the same in every form; the forms are those of the test below.
 _CANONICAL = [entry for entry in READ if entry["name"].endswith("/canonical")]
 

@@ -12,6 +12,8 @@ from tests.golden.state.generate import STATE
 from tests.golden.state.test_golden_keyed_state import READ
 from tests.support.both_ways import both_ways
 
+pytestmark = pytest.mark.slow
+
 # What the kernel must know by itself: some of each kind of shape.
 _KNOWN = {
     "types": {
