@@ -9,12 +9,12 @@ from migrate.cutover.record import Record
 from migrate.cutover.spec import SpecFile
 from migrate.inputs.flink.rest_api import JobManager
 from migrate.kafka.config import KafkaConfig
-from migrate.model.errors import MigrateError, Refused
+from migrate.model.errors import MigrateError, Refused, UsageError
 from migrate.moves.shared_options import kafka
 from migrate.planning import Plan
 from migrate.planning.plan_file import read_plan
 from migrate.storage.files import Files, path_of
-from migrate.targets.location import BadLocation, LocalDirectory, RemoteDirectory, location
+from migrate.targets.location import LocalDirectory, RemoteDirectory, location
 from migrate.targets.source_options import SparkSource
 
 
@@ -90,7 +90,7 @@ class CutOverContext:
             return None
         try:
             return location(self.file.checkpoint_dir)
-        except BadLocation as error:
+        except UsageError as error:
             raise Refused([f"target.checkpoint-dir {error}"]) from error
 
     @property

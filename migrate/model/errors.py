@@ -46,11 +46,14 @@ class Refused(MigrateError):
 
     Attributes:
         reasons: why, a line each.
+
+    Args:
+        reasons: the only reason, or several.
     """
 
-    def __init__(self, reasons: Sequence[str]) -> None:
-        super().__init__("; ".join(reasons))
-        self.reasons = reasons
+    def __init__(self, reasons: str | Sequence[str]) -> None:
+        self.reasons: Sequence[str] = (reasons,) if isinstance(reasons, str) else reasons
+        super().__init__("; ".join(self.reasons))
 
 
 class ServiceError(MigrateError):

@@ -107,7 +107,7 @@ def rollback(
     Raises:
         Refused: with ``execute``, what must not be done; nothing was changed.
         UsageError: Kafka properties that cannot be used as given.
-        RollbackFileError: it is no rollback file of this version.
+        InputError: it is no rollback file of this version.
         BrokerError: the broker did not answer, or denied what was asked.
     """
     from migrate.targets.group.rollback import look

@@ -41,7 +41,7 @@ def show(file: AnyPath) -> Plan | rollback_file.RollbackFile | QueryLocation:
 
     Raises:
         NothingToShow: it is none of these.
-        InputError: it cannot be read (``PlanFileError``, ``RollbackFileError``,
+        InputError: it cannot be read (``PlanFileError``,
             ``UnreadableInput``).
     """
     files = Files()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from migrate.model.errors import Refused, UsageError
 from migrate.model.log import log, timed
 from migrate.sinks import DEFAULT_IDENTIFIER, SinkMemory, UnreadableSink, WriterKind, sink_memory
-from migrate.targets.location import BadLocation, LocalDirectory, RemoteDirectory, location
+from migrate.targets.location import LocalDirectory, RemoteDirectory, location
 
 if TYPE_CHECKING:
     from migrate.moves.shared_options import AnyPath
@@ -28,7 +28,7 @@ def named_location(option: str, path: AnyPath) -> LocalDirectory | RemoteDirecto
     """
     try:
         return location(os.fspath(path))
-    except BadLocation as error:
+    except UsageError as error:
         raise UsageError(f"{option} {error}") from error
 
 

@@ -91,7 +91,7 @@ def verify(
 
     Raises:
         QueryFailed: Spark's first batch failed.
-        ServiceError: Spark failed as it read its state (``SparkFailed``).
+        ServiceError: Spark failed as it read its state.
         Refused: positions that can be read in two ways (``AmbiguousPositions``).
         UsageError: arguments that do not go together, or name what is not there.
         DecodeError, UnreadableInput: the checkpoint, the plan or the target cannot be read.

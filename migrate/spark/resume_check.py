@@ -70,10 +70,6 @@ _LOGIN_MODULES = {
 }
 
 
-class SparkNotThere(UsageError):
-    """PySpark, its Java or its Kafka connector is missing, or a setting keeps it from starting."""
-
-
 class QueryFailed(MigrateError):
     """Spark took the seed, and its first batch failed: so will the user's query."""
 
@@ -97,10 +93,10 @@ def check_there_is_pyspark() -> None:
     """Before anything else is asked.
 
     Raises:
-        SparkNotThere: there is none.
+        UsageError: there is none.
     """
     if find_spec("pyspark") is None:
-        raise SparkNotThere(f"--run needs PySpark: {install('spark')}")
+        raise UsageError(f"--run needs PySpark: {install('spark')}")
 
 
 def run_first_batch(
@@ -115,7 +111,7 @@ def run_first_batch(
         spark_conf: Spark's settings, such as ``spark.jars.packages``.
 
     Raises:
-        SparkNotThere, QueryFailed: as they say.
+        UsageError, QueryFailed: as they say.
         ConfigError: the cluster is reached in a way that has no match in Spark here.
         UnreadableInput: the directory has no seed of a Kafka source, or a damaged one.
         AmbiguousPositions: two of its sources begin one partition at different places.
@@ -168,18 +164,18 @@ def _run(request: Mapping[str, Any], known: KafkaConfig) -> dict[str, Any]:
     try:
         answer: dict[str, Any] = json.loads(done.stdout)
     except ValueError as error:
-        raise SparkNotThere(f"Spark did not start: {_last(done.stderr, known)}") from error
+        raise UsageError(f"Spark did not start: {_last(done.stderr, known)}") from error
     match answer.get("failed"):
         case None:
             return answer
         case "start":
             talk = _last(done.stderr, known)
             message = f"{_reason(answer['message'], known)} ({talk})"
-            raise SparkNotThere(f"Spark did not start: {message}")
+            raise UsageError(f"Spark did not start: {message}")
         case _:
             message = _reason(answer["message"], known)
             if "Failed to find data source: kafka" in message:
-                raise SparkNotThere(
+                raise UsageError(
                     f"{message} Name its connector: --spark-conf spark.jars.packages=…"
                 )
             raise QueryFailed(message)

@@ -39,23 +39,15 @@ _JAVAS_OWN = re.compile(r"^\s*(: |Caused by: )?")
 _CAUSE = re.compile(r"(\w+\.)*\w+(Error|Exception)\b")
 
 
-class SparkUnavailable(UsageError):
-    """PySpark is not installed, or Spark does not start as it was asked to."""
-
-
-class SparkFailed(ServiceError):
-    """Spark failed as a whole: its cluster does not answer, or its executors lack a package."""
-
-
 def runs_on_spark(master: str | None) -> bool:
     """Whether a scan runs on Spark: where a master is named, or a Spark is there already.
 
     Raises:
-        SparkUnavailable: a master is named, and PySpark is not installed.
+        UsageError: a master is named, and PySpark is not installed.
     """
     if master is not None:
         if find_spec("pyspark") is None:
-            raise SparkUnavailable(f"--master needs PySpark: {install('spark')}")
+            raise UsageError(f"--master needs PySpark: {install('spark')}")
         return True
     # Of a PySpark that nobody has imported there is no session.
     return _SUBMITTED in os.environ or bool(sys.modules.get("pyspark") and _active())
@@ -72,8 +64,8 @@ def session(
         settings: of one of our own.
 
     Raises:
-        SparkUnavailable: there is one already, or none can be started as asked.
-        SparkFailed: what was done with it failed in Spark.
+        UsageError: there is one already, or none can be started as asked.
+        ServiceError: what was done with it failed in Spark.
     """
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
@@ -82,7 +74,7 @@ def session(
         try:
             yield spark
         except (PySparkException, Py4JError) as error:
-            raise SparkFailed(f"Spark failed: {failure_of(error)}") from error
+            raise ServiceError(f"Spark failed: {failure_of(error)}") from error
 
 
 @contextmanager
@@ -90,7 +82,7 @@ def _running(master: str | None, settings: Mapping[str, str]) -> Iterator[SparkS
     active = _active()
     if active is not None:
         if master is not None:
-            raise SparkUnavailable("there is a Spark session already: leave the master out")
+            raise UsageError("there is a Spark session already: leave the master out")
         yield active
         return
     if _SUBMITTED in os.environ:
@@ -98,7 +90,7 @@ def _running(master: str | None, settings: Mapping[str, str]) -> Iterator[SparkS
     elif master is not None:
         started = _started(master, settings)
     else:
-        raise SparkUnavailable("there is no Spark session: name a master")
+        raise UsageError("there is no Spark session: name a master")
     try:
         yield started
     finally:
@@ -119,7 +111,7 @@ def _submitted(master: str | None) -> SparkSession:
     from pyspark.sql import SparkSession
 
     if master is not None:
-        raise SparkUnavailable("spark-submit has a --master of its own: give it that one")
+        raise UsageError("spark-submit has a --master of its own: give it that one")
     return SparkSession.builder.getOrCreate()
 
 
@@ -146,8 +138,8 @@ def _started(master: str, given: Mapping[str, str]) -> SparkSession:
     except (PySparkException, Py4JError, ValueError) as error:
         told = failure_of(error)
         if "Master URL" in told:
-            raise SparkUnavailable(f"--master {master}: {told}") from error
-        raise SparkFailed(f"Spark does not start: {told}") from error
+            raise UsageError(f"--master {master}: {told}") from error
+        raise ServiceError(f"Spark does not start: {told}") from error
     if not _LOCAL.match(master):
         add_package(started)
     return started
@@ -166,7 +158,7 @@ def _launched(conf: SparkConf) -> JavaGateway:
             # PySpark leaves it without types.
             return launch_gateway(conf, {"stderr": stderr, "cwd": work})  # type: ignore[no-untyped-call]
         except (PySparkException, OSError) as error:
-            raise SparkUnavailable(f"Spark does not start: {_last(log)}") from error
+            raise UsageError(f"Spark does not start: {_last(log)}") from error
 
 
 def _last(log: Path) -> str:

@@ -48,23 +48,19 @@ def check_can_be_copied(directory: str, files: Files) -> int:
     """
     batch = newest_committed_batch(directory, files)
     if batch is None:
-        raise Refused([f"{directory}: the query has not committed a batch yet; seed a new one"])
+        raise Refused(f"{directory}: the query has not committed a batch yet; seed a new one")
     if began_continuous(directory, files):
-        raise Refused([f"{directory}: the query runs with the continuous trigger"])
+        raise Refused(f"{directory}: the query runs with the continuous trigger")
     begun = batch_begun(directory, files, batch)
     if begun is not None:
         raise Refused(
-            [
-                f"{directory}: batch {begun} is begun and not committed, and would run again from "
-                "where it began; start the query once more with availableNow, and let it end"
-            ]
+            f"{directory}: batch {begun} is begun and not committed, and would run again from "
+            "where it began; start the query once more with availableNow, and let it end"
         )
     if not numbers(files, join(directory, "state")):
         raise Refused(
-            [
-                f"{directory}: the query keeps no state (or tracks its progress asynchronously); "
-                "seed a new one with --checkpoint-dir alone"
-            ]
+            f"{directory}: the query keeps no state (or tracks its progress asynchronously); "
+            "seed a new one with --checkpoint-dir alone"
         )
     return batch
 
@@ -103,7 +99,7 @@ def write_copy(
                 pieces = files.pieces(path)
             write_pieces(stage / name, pieces)
         if numbers(files, join(directory, "offsets"))[-1] != batch:
-            raise Refused([f"{directory}: the query has run meanwhile; stop it first"])
+            raise Refused(f"{directory}: the query has run meanwhile; stop it first")
 
 
 def _rewritten(entry: str, files: Files, changed: Mapping[TopicPartition, int | None]) -> bytes:
@@ -188,6 +184,6 @@ def _walk(directory: str, below: str, files: Files) -> Iterator[tuple[str, str]]
         if entry.is_directory:
             yield from _walk(path, f"{name}/", files)
         elif "://" not in path and Path(path).is_symlink():
-            raise Refused([f"{path} is a symbolic link: put what it names in its place"])
+            raise Refused(f"{path} is a symbolic link: put what it names in its place")
         else:
             yield path, name

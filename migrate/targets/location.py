@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Protocol
 
 from decoder.urls import CREDENTIALS_REFUSED, shown_url
+from migrate.model.errors import UsageError
 from migrate.storage.files import Files
 from migrate.storage.new_file import named
 
@@ -24,10 +25,6 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?=/)")
 # Where Databricks shows its own file system, and Unity Catalog's volumes, as local paths.
 DBFS = Path("/dbfs")
 VOLUMES = Path("/Volumes")
-
-
-class BadLocation(Exception):
-    """A location that cannot be written from here."""
 
 
 class Location(Protocol):
@@ -123,13 +120,13 @@ def location(text: str) -> LocalDirectory | RemoteDirectory:
     """The directory meant: a local path, ``file:``, ``dbfs:``, ``/Volumes/…``, or a URL.
 
     Raises:
-        BadLocation: it cannot be written from this machine.
+        UsageError: it cannot be written from this machine.
     """
     if not text or any(unicodedata.category(character) == "Cc" for character in text):
         # Printed in the options it would read as several.
-        raise BadLocation(f"{shown_url(text)!r}: no name of a directory")
+        raise UsageError(f"{shown_url(text)!r}: no name of a directory")
     if shown_url(text) != text:
-        raise BadLocation(f"{shown_url(text)}: {CREDENTIALS_REFUSED}")
+        raise UsageError(f"{shown_url(text)}: {CREDENTIALS_REFUSED}")
     scheme = _SCHEME.match(text)
     if scheme is None:
         return _local(text, text)
@@ -139,7 +136,7 @@ def location(text: str) -> LocalDirectory | RemoteDirectory:
     files = Files()
     place = files.from_uri(text)
     if place is None:
-        raise BadLocation(f"{text}: not a place that is written; name s3://BUCKET/… or its like")
+        raise UsageError(f"{text}: not a place that is written; name s3://BUCKET/… or its like")
     if _SCHEME.match(place) is None:
         return _local(text, place)
     return RemoteDirectory(text, place, files)
@@ -151,7 +148,7 @@ def _local(text: str, path: str) -> LocalDirectory:
     directory = Path(path).absolute()
     mount = next((mount for mount in (DBFS, VOLUMES) if directory.is_relative_to(mount)), None)
     if mount is not None and not mount.is_dir():
-        raise BadLocation(
+        raise UsageError(
             f"{text}: there is no {mount} on this machine; write a local directory and copy it "
             "there whole before the query's first start"
         )

@@ -43,22 +43,11 @@ _PINNED = {
 }
 
 
-class UnknownLog(InputError):
-    """A log of a version, or a form, that is not known here."""
-
-
-class NotOneBatch(Refused):
-    """What Spark ran over the rows is not the batch that it should."""
-
-    def __init__(self, problem: str) -> None:
-        super().__init__([problem])
-
-
 def source_of_rows(checkpoint: Path, source: str) -> str | None:
     """The directory whose files a source (``sources_of``) has read; None where it has read none.
 
     Raises:
-        UnknownLog: it is not a file source's.
+        InputError: it is not a file source's.
     """
     log = checkpoint / "sources" / source / "0"
     if not log.is_file():
@@ -67,10 +56,10 @@ def source_of_rows(checkpoint: Path, source: str) -> str | None:
     try:
         paths = [json.loads(line)["path"] for line in rest.splitlines()]
     except (ValueError, KeyError, TypeError) as error:
-        raise UnknownLog(f"{log}: not the log of a file source ({version[:20]!r})") from error
+        raise InputError(f"{log}: not the log of a file source ({version[:20]!r})") from error
     folders = {path.rpartition("/")[0].rpartition("/")[2] for path in paths}
     if version != "v1" or len(folders) != 1:
-        raise UnknownLog(f"{log}: not the log of one file source of version v1")
+        raise InputError(f"{log}: not the log of one file source of version v1")
     return str(folders.pop())
 
 
@@ -79,7 +68,7 @@ def sources_of(checkpoint: Path) -> list[str]:
     its name.
 
     Raises:
-        UnknownLog: its logs are of a version not known here.
+        InputError: its logs are of a version not known here.
     """
     version, _, *lines = _offsets(checkpoint, 0)
     if version == "v1":
@@ -91,7 +80,7 @@ def set_watermark(checkpoint: Path, batch: int, watermark_ms: int) -> None:
     """Have a batch end with a watermark, by which the next one judges what is late.
 
     Raises:
-        UnknownLog: its logs are of a version not known here.
+        InputError: its logs are of a version not known here.
         OSError: it cannot be read or written.
     """
     version, metadata, *sources = _offsets(checkpoint, batch)
@@ -120,14 +109,14 @@ def put_kafka(
         batches: how many there are.
 
     Raises:
-        NotOneBatch: it holds another number of batches.
-        UnknownLog: its logs are of a version not known here.
+        Refused: it holds another number of batches.
+        InputError: its logs are of a version not known here.
         OSError: it cannot be read or written.
     """
     _check_batches(checkpoint, batches)
     sources = sources_of(checkpoint)
     if len(sources) != len(positions):
-        raise NotOneBatch(
+        raise Refused(
             f"the query reads {len(sources)} sources, and there are positions of {len(positions)}"
         )
     lines = list(map(starting_offsets, positions))
@@ -150,7 +139,7 @@ def commit_version(checkpoint: Path, batch: int) -> str:
     """Of which version a batch's entry of the commit log is.
 
     Raises:
-        UnknownLog: one not known here.
+        InputError: one not known here.
     """
     return _entry(checkpoint / "commits" / str(batch), _COMMITS)[0]
 
@@ -160,7 +149,7 @@ def copy_to_read(checkpoint: Path, batch: int, copy: Path, has_read: Path) -> No
     source, of files, of which it has read one.
 
     Raises:
-        UnknownLog: its logs are of a version not known here.
+        InputError: its logs are of a version not known here.
         OSError: it cannot be read or written.
     """
     _copy_changing(checkpoint / "state", copy / "state")
@@ -197,7 +186,7 @@ def _check_batches(checkpoint: Path, batches: int) -> None:
         names = sorted(file.name for file in folder.iterdir()) if folder.is_dir() else []
         found = [name for name in names if _BATCH.fullmatch(name)]
         if found != [str(batch) for batch in range(batches)]:
-            raise NotOneBatch(
+            raise Refused(
                 f"over the rows Spark ran other batches than {batches - 1} ({log}: "
                 f"{', '.join(found) or 'none'}): nothing can take their place"
             )
@@ -217,7 +206,7 @@ def _line(version: str, source: str, offset: str) -> str:
 def _entry(path: Path, known: Sequence[str]) -> tuple[str, str]:
     version, _, rest = path.read_text(encoding="utf-8").partition("\n")
     if version.strip() not in known:
-        raise UnknownLog(
+        raise InputError(
             f"{path.parent.name}/{path.name}: log version {version.strip()[:20]!r} is not "
             f"rewritten here; known: {', '.join(known)}"
         )
@@ -228,9 +217,9 @@ def _object(text: str) -> dict[str, Any]:
     try:
         found = parse_json(text)
     except NotOffsets as error:
-        raise UnknownLog(f"an entry of a log: {error}") from error
+        raise InputError(f"an entry of a log: {error}") from error
     if not isinstance(found, dict):
-        raise UnknownLog("an entry of a log is no JSON object")
+        raise InputError("an entry of a log is no JSON object")
     return found
 
 

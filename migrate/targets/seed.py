@@ -36,33 +36,26 @@ _LOGS = ("offsets", "commits")
 FILES_OF_A_QUERY = frozenset({_METADATA, "offsets", "commits", "sources"})
 
 
-class TargetInUse(Refused):
-    """The directory holds something already: another query's progress, or files of any kind."""
-
-    def __init__(self, problem: str) -> None:
-        super().__init__([problem])
-
-
 def check_free(location: Location) -> None:
     """Refuse a directory that is not new or empty.
 
     Raises:
-        TargetInUse: it holds anything at all.
+        Refused: it holds anything at all.
         OSError: it cannot be looked at.
     """
     names = location.names()
     if names is None:
-        raise TargetInUse(
+        raise Refused(
             f"{location.name} is a file or a symbolic link, or lies in a file; name a directory "
             "itself"
         )
     if not names:
         return
     if names & FILES_OF_A_QUERY:
-        raise TargetInUse(
+        raise Refused(
             f"{location.name} is the checkpoint location of a query already; name a new directory"
         )
-    raise TargetInUse(f"{location.name} is not empty; name a new directory")
+    raise Refused(f"{location.name} is not empty; name a new directory")
 
 
 def write_checkpoint(
@@ -77,7 +70,7 @@ def write_checkpoint(
             that it has of an id. A fresh one by default.
 
     Raises:
-        TargetInUse: the directory is not new or empty.
+        Refused: the directory is not new or empty.
         OSError: it cannot be written.
     """
     files = {f"sources/{source.number}/0": seed_of(source.next_offsets) for source in sources}
@@ -125,11 +118,11 @@ def remove_seed(location: Location) -> None:
     """Remove a seed, whole or not, that no query has begun from.
 
     Raises:
-        TargetInUse: it holds more than a seed.
+        Refused: it holds more than a seed.
         OSError: it cannot be removed.
     """
     if location.names() is None or not _no_batch(location):
-        raise TargetInUse(f"{location.name} holds more than a seed: a query has begun there")
+        raise Refused(f"{location.name} holds more than a seed: a query has begun there")
     folders = [*_LOGS, *(f"sources/{source}" for source in location.names("sources") or ())]
     files = [f"{folder}/{name}" for folder in folders for name in location.names(folder) or ()]
     _take_back(files, location)

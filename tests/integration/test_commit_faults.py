@@ -22,10 +22,11 @@ from migrate.kafka import client as connection
 from migrate.kafka import groups as changing
 from migrate.kafka.groups import ConsumerGroups
 from migrate.model.cluster_snapshot import BrokerError, Committed, GroupView
+from migrate.model.errors import Refused
 from migrate.targets.group import commit as consumer_group
 from migrate.targets.group import rollback as undo
 from migrate.targets.group import rollback_file
-from migrate.targets.group.commit import Applied, ChangeOutcome, GroupRefused, Result
+from migrate.targets.group.commit import Applied, ChangeOutcome, Result
 from migrate.targets.group.rollback_file import ChangeProgress
 from tests.support.groups import PROTOCOLS, member
 from tests.support.wire import Api, Fault, Trap, WiredBroker
@@ -310,7 +311,7 @@ def test_another_run_commits_while_the_rollback_file_is_written(
         case.wired.commit(case.group, {(_TOPIC, 0): 9})
 
     monkeypatch.setattr(consumer_group, "write_rollback_file", keep_while_another_commits)
-    with pytest.raises(GroupRefused, match="has changed since it was looked at"):
+    with pytest.raises(Refused, match="has changed since it was looked at"):
         case.commit()
     assert case.view().committed == {**case.held, (_TOPIC, 0): Committed(9)}
     assert not case.path.exists()
@@ -484,7 +485,7 @@ def test_a_consumer_commits_after_a_rollback_was_cut_short(
     case.wired.commit(case.group, {place: 9})
     if place == (_TOPIC, 1):
         assert case.fate() is ChangeProgress.MOVED_ON
-        with pytest.raises(GroupRefused, match=f"{_TOPIC}-1: 9"):
+        with pytest.raises(Refused, match=f"{_TOPIC}-1: 9"):
             case.restore(case.path, "rollback-again.json")
     else:
         assert case.fate() is ChangeProgress.IN_PART

@@ -16,11 +16,12 @@ from migrate.kafka import groups as changing
 from migrate.kafka.groups import ConsumerGroups
 from migrate.kafka.snapshot import take_snapshot
 from migrate.model.cluster_snapshot import BrokerError, Committed, GroupView, Member, Question
+from migrate.model.errors import Refused
 from migrate.storage.json_models import write_file
 from migrate.targets.group import commit as consumer_group
 from migrate.targets.group import rollback as undo
 from migrate.targets.group import rollback_file
-from migrate.targets.group.commit import Applied, ChangeOutcome, GroupRefused, Result
+from migrate.targets.group.commit import Applied, ChangeOutcome, Result
 from migrate.targets.group.commit_marks import commit_metadata
 from migrate.targets.group.rollback_decision import RollbackPreview
 from migrate.targets.group.rollback_file import ChangeProgress
@@ -231,7 +232,7 @@ def test_a_group_with_members_is_refused(
     broker.commit(group, {(topic, n): 4 for n in range(3)})
     with (
         member(broker, group, topic, protocol),
-        pytest.raises(GroupRefused, match=r"1 member \(a-member on 127\.0\.0\.1\)"),
+        pytest.raises(Refused, match=r"1 member \(a-member on 127\.0\.0\.1\)"),
     ):
         _commit(broker, group, _wanted(topic, 5, 5, 5), tmp_path / "r.json")
     assert list(tmp_path.iterdir()) == []
@@ -244,7 +245,7 @@ def test_a_group_that_changed_since_it_was_looked_at_is_refused(
     broker.commit(group, {(other_topic, 0): 3})
     seen = _view(broker, group)
     broker.commit(group, {(other_topic, 0): 4})
-    with pytest.raises(GroupRefused, match=f"{other_topic}-0: 3 then, 4 now"):
+    with pytest.raises(Refused, match=f"{other_topic}-0: 3 then, 4 now"):
         consumer_group.commit(
             _config(broker), group, _wanted(topic, 5, 5, 5), seen, tmp_path / "r.json"
         )
@@ -381,7 +382,7 @@ def test_a_share_group_is_refused_and_not_deleted(tmp_path: Path, other_groups: 
     """Kafka describes it as if it were not there, and would delete it as any other."""
     view = _view(other_groups, "a-share-group")
     assert (view.exists, view.type) == (True, "unknown")
-    with pytest.raises(GroupRefused, match="no consumer group"):
+    with pytest.raises(Refused, match="no consumer group"):
         _commit(other_groups, "a-share-group", _wanted("t", 1), tmp_path / "r.json")
     assert list(tmp_path.iterdir()) == []
     blind = ConsumerGroups(_config(other_groups)).commit("a-share-group", _wanted("t", 1))
@@ -395,19 +396,19 @@ def test_a_share_group_is_refused_and_not_deleted(tmp_path: Path, other_groups: 
         {},
     )
     write_file(written, tmp_path / "made-up.json")
-    with pytest.raises(GroupRefused, match="no consumer group"):
+    with pytest.raises(Refused, match="no consumer group"):
         _restore(other_groups, tmp_path / "made-up.json", tmp_path / "back.json", force=True)
     assert _view(other_groups, "a-share-group").exists
 
 
 def test_a_streams_group_is_refused(tmp_path: Path, other_groups: Broker) -> None:
     """Kafka describes it as if it were not there, and takes every commit for it."""
-    with pytest.raises(GroupRefused, match="no consumer group"):
+    with pytest.raises(Refused, match="no consumer group"):
         _commit(other_groups, "a-streams-group", _wanted("t", 1), tmp_path / "r.json")
     assert ConsumerGroups(_config(other_groups)).commit("a-streams-group", _wanted("t", 1)) == {}
     view = _view(other_groups, "a-streams-group")
     assert (view.exists, view.type, view.next_offset("t", 0)) == (True, "streams", 1)
-    with pytest.raises(GroupRefused, match="a-streams-group is a streams group"):
+    with pytest.raises(Refused, match="a-streams-group is a streams group"):
         _commit(other_groups, "a-streams-group", _wanted("t", 0), tmp_path / "r.json")
     assert list(tmp_path.iterdir()) == []
 
@@ -485,7 +486,7 @@ def test_a_group_that_moved_on_is_refused_unless_forced(
         ).progress
         is ChangeProgress.MOVED_ON
     )
-    with pytest.raises(GroupRefused, match=rf"moved on since: 1 .*{topic}-1: 9.*--force"):
+    with pytest.raises(Refused, match=rf"moved on since: 1 .*{topic}-1: 9.*--force"):
         _restore(broker, tmp_path / "r.json", tmp_path / "back.json")
     assert [path.name for path in tmp_path.iterdir()] == ["r.json"]
     forced = _restore(broker, tmp_path / "r.json", tmp_path / "back.json", force=True)
@@ -519,7 +520,7 @@ def test_a_group_with_members_is_not_restored(
     tmp_path: Path, broker: Broker, topic: str, group: str, protocol: str
 ) -> None:
     _commit(broker, group, _wanted(topic, 5, 6, 7), tmp_path / "r.json")
-    with member(broker, group, topic, protocol), pytest.raises(GroupRefused, match="1 member "):
+    with member(broker, group, topic, protocol), pytest.raises(Refused, match="1 member "):
         _restore(broker, tmp_path / "r.json", tmp_path / "back.json", force=True)
     assert set(broker.committed(group).values()) == {5, 6, 7}
 
@@ -530,7 +531,7 @@ def test_a_file_of_another_cluster_is_refused(
     path = tmp_path / "r.json"
     _commit(broker, group, _wanted(topic, 5, 6, 7), path)
     path.write_text(json.dumps({**json.loads(path.read_text()), "cluster_id": "elsewhere"}))
-    with pytest.raises(GroupRefused, match="of cluster elsewhere"):
+    with pytest.raises(Refused, match="of cluster elsewhere"):
         _restore(broker, path, tmp_path / "back.json", force=True)
     assert set(broker.committed(group).values()) == {5, 6, 7}
 
@@ -542,6 +543,6 @@ def test_a_group_that_changed_since_the_dry_run_is_not_restored(
     _commit(broker, group, _wanted(topic, 5, 6, 7), path)
     seen = undo.look(_config(broker), path, rollback_file.read(path))
     broker.commit(group, {(topic, 0): 9})
-    with pytest.raises(GroupRefused, match="changed since it was looked at"):
+    with pytest.raises(Refused, match="changed since it was looked at"):
         undo.restore(_config(broker), path, seen, tmp_path / "back.json", force=True)
     assert broker.committed(group)[topic, 0] == 9

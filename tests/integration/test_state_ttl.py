@@ -20,6 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import migrate
+from migrate.model.errors import Refused
 from migrate.spark import (
     FlinkStateDataSource,
     Primed,
@@ -30,7 +31,7 @@ from migrate.spark import (
     unexpired,
 )
 from migrate.spark.transfer.origin import may_expire
-from migrate.spark.transfer.time_to_live import StopNotKnown, TimeToLiveNotGiven, check_time_to_live
+from migrate.spark.transfer.time_to_live import check_time_to_live
 from tests.support.kafka import Broker
 from tests.support.spark import Spark
 from tests.support.stateful_job import idle_keys_job
@@ -154,7 +155,7 @@ def test_counts_of_idle_keys_start_anew(
         state=f"{stopped.operator(name)}/{name}",
         expect=f"{key}, value.f0, value.f1",
     )
-    with pytest.raises(TimeToLiveNotGiven, match="has a time to live"):
+    with pytest.raises(Refused, match="has a time to live"):
         verify()
     assert verify(ttl_ms=TTL_SECONDS * 1000).state == primed.proof
     kept = verify(ttl_ms=None)
@@ -167,7 +168,7 @@ def test_a_state_whose_time_to_live_is_not_given_is_refused(
     stopped: Stopped, session: SparkSession, tmp_path: Path, kind: str, name: str, key: str
 ) -> None:
     state = stopped.state(session, name)
-    with pytest.raises(TimeToLiveNotGiven, match=f"state {name} of {stopped.operator(name)} has"):
+    with pytest.raises(Refused, match=f"state {name} of {stopped.operator(name)} has"):
         rows_of(state, key)
 
     def prime_own(rows: DataFrame) -> Primed:
@@ -182,7 +183,7 @@ def test_a_state_whose_time_to_live_is_not_given_is_refused(
 
     # Whatever the columns are made of, the plan tells that the state may hold expired entries.
     for columns in ([f"{key} user", "value.f1 amount"], [f"{key} + 0 user", "value.f1 + 0 amount"]):
-        with pytest.raises(TimeToLiveNotGiven):
+        with pytest.raises(Refused):
             prime_own(state.selectExpr(*columns))
     live = unexpired(state, ttl_ms=TTL_SECONDS * 1000).selectExpr(f"{key} user", "value.f1 amount")
     assert prime_own(live).proof.right == live.count() < state.count()
@@ -196,7 +197,7 @@ def test_the_printed_file_is_refused_until_the_time_to_live_is_put_in(
     start = migrate.to_spark(stopped.savepoint, state=named, checkpoint_dir=location)
     printed = start.code("python")
     assert printed.count("ttl_ms=...)") == 1
-    with pytest.raises(TimeToLiveNotGiven, match="state total of"):
+    with pytest.raises(Refused, match="state total of"):
         exec(compile(printed, "query.py", "exec"), {"__name__": "__main__"})
     assert not location.exists()
 
@@ -216,7 +217,7 @@ def test_a_processor_gets_no_expired_entry(
         keys=["user"],
         checkpoint_location=location,
     )
-    with pytest.raises(TimeToLiveNotGiven):
+    with pytest.raises(Refused):
         given()
     assert given(ttl_ms=None).count().count() == state.count()
     left = given(ttl_ms=TTL_SECONDS * 1000).count().count()
@@ -237,7 +238,7 @@ def test_every_entry_goes_along_where_that_is_said(stopped: Stopped, session: Sp
 def test_the_time_of_the_stop_decides(stopped: Stopped, session: SparkSession) -> None:
     state = stopped.state(session, "total")
     newest = state.agg(F.max("last_access")).collect()[0][0]
-    with pytest.raises(StopNotKnown, match="that is not when the job was stopped"):
+    with pytest.raises(Refused, match="that is not when the job was stopped"):
         unexpired(state, ttl_ms=TTL_SECONDS * 1000, stopped_at_ms=newest - 1)
     # At the last access of an entry plus its time to live Flink takes it as expired.
     oldest = state.agg(F.min("last_access")).collect()[0][0]
@@ -259,7 +260,7 @@ def test_a_copy_does_not_tell_when_the_job_was_stopped(
     os.utime(copy / "_metadata", (later, later))
     reader = session.read.format("flink_state").option("operator", stopped.operator("total"))
     state = reader.option("state", "total").load(str(copy))
-    with pytest.raises(StopNotKnown, match=r"10 entries expired between .* is a copy of file:/"):
+    with pytest.raises(Refused, match=r"10 entries expired between .* is a copy of file:/"):
         rows_of(state, "key", ttl_ms=TTL_SECONDS * 1000)
     newest = state.agg(F.max("last_access")).collect()[0][0]
     exact = rows_of(state, "key", ttl_ms=TTL_SECONDS * 1000, stopped_at_ms=newest)
@@ -300,7 +301,7 @@ def test_of_a_list_each_element_expires_by_itself(session: SparkSession) -> None
 def test_states_of_every_kind_are_recognized(session: SparkSession, name: str) -> None:
     reader = session.read.format("flink_state").option("state", name)
     state = reader.load(str(KINDS))
-    with pytest.raises(TimeToLiveNotGiven, match=name):
+    with pytest.raises(Refused, match=name):
         unexpired(state.select("key", "value"))
     newest = state.agg(
         F.max(F.array_max("last_access") if name == "lasting-list" else F.col("last_access"))
@@ -370,7 +371,7 @@ def test_unexpired_holds_for_its_own_branch_only(session: SparkSession) -> None:
         live.crossJoin(raw.selectExpr("value AS raw_value")),
         session.sql(f"SELECT live_value FROM raw_state, {lateral}"),
     ):
-        with pytest.raises(TimeToLiveNotGiven):
+        with pytest.raises(Refused):
             check_time_to_live([rows])
         check_time_to_live([unexpired(rows, ttl_ms=None)])
     check_time_to_live([live, live.unionByName(live), live.crossJoin(live.select("value"))])

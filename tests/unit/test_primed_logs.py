@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 
 from migrate.inputs.spark_log import committed_positions, kafka_seeds
+from migrate.model.errors import InputError, Refused
 from migrate.storage.files import Files
 from migrate.targets.primed_log import (
-    NotOneBatch,
-    UnknownLog,
     copy_to_read,
     put_kafka,
     set_watermark,
@@ -85,10 +84,10 @@ def test_which_rows_a_source_has_read(checkpoint: Path) -> None:
     assert sources_of(checkpoint) == ["0", "1"]
     assert [source_of_rows(checkpoint, source) for source in "012"] == ["1", "0", None]
     (checkpoint / "sources/1/0").write_text("v1\n{}")
-    with pytest.raises(UnknownLog, match="not the log of a file source"):
+    with pytest.raises(InputError, match="not the log of a file source"):
         source_of_rows(checkpoint, "1")
     (checkpoint / "sources/1/0").write_text(_log("0").replace("v1", "v2"))
-    with pytest.raises(UnknownLog, match="version v1"):
+    with pytest.raises(InputError, match="version v1"):
         source_of_rows(checkpoint, "1")
 
 
@@ -97,7 +96,7 @@ def test_a_version_that_is_not_known_is_named(checkpoint: Path, log: str) -> Non
     entry = checkpoint / log / "0"
     entry.write_text(entry.read_text().replace("v1", "v9", 1))
     before = {path: path.read_bytes() for path in checkpoint.rglob("*") if path.is_file()}
-    with pytest.raises(UnknownLog, match=f"{log}/0: log version 'v9'"):
+    with pytest.raises(InputError, match=f"{log}/0: log version 'v9'"):
         put_kafka(checkpoint, [ORDERS, PAYMENTS], None)
     assert {path: path.read_bytes() for path in checkpoint.rglob("*") if path.is_file()} == before
 
@@ -177,7 +176,7 @@ def test_more_batches_than_one_are_refused(
     checkpoint: Path, log: str, batches: int, told: str
 ) -> None:
     (checkpoint / log / "0").unlink() if not batches else (checkpoint / log / "1").touch()
-    with pytest.raises(NotOneBatch, match=rf"{log}: {told}"):
+    with pytest.raises(Refused, match=rf"{log}: {told}"):
         put_kafka(checkpoint, [ORDERS, PAYMENTS], None)
 
 
@@ -193,17 +192,17 @@ def test_two_batches_end_where_kafka_goes_on(checkpoint: Path) -> None:
         lines = (checkpoint / "offsets" / batch).read_text().split("\n")
         assert lines[2:] == ['{"orders":{"0":5,"1":0}}', '{"payments":{"0":12}}']
         assert json.loads(lines[1])["batchWatermarkMs"] == 70
-    with pytest.raises(NotOneBatch, match="offsets: 0, 1"):
+    with pytest.raises(Refused, match="offsets: 0, 1"):
         put_kafka(checkpoint, [ORDERS, PAYMENTS], 70)
 
 
 def test_sources_without_positions_are_refused(checkpoint: Path) -> None:
-    with pytest.raises(NotOneBatch, match="2 sources, and there are positions of 1"):
+    with pytest.raises(Refused, match="2 sources, and there are positions of 1"):
         put_kafka(checkpoint, [ORDERS], None)
 
 
 @pytest.mark.parametrize("metadata", ["{", "[]"])
 def test_damaged_metadata_is_refused(checkpoint: Path, metadata: str) -> None:
     (checkpoint / "commits/0").write_text(f"v1\n{metadata}")
-    with pytest.raises(UnknownLog, match="an entry of a log"):
+    with pytest.raises(InputError, match="an entry of a log"):
         put_kafka(checkpoint, [ORDERS, PAYMENTS], None)

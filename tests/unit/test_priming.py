@@ -30,7 +30,7 @@ from migrate.spark.transfer.origin import StateOrigin, contradictions
 from migrate.spark.transfer.prime import _check_watermark, _warnings
 from migrate.spark.transfer.proof import told_by, value_orders
 from migrate.spark.transfer.rows import StateRows, ToldValue
-from migrate.spark.transfer.spark_state import Field, NotProven, _operator, _stored_schemas
+from migrate.spark.transfer.spark_state import Field, _operator, _stored_schemas
 from migrate.spark.transfer.windows import FiredWindows
 
 (SAVEPOINT,) = (Path(__file__).parents[1] / "golden" / "stateful").glob("savepoint-*")
@@ -126,7 +126,7 @@ def test_a_count_of_records_has_each_place_among_counts_of_columns(
     ],
 )
 def test_no_value_stands_for_two_fields(told: list[ToldValue], fields: list[Field]) -> None:
-    with pytest.raises(NotProven, match=r"say what the state must hold \(expected\)"):
+    with pytest.raises(Refused, match=r"say what the state must hold \(expected\)"):
         told_by(told, fields)
 
 
@@ -221,7 +221,7 @@ def test_spark_3_5_tells_an_operator_by_its_state(
     found = _stored_schemas(path)
     assert (found, _operator(*found)) == ((key, value), operator)
     path.write_bytes(_java_utf("v3"))
-    with pytest.raises(NotProven, match="a schema of version 'v3'"):
+    with pytest.raises(Refused, match="a schema of version 'v3'"):
         _stored_schemas(path)
 
 

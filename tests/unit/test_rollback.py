@@ -12,11 +12,11 @@ from typing import Any, Literal
 import pytest
 
 from migrate.model.cluster_snapshot import Committed, GroupView
-from migrate.model.errors import Refused, UsageError
+from migrate.model.errors import InputError, Refused, UsageError
 from migrate.storage.json_models import write_file
 from migrate.targets.group import rollback_decision, rollback_file
 from migrate.targets.group.commit_marks import commit_metadata
-from migrate.targets.group.rollback_file import ChangeProgress, RollbackFile, RollbackFileError
+from migrate.targets.group.rollback_file import ChangeProgress, RollbackFile
 
 Offsets = dict[tuple[str, int], Committed]
 
@@ -123,7 +123,7 @@ def test_another_file_is_refused(tmp_path: Path, change: dict[str, Any]) -> None
     path.write_text(json.dumps(_written()))
     rollback_file.read(path)
     path.write_text(json.dumps({**_written(), **change}))
-    with pytest.raises(RollbackFileError, match="not a rollback file of version 1"):
+    with pytest.raises(InputError, match="not a rollback file of version 1"):
         rollback_file.read(path)
 
 
@@ -132,22 +132,22 @@ def test_a_partition_that_occurs_twice_is_refused(tmp_path: Path) -> None:
     written["before"]["offsets"] *= 2
     path = tmp_path / "r.json"
     path.write_text(json.dumps(written))
-    with pytest.raises(RollbackFileError, match="twice"):
+    with pytest.raises(InputError, match="twice"):
         rollback_file.read(path)
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"\xff\xfe", b"[]", b"null"])
 def test_what_is_no_json_object_is_refused(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "r.json").write_bytes(content)
-    with pytest.raises(RollbackFileError):
+    with pytest.raises(InputError):
         rollback_file.read(tmp_path / "r.json")
 
 
 def test_a_missing_file_is_told(tmp_path: Path) -> None:
     hint = r"No such file or directory; commit-group --execute names the one it writes$"
-    with pytest.raises(RollbackFileError, match=hint):
+    with pytest.raises(InputError, match=hint):
         rollback_file.read(tmp_path / "r.json")
-    with pytest.raises(RollbackFileError, match=r"cannot be read: Is a directory$"):
+    with pytest.raises(InputError, match=r"cannot be read: Is a directory$"):
         rollback_file.read(tmp_path)
 
 

@@ -15,12 +15,12 @@ import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
 from decoder.storage import join
+from migrate.model.errors import Refused, UsageError
 from migrate.storage import files as storage
 from migrate.targets import location as spark_locations
-from migrate.targets.location import BadLocation, LocalDirectory, RemoteDirectory, location
+from migrate.targets.location import LocalDirectory, RemoteDirectory, location
 from migrate.targets.seed import (
     UNFINISHED,
-    TargetInUse,
     check_free,
     is_unfinished,
     remove_seed,
@@ -53,7 +53,7 @@ def test_a_seed_that_spark_has_only_looked_at_is_taken_back(memory: str, tmp_pat
         assert place.names() == set()
         write_checkpoint(SOURCES, place)
         place.write("offsets/0", b"v1")
-        with pytest.raises(TargetInUse, match="a query has begun there"):
+        with pytest.raises(Refused, match="a query has begun there"):
             remove_seed(place)
         assert place.names("sources") == {"0", "2"}
 
@@ -164,7 +164,7 @@ def test_no_part_of_a_seed_is_ever_there_for_spark_to_start_from(
 @pytest.mark.parametrize("name", ["metadata", "offsets/0", "commits/0", "sources/0/0", "anything"])
 def test_a_place_that_holds_something_is_never_written_into(in_place: Place, name: str) -> None:
     in_place.write(name, b"theirs")
-    with pytest.raises(TargetInUse, match="a query already" if name != "anything" else "not empty"):
+    with pytest.raises(Refused, match="a query already" if name != "anything" else "not empty"):
         write_checkpoint(SOURCES, in_place)
     assert read(in_place, name) == b"theirs"
     assert in_place.names() == {name.split("/")[0]}
@@ -193,7 +193,7 @@ def test_a_directory_that_was_filled_meanwhile_is_left_as_it_is(
         return rename(self, target)
 
     monkeypatch.setattr(Path, "rename", late)
-    with pytest.raises(TargetInUse, match="is not empty"):
+    with pytest.raises(Refused, match="is not empty"):
         write_checkpoint(SOURCES, location(str(tmp_path / "seed")))
     assert [path.name for path in tmp_path.iterdir()] == ["seed"]
     assert [path.name for path in (tmp_path / "seed").iterdir()] == ["theirs"]
@@ -201,7 +201,7 @@ def test_a_directory_that_was_filled_meanwhile_is_left_as_it_is(
 
 def test_a_file_is_no_place(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(TargetInUse, match="is a file or a symbolic link"):
+    with pytest.raises(Refused, match="is a file or a symbolic link"):
         check_free(location(str(tmp_path / "file")))
 
 
@@ -233,7 +233,7 @@ def test_what_is_mounted_is_written_through_its_mount(
     for name in ("dbfs", "Volumes"):
         monkeypatch.setattr(spark_locations, name.upper(), tmp_path / name)
     text = re.sub("/(dbfs|Volumes)/", rf"{tmp_path}/\1/", text)
-    with pytest.raises(BadLocation, match="on this machine"):
+    with pytest.raises(UsageError, match="on this machine"):
         location(text)
     (tmp_path / "dbfs").mkdir()
     (tmp_path / "Volumes").mkdir()
@@ -295,7 +295,7 @@ def test_a_seed_that_was_cut_short_is_known_and_removed(in_place: Place) -> None
 def test_what_a_query_has_begun_from_is_not_removed(in_place: Place, name: str) -> None:
     write_checkpoint(SOURCES, in_place)
     in_place.write(name, b"theirs")
-    with pytest.raises(TargetInUse, match="holds more than a seed"):
+    with pytest.raises(Refused, match="holds more than a seed"):
         remove_seed(in_place)
     assert is_whole(content(in_place)) and read(in_place, name) == b"theirs"
     assert not is_unfinished(in_place)

@@ -9,6 +9,7 @@ import pytest
 from migrate import verify
 from migrate.cli.verify import time_to_live
 from migrate.kafka.config import ConfigError
+from migrate.model.errors import UsageError
 from migrate.spark import resume_check
 from migrate.spark.resume_check import kafka_options
 from tests.support.checkpoints import splits, write_source
@@ -70,7 +71,7 @@ def test_without_pyspark_the_extra_is_named(
     tmp_path: Path, query: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(resume_check, "find_spec", lambda _: None)
-    with pytest.raises(resume_check.SparkNotThere, match=r"flink-offset-migrate\[spark\]"):
+    with pytest.raises(UsageError, match=r"flink-offset-migrate\[spark\]"):
         resume_check.run_first_batch(query, str(tmp_path / "query"), {}, {})
 
 
@@ -78,7 +79,7 @@ def test_without_pyspark_no_broker_is_asked(
     checkpoint: Path, query: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(resume_check, "find_spec", lambda _: None)
-    with pytest.raises(resume_check.SparkNotThere):
+    with pytest.raises(UsageError):
         verify(checkpoint, query, run=True, bootstrap_servers=NOBODY)
 
 
@@ -88,7 +89,7 @@ def test_a_spark_that_does_not_start_is_told(
 ) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))  # where no Java is
     config = {"bootstrap.servers": NOBODY}
-    with pytest.raises(resume_check.SparkNotThere, match=r"did not start: .*bin/java"):
+    with pytest.raises(UsageError, match=r"did not start: .*bin/java"):
         resume_check.run_first_batch(query, str(tmp_path / "query"), config, {"spark.jars": "x"})
 
 

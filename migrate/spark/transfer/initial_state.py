@@ -19,18 +19,11 @@ from migrate.spark.transfer.exact_cast import exactly, schema_of
 from migrate.spark.transfer.origin import contradictions, origin_of
 from migrate.spark.transfer.time_to_live import TimeToLive, leave_out_expired
 from migrate.state.columns import quoted
-from migrate.targets.location import BadLocation, location
+from migrate.targets.location import location
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, GroupedData, SparkSession
     from pyspark.sql.types import StructType
-
-
-class NotTaken(Refused):
-    """Spark would not take the initial state."""
-
-    def __init__(self, problem: str) -> None:
-        super().__init__([problem])
 
 
 def initial_state(
@@ -59,8 +52,8 @@ def initial_state(
         stopped_at_ms: as for ``aggregate_rows``.
 
     Raises:
-        TimeToLiveNotGiven, StopNotKnown: as for ``aggregate_rows``.
-        NotTaken: batch 0 has been committed there, so that Spark would ignore the state; or the
+        Refused, Refused: as for ``aggregate_rows``.
+        Refused: batch 0 has been committed there, so that Spark would ignore the state; or the
             location is not seeded, or from another savepoint, so that the query would begin
             elsewhere; or there is neither a state nor a committed batch.
         UsageError: columns that do not go together.
@@ -75,30 +68,30 @@ def initial_state(
         )
     try:
         directory, files = location(checkpoint_location).to_read
-    except BadLocation as error:
+    except UsageError as error:
         raise UsageError(f"checkpoint_location: {error}") from error
     there = files.list_directory(directory) is not None
     begun = there and newest_committed_batch(directory, files) is not None
     if state is None:
         if not begun:
-            raise NotTaken(
+            raise Refused(
                 f"{checkpoint_location} has committed no batch: the query would begin without the "
                 "state; give it"
             )
         return spark.createDataFrame([], made).groupBy(*keys)
     seeds = kafka_seeds(directory, files) if there else {}
     if not seeds:
-        raise NotTaken(
+        raise Refused(
             f"{checkpoint_location} is not seeded: the query would not begin where Flink stopped; "
             "seed it with to_spark(…, checkpoint_dir=…)"
         )
     if begun:
-        raise NotTaken(
+        raise Refused(
             f"{checkpoint_location} is past batch 0: Spark would ignore the state in silence; a "
             "query that goes on has its own, give None for it"
         )
     for problem in contradictions([origin_of(state)], seeds.values()):
-        raise NotTaken(problem)
+        raise Refused(problem)
     state, expired = leave_out_expired(state, ttl_ms, stopped_at_ms)
     for warning in () if expired is None else expired.warnings():
         log.warning(warning)

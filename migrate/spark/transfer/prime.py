@@ -47,7 +47,7 @@ from migrate.spark.transfer.rows import StateRows
 from migrate.spark.transfer.spark_state import read_spark_state, setting
 from migrate.spark.transfer.time_to_live import check_time_to_live
 from migrate.storage.new_file import new_directory, unfinished
-from migrate.targets.location import BadLocation, LocalDirectory, location
+from migrate.targets.location import LocalDirectory, location
 from migrate.targets.primed_log import put_kafka, set_watermark, source_of_rows, sources_of
 from migrate.targets.seed import check_free
 
@@ -59,10 +59,6 @@ _NO_DATA_BATCHES = "spark.sql.streaming.noDataMicroBatches.enabled"
 
 Query = Callable[..., "DataFrame"]
 Positions = str | NextOffsets | Sequence[str | NextOffsets]
-
-
-class NotPrimed(Refused):
-    """Spark's state would not be Flink's, or cannot be made so; nothing stands at the location."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,10 +114,10 @@ def prime(
             ``spark.sql.streaming.queryEvolution.enableSourceEvolution``).
 
     Raises:
-        NotPrimed: Spark's state is not what it must be, key by key; the rows hold no key, and
+        Refused: Spark's state is not what it must be, key by key; the rows hold no key, and
             ``expected`` does not say so; the query cannot be primed; or the positions are not those
             of the rows' savepoint.
-        TimeToLiveNotGiven: rows of your own are of a state with a time to live: see ``unexpired``.
+        Refused: rows of your own are of a state with a time to live: see ``unexpired``.
         Refused: the directory holds something already.
         UsageError: arguments that do not go together.
         OSError: the directory cannot be written.
@@ -137,7 +133,7 @@ def prime(
     told = [one for one in rows if isinstance(one, StateRows)]
     check_time_to_live([one for one in rows if not isinstance(one, StateRows)])
     if problems := list(contradictions((one.origin for one in told), starts)):
-        raise NotPrimed(problems)
+        raise Refused(problems)
     for path in unfinished(target.path):
         log.warning(
             f"{path}: left by a run that was killed while it primed or read {target.name}; remove "
@@ -164,19 +160,15 @@ def prime(
                     read_spark_state(spark, stage, batches - 1, work / "state"), rows, expected
                 )
             if not proof.is_right:
-                raise NotPrimed([*proof.problems(), *_hint(proof, told)])
+                raise Refused([*proof.problems(), *_hint(proof, told)])
             if not proof.right and expected is None:
-                raise NotPrimed(
-                    [
-                        "no key of Flink's state is among the rows: the query would begin with an "
-                        "empty state; did a filter or a join remove them all? If Flink's state is "
-                        "empty, say so: expected, a DataFrame without rows"
-                    ]
+                raise Refused(
+                    "no key of Flink's state is among the rows: the query would begin with an "
+                    "empty state; did a filter or a join remove them all? If Flink's state is "
+                    "empty, say so: expected, a DataFrame without rows"
                 )
     except PySparkException as error:
-        raise NotPrimed(
-            [f"Spark did not run the query over the rows: {failure_of(error)}"]
-        ) from error
+        raise Refused(f"Spark did not run the query over the rows: {failure_of(error)}") from error
     finally:
         shutil.rmtree(work, ignore_errors=True)
     log.info(f"wrote {target.name}: {proof}; use it as checkpointLocation")
@@ -222,7 +214,7 @@ def _topic_positions(text: str) -> NextOffsets:
 def _target(checkpoint_location: str) -> LocalDirectory:
     try:
         target = location(checkpoint_location)
-    except BadLocation as error:
+    except UsageError as error:
         raise UsageError(f"checkpoint_location: {error}") from error
     if not isinstance(target, LocalDirectory) or target.mounted:
         raise UsageError(
@@ -284,11 +276,11 @@ def _by_source(stage: Path, streams: int) -> list[int]:
     for source in sources_of(stage):
         rows = source_of_rows(stage, source)
         if rows is None:
-            raise NotPrimed([f"source {source} of the query has read none of the rows"])
+            raise Refused(f"source {source} of the query has read none of the rows")
         found.append(int(rows))
     unread = set(range(streams)) - set(found)
     if unread:
-        raise NotPrimed([f"the query does not read stream {min(unread)} of those that it is given"])
+        raise Refused(f"the query does not read stream {min(unread)} of those that it is given")
     return found
 
 
@@ -310,20 +302,16 @@ def _check_watermark(event_time: bool, watermark_ms: int | None, rows: Sequence[
             f"least the end of the last window that Flink has fired{known}"
         )
     if pending is not None and watermark_ms >= pending:
-        raise NotPrimed(
-            [
-                f"watermark_ms {watermark_ms}: Flink keeps a window that ends at {pending}, so its "
-                "watermark was lower; Spark would close that window at once and drop its later "
-                "records"
-            ]
+        raise Refused(
+            f"watermark_ms {watermark_ms}: Flink keeps a window that ends at {pending}, so its "
+            "watermark was lower; Spark would close that window at once and drop its later "
+            "records"
         )
     fired = max((one.fired.last_end for one in rows if one.fired.last_end), default=None)
     if fired is not None and watermark_ms < fired:
-        raise NotPrimed(
-            [
-                f"watermark_ms {watermark_ms}: Flink has fired a window that ends at {fired}, so "
-                "its watermark was there; a late record would have Spark fire it again"
-            ]
+        raise Refused(
+            f"watermark_ms {watermark_ms}: Flink has fired a window that ends at {fired}, so "
+            "its watermark was there; a late record would have Spark fire it again"
         )
 
 

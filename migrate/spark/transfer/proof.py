@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, DecimalType, DoubleType, LongType
 
+from migrate.model.errors import Refused
 from migrate.model.wording import counted
 from migrate.planning.state_proof import StateProof
 from migrate.spark.transfer.rows import StateRows, ToldValue
-from migrate.spark.transfer.spark_state import SEEN, TOLD_BY_ROWS, Field, NotProven, SparkState
+from migrate.spark.transfer.spark_state import SEEN, TOLD_BY_ROWS, Field, SparkState
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -26,18 +27,18 @@ def prove(
     """Compare what a primed checkpoint location holds with what it must.
 
     Raises:
-        NotProven: what it must hold is not said, or cannot be told from the state's fields.
+        Refused: what it must hold is not said, or cannot be told from the state's fields.
     """
     known = [one for one in rows if isinstance(one, StateRows)]
     if expected is not None:
         return compare(found, named(expected, found))
     if len(known) != 1:
-        raise NotProven(
+        raise Refused(
             f"{counted(len(known), 'stream')} with rows of Flink's state: say what Spark's state "
             "must hold (expected)"
         )
     if found.operator not in TOLD_BY_ROWS:
-        raise NotProven(
+        raise Refused(
             f"the query keeps the state of {found.told}, which these rows do not tell: make rows "
             "of your own, and say what is expected"
         )
@@ -83,7 +84,7 @@ def _expected(rows: StateRows, found: SparkState, order: Sequence[int]) -> DataF
     types = [field.dataType for field in rows.expected.schema.fields]
     _check_keys([types[n] for n in keys], found)
     if ("window" in rows.expected.columns) != found.window:
-        raise NotProven("the query groups by a window, and the rows have none; or the other way")
+        raise Refused("the query groups by a window, and the rows have none; or the other way")
     columns = [F.col(f"k{n}").alias(f"k{place}") for place, n in enumerate(keys)]
     columns += [F.col("window")] * found.window
     values = [rows.values[number] for number in order]
@@ -112,12 +113,12 @@ def told_by(told: Sequence[ToldValue], fields: Sequence[Field]) -> list[int]:
     """Return for each field the number of its value: of a kind in their order.
 
     Raises:
-        NotProven: there are not as many of a kind as fields of it, so that one would stand for two.
+        Refused: there are not as many of a kind as fields of it, so that one would stand for two.
     """
     kinds = [(field.name, field.of_an_average) for field in fields]
     own = [(value.kind, value.of_an_average) for value in told]
     if Counter(kinds) != Counter(own):
-        raise NotProven(
+        raise Refused(
             f"the state of the query has the fields {_listed(fields)}, and the rows tell "
             f"{', '.join(map(str, told)) or 'none'}: tell a value for each field (counts and "
             "averages are told apart), or say what the state must hold (expected)"
@@ -133,13 +134,13 @@ def key_order(names: Sequence[str], found: SparkState) -> list[int]:
     a query groups by other names, by their order.
 
     Raises:
-        NotProven: of ``dropDuplicates``, the names are others.
+        Refused: of ``dropDuplicates``, the names are others.
     """
     own = [field.name for field in found.keys]
     if len(set(names)) == len(names) and sorted(names) == sorted(own):
         return [names.index(name) for name in own]
     if found.operator == SEEN and len(own) > 1:
-        raise NotProven(
+        raise Refused(
             f"dropDuplicates keeps its key as {_listed(found.keys)}, and Flink's is told as "
             f"{', '.join(names) or 'nothing'}: name the same columns, or say what the state must "
             "hold in this order (expected, --expect)"
@@ -149,7 +150,7 @@ def key_order(names: Sequence[str], found: SparkState) -> list[int]:
 
 def _check_keys(own: Sequence[DataType], found: SparkState) -> None:
     if list(own) != [field.type for field in found.keys]:
-        raise NotProven(
+        raise Refused(
             f"the key of Spark's state is {_listed(found.keys)}, and the rows' {_types(own)}: name "
             "keys in the order of the query's groupBy, and no others"
         )
@@ -159,7 +160,7 @@ def named(expected: DataFrame, found: SparkState) -> DataFrame:
     """The user's, by their order."""
     names = found.key_columns + found.value_columns
     if len(names) != len(expected.columns):
-        raise NotProven(
+        raise Refused(
             f"expected has {counted(len(expected.columns), 'column')}, and the state "
             f"{len(names)}: {_listed(found.keys)}{', a window' * found.window}, "
             f"{_listed(found.values)}"

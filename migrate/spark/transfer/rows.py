@@ -45,17 +45,6 @@ _ROUNDED = (FloatType, DoubleType)
 _UNITS = "DECIMAL(38,0)"
 
 
-class TooManyRows(Refused):
-    """A count is too large to be told in rows."""
-
-
-class NotTheRecords(Refused):
-    """What is told of an entry cannot be told by records."""
-
-    def __init__(self, problem: str) -> None:
-        super().__init__([problem])
-
-
 @dataclass(frozen=True, slots=True)
 class ToldValue:
     """A value that is told of each entry.
@@ -170,7 +159,7 @@ def seen_rows(
         stopped_at_ms: as for ``aggregate_rows``.
 
     Raises:
-        TimeToLiveNotGiven, StopNotKnown: as for ``aggregate_rows``.
+        Refused, Refused: as for ``aggregate_rows``.
         UsageError: a column that the schema does not have.
         DecodeError: the checkpoint cannot be read.
     """
@@ -236,11 +225,11 @@ def aggregate_rows(
         most_rows: more are refused.
 
     Raises:
-        TimeToLiveNotGiven: the state has a time to live, and ``ttl_ms`` is missing.
-        StopNotKnown: the state was used after ``stopped_at_ms``; or it is missing, the checkpoint
+        Refused: the state has a time to live, and ``ttl_ms`` is missing.
+        Refused: the state was used after ``stopped_at_ms``; or it is missing, the checkpoint
             is a copy, and the time matters.
-        TooManyRows: there are more records than ``most_rows``.
-        NotTheRecords: a session counts fewer records than reach from its start to its end.
+        Refused: there are more records than ``most_rows``.
+        Refused: a session counts fewer records than reach from its start to its end.
         UsageError: a column that the schema does not have, parts that do not go together, or a
             type whose values are not those of the stream's.
         Refused: windows are not told by instants, or not which of them have fired.
@@ -392,7 +381,7 @@ def _check_sessions(entries: DataFrame, session_gap_ms: int) -> None:
     """As many records as it counts must reach from its start to its end: else its count is of other
     things, or the gap is another."""
     for row in entries.where("n IS NULL OR n < least").select("start", "end", "n", "least").take(1):
-        raise NotTheRecords(
+        raise Refused(
             f"a session from {row['start']} to {row['end']} counts {row['n']} records, and with "
             f"{session_gap_ms} ms between them it takes {row['least']} at least: count must be of "
             "all records, and session_gap_ms the job's"
@@ -404,12 +393,10 @@ def _look(entries: DataFrame, most_rows: int) -> int | None:
     first = F.min("end") if "end" in entries.columns else F.lit(None)
     (found,) = entries.agg(F.sum("n").alias("rows"), first.alias("first")).collect()
     if (found["rows"] or 0) > most_rows:
-        raise TooManyRows(
-            [
-                f"{found['rows']} records are counted, and {most_rows} rows are the most: let the "
-                "query sum a weight in place of count(*), 1 for each of Kafka's records; then an "
-                "entry is one row, whose weight is its count (sums={'weight': …})"
-            ]
+        raise Refused(
+            f"{found['rows']} records are counted, and {most_rows} rows are the most: let the "
+            "query sum a weight in place of count(*), 1 for each of Kafka's records; then an "
+            "entry is one row, whose weight is its count (sums={'weight': …})"
         )
     return None if found["first"] is None else int(found["first"])
 

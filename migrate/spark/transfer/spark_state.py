@@ -54,13 +54,6 @@ _NO_VALUE, _EMPTY = "__dummy__", "isEmpty"
 _SCHEMA_CHECK = "spark.sql.streaming.stateStore.stateSchemaCheck"
 
 
-class NotProven(Refused):
-    """Spark's state cannot be compared with Flink's."""
-
-    def __init__(self, problem: str) -> None:
-        super().__init__([problem])
-
-
 class Field(NamedTuple):
     """A field of a key or of a value.
 
@@ -114,12 +107,12 @@ def read_spark_state(spark: SparkSession, checkpoint: Path, batch: int, work: Pa
         work: a directory of ours that the executors share; Spark 3.5 needs it until it is read.
 
     Raises:
-        NotProven: the query keeps state in no store, or in several.
+        Refused: the query keeps state in no store, or in several.
     """
     if is_before_4(spark):
         return _by_a_query(spark, checkpoint, batch, work)
     if spark.version.startswith("4.0.") and commit_version(checkpoint, batch) != "v1":
-        raise NotProven(
+        raise Refused(
             "Spark 4.0 cannot read a state back whose files have ids: prime with "
             "spark.sql.streaming.stateStore.checkpointFormatVersion 1"
         )
@@ -158,7 +151,7 @@ def setting(spark: SparkSession, name: str, value: str) -> Iterator[None]:
 def _check_one(operators: Sequence[str]) -> None:
     if len(operators) != 1:
         told = ", ".join(sorted({_OPERATORS.get(name, name) for name in operators})) or "none"
-        raise NotProven(
+        raise Refused(
             f"the query keeps state in {counted(len(operators), 'store')} ({told}); one can be "
             "primed"
         )
@@ -170,7 +163,7 @@ def _check_one(operators: Sequence[str]) -> None:
 def _by_a_query(spark: SparkSession, checkpoint: Path, batch: int, work: Path) -> SparkState:
     folders = sorted(checkpoint.glob("state/*/0"))
     if any(folder.joinpath("left-keyToNumValues").is_dir() for folder in folders):
-        raise NotProven(f"the query keeps the state of {_OPERATORS[_JOIN]}; it cannot be primed")
+        raise Refused(f"the query keeps the state of {_OPERATORS[_JOIN]}; it cannot be primed")
     schemas = [_stored_schemas(folder / "_metadata" / "schema") for folder in folders]
     _check_one([_operator(key, value) for key, value in schemas])
     ((key, value),) = schemas
@@ -239,7 +232,7 @@ def _stored_schemas(path: Path) -> tuple[StructType, StructType]:
     cursor = Cursor(path.read_bytes(), str(path))
     version = cursor.utf("version")
     if version != "v2":
-        raise NotProven(f"{path}: a schema of version {version[:20]!r} is not known; known: v2")
+        raise Refused(f"{path}: a schema of version {version[:20]!r} is not known; known: v2")
     key, value = (
         "".join(cursor.utf("schema") for _ in range(cursor.count("pieces", 2))) for _ in range(2)
     )
@@ -280,7 +273,7 @@ def _flat(operator: str, state: DataFrame, key: StructType, value: StructType) -
     keys = [part for part in parts if part not in windows]
     values = [part for part in rest if part[1] not in (_NO_VALUE, _EMPTY)]
     if len(windows) > 1:
-        raise NotProven("the query groups by several windows")
+        raise Refused("the query groups by several windows")
     columns = [F.col(_at(place)).alias(f"k{n}") for n, (place, _, _) in enumerate(keys)]
     columns += [
         F.struct(

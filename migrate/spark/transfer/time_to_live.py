@@ -32,17 +32,6 @@ if TYPE_CHECKING:
 TimeToLive = int | None | EllipsisType
 
 
-class TimeToLiveNotGiven(Refused):
-    """A state has a time to live, and nobody said how long it is."""
-
-
-class StopNotKnown(Refused):
-    """The time of the stop is not known, or not possible, and decides which entries expired."""
-
-    def __init__(self, problem: str) -> None:
-        super().__init__([problem])
-
-
 @dataclass(frozen=True, slots=True)
 class ExpiredEntries:
     """The entries of a state with a time to live that do not go along.
@@ -99,8 +88,8 @@ def unexpired(
             later.
 
     Raises:
-        TimeToLiveNotGiven: the state has a time to live, and ``ttl_ms`` is missing.
-        StopNotKnown: the state was used after ``stopped_at_ms``; or it is missing, the checkpoint
+        Refused: the state has a time to live, and ``ttl_ms`` is missing.
+        Refused: the state was used after ``stopped_at_ms``; or it is missing, the checkpoint
             is a copy, and the time matters.
         UsageError: the state has no time to live, or its times are not among the columns.
         DecodeError: the checkpoint cannot be read.
@@ -114,7 +103,7 @@ def leave_out_expired(
     """Return what ``unexpired`` does, and what was left out; None of a state without TTL.
 
     Raises:
-        TimeToLiveNotGiven, StopNotKnown, UsageError, DecodeError: as for ``unexpired``.
+        Refused, Refused, UsageError, DecodeError: as for ``unexpired``.
     """
     if not may_expire(state):
         if isinstance(ttl_ms, int):
@@ -138,7 +127,7 @@ def leave_out_expired(
     if stopped_at_ms is not None:
         doubtful = 0
     if doubtful and copied_from is not None:
-        raise StopNotKnown(
+        raise Refused(
             f"{counted(doubtful, 'entry', 'entries')} expired between {moment(newest)}, the last "
             f"access in the state, and {moment(stop)}, when _metadata was written. The checkpoint "
             f"is a copy of {copied_from}: give the time of the stop (stopped_at_ms, --stopped-at)"
@@ -151,20 +140,18 @@ def check_time_to_live(states: Sequence[DataFrame], ttl_ms: TimeToLive = ...) ->
     """Check that the time to live of each state was given.
 
     Raises:
-        TimeToLiveNotGiven: it was not.
+        Refused: it was not.
     """
     if ttl_ms is not ...:
         return
     for state in filter(may_expire, states):
         origin = origin_of(state)
         name = "a state" if origin is None else f"state {origin.state} of {origin.operator_id}"
-        raise TimeToLiveNotGiven(
-            [
-                f"{name} has a time to live: Flink starts an expired key anew, and Spark would go "
-                "on from its old value. The duration is in the job's code (StateTtlConfig, "
-                "table.exec.state.ttl): give it in milliseconds as ttl_ms (--ttl), or None (none) "
-                "to keep every entry"
-            ]
+        raise Refused(
+            f"{name} has a time to live: Flink starts an expired key anew, and Spark would go "
+            "on from its old value. The duration is in the job's code (StateTtlConfig, "
+            "table.exec.state.ttl): give it in milliseconds as ttl_ms (--ttl), or None (none) "
+            "to keep every entry"
         )
 
 
@@ -186,7 +173,7 @@ def _stop(state: DataFrame, stopped_at_ms: int | None, newest: int) -> tuple[int
     """
     if stopped_at_ms is not None:
         if stopped_at_ms < newest:
-            raise StopNotKnown(
+            raise Refused(
                 f"the state was used at {moment(newest)}, after {moment(stopped_at_ms)}: that is "
                 "not when the job was stopped (stopped_at_ms, --stopped-at)"
             )

@@ -38,10 +38,6 @@ if TYPE_CHECKING:
 _MERGING = "merging-window-set"
 
 
-class NotPrimedThere(Refused):
-    """The location does not hold what it was primed with, or never was."""
-
-
 def verify_state(
     savepoint: str,
     directory: str,
@@ -68,8 +64,8 @@ def verify_state(
         stopped_at_ms: as for ``aggregate_rows``.
 
     Raises:
-        TimeToLiveNotGiven, StopNotKnown: as for ``aggregate_rows``.
-        NotPrimedThere: it holds another state than one that was primed.
+        Refused, Refused: as for ``aggregate_rows``.
+        Refused: it holds another state than one that was primed.
         UsageError: what is expected does not go together with what Spark keeps.
         DecodeError: the savepoint cannot be read.
     """
@@ -107,7 +103,7 @@ def primed_batch(directory: str) -> int:
     """The last one before Kafka's first: it ended where Kafka's sources begin.
 
     Raises:
-        NotPrimedThere: there is none, or it is not logged any more.
+        Refused: there is none, or it is not logged any more.
         UnreadableInput: it is no checkpoint location, or damaged.
     """
     files = Files()
@@ -117,11 +113,9 @@ def primed_batch(directory: str) -> int:
             break
         primed = batch
     if primed is None:
-        raise NotPrimedThere(
-            [
-                f"{directory}: its first batch is not one that primed it: it read Kafka's records, "
-                "or Spark has deleted its log since"
-            ]
+        raise Refused(
+            f"{directory}: its first batch is not one that primed it: it read Kafka's records, "
+            "or Spark has deleted its log since"
         )
     return primed
 

@@ -72,10 +72,8 @@ def unfired(state: DataFrame, origin: StateOrigin) -> tuple[DataFrame, FiredWind
         return state, FiredWindows()
     if not {"key", "namespace"} <= set(state.columns):
         raise Refused(
-            [
-                f"the job allows records to be {lateness} ms late, and keeps windows that have "
-                "fired so long: keep the columns key and namespace, which tell them"
-            ]
+            f"the job allows records to be {lateness} ms late, and keeps windows that have "
+            "fired so long: keep the columns key and namespace, which tell them"
         )
     waiting = timers.where("value = namespace.end - 1").select(
         F.col("key").alias("its"), F.col("namespace").alias("of")
@@ -89,11 +87,9 @@ def unfired(state: DataFrame, origin: StateOrigin) -> tuple[DataFrame, FiredWind
     kept = state.join(waiting, same, "left_semi")
     if told["number"] and kept.isEmpty():
         raise Refused(
-            [
-                f"of {counted(told['number'], 'window')} none waits for its end: either Flink has "
-                "fired all of them, and there is nothing to take along, or their trigger does not "
-                "fire at the end (a CountTrigger, say), and Spark has no such windows"
-            ]
+            f"of {counted(told['number'], 'window')} none waits for its end: either Flink has "
+            "fired all of them, and there is nothing to take along, or their trigger does not "
+            "fire at the end (a CountTrigger, say), and Spark has no such windows"
         )
     return kept, FiredWindows(told["number"], told["last"])
 
@@ -121,11 +117,9 @@ def check_instants(state: DataFrame, origin: StateOrigin, first_end: int | None)
     ).collect()
     if told["apart"] and first_end != told["first"] + 1:
         raise Refused(
-            [
-                f"the first window ends at {first_end}, and Flink's timer for it is at "
-                f"{told['first']}: over a TIMESTAMP_LTZ SQL keeps windows by the wall clock of "
-                "table.local-time-zone; let window give the instants, by to_utc_timestamp"
-            ]
+            f"the first window ends at {first_end}, and Flink's timer for it is at "
+            f"{told['first']}: over a TIMESTAMP_LTZ SQL keeps windows by the wall clock of "
+            "table.local-time-zone; let window give the instants, by to_utc_timestamp"
         )
 
 

@@ -38,10 +38,6 @@ _FIRST_PAUSE = 0.2
 _LONGEST_PAUSE = 5.0
 
 
-class GroupRefused(Refused):
-    """The group cannot be changed safely as it is; nothing was written."""
-
-
 class Result(str, Enum):
     """What became of one partition's offset."""
 
@@ -124,7 +120,7 @@ def commit(
         mark: whether the metadata matters, which shows whose commit it is.
 
     Raises:
-        GroupRefused: the group has members, is no consumer group, or is no longer as ``before``.
+        Refused: the group has members, is no consumer group, or is no longer as ``before``.
         BrokerError: the group could not be read; nothing was written.
         FileExistsError: there is a file at ``rollback_path``; nothing was committed.
         OSError: the rollback file could not be written; nothing was committed.
@@ -135,7 +131,7 @@ def commit(
     if not change.todo:
         return ChangeOutcome(group, in_order(change.unchanged), None)
     if change.refusals:
-        raise GroupRefused(change.refusals)
+        raise Refused(change.refusals)
     write_rollback_file("commit", groups, now, {**now.committed, **change.todo}, rollback_path)
     _check_unchanged(groups, now, rollback_path)
     written = confirm_written(groups, group, write(groups, group, change.todo, now.committed))
@@ -205,13 +201,13 @@ def _check_unchanged(groups: ConsumerGroups, now: GroupView, path: Path) -> None
     """The last look before a commit: another run may have committed while the file was written.
 
     Raises:
-        GroupRefused: one has; the rollback file is removed, as nothing was changed.
+        Refused: one has; the rollback file is removed, as nothing was changed.
         BrokerError: the group could not be read; the same.
     """
     try:
         if refusals := changed(now, groups.view(now.name)):
-            raise GroupRefused(refusals)
-    except (BrokerError, GroupRefused):
+            raise Refused(refusals)
+    except (BrokerError, Refused):
         path.unlink()
         raise
 

@@ -130,7 +130,7 @@ class GroupFollower:
             return
         failure = next((one.failure for one in bad if one.failure is not None), None)
         if failure is not None and failure.code == "UNKNOWN_MEMBER_ID":
-            raise Refused([f"group {self.group}: {failure.reason}"])
+            raise Refused(f"group {self.group}: {failure.reason}")
         first = bad[0]
         raise BrokerError(
             f"group {self.group}: {len(bad)} of {counted(len(outcomes), 'offset')} not committed "

@@ -15,11 +15,11 @@ from pathlib import Path
 from migrate.kafka.config import KafkaConfig
 from migrate.kafka.groups import CommitFailure, ConsumerGroups
 from migrate.model.cluster_snapshot import GroupView
+from migrate.model.errors import Refused
 from migrate.targets.group import rollback_decision, rollback_file
 from migrate.targets.group.commit import (
     PATIENCE,
     ChangeOutcome,
-    GroupRefused,
     Written,
     attempts,
     changed,
@@ -79,7 +79,7 @@ def restore(
             log; what belongs to no partition is left out.
 
     Raises:
-        GroupRefused: the group has members, has moved on, or is no longer as it was seen.
+        Refused: the group has members, has moved on, or is no longer as it was seen.
         BrokerError: as ``look``; nothing was changed.
         OSError: the new rollback file could not be written; nothing was changed.
     """
@@ -87,7 +87,7 @@ def restore(
     found = _look(groups, path, seen.file)
     way = rollback_decision.plan_rollback(seen, found, force=force)
     if way.refusals:
-        raise GroupRefused(way.refusals)
+        raise Refused(way.refusals)
     now = found.now
     if not way.places:
         return ChangeOutcome(now.name, (), None)

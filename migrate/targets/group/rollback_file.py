@@ -43,10 +43,6 @@ KIND: Literal["flink-offset-migrate rollback"] = "flink-offset-migrate rollback"
 _KIND_BYTES = 200
 
 
-class RollbackFileError(InputError):
-    """A file that is not a rollback file of this version."""
-
-
 class SavedOffset(Model):
     """A committed offset: the next to read, and what the committer wrote beside it."""
 
@@ -175,13 +171,13 @@ def read(path: Path) -> RollbackFile:
     """Read a rollback file.
 
     Raises:
-        RollbackFileError: missing, or not a rollback file of this version.
+        InputError: missing, or not a rollback file of this version.
     """
     return read_file(
         RollbackFile,
         path,
         "rollback file of version 1",
-        RollbackFileError,
+        InputError,
         whence="commit-group --execute names the one it writes",
     )
 
@@ -246,7 +242,7 @@ def rollback_files(folder: Path) -> Iterator[tuple[Path, RollbackFile]]:
                 ours = KIND.encode() in opened.read(_KIND_BYTES)
             if ours:
                 yield path, read(path)
-        except (OSError, RollbackFileError):
+        except (OSError, InputError):
             continue  # not readable, or of another version: it can tell nothing of this group
 
 
@@ -288,7 +284,7 @@ def saving_offsets_to(path: Path) -> Iterator[None]:
 
 
 def _taken(path: Path) -> Refused:
-    return Refused([f"{path} is there already; name a new file"])
+    return Refused(f"{path} is there already; name a new file")
 
 
 if __name__ == "__main__":

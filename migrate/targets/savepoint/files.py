@@ -73,9 +73,9 @@ def copies_of(streams: Iterable[ParsedSpan], version: int, files: StateFiles) ->
         match span.value:
             case RelativeFileState(path=path):
                 if _PLAIN_PATH.fullmatch(path) is None or ".." in path.split("/"):
-                    raise Refused([f"a handle names the file {path!r}, outside of the savepoint"])
+                    raise Refused(f"a handle names the file {path!r}, outside of the savepoint")
                 if copied(span.value, path) != path:
-                    raise Refused([f"the file {path!r} goes by two names"])
+                    raise Refused(f"the file {path!r} goes by two names")
             case FileState(uri=uri) as stream:
                 _check_version(version)
                 name = copied(stream, posixpath.basename(uri))
@@ -101,9 +101,7 @@ def _free(wanted: str, taken: set[str]) -> str:
 def _check_version(version: int) -> None:
     if version < _FIRST_RELATIVE:
         raise Refused(
-            [
-                f"metadata version {version} names its files by whole paths alone, so that a copy "
-                "would share them; restore the job with Flink 1.11 or later, take a savepoint, and "
-                "name that"
-            ]
+            f"metadata version {version} names its files by whole paths alone, so that a copy "
+            "would share them; restore the job with Flink 1.11 or later, take a savepoint, and "
+            "name that"
         )

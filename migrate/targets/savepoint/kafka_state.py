@@ -186,7 +186,7 @@ def _changed_clusters(body: bytes, version: int, added: Added, removed: Removed)
     places = {id(span.value): span for span in cursor.spans}
     known = {**state.retained, **state.clusters}
     if missing := sorted(str(name) for name in added if name not in known):
-        raise Refused([f"cluster {missing[0]!r} has no enumerator yet: no partition can be added"])
+        raise Refused(f"cluster {missing[0]!r} has no enumerator yet: no partition can be added")
     out, end = b"", 0
     for span in sorted(places[id(one)] for one in known.values()):
         name = next(name for name, one in known.items() if one is span.value)
@@ -206,10 +206,8 @@ def _changed_entries(
         return body
     if version == 0:
         raise Refused(
-            [
-                "its enumerator is of version 0 (connector 1.12.0 to 1.12.2), which no partition "
-                "is added to or removed from; restore the job with a later one and take a savepoint"
-            ]
+            "its enumerator is of version 0 (connector 1.12.0 to 1.12.2), which no partition "
+            "is added to or removed from; restore the job with a later one and take a savepoint"
         )
     cursor = Cursor(body, "enumerator state")
     count = cursor.i32("partitions")

@@ -50,7 +50,7 @@ def utf(text: str) -> bytes:
         for (unit,) in struct.iter_unpack(">H", units)
     )
     if len(data) > _LONGEST_UTF:
-        raise Refused([f"a name of {len(data)} bytes: Flink's formats take {_LONGEST_UTF}"])
+        raise Refused(f"a name of {len(data)} bytes: Flink's formats take {_LONGEST_UTF}")
     return struct.pack(">H", len(data)) + data
 
 

@@ -109,11 +109,9 @@ def changed_source(
     """
     if isinstance(source, BeamKafkaIO):
         raise Refused(
-            [
-                f"{_what(operator)}: an Apache Beam pipeline's KafkaIO, whose splits are not "
-                "written; choose the other sources, or start the pipeline anew from the offsets of "
-                "a consumer group"
-            ]
+            f"{_what(operator)}: an Apache Beam pipeline's KafkaIO, whose splits are not "
+            "written; choose the other sources, or start the pipeline anew from the offsets of "
+            "a consumer group"
         )
     legacy = isinstance(source, LegacyConsumer)
     form = _OFFSETS if legacy else _SPLITS
@@ -125,10 +123,8 @@ def changed_source(
     twice = [place for place in wanted if held[place] > 1]
     if twice and not legacy:  # a FlinkKafkaConsumer's is union state: all readers list all
         raise Refused(
-            [
-                f"{_what(operator)}: {held[twice[0]]} readers hold {twice[0]}, and each would read "
-                "it from there; leave it out with --partitions, or take another savepoint"
-            ]
+            f"{_what(operator)}: {held[twice[0]]} readers hold {twice[0]}, and each would read "
+            "it from there; leave it out with --partitions, or take another savepoint"
         )
     added = {
         place: next_offset
@@ -214,7 +210,7 @@ def _maker(
     current = source.current if isinstance(source, HybridSource) else source
     assert not isinstance(current, BeamKafkaIO)  # refused by changed_source
     if isinstance(current, UnknownSource):
-        raise Refused([f"{_what(operator)}: it reads no Kafka source now ({current.reason})"])
+        raise Refused(f"{_what(operator)}: it reads no Kafka source now ({current.reason})")
     if added:
         _check_may_grow(operator, current, added)
     index = source.source_index if isinstance(source, HybridSource) else None
@@ -242,10 +238,8 @@ def _check_may_grow(
         places = [place for place in added if place.cluster == cluster]
         if places and known.enumerator is None:
             raise Refused(
-                [
-                    f"{_what(operator)}: its enumerator's state is not there, so that Flink would "
-                    f"discover {places[0]} once more, and read it twice; no partition can be added"
-                ]
+                f"{_what(operator)}: its enumerator's state is not there, so that Flink would "
+                f"discover {places[0]} once more, and read it twice; no partition can be added"
             )
         entries = known.enumerator.entries if known.enumerator is not None else ()
         done = {
@@ -256,21 +250,17 @@ def _check_may_grow(
         finished = [place for place in places if (place.topic, place.partition) in done]
         if finished:
             raise Refused(
-                [
-                    f"{_what(operator)}: {finished[0]}"
-                    + (f" and {len(finished) - 1} more" if finished[1:] else "")
-                    + " had been read to the end of a bounded source, and no reader holds it any "
-                    "more; leave it out with --partitions"
-                ]
+                f"{_what(operator)}: {finished[0]}"
+                + (f" and {len(finished) - 1} more" if finished[1:] else "")
+                + " had been read to the end of a bounded source, and no reader holds it any "
+                "more; leave it out with --partitions"
             )
         stops = [*(one.split.stopping_offset for one in known.reader_splits)]
         stops += [entry.split.stopping_offset for entry in entries if entry.split is not None]
         if places and any(stop is not None for stop in stops):
             raise Refused(
-                [
-                    f"{_what(operator)}: it is bounded, and where it would stop in {places[0]} is "
-                    "not in the state; leave it out with --partitions"
-                ]
+                f"{_what(operator)}: it is bounded, and where it would stop in {places[0]} is "
+                "not in the state; leave it out with --partitions"
             )
 
 
@@ -315,10 +305,8 @@ def _subtask_for(
         if handle is not None and not isinstance(handle.stream, EmptySegment):
             return (first + step) % readers
     raise Refused(
-        [
-            f"{_what(operator)}: none of its {counted(readers, 'subtask')} keeps reader state that "
-            f"{place} could be added to; take the savepoint while they run"
-        ]
+        f"{_what(operator)}: none of its {counted(readers, 'subtask')} keeps reader state that "
+        f"{place} could be added to; take the savepoint while they run"
     )
 
 
