@@ -116,7 +116,7 @@ def walk(
     except DecodeError as error:
         name = readers.info.name if readers else "?"
         if error.kind is ErrorKind.UNSUPPORTED and wanted is not None and wanted.name != name:
-            raise DecodeError(error.kind, behind(name, error.problem), file=what) from error
+            raise DecodeError(error.kind, blocked_reason(name, error.problem), file=what) from error
         raise located(error, what, name, start) from error
     if position != len(data):
         raise DecodeError(
@@ -127,7 +127,7 @@ def walk(
         )
 
 
-def behind(name: str, problem: str) -> str:
+def blocked_reason(name: str, problem: str) -> str:
     """Why a state cannot be read that lies behind the state ``name``."""
     return (
         f"it lies behind the state {name!r}, which cannot be read ({problem}), and nothing tells "

@@ -19,7 +19,7 @@ from decoder.keyed_state.canonical import CanonicalReader, canonical_parts
 from decoder.keyed_state.entries import Entry, Layout, Readers
 from decoder.keyed_state.heap import (
     HeapReader,
-    behind,
+    blocked_reason,
     has_key_group,
     heap_parts,
     strip_key_group,
@@ -205,7 +205,7 @@ class KeyGroupsSource:
                 if error.kind is not ErrorKind.UNSUPPORTED:
                     raise
                 name = self.head.states[last].name
-                reason = behind(name, error.problem)
+                reason = blocked_reason(name, error.problem)
                 for number in range(len(self.head.states)):
                     if number not in seen:
                         found.setdefault(number, reason)

@@ -12,7 +12,7 @@ import typer
 from migrate.cli.exit_codes import Exit
 from migrate.cli.group_change import DryRun, Execute, Yes, check_one
 from migrate.cli.terminal import ask, check_can_ask, emit, say, tell
-from migrate.model.wording import visible
+from migrate.model.wording import printable
 from migrate.storage.files import local_path
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def cut_over(
         )
     except CutOverStopped as stopped:
         for reason in stopped.reasons:
-            say(f"stopped: {visible(reason)}")
+            say(f"stopped: {printable(reason)}")
         for line in stopped.details:
             say(line)
         raise typer.Exit(Exit.NOT_VERIFIED) from stopped
@@ -113,7 +113,7 @@ def _table(steps: Sequence[StepResult]) -> str:
     columns: tuple[Column[StepResult], ...] = (
         Column("STEP", lambda step: step.name),
         Column("STATE", lambda step: step.state),
-        Column("WHAT", lambda step: visible(step.text)),
+        Column("WHAT", lambda step: printable(step.text)),
     )
     return "".join(draw(columns, steps, Screen.of(sys.stdout)))
 

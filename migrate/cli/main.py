@@ -16,7 +16,7 @@ from migrate.cli.help import group_help
 from migrate.cli.terminal import say
 from migrate.cli.typer_classes import Command, Group
 from migrate.model.errors import Refused
-from migrate.model.wording import package_version, visible
+from migrate.model.wording import package_version, printable
 
 # Each command by its name: where its function is, and the line about it in the list of commands,
 # which is the first of the function's docstring. Its module is imported when it is the one to run.
@@ -182,7 +182,7 @@ def _end(error: Exception) -> NoReturn:
     match error:
         case Refused(reasons=reasons):
             for reason in reasons:
-                say(f"refused: {visible(reason)}")
+                say(f"refused: {printable(reason)}")
             _fail(code, "refused; nothing was written")
         case OSError():
             _fail(code, f"{error.filename or 'the system'}: {error.strerror or error}")
@@ -197,5 +197,5 @@ def _end(error: Exception) -> NoReturn:
 
 
 def _fail(code: Exit, message: str) -> NoReturn:
-    say(f"migrate: {visible(message)}")
+    say(f"migrate: {printable(message)}")
     sys.exit(code)

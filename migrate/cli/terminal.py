@@ -19,7 +19,7 @@ import typer
 from migrate.cli.exit_codes import Exit
 from migrate.model.errors import Refused, UsageError
 from migrate.model.log import STAGE, log
-from migrate.model.wording import visible
+from migrate.model.wording import printable
 
 # Messages of this level and above are shown; the levels are those of the module ``logging``.
 VERBOSE, NORMAL, QUIET = 10, 20, 30
@@ -186,13 +186,13 @@ class _Messages(logging.Handler):
             if loudness < QUIET:
                 from decoder.urls import shown_in
 
-                busy.begin(visible(shown_in(record.getMessage())))
+                busy.begin(printable(shown_in(record.getMessage())))
             return
         if stage == "end":
             busy.end()
         if record.levelno >= loudness:
             prefix = "warning: " if record.levelno == logging.WARNING else ""
-            say(prefix + visible(record.getMessage()))
+            say(prefix + printable(record.getMessage()))
 
 
 class _MessagesOfLibraries(logging.Handler):
@@ -212,7 +212,7 @@ class _MessagesOfLibraries(logging.Handler):
         from decoder.urls import without_secrets
 
         for text in record.getMessage().splitlines():
-            line = f"{record.name}: {visible(without_secrets(text.strip()))}"
+            line = f"{record.name}: {printable(without_secrets(text.strip()))}"
             if line not in self._shown:
                 self._shown.add(line)
                 say(line)

@@ -14,7 +14,7 @@ from migrate.cli.terminal import emit, say, tell
 from migrate.cli.typer_options import Wide, with_environment, with_options
 from migrate.model.errors import UsageError
 from migrate.model.policies import milliseconds_of
-from migrate.model.wording import seconds_of, visible
+from migrate.model.wording import parse_duration, printable
 from migrate.moves import verify as calls
 from migrate.moves.shared_options import SideArguments
 
@@ -146,11 +146,11 @@ def verify(
             else None,
         )
     except QueryFailed as error:
-        say(f"not verified: Spark's first batch failed: {visible(str(error))}")
+        say(f"not verified: Spark's first batch failed: {printable(str(error))}")
         raise typer.Exit(Exit.NOT_VERIFIED) from error
     emit(verification_table(verification, sys.stdout, wide=wide), end="")
     if verification.state is not None:
-        emit(f"state {visible(state or '')}: {verification.state}\n", end="")
+        emit(f"state {printable(state or '')}: {verification.state}\n", end="")
     for line in outcome_lines(verification):
         tell(line)
     tell(summary_line(verification, allow_moved_on=allow_moved_on))
@@ -169,7 +169,7 @@ def time_to_live(text: str | None) -> int | EllipsisType | None:
     if text == "none":
         return None
     try:
-        return round(seconds_of(text) * 1000)
+        return round(parse_duration(text) * 1000)
     except ValueError as error:
         raise UsageError(f"--ttl {error}; or none") from error
 

@@ -10,7 +10,7 @@ from migrate.cutover.facts import Facts, Savepoint, StoppedJob
 from migrate.cutover.observe import AWAY_SECONDS
 from migrate.inputs.flink.rest_api import FlinkRestError, StopAttempt
 from migrate.model.log import log, timed
-from migrate.model.wording import seconds_of
+from migrate.model.wording import parse_duration
 
 _PAUSE = 0.25
 
@@ -59,7 +59,7 @@ def _await(context: CutOverContext, job: StoppedJob) -> str:
 
 def _ended_attempt(context: CutOverContext, job: StoppedJob) -> StopAttempt:
     patience = context.spec.timeouts.stop
-    deadline = time.monotonic() + seconds_of(patience)
+    deadline = time.monotonic() + parse_duration(patience)
     answered = time.monotonic()
     with timed("waiting for Flink's savepoint"):
         while time.monotonic() < deadline:

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
-from migrate.model.wording import visible
+from migrate.model.wording import printable
 
 _LOG_LINES = 15
 _LOG_BYTES = 8192
@@ -101,4 +101,4 @@ class Command:
             file.seek(0, os.SEEK_END)
             file.seek(max(0, file.tell() - _LOG_BYTES))
             lines = file.read().decode(errors="replace").splitlines()
-        return [f"{self.log}:", *("  " + visible(line) for line in lines[-_LOG_LINES:])]
+        return [f"{self.log}:", *("  " + printable(line) for line in lines[-_LOG_LINES:])]

@@ -23,7 +23,7 @@ from migrate.inputs.spark_log import (
 from migrate.model.errors import Refused
 from migrate.model.log import log, timed
 from migrate.model.positions import TopicPartition
-from migrate.model.wording import seconds_of
+from migrate.model.wording import parse_duration
 from migrate.storage.files import Files
 
 _PAUSE = 0.25
@@ -81,7 +81,7 @@ def prime(context: CutOverContext) -> str:
 
 def _await_end(context: CutOverContext) -> None:
     patience = context.spec.timeouts.prime
-    deadline = time.monotonic() + seconds_of(patience)
+    deadline = time.monotonic() + parse_duration(patience)
     with timed(f"priming {context.file.checkpoint_dir}"):
         while context.priming.runs():
             if time.monotonic() > deadline:

@@ -23,7 +23,7 @@ from decoder.storage import read_file
 from migrate.inputs.flink.rest_api import check_address
 from migrate.model.errors import InputError, UsageError
 from migrate.model.policies import Gone, MergeSources, NewPartitions, OnBeyondEnd, OnExpired
-from migrate.model.wording import hint, seconds_of, visible
+from migrate.model.wording import clipped, hint, join_some, parse_duration, printable
 from migrate.moves.shared_options import KafkaArguments, MoveArguments
 from migrate.storage.files import Files, check_no_credentials, is_uri
 from migrate.storage.json_models import Model, PartitionNumber
@@ -54,7 +54,7 @@ def _without_credentials(text: str) -> str:
 
 
 def _duration(text: str) -> str:
-    if seconds_of(text) > _A_YEAR:
+    if parse_duration(text) > _A_YEAR:
         raise ValueError(f"{_shortened(text)!r}: longer than a year")
     return text
 
@@ -368,7 +368,7 @@ class _Strict(yaml.SafeLoader):
                 f"an alias, *{event.anchor}; write out what it stands for", event.start_mark
             )
         if event.tag is not None:
-            raise _NotInASpec(f"the tag {visible(event.tag)}; leave it out", event.start_mark)
+            raise _NotInASpec(f"the tag {printable(event.tag)}; leave it out", event.start_mark)
         if self._depth == _DEEPEST:
             raise _NotInASpec(f"nested deeper than {_DEEPEST} levels", event.start_mark)
         self._depth += 1
@@ -422,8 +422,7 @@ def _check_scalar(node: yaml.ScalarNode) -> None:
 def _problems(error: ValidationError) -> str:
     """Return what is wrong, by name; values are not shown."""
     problems = error.errors(include_url=False, include_input=False)
-    more = f"; and {len(problems) - _MOST_PROBLEMS} more" if len(problems) > _MOST_PROBLEMS else ""
-    return "; ".join(map(_problem, problems[:_MOST_PROBLEMS])) + more
+    return join_some(map(_problem, problems), _MOST_PROBLEMS, "; ")
 
 
 def _problem(problem: ErrorDetails) -> str:
@@ -443,8 +442,7 @@ def _problem(problem: ErrorDetails) -> str:
 
 def _shortened(name: str) -> str:
     """Return a name as a message shows it."""
-    shown = visible(name)
-    return shown if len(shown) <= _LONGEST_NAME else f"{shown[:_LONGEST_NAME]}…"
+    return clipped(printable(name), _LONGEST_NAME)
 
 
 def _keys(where: list[str]) -> list[str]:

@@ -14,7 +14,7 @@ from migrate.cutover.observe import observe, open_groups, read_group
 from migrate.cutover.record import now
 from migrate.model.log import log, timed
 from migrate.model.positions import TopicPartition
-from migrate.model.wording import seconds_of
+from migrate.model.wording import parse_duration
 from migrate.report.cut_over import PartitionReport, StartReport
 from migrate.targets.group.commit_marks import METADATA_PREFIX
 
@@ -50,7 +50,7 @@ def await_begin(context: CutOverContext, facts: Facts) -> str:
         BrokerError: the group cannot be read.
     """
     patience = context.spec.timeouts.first_batch
-    deadline = time.monotonic() + seconds_of(patience)
+    deadline = time.monotonic() + parse_duration(patience)
     what = "the first commit of the group" if facts.is_group else "the first batch"
     with timed(f"waiting for {what}"):
         look = _looks_at_the_target(context)

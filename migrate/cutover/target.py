@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 from migrate.cutover.facts import Facts, GroupFacts, LocationFacts, Offsets
+from migrate.model.wording import join_some
 
 _NEW_DIRECTORY = "name a new directory"
 
@@ -70,10 +71,9 @@ def another_move(target: GroupFacts, record_id: str, planned: Offsets) -> str:
     others = target.written_by_others(record_id, planned)
     if not others:
         return ""
-    more = f" and {len(others) - 1} more" if len(others) > 1 else ""
     return (
-        f"group {target.view.name} holds what another move has written ({others[0]}{more}): two "
-        "moves would start the same consumers; go on with that one, or add --adopt to take the "
+        f"group {target.view.name} holds what another move has written ({join_some(others, 1)}): "
+        "two moves would start the same consumers; go on with that one, or add --adopt to take the "
         "group over"
     )
 

@@ -12,7 +12,7 @@ from decoder import ErrorKind
 from migrate.fleet.lag import OBSTACLES, TOPIC_GONE, Lag
 from migrate.fleet.rows import Row
 from migrate.fleet.views import VIEWS, View
-from migrate.model.wording import counted
+from migrate.model.wording import counted, join_some
 
 # How a root ends that is not there, and a directory that cannot be listed.
 _NOWHERE = {
@@ -125,8 +125,7 @@ def _in_words(at_broker: Mapping[str, int], topics_gone: Sequence[str]) -> Itera
     for code, number in at_broker.items():
         what = _WORDS[code]
         if code == TOPIC_GONE:
-            more = f" and {len(topics_gone) - _NAMED} more" if len(topics_gone) > _NAMED else ""
-            what += f": {', '.join(topics_gone[:_NAMED])}{more}"
+            what += f": {join_some(topics_gone, _NAMED)}"
         yield f"{counted(number, 'position')} {what}"
 
 

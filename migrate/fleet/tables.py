@@ -22,7 +22,7 @@ from migrate.fleet.inventory import EPOCH
 from migrate.fleet.rows import Row
 from migrate.fleet.views import Column, ColumnType
 from migrate.model.errors import Refused, UsageError
-from migrate.model.wording import install
+from migrate.model.wording import install_command
 from migrate.storage.files import Files
 
 if TYPE_CHECKING:
@@ -106,8 +106,8 @@ def check_output(output: Output) -> None:
         )
     if output.format is TableFormat.PARQUET and find_spec("pyarrow") is None:
         raise UsageError(
-            f"Parquet is written by pyarrow, which is not installed: {install('parquet')}; or add "
-            "--format csv"
+            "Parquet is written by pyarrow, which is not installed: "
+            f"{install_command('parquet')}; or add --format csv"
         )
 
 

@@ -33,7 +33,7 @@ from migrate.inputs.flink.read import read
 from migrate.inputs.group_csv import read_group_csv
 from migrate.inputs.offsets_json import read_starting_offsets
 from migrate.inputs.spark_log import committed_positions
-from migrate.inputs.spark_query import about_its_output, query_positions
+from migrate.inputs.spark_query import output_warning, query_positions
 from migrate.model.cluster_snapshot import BrokerError, ClusterSnapshot, GroupView
 from migrate.model.errors import InputError, Refused, UsageError
 from migrate.model.log import timed
@@ -176,7 +176,7 @@ def load_sides(
         for side in (left, right)
         if side.kind is SideKind.SPARK
         and not _at_the_end(loaded[side], logs)
-        and (told := about_its_output(side.what, Files()))
+        and (told := output_warning(side.what, Files()))
     ]
 
     def positions(side: Side) -> PositionSet:

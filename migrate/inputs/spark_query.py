@@ -68,10 +68,10 @@ def query_positions(pointer: str) -> ListedPositions:
 
 
 def _findings(directory: str, files: Files, batch: int) -> Iterator[Finding]:
-    state = about_its_state(directory, files)
+    state = state_warning(directory, files)
     if state is not None:
         yield Finding(Code.QUERY_STATE, Severity.WARNING, None, state)
-    output = about_its_output(directory, files)
+    output = output_warning(directory, files)
     if output is not None:
         yield Finding(Code.OUTPUT_BEYOND, Severity.WARNING, None, output)
     begun = batch_begun(directory, files, batch)
@@ -100,7 +100,7 @@ _WAY_OUT = (
 )
 
 
-def about_its_state(directory: str, files: ByteSource) -> str | None:
+def state_warning(directory: str, files: ByteSource) -> str | None:
     """What is lost where somebody else goes on; None of a query that keeps no state.
 
     Raises:
@@ -118,7 +118,7 @@ def about_its_state(directory: str, files: ByteSource) -> str | None:
     )
 
 
-def about_its_output(directory: str, files: ByteSource) -> str | None:
+def output_warning(directory: str, files: ByteSource) -> str | None:
     """What may be written again where somebody else goes on; None where that cannot be.
 
     Raises:

@@ -35,7 +35,7 @@ from migrate.model.cluster_snapshot import (
     Transaction,
 )
 from migrate.model.topic_pattern import TopicPattern
-from migrate.model.wording import alike
+from migrate.model.wording import close_names
 
 # What is answered while a group's coordinator moves to another broker, or loads what it holds.
 COORDINATOR_AWAY = frozenset(
@@ -197,7 +197,7 @@ def _alike(connection: Connection, missing: Sequence[str]) -> dict[str, tuple[st
         known = connection.admin.list_topics(timeout=connection.timeout).topics
     except KafkaException:
         return {}
-    return {name: alike(name, known) for name in missing}
+    return {name: close_names(name, known) for name in missing}
 
 
 def _topic_id(uuid: Uuid) -> str | None:
@@ -294,7 +294,7 @@ def view(connection: Connection, group: str) -> GroupView:
         for member in described.members
     )
     state = _GROUP_STATES.get(described.state, "Unknown")
-    similar = () if exists else alike(group, _names_of_groups(connection))
+    similar = () if exists else close_names(group, _names_of_groups(connection))
     return GroupView(group, exists, state, kind, members, committed, similar)
 
 

@@ -18,7 +18,7 @@ class Severity(str, Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Bearing:
+class CodePolicy:
     """How findings of one code bear on a move.
 
     Attributes:
@@ -45,70 +45,70 @@ class Bearing:
 class Code(str, Enum):
     """What a finding is about; docs/reference/findings.md says what each tells."""
 
-    ANOTHER_SOURCE_KIND = "another-source-kind", Bearing(another_source=True)
-    COMMITTED_MARKER = "committed-marker", Bearing(by_partition=True, undecided=True)
-    DAMAGED_SOURCE = "damaged-source", Bearing(another_source=True, unread=True)
-    FILES_IN_PROGRESS = "files-in-progress", Bearing()
-    FINISHED_OPERATORS = "finished-operators", Bearing()
+    ANOTHER_SOURCE_KIND = "another-source-kind", CodePolicy(another_source=True)
+    COMMITTED_MARKER = "committed-marker", CodePolicy(by_partition=True, undecided=True)
+    DAMAGED_SOURCE = "damaged-source", CodePolicy(another_source=True, unread=True)
+    FILES_IN_PROGRESS = "files-in-progress", CodePolicy()
+    FINISHED_OPERATORS = "finished-operators", CodePolicy()
     # Of a side that is a consumer group.
     GROUP_READS = (
         "group-reads",
-        Bearing(
+        CodePolicy(
             job_wide=True,
             allowed=lambda policies: policies.allow_ran_on,
             way_out="stop them, or add --allow-ran-on to repeat them",
         ),
     )
-    HYBRID_SOURCE = "hybrid-source", Bearing()
-    HYBRID_SOURCE_ELSEWHERE = "hybrid-source-elsewhere", Bearing()
+    HYBRID_SOURCE = "hybrid-source", CodePolicy()
+    HYBRID_SOURCE_ELSEWHERE = "hybrid-source-elsewhere", CodePolicy()
     IN_FLIGHT_RECORDS = (
         "in-flight-records",
-        Bearing(
+        CodePolicy(
             job_wide=True,
             allowed=lambda policies: policies.allow_in_flight,
             way_out="or add --allow-in-flight to lose them",
         ),
     )
-    INITIAL_DISCOVERY = "initial-discovery", Bearing()
-    LATEST_MARKER = "latest-marker", Bearing(by_partition=True, undecided=True)
-    LEGACY_CONSUMER = "legacy-consumer", Bearing(another_source=True, unread=True)
-    NO_ENUMERATOR = "no-enumerator", Bearing()
-    NOT_A_STOP = "not-a-stop", Bearing()
-    NUMBERING_BEGAN_ANEW = "numbering-began-anew", Bearing()
+    INITIAL_DISCOVERY = "initial-discovery", CodePolicy()
+    LATEST_MARKER = "latest-marker", CodePolicy(by_partition=True, undecided=True)
+    LEGACY_CONSUMER = "legacy-consumer", CodePolicy(another_source=True, unread=True)
+    NO_ENUMERATOR = "no-enumerator", CodePolicy()
+    NOT_A_STOP = "not-a-stop", CodePolicy()
+    NUMBERING_BEGAN_ANEW = "numbering-began-anew", CodePolicy()
     # Of a Spark query: its output may be ahead of its positions.
-    OUTPUT_BEYOND = "output-beyond", Bearing()
-    PENDING_TRANSACTIONS = "pending-transactions", Bearing(undecided=True)
-    QUERY_STATE = "query-state", Bearing()
+    OUTPUT_BEYOND = "output-beyond", CodePolicy()
+    PENDING_TRANSACTIONS = "pending-transactions", CodePolicy(undecided=True)
+    QUERY_STATE = "query-state", CodePolicy()
     RAN_ON = (
         "ran-on",
-        Bearing(
+        CodePolicy(
             job_wide=True,
             allowed=lambda policies: policies.allow_ran_on,
             way_out="move from the newest one, or add --allow-ran-on to repeat them",
         ),
     )
-    RETAINED_CLUSTERS = "retained-clusters", Bearing()
-    SINK_MEMORY = "sink-memory", Bearing(of_a_group=True)
-    SINK_STATE = "sink-state", Bearing()
+    RETAINED_CLUSTERS = "retained-clusters", CodePolicy()
+    SINK_MEMORY = "sink-memory", CodePolicy(of_a_group=True)
+    SINK_STATE = "sink-state", CodePolicy()
     STALE_POSITIONS = (
         "stale-positions",
-        Bearing(
+        CodePolicy(
             allowed=lambda policies: policies.allow_ran_on,
             way_out="move from one of those, or add --allow-ran-on to repeat them",
         ),
     )
-    STATE_NOT_MOVED = "state-not-moved", Bearing()
-    UNCOMMITTED_BATCH = "uncommitted-batch", Bearing()
-    UNDISCOVERED_TOPICS = "undiscovered-topics", Bearing()
-    UNRESOLVED_POSITIONS = "unresolved-positions", Bearing(by_partition=True)
-    WRITTEN_BY = "written-by", Bearing()
+    STATE_NOT_MOVED = "state-not-moved", CodePolicy()
+    UNCOMMITTED_BATCH = "uncommitted-batch", CodePolicy()
+    UNDISCOVERED_TOPICS = "undiscovered-topics", CodePolicy()
+    UNRESOLVED_POSITIONS = "unresolved-positions", CodePolicy(by_partition=True)
+    WRITTEN_BY = "written-by", CodePolicy()
 
-    bearing: Bearing
+    policy: CodePolicy
 
-    def __new__(cls, code: str, bearing: Bearing) -> Code:
+    def __new__(cls, code: str, policy: CodePolicy) -> Code:
         member = str.__new__(cls, code)
         member._value_ = code
-        member.bearing = bearing
+        member.policy = policy
         return member
 
     def __str__(self) -> str:
@@ -127,4 +127,4 @@ class Finding:
     @property
     def is_undecided(self) -> bool:
         """Whether it needs a choice of the user before the job can move."""
-        return self.severity is Severity.WARNING and self.code.bearing.undecided
+        return self.severity is Severity.WARNING and self.code.policy.undecided

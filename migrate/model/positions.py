@@ -236,6 +236,6 @@ def _each(logs: Logs) -> list[tuple[TopicPartition, LogRange]]:
     ]
 
 
-def shown(start: Start) -> str:
+def format_start(start: Start) -> str:
     """A start in words."""
     return start.value if not isinstance(start, int) else str(start)

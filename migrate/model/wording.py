@@ -25,7 +25,20 @@ def counted(count: int, noun: str, nouns: str | None = None) -> str:
     return f"{count} {noun if count == 1 else nouns or f'{noun}s'}"
 
 
-def moment(milliseconds: int) -> str:
+def join_some(texts: Iterable[str], most: int, separator: str = ", ") -> str:
+    """Return the first ``most`` texts, joined, and how many more there are: ``a, b and 3 more``."""
+    texts = list(texts)
+    more = len(texts) - most
+    tail = f"{separator.strip(', ')} and {more} more" if more > 0 else ""
+    return separator.join(texts[:most]) + tail
+
+
+def clipped(text: str, most: int) -> str:
+    """Return a text, or its first ``most`` characters and ``…``."""
+    return text if len(text) <= most else f"{text[:most]}…"
+
+
+def iso_time(milliseconds: int) -> str:
     """A time of the epoch in milliseconds, in ISO 8601 and UTC; a number that is none, as it is."""
     if not 0 <= milliseconds <= _LAST_INSTANT:
         return str(milliseconds)
@@ -33,7 +46,7 @@ def moment(milliseconds: int) -> str:
     return seconds.isoformat()
 
 
-def visible(text: str) -> str:
+def printable(text: str) -> str:
     """Text with its control characters written out, so that it can move no cursor."""
     return "".join(
         character if character.isprintable() else character.encode("unicode_escape").decode()
@@ -41,7 +54,7 @@ def visible(text: str) -> str:
     )
 
 
-def alike(name: str, known: Iterable[str]) -> tuple[str, ...]:
+def close_names(name: str, known: Iterable[str]) -> tuple[str, ...]:
     """The names most like a mistyped one, the likest first; none where none is."""
     from difflib import get_close_matches  # of use where something went wrong
 
@@ -51,7 +64,7 @@ def alike(name: str, known: Iterable[str]) -> tuple[str, ...]:
 def hint(name: str, known: Iterable[str] | Mapping[str, str]) -> str:
     """What was meant by a mistyped name, most likely; of a mapping, each stands as its value."""
     shown = known if isinstance(known, Mapping) else {}
-    return did_you_mean(shown.get(one, one) for one in alike(name, known))
+    return did_you_mean(shown.get(one, one) for one in close_names(name, known))
 
 
 def did_you_mean(names: Iterable[str]) -> str:
@@ -60,7 +73,7 @@ def did_you_mean(names: Iterable[str]) -> str:
     return f" (did you mean {shown}?)" if shown else ""
 
 
-def install(extra: str) -> str:
+def install_command(extra: str) -> str:
     """How an extra of this package is installed."""
     return (
         f"pip install 'flink-offset-migrate[{extra}]' (from a wheel: pip install "
@@ -72,7 +85,7 @@ _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d|)")
 _SECONDS = {"ms": 0.001, "s": 1.0, "": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 
 
-def seconds_of(text: str) -> float:
+def parse_duration(text: str) -> float:
     """In seconds; a number without a unit is one of seconds.
 
     Raises:

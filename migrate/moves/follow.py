@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from migrate.model.errors import ServiceError, UsageError
 from migrate.model.log import log
 from migrate.model.positions import SPARK_PREFIX
-from migrate.model.wording import counted, seconds_of
+from migrate.model.wording import counted, parse_duration
 from migrate.moves.shared_options import KafkaArguments, kafka
 from migrate.storage.files import local_path
 from migrate.storage.new_file import replace_file
@@ -68,7 +68,7 @@ def follow(
     if not asked.given:
         raise UsageError("follow needs a broker: add --bootstrap-servers HOST:PORT")
     try:
-        pause = seconds_of(every)
+        pause = parse_duration(every)
     except ValueError as error:
         raise UsageError(f"--every {error}") from error
     metrics = local_path(os.fspath(metrics_file)) if metrics_file is not None else None

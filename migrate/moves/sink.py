@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from migrate.model.errors import Refused, UsageError
 from migrate.model.log import log, timed
+from migrate.model.wording import join_some
 from migrate.sinks import DEFAULT_IDENTIFIER, SinkMemory, UnreadableSink, WriterKind, sink_memory
 from migrate.targets.location import LocalDirectory, RemoteDirectory, location
 
@@ -220,8 +221,7 @@ def _listed(writers: Mapping[str, int]) -> str:
         f"{writer!r} up to {last}{' (for good)' if last >= _LAST_OF_ALL else ''}"
         for writer, last in writers.items()
     ]
-    more = f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
-    return ", ".join(named[:_NAMED]) + more
+    return join_some(named, _NAMED)
 
 
 def _hides(name: str, memory: SinkMemory) -> Iterator[str]:

@@ -61,7 +61,7 @@ class NewSavepoint:
     warnings: tuple[str, ...] = ()
 
 
-class _Slot(NamedTuple):
+class SourceMatch(NamedTuple):
     """A source of the savepoint in one cluster, and the side's sources that it goes on from."""
 
     source: Source
@@ -110,43 +110,43 @@ def to_flink(
     theirs, unknown_to_it = choose_known(side, request)
     if unknown & unknown_to_it:
         choose(old, request)  # which says what there is
-    slots = _slots(chosen, theirs, request.policies)
-    if other_clusters := list(_other_clusters(slots, theirs)):
+    matches = _match_sources(chosen, theirs, request.policies)
+    if other_clusters := list(_other_clusters(matches, theirs)):
         raise Refused(list(map(str, other_clusters)))
-    if request.policies.topic_pattern is not None and len(slots) > 1:
+    if request.policies.topic_pattern is not None and len(matches) > 1:
         raise UsageError(
             "--topic-pattern: which of several sources would read a new topic is not known; choose "
             "one with --source"
         )
     _check_topic_map(request.policies.topic_map, from_side, theirs, chosen)
-    used = list({id(one): one for slot in slots for one in slot.goes_on_from}.values())
+    used = list({id(one): one for match in matches for one in match.goes_on_from}.values())
     snapshot = look(request, side, used, also=old)
     log.info(f"{old.origin.title}: {old.origin.pointer}")
     which = "" if side.origin.kind == "positions" else f": {side.origin.title}"
     log.info(f"positions of {shown_url(from_side)}{which}")
-    plans = [_plan(request, side, slot, snapshot) for slot in slots]
+    plans = [_plan(request, side, match, snapshot) for match in matches]
     changes: list[SourceChange] = []
     shared_topic_notes: list[str] = []
-    for slot, plan in zip(slots, plans, strict=True):
-        change = source_change(slot.source, slot.cluster, plan, from_side, request.policies)
+    for match, plan in zip(matches, plans, strict=True):
+        change = source_change(match.source, match.cluster, plan, from_side, request.policies)
         if request.source is None or request.policies.partitions is None:
-            others = [one for one in old.sources if one.operator_id != slot.source.operator_id]
-            change, told = split_shared_topics(change, slot.source, slot.cluster, others)
+            others = [one for one in old.sources if one.operator_id != match.source.operator_id]
+            change, told = split_shared_topics(change, match.source, match.cluster, others)
             shared_topic_notes += told
         changes.append(change)
     refusals, warnings = check_savepoint(
         old, chosen, snapshot, request.policies, named=request.source is not None
     )
-    refusals += _clusters_unnamed(slots)
-    refusals += _refuse_unknown_clusters(slots, request)
-    refusals += _left_out(from_side, theirs, slots, request)
-    refusals += _refusals_of(slots, plans)
+    refusals += _clusters_unnamed(matches)
+    refusals += _refuse_unknown_clusters(matches, request)
+    refusals += _left_out(from_side, theirs, matches, request)
+    refusals += _refusals_of(matches, plans)
     refusals += [refusal for change in changes for refusal in change.refusals]
     mismatches, moved = state_mismatches(changes, old, allowed=allow_state_mismatch)
     refusals += mismatches
-    _tell(slots, plans)
+    _tell(matches, plans)
     warnings += [
-        *taken_as_one_cluster([slot.source for slot in slots], request.policies),
+        *taken_as_one_cluster([match.source for match in matches], request.policies),
         *shared_topic_notes,
         *moved,
         *(text for plan in plans for text in plan.warnings),
@@ -205,14 +205,16 @@ def _check_outside(place: LocalDirectory | RemoteDirectory, pointer: str) -> Non
 
 def _without_what_stays(side: Extraction) -> Extraction:
     """The savepoint itself as a side: what it holds besides positions is not left behind."""
-    findings = tuple(one for one in side.findings if one.code.bearing.by_partition)
+    findings = tuple(one for one in side.findings if one.code.policy.by_partition)
     return replace(side, findings=findings)
 
 
-def _slots(chosen: Sequence[Source], theirs: Sequence[Source], policies: Policies) -> list[_Slot]:
+def _match_sources(
+    chosen: Sequence[Source], theirs: Sequence[Source], policies: Policies
+) -> list[SourceMatch]:
     """Each source of the savepoint, by cluster, with what it goes on from: of a checkpoint of the
     same job its own operator, else whatever has its topics, of that cluster where it names one."""
-    slots: list[_Slot] = []
+    matches: list[SourceMatch] = []
     for source in chosen:
         for cluster in sorted(source.clusters, key=lambda name: name or ""):
             own = source.of_cluster(cluster) if cluster is not None else source
@@ -221,29 +223,29 @@ def _slots(chosen: Sequence[Source], theirs: Sequence[Source], policies: Policie
                 one if cluster is None or None in one.clusters else one.of_cluster(cluster)
                 for one in same or theirs
             ]
-            slots.append(
-                _Slot(own, cluster, tuple(restrict_to_topics(of_it, own.topics, policies)))
+            matches.append(
+                SourceMatch(own, cluster, tuple(restrict_to_topics(of_it, own.topics, policies)))
             )
-    if policies.partitions is None or len(slots) == 1:
-        return slots
+    if policies.partitions is None or len(matches) == 1:
+        return matches
     named = {
         (policies.topic_map.get(topic, topic), partition)
         for topic, partitions in policies.partitions.items()
         for partition in partitions
     }
-    held = [{position.topic_partition for position in slot.source.positions} for slot in slots]
+    held = [{position.topic_partition for position in match.source.positions} for match in matches]
     new = {topic for topic, _ in named - set().union(*held)}
     return [
-        slot
-        if named & own or new & slot.source.topics
-        else slot._replace(goes_on_from=())  # it keeps its positions
-        for slot, own in zip(slots, held, strict=True)
+        match
+        if named & own or new & match.source.topics
+        else match._replace(goes_on_from=())  # it keeps its positions
+        for match, own in zip(matches, held, strict=True)
     ]
 
 
-def _other_clusters(slots: Sequence[_Slot], theirs: Sequence[Source]) -> Iterator[Refusal]:
+def _other_clusters(matches: Sequence[SourceMatch], theirs: Sequence[Source]) -> Iterator[Refusal]:
     """Offsets of one cluster are not those of another."""
-    own = {slot.cluster for slot in slots} - {None}
+    own = {match.cluster for match in matches} - {None}
     others = {cluster for one in theirs for cluster in one.clusters} - own - {None}
     if own and others:
         ours, of_others = (", ".join(sorted(map(repr, names))) for names in (own, others))
@@ -254,13 +256,13 @@ def _other_clusters(slots: Sequence[_Slot], theirs: Sequence[Source]) -> Iterato
         )
 
 
-def _clusters_unnamed(slots: Sequence[_Slot]) -> Iterator[Refusal]:
+def _clusters_unnamed(matches: Sequence[SourceMatch]) -> Iterator[Refusal]:
     """Positions that name no cluster cannot be those of several."""
     unnamed = {
-        slot.cluster
-        for slot in slots
-        if slot.cluster is not None
-        and any(slot.cluster not in one.clusters for one in slot.goes_on_from)
+        match.cluster
+        for match in matches
+        if match.cluster is not None
+        and any(match.cluster not in one.clusters for one in match.goes_on_from)
     }
     if len(unnamed) > 1:
         yield Refusal(
@@ -270,7 +272,7 @@ def _clusters_unnamed(slots: Sequence[_Slot]) -> Iterator[Refusal]:
         )
 
 
-def _refuse_unknown_clusters(slots: Sequence[_Slot], request: Request) -> Iterator[Refusal]:
+def _refuse_unknown_clusters(matches: Sequence[SourceMatch], request: Request) -> Iterator[Refusal]:
     """Refuse topics that several sources read, perhaps on different Kafka clusters.
 
     Sources that each go on from their own operator need no cluster to be told apart, unless a
@@ -278,25 +280,25 @@ def _refuse_unknown_clusters(slots: Sequence[_Slot], request: Request) -> Iterat
     """
     if request.policies.one_cluster:
         return
-    moving = [slot for slot in slots if slot.goes_on_from]
+    moving = [match for match in matches if match.goes_on_from]
     from_others = {
-        slot.source.operator_id
-        for slot in moving
-        if any(one.operator_id != slot.source.operator_id for one in slot.goes_on_from)
+        match.source.operator_id
+        for match in moving
+        if any(one.operator_id != match.source.operator_id for one in match.goes_on_from)
     }
-    for topic, sources in topics_of_unknown_clusters(slot.source for slot in moving):
+    for topic, sources in topics_of_unknown_clusters(match.source for match in moving):
         if request.kafka.given or from_others & {source.operator_id for source in sources}:
             yield cluster_not_named(topic, sources)
 
 
-def _refusals_of(slots: Sequence[_Slot], plans: Sequence[Plan]) -> Iterator[Refusal]:
+def _refusals_of(matches: Sequence[SourceMatch], plans: Sequence[Plan]) -> Iterator[Refusal]:
     """Return the plans' refusals, with the operator where a refusal is not about all of them."""
-    for slot, plan in zip(slots, plans, strict=True):
+    for match, plan in zip(matches, plans, strict=True):
         for refusal in plan.refusals:
             if all(refusal in other.refusals for other in plans):
                 yield refusal
             else:
-                yield replace(refusal, what=f"operator {slot.source.operator_id}: {refusal.what}")
+                yield replace(refusal, what=f"operator {match.source.operator_id}: {refusal.what}")
 
 
 def _check_topic_map(
@@ -328,13 +330,16 @@ def _check_topic_map(
 
 
 def _left_out(
-    name: str, theirs: Sequence[Source], slots: Sequence[_Slot], request: Request
+    name: str, theirs: Sequence[Source], matches: Sequence[SourceMatch], request: Request
 ) -> Iterator[Refusal]:
     """Topics that the side has and no source of the savepoint takes."""
     taken = {
-        position.topic for slot in slots for one in slot.goes_on_from for position in one.positions
+        position.topic
+        for match in matches
+        for one in match.goes_on_from
+        for position in one.positions
     }
-    own = {slot.source.operator_id for slot in slots}
+    own = {match.source.operator_id for match in matches}
     same = [source for source in theirs if source.operator_id in own]
     # Of one job its other sources go on as they are.
     topics = {topic for source in same or theirs for topic in source.topics} - taken
@@ -346,14 +351,16 @@ def _left_out(
         log.info(f"note: --source leaves out {', '.join(sorted(topics))}")
 
 
-def _plan(request: Request, side: PlanInput, slot: _Slot, snapshot: ClusterSnapshot | None) -> Plan:
-    if not slot.goes_on_from:  # what it lacks is told of the savepoint's partitions
+def _plan(
+    request: Request, side: PlanInput, match: SourceMatch, snapshot: ClusterSnapshot | None
+) -> Plan:
+    if not match.goes_on_from:  # what it lacks is told of the savepoint's partitions
         return Plan(side.origin, SAVEPOINT, (), snapshot=snapshot)
-    return plan_found(request, side, slot.goes_on_from, snapshot, named=True)
+    return plan_found(request, side, match.goes_on_from, snapshot, named=True)
 
 
-def _tell(slots: Sequence[_Slot], plans: Sequence[Plan]) -> None:
-    for slot, plan in zip(slots, plans, strict=True):
-        of_it = f"operator {slot.source.operator_id}: " if len(slots) > 1 else ""
+def _tell(matches: Sequence[SourceMatch], plans: Sequence[Plan]) -> None:
+    for match, plan in zip(matches, plans, strict=True):
+        of_it = f"operator {match.source.operator_id}: " if len(matches) > 1 else ""
         for line in plan_lines(plan):
             log.info(of_it + line)

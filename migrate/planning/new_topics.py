@@ -12,7 +12,7 @@ from migrate.inputs.flink.extract import PlanInput, Source, SourceKind
 from migrate.model.cluster_snapshot import ClusterSnapshot
 from migrate.model.policies import Policies
 from migrate.model.topic_pattern import TopicPattern, suggested_pattern
-from migrate.model.wording import counted, moment
+from migrate.model.wording import counted, iso_time
 from migrate.planning.plan import PlannedPartition
 
 # A job looks for topics every five minutes, or as often as it was told: KafkaSourceOptions @
@@ -60,7 +60,7 @@ def about_found_topics(
     if snapshot is None:
         return
     written_at = found.origin.written_at
-    taken_at = "" if written_at is None else f" of {moment(written_at)}"
+    taken_at = "" if written_at is None else f" of {iso_time(written_at)}"
     pattern = pattern_to_ask(found, chosen, policies)
     if pattern is None:
         return
@@ -101,6 +101,6 @@ def about_found_topics(
 def _first_record(snapshot: ClusterSnapshot, topic: str) -> str:
     first = snapshot.found[topic]
     if first is not None:
-        return f"its first record is of {moment(first)}"
+        return f"its first record is of {iso_time(first)}"
     empty = all(log.start == log.end for log in snapshot.topics.get(topic, {}).values())
     return "it has no record yet" if empty else "its records have no time"

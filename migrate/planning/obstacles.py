@@ -8,11 +8,11 @@ from migrate.inputs.flink.extract import Code, Finding, PlanInput, Severity, Sou
 from migrate.model.cluster_snapshot import ClusterSnapshot
 from migrate.model.policies import MergeSources, Policies
 from migrate.model.positions import Marker, PositionState
-from migrate.model.wording import counted, visible
+from migrate.model.wording import counted, printable
 from migrate.planning.plan import Refusal
 
 
-def concerning(found: PlanInput, chosen: Sequence[Source], named: bool) -> list[Finding]:
+def relevant_findings(found: PlanInput, chosen: Sequence[Source], named: bool) -> list[Finding]:
     """The findings that bear on moving the chosen sources, but for those told by partition.
 
     So do those about sinks and state; those about other sources do too, unless the user chose
@@ -23,11 +23,11 @@ def concerning(found: PlanInput, chosen: Sequence[Source], named: bool) -> list[
     told = [
         finding
         for finding in found.findings
-        if not finding.code.bearing.by_partition
+        if not finding.code.policy.by_partition
         and (
             not named
-            or finding.code.bearing.job_wide
-            or not (finding.operator_id in others or finding.code.bearing.another_source)
+            or finding.code.policy.job_wide
+            or not (finding.operator_id in others or finding.code.policy.another_source)
         )
     ]
     return [
@@ -53,9 +53,9 @@ def _left_behind(found: PlanInput, told: Iterable[Finding]) -> Iterator[Finding]
 
 def blocked_by_findings(findings: Iterable[Finding], policies: Policies) -> Iterator[Refusal]:
     for finding in findings:
-        bearing = finding.code.bearing
-        if finding.severity is Severity.BLOCKER and not bearing.allowed(policies):
-            yield Refusal(where(finding) + finding.message, bearing.way_out)
+        policy = finding.code.policy
+        if finding.severity is Severity.BLOCKER and not policy.allowed(policies):
+            yield Refusal(where(finding) + finding.message, policy.way_out)
 
 
 def where(finding: Finding) -> str:
@@ -88,7 +88,7 @@ _Starts = dict[int, tuple[PositionState, int | Marker | None]]
 def named(source: Source) -> str:
     """Return a source's operator id, with its uid or name where the checkpoint has one."""
     name = source.uid or source.name
-    return f"{source.operator_id} ({visible(name)})" if name else source.operator_id
+    return f"{source.operator_id} ({printable(name)})" if name else source.operator_id
 
 
 def disagreements(chosen: Sequence[Source], *, one_cluster: bool = False) -> Iterator[Refusal]:

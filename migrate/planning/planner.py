@@ -16,11 +16,11 @@ from migrate.planning.obstacles import (
     blocked_by_findings,
     clusters_mixed_up,
     clusters_not_named,
-    concerning,
     disagreements,
     groups_mixed_up,
     names_collide,
     other_brokers,
+    relevant_findings,
     taken_as_one_cluster,
 )
 from migrate.planning.partition import flink_committed, new_partition, plan_position
@@ -64,7 +64,7 @@ def make_plan(
         bootstrap_servers: the brokers that were asked, as they were named.
     """
     findings, refusals, notes = answered(
-        concerning(found, chosen, named), found, snapshot, policies
+        relevant_findings(found, chosen, named), found, snapshot, policies
     )
     refusals += blocked_by_findings(findings, policies)
     moved = [_as_the_target_names_it(source, policies) for source in chosen]

@@ -10,7 +10,7 @@ from migrate.inputs.flink.extract import Code, Finding, Severity, Source
 from migrate.model.cluster_snapshot import ClusterSnapshot
 from migrate.model.policies import Policies
 from migrate.model.positions import Marker, Origin
-from migrate.model.wording import counted, did_you_mean, moment
+from migrate.model.wording import counted, did_you_mean, iso_time, join_some
 from migrate.planning.obstacles import where
 from migrate.planning.plan import Plan, PlannedPartition, Refusal, Verdict
 
@@ -29,12 +29,8 @@ def refuse(partitions: Iterable[PlannedPartition]) -> Iterator[Refusal]:
             problem = "" if planned.verdict in _OWN_NUMBERS else planned.problem
             alike.setdefault((planned.verdict, problem, way_out), []).append(planned)
     for (verdict, _, way_out), these in alike.items():
-        yield Refusal(f"{_names(these)}: {verdict.value}: {_problem(these)}", way_out)
-
-
-def _names(these: Sequence[PlannedPartition]) -> str:
-    more = f" and {len(these) - _NAMED} more" if len(these) > _NAMED else ""
-    return ", ".join(map(_name, these[:_NAMED])) + more
+        names = join_some(map(_name, these), _NAMED)
+        yield Refusal(f"{names}: {verdict.value}: {_problem(these)}", way_out)
 
 
 def _problem(these: Sequence[PlannedPartition]) -> str:
@@ -92,8 +88,8 @@ def warnings(
     for finding in findings:
         if finding.code is Code.OUTPUT_BEYOND and at_the_end:
             continue  # there is nothing beyond
-        bearing = finding.code.bearing
-        told = bearing.allowed(policies) or (bearing.of_a_group and to_a_group)
+        policy = finding.code.policy
+        told = policy.allowed(policies) or (policy.of_a_group and to_a_group)
         if finding.severity is Severity.WARNING or told:
             yield where(finding) + finding.message
     yield from _about_costs(partitions)
@@ -221,7 +217,7 @@ def of_unknown_age(origin: Origin, snapshot: ClusterSnapshot | None) -> Iterator
     elif origin.copied_from is not None:
         yield (
             f"this checkpoint was written in {shown_url(origin.copied_from)}, and lies elsewhere: "
-            f"if {moment(origin.written_at)} is the time of a copy, its age is not known, and "
+            f"if {iso_time(origin.written_at)} is the time of a copy, its age is not known, and "
             f"{hidden}does not show; copy it with its times (cp -p, rsync -t), or name it where it "
             "was written"
         )

@@ -15,8 +15,15 @@ from pydantic import Field
 from migrate.inputs.group_csv import group_csv
 from migrate.model.errors import Refused
 from migrate.model.log import log
-from migrate.model.positions import Marker, PositionSet, Start, TopicPartition, Unknown, shown
-from migrate.model.wording import counted, visible
+from migrate.model.positions import (
+    Marker,
+    PositionSet,
+    Start,
+    TopicPartition,
+    Unknown,
+    format_start,
+)
+from migrate.model.wording import counted, join_some, printable
 from migrate.planning.diff import Diff, DiffRow, DiffTotals, Relation
 from migrate.report.table import Column, Line, draw, numbers
 from migrate.report.text import Screen, csv_text, difference_text
@@ -120,7 +127,7 @@ def diff_report(diff: Diff) -> DiffReport:
 
 def _side(side: PositionSet) -> SideReport:
     # A path need not be text; JSON must.
-    return SideReport(label=visible(side.label), note=visible(side.note))
+    return SideReport(label=printable(side.label), note=printable(side.note))
 
 
 def _row(row: DiffRow) -> RowReport:
@@ -234,16 +241,15 @@ def _next_offsets_of_right(diff: Diff) -> dict[TopicPartition, int]:
             lacks.append(name)
         elif row.right_offset is None:
             known = "; the broker knows it: -b HOST:PORT" if row.right is Marker.EARLIEST else ""
-            stands = f"{label}: {name} is {shown(row.right)}"
+            stands = f"{label}: {name} is {format_start(row.right)}"
             raise Refused([f"{stands}, which is no offset to write{known}"])
         else:
             next_offsets[row.topic, row.partition] = row.right_offset
     if not next_offsets:
         raise Refused([f"{label} has no offset to write"])
     if lacks:
-        more = f" and {len(lacks) - _NAMED} more" if len(lacks) > _NAMED else ""
         log.warning(
-            f"{label} has no offset of {', '.join(lacks[:_NAMED])}{more}: whoever takes these "
+            f"{label} has no offset of {join_some(lacks, _NAMED)}: whoever takes these "
             "begins there at an offset of its own, or at an end of the log"
         )
     return next_offsets
@@ -263,7 +269,7 @@ def diff_table(
     lines = []
     for name, side in (("left", diff.left), ("right", diff.right)):
         note = f" ({side.note})" if side.note else ""
-        lines.append(f"{name:<5} {visible(side.label + note)}\n")
+        lines.append(f"{name:<5} {printable(side.label + note)}\n")
     folded = len(diff.rows) > FOLD_ABOVE and not every_partition
     if folded:
         topics = list(diff.by_topic.items())
@@ -295,7 +301,7 @@ def _columns(rows: Sequence[DiffRow]) -> tuple[Column[DiffRow], ...]:
     clipped = any(row.records_between not in (None, abs(row.difference or 0)) for row in rows)
     return (
         Column("RELATION", lambda row: row.relation.value, style=lambda row: _STYLES[row.relation]),
-        Column("TOPIC", lambda row: visible(row.topic), apart=Line.ABOVE),
+        Column("TOPIC", lambda row: printable(row.topic), apart=Line.ABOVE),
         numbers("PARTITION", lambda row: row.partition),
         Column("LEFT", lambda row: start_text(row.left, row.left_offset), right=True),
         Column("RIGHT", lambda row: start_text(row.right, row.right_offset), right=True),
@@ -317,7 +323,7 @@ def _columns_of_topics(topics: Sequence[_Topic]) -> tuple[Column[_Topic], ...]:
         return counts(relation.value.upper(), lambda totals: totals.of(relation))
 
     return (
-        Column("TOPIC", lambda topic: visible(topic[0]), apart=Line.ABOVE),
+        Column("TOPIC", lambda topic: printable(topic[0]), apart=Line.ABOVE),
         counts("PARTITIONS", lambda totals: totals.partitions),
         *map(of, Relation),
         counts("OFFSETS-AHEAD", lambda totals: totals.offsets_ahead),

@@ -18,7 +18,7 @@ from importlib.resources import files
 from string import Template
 
 from migrate.model.positions import PositionSet
-from migrate.model.wording import counted, visible
+from migrate.model.wording import counted, printable
 from migrate.planning.diff import Diff, DiffRow, DiffTotals, Relation
 from migrate.report.diff import start_text
 from migrate.report.text import difference_text, number_text
@@ -63,7 +63,7 @@ def source_hash(text: str) -> str:
 
 def page_text(text: str) -> str:
     """All of a page is ASCII: it is the same in whatever encoding it is written down."""
-    return escape(visible(text)).encode("ascii", "xmlcharrefreplace").decode()
+    return escape(printable(text)).encode("ascii", "xmlcharrefreplace").decode()
 
 
 # -- the page of a diff ----------------------------------------------------------------------------

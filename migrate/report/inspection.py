@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from decoder import Checkpoint, CheckpointKind, Operator, StopKind
 from migrate.inputs.flink.extract import Extraction, Finding, Severity, Source
 from migrate.model.positions import Position
-from migrate.model.wording import counted, visible
+from migrate.model.wording import counted, printable
 from migrate.report.table import Column, Line, draw, numbers
 from migrate.report.text import Screen
 
@@ -205,7 +205,7 @@ def _lines(extraction: Extraction, screen: Screen, wide: bool) -> Iterator[str]:
     yield (
         f"{kind.value if kind is not CheckpointKind.UNKNOWN else 'snapshot'} "
         f"{checkpoint.checkpoint_id}, metadata version {checkpoint.metadata_version}"
-        f"{_STOPPED.get(checkpoint.type.stop, '')}: {visible(checkpoint.pointer)}\n"
+        f"{_STOPPED.get(checkpoint.type.stop, '')}: {printable(checkpoint.pointer)}\n"
     )
     for source in extraction.sources:
         yield _heading(source, screen)
@@ -219,19 +219,19 @@ def _lines(extraction: Extraction, screen: Screen, wide: bool) -> Iterator[str]:
     for finding in extraction.findings:
         where = f" {finding.operator_id[:8]}" if finding.operator_id is not None else ""
         severity = screen.text(finding.severity.value, _STYLES[finding.severity])
-        yield f"{severity}{where} {finding.code}: {visible(finding.message)}\n"
+        yield f"{severity}{where} {finding.code}: {printable(finding.message)}\n"
 
 
 def _heading(source: Source, screen: Screen) -> str:
     names = [f"uid {source.uid}" if source.uid else "", source.name or ""]
-    shown = ", ".join(visible(name) for name in names if name)
+    shown = ", ".join(printable(name) for name in names if name)
     heading = screen.text(f"{source.kind.value} {source.operator_id}", "bold")
     return f"\n{heading}{f' ({shown})' if shown else ''}, parallelism {source.parallelism}\n"
 
 
 _POSITIONS: tuple[Column[Position], ...] = (
-    Column("CLUSTER", lambda one: visible(one.cluster or "")),
-    Column("TOPIC", lambda one: visible(one.topic), apart=Line.ABOVE),
+    Column("CLUSTER", lambda one: printable(one.cluster or "")),
+    Column("TOPIC", lambda one: printable(one.topic), apart=Line.ABOVE),
     numbers("PARTITION", lambda one: one.partition),
     Column("STATE", lambda one: one.state.value),
     numbers("NEXT-OFFSET", lambda one: one.next_offset),
@@ -245,7 +245,7 @@ def _columns(operators: Sequence[Operator]) -> tuple[Column[Operator], ...]:
     in_flight = any(operator.in_flight_bytes for operator in operators)
     return (
         Column("OPERATOR", lambda one: one.operator_id[:8]),
-        Column("NAME", lambda one: visible(one.name or one.uid or ""), apart=Line.BELOW),
+        Column("NAME", lambda one: printable(one.name or one.uid or ""), apart=Line.BELOW),
         numbers("PARALLELISM", lambda one: one.parallelism),
         numbers("KEYED-BYTES", lambda one: one.keyed_state_bytes, total_of=operators),
         numbers("OPERATOR-BYTES", lambda one: one.operator_state_bytes, total_of=operators),
@@ -262,4 +262,4 @@ def _states(operator: Operator) -> list[str]:
         return ["finished"]
     finished = len(operator.finished_subtasks)
     some = [f"{counted(finished, 'subtask')} finished"] if finished else []
-    return [*some, *map(visible, operator.state_names)]
+    return [*some, *map(printable, operator.state_names)]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, TextIO
 
 from migrate.model.positions import Marker
-from migrate.model.wording import counted, visible
+from migrate.model.wording import counted, printable
 from migrate.planning import PlannedPartition, Verdict
 from migrate.report.table import Column, Line, draw, numbers
 from migrate.report.text import Screen, difference_text, number_text
@@ -21,7 +21,7 @@ def plan_table(partitions: Sequence[PlannedPartition], out: TextIO, *, wide: boo
     """The change, partition by partition."""
     told = any(_position(one) != number_text(one.next_offset) for one in partitions)
     columns: tuple[Column[PlannedPartition], ...] = (
-        Column("TOPIC", lambda one: visible(one.topic), apart=Line.ABOVE),
+        Column("TOPIC", lambda one: printable(one.topic), apart=Line.ABOVE),
         numbers("PARTITION", lambda one: one.partition),
         # What the checkpoint says is worth a column where that is not what is written.
         Column("CHECKPOINT", _position, right=True, wide=not told, spare=2),
@@ -90,7 +90,7 @@ def restoration_table(
         return "none" if committed is None else str(committed.next_offset)
 
     columns: tuple[Column[RestoredOffset], ...] = (
-        Column("TOPIC", lambda one: visible(one.topic), apart=Line.ABOVE),
+        Column("TOPIC", lambda one: printable(one.topic), apart=Line.ABOVE),
         numbers("PARTITION", lambda one: one.partition),
         Column("CURRENT-OFFSET", lambda one: held(one.now), right=True),
         Column("NEW-OFFSET", lambda one: held(one.then), right=True),
@@ -117,7 +117,7 @@ def outcome_lines(outcome: ChangeOutcome) -> Iterator[str]:
         failure = one.failure
         why = f": {failure.code}, {failure.reason}" if failure is not None else ""
         held = "" if one.now is None else f"; it holds {one.now.next_offset}"
-        yield f"{visible(one.topic)}-{one.partition} {one.result.value}{why}{held}"
+        yield f"{printable(one.topic)}-{one.partition} {one.result.value}{why}{held}"
 
 
 def _done(written: int, removed: int) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from migrate.fleet.inventory import Inventory, ScannedJob
-from migrate.model.wording import counted, visible
+from migrate.model.wording import counted, printable
 from migrate.report.table import Column, Line, draw, numbers
 from migrate.report.text import Screen
 
@@ -32,7 +32,7 @@ def inventory_table(inventory: Inventory, out: TextIO, *, wide: bool = False) ->
         Column("MOVES", lambda job: _moves(job, inventory), style=style),
         Column(
             "CHECKPOINT",
-            lambda job: visible(job.pointer.removeprefix(here)),
+            lambda job: printable(job.pointer.removeprefix(here)),
             apart=Line.BELOW,
         ),
         numbers("SOURCES", lambda job: job.sources, total_of=jobs, spare=1),
@@ -62,7 +62,7 @@ def _why_not(job: ScannedJob, inventory: Inventory) -> str:
         return ", ".join(job.obstacles)
     refused = _refused(job, inventory.plans)
     if refused is not None:
-        return visible("; ".join(refused.reasons))
+        return printable("; ".join(refused.reasons))
     return f"check {', '.join(job.to_check)}" if job.to_check else ""
 
 

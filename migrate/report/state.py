@@ -10,7 +10,7 @@ from itertools import groupby, islice
 from typing import Any, TextIO
 
 from decoder.keyed_state import Entry, KeyedState
-from migrate.model.wording import visible
+from migrate.model.wording import printable
 from migrate.report.table import Column, Line, draw
 from migrate.report.text import Screen, csv_text
 from migrate.state.columns import column_type, columns, namespace_type, value_type
@@ -72,13 +72,13 @@ def states_table(states: Sequence[KeyedState], out: TextIO) -> str:
 
 def _heading(state: KeyedState, screen: Screen) -> str:
     names = [f"uid {state.uid}" if state.uid else "", state.operator_name or ""]
-    told = ", ".join(visible(name) for name in names if name)
+    told = ", ".join(printable(name) for name in names if name)
     heading = screen.text(f"operator {state.operator_id}", "bold")
     return f"{heading}{f' ({told})' if told else ''}\n"
 
 
 def _column(name: str, apart: Line | None) -> Column[Mapping[str, str]]:
-    return Column(name.upper(), lambda cells: visible(cells[name]), apart=apart)
+    return Column(name.upper(), lambda cells: printable(cells[name]), apart=apart)
 
 
 _COLUMNS = (
@@ -117,6 +117,6 @@ def entries_table(state: KeyedState, entries: Iterable[Entry], out: TextIO) -> s
 def _entry_column(name: str) -> Column[Mapping[str, Any]]:
     return Column(
         name.upper().replace("_", "-"),
-        lambda row: visible(_cell(row[name])),
+        lambda row: printable(_cell(row[name])),
         apart=Line.BELOW if name == "value" else None,
     )

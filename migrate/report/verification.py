@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TextIO
 
-from migrate.model.wording import counted, visible
+from migrate.model.wording import counted, printable
 from migrate.planning.verify import StartOutcome, Verification, Verified
 from migrate.report.table import Column, Line, draw, numbers
 from migrate.report.text import Screen
@@ -16,7 +16,7 @@ def verification_table(verification: Verification, out: TextIO, *, wide: bool = 
     screen, partitions = Screen.of(out), verification.partitions
     columns: tuple[Column[Verified], ...] = (
         Column("OUTCOME", lambda one: one.outcome.value, style=_style),
-        Column("TOPIC", lambda one: visible(one.topic), apart=Line.ABOVE),
+        Column("TOPIC", lambda one: printable(one.topic), apart=Line.ABOVE),
         numbers("PARTITION", lambda one: one.partition),
         Column("CHECKPOINT" if verification.plan is None else "PLAN", _expected, right=True),
         numbers("STARTED-AT" if verification.has_run else "WILL-START-AT", lambda one: one.started),
@@ -26,7 +26,7 @@ def verification_table(verification: Verification, out: TextIO, *, wide: bool = 
         f"{count} {outcome.value}" + _up_to(verification, outcome)
         for outcome, count in verification.counts.items()
     )
-    total = f"{visible(verification.target)}: {counts}"
+    total = f"{printable(verification.target)}: {counts}"
     return "".join(draw(columns, partitions, screen, wide=wide)) + screen.text(total, "bold") + "\n"
 
 
@@ -87,7 +87,7 @@ def outcome_lines(verification: Verification) -> Iterator[str]:
             "no word of where it started: compare what it has written with the checkpoint"
         )
     if verification.state is not None:
-        yield from map(visible, verification.state.examples)
+        yield from map(printable, verification.state.examples)
     counts = verification.counts
     unread = sum(
         one.outcome is StartOutcome.MISSING and one.started is not None
@@ -154,10 +154,10 @@ def _about_the_plan(verification: Verification) -> Iterator[str]:
     if plan.not_compared:
         yield (
             "the plan was not compared with what it was made from, which cannot be read: "
-            f"{visible(plan.not_compared)}"
+            f"{printable(plan.not_compared)}"
         )
     for line in plan.differences[:_SHOWN]:
-        yield f"the plan is not what it was made from: {visible(line)}"
+        yield f"the plan is not what it was made from: {printable(line)}"
     if len(plan.differences) > _SHOWN:
         yield f"and {len(plan.differences) - _SHOWN} differences more; make the plan again"
     if plan.elsewhere:
@@ -174,8 +174,8 @@ def _about_running_on(verification: Verification) -> Iterator[str]:
         topic, partition = passed[0]
         yield (
             f"the log start of {counted(len(passed), 'partition')} lies above the seed now (the "
-            f"first is {visible(topic)}-{partition}): whether the query read those records before "
-            "retention took them cannot be told, unless it runs with failOnDataLoss=true"
+            f"first is {printable(topic)}-{partition}): whether the query read those records "
+            "before retention took them cannot be told, unless it runs with failOnDataLoss=true"
         )
     if verification.first_batches_gone:
         yield (

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from decoder.storage import join
+from migrate.model.wording import clipped
 from migrate.storage.files import Files
 
 # In bytes. A commit lists its files: thousands of them make some megabytes.
@@ -103,4 +104,4 @@ def items(value: object, what: str) -> list[Any]:
 
 def short(text: str) -> str:
     """As much of a text of unknown length as a message bears."""
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+    return clipped(text, _SHOWN)

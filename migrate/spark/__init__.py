@@ -18,7 +18,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from migrate.model.wording import install
+from migrate.model.wording import install_command
 
 if TYPE_CHECKING:
     from migrate.planning.state_proof import StateProof
@@ -82,7 +82,7 @@ def __getattr__(name: str) -> Any:
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     if find_spec("pyspark") is None:
-        raise ImportError(f"{name} needs PySpark: {install('spark')}")
+        raise ImportError(f"{name} needs PySpark: {install_command('spark')}")
     if name in _INSTEAD and find_spec("pyspark.sql.datasource") is None:
         from importlib.metadata import version
 

@@ -29,7 +29,7 @@ from migrate.inputs.spark_log import kafka_seeds, seed_path
 from migrate.kafka.config import MAX_STORE_BYTES, ConfigError, KafkaConfig, without_secrets
 from migrate.model.errors import MigrateError, UsageError
 from migrate.model.positions import AmbiguousPositions, PositionSet, TopicPartition, UnreadableInput
-from migrate.model.wording import install
+from migrate.model.wording import install_command
 from migrate.storage.files import Files
 from migrate.storage.new_file import named
 
@@ -96,7 +96,7 @@ def check_there_is_pyspark() -> None:
         UsageError: there is none.
     """
     if find_spec("pyspark") is None:
-        raise UsageError(f"--run needs PySpark: {install('spark')}")
+        raise UsageError(f"--run needs PySpark: {install_command('spark')}")
 
 
 def run_first_batch(

@@ -21,7 +21,7 @@ import decoder
 import migrate
 from decoder.urls import without_secrets
 from migrate.model.errors import ServiceError, UsageError
-from migrate.model.wording import install
+from migrate.model.wording import install_command
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaGateway
@@ -47,7 +47,7 @@ def runs_on_spark(master: str | None) -> bool:
     """
     if master is not None:
         if find_spec("pyspark") is None:
-            raise UsageError(f"--master needs PySpark: {install('spark')}")
+            raise UsageError(f"--master needs PySpark: {install_command('spark')}")
         return True
     # Of a PySpark that nobody has imported there is no session.
     return _SUBMITTED in os.environ or bool(sys.modules.get("pyspark") and _active())

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from decoder.keyed_state import Entry, KeyedState, Part
 from migrate.model.errors import InputError, UsageError
-from migrate.model.wording import install
+from migrate.model.wording import install_command
 from migrate.state.columns import (
     ArrayOf,
     Column,
@@ -46,7 +46,7 @@ class DoesNotFit(InputError):
 def check_arrow() -> None:
     """Raise MissingArrow where pyarrow is not installed."""
     if find_spec("pyarrow") is None:
-        raise MissingArrow(f"a state in Arrow batches needs pyarrow: {install('parquet')}")
+        raise MissingArrow(f"a state in Arrow batches needs pyarrow: {install_command('parquet')}")
 
 
 def arrow_schema(columns: Iterable[Column]) -> pa.Schema:

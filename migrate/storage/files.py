@@ -25,7 +25,7 @@ from decoder import ByteSource
 from decoder.storage import MAX_FILE_BYTES, LocalFiles, StorageUnavailable, check_size, normal
 from decoder.urls import CREDENTIALS_REFUSED, shown_url, without_secrets
 from migrate.model.errors import InputError, MigrateError, UsageError
-from migrate.model.wording import install
+from migrate.model.wording import install_command
 
 if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
@@ -337,7 +337,8 @@ def _connect(path: str, store: _Store) -> AbstractFileSystem:
         return kind(**given, **store.options, use_listings_cache=False, skip_instance_cache=True)
     except ImportError as error:
         raise MissingExtra(
-            f"{path}: reading {store.protocol}:// needs another package: {install(store.extra)}"
+            f"{path}: reading {store.protocol}:// needs another package: "
+            f"{install_command(store.extra)}"
         ) from error
 
 

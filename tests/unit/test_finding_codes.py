@@ -9,7 +9,7 @@ from migrate.model.policies import Policies
 
 
 @pytest.mark.parametrize(
-    ("bearing", "codes"),
+    ("field", "codes"),
     [
         ("job_wide", {Code.GROUP_READS, Code.IN_FLIGHT_RECORDS, Code.RAN_ON}),
         (
@@ -22,8 +22,8 @@ from migrate.model.policies import Policies
         ("of_a_group", {Code.SINK_MEMORY}),
     ],
 )
-def test_which_codes_bear_so(bearing: str, codes: set[Code]) -> None:
-    assert {code for code in Code if getattr(code.bearing, bearing)} == codes
+def test_which_codes_bear_so(field: str, codes: set[Code]) -> None:
+    assert {code for code in Code if getattr(code.policy, field)} == codes
 
 
 @pytest.mark.parametrize(
@@ -35,14 +35,14 @@ def test_which_codes_bear_so(bearing: str, codes: set[Code]) -> None:
     ],
 )
 def test_which_codes_the_user_may_allow(policies: Policies, codes: set[Code]) -> None:
-    assert {code for code in Code if code.bearing.allowed(policies)} == codes
+    assert {code for code in Code if code.policy.allowed(policies)} == codes
 
 
 def test_a_warning_of_an_undecided_code_needs_a_choice() -> None:
     for code in Code:
         for severity in Severity:
             finding = Finding(code, severity, None, "")
-            wanted = severity is Severity.WARNING and code.bearing.undecided
+            wanted = severity is Severity.WARNING and code.policy.undecided
             assert finding.is_undecided is wanted
 
 

@@ -31,9 +31,9 @@ from decoder.metadata.model import (
     StopKind,
     Subtask,
 )
-from migrate.inputs.flink.findings.checkpoint import about_the_checkpoint
-from migrate.inputs.flink.findings.operator import about_an_operator, state_bytes
-from migrate.inputs.flink.findings.source import about_a_source
+from migrate.inputs.flink.findings.checkpoint import findings_of_checkpoint
+from migrate.inputs.flink.findings.operator import findings_of_operator, state_bytes
+from migrate.inputs.flink.findings.source import findings_of_source
 from migrate.inputs.flink.source import KafkaState, Source, SourceKind
 from migrate.model.finding import Code, Severity
 from migrate.model.positions import Marker, Position, PositionState
@@ -80,7 +80,7 @@ def _about(
     sink: Sink | None = None,
     stopped: bool = False,
 ) -> list[_Told]:
-    found = list(about_an_operator(operator, state, sink, stopped))
+    found = list(findings_of_operator(operator, state, sink, stopped))
     assert {finding.operator_id for finding in found} <= {_ID}
     return [(finding.code, finding.severity, finding.message) for finding in found]
 
@@ -376,7 +376,7 @@ _KAFKA = KafkaSource((), _ENUMERATOR)
 def _of(
     source: Source, state: KafkaState = _KAFKA, checkpoint: Checkpoint | None = None
 ) -> list[_Told]:
-    found = list(about_a_source(source, state, checkpoint or _checkpoint()))
+    found = list(findings_of_source(source, state, checkpoint or _checkpoint()))
     assert {finding.operator_id for finding in found} <= {_ID}
     return [(finding.code, finding.severity, finding.message) for finding in found]
 
@@ -556,7 +556,7 @@ def test_a_dynamic_source() -> None:
 
 
 def _findings(**fields: object) -> list[_Told]:
-    found = about_the_checkpoint(_checkpoint(**fields))  # type: ignore[arg-type]
+    found = findings_of_checkpoint(_checkpoint(**fields))  # type: ignore[arg-type]
     return [
         (finding.code, finding.severity, finding.message)
         for finding in found
@@ -648,7 +648,7 @@ def test_operators_that_had_finished() -> None:
 def test_which_releases_wrote_it(
     version: int, sources: dict[str, KafkaState | UnknownSource], told: str
 ) -> None:
-    found = about_the_checkpoint(_checkpoint(version=version, sources=sources))
+    found = findings_of_checkpoint(_checkpoint(version=version, sources=sources))
     (finding,) = [one for one in found if one.code is Code.WRITTEN_BY]
     assert finding.severity is _NOTE
     assert finding.message == f"written by {told}: the state itself names no release"

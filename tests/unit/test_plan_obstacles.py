@@ -79,9 +79,9 @@ _FINDINGS = [
 @pytest.mark.parametrize(("named", "kept"), [(False, [0, 1, 2, 3, 4]), (True, [0, 1, 2])])
 def test_what_is_told_of_other_sources(named: bool, kept: list[int]) -> None:
     found = _extraction(_FINDINGS, {})
-    told = obstacles.concerning(found, found.sources[:1], named)
+    told = obstacles.relevant_findings(found, found.sources[:1], named)
     assert told == [_FINDINGS[n] for n in kept]
-    both = obstacles.concerning(found, found.sources, True)
+    both = obstacles.relevant_findings(found, found.sources, True)
     assert both == [_FINDINGS[n] for n in (0, 1, 2, 3)]
 
 
@@ -106,7 +106,7 @@ def test_state_that_is_left_behind_is_told_in_one(held: dict[str, int], told: st
             "among it (windows, joins, buffers)",
         )
     ]
-    assert obstacles.concerning(found, found.sources, False) == (expected if told else [])
+    assert obstacles.relevant_findings(found, found.sources, False) == (expected if told else [])
 
 
 def test_blockers_stand_in_the_way_unless_the_user_allows_them() -> None:

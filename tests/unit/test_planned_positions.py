@@ -17,14 +17,14 @@ from migrate.model.positions import (
     PositionSet,
     PositionState,
     Unknown,
+    format_start,
     group_positions,
     log_ends,
     log_starts,
     resolve,
-    shown,
 )
 from migrate.model.topic_pattern import suggested_pattern, topic_pattern
-from migrate.model.wording import moment, visible
+from migrate.model.wording import iso_time, printable
 from migrate.planning.partition import new_partition, plan_position
 from migrate.planning.plan import PlannedPartition, Verdict
 
@@ -339,7 +339,7 @@ def test_what_a_start_is_resolved_to() -> None:
         assert resolve(start, log) == expected
     assert resolve(Marker.EARLIEST, None) is None
     assert resolve(7, None) == 7
-    assert [shown(start) for start in (0, 7, Marker.LATEST, Unknown.ABSENT)] == [
+    assert [format_start(start) for start in (0, 7, Marker.LATEST, Unknown.ABSENT)] == [
         "0",
         "7",
         "latest",
@@ -373,15 +373,15 @@ def test_what_a_broker_is_asked_in_words() -> None:
 
 
 def test_a_moment_of_the_years_that_are_written() -> None:
-    assert moment(0) == "1970-01-01T00:00:00+00:00"
-    assert moment(1999) == "1970-01-01T00:00:01+00:00"
-    assert moment(253_402_300_799_999) == "9999-12-31T23:59:59+00:00"
-    assert moment(-1) == "-1"
-    assert moment(253_402_300_800_000) == "253402300800000"
+    assert iso_time(0) == "1970-01-01T00:00:00+00:00"
+    assert iso_time(1999) == "1970-01-01T00:00:01+00:00"
+    assert iso_time(253_402_300_799_999) == "9999-12-31T23:59:59+00:00"
+    assert iso_time(-1) == "-1"
+    assert iso_time(253_402_300_800_000) == "253402300800000"
 
 
 def test_control_characters_are_written_out() -> None:
-    assert visible("a b\té\x1b[2J\n") == "a b\\té\\x1b[2J\\n"
+    assert printable("a b\té\x1b[2J\n") == "a b\\té\\x1b[2J\\n"
 
 
 # -- topic patterns ------------------------------------------------------------------------------

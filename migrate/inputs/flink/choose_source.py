@@ -25,7 +25,7 @@ from migrate.model.positions import (
     Start,
     TopicPartition,
     Unknown,
-    shown,
+    format_start,
 )
 
 # What a name begins with that is a topic's.
@@ -113,7 +113,7 @@ def choose_sources(extraction: PlanInput, name: str | None) -> list[Source]:
         NoSuchSource: there is none.
     """
     sources = extraction.sources
-    in_the_way = any(finding.code.bearing.unread for finding in extraction.findings)
+    in_the_way = any(finding.code.policy.unread for finding in extraction.findings)
     if not sources and not in_the_way:
         others = {
             f"; {finding.operator_id}: {finding.message}"
@@ -217,8 +217,8 @@ def source_positions(label: str, sources: Iterable[Source], note: str = "") -> P
             if starts.setdefault(position.topic_partition, start) != start:
                 raise AmbiguousPositions(
                     f"{label}: two sources read {position.topic}-{position.partition} and stand "
-                    f"at {shown(starts[position.topic_partition])} and {shown(start)}; choose one "
-                    "with --source OPERATOR_ID"
+                    f"at {format_start(starts[position.topic_partition])} and "
+                    f"{format_start(start)}; choose one with --source OPERATOR_ID"
                 )
     return PositionSet(label, starts, note)
 

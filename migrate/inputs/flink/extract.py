@@ -10,9 +10,9 @@ from typing import Protocol
 
 from decoder import Checkpoint, PendingTransaction, SinkState, UnknownSource
 from migrate.inputs.flink.findings import (
-    about_a_source,
-    about_an_operator,
-    about_the_checkpoint,
+    findings_of_checkpoint,
+    findings_of_operator,
+    findings_of_source,
     is_last_output,
     state_bytes,
 )
@@ -90,16 +90,16 @@ class Extraction:
 def extract(checkpoint: Checkpoint) -> Extraction:
     """The Kafka sources of a checkpoint, their positions, and the findings about it."""
     sources: list[Source] = []
-    findings = list(about_the_checkpoint(checkpoint))
+    findings = list(findings_of_checkpoint(checkpoint))
     stopped = is_last_output(checkpoint)
     for operator in checkpoint.operators:
         state = checkpoint.sources.get(operator.operator_id)
         if state is not None and not isinstance(state, UnknownSource):
             source = source_of(operator, state)
             sources.append(source)
-            findings.extend(about_a_source(source, state, checkpoint))
+            findings.extend(findings_of_source(source, state, checkpoint))
         sink = checkpoint.sinks.get(operator.operator_id)
-        findings.extend(about_an_operator(operator, state, sink, stopped))
+        findings.extend(findings_of_operator(operator, state, sink, stopped))
     return Extraction(checkpoint, tuple(sources), tuple(findings))
 
 

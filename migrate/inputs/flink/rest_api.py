@@ -33,7 +33,7 @@ from pydantic import BaseModel, FailFast, Field, ValidationError
 
 from decoder.urls import without_secrets
 from migrate.model.errors import ServiceError, UsageError
-from migrate.model.wording import visible
+from migrate.model.wording import clipped, printable
 
 # How long one read or connect may take, in seconds: an overview is at hand, and small.
 TIMEOUT = 10.0
@@ -309,8 +309,7 @@ def _reason(cause: _Cause | None) -> str:
 def _shown(text: str) -> str:
     """Return Flink's text as it may be shown and saved: without secrets, not endless."""
     # What is cut off may be the end of a secret, which is hidden to the end of the text then.
-    shown = visible(without_secrets(text[: 10 * _LONGEST_TEXT]))
-    return shown if len(shown) <= _LONGEST_TEXT else f"{shown[:_LONGEST_TEXT]}…"
+    return clipped(printable(without_secrets(text[: 10 * _LONGEST_TEXT])), _LONGEST_TEXT)
 
 
 # -- how it is asked -------------------------------------------------------------------------------

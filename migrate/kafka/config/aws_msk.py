@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from migrate.kafka.config.jaas import LoginModule
 from migrate.kafka.config.properties import ConfigError, TokenCallback
-from migrate.model.wording import install
+from migrate.model.wording import install_command
 
 AWS_MSK_IAM = "AWS_MSK_IAM"
 CALLBACK_HANDLERS = frozenset(
@@ -76,7 +76,7 @@ def token_callback(
     try:
         from aws_msk_iam_sasl_signer import MSKAuthTokenProvider as Signer
     except ImportError as error:
-        raise ConfigError(f"{AWS_MSK_IAM} needs AWS's signer: {install('msk')}") from error
+        raise ConfigError(f"{AWS_MSK_IAM} needs AWS's signer: {install_command('msk')}") from error
     host = _HOST.search(bootstrap_servers)
     region = host[1] if host else aws_region
     if not region:

@@ -20,7 +20,7 @@ from pyspark.sql.types import ArrayType
 from migrate.inputs.flink.choose_source import Reading
 from migrate.inputs.flink.read import read
 from migrate.model.errors import Refused, UsageError
-from migrate.model.wording import counted, moment
+from migrate.model.wording import counted, iso_time
 from migrate.spark.transfer.origin import LAST_ACCESS, mark_unexpired, may_expire, origin_of
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class ExpiredEntries:
             verb = "stays" if self.number == 1 else "stay"
             yield (
                 f"{counted(self.number, 'expired entry', 'expired entries')} {verb} behind: last "
-                f"used {self.ttl_ms} ms or more before {moment(self.stopped_at_ms)}, the stop"
+                f"used {self.ttl_ms} ms or more before {iso_time(self.stopped_at_ms)}, the stop"
             )
         if self.doubtful:
             yield (
@@ -128,9 +128,10 @@ def leave_out_expired(
         doubtful = 0
     if doubtful and copied_from is not None:
         raise Refused(
-            f"{counted(doubtful, 'entry', 'entries')} expired between {moment(newest)}, the last "
-            f"access in the state, and {moment(stop)}, when _metadata was written. The checkpoint "
-            f"is a copy of {copied_from}: give the time of the stop (stopped_at_ms, --stopped-at)"
+            f"{counted(doubtful, 'entry', 'entries')} expired between {iso_time(newest)}, the last "
+            f"access in the state, and {iso_time(stop)}, when _metadata was written. The "
+            f"checkpoint is a copy of {copied_from}: give the time of the stop (stopped_at_ms, "
+            "--stopped-at)"
         )
     found = ExpiredEntries(ttl_ms, expired, stop, doubtful)
     return mark_unexpired(_kept(state, stop - ttl_ms)), found
@@ -174,8 +175,8 @@ def _stop(state: DataFrame, stopped_at_ms: int | None, newest: int) -> tuple[int
     if stopped_at_ms is not None:
         if stopped_at_ms < newest:
             raise Refused(
-                f"the state was used at {moment(newest)}, after {moment(stopped_at_ms)}: that is "
-                "not when the job was stopped (stopped_at_ms, --stopped-at)"
+                f"the state was used at {iso_time(newest)}, after {iso_time(stopped_at_ms)}: that "
+                "is not when the job was stopped (stopped_at_ms, --stopped-at)"
             )
         return stopped_at_ms, None
     checkpoint = _checkpoint(state)

@@ -20,7 +20,7 @@ from migrate.kafka.groups import CommitFailure, ConsumerGroups
 from migrate.model.cluster_snapshot import BrokerError, Committed, GroupView
 from migrate.model.errors import Refused
 from migrate.model.positions import TopicPartition
-from migrate.model.wording import counted
+from migrate.model.wording import counted, join_some
 from migrate.storage.json_models import write_file
 from migrate.targets.group import rollback_file
 from migrate.targets.group.rollback_file import Offsets
@@ -215,11 +215,10 @@ def _check_unchanged(groups: ConsumerGroups, now: GroupView, path: Path) -> None
 def write_obstacles(group: GroupView) -> list[str]:
     """Why offsets cannot be committed for this group, as it is; empty where they can."""
     if group.members:
-        who = ", ".join(f"{member.client_id} on {member.host}" for member in group.members[:5])
-        more = f" and {len(group.members) - 5} more" if len(group.members) > 5 else ""
+        who = join_some((f"{member.client_id} on {member.host}" for member in group.members), 5)
         count = counted(len(group.members), "member")
         them = "it" if len(group.members) == 1 else "them"
-        return [f"group {group.name} has {count} ({who}{more}); stop {them} first"]
+        return [f"group {group.name} has {count} ({who}); stop {them} first"]
     if group.exists and group.type == "streams":
         return [
             f"group {group.name} is a streams group: what its Kafka Streams application has stored "

@@ -11,8 +11,8 @@ from migrate.inputs.flink.extract import Code, Finding, PlanInput, Severity, Sou
 from migrate.model.cluster_snapshot import ClusterSnapshot
 from migrate.model.policies import Gone, NewPartitions, Policies
 from migrate.model.positions import Marker, Position, PositionState, TopicPartition
-from migrate.model.wording import counted
-from migrate.planning.obstacles import blocked_by_findings, concerning, where
+from migrate.model.wording import counted, join_some
+from migrate.planning.obstacles import blocked_by_findings, relevant_findings, where
 from migrate.planning.plan import Plan, PlannedPartition, Refusal, Verdict
 from migrate.planning.transactions import answered_for_flink
 from migrate.targets.savepoint import ClusterPartition
@@ -218,8 +218,7 @@ def _refusals(
 
 
 def _names(places: Sequence[TopicPartition]) -> str:
-    more = f" and {len(places) - _NAMED} more" if len(places) > _NAMED else ""
-    return ", ".join(f"{t}-{p}" for t, p in sorted(places)[:_NAMED]) + more
+    return join_some((f"{topic}-{partition}" for topic, partition in sorted(places)), _NAMED)
 
 
 def restrict_to_topics(
@@ -269,10 +268,9 @@ def state_mismatches(
     )
     if allowed:
         return [], [f"{whose} (--allow-state-mismatch)", *lines]
-    more = f"; and {len(lines) - _NAMED} more" if len(lines) > _NAMED else ""
     return [
         Refusal(
-            f"{whose}: {'; '.join(lines[:_NAMED])}{more}",
+            f"{whose}: {join_some(lines, _NAMED, '; ')}",
             "go on with that state all the same with --allow-state-mismatch",
         )
     ], []
@@ -327,7 +325,7 @@ def check_savepoint(
         named: whether the user chose the sources by name.
     """
     findings, refusals, _ = answered_for_flink(
-        concerning(found, chosen, named), found, snapshot, policies
+        relevant_findings(found, chosen, named), found, snapshot, policies
     )
     in_flight = [finding for finding in findings if finding.code is Code.IN_FLIGHT_RECORDS]
     others = [finding for finding in findings if finding.code is not Code.IN_FLIGHT_RECORDS]

@@ -35,7 +35,7 @@ from decoder.metadata.model import EmptySegment, NamedState, Operator, OperatorS
 from decoder.operator_state.fetch import SubtaskState, state_elements
 from decoder.state_files import StateFiles
 from migrate.model.errors import Refused
-from migrate.model.wording import counted
+from migrate.model.wording import counted, join_some
 from migrate.targets.savepoint.kafka_state import (
     changed_coordinator,
     legacy_element,
@@ -250,10 +250,9 @@ def _check_may_grow(
         finished = [place for place in places if (place.topic, place.partition) in done]
         if finished:
             raise Refused(
-                f"{_what(operator)}: {finished[0]}"
-                + (f" and {len(finished) - 1} more" if finished[1:] else "")
-                + " had been read to the end of a bounded source, and no reader holds it any "
-                "more; leave it out with --partitions"
+                f"{_what(operator)}: {join_some(map(str, finished), 1)} had been read to the end "
+                "of a bounded source, and no reader holds it any more; leave it out with "
+                "--partitions"
             )
         stops = [*(one.split.stopping_offset for one in known.reader_splits)]
         stops += [entry.split.stopping_offset for entry in entries if entry.split is not None]

@@ -5,17 +5,17 @@ A module each for what is said of the checkpoint as a whole, of a Kafka source, 
 
 from migrate.inputs.flink.findings.checkpoint import (
     SINKS_THAT_REMEMBER,
-    about_the_checkpoint,
+    findings_of_checkpoint,
     is_last_output,
 )
-from migrate.inputs.flink.findings.operator import about_an_operator, state_bytes
-from migrate.inputs.flink.findings.source import about_a_source
+from migrate.inputs.flink.findings.operator import findings_of_operator, state_bytes
+from migrate.inputs.flink.findings.source import findings_of_source
 
 __all__ = [
     "SINKS_THAT_REMEMBER",
-    "about_a_source",
-    "about_an_operator",
-    "about_the_checkpoint",
+    "findings_of_checkpoint",
+    "findings_of_operator",
+    "findings_of_source",
     "is_last_output",
     "state_bytes",
 ]

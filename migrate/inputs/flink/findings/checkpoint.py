@@ -38,7 +38,7 @@ def is_last_output(checkpoint: Checkpoint) -> bool:
     return checkpoint.type.stop in (StopKind.SUSPEND, StopKind.TERMINATE)
 
 
-def about_the_checkpoint(checkpoint: Checkpoint) -> Iterator[Finding]:
+def findings_of_checkpoint(checkpoint: Checkpoint) -> Iterator[Finding]:
     if checkpoint.newer_siblings:
         yield _ran_on(checkpoint.checkpoint_id, checkpoint.newer_siblings[-1])
     elif not is_last_output(checkpoint):

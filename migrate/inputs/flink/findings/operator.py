@@ -65,7 +65,7 @@ _GOES_ON_WRITING = (
 )
 
 
-def about_an_operator(
+def findings_of_operator(
     operator: Operator, state: KafkaState | UnknownSource | None, sink: Sink | None, stopped: bool
 ) -> Iterator[Finding]:
     """``stopped``: whether the checkpoint is the job's last output."""

@@ -22,7 +22,9 @@ from migrate.model.wording import counted
 _METADATA_2 = 2
 
 
-def about_a_source(source: Source, state: KafkaState, checkpoint: Checkpoint) -> Iterator[Finding]:
+def findings_of_source(
+    source: Source, state: KafkaState, checkpoint: Checkpoint
+) -> Iterator[Finding]:
     yield from _about_its_positions(source)
     if isinstance(state, HybridSource):
         yield from _about_a_hybrid_source(source, state)
