@@ -68,7 +68,7 @@ def rollback(
         rollback_file=rollback_file,
         **with_environment(kafka),
     )
-    group = change.seen.file.group
+    group = change.preview.file.group
     if not (change.refusals or change.partitions):
         tell(f"nothing to do: group {group} holds what it held before")
         return
@@ -91,6 +91,6 @@ def rollback(
 
 
 def _would_change(partitions: Sequence[RestoredOffset]) -> str:
-    removed = sum(one.then is None for one in partitions)
+    removed = sum(one.target is None for one in partitions)
     also = f", {removed} of them be removed" if removed else ""
     return f"{counted(len(partitions), 'offset')} would change{also}"

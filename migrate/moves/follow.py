@@ -76,7 +76,7 @@ def follow(
     before: int | None = None
     while True:
         try:
-            followed = follower.look(allow_moved_on=allow_moved_on)
+            followed = follower.commit_progress(allow_moved_on=allow_moved_on)
         except (ServiceError, OSError) as error:
             if once:
                 raise

@@ -29,13 +29,13 @@ class GroupRollback:
     """A change to a consumer group taken back: as it would be done and, once done, its outcome.
 
     Attributes:
-        seen: the change, its fate, the group as it was looked at, and what it is to hold.
+        preview: the change, how far it came, the group as it is, and what it is to hold.
         refusals: why it must not be done, a line each.
         rollback_path: where what the group holds is written before it is changed.
         outcome: what came of it; None as long as it was not done.
     """
 
-    seen: RollbackPreview
+    preview: RollbackPreview
     refusals: tuple[str, ...]
     rollback_path: Path
     outcome: ChangeOutcome | None = None
@@ -46,12 +46,12 @@ class GroupRollback:
     @property
     def partitions(self) -> Sequence[RestoredOffset]:
         """What changes, partition by partition."""
-        return self.seen.partitions
+        return self.preview.partitions
 
     @property
     def warnings(self) -> Sequence[str]:
         """What else must be known."""
-        return self.seen.warnings
+        return self.preview.warnings
 
     def execute(self, confirm: Callable[[], None] | None = None) -> ChangeOutcome:
         """Do it, unless something has moved since it was looked at.
@@ -62,7 +62,7 @@ class GroupRollback:
         Raises:
             Refused: it must not be done, or no longer; nothing was changed.
             UsageError: the rollback file cannot be written.
-            BrokerError, OSError: as for ``undo.restore``; nothing was changed.
+            BrokerError, OSError: as for ``restore``; nothing was changed.
         """
         from migrate.targets.group.commit import ChangeOutcome
         from migrate.targets.group.rollback import restore
@@ -70,14 +70,14 @@ class GroupRollback:
         if self.refusals:
             raise Refused(self.refusals)
         if not self.partitions:
-            return ChangeOutcome(self.seen.file.group, (), None)
+            return ChangeOutcome(self.preview.file.group, (), None)
         check_rollback_path(self.rollback_path)
         if confirm is not None:
             confirm()
-        group = self.seen.file.group
+        group = self.preview.file.group
         with saving_offsets_to(self.rollback_path), timed(f"bringing group {group} back"):
             return restore(
-                self._config, self._file, self.seen, self.rollback_path, force=self._force
+                self._config, self._file, self.preview, self.rollback_path, force=self._force
             )
 
 
@@ -110,19 +110,21 @@ def rollback(
         InputError: it is no rollback file of this version.
         BrokerError: the broker did not answer, or denied what was asked.
     """
-    from migrate.targets.group.rollback import look
+    from migrate.targets.group.rollback import read_preview
 
     file = local_path(os.fspath(file))
     change = rollback_files.read(file)
     config = _asked_or_named(change.bootstrap_servers, arguments).config()
     with timed(f"asking {config['bootstrap.servers']} about group {change.group}"):
-        seen = look(config, file, change)
-    log.info(f"group {change.group}, {change.change} of {change.created_at}: {seen.progress.value}")
-    for warning in seen.warnings:
+        preview = read_preview(config, file, change)
+    log.info(
+        f"group {change.group}, {change.change} of {change.created_at}: {preview.progress.value}"
+    )
+    for warning in preview.warnings:
         log.warning(warning)
     found = GroupRollback(
-        seen,
-        (*seen.refusals, *(() if force else seen.unless_forced)),
+        preview,
+        (*preview.refusals, *(() if force else preview.unless_forced)),
         # Beside the file that it follows: a later run looks for both there.
         local_path(os.fspath(rollback_file))
         if rollback_file is not None

@@ -93,7 +93,7 @@ def restoration_table(
         Column("TOPIC", lambda one: printable(one.topic), apart=Line.ABOVE),
         numbers("PARTITION", lambda one: one.partition),
         Column("CURRENT-OFFSET", lambda one: held(one.now), right=True),
-        Column("NEW-OFFSET", lambda one: held(one.then), right=True),
+        Column("NEW-OFFSET", lambda one: held(one.target), right=True),
         numbers("LOG-START-OFFSET", lambda one: one.log.start if one.log else None, spare=2),
         numbers("LOG-END-OFFSET", lambda one: one.log.end if one.log else None, spare=1),
         Column("DOUBT", lambda one: one.doubt.value if one.doubt else "", style=lambda _: "red"),

@@ -86,7 +86,7 @@ class CommitToGroup(StreamingQueryListener):
     def _look(self, query: str) -> None:
         try:
             if self._follower.query == query:
-                self.followed = self._follower.look()
+                self.followed = self._follower.commit_progress()
                 self.problem = None
         except (MigrateError, OSError) as error:
             if str(error) != str(self.problem):

@@ -94,7 +94,7 @@ class Case:
         )
 
     def restore(self, path: Path, to: str) -> ChangeOutcome:
-        seen = undo.look(self.config, path, rollback_file.read(path))
+        seen = undo.read_preview(self.config, path, rollback_file.read(path))
         return undo.restore(self.config, path, seen, self.folder / to)
 
     def fate(self) -> ChangeProgress | None:
@@ -297,7 +297,7 @@ def test_two_runs_at_the_same_time(
     assert rollback_file.read(case.path).before.committed == case.held
     assert rollback_file.read(second).before.committed == case.held
     if not same:
-        assert undo.look(case.config, second, rollback_file.read(second)).unless_forced
+        assert undo.read_preview(case.config, second, rollback_file.read(second)).unless_forced
     case.is_as_it_was()
 
 
@@ -334,10 +334,11 @@ _RESTORE = """
 import json, sys
 from pathlib import Path
 from migrate.targets.group import rollback_file
-from migrate.targets.group.rollback import look, restore
+from migrate.targets.group.rollback import read_preview, restore
 config, path, to = json.loads(sys.argv[1])
 print("ready", flush=True)
-restore(config, Path(path), look(config, Path(path), rollback_file.read(Path(path))), Path(to))
+preview = read_preview(config, Path(path), rollback_file.read(Path(path)))
+restore(config, Path(path), preview, Path(to))
 """
 
 
@@ -490,7 +491,7 @@ def test_a_consumer_commits_after_a_rollback_was_cut_short(
     else:
         assert case.fate() is ChangeProgress.IN_PART
         case.held["other", 0] = Committed(9)
-    seen = undo.look(case.config, case.path, rollback_file.read(case.path))
+    seen = undo.read_preview(case.config, case.path, rollback_file.read(case.path))
     again = case.folder / "rollback-again.json"
     assert undo.restore(case.config, case.path, seen, again, force=True).applied is Applied.ALL
     assert case.view().committed == case.held
@@ -512,7 +513,7 @@ def test_the_file_of_a_rollback_that_was_cut_short_is_sought(
     case.wired.commit(case.group, {("other", 0): 25})
     _cut_short_after_the_deletion(case, back)
     monkeypatch.chdir(tmp_path / "here")
-    seen = undo.look(case.config, case.path, rollback_file.read(case.path))
+    seen = undo.read_preview(case.config, case.path, rollback_file.read(case.path))
     # Without it the first file's word is taken, and that it is older is said.
     source = case.path if where == "nowhere" else back
     assert seen.target["other", 0] == Committed(20 if where == "nowhere" else 25)

@@ -83,12 +83,12 @@ def _commit(
 
 
 def _seen(broker: Broker, path: Path) -> RollbackPreview:
-    return undo.look(_config(broker), path, rollback_file.read(path))
+    return undo.read_preview(_config(broker), path, rollback_file.read(path))
 
 
 def _restore(broker: Broker, path: Path, to: Path, *, force: bool = False) -> ChangeOutcome:
     config = _config(broker)
-    seen = undo.look(config, path, rollback_file.read(path))
+    seen = undo.read_preview(config, path, rollback_file.read(path))
     return undo.restore(config, path, seen, to, force=force)
 
 
@@ -352,7 +352,7 @@ def test_a_missing_permission_is_named(tmp_path: Path) -> None:
 
         def restore(to: str) -> ChangeOutcome:
             path = tmp_path / "3.json"
-            seen = undo.look(config, path, rollback_file.read(path))
+            seen = undo.read_preview(config, path, rollback_file.read(path))
             return undo.restore(config, path, seen, tmp_path / to)
 
         outcome = restore("back.json")
@@ -425,7 +425,7 @@ def test_offsets_that_were_there_are_committed_again(
     _commit(broker, group, _wanted(topic, 5, 6, 7), tmp_path / "r.json")
     seen = _seen(broker, tmp_path / "r.json")
     assert (seen.progress, seen.deletes, seen.warnings) == (ChangeProgress.APPLIED, False, ())
-    assert [(p.partition, p.now, p.then) for p in seen.partitions] == [
+    assert [(p.partition, p.now, p.target) for p in seen.partitions] == [
         (n, Committed(5 + n, METADATA), Committed(n, f"theirs {n}")) for n in range(3)
     ]
     outcome = _restore(broker, tmp_path / "r.json", tmp_path / "back.json")
@@ -481,7 +481,7 @@ def test_a_group_that_moved_on_is_refused_unless_forced(
     _commit(broker, group, _wanted(topic, 5, 6, 7), tmp_path / "r.json")
     broker.commit(group, {(topic, 1): 9})
     assert (
-        undo.look(
+        undo.read_preview(
             _config(broker), tmp_path / "r.json", rollback_file.read(tmp_path / "r.json")
         ).progress
         is ChangeProgress.MOVED_ON
@@ -505,7 +505,7 @@ def test_what_the_change_was_not_about_keeps_what_it_holds_now(
     _commit(broker, group, _wanted(topic, 5, 6, 7), tmp_path / "r.json")
     _hold(broker, group, {(other_topic, 0): Committed(25, "gone on")})
     assert (
-        undo.look(
+        undo.read_preview(
             _config(broker), tmp_path / "r.json", rollback_file.read(tmp_path / "r.json")
         ).deletes
         is fresh
@@ -541,7 +541,7 @@ def test_a_group_that_changed_since_the_dry_run_is_not_restored(
 ) -> None:
     path = tmp_path / "r.json"
     _commit(broker, group, _wanted(topic, 5, 6, 7), path)
-    seen = undo.look(_config(broker), path, rollback_file.read(path))
+    seen = undo.read_preview(_config(broker), path, rollback_file.read(path))
     broker.commit(group, {(topic, 0): 9})
     with pytest.raises(Refused, match="changed since it was looked at"):
         undo.restore(_config(broker), path, seen, tmp_path / "back.json", force=True)

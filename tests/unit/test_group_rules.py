@@ -17,11 +17,11 @@ from migrate.targets.group import rollback_file
 from migrate.targets.group.commit import (
     Applied,
     ChangeOutcome,
+    CommitAttempt,
     PartitionOutcome,
     Result,
-    Written,
     attempts,
-    changed,
+    change_reasons,
     in_order,
     partition_outcome,
     pending_commit,
@@ -53,7 +53,7 @@ def _group(
 def test_what_holds_its_offset_already_is_left_alone() -> None:
     theirs = {**_at(a1=7, b0=9), A0: Committed(5, "theirs", 3)}
     change = pending_commit(_at(a0=5, a1=8), _group(theirs), _group(theirs))
-    assert change.todo == _at(a1=8)
+    assert change.offsets == _at(a1=8)
     # Whatever is written beside it: it is the offset that counts.
     assert change.unchanged == (
         PartitionOutcome("a", 0, Result.UNCHANGED, Committed(5), Committed(5, "theirs", 3)),
@@ -64,7 +64,7 @@ def test_what_holds_its_offset_already_is_left_alone() -> None:
 def test_what_a_group_does_not_hold_yet_is_committed() -> None:
     nobody = _group(NOTHING, exists=False)
     change = pending_commit(_at(a0=0, b0=5), nobody, nobody)
-    assert (change.todo, change.unchanged, change.refusals) == (_at(a0=0, b0=5), (), ())
+    assert (change.offsets, change.unchanged, change.refusals) == (_at(a0=0, b0=5), (), ())
 
 
 def test_a_group_with_members_is_refused() -> None:
@@ -136,7 +136,7 @@ def test_which_groups_can_be_written(group: GroupView, told: list[str]) -> None:
     ],
 )
 def test_what_has_changed_since(before: Offsets, now: Offsets, told: str | None) -> None:
-    found = changed(_group(before), _group(now))
+    found = change_reasons(_group(before), _group(now))
     if told is None:
         assert found == []
         return
@@ -235,7 +235,7 @@ def test_what_became_of_a_partition(
         return Committed(number) if number is not None else None
 
     view = _group({A0: Committed(held)} if held is not None else {})
-    written = Written({A0: failure} if failure is not None else {}, view)
+    written = CommitAttempt({A0: failure} if failure is not None else {}, view)
     outcome = partition_outcome(A0, offset(wanted), offset(before), written)
     assert outcome.result is result
     assert (outcome.topic, outcome.partition) == A0
@@ -246,7 +246,7 @@ def test_what_became_of_a_partition(
 
 @pytest.mark.parametrize("failure", [None, AWAY])
 def test_a_group_that_could_not_be_read_is_not_known(failure: CommitFailure | None) -> None:
-    written = Written({A0: failure} if failure is not None else {}, None)
+    written = CommitAttempt({A0: failure} if failure is not None else {}, None)
     outcome = partition_outcome(A0, Committed(5), Committed(1), written)
     expected = PartitionOutcome("a", 0, Result.UNKNOWN, Committed(5), None, failure)
     assert outcome == expected

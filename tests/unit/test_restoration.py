@@ -12,7 +12,7 @@ from migrate.kafka.groups import CommitFailure
 from migrate.model.cluster_snapshot import ClusterSnapshot, Committed, GroupView, LogRange, Member
 from migrate.targets.group import rollback as undo
 from migrate.targets.group import rollback_file
-from migrate.targets.group.commit import Written
+from migrate.targets.group.commit import CommitAttempt
 from migrate.targets.group.rollback_decision import (
     Doubt,
     RestoredOffset,
@@ -81,7 +81,7 @@ def _changes(found: RollbackPreview) -> dict[tuple[str, int], tuple[int | None, 
     return {
         (one.topic, one.partition): (
             one.now.next_offset if one.now is not None else None,
-            one.then.next_offset if one.then is not None else None,
+            one.target.next_offset if one.target is not None else None,
         )
         for one in found.partitions
     }
@@ -107,7 +107,7 @@ def _changes(found: RollbackPreview) -> dict[tuple[str, int], tuple[int | None, 
 def test_what_the_group_is_to_hold(
     before: Offsets, after: Offsets, now: Offsets, target: Offsets
 ) -> None:
-    assert rollback_target(HERE, _file(before, after), _group(now), None).target == target
+    assert rollback_target(HERE, _file(before, after), _group(now), None).offsets == target
 
 
 def test_where_what_a_group_has_lost_comes_from() -> None:
@@ -131,7 +131,7 @@ def test_a_rollback_that_was_cut_short_knows_best_what_the_group_held(
     cut_short = change == "rollback" and fate in (ChangeProgress.IN_PART, ChangeProgress.MOVED_ON)
     # A consumer has committed for a since; of nothing else.
     wanted = rollback_target(HERE, file, _group(_at(a0=7)), run)
-    assert wanted.target == (_at(a0=1, b0=9) if cut_short else _at(a0=1))
+    assert wanted.offsets == (_at(a0=1, b0=9) if cut_short else _at(a0=1))
     if cut_short:
         assert wanted.last_known is not None
         assert wanted.last_known.path == Path("second.json")
@@ -289,7 +289,7 @@ def test_what_is_as_it_was_seen_is_done() -> None:
     found = _restoration(_file(_at(a0=1), _at(a0=5)), _group(_at(a0=5, b0=2)))
     way = plan_rollback(found, found, force=False)
     assert (way.refusals, way.deletes) == ((), False)
-    assert way.places == {A0}
+    assert way.partitions == {A0}
     assert way.target == _at(a0=1, b0=2)
 
 
@@ -314,12 +314,12 @@ def test_what_belongs_to_no_partition_is_left_out() -> None:
     file = _file(_at(a0=1, a1=1), _at(a0=5, a1=5))
     found = _restoration(file, _group(_at(a0=5, a1=5)), _cluster({A0: (0, 100)}))
     way = plan_rollback(found, found, force=True)
-    assert way.places == {A0}
+    assert way.partitions == {A0}
     assert way.target == _at(a0=1)
     expired = _restoration(file, _group(_at(a0=5, a1=5)), _cluster({A0: (0, 100), A1: (50, 100)}))
-    assert plan_rollback(expired, expired, force=True).places == {A0, A1}
+    assert plan_rollback(expired, expired, force=True).partitions == {A0, A1}
     all_gone = _restoration(file, _group(_at(a0=5, a1=5)), _cluster({}))
-    assert plan_rollback(all_gone, all_gone, force=True).places == frozenset()
+    assert plan_rollback(all_gone, all_gone, force=True).partitions == frozenset()
 
 
 def test_where_the_group_is_deleted_all_it_is_to_hold_is_written() -> None:
@@ -327,16 +327,16 @@ def test_where_the_group_is_deleted_all_it_is_to_hold_is_written() -> None:
     found = _restoration(file, _group(_at(a0=5, b0=2, c0=3)))
     way = plan_rollback(found, found, force=False)
     assert way.deletes
-    assert way.places == {A0, B0, C0}
+    assert way.partitions == {A0, B0, C0}
     assert way.target == _at(b0=2, c0=3)
 
 
 def test_a_failure_before_anything_was_written_is_told_of_every_partition() -> None:
     held, failure = _group(_at(a0=5)), CommitFailure("NOT_COORDINATOR", "away", transient=True)
-    assert undo._nothing_written(held, _at(b0=2), failure, held) == Written(
+    assert undo._nothing_written(held, _at(b0=2), failure, held) == CommitAttempt(
         {A0: failure, B0: failure}, held
     )
-    assert undo._nothing_written(held, _at(b0=2), None, None) == Written({}, None)
+    assert undo._nothing_written(held, _at(b0=2), None, None) == CommitAttempt({}, None)
 
 
 def test_an_aim_is_what_is_written_whole() -> None:
@@ -344,5 +344,5 @@ def test_an_aim_is_what_is_written_whole() -> None:
     theirs = {A0: Committed(1, "theirs", 7)}
     found = _restoration(_file(theirs, _at(a0=1)), _group(_at(a0=1)))
     assert found.target == theirs
-    assert found.partitions[0].then == Committed(1, "theirs", 7)
+    assert found.partitions[0].target == Committed(1, "theirs", 7)
     assert rollback_target(HERE, found.file, found.now, None) == RollbackTarget(theirs, None)

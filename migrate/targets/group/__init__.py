@@ -1,1 +1,1 @@
-"""A consumer group: changed, brought back to what it was, and the file that makes that possible."""
+"""A consumer group as a target: commit, rollback, the rollback file, and a follower of a query."""

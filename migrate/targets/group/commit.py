@@ -1,8 +1,7 @@
-"""A consumer group: commits offsets for it, and tells what became of each.
+"""The commit of offsets for a consumer group, and the outcome of each partition.
 
-Nothing is taken on trust: the group is read again just before, what it held is on the disk before
-anything is changed, each partition's own error is looked at, and what counts in the end is what
-the group holds when it is read once more.
+The group is read again just before, a rollback file is written before anything changes, the error
+of each partition is checked, and the outcome is what the group holds when it is read back.
 """
 
 from __future__ import annotations
@@ -25,31 +24,29 @@ from migrate.storage.json_models import write_file
 from migrate.targets.group import rollback_file
 from migrate.targets.group.rollback_file import Offsets
 
-# How long to go on, in seconds, where a commit fails for what may go away by itself: a broker that
-# restarts, or a group whose coordinator moves, is back within. No new attempt starts later; one
-# that has started may take three requests more (REQUEST_TIMEOUT of ``broker`` each).
+# How long to retry, in seconds, after an error that may pass: a broker restarts, or the group's
+# coordinator moves. No attempt starts later; the last may take three requests more
+# (REQUEST_TIMEOUT of migrate.kafka each).
 PATIENCE = 60.0
-# How long after a commit the one of another run may still come, in seconds: it was sent before ours
-# could be seen.
+# How long after our commit another run's may still arrive, in seconds: sent before it saw ours.
 _SETTLED_AFTER = 0.5
-# The pauses between attempts, in seconds: each twice as long as the last, from the first to the
-# longest.
+# Pauses between attempts, in seconds: each twice as long as the one before.
 _FIRST_PAUSE = 0.2
 _LONGEST_PAUSE = 5.0
 
 
 class Result(str, Enum):
-    """What became of one partition's offset."""
+    """The outcome of one partition."""
 
     COMMITTED = "committed"  # written, and read back
-    UNCHANGED = "unchanged"  # held what was wanted before, and holds it now
+    UNCHANGED = "unchanged"  # held the target before, and holds it now
     FAILED = "failed"  # not written: it holds what it held before
     DIFFERS = "differs"  # something else was there when it was read back
     UNKNOWN = "unknown"  # it could not be read back
 
 
 class Applied(str, Enum):
-    """What became of a change as a whole."""
+    """The outcome of a change as a whole."""
 
     ALL = "applied"
     NOTHING_TO_DO = "nothing to do"
@@ -60,9 +57,11 @@ class Applied(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class PartitionOutcome:
-    """What became of one partition: ``now`` is what it holds in the end, where that is known.
+    """The outcome of one partition.
 
-    ``target`` is None for a partition that is to hold no offset.
+    Attributes:
+        target: the offset to commit; None for a partition that is to hold none.
+        now: the offset that was read back; None where there is none, or the result is UNKNOWN.
     """
 
     topic: str
@@ -75,9 +74,10 @@ class PartitionOutcome:
 
 @dataclass(frozen=True, slots=True)
 class ChangeOutcome:
-    """What became of a change, partition by partition.
+    """The outcome of a change to a group.
 
-    ``rollback_path`` is None where there was nothing to do: then no file was written.
+    Attributes:
+        rollback_path: the rollback file; None where nothing was to be done and none was written.
     """
 
     group: str
@@ -101,7 +101,7 @@ class ChangeOutcome:
 def commit(
     config: KafkaConfig,
     group: str,
-    wanted: Offsets,
+    target: Offsets,
     before: GroupView,
     rollback_path: Path,
     *,
@@ -109,73 +109,65 @@ def commit(
 ) -> ChangeOutcome:
     """Commit offsets for a group without members.
 
-    What holds its wanted offset already is left alone; where all do, nothing is written at all.
-    With ``mark`` an offset is left alone only where its metadata is the wanted one too.
+    A partition that holds its target already is not written; if all do, nothing is written at all.
 
     Args:
         config: librdkafka properties, ``bootstrap.servers`` among them.
-        wanted: the offsets to commit; what else the group holds stays as it is.
-        before: the group as it was when this was decided on.
-        rollback_path: where the rollback file is written, before anything is changed.
-        mark: whether the metadata matters, which shows whose commit it is.
+        group: the consumer group.
+        target: the offsets to commit; the group's other offsets stay.
+        before: the group as it was when the offsets were planned.
+        rollback_path: where the rollback file is written, before anything changes.
+        mark: write also where only the metadata differs, which names who committed.
 
     Raises:
-        Refused: the group has members, is no consumer group, or is no longer as ``before``.
+        Refused: the group has members, is no consumer group, or has changed since ``before``.
         BrokerError: the group could not be read; nothing was written.
         FileExistsError: there is a file at ``rollback_path``; nothing was committed.
         OSError: the rollback file could not be written; nothing was committed.
     """
     groups = ConsumerGroups(config)
     now = groups.view(group)
-    change = pending_commit(wanted, before, now, mark=mark)
-    if not change.todo:
-        return ChangeOutcome(group, in_order(change.unchanged), None)
-    if change.refusals:
-        raise Refused(change.refusals)
-    write_rollback_file("commit", groups, now, {**now.committed, **change.todo}, rollback_path)
+    pending = pending_commit(target, before, now, mark=mark)
+    if not pending.offsets:
+        return ChangeOutcome(group, in_order(pending.unchanged), None)
+    if pending.refusals:
+        raise Refused(pending.refusals)
+    write_rollback_file("commit", groups, now, {**now.committed, **pending.offsets}, rollback_path)
     _check_unchanged(groups, now, rollback_path)
-    written = confirm_written(groups, group, write(groups, group, change.todo, now.committed))
+    attempt = confirm_written(groups, group, write(groups, group, pending.offsets, now.committed))
     outcomes = [
-        partition_outcome(place, committed, now.committed.get(place), written)
-        for place, committed in change.todo.items()
+        partition_outcome(partition, committed, now.committed.get(partition), attempt)
+        for partition, committed in pending.offsets.items()
     ]
-    return ChangeOutcome(group, in_order([*change.unchanged, *outcomes]), rollback_path)
+    return ChangeOutcome(group, in_order([*pending.unchanged, *outcomes]), rollback_path)
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
-    """What of the wanted offsets is to be committed, what is there already, and why it must not
-    be."""
+class PendingCommit:
+    """The offsets to commit, the partitions that hold theirs already, and reasons to refuse."""
 
-    todo: Offsets
+    offsets: Offsets
     unchanged: tuple[PartitionOutcome, ...]
     refusals: tuple[str, ...]
 
 
 def pending_commit(
-    wanted: Offsets, before: GroupView, now: GroupView, *, mark: bool = False
-) -> Change:
-    """Return what is to be committed for a group, which must have no members then.
-
-    Args:
-        wanted: the offsets that the group is to hold.
-        before: the group as it was when this was decided on.
-        now: the group as it is.
-        mark: whether the metadata must be the wanted one, too.
-    """
-    todo = {
-        place: committed
-        for place, committed in wanted.items()
-        if now.next_offset(*place) != committed.next_offset
-        or (mark and now.committed[place].metadata != committed.metadata)
+    target: Offsets, before: GroupView, now: GroupView, *, mark: bool = False
+) -> PendingCommit:
+    """Compare the target of a commit with what the group holds; arguments as for ``commit``."""
+    offsets = {
+        partition: committed
+        for partition, committed in target.items()
+        if now.next_offset(*partition) != committed.next_offset
+        or (mark and now.committed[partition].metadata != committed.metadata)
     }
     unchanged = (
-        PartitionOutcome(*place, Result.UNCHANGED, committed, now.committed[place])
-        for place, committed in wanted.items()
-        if place not in todo
+        PartitionOutcome(*partition, Result.UNCHANGED, committed, now.committed[partition])
+        for partition, committed in target.items()
+        if partition not in offsets
     )
-    refusals = (*write_obstacles(now), *changed(before, now)) if todo else ()
-    return Change(todo, tuple(unchanged), refusals)
+    refusals = (*write_obstacles(now), *change_reasons(before, now)) if offsets else ()
+    return PendingCommit(offsets, tuple(unchanged), refusals)
 
 
 def write_rollback_file(
@@ -185,7 +177,11 @@ def write_rollback_file(
     after: Offsets,
     path: Path,
 ) -> None:
-    """Write the rollback file of a change; raises as ``commit`` does."""
+    """Write the rollback file of a change.
+
+    Raises:
+        BrokerError, FileExistsError, OSError: as for ``commit``.
+    """
     file = rollback_file.rollback_file(
         change,
         groups.cluster_id(),
@@ -198,14 +194,14 @@ def write_rollback_file(
 
 
 def _check_unchanged(groups: ConsumerGroups, now: GroupView, path: Path) -> None:
-    """The last look before a commit: another run may have committed while the file was written.
+    """Check that no other run has committed while the rollback file was written.
 
     Raises:
-        Refused: one has; the rollback file is removed, as nothing was changed.
-        BrokerError: the group could not be read; the same.
+        Refused: one has; the rollback file is removed.
+        BrokerError: the group could not be read; the rollback file is removed.
     """
     try:
-        if refusals := changed(now, groups.view(now.name)):
+        if refusals := change_reasons(now, groups.view(now.name)):
             raise Refused(refusals)
     except (BrokerError, Refused):
         path.unlink()
@@ -213,7 +209,7 @@ def _check_unchanged(groups: ConsumerGroups, now: GroupView, path: Path) -> None
 
 
 def write_obstacles(group: GroupView) -> list[str]:
-    """Why offsets cannot be committed for this group, as it is; empty where they can."""
+    """Return why offsets cannot be committed for this group now; empty if they can."""
     if group.members:
         who = join_some((f"{member.client_id} on {member.host}" for member in group.members), 5)
         count = counted(len(group.members), "member")
@@ -232,80 +228,81 @@ def write_obstacles(group: GroupView) -> list[str]:
     return []
 
 
-def changed(before: GroupView, now: GroupView) -> list[str]:
-    """Why what was decided on no longer holds; empty where the group holds what it held then."""
-    places = rollback_file.differing(before.committed, now.committed)
-    if not places:
+def change_reasons(before: GroupView, now: GroupView) -> list[str]:
+    """Return why a decision about a group no longer holds; empty if its offsets are the same."""
+    partitions = rollback_file.differing(before.committed, now.committed)
+    if not partitions:
         return []
-    topic, partition = places[0]
-    was, now_is = before.next_offset(topic, partition), now.next_offset(topic, partition)
+    topic, partition = partitions[0]
+    offsets = (view.next_offset(topic, partition) for view in (before, now))
+    then, current = ("none" if offset is None else str(offset) for offset in offsets)
     return [
-        f"group {now.name} has changed since it was looked at: {len(places)} of its offsets (the "
-        f"first is {topic}-{partition}: {_show(was)} then, {_show(now_is)} now); something still "
-        "commits for it: stop that first"
+        f"group {now.name} has changed since it was looked at: {len(partitions)} of its offsets "
+        f"(the first is {topic}-{partition}: {then} then, {current} now); something still commits "
+        "for it: stop that first"
     ]
 
 
-def _show(next_offset: int | None) -> str:
-    return "none" if next_offset is None else str(next_offset)
-
-
 @dataclass(frozen=True, slots=True)
-class Written:
-    """What was answered, and the group as it was read afterwards: None where it could not be."""
+class CommitAttempt:
+    """The answers to a commit, and the group as it was read back; None if it could not be read."""
 
     failures: Mapping[TopicPartition, CommitFailure]
-    held: GroupView | None
+    group: GroupView | None
 
 
-def write(groups: ConsumerGroups, group: str, wanted: Offsets, before: Offsets) -> Written:
-    """Commit, again where that may help, and read what came of it.
+def write(groups: ConsumerGroups, group: str, target: Offsets, before: Offsets) -> CommitAttempt:
+    """Commit offsets, retry errors that may pass, and read the group back.
 
-    Before each further attempt the group is read: what has arrived although its answer was lost is
-    not written again, and what somebody else has written since is not overwritten.
+    Before each retry the group is read: an offset that arrived although its answer was lost is not
+    written again, and one that somebody else has written since is not overwritten.
     """
     deadline = time.monotonic() + PATIENCE
-    todo = dict(wanted)
+    pending = dict(target)
     failures: dict[TopicPartition, CommitFailure] = {}
-    held: GroupView | None = None
+    view: GroupView | None = None
     for _ in attempts(deadline):
-        failures = {place: failures[place] for place in failures if place not in todo}
-        failures |= groups.commit(group, todo)
-        held = read_again(groups, group, deadline)
-        if held is None:
+        failures = {
+            partition: failures[partition] for partition in failures if partition not in pending
+        }
+        failures |= groups.commit(group, pending)
+        view = read_again(groups, group, deadline)
+        if view is None:
             break
-        todo = _worth_another_attempt(wanted, failures, before, held.committed)
-        if not todo:
+        pending = _worth_another_attempt(target, failures, before, view.committed)
+        if not pending:
             break
-    return Written(failures, held)
+    return CommitAttempt(failures, view)
 
 
-def confirm_written(groups: ConsumerGroups, group: str, written: Written) -> Written:
-    """Looked at once more: another run that had looked before this one committed may have committed
-    since. It has looked again just before, so that it does so within a moment or not at all."""
-    if written.held is None:
-        return written
+def confirm_written(groups: ConsumerGroups, group: str, attempt: CommitAttempt) -> CommitAttempt:
+    """Read the group once more: another run may have committed just after us.
+
+    A run checks the group just before it commits, so it commits within a moment of that, or never.
+    """
+    if attempt.group is None:
+        return attempt
     time.sleep(_SETTLED_AFTER)
-    held = read_again(groups, group, time.monotonic())
-    return Written(written.failures, held if held is not None else written.held)
+    view = read_again(groups, group, time.monotonic())
+    return CommitAttempt(attempt.failures, view if view is not None else attempt.group)
 
 
 def _worth_another_attempt(
-    wanted: Offsets,
+    target: Offsets,
     failures: Mapping[TopicPartition, CommitFailure],
     before: Offsets,
-    held: Offsets,
+    now: Offsets,
 ) -> dict[TopicPartition, Committed]:
-    """What failed for what may go away by itself, and holds what it held before."""
+    """Return the offsets whose failure may pass and whose partition is as it was before."""
     return {
-        place: wanted[place]
-        for place, failure in failures.items()
-        if failure.transient and held.get(place) == before.get(place)
+        partition: target[partition]
+        for partition, failure in failures.items()
+        if failure.transient and now.get(partition) == before.get(partition)
     }
 
 
 def read_again(groups: ConsumerGroups, group: str, deadline: float) -> GroupView | None:
-    """The group as it is now; asked at least once, and until the deadline; None without answer."""
+    """Read the group, at least once and until the deadline; None without an answer."""
     for _ in attempts(deadline):
         with contextlib.suppress(BrokerError):
             return groups.view(group)
@@ -313,7 +310,7 @@ def read_again(groups: ConsumerGroups, group: str, deadline: float) -> GroupView
 
 
 def attempts(deadline: float) -> Iterator[None]:
-    """Once at once, and again after ever longer pauses, as long as none ends past the deadline.
+    """Yield at once, then after ever longer pauses, while none ends past the deadline.
 
     Args:
         deadline: in seconds of the monotonic clock.
@@ -327,18 +324,21 @@ def attempts(deadline: float) -> Iterator[None]:
 
 
 def partition_outcome(
-    place: TopicPartition, wanted: Committed | None, before: Committed | None, written: Written
+    partition: TopicPartition,
+    target: Committed | None,
+    before: Committed | None,
+    attempt: CommitAttempt,
 ) -> PartitionOutcome:
-    """What became of one partition, by what it held before and what it holds now."""
-    failure = written.failures.get(place)
-    if written.held is None:
-        return PartitionOutcome(*place, Result.UNKNOWN, wanted, None, failure)
-    now = written.held.committed.get(place)
-    if now == wanted:
+    """Return the outcome of a partition, by what it held before and what it holds now."""
+    failure = attempt.failures.get(partition)
+    if attempt.group is None:
+        return PartitionOutcome(*partition, Result.UNKNOWN, target, None, failure)
+    now = attempt.group.committed.get(partition)
+    if now == target:
         result = Result.COMMITTED if now != before else Result.UNCHANGED
-        return PartitionOutcome(*place, result, wanted, now)
+        return PartitionOutcome(*partition, result, target, now)
     result = Result.FAILED if now == before and failure is not None else Result.DIFFERS
-    return PartitionOutcome(*place, result, wanted, now, failure)
+    return PartitionOutcome(*partition, result, target, now, failure)
 
 
 def in_order(outcomes: Iterable[PartitionOutcome]) -> tuple[PartitionOutcome, ...]:

@@ -1,7 +1,7 @@
-"""How our commits are told from others', and what has become of them: pure.
+"""The metadata of our commits, and what it shows of later ones: pure.
 
-What Kafka keeps beside a committed offset outlives the machine that committed it. So a group whose
-consumers have gone on is noticed without the rollback file of the move, too.
+Kafka keeps the metadata beside a committed offset. So a group whose consumers have gone on is
+noticed without the rollback file of the move, too.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from migrate.model.cluster_snapshot import GroupView
 from migrate.model.positions import TopicPartition
 from migrate.model.wording import counted
 
-# What is written beside each of our offsets begins so.
+# The metadata of each of our offsets begins with this.
 METADATA_PREFIX = "flink-offset-migrate "
 _CUT_OVER = "cut-over="
 # Kafka's own limit is offset.metadata.max.bytes, 4096 by default; it may be set lower.
@@ -20,7 +20,7 @@ _METADATA_BYTES = 200
 
 
 def commit_metadata(origin: str, cut_over: str = "") -> str:
-    """Return the text that is written beside an offset.
+    """Return the metadata of an offset that we commit.
 
     Args:
         origin: where the offset came from, ``chk-42 cbc357cc`` for example.
@@ -32,7 +32,7 @@ def commit_metadata(origin: str, cut_over: str = "") -> str:
 
 
 def cut_over_of(metadata: str) -> str | None:
-    """Return the id of the cut-over that wrote this text beside an offset, or None."""
+    """Return the id of the cut-over that committed this metadata, or None."""
     mark = METADATA_PREFIX + _CUT_OVER
     return metadata.removeprefix(mark).partition(" ")[0] if metadata.startswith(mark) else None
 
@@ -40,39 +40,48 @@ def cut_over_of(metadata: str) -> str | None:
 def moved_on_refusals(
     group: GroupView, next_offsets: Mapping[TopicPartition, int]
 ) -> Iterator[str]:
-    """Why a commit would take a group back behind what others have committed, in one line.
+    """Yield a reason where a commit would take a group back behind what others have committed.
 
-    Others are all but us: the group's consumers, or a Flink job that commits for it. Two groups are
-    taken to have gone on: one in which some of our commits still stand beside theirs, and one that
-    is behind the new offsets nowhere and beyond them somewhere, as it is once its consumers have
-    committed everywhere. One that is behind in places was somewhere else before: to be moved is
-    what it is for, and a warning says how far.
+    Others are the group's consumers, or a Flink job that commits for it. A group has gone on if
+    some of our commits are still beside theirs; or if it is beyond the new offsets somewhere and
+    behind them nowhere, as it is once its consumers have committed everywhere. A group that is
+    behind in places was elsewhere before: a commit is meant to move it, and a warning says how far.
 
     Args:
         group: the group as it is.
         next_offsets: what is to be committed.
     """
-    held = {place: group.committed[place] for place in next_offsets if place in group.committed}
-    ours = {place for place, now in held.items() if now.metadata.startswith(METADATA_PREFIX)}
-    ahead = {
-        place: now.next_offset - next_offsets[place]
-        for place, now in held.items()
-        if place not in ours and now.next_offset > next_offsets[place]
+    committed = {
+        partition: group.committed[partition]
+        for partition in next_offsets
+        if partition in group.committed
     }
-    behind = any(now.next_offset < next_offsets[place] for place, now in held.items())
+    ours = {
+        partition
+        for partition, offset in committed.items()
+        if offset.metadata.startswith(METADATA_PREFIX)
+    }
+    ahead = {
+        partition: offset.next_offset - next_offsets[partition]
+        for partition, offset in committed.items()
+        if partition not in ours and offset.next_offset > next_offsets[partition]
+    }
+    behind = any(
+        offset.next_offset < next_offsets[partition] for partition, offset in committed.items()
+    )
     if not ahead or (behind and not ours):
         return
     topic, partition = first = min(ahead)
     since = ""
     if ours:
         kept = min(ours)
-        mark = f"{_CUT_OVER}{cut_over_of(held[kept].metadata)} "
-        origin = held[kept].metadata.removeprefix(METADATA_PREFIX).removeprefix(mark)
+        mark = f"{_CUT_OVER}{cut_over_of(committed[kept].metadata)} "
+        origin = committed[kept].metadata.removeprefix(METADATA_PREFIX).removeprefix(mark)
         origin = origin.partition(" ")[0]
         since = f" since an earlier commit-group ({kept[0]}-{kept[1]} still has that of {origin})"
     yield (
         f"group {group.name} has moved on{since}: others have committed beyond these offsets in "
         f"{counted(len(ahead), 'partition')} (the first is {topic}-{partition}: "
-        f"{held[first].next_offset}, to go back to {next_offsets[first]}), and up to "
+        f"{committed[first].next_offset}, to go back to {next_offsets[first]}), and up to "
         f"{sum(ahead.values())} records be read again; add --allow-moved-on to go back all the same"
     )

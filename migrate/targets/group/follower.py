@@ -1,14 +1,14 @@
-"""Keeps a consumer group at what a Spark query has committed, so that its lag goes on to show.
+"""A consumer group kept at what a Spark query has committed, so that its lag keeps showing.
 
-Spark commits to no group. Here the group gets the positions of the newest batch in the commit log
-(``commits/N``), all of them in one request, and never those of a batch that is only planned
-(``offsets/N``). Whoever is killed at any moment leaves the group at that batch or at an earlier
-one. A topic or partition that was deleted since is named once, and left out: nothing can be
+Spark commits to no group. The group gets the positions of the newest batch in the commit log
+(``commits/N``), all in one request, and never those of a batch that is only planned
+(``offsets/N``). A run that is killed at any moment leaves the group at that batch or an earlier
+one. A topic or partition that was deleted since is named once and left out: nothing can be
 committed for it, and the others go on.
 
-The order of each look keeps that true beside other followers, and a query that goes on: first the
-group, then the commit log, then the ends of the logs. What the group holds is never beyond what the
-log says afterwards, unless somebody else has committed for it.
+Each round reads the group first, then the commit log, then the log ends. So the group's offsets
+are never beyond what the log says afterwards, unless somebody else has committed for it; other
+followers and a running query do not change that.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from migrate.inputs.spark_log import newest_committed_batch, positions_after, query_id
 from migrate.kafka.config import KafkaConfig
-from migrate.kafka.groups import CommitFailure, ConsumerGroups
+from migrate.kafka.groups import ConsumerGroups
 from migrate.model.cluster_snapshot import BrokerError, Committed, GroupView
 from migrate.model.errors import Refused
 from migrate.model.log import log
@@ -33,13 +33,13 @@ _SHOWN = 5
 
 @dataclass(frozen=True, slots=True)
 class Followed:
-    """What one look came to.
+    """The result of one round.
 
     Attributes:
         batch: the newest batch that the query has committed; None before its first.
-        next_offsets: where that batch ended: what the group holds now; without what was deleted.
-        written: how many of them were committed at this look.
-        lag: how many offsets lie between that and the log end.
+        next_offsets: where that batch ended, which the group holds now; without what was deleted.
+        written: how many of them were committed in this round.
+        lag: the number of offsets from there to the log end.
     """
 
     batch: int | None
@@ -49,7 +49,7 @@ class Followed:
 
 
 class GroupFollower:
-    """Commits for one group what one query has committed.
+    """A follower of one query, which commits for one group.
 
     Args:
         config: librdkafka's properties.
@@ -62,15 +62,15 @@ class GroupFollower:
         self._files = Files()
         self.directory = self._files.absolute(path_of(directory, self._files))
         self._groups = ConsumerGroups(config)
-        self._gone: frozenset[TopicPartition] = frozenset()
+        self._missing: frozenset[TopicPartition] = frozenset()
 
     @property
     def query(self) -> str | None:
         """The query's id; None where it has none yet. Raises as ``query_id``."""
         return query_id(self.directory, self._files)
 
-    def look(self, *, allow_moved_on: bool = False) -> Followed:
-        """Look once, and commit what has changed since.
+    def commit_progress(self, *, allow_moved_on: bool = False) -> Followed:
+        """Commit what the query has committed since the last round.
 
         Args:
             allow_moved_on: commit although offsets of the group go back.
@@ -79,108 +79,106 @@ class GroupFollower:
             Refused: the group has members, or is beyond the query; or the query's positions are
                 beyond these brokers' logs, or they have none of its partitions; nothing was
                 committed.
-            UnreadableInput, AmbiguousPositions: as for ``progress.committed_positions``.
+            UnreadableInput, AmbiguousPositions: as for ``positions_after``.
             BrokerError: the broker did not answer, or did not take all of it.
         """
-        held = self._groups.view(self.group)
+        group = self._groups.view(self.group)
         query = self.query
         batch = newest_committed_batch(self.directory, self._files)
         if batch is None:
             return Followed(None, {}, 0, {})
         if query is None:
             raise UnreadableInput(f"{self.directory}: there is no metadata in it")
-        ended = positions_after(self.directory, self.directory, batch, self._files)
-        positions = ended.next_offsets
-        logs = self._groups.snapshot({topic for topic, _ in positions}).topics
-        lag = _lag(positions, logs)
-        self._tell_of(frozenset(positions.keys() - lag.keys()))
-        positions = {place: positions[place] for place in lag}
-        todo = {
-            place: Committed(position, commit_metadata(f"batch-{batch} {query[:18]}"))
-            for place, position in positions.items()
-            if held.next_offset(*place) != position
+        next_offsets = positions_after(
+            self.directory, self.directory, batch, self._files
+        ).next_offsets
+        logs = self._groups.snapshot({topic for topic, _ in next_offsets}).topics
+        lag = _lag(next_offsets, logs)
+        self._warn_missing(frozenset(next_offsets.keys() - lag.keys()))
+        next_offsets = {partition: next_offsets[partition] for partition in lag}
+        pending = {
+            partition: Committed(next_offset, commit_metadata(f"batch-{batch} {query[:18]}"))
+            for partition, next_offset in next_offsets.items()
+            if group.next_offset(*partition) != next_offset
         }
-        if todo:
-            refusals = write_obstacles(held)
+        if pending:
+            refusals = write_obstacles(group)
             if not allow_moved_on:
-                refusals += _goes_back(held, positions)
+                refusals += _backward_refusals(group, next_offsets)
             if refusals:
                 raise Refused(refusals)
-            self._commit(todo, held)
-        return Followed(batch, positions, len(todo), lag)
+            self._commit(pending, group)
+        return Followed(batch, next_offsets, len(pending), lag)
 
-    def _tell_of(self, gone: frozenset[TopicPartition]) -> None:
-        """Name what the brokers have no more, once."""
-        if new := sorted(gone - self._gone):
-            named = ", ".join(f"{topic}-{partition}" for topic, partition in new[:_SHOWN])
+    def _warn_missing(self, missing: frozenset[TopicPartition]) -> None:
+        """Warn once of each partition that the brokers no longer have."""
+        if new := sorted(missing - self._missing):
+            names = ", ".join(f"{topic}-{partition}" for topic, partition in new[:_SHOWN])
             log.warning(
-                f"these brokers have no {named}{' …' if len(new) > _SHOWN else ''}, which the "
+                f"these brokers have no {names}{' …' if len(new) > _SHOWN else ''}, which the "
                 "query has read: deleted since? It is left out; the others go on"
             )
-        self._gone = gone
+        self._missing = missing
 
-    def _commit(self, todo: Mapping[TopicPartition, Committed], held: GroupView) -> None:
-        written = write(self._groups, self.group, todo, held.committed)
+    def _commit(self, target: Mapping[TopicPartition, Committed], before: GroupView) -> None:
+        attempt = write(self._groups, self.group, target, before.committed)
         outcomes = [
-            partition_outcome(place, wanted, held.committed.get(place), written)
-            for place, wanted in todo.items()
+            partition_outcome(partition, offset, before.committed.get(partition), attempt)
+            for partition, offset in target.items()
         ]
-        bad = [one for one in outcomes if one.result is not Result.COMMITTED]
+        bad = [outcome for outcome in outcomes if outcome.result is not Result.COMMITTED]
         if not bad:
             return
-        failure = next((one.failure for one in bad if one.failure is not None), None)
+        failure = next((outcome.failure for outcome in bad if outcome.failure is not None), None)
         if failure is not None and failure.code == "UNKNOWN_MEMBER_ID":
             raise Refused(f"group {self.group}: {failure.reason}")
         first = bad[0]
+        why = "it holds another offset: who commits too?" if failure is None else failure.reason
         raise BrokerError(
             f"group {self.group}: {len(bad)} of {counted(len(outcomes), 'offset')} not committed "
-            f"(the first is {first.topic}-{first.partition}: {_why(failure)})"
+            f"(the first is {first.topic}-{first.partition}: {why})"
         )
 
 
-def _why(failure: CommitFailure | None) -> str:
-    return failure.reason if failure is not None else "it holds another offset: who commits too?"
-
-
-def _lag(positions: Mapping[TopicPartition, int], logs: Logs) -> dict[TopicPartition, int]:
-    """How far each position is from its log's end; those that have no log are left out.
+def _lag(next_offsets: Mapping[TopicPartition, int], logs: Logs) -> dict[TopicPartition, int]:
+    """Return the distance of each position from its log end, without those that have no log.
 
     Raises:
-        Refused: one is beyond it, or none has a log.
+        Refused: a position is beyond its log end, or none has a log.
     """
     refusals, lag = [], {}
-    for place, position in positions.items():
-        found = log_of(logs, *place)
-        if found is not None and position > found.end:
+    for partition, next_offset in next_offsets.items():
+        log_range = log_of(logs, *partition)
+        if log_range is not None and next_offset > log_range.end:
             refusals.append(
-                f"{place[0]}-{place[1]}: the query is at {position}, beyond the log end "
-                f"{found.end}: the topic was created again, or these are the brokers of another "
-                "cluster"
+                f"{partition[0]}-{partition[1]}: the query is at {next_offset}, beyond the log end "
+                f"{log_range.end}: the topic was created again, or these are the brokers of "
+                "another cluster"
             )
-        elif found is not None:
-            lag[place] = found.end - position
-    if positions and not lag and not refusals:
-        topic, partition = min(positions)
-        refusals = [
-            f"{topic}-{partition}: these brokers have no such partition; name the query's own"
-        ]
+        elif log_range is not None:
+            lag[partition] = log_range.end - next_offset
+    if next_offsets and not lag and not refusals:
+        topic, number = min(next_offsets)
+        refusals = [f"{topic}-{number}: these brokers have no such partition; name the query's own"]
     if refusals:
         raise Refused(refusals)
     return lag
 
 
-def _goes_back(held: GroupView, positions: Mapping[TopicPartition, int]) -> Iterator[str]:
-    """Why the group would go back, in one line."""
+def _backward_refusals(
+    group: GroupView, next_offsets: Mapping[TopicPartition, int]
+) -> Iterator[str]:
+    """Yield a reason where a commit would take the group back."""
     back = {
-        place: now - position
-        for place, position in positions.items()
-        if (now := held.next_offset(*place)) is not None and now > position
+        partition: current
+        for partition, next_offset in next_offsets.items()
+        if (current := group.next_offset(*partition)) is not None and current > next_offset
     }
     if back:
         topic, partition = first = min(back)
         yield (
-            f"group {held.name} is beyond the query in {counted(len(back), 'partition')} (the "
-            f"first is {topic}-{partition}: {positions[first] + back[first]}, the query is at "
-            f"{positions[first]}): others have committed for it, or the query began anew; add "
+            f"group {group.name} is beyond the query in {counted(len(back), 'partition')} (the "
+            f"first is {topic}-{partition}: {back[first]}, the query is at "
+            f"{next_offsets[first]}): others have committed for it, or the query began anew; add "
             "--allow-moved-on to take it back, or name another group"
         )

@@ -1,10 +1,10 @@
-"""Takes a change to a consumer group back, by its rollback file: "no offset" included.
+"""The rollback of a change to a consumer group, by its rollback file: "no offset" included.
 
 Kafka's client can commit an offset but not remove one. Where a partition is to hold none again,
-the empty group is deleted and everything else it holds, of all topics, is committed anew; where
-none is, offsets are committed and no more. The way back has a rollback file of its own, written
-first: between the deletion and the commit the offsets are on the disk and nowhere else. If a run
-ends there, the next ``migrate rollback`` of either file finds them and finishes the work.
+the empty group is deleted and everything else it holds, of all topics, is committed anew;
+otherwise offsets are committed and no more. The rollback writes a rollback file of its own first:
+between the deletion and the commit the offsets are on the disk and nowhere else. If a run ends
+there, the next ``migrate rollback`` of either file finds them and finishes the work.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from migrate.targets.group import rollback_decision, rollback_file
 from migrate.targets.group.commit import (
     PATIENCE,
     ChangeOutcome,
-    Written,
+    CommitAttempt,
     attempts,
-    changed,
+    change_reasons,
     confirm_written,
     in_order,
     partition_outcome,
@@ -33,13 +33,12 @@ from migrate.targets.group.commit import (
 from migrate.targets.group.rollback_decision import RollbackPreview
 from migrate.targets.group.rollback_file import Offsets, RollbackFile
 
-# Where rollback files are looked for beside the folder of the one that is named: where
-# commit-group writes them by default.
+# Rollback files are looked for beside the named one, and here, where commit-group writes them.
 _HERE = Path()
 
 
-def look(config: KafkaConfig, path: Path, file: RollbackFile) -> RollbackPreview:
-    """What restoring a rollback file would do now; nothing is changed.
+def read_preview(config: KafkaConfig, path: Path, file: RollbackFile) -> RollbackPreview:
+    """Read the group and return what a rollback would do now; nothing is changed.
 
     Args:
         config: librdkafka properties, ``bootstrap.servers`` among them.
@@ -49,21 +48,21 @@ def look(config: KafkaConfig, path: Path, file: RollbackFile) -> RollbackPreview
     Raises:
         BrokerError: no broker answered in time, or access was denied.
     """
-    return _look(ConsumerGroups(config), path, file)
+    return _read_preview(ConsumerGroups(config), path, file)
 
 
-def _look(groups: ConsumerGroups, path: Path, file: RollbackFile) -> RollbackPreview:
+def _read_preview(groups: ConsumerGroups, path: Path, file: RollbackFile) -> RollbackPreview:
     now = groups.view(file.group)
     run = rollback_file.earlier_run((path.parent, _HERE), file.cluster_id, now)
-    wanted = rollback_decision.rollback_target(path, file, now, run)
-    cluster = groups.snapshot(rollback_decision.topics_to_ask(file, now, wanted))
-    return rollback_decision.rollback_preview(file, now, wanted, cluster)
+    target = rollback_decision.rollback_target(path, file, now, run)
+    cluster = groups.snapshot(rollback_decision.topics_to_ask(file, now, target))
+    return rollback_decision.rollback_preview(file, now, target, cluster)
 
 
 def restore(
     config: KafkaConfig,
     path: Path,
-    seen: RollbackPreview,
+    approved: RollbackPreview,
     rollback_path: Path,
     *,
     force: bool = False,
@@ -73,71 +72,77 @@ def restore(
     Args:
         config: librdkafka properties, ``bootstrap.servers`` among them.
         path: the rollback file.
-        seen: what ``look`` said, and was agreed to.
+        approved: the preview that the user has agreed to.
         rollback_path: where the rollback file of this change is written, before anything else.
-        force: go back although the group has moved on since, or an offset is no longer one of its
-            log; what belongs to no partition is left out.
+        force: roll back although the group has moved on since, or an offset is no longer in its
+            log; offsets of partitions that are gone are left out.
 
     Raises:
-        Refused: the group has members, has moved on, or is no longer as it was seen.
-        BrokerError: as ``look``; nothing was changed.
+        Refused: the group has members, has moved on, or has changed since the preview.
+        BrokerError: as for ``read_preview``; nothing was changed.
         OSError: the new rollback file could not be written; nothing was changed.
     """
     groups = ConsumerGroups(config)
-    found = _look(groups, path, seen.file)
-    way = rollback_decision.plan_rollback(seen, found, force=force)
-    if way.refusals:
-        raise Refused(way.refusals)
-    now = found.now
-    if not way.places:
+    current = _read_preview(groups, path, approved.file)
+    plan = rollback_decision.plan_rollback(approved, current, force=force)
+    if plan.refusals:
+        raise Refused(plan.refusals)
+    now = current.now
+    if not plan.partitions:
         return ChangeOutcome(now.name, (), None)
-    write_rollback_file("rollback", groups, now, way.target, rollback_path)
-    if way.deletes:
-        written = _delete_and_commit(groups, now, way.target)
+    write_rollback_file("rollback", groups, now, plan.target, rollback_path)
+    if plan.deletes:
+        attempt = _delete_and_commit(groups, now, plan.target)
     else:
-        todo = {place: way.target[place] for place in way.places}
-        written = write(groups, now.name, todo, now.committed)
-    written = confirm_written(groups, now.name, written)
+        offsets = {partition: plan.target[partition] for partition in plan.partitions}
+        attempt = write(groups, now.name, offsets, now.committed)
+    attempt = confirm_written(groups, now.name, attempt)
     outcomes = (
-        partition_outcome(place, way.target.get(place), now.committed.get(place), written)
-        for place in way.places
+        partition_outcome(
+            partition, plan.target.get(partition), now.committed.get(partition), attempt
+        )
+        for partition in plan.partitions
     )
     return ChangeOutcome(now.name, in_order(outcomes), rollback_path)
 
 
-def _delete_and_commit(groups: ConsumerGroups, before: GroupView, target: Offsets) -> Written:
-    # What must be committed anew is committed as it is first: a permission that lacks would
-    # otherwise show when the group is gone.
-    kept = {place: before.committed[place] for place in target if place in before.committed}
+def _delete_and_commit(groups: ConsumerGroups, before: GroupView, target: Offsets) -> CommitAttempt:
+    # Offsets that stay are committed once as they are: a missing permission would otherwise show
+    # only when the group is gone.
+    kept = {
+        partition: before.committed[partition]
+        for partition in target
+        if partition in before.committed
+    }
     if kept:
-        tried = write(groups, before.name, kept, before.committed)
-        if tried.held is None or tried.failures:
-            failure = next(iter(tried.failures.values()), None)
-            return _nothing_written(before, target, failure, tried.held)
-    failure, held = _delete(groups, before)
-    if held is None or held.committed:
-        return _nothing_written(before, target, failure, held)
+        trial = write(groups, before.name, kept, before.committed)
+        if trial.group is None or trial.failures:
+            failure = next(iter(trial.failures.values()), None)
+            return _nothing_written(before, target, failure, trial.group)
+    failure, now = _delete(groups, before)
+    if now is None or now.committed:
+        return _nothing_written(before, target, failure, now)
     return write(groups, before.name, target, before={})
 
 
 def _nothing_written(
-    before: GroupView, target: Offsets, failure: CommitFailure | None, held: GroupView | None
-) -> Written:
-    """What failed first stands for every partition that was held, or was to be."""
+    before: GroupView, target: Offsets, failure: CommitFailure | None, now: GroupView | None
+) -> CommitAttempt:
+    """Return the first failure as that of every partition that was held, or was to be."""
     everything = before.committed.keys() | target.keys()
-    return Written(dict.fromkeys(everything, failure) if failure is not None else {}, held)
+    return CommitAttempt(dict.fromkeys(everything, failure) if failure is not None else {}, now)
 
 
 def _delete(
     groups: ConsumerGroups, before: GroupView
 ) -> tuple[CommitFailure | None, GroupView | None]:
-    """Delete the group, again where that may help; what was answered, and the group afterwards."""
+    """Delete the group, retry errors that may pass, and return the answer and the group then."""
     deadline = time.monotonic() + PATIENCE
     failure: CommitFailure | None = None
-    held: GroupView | None = None
+    now: GroupView | None = None
     for _ in attempts(deadline):
         failure = groups.delete(before.name)
-        held = read_again(groups, before.name, deadline)
-        if failure is None or not failure.transient or held is None or changed(before, held):
+        now = read_again(groups, before.name, deadline)
+        if failure is None or not failure.transient or now is None or change_reasons(before, now):
             break
-    return failure, held
+    return failure, now

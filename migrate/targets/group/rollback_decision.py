@@ -1,8 +1,8 @@
-"""What taking a change to a consumer group back would do, and what stands in its way.
+"""What a rollback of a consumer group would do, and why it must not be done: pure.
 
-Time has passed since the rollback file was written: the group may have moved on, and an offset
-whose records are gone by now, or whose topic is another one, is brought back only by force. All of
-it is told from the file, the group and the cluster as they were read: ``undo`` reads, and writes.
+Since the rollback file was written the group may have moved on, and an offset may have left its
+log, or its topic may have been created again: such an offset comes back only by force. All of it
+follows from the file, the group and the cluster as ``rollback`` has read them.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from typing_extensions import assert_never
 from migrate.model.cluster_snapshot import ClusterSnapshot, Committed, GroupView, LogRange
 from migrate.model.positions import TopicPartition
 from migrate.targets.group import rollback_file
-from migrate.targets.group.commit import changed, write_obstacles
+from migrate.targets.group.commit import change_reasons, write_obstacles
 from migrate.targets.group.rollback_file import ChangeProgress, EarlierRun, Offsets, RollbackFile
 
 FORCE = "--force"
 
 
 class Doubt(str, Enum):
-    """Why an offset of that time may be no offset of today."""
+    """Why an offset of the rollback file may not be valid today."""
 
     GONE = "partition gone"
     RECREATED = "topic recreated"
@@ -34,22 +34,25 @@ class Doubt(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class RestoredOffset:
-    """One partition whose offset changes; ``now`` and ``then`` are None where there is none.
+    """A partition whose offset the rollback changes.
 
-    ``log`` is what the partition holds now, and None where it is gone, or nothing is brought back.
+    Attributes:
+        now: the offset that the group holds; None where there is none.
+        target: the offset that it gets back; None where it is to hold none.
+        log: what the partition holds now; None where it is gone, or ``target`` is None.
     """
 
     topic: str
     partition: int
     now: Committed | None
-    then: Committed | None
+    target: Committed | None
     log: LogRange | None
     doubt: Doubt | None
 
 
 @dataclass(frozen=True, slots=True)
 class OffsetSource:
-    """Where offsets are brought back from: the file, when it was written, and its topics' ids."""
+    """A rollback file that offsets are taken from, and the ids of its topics."""
 
     path: Path
     created_at: str
@@ -59,29 +62,32 @@ class OffsetSource:
 
 @dataclass(frozen=True, slots=True)
 class RollbackTarget:
-    """Every offset the group is to hold, and where those come from that the group has lost.
+    """Every offset that the group is to hold.
 
     Partitions that the change was not about keep what they hold now.
+
+    Attributes:
+        last_known: where offsets come from that the group has lost; None where it has not.
     """
 
-    target: Offsets
+    offsets: Offsets
     last_known: OffsetSource | None
 
 
 @dataclass(frozen=True, slots=True)
 class RollbackPreview:
-    """What restoring would do, and what stands in its way.
+    """What a rollback would do now.
 
     Attributes:
-        file: the change that is taken back.
+        file: the change that is rolled back.
         progress: how far that change came.
         now: the group as it is.
-        target: as in ``RollbackTarget``.
-        partitions: what changes, in order.
+        target: every offset that the group is to hold.
+        partitions: the offsets that change, in order.
         refusals: why it must not be done.
         unless_forced: why it must not be done unless forced: it would undo what somebody else did,
-            or bring back what is no longer an offset of that log.
-        warnings: what else must be known.
+            or bring back an offset that is not valid today.
+        warnings: what else the user must know.
     """
 
     file: RollbackFile
@@ -100,43 +106,45 @@ class RollbackPreview:
 
 
 def _deletes(now: GroupView, target: Offsets) -> bool:
-    """Kafka's client can commit an offset, not remove one."""
+    """Return whether an offset goes away: Kafka's client can commit one, not remove it."""
     return not now.committed.keys() <= target.keys()
 
 
 def rollback_target(
     path: Path, file: RollbackFile, now: GroupView, run: EarlierRun | None
 ) -> RollbackTarget:
-    """What the group is to hold.
+    """Return what the group is to hold.
 
     Args:
         path: where ``file`` is.
-        run: the last change to this group that a rollback file tells of, ``file`` itself included.
+        file: the change that is rolled back.
+        now: the group as it is.
+        run: the last change to this group in any rollback file, ``file`` itself included.
     """
-    known = _last_known(path, file, now, run)
+    last_known = _last_known(path, file, now, run)
     before = file.before.committed
-    last_known = known.committed if known is not None else {}
     others = {
-        place: committed
-        for place, committed in {**last_known, **now.committed}.items()
-        if place not in file.touched
+        partition: committed
+        for partition, committed in {
+            **(last_known.committed if last_known is not None else {}),
+            **now.committed,
+        }.items()
+        if partition not in file.touched
     }
-    again = {place: before[place] for place in file.touched if place in before}
-    return RollbackTarget({**others, **again}, known)
+    restored = {partition: before[partition] for partition in file.touched if partition in before}
+    return RollbackTarget({**others, **restored}, last_known)
 
 
 def _last_known(
     path: Path, file: RollbackFile, now: GroupView, run: EarlierRun | None
 ) -> OffsetSource | None:
-    """What the group held where it has lost what this change was not about.
+    """Return what the group held of the partitions that this change was not about, if it is lost.
 
     A rollback that ended between deletion and commit knows it best. Otherwise, unless the whole
-    group is gone, what is missing was taken by somebody else, or with its topic, and stays so.
+    group is gone, somebody else has removed what is missing, or its topic, and it stays so.
     """
-    interrupted = (
-        ChangeProgress.IN_PART,
-        ChangeProgress.MOVED_ON,
-    )  # moved on: a consumer has committed since
+    # A consumer may have committed since.
+    interrupted = (ChangeProgress.IN_PART, ChangeProgress.MOVED_ON)
     if run is not None and run.file.change == "rollback" and run.progress in interrupted:
         after = run.file.after.committed
         return OffsetSource(run.path, run.file.created_at, run.file.topic_ids, after)
@@ -145,24 +153,25 @@ def _last_known(
     return OffsetSource(path, file.created_at, file.topic_ids, file.before.committed)
 
 
-def topics_to_ask(file: RollbackFile, now: GroupView, wanted: RollbackTarget) -> set[str]:
-    """The topics whose logs tell whether the offsets are still theirs.
+def topics_to_ask(file: RollbackFile, now: GroupView, target: RollbackTarget) -> set[str]:
+    """Return the topics whose logs show whether the offsets are valid today.
 
-    Kafka leaves out the offsets of a topic that this user may not DESCRIBE: they would pass for
-    none. Asked for the topic itself, it says so.
+    Kafka leaves out the offsets of a topic that this user may not DESCRIBE, as if there were none.
+    Asked for the topic itself, it answers with the error.
     """
-    places = rollback_file.differing(now.committed, wanted.target)
-    return {topic for topic, _ in {*places, *file.touched}}
+    partitions = rollback_file.differing(now.committed, target.offsets)
+    return {topic for topic, _ in {*partitions, *file.touched}}
 
 
 def rollback_preview(
-    file: RollbackFile, now: GroupView, wanted: RollbackTarget, cluster: ClusterSnapshot
+    file: RollbackFile, now: GroupView, target: RollbackTarget, cluster: ClusterSnapshot
 ) -> RollbackPreview:
-    """What restoring would do now.
+    """Return what a rollback would do now.
 
     Args:
+        file: the change that is rolled back.
         now: the group as it is.
-        wanted: what it is to hold: see ``rollback_target``.
+        target: see ``rollback_target``.
         cluster: the topics of ``topics_to_ask``.
     """
     refusals = write_obstacles(now)
@@ -170,129 +179,138 @@ def rollback_preview(
         refusals.append(
             f"this is cluster {cluster.cluster_id}; the file is of cluster {file.cluster_id}"
         )
-    partitions = _partitions(file, now, wanted, cluster)
+    partitions = _restored_offsets(file, now, target, cluster)
     return RollbackPreview(
         file,
         rollback_file.change_progress(file, now),
         now,
-        wanted.target,
+        target.offsets,
         partitions,
         tuple(refusals),
-        (*_moved_on(file, now), *_doubts(partitions)),
+        (*_moved_on(file, now), *_doubt_lines(partitions)),
         (
-            *_about_the_deletion(now, wanted.target),
-            *_about_the_last_known(partitions, file, wanted.last_known),
+            *_deletion_warning(now, target.offsets),
+            *_last_known_warning(partitions, file, target.last_known),
         ),
     )
 
 
-def _partitions(
-    file: RollbackFile, now: GroupView, wanted: RollbackTarget, cluster: ClusterSnapshot
+def _restored_offsets(
+    file: RollbackFile, now: GroupView, target: RollbackTarget, cluster: ClusterSnapshot
 ) -> tuple[RestoredOffset, ...]:
-    held, target, known = now.committed, wanted.target, wanted.last_known
-
-    def restored(place: TopicPartition) -> RestoredOffset:
-        topic, partition = place
-        then = target.get(place)
-        if then is None:
-            return RestoredOffset(topic, partition, held.get(place), None, None, None)
-        log = cluster.topics.get(topic, {}).get(partition)
-        ids = file.topic_ids if place in file.touched or known is None else known.topic_ids
-        doubt = _doubt(then, log, ids.get(topic), cluster.topic_ids.get(topic))
-        return RestoredOffset(topic, partition, held.get(place), then, log, doubt)
-
-    return tuple(map(restored, rollback_file.differing(held, target)))
+    restored = []
+    for topic, number in rollback_file.differing(now.committed, target.offsets):
+        partition = topic, number
+        current, offset = now.committed.get(partition), target.offsets.get(partition)
+        log, doubt = None, None
+        if offset is not None:
+            log = cluster.topics.get(topic, {}).get(number)
+            known = target.last_known
+            source = file if partition in file.touched or known is None else known
+            doubt = _doubt(offset, log, source.topic_ids.get(topic), cluster.topic_ids.get(topic))
+        restored.append(RestoredOffset(topic, number, current, offset, log, doubt))
+    return tuple(restored)
 
 
 @dataclass(frozen=True, slots=True)
 class RollbackPlan:
-    """What is written to restore a group, or why nothing is.
+    """What a rollback writes, or why it writes nothing.
 
     Attributes:
-        refusals: why it must not be done; the group may have changed since it was agreed to.
-        target: every offset the group is to hold; what belongs to no partition is left out.
-        places: the partitions that are written; where the group is deleted, all that it is to
-            hold.
+        refusals: why it must not be done; the group may have changed since the preview.
+        target: every offset the group is to hold, without those of partitions that are gone.
+        partitions: the partitions that are written; all of the target where the group is deleted.
         deletes: see ``RollbackPreview``.
     """
 
     refusals: tuple[str, ...]
     target: Offsets
-    places: frozenset[TopicPartition]
+    partitions: frozenset[TopicPartition]
     deletes: bool
 
 
-def plan_rollback(seen: RollbackPreview, found: RollbackPreview, *, force: bool) -> RollbackPlan:
-    """How to restore the group.
+def plan_rollback(
+    approved: RollbackPreview, current: RollbackPreview, *, force: bool
+) -> RollbackPlan:
+    """Plan what a rollback writes.
 
     Args:
-        seen: what was agreed to.
-        found: what is found just before it is done.
-        force: see ``RollbackPreview.unless_forced``.
+        approved: the preview that the user has agreed to.
+        current: the preview just before it is done.
+        force: do it in spite of ``RollbackPreview.unless_forced``.
     """
     refusals = (
-        *found.refusals,
-        *changed(seen.now, found.now),
-        *(() if force else found.unless_forced),
+        *current.refusals,
+        *change_reasons(approved.now, current.now),
+        *(() if force else current.unless_forced),
     )
-    gone = {(one.topic, one.partition) for one in found.partitions if one.doubt is Doubt.GONE}
-    target = {place: held for place, held in found.target.items() if place not in gone}
-    places = {(one.topic, one.partition) for one in found.partitions} - gone
-    if found.deletes:
-        places |= target.keys()
-    return RollbackPlan(refusals, target, frozenset(places), found.deletes)
+    gone = {
+        (restored.topic, restored.partition)
+        for restored in current.partitions
+        if restored.doubt is Doubt.GONE
+    }
+    partitions = {(restored.topic, restored.partition) for restored in current.partitions} - gone
+    target = {
+        partition: offset for partition, offset in current.target.items() if partition not in gone
+    }
+    if current.deletes:
+        partitions |= target.keys()
+    return RollbackPlan(refusals, target, frozenset(partitions), current.deletes)
 
 
 def _doubt(
-    then: Committed, log: LogRange | None, id_then: str | None, id_now: str | None
+    target: Committed, log: LogRange | None, id_then: str | None, id_now: str | None
 ) -> Doubt | None:
     if log is None:
         return Doubt.GONE
     if id_then is not None and id_now is not None and id_then != id_now:
         return Doubt.RECREATED
-    if then.next_offset < log.start:
+    if target.next_offset < log.start:
         return Doubt.EXPIRED
-    return Doubt.BEYOND_END if then.next_offset > log.end else None
+    return Doubt.BEYOND_END if target.next_offset > log.end else None
 
 
-def _doubts(partitions: tuple[RestoredOffset, ...]) -> tuple[str, ...]:
+def _doubt_lines(partitions: tuple[RestoredOffset, ...]) -> tuple[str, ...]:
     return tuple(
-        f"{one.topic}-{one.partition}: {_why(one.doubt, one.then.next_offset, one.log)}; add "
-        f"{FORCE} to "
-        + ("leave it out" if one.doubt is Doubt.GONE else "bring it back all the same")
-        for one in partitions
-        if one.doubt is not None and one.then is not None
+        f"{restored.topic}-{restored.partition}: "
+        f"{_doubt_text(restored.doubt, restored.target.next_offset, restored.log)}; add {FORCE} to "
+        + ("leave it out" if restored.doubt is Doubt.GONE else "bring it back all the same")
+        for restored in partitions
+        if restored.doubt is not None and restored.target is not None
     )
 
 
-def _why(doubt: Doubt, then: int, log: LogRange | None) -> str:
+def _doubt_text(doubt: Doubt, next_offset: int, log: LogRange | None) -> str:
     holds = f"the log now holds {log.start} to {log.end}" if log is not None else ""
     match doubt:
         case Doubt.GONE:
-            return f"it held {then}, and the partition is gone"
+            return f"it held {next_offset}, and the partition is gone"
         case Doubt.RECREATED:
-            return f"it held {then} of a topic that was deleted and created again since; {holds}"
+            return (
+                f"it held {next_offset} of a topic that was deleted and created again since; "
+                f"{holds}"
+            )
         case Doubt.EXPIRED:
-            return f"it held {then}, whose records are gone: {holds}"
+            return f"it held {next_offset}, whose records are gone: {holds}"
         case Doubt.BEYOND_END:
-            return f"it held {then}, which is beyond the end: {holds}"
+            return f"it held {next_offset}, which is beyond the end: {holds}"
         case _:
             assert_never(doubt)
 
 
 def _moved_on(file: RollbackFile, now: GroupView) -> tuple[str, ...]:
-    places = rollback_file.moved_on(file, now)
-    if not places:
+    partitions = rollback_file.moved_on(file, now)
+    if not partitions:
         return ()
-    topic, partition = places[0]
+    topic, partition = partitions[0]
     return (
-        f"group {file.group} has moved on since: {len(places)} of its offsets are neither what it "
-        f"held before nor what was written (the first is {topic}-{partition}: "
+        f"group {file.group} has moved on since: {len(partitions)} of its offsets are neither what "
+        f"it held before nor what was written (the first is {topic}-{partition}: "
         f"{now.next_offset(topic, partition)}); add {FORCE} to go back all the same",
     )
 
 
-def _about_the_deletion(now: GroupView, target: Offsets) -> tuple[str, ...]:
+def _deletion_warning(now: GroupView, target: Offsets) -> tuple[str, ...]:
     if not _deletes(now, target):
         return ()
     anew = (
@@ -306,20 +324,20 @@ def _about_the_deletion(now: GroupView, target: Offsets) -> tuple[str, ...]:
     )
 
 
-def _about_the_last_known(
-    partitions: tuple[RestoredOffset, ...], file: RollbackFile, known: OffsetSource | None
+def _last_known_warning(
+    partitions: tuple[RestoredOffset, ...], file: RollbackFile, last_known: OffsetSource | None
 ) -> tuple[str, ...]:
-    """Of what the change was not about, the group's own word is gone: a file's is taken."""
+    """Warn of lost offsets that the change was not about: they come from a rollback file."""
     others = [
-        one
-        for one in partitions
-        if one.then is not None and (one.topic, one.partition) not in file.touched
+        restored
+        for restored in partitions
+        if restored.target is not None and (restored.topic, restored.partition) not in file.touched
     ]
-    if known is None or not others:
+    if last_known is None or not others:
         return ()
     first = f"{others[0].topic}-{others[0].partition}"
     return (
         f"the group has lost {len(others)} offsets that this change was not about (the first is "
-        f"{first}); they come from {known.path}, of {known.created_at}: what was committed after "
-        "that is not known",
+        f"{first}); they come from {last_known.path}, of {last_known.created_at}: what was "
+        "committed after that is not known",
     )

@@ -1,6 +1,6 @@
 """The rollback file: what a consumer group held before it was changed, and what it was to hold.
 
-Written before anything is changed, so that whatever happens then can be taken back, by
+It is written before anything changes, so that the change can be rolled back whatever happens, by
 ``migrate rollback FILE`` or by hand. The schema is versioned; a file of another version is refused.
 It names the brokers' addresses and holds no secret.
 """
@@ -54,7 +54,7 @@ class SavedOffset(Model):
 
 
 class SavedGroup(Model):
-    """Whether the group exists, and every offset it holds, of all topics."""
+    """A group as it is saved: whether it exists, and every offset it holds, of all topics."""
 
     exists: bool
     offsets: OncePerPartition[SavedOffset]
@@ -72,8 +72,8 @@ class SavedGroup(Model):
 class RollbackFile(Model):
     """A change to a group: ``before`` is what it held, ``after`` what it is to hold.
 
-    ``topic_ids`` are Kafka's own of the topics in either, where the brokers gave any: a topic
-    created again under its name has another.
+    ``topic_ids`` are Kafka's ids of the topics in either, where the brokers gave any: a topic that
+    is created again has another.
     """
 
     kind: Literal["flink-offset-migrate rollback"]
@@ -89,15 +89,15 @@ class RollbackFile(Model):
 
     @cached_property
     def touched(self) -> frozenset[TopicPartition]:
-        """The partitions that the change is about."""
+        """The partitions whose offset the change changes."""
         return frozenset(differing(self.before.committed, self.after.committed))
 
 
 class ChangeProgress(str, Enum):
-    """How far a change came, told from what the group holds now."""
+    """How far a change came, as the group's offsets show."""
 
     APPLIED = "applied by an earlier run"
-    # What the group holds does not tell which of the two.
+    # The group's offsets do not show which of the two.
     UNCHANGED = "an earlier run changed nothing, or was taken back since"
     IN_PART = "applied in part by an earlier run"
     MOVED_ON = "the group has moved on since an earlier run"
@@ -105,7 +105,7 @@ class ChangeProgress(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class EarlierRun:
-    """A rollback file found, and what became of its change."""
+    """A rollback file, and how far its change came."""
 
     path: Path
     file: RollbackFile
@@ -113,19 +113,21 @@ class EarlierRun:
 
 
 def differing(before: Offsets, after: Offsets) -> list[TopicPartition]:
-    """The partitions whose committed offset is not the same in both, in order."""
+    """Return the partitions whose committed offset differs, in order."""
     return sorted(
-        place for place in before.keys() | after.keys() if before.get(place) != after.get(place)
+        partition
+        for partition in before.keys() | after.keys()
+        if before.get(partition) != after.get(partition)
     )
 
 
 def topics(before: Offsets, after: Offsets) -> set[str]:
-    """The topics that a change is recorded with: of all that the group held, and is to hold."""
+    """Return the topics of all that the group held, and is to hold."""
     return {topic for topic, _ in before.keys() | after.keys()}
 
 
 def default_path(group: str, folder: Path, now: datetime | None = None) -> Path:
-    """``rollback-<group>-<time>.json``, the group's name in letters that every disk takes."""
+    """Return ``rollback-<group>-<time>.json``, with a group name that every disk takes."""
     safe = re.sub(r"[^A-Za-z0-9._-]", "_", group)[:100]
     time = (now or datetime.now(timezone.utc)).strftime("%Y%m%dT%H%M%S.%fZ")
     return folder / f"rollback-{safe}-{time}.json"
@@ -139,7 +141,7 @@ def rollback_file(
     after: Offsets,
     topic_ids: Mapping[str, str],
 ) -> RollbackFile:
-    """A change to the group seen, as it is saved; a group that is to hold nothing is deleted."""
+    """Return a change to a group as it is saved; a group that is to hold nothing is deleted."""
     return RollbackFile(
         kind=KIND,
         version=1,
@@ -183,85 +185,82 @@ def read(path: Path) -> RollbackFile:
 
 
 def change_progress(file: RollbackFile, now: GroupView) -> ChangeProgress:
-    """How far the change came, told by the partitions it is about.
+    """Return how far a change came, by the offsets of its partitions.
 
-    A rollback may delete the group and commit anew what it is to hold: then it is about all of
-    them, and ended midway where offsets are missing that were there before and are to be after.
+    A rollback may delete the group and commit all of its offsets anew. It ended midway if offsets
+    are missing that were there before and are to be after.
     """
     before, after = file.before.committed, file.after.committed
     about = file.touched if file.change == "commit" else before.keys() | after.keys()
-    midway = any(
-        place in before and place in after and place not in now.committed for place in about
-    )
-    held = {place: now.committed.get(place) for place in file.touched}
-    if not midway and all(held[place] == after.get(place) for place in held):
-        return ChangeProgress.APPLIED
-    if not midway and all(held[place] == before.get(place) for place in held):
-        return ChangeProgress.UNCHANGED
+    if not any(
+        partition in before and partition in after and partition not in now.committed
+        for partition in about
+    ):
+        if all(now.committed.get(partition) == after.get(partition) for partition in file.touched):
+            return ChangeProgress.APPLIED
+        if all(now.committed.get(partition) == before.get(partition) for partition in file.touched):
+            return ChangeProgress.UNCHANGED
     return ChangeProgress.MOVED_ON if moved_on(file, now) else ChangeProgress.IN_PART
 
 
 def moved_on(file: RollbackFile, now: GroupView) -> list[TopicPartition]:
-    """The partitions of the change whose offsets are neither the old ones nor the new ones."""
+    """Return the partitions of a change whose offset is neither the old nor the new one."""
     before, after = file.before.committed, file.after.committed
     return sorted(
-        place
-        for place in file.touched
-        if place in now.committed
-        and now.committed[place] not in (before.get(place), after.get(place))
+        partition
+        for partition in file.touched
+        if partition in now.committed
+        and now.committed[partition] not in (before.get(partition), after.get(partition))
     )
 
 
 def earlier_run(
     folders: Iterable[Path], cluster_id: str | None, now: GroupView
 ) -> EarlierRun | None:
-    """The newest change to this group that a rollback file in one of the folders tells of."""
-    newest = max(
-        (
-            (file.created_at, path, file)
-            for folder in folders
-            for path, file in rollback_files(folder)
-            if (file.group, file.cluster_id) == (now.name, cluster_id)
-        ),
-        default=None,
-        key=lambda found: found[0],
+    """Return the newest change to this group in the rollback files of the folders, or None."""
+    runs = (
+        (path, file)
+        for folder in folders
+        for path, file in rollback_files(folder)
+        if (file.group, file.cluster_id) == (now.name, cluster_id)
     )
+    newest = max(runs, default=None, key=lambda run: run[1].created_at)
     if newest is None:
         return None
-    _, path, file = newest
+    path, file = newest
     return EarlierRun(path, file, change_progress(file, now))
 
 
 def rollback_files(folder: Path) -> Iterator[tuple[Path, RollbackFile]]:
-    """Yield the rollback files in a folder, among whatever else it holds."""
+    """Yield the rollback files in a folder, whatever else it holds."""
     for path in folder.glob("*.json"):
         try:
             if not path.is_file():
-                continue  # to open a pipe would wait for whoever writes to it
+                continue  # opening a pipe would wait for its writer
             with path.open("rb") as opened:
                 ours = KIND.encode() in opened.read(_KIND_BYTES)
             if ours:
                 yield path, read(path)
         except (OSError, InputError):
-            continue  # not readable, or of another version: it can tell nothing of this group
+            continue  # not readable, or of another version
 
 
 def json_schema() -> dict[str, Any]:
-    """The JSON Schema of a rollback file."""
+    """Return the JSON Schema of a rollback file."""
     return schema_of(RollbackFile, "A rollback file of migrate")
 
 
 def check_rollback_path(path: Path) -> None:
-    """Before it is asked: can the rollback file be written there?
+    """Check, before the user is asked, that the rollback file can be written.
 
     Raises:
         Refused: there is something of this name.
-        UsageError: it cannot.
+        UsageError: it cannot be written.
     """
     try:
         check_new(path)
     except FileExistsError as error:
-        raise _taken(path) from error
+        raise _already_there(path) from error
     except OSError as error:
         raise UsageError(
             f"the rollback file {path} cannot be written: {error.strerror}; name another place "
@@ -271,7 +270,7 @@ def check_rollback_path(path: Path) -> None:
 
 @contextmanager
 def saving_offsets_to(path: Path) -> Iterator[None]:
-    """While a change is made that writes its rollback file there first.
+    """Log the rollback file that a change writes first, and refuse one that exists by now.
 
     Raises:
         Refused: there is something of this name by now.
@@ -280,10 +279,10 @@ def saving_offsets_to(path: Path) -> Iterator[None]:
     try:
         yield
     except FileExistsError as error:
-        raise _taken(path) from error
+        raise _already_there(path) from error
 
 
-def _taken(path: Path) -> Refused:
+def _already_there(path: Path) -> Refused:
     return Refused(f"{path} is there already; name a new file")
 
 
