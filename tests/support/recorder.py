@@ -43,14 +43,13 @@ _VARYING = {
     "<root>": re.compile(rf"{re.escape(str(Path(__file__).parents[2]))}\b"),
     "<tmp>": re.compile(r"/tmp/(recording-\d+/|page-|tmp)[a-z0-9_]{8}\b"),
     "<uuid>": re.compile(r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|(?<=bucket-)[0-9a-f]{32}"),
-    # Of paths and times; in names and contents of plans, and in names of incomplete files.
+    # Of paths and times: in names of plans and of incomplete files, ids and checksums.
     "<hash>": re.compile(
-        r"(?<=-)[0-9a-f]{16}(?=\.json|\.tmp)"
-        r"|(?<=\"id\": \")[0-9a-f]{16}(?=\")|(?<=\"sha256\": \")[0-9a-f]{64}"
+        r"(?<=-)[0-9a-f]{16}(?=\.json|\.tmp)|(?<=\"id\": \")[0-9a-f]{16}(?=\")|\b[0-9a-f]{64}\b"
     ),
     "<port>": re.compile(r"(?<=localhost:)\d{5}\b|(?<=127\.0\.0\.1:)\d{5}\b"),
     "<duration>": re.compile(r"\b\d+(\.\d+)? m?s\b|(?<=\"seconds\": )\d+\.\d+"),
-    "<pid>": re.compile(r"(?<=\bprocess )\d+\b|\A\d+\n\Z"),
+    "<pid>": re.compile(r"(?<=\bprocess )\d+\b|\A\d{3,}\n\Z"),
 }
 _NUMBER = re.compile(r"\b\d{13}\b|\b\d{10}(\.\d+)?\b")
 _DATE = re.compile(r"(\d{4})-?(\d\d)-?(\d\d)[T ](\d\d):?(\d\d)(:?\d\d(\.\d+)?)?(Z|\+00:?00)?")
