@@ -20,7 +20,8 @@ from migrate.inputs.offsets_json import (
     some,
     whole_number,
 )
-from migrate.model.positions import PositionSet, Start, TopicPartition, UnreadableInput
+from migrate.model.errors import InputError
+from migrate.model.positions import PositionSet, Start, TopicPartition
 
 # A topic has 249 characters, and a group at most 32,767.
 _LONGEST_LINE = 40_000
@@ -37,11 +38,11 @@ def read_group_csv(label: str, path: Path) -> PositionSet:
     Source: org.apache.kafka.tools.consumer.group.{ConsumerGroupCommand, CsvUtils} @ Kafka 4.1.1.
 
     Raises:
-        UnreadableInput: the file is missing, too large, of several groups, or of another format.
+        InputError: the file is missing, too large, of several groups, or of another format.
     """
     content = bytes_of(path)
     if _JSON.match(content):
-        raise UnreadableInput(f"{path}: it is JSON, not CSV; name it json:{path}")
+        raise InputError(f"{path}: it is JSON, not CSV; name it json:{path}")
     starts: dict[TopicPartition, Start] = {}
     groups: set[str] = set()
     width = None
@@ -66,9 +67,9 @@ def read_group_csv(label: str, path: Path) -> PositionSet:
                 raise NotOffsets(f"it holds several groups, {names}")
             check_count(len(starts), path)
     except UnicodeDecodeError as error:
-        raise UnreadableInput(f"{path}: not UTF-8 text ({error.reason})") from error
+        raise InputError(f"{path}: not UTF-8 text ({error.reason})") from error
     except (NotOffsets, csv.Error) as error:
-        raise UnreadableInput(
+        raise InputError(
             f"{path} line {reader.line_num}: {error}; expected topic,partition,offset"
         ) from error
     return PositionSet(label, some(starts, path))
@@ -84,7 +85,7 @@ def _lines(path: Path, content: bytes) -> Iterator[str]:
             return
         if len(line) > _LONGEST_LINE:
             problem = f"longer than {_LONGEST_LINE} characters"
-            raise UnreadableInput(f"{path} line {number}: {problem}")
+            raise InputError(f"{path} line {number}: {problem}")
         yield line
 
 

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from decoder.storage import read_file
-from migrate.model.positions import Marker, PositionSet, Start, TopicPartition, UnreadableInput
+from migrate.model.errors import InputError
+from migrate.model.positions import Marker, PositionSet, Start, TopicPartition
 
 # KafkaOffsetRangeLimit.{EARLIEST, LATEST}
 _SPARK_MARKERS = {-2: Marker.EARLIEST, -1: Marker.LATEST}
@@ -40,16 +41,14 @@ def read_starting_offsets(label: str, path: Path) -> PositionSet:
     """Read a file with Spark's ``startingOffsets``.
 
     Raises:
-        UnreadableInput: the file is missing, too large, or of another format.
+        InputError: the file is missing, too large, or of another format.
     """
     try:
         offsets = topic_offsets(parse_json(_text_of(path)))
         check_count(len(offsets), path)
         starts = {place: _start_of(number) for place, number in offsets.items()}
     except NotOffsets as error:
-        raise UnreadableInput(
-            f'{path}: {error}; expected {{"topic":{{"partition":offset}}}}'
-        ) from error
+        raise InputError(f'{path}: {error}; expected {{"topic":{{"partition":offset}}}}') from error
     return PositionSet(label, some(starts, path))
 
 
@@ -57,7 +56,7 @@ def _text_of(path: Path) -> str:
     try:
         return bytes_of(path).decode("utf-8-sig")  # without a byte order mark
     except UnicodeDecodeError as error:
-        raise UnreadableInput(f"{path}: not UTF-8 text ({error.reason})") from error
+        raise InputError(f"{path}: not UTF-8 text ({error.reason})") from error
 
 
 # -- the offsets JSON, which Spark's logs hold too -----------------------------------------------
@@ -147,7 +146,7 @@ def quoted(text: str) -> str:
 def check_count(offsets: int, path: Path) -> None:
     """Refuse a file of more offsets than can be compared and moved in bounded memory."""
     if offsets > MOST_OFFSETS:
-        raise UnreadableInput(f"{path}: more than {MOST_OFFSETS} offsets; split it by topic")
+        raise InputError(f"{path}: more than {MOST_OFFSETS} offsets; split it by topic")
 
 
 def bytes_of(path: Path) -> bytes:
@@ -155,12 +154,12 @@ def bytes_of(path: Path) -> bytes:
     try:
         return read_file(path, _LARGEST_FILE)
     except OSError as error:
-        raise UnreadableInput(f"{path}: {error.strerror}") from error
+        raise InputError(f"{path}: {error.strerror}") from error
 
 
 def some(starts: dict[TopicPartition, Start], path: Path) -> dict[TopicPartition, Start]:
     if not starts:
-        raise UnreadableInput(f"{path}: it holds no offsets")
+        raise InputError(f"{path}: it holds no offsets")
     return starts
 
 

@@ -65,10 +65,6 @@ class Ask(Protocol):
     ) -> ClusterSnapshot: ...
 
 
-class BadSide(UsageError):
-    """A side that is not named as one, or that cannot be had with what else was given."""
-
-
 class SideKind(str, Enum):
     """What a side is; the name of all but a checkpoint begins with it."""
 
@@ -114,7 +110,7 @@ def parse_side(name: str) -> Side:
     """Understand the name of a side; what has no kind before a colon is a checkpoint.
 
     Raises:
-        BadSide: nothing follows the kind, or what follows ``broker:`` is neither an end nor a time.
+        UsageError: nothing follows the kind, or ``broker:`` names neither an end nor a time.
         InputError: a Spark query by a URI of a kind that is not read, or credentials in one.
     """
     prefix, _, what = name.partition(":")
@@ -123,7 +119,7 @@ def parse_side(name: str) -> Side:
     if prefix not in _PREFIXES:
         return Side(SideKind.CHECKPOINT, name, name)
     if not what:
-        raise BadSide(f"{name!r}: nothing follows {prefix}:")
+        raise UsageError(f"{name!r}: nothing follows {prefix}:")
     kind = SideKind(prefix)
     if kind is SideKind.SPARK:
         return Side(kind, name, path_of(what, Files()))
@@ -136,7 +132,7 @@ def _time_of(name: str, what: str) -> int | None:
     try:
         return milliseconds_of(what, "broker:")
     except UsageError as error:
-        raise BadSide(
+        raise UsageError(
             f"{name!r}: broker:earliest, broker:latest or broker:TIME, as 2026-11-20T18:00:00Z"
         ) from error
 
@@ -156,14 +152,14 @@ def load_sides(
         choice: which source of a checkpoint is meant.
 
     Raises:
-        BadSide: a side needs a broker and there is none, or both sides are ``broker:`` ones.
-        NoSuchSource: a checkpoint has no such source.
-        UnreadableInput, DecodeError: what a side names cannot be read.
-        AmbiguousPositions: a side holds a partition twice.
+        UsageError: a side needs a broker and there is none, or both sides are ``broker:`` ones.
+        NoSuchName: a checkpoint has no such source.
+        InputError, DecodeError: what a side names cannot be read.
+        Refused: a side holds a partition twice.
         BrokerError: the broker did not answer, or denied what was asked.
     """
     if left.kind is right.kind is SideKind.BROKER:
-        raise BadSide("both sides are the broker: one of them must name the topics")
+        raise UsageError("both sides are the broker: one of them must name the topics")
     for side in (left, right):
         if ask is None and side.kind in (SideKind.GROUP, SideKind.BROKER):
             raise needs_a_broker(side.label)
@@ -219,7 +215,7 @@ def ask_group(ask: Ask | None, side: Side) -> GroupView:
     """The group of a ``group:`` side.
 
     Raises:
-        BadSide: there is no broker to ask.
+        UsageError: there is no broker to ask.
         BrokerError: the broker did not answer, or denied what was asked.
     """
     if ask is None:
@@ -230,9 +226,9 @@ def ask_group(ask: Ask | None, side: Side) -> GroupView:
     return group
 
 
-def needs_a_broker(label: str) -> BadSide:
+def needs_a_broker(label: str) -> UsageError:
     """That a side cannot be had without one."""
-    return BadSide(f"{label} needs a broker: add --bootstrap-servers HOST:PORT")
+    return UsageError(f"{label} needs a broker: add --bootstrap-servers HOST:PORT")
 
 
 def _load(
@@ -293,7 +289,7 @@ def side_input(side: Side, how: Reading, ask: Ask | None, topics: Collection[str
     Raises:
         Refused: the query or the group has not committed anything.
         UsageError: it needs a broker.
-        DecodeError, UnreadableInput: it cannot be read.
+        DecodeError, InputError: it cannot be read.
         BrokerError: the broker did not answer, or denied what was asked.
     """
     pointer = name = side.label
@@ -309,7 +305,7 @@ def side_input(side: Side, how: Reading, ask: Ask | None, topics: Collection[str
             positions = group_positions(name, group)
             if not positions.starts:
                 note = f": {positions.note}" if positions.note else ""
-                raise Refused([f"{name} has committed nothing{note}"])
+                raise Refused(f"{name} has committed nothing{note}")
             findings = _about_members(group)
         case SideKind.BROKER:
             positions = _log_ends(side, ask, topics)

@@ -36,7 +36,8 @@ from pathlib import Path
 from decoder import ByteSource
 from decoder.storage import StorageUnavailable, join
 from migrate.inputs.offsets_json import NotOffsets, parse_json, topic_offsets
-from migrate.model.positions import AmbiguousPositions, PositionSet, TopicPartition, UnreadableInput
+from migrate.model.errors import InputError, Refused
+from migrate.model.positions import PositionSet, TopicPartition
 from migrate.storage.files import Files
 
 # The versions of each log, and which Sparks write them.
@@ -70,8 +71,8 @@ def committed_positions(
         files: where it lies; local paths and object stores without it.
 
     Raises:
-        UnreadableInput: it is no checkpoint location, or damaged, or of a version not known.
-        AmbiguousPositions: two of its sources read one partition and stand at different places.
+        InputError: it is no checkpoint location, or damaged, or of a version not known.
+        Refused: two of its sources read one partition and stand at different places.
     """
     directory, files = str(directory), files or Files()
     batch = newest_committed_batch(directory, files)
@@ -85,11 +86,11 @@ def positions_after(label: str, directory: str, batch: int, files: ByteSource) -
     """Where a batch ended.
 
     Raises:
-        UnreadableInput, AmbiguousPositions: as for `committed_positions`.
+        InputError, Refused: as for `committed_positions`.
     """
     sources = _offsets_by_source(files, offsets_path(directory, batch))
     if not sources:
-        raise UnreadableInput(f"{directory}: its query reads no Kafka source")
+        raise InputError(f"{directory}: its query reads no Kafka source")
     return PositionSet(label, _merge(directory, sources.values()), f"after batch {batch}")
 
 
@@ -100,7 +101,7 @@ def logged_batches(
     oldest first. Spark deletes the oldest as the query goes on.
 
     Raises:
-        UnreadableInput: an entry is damaged or of a version not known.
+        InputError: an entry is damaged or of a version not known.
     """
     newest = newest_committed_batch(directory, files)
     for batch in numbers(files, join(directory, "offsets")):
@@ -119,13 +120,13 @@ def starting_positions(
     `committed_positions`.
 
     Raises:
-        UnreadableInput: as for `committed_positions`, or it has no seed of a Kafka source.
-        AmbiguousPositions: as for `committed_positions`.
+        InputError: as for `committed_positions`, or it has no seed of a Kafka source.
+        Refused: as for `committed_positions`.
     """
     directory, files = str(directory), files or Files()
     seeds = kafka_seeds(directory, files)
     if not seeds:
-        raise UnreadableInput(
+        raise InputError(
             f"{directory}: no committed batch and no seed of a Kafka source in it (sources/0/0); "
             "is it the checkpointLocation of a micro-batch query?"
             if not numbers(files, join(directory, "commits"))
@@ -139,7 +140,7 @@ def kafka_seeds(directory: str, files: ByteSource) -> dict[str, _Offsets]:
     """Where each Kafka source starts batch 0, by the source's number or name.
 
     Raises:
-        UnreadableInput: there is no such directory, a seed is damaged or of a version not known, or
+        InputError: there is no such directory, a seed is damaged or of a version not known, or
             Spark would not take the directory for a query's.
     """
     query_id(directory, files)
@@ -160,23 +161,21 @@ def query_id(directory: str, files: ByteSource) -> str | None:
     """The query's id; None where there is no ``metadata``, and Spark would give it one.
 
     Raises:
-        UnreadableInput: there is no such directory, or its ``metadata`` holds something else: then
+        InputError: there is no such directory, or its ``metadata`` holds something else: then
             Spark does not start, as with a seed that was not written to its end.
     """
     if _list(files, directory) is None:
-        raise UnreadableInput(
-            f"{directory}: no such directory; name the checkpointLocation of a query"
-        )
+        raise InputError(f"{directory}: no such directory; name the checkpointLocation of a query")
     path = join(directory, "metadata")
     if not files.is_file(path):
         return None
     try:
         metadata = parse_json(_text(files, path))
     except NotOffsets as error:
-        raise UnreadableInput(f"{path}: {error}") from error
+        raise InputError(f"{path}: {error}") from error
     found = metadata.get("id") if isinstance(metadata, dict) else None
     if not isinstance(found, str) or not _UUID.fullmatch(found):
-        raise UnreadableInput(f"{path}: it does not hold the id of a query")
+        raise InputError(f"{path}: it does not hold the id of a query")
     return found
 
 
@@ -184,7 +183,7 @@ def newest_committed_batch(directory: str, files: ByteSource) -> int | None:
     """The number of the batch after which the query goes on; None before its first.
 
     Raises:
-        UnreadableInput: the two logs do not go together, so that Spark would go on elsewhere; or
+        InputError: the two logs do not go together, so that Spark would go on elsewhere; or
             a repartitioning of the query's state has not come to its end.
     """
     # This log before the other: a query that runs commits a batch, and plans two, meanwhile.
@@ -197,7 +196,7 @@ def newest_committed_batch(directory: str, files: ByteSource) -> int | None:
     _check_version(commit, _text(files, commit).partition("\n")[0], _COMMIT_LOGS)
     # Spark takes the newest entry but one for committed, whatever commits/ says.
     if sum(batch > newest for batch in planned) > 1:
-        raise UnreadableInput(
+        raise InputError(
             f"{directory}: commits/ ends with {newest} and offsets/ with {planned[-1]}: Spark "
             "would go on after a batch that is not committed"
         )
@@ -229,7 +228,7 @@ def began_continuous(directory: str, files: ByteSource) -> bool:
     and 4.0.0). Older entries are deleted as the query goes on.
 
     Raises:
-        UnreadableInput: the entry is damaged or of a version not known.
+        InputError: the entry is damaged or of a version not known.
     """
     logged = numbers(files, join(directory, "offsets"))
     if not logged:
@@ -256,7 +255,7 @@ def _check_goes_on(directory: str, files: ByteSource, committed: int, begun: int
     read (OfflineStateRepartitionRunner @ Spark 4.3.0).
 
     Raises:
-        UnreadableInput: it ends before, or where the batch before the committed one did.
+        InputError: it ends before, or where the batch before the committed one did.
     """
     paths = [offsets_path(directory, batch) for batch in (committed - 1, committed, begun)]
     older, ended, begins = (
@@ -268,7 +267,7 @@ def _check_goes_on(directory: str, files: ByteSource, committed: int, begun: int
             # A topic that is gone is not in the batches that follow: that alone is nothing.
             behind = again < offset if again is not None else begins == older
             if behind:
-                raise UnreadableInput(
+                raise InputError(
                     f"{directory}: batch {begun} is begun and not committed, and ends {place[0]}-"
                     f"{place[1]} {'nowhere' if again is None else f'at {again}'}, and batch "
                     f"{committed}, which is committed, at {offset}: an unfinished repartitioning "
@@ -283,7 +282,7 @@ def _offsets_by_source(files: ByteSource, path: str) -> dict[str, _Offsets]:
     """The offsets of the Kafka sources in an entry of the offset log, by number or name."""
     version, metadata, *lines = _entry(files, path)
     if _CONTROL_BATCH in metadata:
-        raise UnreadableInput(
+        raise InputError(
             f"{path}: a control batch, which reads nothing: what it does to the query's offsets is "
             "not known here"
         )
@@ -301,14 +300,14 @@ def _entry(files: ByteSource, path: str) -> list[str]:
     lines = [line.strip() for line in _text(files, path).split("\n")]
     _check_version(path, lines[0], _OFFSET_LOGS)
     if len(lines) < 2:
-        raise UnreadableInput(f"{path}: cut short: it ends before its metadata")
+        raise InputError(f"{path}: cut short: it ends before its metadata")
     return lines
 
 
 def _named(path: str, line: str) -> tuple[str, str]:
     name, colon, offset = line.partition(":")
     if not name or not colon:
-        raise UnreadableInput(f"{path}: {line[:40]!r} is no <source>:<offset>")
+        raise InputError(f"{path}: {line[:40]!r} is no <source>:<offset>")
     return name, offset
 
 
@@ -316,7 +315,7 @@ def kafka_offsets_of(path: str, line: str) -> _Offsets | None:
     """The offsets in a line of the file at ``path``, or None where the source is of another kind.
 
     Raises:
-        UnreadableInput: it is damaged.
+        InputError: it is damaged.
     """
     if not line.startswith("{"):
         return None  # such as the rate source's, a number; `-`: there is none yet
@@ -329,7 +328,7 @@ def kafka_offsets_of(path: str, line: str) -> _Offsets | None:
             return None  # such as the file source's, {"logOffset":3}
         return _next_offsets(topic_offsets(value))
     except NotOffsets as error:
-        raise UnreadableInput(f"{path}: {error}") from error
+        raise InputError(f"{path}: {error}") from error
 
 
 def _is_kafkas(files: ByteSource, path: str) -> bool:
@@ -343,7 +342,7 @@ def _read_seed(files: ByteSource, path: str) -> _Offsets:
     try:
         return _next_offsets(topic_offsets(parse_json(offsets)))
     except NotOffsets as error:
-        raise UnreadableInput(f"{path}: {error}") from error
+        raise InputError(f"{path}: {error}") from error
 
 
 def _next_offsets(offsets: _Offsets) -> _Offsets:
@@ -358,9 +357,7 @@ def _check_version(path: str, line: str, known: Mapping[str, str]) -> str:
     version = line.strip()
     if version not in known:
         names = ", ".join(f"{name} ({sparks})" for name, sparks in known.items())
-        raise UnreadableInput(
-            f"{path}: log version {version[:20]!r} is not known here; known: {names}"
-        )
+        raise InputError(f"{path}: log version {version[:20]!r} is not known here; known: {names}")
     return version
 
 
@@ -369,7 +366,7 @@ def _merge(directory: str, sources: Iterable[_Offsets]) -> _Offsets:
     for offsets in sources:
         for place, offset in offsets.items():
             if merged.setdefault(place, offset) != offset:
-                raise AmbiguousPositions(
+                raise Refused(
                     f"{directory}: two sources of the query read {place[0]}-{place[1]} and stand "
                     f"at {merged[place]} and {offset}"
                 )
@@ -399,7 +396,7 @@ def _text(files: ByteSource, path: str) -> str:
     try:
         return content.decode()
     except UnicodeDecodeError as error:
-        raise UnreadableInput(f"{path}: not UTF-8 text ({error.reason})") from error
+        raise InputError(f"{path}: not UTF-8 text ({error.reason})") from error
 
 
 @contextmanager
@@ -410,4 +407,4 @@ def _unreadable(path: str) -> Iterator[None]:
     except StorageUnavailable:
         raise
     except OSError as error:
-        raise UnreadableInput(f"{path}: {error.strerror or error}") from error
+        raise InputError(f"{path}: {error.strerror or error}") from error

@@ -20,14 +20,10 @@ from migrate.inputs.spark_log import (
     numbers,
     query_id,
 )
-from migrate.model.errors import Refused
-from migrate.model.positions import SPARK_PREFIX, Origin, PositionSet, UnreadableInput
+from migrate.model.errors import InputError, Refused
+from migrate.model.positions import SPARK_PREFIX, Origin, PositionSet
 from migrate.model.wording import counted
 from migrate.storage.files import Files, path_of
-
-
-class NothingCommitted(Refused):
-    """A query that has not committed a batch yet."""
 
 
 def query_positions(pointer: str) -> ListedPositions:
@@ -38,9 +34,9 @@ def query_positions(pointer: str) -> ListedPositions:
 
     Raises:
         InputError: a URI of a kind that is not read.
-        UnreadableInput: as for ``committed_positions``.
-        AmbiguousPositions: as for ``committed_positions``.
-        NothingCommitted: it has not committed a batch yet.
+        InputError: as for ``committed_positions``.
+        Refused: as for ``committed_positions``.
+        Refused: it has not committed a batch yet.
     """
     files = Files()
     directory = files.absolute(path_of(pointer.removeprefix(SPARK_PREFIX), files))
@@ -48,16 +44,14 @@ def query_positions(pointer: str) -> ListedPositions:
     # First what is no query at all.
     committed = committed_positions(pointer, directory, files)
     if batch is None:
-        raise NothingCommitted(
-            [
-                f"{directory}: the query has not committed a batch yet; what it was seeded from "
-                "can be committed instead (in Real-Time Mode a query writes before it logs a "
-                "batch: that would be written again)"
-            ]
+        raise Refused(
+            f"{directory}: the query has not committed a batch yet; what it was seeded from "
+            "can be committed instead (in Real-Time Mode a query writes before it logs a "
+            "batch: that would be written again)"
         )
     own_id = query_id(directory, files)
     if own_id is None:
-        raise UnreadableInput(f"{directory}: there is no metadata in it")
+        raise InputError(f"{directory}: there is no metadata in it")
     whole = directory if "://" in directory else f"//{directory}"
     written_at = files.modified_at(commit_path(directory, batch))
     return ListedPositions(
@@ -104,7 +98,7 @@ def state_warning(directory: str, files: ByteSource) -> str | None:
     """What is lost where somebody else goes on; None of a query that keeps no state.
 
     Raises:
-        UnreadableInput: it cannot be listed.
+        InputError: it cannot be listed.
     """
     operators = len(numbers(files, join(directory, "state")))
     if not operators:
@@ -122,7 +116,7 @@ def output_warning(directory: str, files: ByteSource) -> str | None:
     """What may be written again where somebody else goes on; None where that cannot be.
 
     Raises:
-        UnreadableInput: it cannot be listed.
+        InputError: it cannot be listed.
     """
     logged = numbers(files, join(directory, "offsets"))
     if not logged or numbers(files, join(directory, "state")):

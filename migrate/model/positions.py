@@ -13,7 +13,6 @@ from enum import Enum
 from typing import Literal, NamedTuple, TypeAlias
 
 from migrate.model.cluster_snapshot import GroupView, LogRange
-from migrate.model.errors import InputError, Refused
 from migrate.model.wording import did_you_mean
 
 TopicPartition = tuple[str, int]
@@ -144,17 +143,6 @@ class Position(NamedTuple):
 
 
 Logs: TypeAlias = Mapping[str, Mapping[int, LogRange]]
-
-
-class AmbiguousPositions(Refused):
-    """One side holds a topic-partition twice, with different next offsets."""
-
-    def __init__(self, problem: str) -> None:
-        super().__init__([problem])
-
-
-class UnreadableInput(InputError):
-    """A file or directory of positions that is missing, damaged or of an unknown version."""
 
 
 @dataclass(frozen=True, slots=True)

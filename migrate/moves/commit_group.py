@@ -155,7 +155,7 @@ def commit_group(
         Refused: with ``execute``, what must not be done; nothing was written. Without, only where
             ``plan`` has refusals of its own, or no longer stands for what is there.
         UsageError: arguments that do not go together, or name what is not there.
-        DecodeError, UnreadableInput: the checkpoint, or the plan, cannot be read.
+        DecodeError, InputError: the checkpoint, or the plan, cannot be read.
         BrokerError, FlinkRestError: one did not answer, or denied what was asked.
     """
     request = move_request(chk, Target("group", group), arguments)

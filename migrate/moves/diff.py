@@ -32,9 +32,9 @@ def diff(
         arguments: see ``ChoiceArguments`` and ``KafkaArguments``.
 
     Raises:
-        Refused: a side holds a partition twice (``AmbiguousPositions``).
+        Refused: a side holds a partition twice.
         UsageError: a side that is not named as one, or that needs a broker.
-        DecodeError, UnreadableInput: a side cannot be read.
+        DecodeError, InputError: a side cannot be read.
         BrokerError: the broker did not answer, or denied what was asked.
     """
     parsed = parse_side(os.fspath(left)), parse_side(os.fspath(right))

@@ -54,7 +54,7 @@ def follow(
         Refused: the group has members, or is beyond the query, or the query's positions are of
             other brokers; nothing was committed.
         UsageError: arguments that do not go together.
-        UnreadableInput: it is no checkpoint location, or damaged.
+        InputError: it is no checkpoint location, or damaged.
         BrokerError: with ``once``, the broker did not answer, or did not take all of it.
         OSError: the file of metrics cannot be written; or, with ``once``, a store did not answer.
     """

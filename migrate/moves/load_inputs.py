@@ -37,7 +37,7 @@ def read_input(request: Request, topics: Collection[str] = ()) -> PlanInput:
         Refused: the query or the group has not committed anything yet.
         UsageError: options that do not go together, or name no side.
         InputError: credentials in a URL.
-        DecodeError, UnreadableInput: it cannot be read.
+        DecodeError, InputError: it cannot be read.
     """
     chk = request.chk
     if chk is None:

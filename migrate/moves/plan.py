@@ -48,7 +48,7 @@ def plan(chk: AnyPath, *, group: str | None = None, **arguments: Unpack[MoveArgu
 
     Raises:
         UsageError: arguments that do not go together, or name what is not there.
-        DecodeError, UnreadableInput: the checkpoint cannot be read.
+        DecodeError, InputError: the checkpoint cannot be read.
         BrokerError: the broker did not answer, or denied what was asked.
     """
     return plan_move(move_request(chk, target_of(group), arguments))

@@ -12,7 +12,7 @@ from migrate.inputs.flink.read import read
 from migrate.inputs.position_inputs import SideKind, parse_side, side_input
 from migrate.inputs.spark_log import newest_committed_batch, offsets_path, positions_after, query_id
 from migrate.model.errors import InputError
-from migrate.model.positions import SPARK_PREFIX, Origin, UnreadableInput
+from migrate.model.positions import SPARK_PREFIX, Origin
 from migrate.planning import Plan
 from migrate.planning.compare_origin import differences, partitions_started_elsewhere
 from migrate.planning.verify import PlanCheck
@@ -64,7 +64,7 @@ def _sources(plan: Plan, how: Reading) -> Sequence[Source]:
         case "positions":
             side = parse_side(origin.pointer)
             if side.kind not in (SideKind.JSON, SideKind.CSV):
-                raise UnreadableInput(f"what {origin.pointer} was then cannot be read again")
+                raise InputError(f"what {origin.pointer} was then cannot be read again")
             sources = side_input(side, how, None, ()).sources
             return [replace(one, operator_id=name) for one in sources for name in plan.operators]
 
@@ -75,7 +75,7 @@ def _source_after_batch(plan: Plan) -> Source:
     directory = _query_directory(origin, files)
     name = _check_query(plan, directory, files)
     if not files.is_file(offsets_path(directory, origin.number)):
-        raise UnreadableInput(f"{directory}: its log does not hold batch {origin.number} any more")
+        raise InputError(f"{directory}: its log does not hold batch {origin.number} any more")
     positions = positions_after(origin.pointer, directory, origin.number, files)
     return listed_source(name, "Spark query", positions, starts_others=True)
 
@@ -108,12 +108,12 @@ def _check_query(plan: Plan, directory: str, files: Files) -> str:
     """Return the id of the query in a checkpoint location, as plans have it.
 
     Raises:
-        UnreadableInput: there is none.
+        InputError: there is none.
         _AnotherOrigin: it is another query than the plan's.
     """
     own_id = query_id(directory, files)
     if own_id is None:
-        raise UnreadableInput(f"{directory}: there is no metadata in it")
+        raise InputError(f"{directory}: there is no metadata in it")
     name = own_id.replace("-", "")
     if name not in plan.operators:
         raise _AnotherOrigin(f"{directory} is of another query now")

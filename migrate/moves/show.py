@@ -42,7 +42,7 @@ def show(file: AnyPath) -> Plan | rollback_file.RollbackFile | QueryLocation:
     Raises:
         NothingToShow: it is none of these.
         InputError: it cannot be read (``PlanFileError``,
-            ``UnreadableInput``).
+            ``InputError``).
     """
     files = Files()
     name = os.fspath(file)

@@ -40,7 +40,7 @@ def plan_streams(
     Raises:
         Refused: what would lose or repeat records is not allowed; or a topic of a Flink source
             that is named goes to no Spark source.
-        NoSuchSource: a name that no source answers to.
+        NoSuchName: a name that no source answers to.
         UsageError: options that do not go together.
     """
     found, chosen, assignment = _read(request, names)

@@ -94,7 +94,7 @@ def to_flink(
         Refused: what would lose or repeat records is not allowed, the state cannot hold the
             positions, or ``out`` holds something; nothing was written.
         UsageError: arguments that do not go together, or name what is not there.
-        DecodeError, UnreadableInput: one of both cannot be read.
+        DecodeError, InputError: one of both cannot be read.
         BrokerError: the broker did not answer, or denied what was asked.
         OSError: the directory cannot be written.
     """

@@ -66,7 +66,7 @@ def to_spark(
         Refused: what would lose or repeat records is not allowed, or a directory holds something;
             nothing was written.
         UsageError: arguments that do not go together, or name what is not there.
-        DecodeError, UnreadableInput: the checkpoint, or the plan, cannot be read.
+        DecodeError, InputError: the checkpoint, or the plan, cannot be read.
         BrokerError: the broker did not answer, or denied what was asked.
         OSError: the checkpoint location cannot be written.
     """

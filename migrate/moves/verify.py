@@ -29,7 +29,7 @@ from migrate.inputs.spark_log import (
 from migrate.model.cluster_snapshot import BrokerError, GroupView
 from migrate.model.errors import Refused, UsageError
 from migrate.model.log import log, timed
-from migrate.model.positions import AmbiguousPositions, Logs, PositionSet, group_positions
+from migrate.model.positions import Logs, PositionSet, group_positions
 from migrate.moves.load_inputs import asker
 from migrate.moves.plan_origin import compare_with_origin
 from migrate.moves.shared_options import Kafka, SideArguments, choice, kafka
@@ -92,9 +92,9 @@ def verify(
     Raises:
         QueryFailed: Spark's first batch failed.
         ServiceError: Spark failed as it read its state.
-        Refused: positions that can be read in two ways (``AmbiguousPositions``).
+        Refused: positions that can be read in two ways.
         UsageError: arguments that do not go together, or name what is not there.
-        DecodeError, UnreadableInput: the checkpoint, the plan or the target cannot be read.
+        DecodeError, InputError: the checkpoint, the plan or the target cannot be read.
         BrokerError: the broker did not answer, or denied what was asked.
     """
     if spark_conf and not (run or state):
@@ -210,7 +210,7 @@ def _expected(
     the plan if there is one.
 
     Raises:
-        AmbiguousPositions: sources read one topic at different positions, or perhaps on two
+        Refused: sources read one topic at different positions, or perhaps on two
             clusters.
         UsageError: an option about a checkpoint goes with a plan.
     """
@@ -231,13 +231,13 @@ def _expected(
     chosen = choose(extraction, choice)
     at_earliest = all(source.absent_start_at_earliest for source in chosen)
     for refusal in disagreements(chosen) if one_cluster else ():
-        raise AmbiguousPositions(
+        raise Refused(
             f"{moved}: {refusal.what}; choose one with --source OPERATOR_ID, or verify the plan "
             "that was applied (plan:FILE)"
         )
     positions = source_positions(moved, chosen)
     for topic, sources in topics_of_unknown_clusters(chosen) if not one_cluster else ():
-        raise AmbiguousPositions(
+        raise Refused(
             f"{moved}: {len(sources)} sources read topic {topic} (operators "
             f"{', '.join(map(named, sources))}), and their state does not name their Kafka "
             "cluster; choose one with --source OPERATOR_ID, or if they read the same Kafka "

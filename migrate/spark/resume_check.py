@@ -27,8 +27,8 @@ from decoder.storage import read_file
 from migrate.inputs.offsets_json import topic_offsets
 from migrate.inputs.spark_log import kafka_seeds, seed_path
 from migrate.kafka.config import MAX_STORE_BYTES, ConfigError, KafkaConfig, without_secrets
-from migrate.model.errors import MigrateError, UsageError
-from migrate.model.positions import AmbiguousPositions, PositionSet, TopicPartition, UnreadableInput
+from migrate.model.errors import InputError, MigrateError, Refused, UsageError
+from migrate.model.positions import PositionSet, TopicPartition
 from migrate.model.wording import install_command
 from migrate.storage.files import Files
 from migrate.storage.new_file import named
@@ -113,14 +113,14 @@ def run_first_batch(
     Raises:
         UsageError, QueryFailed: as they say.
         ConfigError: the cluster is reached in a way that has no match in Spark here.
-        UnreadableInput: the directory has no seed of a Kafka source, or a damaged one.
-        AmbiguousPositions: two of its sources begin one partition at different places.
+        InputError: the directory has no seed of a Kafka source, or a damaged one.
+        Refused: two of its sources begin one partition at different places.
     """
     check_there_is_pyspark()
     files = Files()
     seeds = kafka_seeds(directory, files)
     if not seeds:
-        raise UnreadableInput(f"{directory}: no seed of a Kafka source in it (sources/0/0)")
+        raise InputError(f"{directory}: no seed of a Kafka source in it (sources/0/0)")
     options = {**kafka_options(kafka), "maxOffsetsPerTrigger": str(_RECORDS)}
     with tempfile.TemporaryDirectory(prefix="migrate-resume-") as work:
         queries = []
@@ -138,7 +138,7 @@ def run_first_batch(
     for batch in answer["batches"]:
         for (topic, partition), start in topic_offsets(batch["start"]).items():
             if starts.setdefault((topic, partition), start) != start:
-                raise AmbiguousPositions(f"{label}: two of its sources read {topic}-{partition}")
+                raise Refused(f"{label}: two of its sources read {topic}-{partition}")
     records = sum(batch["records"] for batch in answer["batches"])
     return Resume(answer["spark"], PositionSet(label, starts, "as Spark planned it"), records)
 

@@ -29,8 +29,8 @@ from migrate.inputs.spark_log import (
     newest_committed_batch,
     numbers,
 )
-from migrate.model.errors import Refused
-from migrate.model.positions import TopicPartition, UnreadableInput
+from migrate.model.errors import InputError, Refused
+from migrate.model.positions import TopicPartition
 from migrate.storage.files import Files
 from migrate.storage.new_file import new_directory, write_pieces
 
@@ -44,7 +44,7 @@ def check_can_be_copied(directory: str, files: Files) -> int:
 
     Raises:
         Refused: the query could not go on from a copy with other offsets.
-        UnreadableInput: its logs are damaged, or of a version not known.
+        InputError: its logs are damaged, or of a version not known.
     """
     batch = newest_committed_batch(directory, files)
     if batch is None:
@@ -80,7 +80,7 @@ def write_copy(
     Raises:
         Refused: the query has run meanwhile, a link stands in its location, or which of several
             sources is to read a partition is not known.
-        UnreadableInput: the entry, or the metadata of an operator, cannot be read.
+        InputError: the entry, or the metadata of an operator, cannot be read.
         OSError: the copy cannot be written.
     """
     entry = f"offsets/{batch}"
@@ -171,7 +171,7 @@ def _with_paths_of(out: Path, operator: str, path: str, files: Files) -> bytes:
                 raise NotOffsets(f"a schema lies elsewhere, in {old!r}")
             moved[old] = json.dumps(f"file:{out}{schemas}{name}", ensure_ascii=False)
     except (NotOffsets, KeyError, TypeError, AttributeError) as error:
-        raise UnreadableInput(f"{path}: {error}") from error
+        raise InputError(f"{path}: {error}") from error
     # Each string by what it says: Spark may escape it otherwise than json.dumps.
     metadata = _STRING.sub(lambda found: moved.get(json.loads(found[0]), found[0]), metadata)
     return f"{version}\n{metadata}".encode()

@@ -20,8 +20,9 @@ from decoder import BeamKafkaIO, DecodeError, UnknownSource, read_checkpoint
 from decoder.kafka.beam import WRAPPER_STATE
 from decoder.kafka.split import NOT_SET
 from decoder.metadata.model import InlineState
-from migrate.inputs.flink.choose_source import NoSuchSource, choose_sources
+from migrate.inputs.flink.choose_source import choose_sources
 from migrate.inputs.flink.extract import Extraction, Severity, SourceKind, extract
+from migrate.model.errors import NoSuchName
 from migrate.model.positions import PositionState
 from tests.support.checkpoints import (
     operator_with_elements,
@@ -299,7 +300,7 @@ def test_a_source_of_beams_that_is_not_kafkas_is_told_by_its_name(tmp_path: Path
     element = REAL.replace(_KAFKA.encode(), b"org.apache.beam.sdk.io.other.QueueUnboundedSource")
     assert len(element) == len(REAL)
     extraction = _extract(tmp_path, operator_with_elements({0: [element]}, None))
-    with pytest.raises(NoSuchSource, match=r"an Apache Beam pipeline's source, .*QueueUnbounded"):
+    with pytest.raises(NoSuchName, match=r"an Apache Beam pipeline's source, .*QueueUnbounded"):
         choose_sources(extraction, None)
 
 
@@ -430,7 +431,7 @@ def test_what_a_users_function_keeps_under_the_wrappers_name_is_no_source(
 def test_a_splittable_dofn_is_refused_by_name() -> None:
     """Its positions are restrictions in keyed state: what a real pipeline left."""
     extraction = extract(read_checkpoint(golden("beam-sdf/beam-sdf")))
-    with pytest.raises(NoSuchSource, match="use_deprecated_read"):
+    with pytest.raises(NoSuchName, match="use_deprecated_read"):
         choose_sources(extraction, None)
 
 

@@ -28,17 +28,9 @@ from migrate.inputs.flink.extract import Source, SourceKind
 from migrate.inputs.group_csv import read_group_csv
 from migrate.inputs.offsets_json import read_starting_offsets
 from migrate.model.cluster_snapshot import ClusterSnapshot
-from migrate.model.errors import InputError, UsageError
+from migrate.model.errors import InputError, Refused, UsageError
 from migrate.model.policies import Policies, policies_of
-from migrate.model.positions import (
-    AmbiguousPositions,
-    Marker,
-    Position,
-    PositionSet,
-    PositionState,
-    Unknown,
-    UnreadableInput,
-)
+from migrate.model.positions import Marker, Position, PositionSet, PositionState, Unknown
 from migrate.model.topic_pattern import topic_pattern
 from migrate.planning.new_topics import topics_that_match
 from migrate.planning.plan import Refusal
@@ -340,7 +332,7 @@ def test_the_positions_of_sources_as_a_side() -> None:
             "n",
         )
     )
-    with pytest.raises(AmbiguousPositions) as refused:
+    with pytest.raises(Refused) as refused:
         source_positions("chk", [_source(lost), _source(Position("t", 1, at, 0))])
     assert str(refused.value) == (
         "chk: two sources read t-1 and stand at unresolved and 0; choose one with --source "
@@ -348,7 +340,7 @@ def test_the_positions_of_sources_as_a_side() -> None:
     )
     east, west = (Position("t", 0, at, 5, cluster=one) for one in ("east", "west"))
     assert source_positions("chk", [_source(east)]).starts == {("t", 0): 5}
-    with pytest.raises(AmbiguousPositions, match=r"several clusters \('east', 'west'\); choose"):
+    with pytest.raises(Refused, match=r"several clusters \('east', 'west'\); choose"):
         source_positions("chk", [_source(west, east)])
 
 
@@ -363,7 +355,7 @@ def test_the_numbers_of_starting_offsets(tmp_path: Path) -> None:
     }
     for text in ('{"t":{"0":-3}}', '{"t":{"2147483648":0}}', '{"t":{"0":9223372036854775808}}'):
         file.write_text(text)
-        with pytest.raises(UnreadableInput):
+        with pytest.raises(InputError):
             read_starting_offsets("json", file)
 
 
@@ -387,10 +379,10 @@ def test_a_seed_may_be_read_by_those_who_may_read_any_file(tmp_path: Path) -> No
 def test_a_file_that_is_no_text(tmp_path: Path, read: Any) -> None:
     file = tmp_path / "file"
     file.write_bytes(b"\xff\xfe")
-    with pytest.raises(UnreadableInput) as refused:
+    with pytest.raises(InputError) as refused:
         read("side", file)
     assert str(refused.value) == f"{file}: not UTF-8 text (invalid start byte)"
-    with pytest.raises(UnreadableInput) as refused:
+    with pytest.raises(InputError) as refused:
         read("side", Path("/dev/zero"))
     assert str(refused.value) == "/dev/zero: a pipe or a device, and no regular file"
 

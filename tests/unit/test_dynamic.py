@@ -31,9 +31,10 @@ from decoder.kafka.enumerator import EnumeratorState
 from decoder.kafka.reader_state import read_reader_element
 from decoder.kafka.source import recognise
 from decoder.kafka.split import NOT_SET, Split
-from migrate.inputs.flink.choose_source import NoSuchSource, choose_cluster, choose_sources
+from migrate.inputs.flink.choose_source import choose_cluster, choose_sources
 from migrate.inputs.flink.extract import Extraction, Severity, SourceKind, extract
 from migrate.model.cluster_snapshot import ClusterSnapshot, LogRange
+from migrate.model.errors import NoSuchName
 from migrate.model.policies import MergeSources, Policies
 from migrate.model.positions import Marker, PositionState
 from migrate.planning import make_plan
@@ -538,7 +539,7 @@ def test_a_single_cluster_needs_no_choice(tmp_path: Path) -> None:
 
 def test_an_unknown_cluster_names_those_there_are(tmp_path: Path) -> None:
     extraction = _two_clusters(tmp_path)
-    with pytest.raises(NoSuchSource, match="'north'; there are: 'east', 'west'"):
+    with pytest.raises(NoSuchName, match="'north'; there are: 'east', 'west'"):
         choose_cluster(extraction.sources, "north")
 
 
@@ -556,7 +557,7 @@ def test_a_source_without_a_cluster_is_not_taken_for_one_of_a_cluster(tmp_path: 
     assert make_plan(extraction, dynamic, None, named=True).next_offsets == {("t", 0): 1}
     plain = choose_sources(extraction, "topic:u")
     assert make_plan(extraction, plain, None, named=True).next_offsets == {("u", 0): 3}
-    with pytest.raises(NoSuchSource, match="none, and no DynamicKafkaSource"):
+    with pytest.raises(NoSuchName, match="none, and no DynamicKafkaSource"):
         choose_cluster(plain, "east")
 
 

@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 
 from decoder import read_checkpoint
-from migrate.inputs.flink.choose_source import NoSuchSource, choose_sources
+from migrate.inputs.flink.choose_source import choose_sources
 from migrate.inputs.flink.extract import Extraction, extract
 from migrate.inputs.offsets_json import starting_offsets
 from migrate.model.cluster_snapshot import ClusterSnapshot, Committed, GroupView, LogRange
+from migrate.model.errors import NoSuchName
 from migrate.model.policies import Policies
 from migrate.planning import Plan, Verdict, make_plan
 from tests.support.checkpoints import (
@@ -193,9 +194,9 @@ def test_a_source_is_found_by_id_and_by_topic(tmp_path: Path) -> None:
     assert choose_sources(extraction, first.operator_id.upper()) == [first]
     assert choose_sources(extraction, "topic:b") == [second]
     assert choose_sources(extraction, None) == [first, second]
-    with pytest.raises(NoSuchSource, match="topic:c"):
+    with pytest.raises(NoSuchName, match="topic:c"):
         choose_sources(extraction, "topic:c")
-    with pytest.raises(NoSuchSource, match="no Kafka source"):
+    with pytest.raises(NoSuchName, match="no Kafka source"):
         choose_sources(replace(extraction, sources=()), None)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from migrate.inputs.position_inputs import BadSide, ask_group, ask_logs, load_sides, parse_side
+from migrate.inputs.position_inputs import ask_group, ask_logs, load_sides, parse_side
 from migrate.model.cluster_snapshot import (
     BrokerError,
     ClusterSnapshot,
@@ -15,6 +15,7 @@ from migrate.model.cluster_snapshot import (
     GroupView,
     LogRange,
 )
+from migrate.model.errors import UsageError
 from migrate.model.positions import Marker, PositionSet, Start, Unknown
 from migrate.planning.diff import Relation, diff
 from tests.support.spark_files import COMMIT, SEED, batch, spark_directory
@@ -54,14 +55,14 @@ def test_a_group_that_is_not_there_is_warned_of_once() -> None:
     ],
 )
 def test_a_side_that_cannot_be_had_without_a_broker(left: str, right: str, told: str) -> None:
-    with pytest.raises(BadSide) as refused:
+    with pytest.raises(UsageError) as refused:
         load_sides(parse_side(left), parse_side(right), None)
     assert str(refused.value).startswith(told)
 
 
 def test_a_group_that_nobody_tells_of() -> None:
     side = parse_side("group:g")
-    with pytest.raises(BadSide, match="group:g needs a broker"):
+    with pytest.raises(UsageError, match="group:g needs a broker"):
         ask_group(None, side)
     with pytest.raises(BrokerError, match="the broker did not tell of group g"):
         ask_group(lambda topics, group, at=None: ClusterSnapshot({}), side)
@@ -87,7 +88,7 @@ def test_logs_are_asked_for_of_topics_that_there_can_be() -> None:
     ],
 )
 def test_a_side_that_is_none(name: str, told: str) -> None:
-    with pytest.raises(BadSide) as refused:
+    with pytest.raises(UsageError) as refused:
         parse_side(name)
     assert str(refused.value) == told
 

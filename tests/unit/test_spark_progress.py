@@ -25,7 +25,8 @@ from migrate.inputs.spark_log import (
     starting_positions,
 )
 from migrate.inputs.spark_query import query_positions
-from migrate.model.positions import AmbiguousPositions, TopicPartition, UnreadableInput
+from migrate.model.errors import InputError, Refused
+from migrate.model.positions import TopicPartition
 from migrate.targets.seed import UNFINISHED
 from tests.golden.spark.jobs import GOLDEN, MANIFEST, jobs_of
 from tests.support.command import migrate
@@ -139,9 +140,9 @@ def test_a_repartitioning_that_died_after_it_skipped_a_batch_is_refused(tmp_path
     """Spark ends it when it is told to again, and goes on below what its commit log says now."""
     directory = _unfinished(tmp_path / "query")
     told = "batch 2 .* ends skipped-batch-orders-0 at 8, and batch 1, .*, at 14: .*repartitioning"
-    with pytest.raises(UnreadableInput, match=told):
+    with pytest.raises(InputError, match=told):
         committed_positions("spark:x", directory)
-    with pytest.raises(UnreadableInput, match=told):
+    with pytest.raises(InputError, match=told):
         query_positions(f"spark:{directory}")
     sides = (f"spark:{directory}", f"spark:{GOLDEN / '4.3' / 'skipped-batch'}")
     for arguments in (("to-spark", sides[0]), ("diff", *sides)):
@@ -154,7 +155,7 @@ def test_a_partition_that_only_the_skipped_batch_has_read_is_behind_too(tmp_path
     files = {f"commits/{n}": COMMIT for n in range(2)}
     files |= {f"offsets/{n}": batch('{"t":{"0":5}}') for n in (0, 2)}
     files["offsets/1"] = batch('{"t":{"0":5,"1":7}}')
-    with pytest.raises(UnreadableInput, match=r"batch 2 .* ends t-1 nowhere, and batch 1, .* at 7"):
+    with pytest.raises(InputError, match=r"batch 2 .* ends t-1 nowhere, and batch 1, .* at 7"):
         committed_positions("spark:x", spark_directory(tmp_path / "skipped", files))
     # A topic that is gone is not in the batches that follow.
     files["offsets/2"] = batch('{"t":{"0":6}}')
@@ -191,7 +192,7 @@ def test_logs_that_do_not_go_together_are_refused(tmp_path: Path) -> None:
     # Spark goes on after batch 1, the newest entry but one, and not after batch 0.
     files = {f"offsets/{n}": batch(f'{{"t":{{"0":{n}}}}}') for n in range(3)}
     directory = spark_directory(tmp_path, {**files, "commits/0": COMMIT})
-    with pytest.raises(UnreadableInput, match="ends with 0 and offsets/ with 2"):
+    with pytest.raises(InputError, match="ends with 0 and offsets/ with 2"):
         committed_positions("spark:x", directory)
 
 
@@ -252,7 +253,7 @@ def test_several_sources_are_one_side(tmp_path: Path) -> None:
 def test_sources_of_a_query_that_disagree_are_not_one_side(tmp_path: Path) -> None:
     lines = batch('{"t":{"0":90}}', '{"t":{"0":91}}')
     directory = spark_directory(tmp_path, {"offsets/0": lines, "commits/0": COMMIT})
-    with pytest.raises(AmbiguousPositions, match="90 and 91"):
+    with pytest.raises(Refused, match="90 and 91"):
         committed_positions("spark:x", directory)
 
 
@@ -291,7 +292,7 @@ def test_sources_of_a_query_that_disagree_are_not_one_side(tmp_path: Path) -> No
 def test_a_damaged_or_unknown_directory_is_refused(
     tmp_path: Path, files: Mapping[str, str], says: str
 ) -> None:
-    with pytest.raises(UnreadableInput, match=says):
+    with pytest.raises(InputError, match=says):
         committed_positions("spark:x", spark_directory(tmp_path, files))
 
 
@@ -303,13 +304,13 @@ def test_a_control_batch_is_refused_by_name(tmp_path: Path) -> None:
     )
     offsets = "\n".join(["v2", metadata, '0:{"t":{"0":1}}'])
     directory = spark_directory(tmp_path, {"commits/0": COMMIT, "offsets/0": offsets})
-    with pytest.raises(UnreadableInput, match="a control batch"):
+    with pytest.raises(InputError, match="a control batch"):
         committed_positions("spark:x", directory)
 
 
 def test_without_a_seed_where_it_started_cannot_be_told(tmp_path: Path) -> None:
     files = {"commits/0": COMMIT, "offsets/0": batch('{"t":{"0":1}}')}
-    with pytest.raises(UnreadableInput, match="cannot be told"):
+    with pytest.raises(InputError, match="cannot be told"):
         starting_positions("spark:x", spark_directory(tmp_path, files))
-    with pytest.raises(UnreadableInput, match="no such directory"):
+    with pytest.raises(InputError, match="no such directory"):
         committed_positions("spark:x", tmp_path / "nothing")

@@ -15,11 +15,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from migrate.inputs.flink.extract import PlanInput, Source
-from migrate.model.errors import NoSuchName
+from migrate.model.errors import NoSuchName, Refused
 from migrate.model.finding import Code
 from migrate.model.option_declaration import option
 from migrate.model.positions import (
-    AmbiguousPositions,
     Position,
     PositionSet,
     Start,
@@ -63,15 +62,11 @@ class Choice(Reading):
 ANY_SOURCE = Choice()
 
 
-class NoSuchSource(NoSuchName):
-    """No Kafka source of the checkpoint answers to the name."""
-
-
 def choose(extraction: PlanInput, choice: Choice) -> list[Source]:
     """The sources that are meant, as if they read the chosen cluster alone.
 
     Raises:
-        NoSuchSource: there is none.
+        NoSuchName: there is none.
     """
     return choose_cluster(choose_sources(extraction, choice.source), choice.cluster)
 
@@ -88,17 +83,17 @@ def choose_known(extraction: PlanInput, choice: Choice) -> Known:
     """The sources that are meant, or all where a name is another's.
 
     Raises:
-        NoSuchSource: there is none of any name.
+        NoSuchName: there is none of any name.
     """
     unknown = set()
     try:
         sources = choose_sources(extraction, choice.source)
-    except NoSuchSource:
+    except NoSuchName:
         sources = choose_sources(extraction, None)
         unknown.add("source")
     try:
         sources = choose_cluster(sources, choice.cluster)
-    except NoSuchSource:
+    except NoSuchName:
         unknown.add("cluster")
     return Known(sources, frozenset(unknown))
 
@@ -110,7 +105,7 @@ def choose_sources(extraction: PlanInput, name: str | None) -> list[Source]:
     (damaged, or of a kind not read here): the plan then refuses by them.
 
     Raises:
-        NoSuchSource: there is none.
+        NoSuchName: there is none.
     """
     sources = extraction.sources
     in_the_way = any(finding.code.policy.unread for finding in extraction.findings)
@@ -120,7 +115,7 @@ def choose_sources(extraction: PlanInput, name: str | None) -> list[Source]:
             for finding in extraction.findings
             if finding.code is Code.ANOTHER_SOURCE_KIND
         }
-        raise NoSuchSource(
+        raise NoSuchName(
             "this checkpoint holds no Kafka source; 'migrate inspect' shows what it holds"
             + "".join(sorted(others))
         )
@@ -128,7 +123,7 @@ def choose_sources(extraction: PlanInput, name: str | None) -> list[Source]:
         return list(sources)
     chosen = [source for source in sources if _answers_to(source, name)]
     if not chosen:
-        raise NoSuchSource(
+        raise NoSuchName(
             f"no Kafka source answers to {name!r}",
             name.removeprefix(TOPIC_PREFIX),
             _names(sources),
@@ -144,14 +139,14 @@ def choose_cluster(sources: Sequence[Source], cluster: str | None) -> list[Sourc
     for the same one.
 
     Raises:
-        NoSuchSource: none of them reads it.
+        NoSuchName: none of them reads it.
     """
     if cluster is None or not sources:
         return list(sources)
     known = {name for source in sources for name in source.clusters if name is not None}
     if cluster not in known:
         there_are = ", ".join(map(repr, sorted(known))) or "none, and no DynamicKafkaSource"
-        raise NoSuchSource(
+        raise NoSuchName(
             f"no Kafka source reads a cluster {cluster!r}",
             cluster,
             known,
@@ -199,7 +194,7 @@ def source_positions(label: str, sources: Iterable[Source], note: str = "") -> P
     """The positions of some sources of a checkpoint.
 
     Raises:
-        AmbiguousPositions: two of them read one partition and stand at different places, or they
+        Refused: two of them read one partition and stand at different places, or they
             read several clusters.
     """
     starts: dict[TopicPartition, Start] = {}
@@ -207,7 +202,7 @@ def source_positions(label: str, sources: Iterable[Source], note: str = "") -> P
     clusters = {position.cluster for source in sources for position in source.positions}
     if len(clusters) > 1:
         names = ", ".join(sorted(repr(name) for name in clusters if name is not None))
-        raise AmbiguousPositions(
+        raise Refused(
             f"{label}: its positions are of several clusters ({names}); choose one with --cluster "
             "ID, or a source with --source OPERATOR_ID"
         )
@@ -215,7 +210,7 @@ def source_positions(label: str, sources: Iterable[Source], note: str = "") -> P
         for position in source.positions:
             start = _start(position)
             if starts.setdefault(position.topic_partition, start) != start:
-                raise AmbiguousPositions(
+                raise Refused(
                     f"{label}: two sources read {position.topic}-{position.partition} and stand "
                     f"at {format_start(starts[position.topic_partition])} and "
                     f"{format_start(start)}; choose one with --source OPERATOR_ID"

@@ -57,7 +57,7 @@ def initial_state(
             location is not seeded, or from another savepoint, so that the query would begin
             elsewhere; or there is neither a state nor a committed batch.
         UsageError: columns that do not go together.
-        UnreadableInput: the location is damaged.
+        InputError: the location is damaged.
     """
     made = schema_of(spark, schema)
     names = [field.name for field in made.fields]

@@ -104,7 +104,7 @@ def primed_batch(directory: str) -> int:
 
     Raises:
         Refused: there is none, or it is not logged any more.
-        UnreadableInput: it is no checkpoint location, or damaged.
+        InputError: it is no checkpoint location, or damaged.
     """
     files = Files()
     seeds, primed = kafka_seeds(directory, files), None

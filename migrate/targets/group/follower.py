@@ -20,9 +20,9 @@ from migrate.inputs.spark_log import newest_committed_batch, positions_after, qu
 from migrate.kafka.config import KafkaConfig
 from migrate.kafka.groups import ConsumerGroups
 from migrate.model.cluster_snapshot import BrokerError, Committed, GroupView
-from migrate.model.errors import Refused
+from migrate.model.errors import InputError, Refused
 from migrate.model.log import log
-from migrate.model.positions import Logs, TopicPartition, UnreadableInput, log_of
+from migrate.model.positions import Logs, TopicPartition, log_of
 from migrate.model.wording import counted
 from migrate.storage.files import Files, path_of
 from migrate.targets.group.commit import Result, partition_outcome, write, write_obstacles
@@ -79,7 +79,7 @@ class GroupFollower:
             Refused: the group has members, or is beyond the query; or the query's positions are
                 beyond these brokers' logs, or they have none of its partitions; nothing was
                 committed.
-            UnreadableInput, AmbiguousPositions: as for ``positions_after``.
+            InputError, Refused: as for ``positions_after``.
             BrokerError: the broker did not answer, or did not take all of it.
         """
         group = self._groups.view(self.group)
@@ -88,7 +88,7 @@ class GroupFollower:
         if batch is None:
             return Followed(None, {}, 0, {})
         if query is None:
-            raise UnreadableInput(f"{self.directory}: there is no metadata in it")
+            raise InputError(f"{self.directory}: there is no metadata in it")
         next_offsets = positions_after(
             self.directory, self.directory, batch, self._files
         ).next_offsets
