@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from migrate.model.positions import TopicPartition
 from migrate.model.wording import counted
-from migrate.planning.verify import StartOutcome, Verification, Verified
+from migrate.planning.verify import StartOutcome, Verification, VerifiedPartition
 from migrate.report.cut_over import PartitionReport
 
 _LOST = (StartOutcome.LOST, StartOutcome.EXPIRED)
@@ -110,8 +110,8 @@ def _plan_text(verification: Verification) -> str:
 
 
 def _outcome(
-    row: PartitionReport | None, partition: Verified, seen: Seen, first_batches_gone: bool
-) -> tuple[Verified, str | None]:
+    row: PartitionReport | None, partition: VerifiedPartition, seen: Seen, first_batches_gone: bool
+) -> tuple[VerifiedPartition, str | None]:
     """Return the outcome of a partition, and why it cannot be told where it cannot."""
     place = (partition.topic, partition.partition)
     if partition.outcome is StartOutcome.UNKNOWN:
@@ -154,12 +154,16 @@ def _unseen(row: PartitionReport) -> str:
     )
 
 
-def _cannot_tell(partition: Verified) -> Verified:
+def _cannot_tell(partition: VerifiedPartition) -> VerifiedPartition:
     return replace(partition, outcome=StartOutcome.UNKNOWN, records=0)
 
 
 def _updated(
-    row: PartitionReport, partition: Verified, final: Verified, reason: str | None, seen: Seen
+    row: PartitionReport,
+    partition: VerifiedPartition,
+    final: VerifiedPartition,
+    reason: str | None,
+    seen: Seen,
 ) -> PartitionReport:
     place = (row.topic, row.partition)
     begins = seen.is_committed if seen.ours is None else place not in seen.ours

@@ -12,9 +12,9 @@ from decoder import Checkpoint, Operator
 from migrate.fleet.candidates import Candidate, Failure
 from migrate.fleet.views import ERROR, HEAD, OWN, Column, View
 from migrate.inputs.flink.extract import Code, Extraction, Finding, Severity, Source, is_last_output
-from migrate.model.policies import Policies
 from migrate.model.positions import Position
-from migrate.planning.obstacles import clusters_mixed_up, clusters_not_named, disagreements, where
+from migrate.planning.obstacles import operator_prefix, refuse_several_clusters
+from migrate.planning.shared_topics import shared_topics
 
 Row = tuple[Any, ...]
 
@@ -170,22 +170,25 @@ def obstacles(extraction: Extraction) -> tuple[Obstacle, ...]:
     """
     checked = to_check(extraction)
     found = [
-        Obstacle(finding.code.value, where(finding) + finding.message)
+        Obstacle(finding.code.value, operator_prefix(finding) + finding.message)
         for finding in extraction.findings
         if finding.severity is Severity.BLOCKER or (finding.is_undecided and finding not in checked)
     ]
     if not any(source.positions for source in extraction.sources):
         found.append(Obstacle("no-positions", "it holds no position of a Kafka source"))
-    mixed_up = list(clusters_mixed_up(extraction.sources))
+    mixed_up = list(refuse_several_clusters(extraction.sources))
     found += [Obstacle("several-clusters", str(refusal)) for refusal in mixed_up]
     if not mixed_up:  # a topic of two clusters is two topics
+        shared = shared_topics(extraction.sources)
         found += [
-            Obstacle("sources-disagree", str(refusal))
-            for refusal in disagreements(extraction.sources)
+            Obstacle("sources-disagree", str(topic.refuse_disagreement()))
+            for topic in shared
+            if topic.differing
         ]
         found += [
-            Obstacle("cluster-not-named", str(refusal))
-            for refusal in clusters_not_named(extraction.sources, Policies())
+            Obstacle("cluster-not-named", str(topic.refuse_unnamed_cluster()))
+            for topic in shared
+            if topic.may_be_two and not topic.differing
         ]
     return tuple(found)
 

@@ -142,6 +142,23 @@ class Position(NamedTuple):
         return (self.topic, self.partition)
 
 
+@dataclass(frozen=True, slots=True)
+class PartitionRow:
+    """A topic-partition; the rows that say more of one are its subclasses."""
+
+    topic: str
+    partition: int
+
+    @property
+    def topic_partition(self) -> TopicPartition:
+        return (self.topic, self.partition)
+
+    @property
+    def name(self) -> str:
+        """As Kafka's own tools write it: ``orders-3``."""
+        return f"{self.topic}-{self.partition}"
+
+
 Logs: TypeAlias = Mapping[str, Mapping[int, LogRange]]
 
 

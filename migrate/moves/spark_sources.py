@@ -15,7 +15,7 @@ from migrate.moves.load_inputs import look, read_input
 from migrate.moves.plan import plan_found, tell_of_patterns, tell_which
 from migrate.moves.shared_options import Request
 from migrate.planning import Plan, plan_lines
-from migrate.planning.obstacles import cluster_not_named, topics_of_unknown_clusters
+from migrate.planning.shared_topics import shared_topics
 from migrate.targets.source_options import SparkSource
 
 _SHOWN = 5
@@ -190,13 +190,13 @@ def _clusters_not_named(
     """
     if snapshot is None or policies.one_cluster:
         return
-    for topic, readers in topics_of_unknown_clusters(sources):
-        refusal = cluster_not_named(topic, readers)
-        way_out = (
-            "if they read the same Kafka cluster, add --one-cluster; if not, leave out -b: each "
-            "Spark source then starts at its own positions, and these are not checked"
-        )
-        yield str(replace(refusal, way_out=way_out))
+    way_out = (
+        "if they read the same Kafka cluster, add --one-cluster; if not, leave out -b: each "
+        "Spark source then starts at its own positions, and these are not checked"
+    )
+    for topic in shared_topics(sources):
+        if topic.may_be_two:
+            yield str(replace(topic.refuse_unnamed_cluster(), way_out=way_out))
 
 
 def _forgotten(

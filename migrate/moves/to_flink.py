@@ -22,11 +22,7 @@ from migrate.moves.plan import plan_found
 from migrate.moves.shared_options import Request, move_request
 from migrate.moves.sink import named_location
 from migrate.planning import Plan, PlannedPartition, Refusal, plan_lines
-from migrate.planning.obstacles import (
-    cluster_not_named,
-    taken_as_one_cluster,
-    topics_of_unknown_clusters,
-)
+from migrate.planning.shared_topics import one_cluster_warnings, shared_topics
 from migrate.storage.files import lies_within
 from migrate.targets.location import LocalDirectory, RemoteDirectory
 from migrate.targets.savepoint import ClusterPartition, write_savepoint
@@ -146,7 +142,7 @@ def to_flink(
     refusals += mismatches
     _tell(matches, plans)
     warnings += [
-        *taken_as_one_cluster([match.source for match in matches], request.policies),
+        *one_cluster_warnings(shared_topics(match.source for match in matches), request.policies),
         *shared_topic_notes,
         *moved,
         *(text for plan in plans for text in plan.warnings),
@@ -286,9 +282,10 @@ def _refuse_unknown_clusters(matches: Sequence[SourceMatch], request: Request) -
         for match in moving
         if any(one.operator_id != match.source.operator_id for one in match.goes_on_from)
     }
-    for topic, sources in topics_of_unknown_clusters(match.source for match in moving):
-        if request.kafka.given or from_others & {source.operator_id for source in sources}:
-            yield cluster_not_named(topic, sources)
+    for topic in shared_topics(match.source for match in moving):
+        ids = {source.operator_id for source in topic.sources}
+        if topic.may_be_two and (request.kafka.given or from_others & ids):
+            yield topic.refuse_unnamed_cluster()
 
 
 def _refusals_of(matches: Sequence[SourceMatch], plans: Sequence[Plan]) -> Iterator[Refusal]:

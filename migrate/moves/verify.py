@@ -34,8 +34,8 @@ from migrate.moves.load_inputs import asker
 from migrate.moves.plan_origin import compare_with_origin
 from migrate.moves.shared_options import Kafka, SideArguments, choice, kafka
 from migrate.planning import Plan
-from migrate.planning.obstacles import disagreements, named, topics_of_unknown_clusters
 from migrate.planning.recheck import other_cluster, recreated_topics
+from migrate.planning.shared_topics import shared_topics
 from migrate.planning.verify import QueryStart, Verification, verify_group, verify_log, verify_query
 from migrate.storage.files import Files, local_path
 from migrate.targets.group.commit_marks import METADATA_PREFIX
@@ -230,19 +230,22 @@ def _expected(
     extraction = read(moved, choice)
     chosen = choose(extraction, choice)
     at_earliest = all(source.absent_start_at_earliest for source in chosen)
-    for refusal in disagreements(chosen) if one_cluster else ():
-        raise Refused(
-            f"{moved}: {refusal.what}; choose one with --source OPERATOR_ID, or verify the plan "
-            "that was applied (plan:FILE)"
-        )
+    shared = shared_topics(chosen)
+    for topic in shared:
+        if one_cluster and topic.differing:
+            raise Refused(
+                f"{moved}: {topic.refuse_disagreement().what}; choose one with --source "
+                "OPERATOR_ID, or verify the plan that was applied (plan:FILE)"
+            )
     positions = source_positions(moved, chosen)
-    for topic, sources in topics_of_unknown_clusters(chosen) if not one_cluster else ():
-        raise Refused(
-            f"{moved}: {len(sources)} sources read topic {topic} (operators "
-            f"{', '.join(map(named, sources))}), and their state does not name their Kafka "
-            "cluster; choose one with --source OPERATOR_ID, or if they read the same Kafka "
-            "cluster, add --one-cluster, or verify the plan that was applied (plan:FILE)"
-        )
+    for topic in shared:
+        if topic.may_be_two and not one_cluster:
+            raise Refused(
+                f"{moved}: {len(topic.sources)} sources read topic {topic.name} ({topic.readers}), "
+                "and their state does not name their Kafka cluster; choose one with --source "
+                "OPERATOR_ID, or if they read the same Kafka cluster, add --one-cluster, or verify "
+                "the plan that was applied (plan:FILE)"
+            )
     return positions, at_earliest, None
 
 

@@ -1,101 +1,99 @@
 """Topics that the job may read and that the checkpoint does not know: those that match its pattern.
 
-Where the pattern is given they move, as new partitions. Else those that are named like the job's
-own, and young, are told of: they may be what it would have found next.
+With ``--topic-pattern`` they move, as new partitions. Without it the user is warned of those that
+are named like the job's own, and young: they may be what it would have found next.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 
 from migrate.inputs.flink.extract import PlanInput, Source, SourceKind
 from migrate.model.cluster_snapshot import ClusterSnapshot
 from migrate.model.policies import Policies
 from migrate.model.topic_pattern import TopicPattern, suggested_pattern
 from migrate.model.wording import counted, iso_time
-from migrate.planning.plan import PlannedPartition
 
-# A job looks for topics every five minutes, or as often as it was told: KafkaSourceOptions @
-# connectors 3.4.0-1.20, 5.0.0-2.2. One that is older than this was not found for another reason.
+# In milliseconds. A job looks for topics every five minutes, or as often as it was told:
+# KafkaSourceOptions @ connectors 3.4.0-1.20, 5.0.0-2.2. What is older and not
+# found has another reason.
 _YOUNG = 24 * 60 * 60 * 1000
 # How many topics are named.
 _SHOWN = 5
 
 
 def may_have_a_pattern(chosen: Iterable[Source]) -> bool:
-    """Whether one of them can be told a pattern of topics; a DynamicKafkaSource's is of streams."""
+    """Return whether one of them may find topics by a pattern.
+
+    The pattern of a DynamicKafkaSource is one of streams.
+    """
     return any(source.kind is not SourceKind.DYNAMIC_KAFKA_SOURCE for source in chosen)
 
 
 def pattern_to_ask(
-    found: PlanInput, chosen: Sequence[Source], policies: Policies
+    plan_input: PlanInput, chosen: Sequence[Source], policies: Policies
 ) -> TopicPattern | None:
-    """The pattern by which a snapshot is to hold topics that the checkpoint does not know."""
+    """Return the pattern by which a snapshot finds topics that the checkpoint does not know."""
     if policies.topic_pattern is not None:
         return policies.topic_pattern
     if policies.topic_map or policies.partitions is not None:
         return None  # what moves is named
-    if found.origin.kind != "checkpoint":
+    if plan_input.origin.kind != "checkpoint":
         return None  # a query looks for topics at each batch, and of other sides nothing is known
     return suggested_pattern(
         (source.topics for source in chosen if may_have_a_pattern([source])),
-        frozenset(topic for source in found.sources for topic in source.topics),
+        frozenset(topic for source in plan_input.sources for topic in source.topics),
     )
 
 
-def topics_that_match(snapshot: ClusterSnapshot | None, policies: Policies) -> frozenset[str]:
-    """The topics that move because the pattern is given."""
-    given = snapshot is not None and policies.topic_pattern is not None
-    return frozenset(snapshot.found if snapshot is not None and given else ())
-
-
-def about_found_topics(
-    found: PlanInput,
+def found_topic_warnings(
+    plan_input: PlanInput,
     chosen: Sequence[Source],
     snapshot: ClusterSnapshot | None,
-    partitions: Iterable[PlannedPartition],
+    planned: Set[str],
     policies: Policies,
 ) -> Iterator[str]:
-    """What must be known of them, with the time of their first record beside the checkpoint's."""
-    if snapshot is None:
+    """Warn of topics that the checkpoint does not know, with the time of their first record.
+
+    Args:
+        planned: the topics of the plan.
+    """
+    pattern = pattern_to_ask(plan_input, chosen, policies)
+    if snapshot is None or pattern is None:
         return
-    written_at = found.origin.written_at
+    written_at = plan_input.origin.written_at
     taken_at = "" if written_at is None else f" of {iso_time(written_at)}"
-    pattern = pattern_to_ask(found, chosen, policies)
-    if pattern is None:
-        return
-    if not pattern.suggested:
-        if not pattern.matching({topic for source in chosen for topic in source.topics}):
+    if pattern.suggested:
+        young = [
+            topic
+            for topic in pattern.matching(snapshot.found)
+            if written_at is None
+            or (first := snapshot.found[topic]) is None
+            or first > written_at - _YOUNG
+        ]
+        if young:
             yield (
-                f"--topic-pattern {pattern.text!r} matches no topic that the checkpoint knows: is "
-                "it the job's?"
+                f"{counted(len(young), 'topic')} named like those that the job reads "
+                f"{'is' if len(young) == 1 else 'are'} young, and not in the checkpoint{taken_at} "
+                f"(the first is {young[0]}: {_first_record(snapshot, young[0])}): if the job finds "
+                f"its topics by a pattern, such as '{pattern.text}', they stay behind; name it "
+                "with --topic-pattern"
             )
-        planned = {one.topic for one in partitions}
-        new = sorted(planned & snapshot.found.keys())
-        for topic in new[:_SHOWN]:
-            yield (
-                f"topic {topic} matches --topic-pattern, and the checkpoint{taken_at} does not "
-                f"know it ({_first_record(snapshot, topic)}): it is taken for one that the job had "
-                "not found yet"
-            )
-        if more := len(new[_SHOWN:]):
-            yield f"so {'is' if more == 1 else 'are'} {counted(more, 'more topic')}"
         return
-    young = [
-        topic
-        for topic in pattern.matching(snapshot.found)
-        if written_at is None
-        or (first := snapshot.found[topic]) is None
-        or first > written_at - _YOUNG
-    ]
-    if young:
+    if not pattern.matching({topic for source in chosen for topic in source.topics}):
         yield (
-            f"{counted(len(young), 'topic')} named like those that the job reads "
-            f"{'is' if len(young) == 1 else 'are'} young, and not in the checkpoint{taken_at} (the "
-            f"first is {young[0]}: {_first_record(snapshot, young[0])}): if the job finds its "
-            f"topics by a pattern, such as '{pattern.text}', they stay behind; name it with "
-            "--topic-pattern"
+            f"--topic-pattern {pattern.text!r} matches no topic that the checkpoint knows: is "
+            "it the job's?"
         )
+    new = sorted(planned & snapshot.found.keys())
+    for topic in new[:_SHOWN]:
+        yield (
+            f"topic {topic} matches --topic-pattern, and the checkpoint{taken_at} does not "
+            f"know it ({_first_record(snapshot, topic)}): it is taken for one that the job had "
+            "not found yet"
+        )
+    if more := len(new[_SHOWN:]):
+        yield f"so {'is' if more == 1 else 'are'} {counted(more, 'more topic')}"
 
 
 def _first_record(snapshot: ClusterSnapshot, topic: str) -> str:

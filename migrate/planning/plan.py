@@ -10,7 +10,7 @@ from enum import Enum
 
 from migrate.model.cluster_snapshot import ClusterSnapshot
 from migrate.model.errors import Refused
-from migrate.model.positions import Marker, Origin, Target, TopicPartition
+from migrate.model.positions import Marker, Origin, PartitionRow, Target, TopicPartition
 from migrate.storage.files import local_path
 
 
@@ -35,7 +35,7 @@ class Verdict(str, Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class PlannedPartition:
+class PlannedPartition(PartitionRow):
     """One topic-partition of a plan.
 
     Attributes:
@@ -60,8 +60,6 @@ class PlannedPartition:
         problem: why it is refused; empty where it is not. Not saved, as no such plan is.
     """
 
-    topic: str
-    partition: int
     verdict: Verdict
     next_offset: int | None
     position: int | Marker | None = None
@@ -161,7 +159,7 @@ class Plan:
     def next_offsets(self) -> dict[TopicPartition, int]:
         """What is to be written: the next offset of each topic-partition that has one."""
         return {
-            (planned.topic, planned.partition): planned.next_offset
+            planned.topic_partition: planned.next_offset
             for planned in self.partitions
             if planned.next_offset is not None
         }

@@ -1,4 +1,4 @@
-"""What a plan tells its user: refusals with the way out, warnings, and the plan in lines."""
+"""Refusals and warnings of a plan, and the plan in lines."""
 
 from __future__ import annotations
 
@@ -11,35 +11,32 @@ from migrate.model.cluster_snapshot import ClusterSnapshot
 from migrate.model.policies import Policies
 from migrate.model.positions import Marker, Origin
 from migrate.model.wording import counted, did_you_mean, iso_time, join_some
-from migrate.planning.obstacles import where
+from migrate.planning.obstacles import operator_prefix
 from migrate.planning.plan import Plan, PlannedPartition, Refusal, Verdict
 
 # How many partitions one refusal names.
 _NAMED = 20
-# Of these the problem has the partition's own numbers in it.
+# Their problems have the partition's own numbers in them.
 _OWN_NUMBERS = (Verdict.EXPIRED, Verdict.BEYOND_END)
 
 
-def refuse(partitions: Iterable[PlannedPartition]) -> Iterator[Refusal]:
-    """What is wrong with partitions: once for those of which the same is wrong."""
+def refuse_partitions(partitions: Iterable[PlannedPartition]) -> Iterator[Refusal]:
+    """Refuse the partitions that have a problem: one refusal for those that have the same."""
     alike: dict[tuple[Verdict, str, str], list[PlannedPartition]] = {}
     for planned in partitions:
         if planned.problem:
-            way_out = _way_out(planned)
             problem = "" if planned.verdict in _OWN_NUMBERS else planned.problem
-            alike.setdefault((planned.verdict, problem, way_out), []).append(planned)
-    for (verdict, _, way_out), these in alike.items():
-        names = join_some(map(_name, these), _NAMED)
-        yield Refusal(f"{names}: {verdict.value}: {_problem(these)}", way_out)
-
-
-def _problem(these: Sequence[PlannedPartition]) -> str:
-    first = these[0]
-    own = first.verdict in _OWN_NUMBERS and len(these) > 1
-    return first.problem + (f" (the first; {len(these)} in all)" if own else "")
+            alike.setdefault((planned.verdict, problem, _way_out(planned)), []).append(planned)
+    for (verdict, problem, way_out), same in alike.items():
+        names = join_some((planned.name for planned in same), _NAMED)
+        if not problem:
+            problem = same[0].problem
+            problem += f" (the first; {len(same)} in all)" if len(same) > 1 else ""
+        yield Refusal(f"{names}: {verdict.value}: {problem}", way_out)
 
 
 def _way_out(planned: PlannedPartition) -> str:
+    """Return what the user can do about a partition that has a problem."""
     match planned.verdict:
         case Verdict.EXPIRED:
             return "move from a newer checkpoint, or go on after the gap with --on-expired earliest"
@@ -76,25 +73,25 @@ def _way_out(planned: PlannedPartition) -> str:
             return choose
 
 
-def warnings(
+def collect_warnings(
     findings: Iterable[Finding],
     snapshot: ClusterSnapshot | None,
     partitions: Sequence[PlannedPartition],
     policies: Policies,
 ) -> Iterator[str]:
-    """What is not refused, and must be known."""
-    to_a_group = snapshot is not None and snapshot.target_group is not None
+    """Yield what is not refused, and must be known, of findings, partitions and groups."""
+    target_group = snapshot.target_group if snapshot is not None else None
     at_the_end = bool(partitions) and all(planned.records_left == 0 for planned in partitions)
     for finding in findings:
         if finding.code is Code.OUTPUT_BEYOND and at_the_end:
             continue  # there is nothing beyond
         policy = finding.code.policy
-        told = policy.allowed(policies) or (policy.of_a_group and to_a_group)
-        if finding.severity is Severity.WARNING or told:
-            yield where(finding) + finding.message
-    yield from _about_costs(partitions)
-    if snapshot is not None and snapshot.target_group is not None:
-        yield from _about_the_target(snapshot.target_group.name, partitions)
+        of_the_group = policy.of_a_group and target_group is not None
+        if finding.severity is Severity.WARNING or policy.allowed(policies) or of_the_group:
+            yield operator_prefix(finding) + finding.message
+    yield from _cost_warnings(partitions)
+    if target_group is not None:
+        yield from _target_group_warnings(target_group.name, partitions)
     group = snapshot.source_group if snapshot is not None else None
     if group is not None and not any(
         group.next_offset(planned.topic, planned.partition) is not None for planned in partitions
@@ -109,22 +106,22 @@ def warnings(
         )
 
 
-def _about_costs(partitions: Sequence[PlannedPartition]) -> Iterator[str]:
-    """What will be lost or repeated although nothing is refused."""
+def _cost_warnings(partitions: Sequence[PlannedPartition]) -> Iterator[str]:
+    """Yield what will be lost or repeated although nothing is refused."""
     suspects = [planned for planned in partitions if planned.verdict is Verdict.SUSPECT]
     if suspects:
         yield (
-            f"{len(suspects)} partitions look recreated (the first is {_name(suspects[0])}: the "
+            f"{len(suspects)} partitions look recreated (the first is {suspects[0].name}: the "
             "first record since the checkpoint lies below its position): "
             "what lies at their positions may be other records"
         )
     older = [planned for planned in partitions if planned.undiscovered]
     if older:
-        first, held = older[0], older[0].undiscovered
+        first = older[0]
         yield (
             f"{counted(len(older), 'new partition')} held records before the checkpoint, which "
-            f"does not know of them (the first is {_name(first)}: up to {held}, by their "
-            "timestamps): was the job told which partitions to read? then name those with "
+            f"does not know of them (the first is {first.name}: up to {first.undiscovered}, by "
+            "their timestamps): was the job told which partitions to read? then name those with "
             "--partitions"
         )
     beyond = [planned for planned in partitions if planned.ran_on]
@@ -138,20 +135,20 @@ def _about_costs(partitions: Sequence[PlannedPartition]) -> Iterator[str]:
         yield (
             f"--merge-sources min: {counted(sum(p.read_already for p in merged), 'record')} of "
             f"{counted(len(merged), 'partition')} will be read again by the source that was "
-            f"further on (the first is {_name(merged[0])}: from {merged[0].next_offset}, where "
+            f"further on (the first is {merged[0].name}: from {merged[0].next_offset}, where "
             f"one had reached {merged[0].reached})"
         )
     partly = [planned for planned in partitions if planned.unknown_to_some]
     if partly:
         yield (
             f"--merge-sources min: {counted(len(partly), 'partition')} (the first is "
-            f"{_name(partly[0])}) not every source that reads its topic knows: one that was to "
+            f"{partly[0].name}) not every source that reads its topic knows: one that was to "
             "read it too has not, and loses what lies below its next offset"
         )
 
 
-def group_ran_on(partitions: Iterable[PlannedPartition]) -> Iterator[Refusal]:
-    """What Flink's own group proves about the job."""
+def refuse_ran_on(partitions: Iterable[PlannedPartition]) -> Iterator[Refusal]:
+    """Refuse the move where Flink's own group proves that the job ran on."""
     beyond = [planned for planned in partitions if planned.ran_on]
     if beyond:
         yield Refusal(
@@ -160,41 +157,42 @@ def group_ran_on(partitions: Iterable[PlannedPartition]) -> Iterator[Refusal]:
         )
 
 
-def _about_the_target(group: str, partitions: Iterable[PlannedPartition]) -> Iterator[str]:
-    """What a group that holds offsets already will read again or skip, in offsets of its own.
+def _target_group_warnings(group: str, partitions: Iterable[PlannedPartition]) -> Iterator[str]:
+    """Yield what a group that holds offsets already will read again or skip.
 
     Not refused: to be moved is what it is for. Who runs a move twice, the second time after the
-    group's consumers have gone on, is to see it.
+    group's consumers have gone on, must see it.
     """
     moved = [(planned, planned.difference) for planned in partitions if planned.difference]
-    for where_to, does, some in (
-        ("back", "reads up to {} again", [(p, -by) for p, by in moved if by < 0]),
-        ("ahead", "never reads up to {}", [(p, by) for p, by in moved if by > 0]),
+    for direction, effect, sign in (
+        ("back", "reads up to {} again", -1),
+        ("ahead", "never reads up to {}", 1),
     ):
-        if some:
-            first = some[0][0]
-            records = counted(sum(by for _, by in some), "record")
+        those = [(planned, by * sign) for planned, by in moved if by * sign > 0]
+        if those:
+            first = those[0][0]
+            records = counted(sum(by for _, by in those), "record")
             yield (
-                f"group {group!r} is moved {where_to} in {counted(len(some), 'partition')} (the "
-                f"first is {_name(first)}: from {first.current} to {first.next_offset}): it "
-                + does.format(records)
+                f"group {group!r} is moved {direction} in {counted(len(those), 'partition')} (the "
+                f"first is {first.name}: from {first.current} to {first.next_offset}): it "
+                + effect.format(records)
             )
 
 
-def nowhere(
+def refuse_missing_partitions(
     chosen: Iterable[Source], partitions: Sequence[PlannedPartition], policies: Policies
 ) -> Iterator[Refusal]:
-    """Partitions that the user wants moved and nobody has: a slip of the finger, most likely.
+    """Refuse ``--partitions`` that neither the checkpoint nor the broker has.
 
-    Where nothing moves at all, that is said instead.
+    A plan without any partition is refused elsewhere.
     """
     if policies.partitions is None or not partitions:
         return
-    there = {(planned.topic, planned.partition) for planned in partitions}
+    planned = {partition.topic_partition for partition in partitions}
     topics = {topic for source in chosen for topic in source.topics}
     for old in sorted(topics & policies.partitions.keys()):
         topic = policies.topic_map.get(old, old)
-        missing = sorted(n for n in policies.partitions[old] if (topic, n) not in there)
+        missing = sorted(n for n in policies.partitions[old] if (topic, n) not in planned)
         if missing:
             more = f" (and {len(missing) - 1} more of the topic)" if len(missing) > 1 else ""
             yield Refusal(
@@ -204,8 +202,8 @@ def nowhere(
             )
 
 
-def of_unknown_age(origin: Origin, snapshot: ClusterSnapshot | None) -> Iterator[str]:
-    """That a topic created again may not show, where the checkpoint's own time is not known."""
+def unknown_age_warnings(origin: Origin, snapshot: ClusterSnapshot | None) -> Iterator[str]:
+    """Warn that a recreated topic may not show, where the checkpoint's own time is not known."""
     if snapshot is None or origin.kind != "checkpoint":
         return
     hidden = "a topic that was created again since, and has grown beyond these offsets, "
@@ -223,14 +221,12 @@ def of_unknown_age(origin: Origin, snapshot: ClusterSnapshot | None) -> Iterator
         )
 
 
-def other_logs(moved: Iterable[Source], policies: Policies) -> Iterator[str]:
-    """Offsets of one topic that are taken for another's.
+def renamed_topic_warnings(moved: Iterable[Source], policies: Policies) -> Iterator[str]:
+    """Warn of offsets of one topic that are taken for another's.
 
     Args:
-        moved: the sources with what moves of them, under the target's names.
+        moved: the sources with the positions that move, by the target's names.
     """
-    if not policies.topic_map:
-        return
     topics = {topic for source in moved for topic in source.topics}
     for old, new in sorted(policies.topic_map.items()):
         if new in topics and new != old:
@@ -241,13 +237,13 @@ def other_logs(moved: Iterable[Source], policies: Policies) -> Iterator[str]:
             )
 
 
-def only_some_partitions(
+def partial_topic_warnings(
     chosen: Sequence[Source], snapshot: ClusterSnapshot | None, policies: Policies
 ) -> Iterator[str]:
-    """Topics of which Spark is not to read every partition.
+    """Warn of topics of which Spark must not read every partition.
 
     Args:
-        chosen: the sources with all their positions, under the checkpoint's names.
+        chosen: the sources with all their positions, by the checkpoint's names.
     """
     if policies.partitions is None:
         return
@@ -257,11 +253,11 @@ def only_some_partitions(
             if position.topic in known:
                 known[position.topic].add(position.partition)
     narrowed = []
-    for old, there in known.items():
-        new, kept = policies.topic_map.get(old, old), policies.partitions[old]
+    for old, partitions in known.items():
+        new = policies.topic_map.get(old, old)
         if snapshot is not None:
-            there |= snapshot.topics.get(new, {}).keys()
-        if there - kept:
+            partitions |= snapshot.topics.get(new, {}).keys()
+        if partitions - policies.partitions[old]:
             narrowed.append(new)
     if narrowed:
         yield (
@@ -276,41 +272,29 @@ def _how_it_ran_on(beyond: Sequence[PlannedPartition]) -> str:
     return (
         "the job ran on after this checkpoint: Flink's group has committed "
         f"{counted(sum(planned.ran_on for planned in beyond), 'record')} beyond "
-        f"{counted(len(beyond), 'partition')} (the first is {_name(first)}: committed "
+        f"{counted(len(beyond), 'partition')} (the first is {first.name}: committed "
         f"{first.flink_committed}, to go on from {first.next_offset})"
     )
 
 
-def _name(planned: PlannedPartition) -> str:
-    return f"{planned.topic}-{planned.partition}"
-
-
 def plan_lines(plan: Plan) -> Iterator[str]:
-    """A total, each partition that does not simply go on, and what is in order after all."""
+    """Yield the total, each partition that does not simply go on, and the notes."""
     if plan.partitions:
-        yield from _partition_lines(plan)
-    yield from plan.notes
-
-
-def _partition_lines(plan: Plan) -> Iterator[str]:
-    topics = {planned.topic for planned in plan.partitions}
-    verdicts = Counter(planned.verdict for planned in plan.partitions)
-    counts = ", ".join(
-        f"{verdicts[verdict]} {verdict.value}" for verdict in Verdict if verdicts[verdict]
-    )
-    partitions = counted(len(plan.partitions), "partition")
-    yield f"{partitions} of {counted(len(topics), 'topic')}: {counts}"
+        verdicts = Counter(planned.verdict for planned in plan.partitions)
+        counts = ", ".join(
+            f"{verdicts[verdict]} {verdict.value}" for verdict in Verdict if verdicts[verdict]
+        )
+        partitions = counted(len(plan.partitions), "partition")
+        yield f"{partitions} of {counted(len(plan.topics), 'topic')}: {counts}"
     for planned in plan.partitions:
         cost = "".join(_cost(planned))
         if (planned.verdict is not Verdict.OK or cost) and planned.next_offset is not None:
-            yield (
-                f"{planned.topic}-{planned.partition}: {planned.verdict.value}, "
-                f"from {planned.next_offset}{cost}"
-            )
+            yield (f"{planned.name}: {planned.verdict.value}, from {planned.next_offset}{cost}")
+    yield from plan.notes
 
 
 def _cost(planned: PlannedPartition) -> Iterator[str]:
-    for what, records in (("loses", planned.lost), ("repeats", planned.repeated)):
+    for effect, records in (("loses", planned.lost), ("repeats", planned.repeated)):
         if records != 0:
             amount = "?" if records is None else f"up to {records}"
-            yield f", {what} {amount} records"
+            yield f", {effect} {amount} records"

@@ -68,7 +68,7 @@ class StartOutcome(str, Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Verified:
+class VerifiedPartition:
     """One topic-partition.
 
     ``started`` is where the target started or, where it has not run yet, will start.
@@ -139,7 +139,7 @@ class Verification:
     """
 
     target: str
-    partitions: tuple[Verified, ...]
+    partitions: tuple[VerifiedPartition, ...]
     has_run: bool = False
     continuous: bool = False
     like_flinks: int = 0
@@ -218,7 +218,9 @@ def verify_query(
     )
 
 
-def _passed_by_log_start(partitions: Sequence[Verified], logs: Logs) -> tuple[TopicPartition, ...]:
+def _passed_by_log_start(
+    partitions: Sequence[VerifiedPartition], logs: Logs
+) -> tuple[TopicPartition, ...]:
     """Return the partitions that started right, below what is now the log start."""
     return tuple(
         (partition.topic, partition.partition)
@@ -327,7 +329,7 @@ def _verified(
     logs: Logs | None,
     new_at_earliest: bool,
     recreated: Container[str],
-) -> tuple[Verified, ...]:
+) -> tuple[VerifiedPartition, ...]:
     new = Marker.EARLIEST if new_at_earliest else Unknown.UNRESOLVED
     everything = {
         **dict.fromkeys(_partitions_of(expected.topics, target.starts, logs or {}), new),
@@ -336,7 +338,7 @@ def _verified(
     found = []
     for place, start in sorted(everything.items(), key=lambda item: item[0]):
         outcome, records = _outcome(place, start, target, logs, recreated)
-        found.append(Verified(*place, start, target.starts.get(place), outcome, records))
+        found.append(VerifiedPartition(*place, start, target.starts.get(place), outcome, records))
     return tuple(found)
 
 

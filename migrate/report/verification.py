@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TextIO
 
 from migrate.model.wording import counted, printable
-from migrate.planning.verify import StartOutcome, Verification, Verified
+from migrate.planning.verify import StartOutcome, Verification, VerifiedPartition
 from migrate.report.table import Column, Line, draw, numbers
 from migrate.report.text import Screen
 
@@ -14,7 +14,7 @@ from migrate.report.text import Screen
 def verification_table(verification: Verification, out: TextIO, *, wide: bool = False) -> str:
     """How the target started, partition by partition, and a total."""
     screen, partitions = Screen.of(out), verification.partitions
-    columns: tuple[Column[Verified], ...] = (
+    columns: tuple[Column[VerifiedPartition], ...] = (
         Column("OUTCOME", lambda one: one.outcome.value, style=_style),
         Column("TOPIC", lambda one: printable(one.topic), apart=Line.ABOVE),
         numbers("PARTITION", lambda one: one.partition),
@@ -30,16 +30,16 @@ def verification_table(verification: Verification, out: TextIO, *, wide: bool = 
     return "".join(draw(columns, partitions, screen, wide=wide)) + screen.text(total, "bold") + "\n"
 
 
-def _expected(one: Verified) -> str:
+def _expected(one: VerifiedPartition) -> str:
     return str(one.expected) if isinstance(one.expected, int) else one.expected.value
 
 
-def _started_below(one: Verified) -> bool:
+def _started_below(one: VerifiedPartition) -> bool:
     started, expected = one.started, one.expected
     return isinstance(expected, int) and started is not None and started < expected
 
 
-def _style(one: Verified) -> str:
+def _style(one: VerifiedPartition) -> str:
     match one.outcome:
         case StartOutcome.OK:
             return "green"

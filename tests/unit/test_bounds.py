@@ -27,12 +27,10 @@ from migrate.inputs.flink.choose_source import source_positions
 from migrate.inputs.flink.extract import Source, SourceKind
 from migrate.inputs.group_csv import read_group_csv
 from migrate.inputs.offsets_json import read_starting_offsets
-from migrate.model.cluster_snapshot import ClusterSnapshot
 from migrate.model.errors import InputError, Refused, UsageError
-from migrate.model.policies import Policies, policies_of
+from migrate.model.policies import policies_of
 from migrate.model.positions import Marker, Position, PositionSet, PositionState, Unknown
 from migrate.model.topic_pattern import topic_pattern
-from migrate.planning.new_topics import topics_that_match
 from migrate.planning.plan import Refusal
 from migrate.state.json_form import value_json
 from migrate.state.listing import meaning
@@ -299,14 +297,6 @@ def test_values_that_json_has_not() -> None:
 def test_a_refusal_with_and_without_a_way_out() -> None:
     assert str(Refusal("it is so", "do that")) == "it is so; do that"
     assert str(Refusal("it is so")) == "it is so"
-
-
-def test_topics_that_match_move_where_the_pattern_is_given() -> None:
-    snapshot = ClusterSnapshot({}, found={"a": None, "b": 5})
-    given = Policies(topic_pattern=topic_pattern(".*"))
-    assert topics_that_match(snapshot, given) == {"a", "b"}
-    assert topics_that_match(snapshot, Policies()) == frozenset()
-    assert topics_that_match(None, given) == frozenset()
 
 
 def test_a_pattern_is_of_the_jobs_own_names() -> None:

@@ -33,7 +33,7 @@ from migrate.inputs.flink.rest_api import FlinkJob
 from migrate.model.errors import Refused
 from migrate.moves.plan import plan
 from migrate.moves.to_spark import to_spark
-from migrate.planning.verify import StartOutcome, Verification, Verified, verify_log
+from migrate.planning.verify import StartOutcome, Verification, VerifiedPartition, verify_log
 from migrate.report.verification import outcome_lines
 from tests.support.checkpoints import splits, write_source
 from tests.support.command import Result, migrate
@@ -138,7 +138,7 @@ def test_the_savepoint_is_the_one_reported_savepoint() -> None:
 
 
 def _verified(*places: tuple[str, int]) -> Verification:
-    found = tuple(Verified(*place, 5, 5, StartOutcome.OK) for place in places)
+    found = tuple(VerifiedPartition(*place, 5, 5, StartOutcome.OK) for place in places)
     return Verification("spark:x", found, has_run=True)
 
 

@@ -10,7 +10,7 @@ import pytest
 from migrate.cutover.judge import Judgement, Seen, judge
 from migrate.model.positions import Unknown
 from migrate.planning import Verdict
-from migrate.planning.verify import PlanCheck, StartOutcome, Verification, Verified
+from migrate.planning.verify import PlanCheck, StartOutcome, Verification, VerifiedPartition
 from migrate.report.cut_over import PartitionReport
 
 _PLACE = ("orders", 0)
@@ -41,7 +41,7 @@ def _judge(
     **seen: Any,
 ) -> Judgement:
     started = {StartOutcome.OK: 80, StartOutcome.REPEATED: 70}.get(outcome, 80 + records)
-    verification = Verification("t", (Verified(*_PLACE, 80, started, outcome, records),))
+    verification = Verification("t", (VerifiedPartition(*_PLACE, 80, started, outcome, records),))
     verification = replace(verification, first_batches_gone=gone)
     base = {"after": True, "is_committed": True, "log_starts": {_PLACE: 10}, "reached": {}}
     return judge([row], verification, Seen(**{**base, **seen}))
@@ -125,15 +125,17 @@ def test_lost_0_is_not_said_where_it_is_not_known() -> None:
 
 def test_a_partition_that_the_plan_does_not_know_is_judged_too() -> None:
     partitions = (
-        Verified(*_PLACE, 80, 80, StartOutcome.OK),
-        Verified("orders", 1, 5, 9, StartOutcome.LOST, 4),
+        VerifiedPartition(*_PLACE, 80, 80, StartOutcome.OK),
+        VerifiedPartition("orders", 1, 5, 9, StartOutcome.LOST, 4),
     )
     seen = Seen(True, True, {}, {})
     judgement = judge([_row()], Verification("t", partitions), seen)
     assert (judgement.verified, judgement.lost, len(judgement.rows)) == (False, 4, 1)
     before = judge(
         [_row()],
-        Verification("t", (Verified("orders", 1, Unknown.UNRESOLVED, None, StartOutcome.UNKNOWN),)),
+        Verification(
+            "t", (VerifiedPartition("orders", 1, Unknown.UNRESOLVED, None, StartOutcome.UNKNOWN),)
+        ),
         Seen(False, False, {}, {}),
     )
     assert before.text == (
@@ -143,7 +145,7 @@ def test_a_partition_that_the_plan_does_not_know_is_judged_too() -> None:
     changed = judge(
         [_row()],
         replace(
-            Verification("t", (Verified(*_PLACE, 80, 80, StartOutcome.OK),)),
+            Verification("t", (VerifiedPartition(*_PLACE, 80, 80, StartOutcome.OK),)),
             plan=PlanCheck(("orders-0: it is at 80, and the plan has it at 90",)),
         ),
         seen,

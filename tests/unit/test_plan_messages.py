@@ -32,7 +32,7 @@ def _planned(
 
 
 def _refused(*planned: PlannedPartition) -> list[str]:
-    return [str(refusal) for refusal in messages.refuse(planned)]
+    return [str(refusal) for refusal in messages.refuse_partitions(planned)]
 
 
 def _group(committed: Mapping[tuple[str, int], int], *alike: str) -> GroupView:
@@ -51,7 +51,7 @@ def _warned(
     policies: Policies | None = None,
 ) -> list[str]:
     """Without the one that is said wherever no broker was asked."""
-    told = list(messages.warnings(findings, snapshot, planned, policies or Policies()))
+    told = list(messages.collect_warnings(findings, snapshot, planned, policies or Policies()))
     if snapshot is None:
         assert told.pop() == _NO_BROKER
     assert _NO_BROKER not in told
@@ -144,12 +144,12 @@ def test_a_refusal_names_twenty(number: int, more: str) -> None:
 def test_partitions_that_nobody_has(missing: set[int], more: str) -> None:
     there = [_planned(0, 5), _planned(1, 6)]
     policies = Policies(partitions={"t": frozenset({0, 1} | missing), "u": frozenset({0})})
-    (told,) = messages.nowhere([_source(0, 1)], there, policies)
+    (told,) = messages.refuse_missing_partitions([_source(0, 1)], there, policies)
     assert str(told) == (
         f"--partitions: neither the checkpoint nor the broker has t-7{more}; name those there are"
     )
-    assert not list(messages.nowhere([_source(0, 1)], there, Policies()))
-    assert not list(messages.nowhere([_source(0, 1)], [], policies))
+    assert not list(messages.refuse_missing_partitions([_source(0, 1)], there, Policies()))
+    assert not list(messages.refuse_missing_partitions([_source(0, 1)], [], policies))
 
 
 # -- warnings -------------------------------------------------------------------------------------
@@ -242,11 +242,11 @@ def test_costs_are_told_by_the_first_of_them() -> None:
     assert _warned(*ran_on)[:1] == [
         f"{how}: these will be emitted again, and what it has emitted since its last commit"
     ]
-    assert [str(refusal) for refusal in messages.group_ran_on(ran_on)] == [
+    assert [str(refusal) for refusal in messages.refuse_ran_on(ran_on)] == [
         f"{how}, and what Flink emitted since would be emitted again; move from a newer "
         "checkpoint, or add --allow-ran-on to repeat them"
     ]
-    assert not list(messages.group_ran_on(ran_on[:1]))
+    assert not list(messages.refuse_ran_on(ran_on[:1]))
     assert _warned(
         _planned(0, 5, reached=5), _planned(1, 5, reached=6), _planned(2, 5, reached=9)
     ) == [
@@ -283,31 +283,31 @@ def test_a_group_that_holds_offsets_is_told_how_far_it_is_moved() -> None:
 def test_a_checkpoint_whose_age_is_not_known() -> None:
     unknown = Origin("checkpoint", "/chk-7", 7)
     hidden = "a topic that was created again since, and has grown beyond these offsets, "
-    assert list(messages.of_unknown_age(unknown, _snapshot())) == [
+    assert list(messages.unknown_age_warnings(unknown, _snapshot())) == [
         f"the age of this checkpoint is not known, as its store keeps no times: {hidden}would not "
         "show"
     ]
     copied = Origin("checkpoint", "/chk-7", 7, written_at=0, copied_from="s3://u:p@b/chk-7")
-    assert list(messages.of_unknown_age(copied, _snapshot())) == [
+    assert list(messages.unknown_age_warnings(copied, _snapshot())) == [
         "this checkpoint was written in s3://…@b/chk-7, and lies elsewhere: if "
         f"1970-01-01T00:00:00+00:00 is the time of a copy, its age is not known, and {hidden}does "
         "not show; copy it with its times (cp -p, rsync -t), or name it where it was written"
     ]
     known = Origin("checkpoint", "/chk-7", 7, written_at=0)
-    assert list(messages.of_unknown_age(known, _snapshot())) == []
-    assert list(messages.of_unknown_age(unknown, None)) == []
-    assert list(messages.of_unknown_age(Origin("batch", "spark:/q", 7), _snapshot())) == []
+    assert list(messages.unknown_age_warnings(known, _snapshot())) == []
+    assert list(messages.unknown_age_warnings(unknown, None)) == []
+    assert list(messages.unknown_age_warnings(Origin("batch", "spark:/q", 7), _snapshot())) == []
 
 
 def test_another_topics_log() -> None:
     policies = Policies(topic_map={"t": "u", "same": "same", "unmoved": "elsewhere"})
     moved = [_source(0, topic="u"), _source(0, topic="same"), _source(0, topic="t")]
-    assert list(messages.other_logs(moved, policies)) == [
+    assert list(messages.renamed_topic_warnings(moved, policies)) == [
         "--topic-map t=u: a topic of another name is another log, where an offset is another "
         "record unless it was copied offset for offset, which MirrorMaker does not do: compare "
         "the records at these offsets first"
     ]
-    assert list(messages.other_logs(moved, Policies())) == []
+    assert list(messages.renamed_topic_warnings(moved, Policies())) == []
 
 
 def test_partitions_left_out_are_told_by_the_first_topic() -> None:
@@ -315,16 +315,16 @@ def test_partitions_left_out_are_told_by_the_first_topic() -> None:
         partitions={"t": frozenset({0}), "s": frozenset({1}), "whole": frozenset({0})}
     )
     chosen = [_source(0, 1), _source(0, 1, topic="s"), _source(0, topic="whole")]
-    (told,) = messages.only_some_partitions(chosen, None, policies)
+    (told,) = messages.partial_topic_warnings(chosen, None, policies)
     assert told == (
         "--partitions leaves out partitions of 2 topics (the first is s): the query must assign "
         "exactly those that move, as the code of --format python does; one that subscribes to the "
         "topic fails, or reads the others too"
     )
     more = ClusterSnapshot({"whole": {0: LogRange(0, 1), 1: LogRange(0, 1)}})
-    (told,) = messages.only_some_partitions(chosen[2:], more, policies)
+    (told,) = messages.partial_topic_warnings(chosen[2:], more, policies)
     assert "1 topic (the first is whole)" in told
-    assert not list(messages.only_some_partitions(chosen, None, Policies()))
+    assert not list(messages.partial_topic_warnings(chosen, None, Policies()))
 
 
 # -- the plan in lines ----------------------------------------------------------------------------

@@ -9,9 +9,14 @@ import pytest
 from decoder import PendingTransaction
 from migrate.inputs.flink.extract import Code, Finding, Severity, Source, SourceKind
 from migrate.model.cluster_snapshot import ClusterSnapshot, GroupView
-from migrate.model.policies import Policies
+from migrate.model.policies import MergeSources, Policies
 from migrate.model.positions import Marker, Origin, Position, PositionState
 from migrate.planning import obstacles
+from migrate.planning.shared_topics import (
+    one_cluster_warnings,
+    refuse_shared_topics,
+    shared_topics,
+)
 
 _A, _B, _C = "a" * 32, "b" * 32, "c" * 32
 
@@ -121,9 +126,9 @@ def test_blockers_stand_in_the_way_unless_the_user_allows_them() -> None:
         f"operator {_A}: so; or add --allow-in-flight to lose them",
         f"operator {_B}: so; if it is not to be moved, choose the others with --source",
     ]
-    assert _texts(obstacles.blocked_by_findings(findings, Policies())) == told
+    assert _texts(obstacles.refuse_blockers(findings, Policies())) == told
     allowed = Policies(allow_ran_on=True, allow_in_flight=True)
-    assert _texts(obstacles.blocked_by_findings(findings, allowed)) == told[2:]
+    assert _texts(obstacles.refuse_blockers(findings, allowed)) == told[2:]
 
 
 # -- clusters -------------------------------------------------------------------------------------
@@ -156,7 +161,7 @@ def test_one_target_takes_one_cluster(clusters: list[str | None], told: list[str
         _source(one, _at(1, cluster=cluster))
         for one, cluster in zip((_A, _B), clusters, strict=True)
     ]
-    assert _texts(obstacles.clusters_mixed_up(sources)) == told
+    assert _texts(obstacles.refuse_several_clusters(sources)) == told
 
 
 def test_three_clusters_of_which_one_is_not_named() -> None:
@@ -165,7 +170,7 @@ def test_three_clusters_of_which_one_is_not_named() -> None:
         _source(_B, _at(1, cluster="east"), _at(1, 1, cluster="west")),
         _source(_C, _at(1)),
     ]
-    several, unnamed = _texts(obstacles.clusters_mixed_up(sources))
+    several, unnamed = _texts(obstacles.refuse_several_clusters(sources))
     assert several.startswith("there are positions of 2 Kafka clusters: 'east', 'west'; ")
     assert f"(operators {_A}, {_C}): it may not be 'east' or 'west', which" in unnamed
 
@@ -189,7 +194,7 @@ def test_other_brokers_than_those_that_the_job_knows(
     known: str, asked: str | None, shown: str | None
 ) -> None:
     source = _source(_A, _at(1, cluster="east"), east=known, west="x:9")
-    told = list(obstacles.other_brokers([source], asked))
+    told = list(obstacles.other_brokers_warnings([source], asked))
     assert told == (
         [
             f"the job knows cluster 'east' by {shown}, and {asked} was asked: if that is not "
@@ -203,13 +208,21 @@ def test_other_brokers_than_those_that_the_job_knows(
 
 def test_of_no_cluster_or_of_several_no_brokers_are_told() -> None:
     two = _source(_A, _at(1, cluster="east"), _at(1, cluster="west"), east="a:1", west="b:1")
-    assert list(obstacles.other_brokers([two], "x:9")) == []
-    assert list(obstacles.other_brokers([_source(_A, _at(1), east="a:1")], "x:9")) == []
+    assert list(obstacles.other_brokers_warnings([two], "x:9")) == []
+    assert list(obstacles.other_brokers_warnings([_source(_A, _at(1), east="a:1")], "x:9")) == []
 
 
 # -- sources of one topic -------------------------------------------------------------------------
 
 _LOWER = "--merge-sources min"
+
+
+def _refused(sources: Sequence[Source], policies: Policies) -> list[str]:
+    return _texts(refuse_shared_topics(shared_topics(sources), policies))
+
+
+_ONE = Policies(one_cluster=True)
+_MIN = Policies(merge_sources=MergeSources.MIN)
 
 
 @pytest.mark.parametrize(
@@ -244,17 +257,18 @@ def test_sources_of_one_topic_agree_on_all_of_it(
         if told
         else []
     )
-    assert _texts(obstacles.disagreements(sources)) == expected
+    disagreements = [one for one in _refused(sources, Policies()) if "disagree" in one]
+    assert disagreements == expected
 
 
 def test_sources_that_name_one_cluster_may_be_merged() -> None:
     sources = [_source(_A, _at(1, cluster="east")), _source(_B, _at(2, cluster="east"))]
-    (told,) = _texts(obstacles.disagreements(sources))
+    (told,) = _refused(sources, Policies())
     assert told.endswith(f"; choose one with --source OPERATOR_ID, or take the lower with {_LOWER}")
-    assert _texts(obstacles.clusters_not_named(sources, Policies())) == []
+    assert _refused(sources, _MIN) == []
     # A source may hold one partition of two clusters; it is no other source.
     alone = _source(_A, _at(1, cluster="east"), _at(2, cluster="west"))
-    assert _texts(obstacles.disagreements([alone])) == []
+    assert _refused([alone], Policies()) == []
 
 
 def test_sources_that_agree_may_read_two_clusters() -> None:
@@ -263,18 +277,18 @@ def test_sources_that_agree_may_read_two_clusters() -> None:
         _source(_B, _at(1)),
         _source(_C, _at(9, topic="alone")),
     ]
-    assert _texts(obstacles.clusters_not_named(sources, Policies())) == [
+    assert _refused(sources, Policies()) == _refused(sources, _MIN)
+    assert _refused(sources, Policies()) == [
         f"2 sources read topic t (operators {_A}, {_B}), and their state does not name their Kafka "
         "cluster: on two clusters these are two topics; choose one with --source OPERATOR_ID or, "
         "if they read the same Kafka cluster, add --one-cluster"
     ]
-    one = Policies(one_cluster=True)
-    assert _texts(obstacles.clusters_not_named(sources, one)) == []
-    assert list(obstacles.taken_as_one_cluster(sources, one)) == [
+    assert _refused(sources, _ONE) == []
+    assert list(one_cluster_warnings(shared_topics(sources), _ONE)) == [
         f"--one-cluster: operators {_A}, {_B} are taken to read topic t of the same Kafka cluster, "
         "which their state does not name"
     ]
-    assert list(obstacles.taken_as_one_cluster(sources, Policies())) == []
+    assert list(one_cluster_warnings(shared_topics(sources), Policies())) == []
 
 
 @pytest.mark.parametrize(
@@ -291,7 +305,7 @@ def test_a_topic_is_not_renamed_to_another_that_moves(
     topic_map: dict[str, str], told: bool
 ) -> None:
     sources = [_source(_A, _at(1), _at(2, topic="u"))]
-    assert _texts(obstacles.names_collide(sources, Policies(topic_map=topic_map))) == (
+    assert _texts(obstacles.refuse_colliding_names(sources, Policies(topic_map=topic_map))) == (
         [
             "--topic-map t=u: u is a topic of the checkpoint itself; rename that one too, or "
             "leave it out with --partitions"
@@ -309,9 +323,9 @@ def test_one_group_does_not_stand_for_two_sources() -> None:
     ]
     group = GroupView("g", True, "Empty", "classic")
     named, unnamed = ClusterSnapshot({}, source_group=group), ClusterSnapshot({})
-    assert _texts(obstacles.groups_mixed_up(sources, named)) == [
+    assert _texts(obstacles.refuse_one_group_for_several(sources, named)) == [
         f"2 sources are still at the 'committed' marker (operators {_A}, {_B}), and "
         "--source-group names the group of one; move them one by one with --source"
     ]
     for some, snapshot in ((sources[1:], named), (sources, unnamed), (sources, None)):
-        assert _texts(obstacles.groups_mixed_up(some, snapshot)) == []
+        assert _texts(obstacles.refuse_one_group_for_several(some, snapshot)) == []

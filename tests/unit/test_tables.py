@@ -17,7 +17,13 @@ from migrate.model.positions import Marker, PositionSet
 from migrate.planning import PlannedPartition, Verdict
 from migrate.planning.diff import diff
 from migrate.planning.plan_file import read_plan
-from migrate.planning.verify import QueryStart, StartOutcome, Verification, Verified, verify_query
+from migrate.planning.verify import (
+    QueryStart,
+    StartOutcome,
+    Verification,
+    VerifiedPartition,
+    verify_query,
+)
 from migrate.report.diff import diff_table
 from migrate.report.inspection import inspection_table
 from migrate.report.plan import plan_table, restoration_table
@@ -114,8 +120,10 @@ def _ordinary_topics(out: TextIO) -> str:
 
 def _ordinary_verification(out: TextIO) -> str:
     found = [
-        Verified("orders", 0, 7_123_456, 7_123_456, StartOutcome.OK),
-        Verified("payments", 11, Marker.EARLIEST, 7_123_500, StartOutcome.RECREATED, 1_234_567),
+        VerifiedPartition("orders", 0, 7_123_456, 7_123_456, StartOutcome.OK),
+        VerifiedPartition(
+            "payments", 11, Marker.EARLIEST, 7_123_500, StartOutcome.RECREATED, 1_234_567
+        ),
     ]
     return verification_table(Verification("group:orders-next", tuple(found)), out)
 

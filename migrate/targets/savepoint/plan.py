@@ -12,9 +12,9 @@ from migrate.model.cluster_snapshot import ClusterSnapshot
 from migrate.model.policies import Gone, NewPartitions, Policies
 from migrate.model.positions import Marker, Position, PositionState, TopicPartition
 from migrate.model.wording import counted, join_some
-from migrate.planning.obstacles import blocked_by_findings, relevant_findings, where
+from migrate.planning.obstacles import operator_prefix, refuse_blockers, relevant_findings
 from migrate.planning.plan import Plan, PlannedPartition, Refusal, Verdict
-from migrate.planning.transactions import answered_for_flink
+from migrate.planning.transactions import resolve_transactions
 from migrate.targets.savepoint import ClusterPartition
 
 # How many partitions one refusal names.
@@ -324,14 +324,14 @@ def check_savepoint(
     Args:
         named: whether the user chose the sources by name.
     """
-    findings, refusals, _ = answered_for_flink(
-        relevant_findings(found, chosen, named), found, snapshot, policies
+    findings, refusals, _ = resolve_transactions(
+        relevant_findings(found, chosen, named), found, snapshot, policies, restored=True
     )
     in_flight = [finding for finding in findings if finding.code is Code.IN_FLIGHT_RECORDS]
     others = [finding for finding in findings if finding.code is not Code.IN_FLIGHT_RECORDS]
-    refusals = [*refusals, *blocked_by_findings(others, policies)]
+    refusals = [*refusals, *refuse_blockers(others, policies)]
     told = [
-        where(finding) + finding.message
+        operator_prefix(finding) + finding.message
         for finding in others
         if finding.code in _WARNED_OF and finding.severity is Severity.WARNING
     ]

@@ -1,0 +1,130 @@
+"""Topics that several sources read: whether these agree, and whether it is one topic or two."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from migrate.inputs.flink.extract import Source
+from migrate.model.policies import MergeSources, Policies
+from migrate.model.positions import Marker, PositionState
+from migrate.model.wording import printable
+from migrate.planning.plan import Refusal
+
+# Where a source goes on in each partition of a topic.
+_Starts = dict[int, tuple[PositionState, int | Marker | None]]
+
+
+class SharedTopic(NamedTuple):
+    """A topic that several sources read.
+
+    Attributes:
+        starts: where each of the sources goes on.
+        differing: the partitions that they do not all have at the same start, in order.
+    """
+
+    name: str
+    sources: list[Source]
+    starts: list[_Starts]
+    differing: list[int]
+
+    @property
+    def may_be_two(self) -> bool:
+        """Whether the sources may read it on different Kafka clusters, which are two logs."""
+        return any(None in source.clusters for source in self.sources)
+
+    @property
+    def readers(self) -> str:
+        """The sources, in words."""
+        return f"operators {', '.join(map(_label, self.sources))}"
+
+    def refuse_disagreement(self, *, one_cluster: bool = False) -> Refusal:
+        """Return the refusal of a topic whose sources hold different positions.
+
+        Args:
+            one_cluster: whether the user says that they read the same Kafka cluster.
+        """
+        first = self.differing[0]
+        shown = (_show_start(of.get(first, (None, None))[1]) for of in self.starts)
+        operators = ", ".join(source.operator_id for source in self.sources)
+        way_out = (
+            "choose one with --source OPERATOR_ID or, if they read the same Kafka cluster, which "
+            "their state does not tell, take the lower with --one-cluster --merge-sources min"
+            if self.may_be_two and not one_cluster
+            else "choose one with --source OPERATOR_ID, or take the lower with --merge-sources min"
+        )
+        return Refusal(
+            f"{len(self.sources)} sources read topic {self.name} and disagree on "
+            f"{len(self.differing)} of its partitions (operators {operators}; {self.name}-{first}: "
+            f"{' and '.join(shown)})",
+            way_out,
+        )
+
+    def refuse_unnamed_cluster(self) -> Refusal:
+        """Return the refusal of a topic that may be two."""
+        return Refusal(
+            f"{len(self.sources)} sources read topic {self.name} ({self.readers}), "
+            "and their state does not name their Kafka cluster: on two clusters these are two "
+            "topics",
+            "choose one with --source OPERATOR_ID or, if they read the same Kafka cluster, add "
+            "--one-cluster",
+        )
+
+
+def shared_topics(sources: Iterable[Source]) -> list[SharedTopic]:
+    """Return the topics that several of these sources read, by name."""
+    topics: dict[str, tuple[list[Source], list[_Starts]]] = {}
+    for source in sources:
+        by_topic: dict[str, _Starts] = {}
+        for position in source.positions:
+            starts = by_topic.setdefault(position.topic, {})
+            starts[position.partition] = position.state, position.start
+        for topic, starts in by_topic.items():
+            readers, starts_of_readers = topics.setdefault(topic, ([], []))
+            readers.append(source)
+            starts_of_readers.append(starts)
+    return [
+        SharedTopic(topic, *topics[topic], _differing(topics[topic][1]))
+        for topic in sorted(topics)
+        if len(topics[topic][0]) > 1
+    ]
+
+
+def _differing(starts: Sequence[_Starts]) -> list[int]:
+    first = starts[0]
+    return sorted(
+        partition
+        for partition in set().union(*starts)
+        if any(other.get(partition) != first.get(partition) for other in starts)
+    )
+
+
+def refuse_shared_topics(topics: Iterable[SharedTopic], policies: Policies) -> Iterator[Refusal]:
+    """Refuse topics whose sources disagree, or may read different clusters."""
+    for topic in topics:
+        if policies.merge_sources is MergeSources.FAIL and topic.differing:
+            yield topic.refuse_disagreement(one_cluster=policies.one_cluster)
+        elif topic.may_be_two and not policies.one_cluster:
+            yield topic.refuse_unnamed_cluster()
+
+
+def one_cluster_warnings(topics: Iterable[SharedTopic], policies: Policies) -> Iterator[str]:
+    """Name the sources of one topic that are moved as one because of ``--one-cluster``."""
+    for topic in topics:
+        if policies.one_cluster and topic.may_be_two:
+            yield (
+                f"--one-cluster: {topic.readers} are taken to read topic {topic.name} of the same "
+                "Kafka cluster, which their state does not name"
+            )
+
+
+def _label(source: Source) -> str:
+    """Return a source's operator id, with its uid or name where the checkpoint has one."""
+    name = source.uid or source.name
+    return f"{source.operator_id} ({printable(name)})" if name else source.operator_id
+
+
+def _show_start(start: int | Marker | None) -> str:
+    if start is None:
+        return "none"
+    return start.value if isinstance(start, Marker) else str(start)
