@@ -17,6 +17,7 @@ import typer
 
 from migrate.cli.exit_codes import Exit
 from migrate.cli.main import app
+from migrate.moves import options
 
 _SCHEMAS = Path(__file__).parents[1] / "schemas"
 _WIDTH = 88  # what the page has room for
@@ -26,12 +27,14 @@ Schema = dict[str, Any]
 
 
 def generated(name: str) -> str:
-    """What stands in a page's place for this: `commands`, `exit codes` or `schema NAME`."""
+    """Return what replaces `commands`, `exit codes`, `options NAME` or `schema NAME` in a page."""
     match name.split():
         case ["commands"]:
             return "\n".join(_commands())
         case ["exit", "codes"]:
             return "\n".join(_exit_codes())
+        case ["options", arguments]:
+            return "\n".join(_options(getattr(options, arguments)))
         case ["schema", schema]:
             return "\n".join(_schema(json.loads((_SCHEMAS / f"{schema}.schema.json").read_text())))
     raise ValueError(f"nothing generates {name!r}")
@@ -90,6 +93,24 @@ def _exit_codes() -> Iterator[str]:
             raise ValueError(f"nothing is said of {member!r}")
         name = member.name.lower().replace("_", " ")
         yield f"| {member.value} | {name} | {said[1].replace('``', '`')} |"
+
+
+# --- arguments of several calls
+
+
+def _options(arguments: type) -> Iterator[str]:
+    """Yield a table of the options that arguments of calls declare."""
+    yield f"**{arguments.__name__}**: {inspect.getdoc(arguments)}"
+    yield ""
+    yield "| argument | |"
+    yield "| --- | --- |"
+    for name, (kind, option) in options.options_of(arguments).items():
+        # The calls read no environment, and take one mapping of several values.
+        text = re.sub(r" Repeatable\.| \[env: \w+\]", "", option.help)
+        members = ", ".join(getattr(kind, "__members__", {}).values())
+        choices = f" One of {members}." if members else ""
+        yield f"| `{name}` | {text}{choices} |"
+    yield ""
 
 
 # --- JSON

@@ -16,7 +16,7 @@ from migrate.cli.typer_options import with_environment
 from migrate.model.errors import Refused, UsageError
 from migrate.model.wording import counted
 from migrate.moves import commit_group as api
-from migrate.moves.shared_options import MoveArguments
+from migrate.moves.options import MoveArguments
 from migrate.moves.sink import check_sink_of_a_job
 
 
@@ -34,11 +34,7 @@ def commit_group(
     arguments: MoveArguments,
     flink_rest: Annotated[
         str | None,
-        typer.Option(
-            metavar="URL",
-            help="Ask Flink's JobManager whether a job still runs.",
-            show_default=False,
-        ),
+        typer.Option(metavar="URL", help="Ask Flink's JobManager whether a job still runs."),
     ] = None,
     sink: Annotated[
         str | None,
@@ -46,7 +42,6 @@ def commit_group(
             metavar="DIR",
             help="Where a Flink job will write that goes on from this group without state: warns "
             "where that table remembers the checkpoints of a job, and would drop new ones.",
-            show_default=False,
         ),
     ] = None,
     allow_moved_on: Annotated[

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,7 +12,6 @@ from migrate.cli.exit_codes import Exit
 from migrate.cli.group_change import DryRun, Execute, Yes, check_one
 from migrate.cli.terminal import ask, check_can_ask, emit, say, tell
 from migrate.model.wording import printable
-from migrate.storage.files import local_path
 
 if TYPE_CHECKING:
     from migrate.cutover.run import StepResult
@@ -21,11 +19,10 @@ if TYPE_CHECKING:
 
 def cut_over(
     spec: Annotated[
-        Path,
+        str,
         typer.Argument(
             metavar="SPEC",
             help="A YAML file: Flink's job, the brokers, the target, the command that starts it.",
-            readable=False,
         ),
     ],
     *,
@@ -38,7 +35,6 @@ def cut_over(
             metavar="STEP",
             help="The last step to do: check, stop, clean, plan, apply, verify, start, "
             "first-batch, verify-again.",
-            show_default=False,
         ),
     ] = None,
     back: Annotated[
@@ -75,7 +71,6 @@ def cut_over(
     from migrate.cutover import run as calls
     from migrate.cutover.context import CutOverStopped
 
-    spec = local_path(str(spec))  # here, as a parser would change the type that --help shows
     check_one(execute, dry_run)
     if execute:
         check_can_ask(yes)

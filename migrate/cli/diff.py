@@ -14,7 +14,7 @@ from migrate.cli.terminal import emit
 from migrate.cli.typer_options import SIDE, At, Wide, side_or_time, with_environment, with_options
 from migrate.model.errors import UsageError
 from migrate.moves import diff as calls
-from migrate.moves.shared_options import SideArguments
+from migrate.moves.options import SideArguments
 
 
 class DiffFormat(str, Enum):
@@ -30,9 +30,7 @@ class DiffFormat(str, Enum):
 @with_options
 def diff(
     left: Annotated[str, typer.Argument(metavar="LEFT", help=SIDE)],
-    right: Annotated[
-        str | None, typer.Argument(metavar="RIGHT", help="The same.", show_default=False)
-    ] = None,
+    right: Annotated[str | None, typer.Argument(metavar="RIGHT", help="The same.")] = None,
     *,
     at: At = None,
     format: Annotated[
@@ -59,11 +57,7 @@ def diff(
     right = side_or_time(right, at, "RIGHT")
     if right is None:
         raise UsageError("name both sides: LEFT RIGHT, or LEFT --at TIME")
-    found = calls.diff(
-        left,
-        right,
-        **with_environment(arguments),
-    )
+    found = calls.diff(left, right, **with_environment(arguments))
     match format:
         case DiffFormat.TABLE:
             table = diff_table(found, sys.stdout, every_partition=all_, wide=wide)

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from migrate.cli.typer_options import with_environment, with_options
 from migrate.moves import follow as calls
-from migrate.moves.shared_options import KafkaArguments
-from migrate.storage.files import local_path
+from migrate.moves.options import KafkaArguments
 
 
 @with_options
 def follow(
     query: Annotated[
-        str,
-        typer.Argument(metavar="spark:DIR", help="The query's checkpoint location."),
+        str, typer.Argument(metavar="spark:DIR", help="The query's checkpoint location.")
     ],
     *,
     group: Annotated[
@@ -30,14 +27,12 @@ def follow(
     ] = "10s",
     once: Annotated[bool, typer.Option("--once", help="Look once and end: for cron.")] = False,
     metrics_file: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
             "--metrics-file",
             metavar="FILE",
-            parser=local_path,
             help="Write batch, offsets and lag for Prometheus (the node exporter's textfile "
             "collector), anew at each look.",
-            show_default=False,
         ),
     ] = None,
     allow_moved_on: Annotated[

@@ -12,7 +12,6 @@ import typer
 from migrate.cli.exit_codes import Exit, is_interrupt
 from migrate.cli.terminal import emit, say, show
 from migrate.model.errors import UsageError
-from migrate.storage.files import local_path
 
 if TYPE_CHECKING:
     from migrate.targets.group.commit import ChangeOutcome
@@ -24,14 +23,12 @@ Execute = Annotated[
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Change nothing: the default.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
 RollbackFile = Annotated[
-    Path | None,
+    str | None,
     typer.Option(
         "--rollback-file",
         metavar="F",
-        parser=local_path,
         help="Where to write what the group holds now, before it is changed. "
         "[default: rollback-<group>-<time>.json, of commit-group here, of rollback beside FILE]",
-        show_default=False,
     ),
 ]
 

@@ -101,7 +101,7 @@ def _text(parameter: Any) -> str:
     default = parameter.default
     if parameter.param_type_name == "option" and parameter.required:
         return f"{parameter.help} [required]"
-    if parameter.param_type_name == "option" and not parameter.is_flag and parameter.show_default:
+    if parameter.param_type_name == "option" and not parameter.is_flag and default is not None:
         shown = str(default.value if isinstance(default, Enum) else default)
         others = [one for one in _choices(parameter) if one != shown and one not in parameter.help]
         more = f"; or {', '.join(others)}" if parameter.metavar is not None and others else ""
@@ -204,10 +204,7 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ),
     ),
     "commit-group": (
-        (
-            "What would change",
-            "migrate commit-group savepoint-1 --group orders -b broker:9092",
-        ),
+        ("What would change", "migrate commit-group savepoint-1 --group orders -b broker:9092"),
         (
             "Change it; on a terminal it asks once",
             "migrate commit-group savepoint-1 --group orders -b broker:9092 --execute",
@@ -231,10 +228,7 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
             "How far behind the log end a Spark query is",
             "migrate diff spark:/data/query broker:latest -b broker:9092",
         ),
-        (
-            "One page to send around",
-            "migrate diff savepoint-1 spark:/data/query --format html",
-        ),
+        ("One page to send around", "migrate diff savepoint-1 spark:/data/query --format html"),
     ),
     "show": (
         ("A plan before it is applied", "migrate show plan.json"),

@@ -23,7 +23,7 @@ from migrate.model.errors import InputError
 from migrate.model.log import timed
 from migrate.model.wording import counted
 from migrate.moves import inspect as inspecting
-from migrate.moves.shared_options import ReadArguments
+from migrate.moves.options import ReadArguments
 from migrate.storage.files import Files
 
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from migrate.model.policies import Policies, policies_of
 from migrate.model.positions import Origin
-from migrate.moves.shared_options import KafkaArguments, MoveArguments
+from migrate.moves.options import KafkaArguments, MoveArguments
 
 
 def command(*words: str | os.PathLike[str], kafka: KafkaArguments | None = None) -> str:
@@ -27,11 +27,7 @@ def _reaching(kafka: KafkaArguments) -> Iterator[str]:
 
 
 def verification(
-    chk: str | None,
-    plan: os.PathLike[str] | None,
-    origin: Origin | None,
-    target: str,
-    arguments: MoveArguments,
+    chk: str | None, plan: str | None, origin: Origin | None, target: str, arguments: MoveArguments
 ) -> str | None:
     """The command that checks a move; None where none can tell, as the options made something else
     of the checkpoint, and no plan keeps what.
@@ -40,7 +36,7 @@ def verification(
         origin: what the positions were from.
     """
     if plan is not None:
-        return command("verify", f"plan:{os.fspath(plan)}", target, kafka=arguments)
+        return command("verify", f"plan:{plan}", target, kafka=arguments)
     if chk is None or origin is None or origin.kind != "checkpoint":
         return None
     if _changes_positions(arguments):

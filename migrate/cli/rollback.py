@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -17,8 +16,8 @@ from migrate.cli.typer_options import Wide, with_environment, with_options
 from migrate.model.errors import Refused
 from migrate.model.wording import counted
 from migrate.moves import rollback as calls
-from migrate.moves.shared_options import KafkaArguments
-from migrate.moves.shared_options import kafka as kafka_of
+from migrate.moves.options import KafkaArguments
+from migrate.moves.options import kafka as kafka_of
 from migrate.storage.files import local_path
 from migrate.targets.group.rollback_decision import RestoredOffset
 from migrate.targets.group.rollback_file import read
@@ -29,7 +28,7 @@ from migrate.targets.group.rollback_file import read
     told={"bootstrap_servers": "The group's Kafka cluster. [default: the brokers that FILE names]"},
 )
 def rollback(
-    file: Annotated[Path, typer.Argument(metavar="FILE", readable=False, help="A rollback file.")],
+    file: Annotated[str, typer.Argument(metavar="FILE", help="A rollback file.")],
     *,
     kafka: KafkaArguments,
     execute: Execute = False,
@@ -55,18 +54,14 @@ def rollback(
     """
     from migrate.report.plan import restoration_table
 
-    file = local_path(str(file))  # here, as a parser would change the type that --help shows
     check_one(execute, dry_run)
     if execute:
         check_can_ask(yes)
     if not kafka_of(kafka).names_brokers:
         # Before those of the environment, which may be of another day.
-        kafka["bootstrap_servers"] = read(file).bootstrap_servers
+        kafka["bootstrap_servers"] = read(local_path(file)).bootstrap_servers
     change = calls.rollback(
-        file,
-        force=force,
-        rollback_file=rollback_file,
-        **with_environment(kafka),
+        file, force=force, rollback_file=rollback_file, **with_environment(kafka)
     )
     group = change.preview.file.group
     if not (change.refusals or change.partitions):

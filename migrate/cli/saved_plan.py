@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 
 from migrate.cli import next_step
 from migrate.cli.terminal import show, tell
 from migrate.model.errors import UsageError
+from migrate.moves.options import MoveArguments
 from migrate.moves.plan import plan
-from migrate.moves.shared_options import MoveArguments
 from migrate.planning import Plan
 
 
 def save_plan(
-    path: Path,
+    path: str,
     chk: str | None,
-    applied: Path | None,
+    applied: str | None,
     group: str | None,
     arguments: MoveArguments,
     *,

@@ -18,8 +18,7 @@ from migrate.fleet.inventory import Inventory
 from migrate.fleet.scan_run import Progress
 from migrate.fleet.tables import TableFormat
 from migrate.moves import scan as scanning
-from migrate.moves.shared_options import KafkaArguments
-from migrate.storage.files import local_path
+from migrate.moves.options import KafkaArguments
 
 
 @with_options
@@ -30,7 +29,6 @@ def scan(
             metavar="ROOT",
             help="Directories that hold checkpoints, at any depth, or globs in quotes; local "
             "paths, or s3://, gs://, abfs://, hdfs://, webhdfs://.",
-            show_default=False,
         ),
     ],
     *,
@@ -47,20 +45,17 @@ def scan(
             metavar="DIR",
             help="Write all that was read as tables below DIR, a new directory: checkpoints, "
             "positions, operators, findings.",
-            show_default=False,
         ),
     ] = None,
     format: Annotated[TableFormat, typer.Option(help="What --output writes.")] = (
         TableFormat.PARQUET
     ),
     plans: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
             metavar="DIR",
-            parser=local_path,
             help="Save a plan in DIR, a new directory, for each job that can move, to be reviewed, "
             "and applied with to-spark --plan; DIR/index.csv tells which is whose.",
-            show_default=False,
         ),
     ] = None,
     group: Annotated[
@@ -69,7 +64,6 @@ def scan(
             metavar="G",
             help="Plan for commit-group --plan instead: a group for each job, in whose name {job} "
             "stands for the job's id.",
-            show_default=False,
         ),
     ] = None,
     wide: Wide = False,
@@ -79,7 +73,6 @@ def scan(
             metavar="URL",
             help="A Spark to run on: spark://HOST:PORT, yarn, k8s://…; by default this machine's "
             "cores without one. A session that is there already (spark-submit's) is used as it is.",
-            show_default=False,
         ),
     ] = None,
     kafka: KafkaArguments,
@@ -118,7 +111,7 @@ def _next(
     inventory: Inventory,
     roots: Sequence[str],
     latest_only: bool,
-    plans: Path | None,
+    plans: str | None,
     kafka: KafkaArguments,
 ) -> str | None:
     """What comes next, where there is a job that moves."""
@@ -132,7 +125,7 @@ def _next(
     made = [plan for plan in inventory.plans.values() if plan.file is not None]
     if not made or plans is None:
         return None
-    first = next_step.command("show", plans / str(made[0].file))
+    first = next_step.command("show", Path(plans, str(made[0].file)))
     return f"next, look at each plan, as the first: {first}"
 
 

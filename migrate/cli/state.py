@@ -19,7 +19,7 @@ from migrate.model.errors import UsageError
 from migrate.model.log import log
 from migrate.model.wording import counted
 from migrate.moves import state as reading_state
-from migrate.moves.shared_options import ReadArguments
+from migrate.moves.options import ReadArguments
 
 # Characters that are held back before the first is written: a state that turns out to be unreadable
 # while it is read leaves nothing on stdout, unless there is more of it.
@@ -40,24 +40,17 @@ def state(
     *,
     operator: Annotated[
         str | None,
-        typer.Option(
-            metavar="S",
-            help="The operator that is meant: its operator id, name or uid.",
-            show_default=False,
-        ),
+        typer.Option(metavar="S", help="The operator that is meant: its operator id, name or uid."),
     ] = None,
     state: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME", help="Print the entries of the state of this name.", show_default=False
-        ),
+        typer.Option(metavar="NAME", help="Print the entries of the state of this name."),
     ] = None,
     format: Annotated[
         StateFormat | None,
         typer.Option(
             help="table for people; json and csv for programs. By default table; with --state "
-            "json, an object a line.",
-            show_default=False,
+            "json, an object a line."
         ),
     ] = None,
     limit: Annotated[
@@ -66,7 +59,6 @@ def state(
             metavar="N",
             min=1,
             help=f"Print the first N entries alone. By default all; of a table {_ROWS}.",
-            show_default=False,
         ),
     ] = None,
     reading: ReadArguments,

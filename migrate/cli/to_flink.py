@@ -13,7 +13,7 @@ from migrate.cli.terminal import after_writing, emit, tell
 from migrate.cli.typer_options import SIDE, At, side_or_time, with_environment
 from migrate.model.errors import UsageError
 from migrate.moves import to_flink as calls
-from migrate.moves.shared_options import MoveArguments
+from migrate.moves.options import MoveArguments
 
 
 @options.with_options
@@ -24,13 +24,11 @@ def to_flink(
             metavar="SAVEPOINT",
             help="A savepoint or chk-N directory, or a job's checkpoint directory (its newest "
             "complete chk-N). It is only read.",
-            show_default=False,
         ),
     ],
     *,
     from_side: Annotated[
-        str | None,
-        typer.Option("--from", metavar="SIDE", help=f"Whose positions: {SIDE}", show_default=False),
+        str | None, typer.Option("--from", metavar="SIDE", help=f"Whose positions: {SIDE}")
     ] = None,
     at: At = None,
     out: Annotated[
@@ -63,11 +61,7 @@ def to_flink(
     if side is None:
         raise UsageError("name whose positions: --from SIDE, or --at TIME")
     written = calls.to_flink(
-        savepoint,
-        from_side=side,
-        out=out,
-        allow_state_mismatch=allow_state_mismatch,
-        **arguments,
+        savepoint, from_side=side, out=out, allow_state_mismatch=allow_state_mismatch, **arguments
     )
     with after_writing(f"the savepoint {written.path} is written, and whole"):
         emit(written.path)

@@ -16,7 +16,7 @@ from migrate.cli.terminal import after_writing, emit, tell
 from migrate.cli.typer_options import with_environment
 from migrate.model.errors import UsageError
 from migrate.moves import to_spark as spark
-from migrate.moves.shared_options import MoveArguments
+from migrate.moves.options import MoveArguments
 from migrate.moves.to_spark import check_directories
 from migrate.targets.source_options import IsolationLevel, kafka_connector
 
@@ -42,7 +42,6 @@ def to_spark(
             metavar="DIR",
             help="Also write a checkpoint location that starts there: a new directory, local or at "
             "s3://, gs://, abfs://, hdfs://, dbfs:/.",
-            show_default=False,
         ),
     ] = None,
     sink: Annotated[
@@ -51,7 +50,6 @@ def to_spark(
             metavar="DIR",
             help="Where the query writes: files, or a table. Refused if it remembers another "
             "query, and would skip batches.",
-            show_default=False,
             rich_help_panel=_QUERY,
         ),
     ] = None,
@@ -60,7 +58,6 @@ def to_spark(
         typer.Option(
             metavar="NAME",
             help="The name the query writes under: Hudi's checkpoint identifier, Delta's txnAppId.",
-            show_default=False,
             rich_help_panel=_QUERY,
         ),
     ] = None,
@@ -71,7 +68,6 @@ def to_spark(
             metavar="N=S",
             help="The query's stream N, of all its streams from 0 on, goes on from source S, as in "
             "--source. N=topic:NAME takes one topic. Repeatable.",
-            show_default=False,
             rich_help_panel=_QUERY,
         ),
     ] = None,
@@ -89,7 +85,6 @@ def to_spark(
             metavar="V",
             help="The Spark that runs the printed file, as 4.0.0. [default: the installed "
             "PySpark's]",
-            show_default=False,
             rich_help_panel=_QUERY,
         ),
     ] = None,
@@ -99,7 +94,6 @@ def to_spark(
             metavar="LEVEL",
             help="read_committed or read_uncommitted (Kafka's default), for the printed options "
             "or code.",
-            show_default=False,
             rich_help_panel=_QUERY,
         ),
     ] = None,
@@ -109,7 +103,6 @@ def to_spark(
             metavar="S/NAME",
             help="A keyed state, by operator and name, that the printed Python takes along. "
             "Repeatable.",
-            show_default=False,
             rich_help_panel=_QUERY,
         ),
     ] = None,
@@ -118,7 +111,6 @@ def to_spark(
         typer.Option(
             metavar="spark:OLD",
             help="Copy query OLD to --checkpoint-dir, with its state.",
-            show_default=False,
             rich_help_panel=_QUERY,
         ),
     ] = None,

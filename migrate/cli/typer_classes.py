@@ -1,22 +1,20 @@
-"""Arguments that are texts, some of them or one, or names of an Enum, without pydantic.
+"""The commands: options that are given once, text that Typer takes as it is, no credentials shown.
 
-Newer versions of Typer (0.29) turn each argument into its type by pydantic, even one that was not
-given: its import alone takes longer than a checkpoint does to be read. Here the plain ones are
-turned as Typer would; all else, and whatever is wrong, is left to Typer, which tells it. An older
-Typer has nothing of this, and is left alone.
+Typer 0.29 coerces each parameter by pydantic, also one that is missing, and the import of pydantic
+takes longer than most checkpoints to be read. So a parameter of text, of texts or of an enum is
+read here; Typer gets all others, and what is wrong.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import Enum
-from functools import partial
 from typing import Any
 
 from typer import BadParameter
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
 from migrate.cli.help import command_help
 
@@ -26,24 +24,61 @@ _USAGE_ERROR: Any = BadParameter.__mro__[1]
 # Options of other commands, and what is said of them in place of Typer's guesses.
 _OF_OTHERS = {
     "--execute": "No such option: --execute: this command changes no group; what it writes, it "
-    "writes where its own options say",
+    "writes where its own options say"
 }
 
 # Any, in this module: Typer names the types of contexts and parameters nowhere in public.
 
 
+class _Option(TyperOption):
+    """An option that is coerced only where its text is not its value."""
+
+    def process_value(self, ctx: Any, value: Any) -> Any:
+        """Return what the text of a command line means."""
+        return _value(self, ctx, value, super().process_value)
+
+
+class _Argument(TyperArgument):
+    """An argument that is coerced only where its text is not its value."""
+
+    def process_value(self, ctx: Any, value: Any) -> Any:
+        """Return what the text of a command line means."""
+        return _value(self, ctx, value, super().process_value)
+
+
+def _value(parameter: Any, ctx: Any, value: Any, coerced: Callable[[Any, Any], Any]) -> Any:
+    described = getattr(parameter, "type_descriptor", None)  # none before Typer 0.29
+    kind = described.annotation if described is not None else None
+    if isinstance(kind, type) and issubclass(kind, Enum) and value in {m.value for m in kind}:
+        value = kind(value)
+    elif not (
+        (value is None and not parameter.required)
+        or (kind is str and isinstance(value, str))
+        or (kind == list[str] and value)
+    ):
+        return coerced(ctx, value)
+    return value if parameter.callback is None else parameter.callback(ctx, parameter, value)
+
+
+def _plain(parameters: list[Any]) -> list[Any]:
+    for parameter in parameters:
+        if isinstance(parameter, TyperOption | TyperArgument):
+            parameter.__class__ = _Option if isinstance(parameter, TyperOption) else _Argument
+    return parameters
+
+
 class Command(TyperCommand):
-    """A command whose plain parameters need no pydantic, and whose options are given once."""
+    """A command whose options are given once."""
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         formatter.write(command_help(self, ctx))
 
     def get_params(self, ctx: Any) -> Any:
-        return list(map(_without_pydantic, super().get_params(ctx)))
+        return _plain(super().get_params(ctx))
 
     def parse_args(self, ctx: Any, args: list[str]) -> Any:
         given = list(args)  # the parser uses up its own
-        with _untold():
+        with _in_our_words():
             try:
                 rest = super().parse_args(ctx, args)
             except _USAGE_ERROR as error:
@@ -56,8 +91,7 @@ class Command(TyperCommand):
         return rest
 
     def _check_once(self, ctx: Any, args: list[str]) -> None:
-        """Of an option that was given twice the last would win, and another source move than the
-        one that was named first."""
+        """Refuse an option that is given twice: the last would win, unnoticed."""
         order: list[Any] = self.make_parser(ctx).parse_args(args)[2]
         for option, times in Counter(order).items():
             if times > 1 and not (option.multiple or option.is_flag):
@@ -65,60 +99,27 @@ class Command(TyperCommand):
 
 
 class Group(TyperGroup):
-    """A group of commands, of which the same is true."""
+    """A group of commands."""
 
     def get_params(self, ctx: Any) -> Any:
-        return list(map(_without_pydantic, super().get_params(ctx)))
+        return _plain(super().get_params(ctx))
 
     def parse_args(self, ctx: Any, args: list[str]) -> Any:
-        with _untold():
+        with _in_our_words():
             return super().parse_args(ctx, args)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        with _untold():
+        with _in_our_words():
             return super().resolve_command(ctx, args)
 
 
 @contextmanager
-def _untold() -> Iterator[None]:
-    """What is wrong with an argument is told without the credentials of a URL in it."""
+def _in_our_words() -> Iterator[None]:
+    """Hide the credentials of a URL, and pydantic's words, in an error about arguments."""
     try:
         yield
     except _USAGE_ERROR as error:
         from decoder.urls import shown_in  # here, as --help has no use for the decoder
 
-        error.message = shown_in(error.message)
+        error.message = shown_in(error.message.removeprefix("Value error, "))
         raise
-
-
-def _without_pydantic(parameter: Any) -> Any:
-    if hasattr(parameter, "get_runtime_param") and "get_runtime_param" not in vars(parameter):
-        parameter.get_runtime_param = partial(_Coercion, parameter.get_runtime_param)
-    return parameter
-
-
-class _Coercion:
-    """Stands for what Typer coerces values by (``typer._coercion.RuntimeParam`` @ 0.29.2)."""
-
-    def __init__(self, typers_own: Any) -> None:
-        self._typers_own = typers_own
-
-    def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
-        described = param.type_descriptor
-        kind = described.annotation
-        if value is None:
-            return () if param.multiple or param.nargs == -1 else None
-        if described.parameter_info.parser is None:
-            if kind is str and type(value) is str:
-                return value
-            if kind == list[str] and all(type(one) is str for one in value):
-                return list(value)
-            if isinstance(kind, type) and issubclass(kind, Enum):
-                for member in kind:
-                    if value is member or value == member.value:
-                        return member
-        try:
-            return self._typers_own().coerce(value, param=param, ctx=ctx)
-        except BadParameter as error:
-            error.message = error.message.removeprefix("Value error, ")  # pydantic's own words
-            raise

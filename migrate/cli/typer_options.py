@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import fields
-from enum import Enum
+from enum import EnumMeta
 from functools import wraps
 from inspect import Parameter, Signature, signature
-from pathlib import Path
-from typing import Annotated, Any, TypeVar, get_type_hints
+from typing import Annotated, Any, TypeVar, is_typeddict
 
 import typer
 
 from migrate.cli.terminal import tell
 from migrate.model.errors import UsageError
-from migrate.model.option_declaration import Option, accept, options_of
-from migrate.moves.shared_options import DECLARED_BY, Kafka, KafkaArguments
+from migrate.moves.options import KafkaArguments, MoveArguments, Option, kafka, options_of
 from migrate.storage.files import local_path
 
 _CHK = (
@@ -30,13 +27,7 @@ SIDE = (
     "record at or after a time, as 2026-11-20T18:00:00Z."
 )
 At = Annotated[
-    str | None,
-    typer.Option(
-        "--at",
-        metavar="TIME",
-        help="In place of a side: broker:TIME.",
-        show_default=False,
-    ),
+    str | None, typer.Option("--at", metavar="TIME", help="In place of a side: broker:TIME.")
 ]
 
 
@@ -56,107 +47,89 @@ def side_or_time(side: str | None, at: str | None, what: str) -> str | None:
 
 _PLANS = "Plan now, apply later"
 CheckpointOrPlan = Annotated[
-    str | None,
-    typer.Argument(metavar="CHK", help=f"{_CHK}. Not with --plan.", show_default=False),
+    str | None, typer.Argument(metavar="CHK", help=f"{_CHK}. Not with --plan.")
 ]
 SideOrPlan = Annotated[
-    str | None,
-    typer.Argument(
-        metavar="CHK",
-        help=f"{_CHK}; or any side of diff. Not with --plan.",
-        show_default=False,
-    ),
+    str | None, typer.Argument(metavar="CHK", help=f"{_CHK}; or any side of diff. Not with --plan.")
 ]
-Checkpoint = Annotated[str, typer.Argument(metavar="CHK", help=f"{_CHK}.", show_default=False)]
+Checkpoint = Annotated[str, typer.Argument(metavar="CHK", help=f"{_CHK}.")]
 PlanFileToApply = Annotated[
-    Path | None,
+    str | None,
     typer.Option(
         "--plan",
         metavar="FILE",
-        parser=local_path,
         help="Apply a saved plan, unless the cluster or the job has moved meanwhile.",
-        show_default=False,
         rich_help_panel=_PLANS,
     ),
 ]
 PlanFileToWrite = Annotated[
-    Path | None,
+    str | None,
     typer.Option(
         "--plan-out",
         metavar="FILE",
-        parser=local_path,
         help="Save the plan as JSON, to review and apply later. Nothing else is written.",
-        show_default=False,
         rich_help_panel=_PLANS,
     ),
 ]
 
 
-Wide = Annotated[
-    bool,
-    typer.Option("--wide", help="Show every column of the table."),
-]
+Wide = Annotated[bool, typer.Option("--wide", help="Show every column of the table.")]
 
 
 def with_options(
     command: Callable[..., None], *, told: Mapping[str, str] | None = None
 ) -> Callable[..., None]:
-    """Make a command that takes arguments of the calls (``MoveArguments``, say) one for Typer.
+    """Put options into the place of a command's parameter that takes arguments of the calls.
 
-    In the place of each such argument stand the options that declare it; the command gets those
-    that were given a value, as the calls take them.
+    The command gets those that have a value, as the calls take them.
 
     Args:
+        command: a function with a parameter of ``MoveArguments``, say.
         told: help of options, by name, where the command says it otherwise.
     """
-    declared: dict[str, dict[str, Option]] = {}
     parameters: list[Parameter] = []
-    for name, asked in signature(command, eval_str=True).parameters.items():
-        declaring = DECLARED_BY.get(asked.annotation)
-        if declaring is None:
-            parameters.append(asked.replace(kind=Parameter.KEYWORD_ONLY))
+    taken, declared = "", dict[str, tuple[Any, Option]]()
+    for parameter in signature(command, eval_str=True).parameters.values():
+        if not is_typeddict(parameter.annotation):
+            parameters.append(parameter.replace(kind=Parameter.KEYWORD_ONLY))
             continue
-        declared[name] = {k: v for one in declaring for k, v in options_of(one).items()}
+        taken, declared = parameter.name, options_of(parameter.annotation)
         parameters += [
-            _parameter(one.name, declared[name][one.name], types[one.name], one.default, told or {})
-            for cls in declaring
-            for types in (get_type_hints(cls),)
-            for one in fields(cls)
-            if one.name in declared[name]
+            _parameter(name, kind, option, (told or {}).get(name, option.help))
+            for name, (kind, option) in declared.items()
         ]
 
     @wraps(command)
-    def taken_together(**values: Any) -> None:
-        for name, options in declared.items():
-            given = {one: values.pop(one) for one in options}
-            values[name] = {
-                one: read(value) if (read := options[one].read) is not None else value
-                for one, value in given.items()
-                if value is not None
-            }
-        command(**values)
+    def run(**values: Any) -> None:
+        arguments = {}
+        for name, (_, option) in declared.items():
+            value = values.pop(name)
+            if value is not None:
+                arguments[name] = value if option.read is None else option.read(value)
+        command(**values, **{taken: arguments})
 
-    vars(taken_together)["__signature__"] = Signature(parameters)
-    taken_together.__annotations__ = {one.name: one.annotation for one in parameters}
-    return taken_together
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    # What Typer asks ``inspect.signature`` for (PEP 362).
+    run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    return run
 
 
-def _parameter(
-    name: str, declared: Option, kind: Any, default: Any, told: Mapping[str, str]
-) -> Parameter:
-    """One option, as Typer takes it."""
-    is_file = kind == Path | None
-    if declared.repeatable:
-        kind, default = list[str] | None, None
-    elif declared.check is not None and not is_file:  # any text: ``check`` reads it
-        kind, default = (str, default.value) if isinstance(default, Enum) else (str | None, None)
+def _parameter(name: str, kind: Any, option: Option, help: str) -> Parameter:
+    """Return an option, as Typer takes it."""
+    default: Any = None
+    if option.read is not None:
+        kind = list[str] | None
+    elif kind is bool:
+        default = False
+    elif isinstance(kind, EnumMeta):
+        default = next(iter(kind))
+    else:
+        kind = str | None
     info = typer.Option(
-        *(declared.flags or (f"--{name.replace('_', '-')}",)),
-        metavar=declared.metavar,
-        help=told.get(name, declared.help),
-        rich_help_panel=declared.panel,
-        parser=local_path if is_file else None,
-        show_default=default is not None,
+        *(option.flags or (f"--{name.replace('_', '-')}",)),
+        metavar=option.metavar,
+        help=help,
+        rich_help_panel=option.panel,
     )
     return Parameter(
         name, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, info]
@@ -178,7 +151,7 @@ def with_environment(arguments: _Arguments) -> _Arguments:
     """
     from migrate.kafka.config import check_servers
 
-    given = Kafka(**accept(Kafka, arguments))
+    given = kafka(arguments, MoveArguments)
     its_servers = None if given.names_brokers else os.environ.get(_SERVERS_VARIABLE)
     its_file = os.environ.get(_CONFIG_VARIABLE) if given.kafka_config is None else None
     if its_servers and not _names_brokers(its_file):

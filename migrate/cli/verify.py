@@ -16,7 +16,7 @@ from migrate.model.errors import UsageError
 from migrate.model.policies import milliseconds_of
 from migrate.model.wording import parse_duration, printable
 from migrate.moves import verify as calls
-from migrate.moves.shared_options import SideArguments
+from migrate.moves.options import SideArguments
 
 
 @with_options
@@ -63,7 +63,6 @@ def verify(
             metavar="KEY=VALUE",
             help="With --run or --state: a setting of Spark's, as spark.jars.packages for its "
             "Kafka connector (default: the one of PySpark's version).",
-            show_default=False,
         ),
     ] = None,
     state: Annotated[
@@ -73,7 +72,6 @@ def verify(
             metavar="OPERATOR/NAME",
             help="For a primed spark:DIR: compare this keyed state of CHK with what Spark's state "
             "held before its first records from Kafka, key by key.",
-            show_default=False,
         ),
     ] = None,
     expect: Annotated[
@@ -84,7 +82,6 @@ def verify(
             help="With --state: what each field of Spark's key, then of its value, holds: "
             "expressions of SQL over Flink's key, namespace and value, with commas between them "
             "(default: their parts, in their order).",
-            show_default=False,
         ),
     ] = None,
     sample: Annotated[
@@ -93,7 +90,6 @@ def verify(
             "--sample",
             metavar="N",
             help="With --state: compare so many keys of Flink's (default: all of both).",
-            show_default=False,
         ),
     ] = None,
     ttl_ms: Annotated[
@@ -103,7 +99,6 @@ def verify(
             metavar="DURATION|none",
             help="With --state: the state's time to live in the job, as 7d, 12h or 500ms. Entries "
             "that had expired at the stop are left out; with none all are kept.",
-            show_default=False,
         ),
     ] = None,
     stopped_at_ms: Annotated[
@@ -113,7 +108,6 @@ def verify(
             metavar="TIME",
             help="With --ttl: when the job was stopped, in ISO 8601 or epoch milliseconds "
             "(default: when _metadata was written, or the state's last access if that is later).",
-            show_default=False,
         ),
     ] = None,
 ) -> None:

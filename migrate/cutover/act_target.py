@@ -24,7 +24,7 @@ from migrate.model.positions import TopicPartition
 from migrate.model.wording import counted
 from migrate.moves.commit_group import commit_group
 from migrate.moves.load_inputs import asker
-from migrate.moves.shared_options import kafka
+from migrate.moves.options import kafka
 from migrate.moves.to_spark import to_spark
 from migrate.moves.verify import verify
 from migrate.planning import Plan

@@ -10,7 +10,7 @@ from migrate.cutover.spec import SpecFile
 from migrate.inputs.flink.rest_api import JobManager
 from migrate.kafka.config import KafkaConfig
 from migrate.model.errors import MigrateError, Refused, UsageError
-from migrate.moves.shared_options import kafka
+from migrate.moves.options import kafka
 from migrate.planning import Plan
 from migrate.planning.plan_file import read_plan
 from migrate.storage.files import Files, path_of

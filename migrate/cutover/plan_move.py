@@ -9,8 +9,8 @@ from decoder import DecodeError, ErrorKind
 from migrate.cutover.context import CutOverContext
 from migrate.model.log import log
 from migrate.model.positions import target_of
+from migrate.moves.options import move_request
 from migrate.moves.plan import plan_move as plan_request
-from migrate.moves.shared_options import move_request
 from migrate.moves.spark_sources import plan_as_one
 from migrate.moves.state import keyed_states
 from migrate.planning import Plan

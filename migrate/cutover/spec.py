@@ -11,20 +11,26 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 
 import yaml
-from pydantic import AfterValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    create_model,
+    model_validator,
+)
 from pydantic_core import ErrorDetails
 
 from decoder.storage import read_file
 from migrate.inputs.flink.rest_api import check_address
 from migrate.model.errors import InputError, UsageError
-from migrate.model.policies import Gone, MergeSources, NewPartitions, OnBeyondEnd, OnExpired
 from migrate.model.wording import clipped, hint, join_some, parse_duration, printable
-from migrate.moves.shared_options import KafkaArguments, MoveArguments
+from migrate.moves.options import KafkaArguments, MoveArguments, options_of
 from migrate.storage.files import Files, check_no_credentials, is_uri
 from migrate.storage.json_models import Model, PartitionNumber
 
@@ -118,25 +124,25 @@ class KafkaSpec(_Part):
         return self
 
 
-class MoveSpec(_Part):
+def _move_keys() -> dict[str, Any]:
+    """Return the options of a move that a spec may name, as fields of a model."""
+    kinds = {
+        str: Text,
+        str | None: Text,
+        Mapping[str, Iterable[int]] | None: dict[str, list[PartitionNumber]],
+    }
+    return {
+        name: (kinds.get(kind, kind) | None, None)
+        for name, (kind, _) in options_of(MoveArguments).items()
+        # How Kafka is reached is a part of its own, and a job that is stopped does not run on.
+        if name not in (*KafkaArguments.__annotations__, "allow_ran_on")
+    }
+
+
+class MoveSpec(create_model("MoveSpec", __base__=_Part, **_move_keys())):  # type: ignore[misc]
     """What moves, and what is allowed: the options of to-spark and commit-group."""
 
-    source: Text | None = None
-    cluster: Text | None = None
-    source_group: Text | None = None
-    topic_map: dict[str, str] | None = None
-    partitions: dict[str, list[PartitionNumber]] | None = None
-    topic_pattern: Text | None = None
-    on_expired: OnExpired | None = None
-    on_beyond_end: OnBeyondEnd | None = None
-    new_partitions: NewPartitions | None = None
-    gone: Gone | None = None
-    unresolved: Text | None = None
-    merge_sources: MergeSources | None = None
-    one_cluster: bool | None = None
-    allow_in_flight: bool | None = None
     allow_moved_on: bool = False
-    allow_external_files: bool | None = None
 
 
 class TargetSpec(_Part):

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from datetime import datetime, timezone
 from enum import Enum
-from typing import Any
+from typing import Any, TypeVar
 
 from migrate.model.errors import UsageError
-from migrate.model.option_declaration import accept, option
 from migrate.model.topic_pattern import TopicPattern, topic_pattern
+
+_Choice = TypeVar("_Choice", bound=Enum)
 
 
 class OnExpired(str, Enum):
@@ -80,13 +81,12 @@ def topic_map_of(pairs: Iterable[str]) -> dict[str, str]:
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 
 
-def _topic_map(topics: Mapping[str, str] | None) -> dict[str, str]:
-    for old, new in (topics or {}).items():
+def _check_topic_map(topics: Mapping[str, str]) -> None:
+    for old, new in topics.items():
         if not (old and _TOPIC.fullmatch(new)):
             raise UsageError(f"--topic-map {old}={new}: not two topics")
-    if len(set((topics or {}).values())) != len(topics or {}):
+    if len(set(topics.values())) != len(topics):
         raise UsageError("--topic-map: two topics under one name")
-    return dict(topics or {})
 
 
 _RANGE = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
@@ -115,18 +115,6 @@ def partitions_of(given: Iterable[str]) -> dict[str, set[int]]:
     return wanted
 
 
-def _partitions(
-    wanted: Mapping[str, Iterable[int]] | None,
-) -> dict[str, frozenset[int]] | None:
-    if wanted is None:
-        return None
-    return {topic: frozenset(numbers) for topic, numbers in wanted.items()}
-
-
-_ALLOWED = "What to do instead of refusing"
-_MOVES = "What moves"
-
-
 @dataclass(frozen=True, slots=True)
 class Policies:
     """One choice for each way a move can go wrong.
@@ -139,93 +127,62 @@ class Policies:
     says that all sources of a topic read it on the same Kafka cluster.
     """
 
-    topic_map: Mapping[str, str] = option(
-        default_factory=dict,
-        metavar="OLD=NEW",
-        panel=_MOVES,
-        help="The target reads topic OLD of what is moved as NEW. Repeatable.",
-        repeatable=True,
-        read=topic_map_of,
-        check=_topic_map,
-    )
-    partitions: Mapping[str, frozenset[int]] | None = option(
-        None,
-        metavar="TOPIC:0-3,5",
-        panel=_MOVES,
-        help="Move these partitions alone. Repeatable.",
-        repeatable=True,
-        read=partitions_of,
-        check=_partitions,
-    )
-    topic_pattern: TopicPattern | None = option(
-        None,
-        metavar="REGEX",
-        panel=_MOVES,
-        help="The job's topic pattern (Java's syntax): topics that the job had not found yet move "
-        "too, as new partitions. No checkpoint holds it.",
-        check=lambda text: topic_pattern(text) if text is not None else None,
-    )
-    on_expired: OnExpired = option(
-        OnExpired.FAIL, panel=_ALLOWED, metavar="HOW", help="A position below the log start."
-    )
-    on_beyond_end: OnBeyondEnd = option(
-        OnBeyondEnd.FAIL, panel=_ALLOWED, metavar="HOW", help="A position beyond the log end."
-    )
-    new_partitions: NewPartitions = option(
-        NewPartitions.AS_FLINK,
-        panel=_ALLOWED,
-        metavar="HOW",
-        help="A partition the checkpoint does not know. as-flink: the log start if Flink would "
-        "start it there, else refused.",
-    )
-    gone: Gone = option(Gone.FAIL, panel=_ALLOWED, help="A topic or partition the broker lacks.")
-    unresolved: Unresolved = option(
-        Unresolved.FAIL,
-        panel=_ALLOWED,
-        metavar="HOW",
-        help="A position the state does not tell: fail, earliest, latest, committed (of "
-        "--source-group), timestamp:T (ISO 8601, or epoch milliseconds).",
-        check=lambda text: text,  # two fields are made of it
-    )
+    topic_map: Mapping[str, str] = field(default_factory=dict)
+    partitions: Mapping[str, frozenset[int]] | None = None
+    topic_pattern: TopicPattern | None = None
+    on_expired: OnExpired = OnExpired.FAIL
+    on_beyond_end: OnBeyondEnd = OnBeyondEnd.FAIL
+    new_partitions: NewPartitions = NewPartitions.AS_FLINK
+    gone: Gone = Gone.FAIL
+    unresolved: Unresolved = Unresolved.FAIL
     unresolved_since: int | None = None
-    merge_sources: MergeSources = option(
-        MergeSources.FAIL,
-        panel=_ALLOWED,
-        metavar="HOW",
-        help="Sources that read one topic from different positions.",
-    )
-    one_cluster: bool = option(
-        False,
-        panel=_ALLOWED,
-        help="Sources of one topic read the same Kafka cluster.",
-    )
-    allow_in_flight: bool = option(
-        False,
-        panel=_ALLOWED,
-        help="Lose records in flight, or in a sink's transactions.",
-    )
-    allow_ran_on: bool = option(
-        False,
-        panel=_ALLOWED,
-        help="Move although the job ran on: what Flink emitted since is repeated.",
-    )
+    merge_sources: MergeSources = MergeSources.FAIL
+    one_cluster: bool = False
+    allow_in_flight: bool = False
+    allow_ran_on: bool = False
 
 
 def policies_of(arguments: Mapping[str, Any]) -> Policies:
-    """The policies that a call's arguments name.
+    """Return the policies among a call's arguments.
 
     Raises:
         UsageError: one is not of its form.
     """
-    values = accept(Policies, arguments)
-    if "unresolved" in values:
-        values["unresolved"], values["unresolved_since"] = _unresolved(values["unresolved"])
-    policies = Policies(**values)
+    values: dict[str, Any] = {
+        policy.name: one_of(type(policy.default), f"--{policy.name.replace('_', '-')}", value)
+        if isinstance(policy.default, Enum)
+        else value
+        for policy in fields(Policies)
+        if (value := arguments.get(policy.name)) is not None and policy.name != "unresolved"
+    }
+    if "topic_map" in values:
+        _check_topic_map(values["topic_map"])
+    if "partitions" in values:
+        values["partitions"] = {
+            topic: frozenset(numbers) for topic, numbers in values["partitions"].items()
+        }
+    if "topic_pattern" in values:
+        values["topic_pattern"] = topic_pattern(values["topic_pattern"])
+    unresolved, since = _unresolved(arguments.get("unresolved", Unresolved.FAIL.value))
+    policies = Policies(**values, unresolved=unresolved, unresolved_since=since)
     if policies.topic_pattern is not None and policies.topic_map:
         raise UsageError(
             "--topic-pattern is of the job's own names: not with --topic-map, whose are others"
         )
     return policies
+
+
+def one_of(choices: type[_Choice], flag: str, value: str) -> _Choice:
+    """Return the value of an option that has a few.
+
+    Raises:
+        UsageError: it is none of them.
+    """
+    try:
+        return choices(value)
+    except ValueError as error:
+        known = ", ".join(choice.value for choice in choices)
+        raise UsageError(f"{flag} {value!r}: one of {known}") from error
 
 
 def _unresolved(text: str) -> tuple[Unresolved, int | None]:

@@ -15,8 +15,8 @@ from migrate.model.log import log, timed
 from migrate.model.positions import Target, TopicPartition
 from migrate.model.wording import counted, did_you_mean
 from migrate.moves.job_stopped import interval_of, look_twice, tell_what_runs
+from migrate.moves.options import Request, move_request
 from migrate.moves.plan import check_unmoved, planned
-from migrate.moves.shared_options import Request, move_request
 from migrate.moves.sink import check_sink_of_a_job
 from migrate.planning import Plan
 from migrate.storage.files import local_path
@@ -32,7 +32,7 @@ from migrate.targets.group.rollback_file import (
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from migrate.moves.shared_options import AnyPath, MoveArguments
+    from migrate.moves.options import AnyPath, MoveArguments
     from migrate.targets.group.commit import ChangeOutcome
 
 
@@ -159,11 +159,11 @@ def commit_group(
         BrokerError, FlinkRestError: one did not answer, or denied what was asked.
     """
     request = move_request(chk, Target("group", group), arguments)
+    path = local_path(os.fspath(rollback_file)) if rollback_file is not None else None
     check_sink_of_a_job(sink)
     move = planned(request, plan)
     if sink is None and move.origin.kind == "batch":
         log.warning(SINKS_THAT_REMEMBER)
-    path = local_path(os.fspath(rollback_file)) if rollback_file is not None else None
     change = _looked_at(request, move, path, flink_rest, allow_moved_on)
     return replace(change, outcome=change.execute()) if execute else change
 

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 from migrate.inputs.position_inputs import load_sides, parse_side
 from migrate.model.log import log, timed
 from migrate.moves.load_inputs import asker
-from migrate.moves.shared_options import SideArguments, choice, kafka
+from migrate.moves.options import SideArguments, choice, kafka
 from migrate.planning import diff as comparison
 from migrate.planning.diff import Diff
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from migrate.moves.shared_options import AnyPath
+    from migrate.moves.options import AnyPath
 
 
 def diff(

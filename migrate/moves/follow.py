@@ -11,14 +11,14 @@ from migrate.model.errors import ServiceError, UsageError
 from migrate.model.log import log
 from migrate.model.positions import SPARK_PREFIX
 from migrate.model.wording import counted, parse_duration
-from migrate.moves.shared_options import KafkaArguments, kafka
+from migrate.moves.options import KafkaArguments, kafka
 from migrate.storage.files import local_path
 from migrate.storage.new_file import replace_file
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from migrate.moves.shared_options import AnyPath
+    from migrate.moves.options import AnyPath
     from migrate.targets.group.follower import Followed
 
 

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 from migrate.inputs.flink.choose_source import Reading
 from migrate.inputs.flink.extract import Extraction
 from migrate.inputs.flink.read import read
-from migrate.model.option_declaration import accept
+from migrate.moves.options import ReadArguments, check_names
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from migrate.moves.shared_options import AnyPath, ReadArguments
+    from migrate.moves.options import AnyPath
 
 
 def inspect(chk: AnyPath, **arguments: Unpack[ReadArguments]) -> Extraction:
@@ -28,4 +28,5 @@ def inspect(chk: AnyPath, **arguments: Unpack[ReadArguments]) -> Extraction:
         DecodeError: it cannot be read, or is none; and nothing else comes of its bytes.
         UsageError: the extra that reads such a URL is not installed (``MissingExtra``).
     """
-    return read(os.fspath(chk), Reading(**accept(Reading, arguments)))
+    check_names(arguments, ReadArguments)
+    return read(os.fspath(chk), Reading(arguments.get("allow_external_files", False)))

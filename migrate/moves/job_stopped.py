@@ -17,8 +17,8 @@ from decoder.urls import shown_url
 from migrate.fleet.candidates import job_id_of
 from migrate.inputs.flink.newer_checkpoints import look_beside
 from migrate.model.log import log, timed
+from migrate.moves.options import Request
 from migrate.moves.plan import LAST_OUTPUT, check_unmoved
-from migrate.moves.shared_options import Request
 from migrate.planning import Plan
 from migrate.storage.files import Files, MissingExtra
 

@@ -14,8 +14,8 @@ from migrate.model.log import log, timed
 from migrate.model.positions import SAVEPOINT, SPARK_PREFIX, Origin
 from migrate.model.wording import counted
 from migrate.moves.load_inputs import look, read_input
+from migrate.moves.options import Request
 from migrate.moves.plan import plan_found
-from migrate.moves.shared_options import Request
 from migrate.moves.sink import check_sink_of_a_copy, named_location
 from migrate.planning import plan_lines
 from migrate.storage.files import Files, lies_within, path_of
@@ -31,7 +31,7 @@ from migrate.targets.seed import check_free
 from migrate.targets.source_options import SparkSource
 
 if TYPE_CHECKING:
-    from migrate.moves.shared_options import AnyPath
+    from migrate.moves.options import AnyPath
 
 _ONE_ID = (
     "the copy has the query's own id, as any other copy of it: run one of them from here on; what "

@@ -14,7 +14,7 @@ from migrate.model.cluster_snapshot import ClusterSnapshot, Question
 from migrate.model.errors import InputError, NoSuchName, UsageError
 from migrate.model.log import timed
 from migrate.model.policies import Policies
-from migrate.moves.shared_options import Kafka, Request
+from migrate.moves.options import Kafka, Request
 from migrate.planning import (
     may_have_a_pattern,
     pattern_to_ask,

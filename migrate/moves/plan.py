@@ -20,8 +20,8 @@ from migrate.model.positions import SPARK, Origin, Target, target_of
 from migrate.model.topic_pattern import topic_pattern
 from migrate.model.wording import counted
 from migrate.moves.load_inputs import ask_broker, survey
+from migrate.moves.options import Request, move_request
 from migrate.moves.plan_origin import batches_since
-from migrate.moves.shared_options import Request, move_request
 from migrate.planning import Plan, make_plan, may_have_a_pattern, plan_lines
 from migrate.planning.recheck import moved_meanwhile, ran_on_since
 from migrate.storage.files import Files, MissingExtra, local_path
@@ -29,7 +29,7 @@ from migrate.storage.files import Files, MissingExtra, local_path
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from migrate.moves.shared_options import AnyPath, MoveArguments
+    from migrate.moves.options import AnyPath, MoveArguments
 
 
 LAST_OUTPUT = (
@@ -89,7 +89,9 @@ def plan_found(
         request.policies,
         target=request.target,
         named=named or request.source is not None,
-        bootstrap_servers=request.kafka.asked,
+        bootstrap_servers=str(request.kafka.config()["bootstrap.servers"])
+        if request.kafka.given
+        else None,
     )
     if plan.origin.kind == "positions":
         return plan

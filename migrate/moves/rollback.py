@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from migrate.model.errors import Refused
 from migrate.model.log import log, timed
-from migrate.moves.shared_options import Kafka, kafka
+from migrate.moves.options import Kafka, kafka
 from migrate.storage.files import local_path
 from migrate.targets.group import rollback_file as rollback_files
 from migrate.targets.group.rollback_file import check_rollback_path, saving_offsets_to
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from migrate.kafka.config import KafkaConfig
-    from migrate.moves.shared_options import AnyPath, KafkaArguments
+    from migrate.moves.options import AnyPath, KafkaArguments
     from migrate.targets.group.commit import ChangeOutcome
     from migrate.targets.group.rollback_decision import RestoredOffset, RollbackPreview
 

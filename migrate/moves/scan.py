@@ -16,9 +16,9 @@ from migrate.fleet.tables import Output, TableFormat, check_output
 from migrate.model.cluster_snapshot import Question
 from migrate.model.errors import InputError, Refused, UsageError
 from migrate.model.log import log, timed
-from migrate.model.option_declaration import one_of
+from migrate.model.policies import one_of
 from migrate.moves.load_inputs import ask_broker
-from migrate.moves.shared_options import kafka
+from migrate.moves.options import kafka
 from migrate.spark.session import runs_on_spark, session
 from migrate.storage.files import Files, check_no_credentials, is_uri, local_path
 from migrate.storage.new_file import write_new
@@ -26,7 +26,7 @@ from migrate.storage.new_file import write_new
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from migrate.moves.shared_options import AnyPath, KafkaArguments
+    from migrate.moves.options import AnyPath, KafkaArguments
 
 
 def scan(

@@ -19,14 +19,14 @@ from migrate.model.errors import MigrateError, Refused, UsageError
 from migrate.model.positions import target_of
 from migrate.model.wording import counted
 from migrate.moves.load_inputs import survey
+from migrate.moves.options import move_request
 from migrate.moves.plan import plan_found
-from migrate.moves.shared_options import move_request
 from migrate.planning import Plan, Verdict
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from migrate.moves.shared_options import KafkaArguments, MoveArguments, Request
+    from migrate.moves.options import KafkaArguments, MoveArguments, Request
 
 INDEX = "index.csv"
 INDEX_COLUMNS = ("pointer", "job_id", "group", "plan", "warnings", "reasons")

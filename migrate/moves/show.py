@@ -19,7 +19,7 @@ from migrate.targets.group import rollback_file
 from migrate.targets.seed import FILES_OF_A_QUERY
 
 if TYPE_CHECKING:
-    from migrate.moves.shared_options import AnyPath
+    from migrate.moves.options import AnyPath
 
 # What reads a file, by the kind that it names first.
 _READERS: dict[str, Callable[[Path], Plan | rollback_file.RollbackFile]] = {

@@ -12,8 +12,8 @@ from migrate.model.errors import Refused, UsageError
 from migrate.model.log import log
 from migrate.model.policies import Policies
 from migrate.moves.load_inputs import look, read_input
+from migrate.moves.options import Request
 from migrate.moves.plan import plan_found, tell_of_patterns, tell_which
-from migrate.moves.shared_options import Request
 from migrate.planning import Plan, plan_lines
 from migrate.planning.shared_topics import shared_topics
 from migrate.targets.source_options import SparkSource

@@ -15,7 +15,7 @@ from migrate.storage.files import Files
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from migrate.moves.shared_options import AnyPath
+    from migrate.moves.options import AnyPath
 
 
 def keyed_states(

@@ -18,8 +18,8 @@ from migrate.model.policies import Policies
 from migrate.model.positions import SAVEPOINT
 from migrate.model.wording import counted
 from migrate.moves.load_inputs import asker, look
+from migrate.moves.options import Request, move_request
 from migrate.moves.plan import plan_found
-from migrate.moves.shared_options import Request, move_request
 from migrate.moves.sink import named_location
 from migrate.planning import Plan, PlannedPartition, Refusal, plan_lines
 from migrate.planning.shared_topics import one_cluster_warnings, shared_topics
@@ -39,7 +39,7 @@ from migrate.targets.savepoint.plan import (
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from migrate.moves.shared_options import AnyPath, MoveArguments
+    from migrate.moves.options import AnyPath, MoveArguments
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Literal
 
 from migrate.model.errors import UsageError
 from migrate.model.log import log, timed
-from migrate.model.option_declaration import one_of
+from migrate.model.policies import one_of
 from migrate.model.positions import SPARK, Origin
 from migrate.moves.keep_state import copy_query, new_location
+from migrate.moves.options import Request, move_request
 from migrate.moves.plan import planned
-from migrate.moves.shared_options import Request, move_request
 from migrate.moves.sink import check_sink_of_a_query, named_location
 from migrate.moves.spark_sources import plan_streams
 from migrate.moves.state import keyed_states
@@ -26,7 +26,7 @@ from migrate.targets.spark_start import SparkStart
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from migrate.moves.shared_options import AnyPath, MoveArguments
+    from migrate.moves.options import AnyPath, MoveArguments
 
 
 def to_spark(

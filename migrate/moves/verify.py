@@ -31,8 +31,8 @@ from migrate.model.errors import Refused, UsageError
 from migrate.model.log import log, timed
 from migrate.model.positions import Logs, PositionSet, group_positions
 from migrate.moves.load_inputs import asker
+from migrate.moves.options import Kafka, SideArguments, choice, kafka
 from migrate.moves.plan_origin import compare_with_origin
-from migrate.moves.shared_options import Kafka, SideArguments, choice, kafka
 from migrate.planning import Plan
 from migrate.planning.recheck import other_cluster, recreated_topics
 from migrate.planning.shared_topics import shared_topics
@@ -43,7 +43,7 @@ from migrate.targets.group.commit_marks import METADATA_PREFIX
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from migrate.moves.shared_options import AnyPath
+    from migrate.moves.options import AnyPath
     from migrate.planning.state_proof import StateProof
 
 _PLAN = "plan:"

@@ -18,7 +18,7 @@ from migrate.kafka.config.key_stores import MAX_STORE_BYTES, check_file
 from migrate.kafka.groups import _failure
 from migrate.kafka.snapshot import take_snapshot
 from migrate.model.cluster_snapshot import Question
-from migrate.moves.shared_options import Kafka
+from migrate.moves.options import Kafka
 
 # Nobody listens there; and without topics or an answer, only the properties are looked at.
 NOWHERE = "127.0.0.1:1"

@@ -15,9 +15,15 @@ import pytest
 
 import migrate as library
 from migrate.cli.main import COMMANDS, load_command
-from migrate.model.option_declaration import options_of
 from migrate.model.policies import OnExpired
-from migrate.moves.shared_options import DECLARED_BY
+from migrate.moves.options import (
+    KafkaArguments,
+    MoveArguments,
+    Option,
+    ReadArguments,
+    SideArguments,
+    options_of,
+)
 from migrate.planning.plan_file import read_plan
 from migrate.report.diff import diff_json
 from migrate.report.inspection import inspection_json
@@ -34,6 +40,7 @@ from tests.support.command import migrate
 from tests.support.golden import golden
 from tests.support.spark_files import SEED, spark_directory
 
+SHARED = (KafkaArguments, ReadArguments, SideArguments, MoveArguments)
 # Options that decide what is shown, not what is done; or that ask people, not programs.
 _OF_THE_COMMAND_LINE = {
     "inspect": {"format", "list_", "wide"},
@@ -59,7 +66,7 @@ def _arguments(call: Callable[..., Any]) -> set[str]:
         return names
     (told,) = [
         shared
-        for shared in DECLARED_BY
+        for shared in SHARED
         if call.__annotations__["arguments"] == f"Unpack[{shared.__name__}]"
     ]
     return (names - {"arguments"}) | set(told.__annotations__)
@@ -78,10 +85,11 @@ def test_a_call_takes_what_its_command_takes(command: str) -> None:
     assert taken == options - _OF_THE_COMMAND_LINE[command]
 
 
-@pytest.mark.parametrize("arguments", DECLARED_BY)
+@pytest.mark.parametrize("arguments", SHARED)
 def test_every_argument_that_calls_share_is_a_declared_option(arguments: type) -> None:
-    declared = [name for one in DECLARED_BY[arguments] for name in options_of(one)]
-    assert sorted(declared) == sorted(arguments.__annotations__)
+    declared = options_of(arguments)
+    assert list(declared) == list(arguments.__annotations__)
+    assert all(isinstance(option, Option) and option.help for _, option in declared.values())
 
 
 def test_every_command_is_a_call() -> None:

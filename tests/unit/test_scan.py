@@ -22,8 +22,8 @@ from migrate.inputs.flink.extract import Extraction, Source
 from migrate.model.errors import Refused, UsageError
 from migrate.moves import load_inputs as survey
 from migrate.moves import scan as scanning
+from migrate.moves.options import Request
 from migrate.moves.scan_plans import INDEX_COLUMNS, check_plans, file_name, index, plan_each
-from migrate.moves.shared_options import Request
 from migrate.report.scan import inventory_table, summary_lines
 from migrate.spark.session import failure_of
 from migrate.storage.files import Files

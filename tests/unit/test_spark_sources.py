@@ -9,7 +9,7 @@ import pytest
 from migrate.model.cluster_snapshot import ClusterSnapshot, LogRange
 from migrate.model.errors import Refused
 from migrate.model.positions import SPARK
-from migrate.moves.shared_options import move_request
+from migrate.moves.options import move_request
 from migrate.moves.spark_sources import plan_as_one
 from tests.support.checkpoints import SourceState, source_operator, splits, write_checkpoint
 from tests.support.command import Result, migrate

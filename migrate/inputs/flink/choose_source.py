@@ -17,7 +17,6 @@ from typing import NamedTuple
 from migrate.inputs.flink.extract import PlanInput, Source
 from migrate.model.errors import NoSuchName, Refused
 from migrate.model.finding import Code
-from migrate.model.option_declaration import option
 from migrate.model.positions import (
     Position,
     PositionSet,
@@ -35,28 +34,15 @@ TOPIC_PREFIX = "topic:"
 class Reading:
     """How a checkpoint is read."""
 
-    allow_external_files: bool = option(
-        False,
-        panel="What is read",
-        help="Open files outside of the checkpoint's own directories, if you trust it.",
-    )
+    allow_external_files: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Choice(Reading):
     """Which source of a checkpoint is meant."""
 
-    source: str | None = option(
-        None,
-        metavar="S",
-        help="The Kafka source: its operator id, name, uid, or topic:NAME.",
-    )
-    cluster: str | None = option(
-        None,
-        metavar="ID",
-        panel="What is read",
-        help="The Kafka cluster, by the id that a DynamicKafkaSource knows it by.",
-    )
+    source: str | None = None
+    cluster: str | None = None
 
 
 ANY_SOURCE = Choice()

@@ -1,0 +1,361 @@
+"""The options of a move, each declared once.
+
+The calls take them as keyword arguments. ``migrate.cli.typer_options`` makes the command line's of
+them, and ``migrate.cutover.spec`` the keys of a spec.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import EnumMeta
+from pathlib import Path
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Literal,
+    TypeAlias,
+    TypedDict,
+    get_args,
+    get_type_hints,
+)
+
+from migrate.inputs.flink.choose_source import Choice
+from migrate.model.errors import UsageError
+from migrate.model.policies import (
+    Gone,
+    MergeSources,
+    NewPartitions,
+    OnBeyondEnd,
+    OnExpired,
+    Policies,
+    partitions_of,
+    policies_of,
+    topic_map_of,
+)
+from migrate.model.positions import SPARK, Target
+from migrate.storage.files import local_path
+
+if TYPE_CHECKING:
+    from migrate.kafka.config import KafkaConfig
+
+AnyPath: TypeAlias = str | os.PathLike[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Option:
+    """An option, beside its name and its type.
+
+    Attributes:
+        help: a line for people.
+        flags: its names on a command line; by default its own, as ``--on-expired``.
+        metavar: what stands for its value in help; by default its choices.
+        panel: its section of the help; None for the first.
+        read: makes the value of the texts of a command line, where it may be given several times.
+    """
+
+    help: str
+    flags: tuple[str, ...] = ()
+    metavar: str | None = None
+    panel: str | None = None
+    read: Callable[[Iterable[str]], Any] | None = None
+
+
+_KAFKA = "Kafka"
+_READ = "What is read"
+_MOVES = "What moves"
+ALLOWED = "What to do instead of refusing"
+
+
+def _read_properties(texts: Iterable[str]) -> dict[str, str]:
+    from migrate.kafka.config.properties import read_arguments
+
+    return read_arguments(texts)
+
+
+class KafkaArguments(TypedDict, total=False):
+    """How to reach Kafka: what all calls that ask a broker take."""
+
+    bootstrap_servers: Annotated[
+        str | None,
+        Option(
+            flags=("--bootstrap-servers", "-b"),
+            metavar="HOST:PORT,…",
+            help="The Kafka cluster that the job reads: checks that the offsets are there, and "
+            "finds partitions that the checkpoint does not know. [env: MIGRATE_BOOTSTRAP_SERVERS]",
+        ),
+    ]
+    kafka_config: Annotated[
+        AnyPath | None,
+        Option(
+            metavar="FILE",
+            help="Kafka properties, librdkafka's or a Java client's, in Java's syntax. "
+            "[env: MIGRATE_KAFKA_CONFIG]",
+            panel=_KAFKA,
+        ),
+    ]
+    kafka_properties: Annotated[
+        Mapping[str, str] | None,
+        Option(
+            flags=("-X",),
+            metavar="KEY=VALUE",
+            help="One such property. Repeatable.",
+            panel=_KAFKA,
+            read=_read_properties,
+        ),
+    ]
+
+
+class ReadArguments(TypedDict, total=False):
+    """How a checkpoint is read."""
+
+    allow_external_files: Annotated[
+        bool,
+        Option(
+            panel=_READ,
+            help="Open files outside of the checkpoint's own directories, if you trust it.",
+        ),
+    ]
+
+
+class ChoiceArguments(ReadArguments, total=False):
+    """Which source of a checkpoint is meant."""
+
+    source: Annotated[
+        str | None,
+        Option(metavar="S", help="The Kafka source: its operator id, name, uid, or topic:NAME."),
+    ]
+    cluster: Annotated[
+        str | None,
+        Option(
+            metavar="ID",
+            panel=_READ,
+            help="The Kafka cluster, by the id that a DynamicKafkaSource knows it by.",
+        ),
+    ]
+
+
+class SideArguments(ChoiceArguments, KafkaArguments, total=False):
+    """What positions are compared."""
+
+
+class MoveArguments(KafkaArguments, ChoiceArguments, total=False):
+    """What moves, and what is allowed: by default nothing that would lose or repeat records."""
+
+    source_group: Annotated[
+        str | None,
+        Option(
+            metavar="G",
+            panel=_MOVES,
+            help="Flink's own consumer group: resolves partitions at 'committed', and shows "
+            "whether the job ran on.",
+        ),
+    ]
+    topic_map: Annotated[
+        Mapping[str, str] | None,
+        Option(
+            metavar="OLD=NEW",
+            panel=_MOVES,
+            help="The target reads topic OLD of what is moved as NEW. Repeatable.",
+            read=topic_map_of,
+        ),
+    ]
+    partitions: Annotated[
+        Mapping[str, Iterable[int]] | None,
+        Option(
+            metavar="TOPIC:0-3,5",
+            panel=_MOVES,
+            help="Move these partitions alone. Repeatable.",
+            read=partitions_of,
+        ),
+    ]
+    topic_pattern: Annotated[
+        str | None,
+        Option(
+            metavar="REGEX",
+            panel=_MOVES,
+            help="The job's topic pattern (Java's syntax): topics that the job had not found yet "
+            "move too, as new partitions. No checkpoint holds it.",
+        ),
+    ]
+    on_expired: Annotated[
+        OnExpired | Literal["fail", "earliest"],
+        Option(panel=ALLOWED, metavar="HOW", help="A position below the log start."),
+    ]
+    on_beyond_end: Annotated[
+        OnBeyondEnd | Literal["fail", "latest"],
+        Option(panel=ALLOWED, metavar="HOW", help="A position beyond the log end."),
+    ]
+    new_partitions: Annotated[
+        NewPartitions | Literal["as-flink", "fail", "earliest", "latest"],
+        Option(
+            panel=ALLOWED,
+            metavar="HOW",
+            help="A partition the checkpoint does not know. as-flink: the log start if Flink "
+            "would start it there, else refused.",
+        ),
+    ]
+    gone: Annotated[
+        Gone | Literal["fail", "skip"],
+        Option(panel=ALLOWED, help="A topic or partition the broker lacks."),
+    ]
+    unresolved: Annotated[
+        str,
+        Option(
+            panel=ALLOWED,
+            metavar="HOW",
+            help="A position the state does not tell: fail, earliest, latest, committed (of "
+            "--source-group), timestamp:T (ISO 8601, or epoch milliseconds). [default: fail]",
+        ),
+    ]
+    merge_sources: Annotated[
+        MergeSources | Literal["fail", "min"],
+        Option(
+            panel=ALLOWED,
+            metavar="HOW",
+            help="Sources that read one topic from different positions.",
+        ),
+    ]
+    one_cluster: Annotated[
+        bool, Option(panel=ALLOWED, help="Sources of one topic read the same Kafka cluster.")
+    ]
+    allow_in_flight: Annotated[
+        bool, Option(panel=ALLOWED, help="Lose records in flight, or in a sink's transactions.")
+    ]
+    allow_ran_on: Annotated[
+        bool,
+        Option(
+            panel=ALLOWED,
+            help="Move although the job ran on: what Flink emitted since is repeated.",
+        ),
+    ]
+
+
+def options_of(arguments: type) -> dict[str, tuple[Any, Option]]:
+    """Return the options that arguments of calls declare, by name, each with its type.
+
+    Of a few values the type is their enum, whose first is the default.
+    """
+    options = {}
+    for name, hint in get_type_hints(arguments, include_extras=True).items():
+        declared, option = get_args(hint)
+        kinds = [kind for kind in get_args(declared) if isinstance(kind, EnumMeta)]
+        options[name] = (kinds[0] if kinds else declared, option)
+    return options
+
+
+@dataclass(frozen=True, slots=True)
+class Kafka:
+    """How to reach Kafka, as the user named it; ``kafka_properties`` are ``key=value`` texts."""
+
+    bootstrap_servers: str | None = None
+    kafka_config: Path | None = None
+    kafka_properties: Sequence[str] = ()
+
+    @property
+    def given(self) -> bool:
+        """Whether a broker is asked.
+
+        An empty address (an unset variable of a shell) was meant as one: kafka_config refuses it.
+        """
+        named = (self.bootstrap_servers, self.kafka_config) != (None, None)
+        return named or bool(self.kafka_properties)
+
+    @property
+    def names_brokers(self) -> bool:
+        """Whether the address, the file or a property names brokers.
+
+        Raises:
+            ConfigError: the file cannot be read.
+        """
+        from migrate.kafka.config import names_brokers
+
+        return self.bootstrap_servers is not None or names_brokers(
+            self.kafka_config, self.kafka_properties
+        )
+
+    def config(self) -> KafkaConfig:
+        """Return librdkafka's properties.
+
+        Raises:
+            ConfigError: they cannot be used.
+        """
+        from migrate.kafka.config import kafka_config
+
+        # AWS_REGION is what AWS's own tools go by.
+        region = os.environ.get("AWS_REGION")
+        return kafka_config(
+            self.bootstrap_servers, self.kafka_config, self.kafka_properties, aws_region=region
+        )
+
+
+def check_names(arguments: Mapping[str, Any], kind: type) -> None:
+    """Raise ``TypeError`` for an argument that calls of this kind do not take, as Python does."""
+    for name in arguments.keys() - kind.__annotations__.keys():
+        raise TypeError(f"unexpected keyword argument {name!r}")
+
+
+def kafka(arguments: KafkaArguments, kind: type = KafkaArguments) -> Kafka:
+    """Return what ``KafkaArguments`` mean.
+
+    Args:
+        kind: what the call takes, these among others.
+    """
+    check_names(arguments, kind)
+    file = arguments.get("kafka_config")
+    properties = arguments.get("kafka_properties") or {}
+    return Kafka(
+        arguments.get("bootstrap_servers"),
+        local_path(os.fspath(file)) if file is not None else None,
+        [f"{name}={value}" for name, value in properties.items()],
+    )
+
+
+def choice(arguments: ChoiceArguments) -> Choice:
+    """Return what ``ChoiceArguments`` mean."""
+    return Choice(
+        arguments.get("allow_external_files", False),
+        arguments.get("source"),
+        arguments.get("cluster"),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Request(Choice):
+    """What moves, and where to.
+
+    Attributes:
+        state_taken: the ids of operators whose keyed state goes along.
+    """
+
+    source_group: str | None = None
+    chk: str | None = None
+    target: Target = SPARK
+    kafka: Kafka = Kafka()
+    policies: Policies = Policies()
+    state_taken: frozenset[str] = frozenset()
+
+
+def move_request(chk: AnyPath | None, target: Target, arguments: MoveArguments) -> Request:
+    """Return what ``MoveArguments`` mean.
+
+    Raises:
+        UsageError: one of them is not of its form.
+    """
+    brokers, chosen = kafka(arguments, MoveArguments), choice(arguments)
+    if target.name == "":
+        raise UsageError("--group: no name (an unset variable?)")
+    if target.kind == "group" and not brokers.given:
+        raise UsageError("commit-group needs a broker: add --bootstrap-servers HOST:PORT")
+    return Request(
+        chosen.allow_external_files,
+        chosen.source,
+        chosen.cluster,
+        source_group=arguments.get("source_group"),
+        chk=os.fspath(chk) if chk is not None else None,
+        target=target,
+        kafka=brokers,
+        policies=policies_of(arguments),
+    )
