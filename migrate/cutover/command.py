@@ -1,9 +1,9 @@
-"""A command of the user's: run once, found again by a later run.
+"""A command of the user's: run once, and found again by a later run.
 
 It runs in a session of its own, so that neither Ctrl-C nor the end of this program ends it. It
-inherits a lock, which is held as long as the command, or anything that it has started, is alive: so
-a later run knows whether it still runs. The shell that runs it writes its exit code, so that a
-command that has ended is not run again because no run of ours saw its end.
+inherits a lock that is held as long as the command, or a process that it has started, is alive. So
+a later run knows whether it still runs. The shell around it writes its exit code, so that a command
+that ended unseen is not run again.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from migrate.model.wording import printable
 _LOG_LINES = 15
 _LOG_BYTES = 8192
 _CODE_DIGITS = 3  # exit codes end with 255
-# $0 is the file of its state. The shell ignores signals to its process group, which end the
-# command, and writes the exit code then.
+# $0 is the state file. The shell survives a signal to its process group, which ends the command,
+# and writes the exit code.
 _RUN_AND_WRITE_CODE = """
 trap : HUP INT TERM
 echo began >"$0" || exit
@@ -33,7 +33,7 @@ exit $code
 
 
 class Command:
-    """A command, and what it leaves in the record's folder.
+    """A command, and its files in the record's folder.
 
     Attributes:
         log: the file of its output.

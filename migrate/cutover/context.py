@@ -1,7 +1,9 @@
-"""What one cut-over works with: its spec, its record, and the clients that read and write."""
+"""The context of one cut-over: its spec, its record, its clients, and how it waits."""
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator
 from functools import cached_property
 
 from migrate.cutover.command import Command
@@ -19,16 +21,26 @@ from migrate.targets.source_options import SparkSource
 
 
 class CutOverStopped(MigrateError):
-    """A step failed once the job was being stopped: what was done stays done.
+    """A step failed after the stop of the job had begun. What was done stays done.
 
     Attributes:
         reasons: why, a line each.
-        details: what else to show; it may hold anything, and is not kept.
+        details: lines for the terminal alone, as they may hold secrets.
     """
 
     def __init__(self, *reasons: str, details: tuple[str, ...] = ()) -> None:
         super().__init__("; ".join(reasons))
         self.reasons, self.details = reasons, details
+
+
+def poll(seconds: float, pause: float = 0.25) -> Iterator[None]:
+    """Yield at once, and again after each pause until the time is over."""
+    deadline = time.monotonic() + seconds
+    while True:
+        yield
+        if time.monotonic() > deadline:
+            return
+        time.sleep(pause)
 
 
 class CutOverContext:
@@ -72,7 +84,7 @@ class CutOverContext:
         return kafka(self.file.kafka()).config()
 
     def read_plan(self) -> Plan | None:
-        """Return the plan that was saved, or None.
+        """Return the saved plan, or None.
 
         Raises:
             PlanFileError: it cannot be read.
@@ -81,7 +93,7 @@ class CutOverContext:
         return read_plan(path) if path.exists() else None
 
     def location(self) -> LocalDirectory | RemoteDirectory | None:
-        """Return where a query's seed is written, or None where the target is a group.
+        """Return the checkpoint location as it is written, or None where the target is a group.
 
         Raises:
             Refused: it cannot be written from here.
@@ -102,12 +114,17 @@ class CutOverContext:
     def streams(self, plan: Plan) -> list[SparkSource]:
         """Return where each Kafka source of the query starts by a plan."""
         reported, offsets = self.record.model.plan, plan.next_offsets
-        only_some = plan.only_some_partitions
         if reported is None or not reported.streams:
-            return [SparkSource(0, offsets, only_some)]
+            return [SparkSource(0, offsets, plan.only_some_partitions)]
         return [
             SparkSource(
-                int(number), {at: offsets[at] for at in offsets if at[0] in topics}, only_some
+                int(number),
+                {key: offset for key, offset in offsets.items() if key[0] in topics},
+                plan.only_some_partitions,
             )
             for number, topics in reported.streams.items()
         ]
+
+    def seeds(self, plan: Plan) -> dict[str, dict[tuple[str, int], int]]:
+        """Return where each Kafka source of the query starts by a plan, by its number as text."""
+        return {str(source.number): dict(source.next_offsets) for source in self.streams(plan)}

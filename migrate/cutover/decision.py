@@ -1,4 +1,4 @@
-"""What can be decided in a cut-over: an action, or why there is none."""
+"""The decisions of a cut-over: an action, or the reason why there is none."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from migrate.cutover.facts import Unavailable
 
 
 class Action(Enum):
-    """What a run can do; ``act`` has a function for each."""
+    """The actions of a run. ``steps`` has a function for each."""
 
     CHECK = auto()
     STOP = auto()
     AWAIT_STOP = auto()
-    KEEP_SAVEPOINT = auto()
-    KEEP_CLEAN = auto()
+    RECORD_SAVEPOINT = auto()
+    RECORD_CLEAN_STOP = auto()
     PLAN = auto()
     WRITE = auto()
     ADOPT = auto()
-    KEEP_PRIMED = auto()
-    KEEP_WRITTEN = auto()
+    RECORD_PRIMED = auto()
+    RECORD_WRITTEN = auto()
     VERIFY = auto()
     START = auto()
-    AWAIT_BEGIN = auto()
+    AWAIT_FIRST_BATCH = auto()
     VERIFY_AGAIN = auto()
 
     @property
     def changes(self) -> bool:
-        """Whether it changes something outside of the record, or waits for that."""
+        """Whether it changes something outside of the record, or waits for such a change."""
         return self in _CHANGES
 
 
@@ -39,32 +39,32 @@ _CHANGES = frozenset(
         Action.WRITE,
         Action.ADOPT,
         Action.START,
-        Action.AWAIT_BEGIN,
+        Action.AWAIT_FIRST_BATCH,
     }
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """There is nothing to do."""
+    """Nothing to do, with the reason."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class Do:
-    """An action is to be done."""
+    """An action to do."""
 
     action: Action
 
 
 @dataclass(frozen=True, slots=True)
 class Halt:
-    """The cut-over cannot go on.
+    """A stop of the cut-over.
 
     Attributes:
         reasons: why, and the way out.
-        is_refusal: whether the world, or the spec, must be changed first; else a step has failed.
+        is_refusal: whether the user must change something first. Otherwise a step has failed.
     """
 
     reasons: tuple[str, ...]
@@ -73,7 +73,7 @@ class Halt:
 
 @dataclass(frozen=True, slots=True)
 class Fail:
-    """A fact is missing that the step cannot do without."""
+    """The error of a missing fact that the step needs."""
 
     error: Exception
 
@@ -88,5 +88,5 @@ def refuse(reason: str) -> Halt:
 
 def missing(fact: object) -> Fail:
     """Return the failure for a fact that could not be read."""
-    assert isinstance(fact, Unavailable)  # else the step does not name what it needs
+    assert isinstance(fact, Unavailable)  # otherwise the step does not list what it needs
     return Fail(fact.error)

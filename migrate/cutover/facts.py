@@ -1,15 +1,17 @@
-"""The facts that a cut-over is decided on: plain values, read by ``observe``, judged by ``decide``.
+"""The facts that a cut-over is decided on: plain values, which ``observe`` reads.
 
-A fact that could not be read is a value too (``Unavailable``), so that every state of the world
-can be written down in a test.
+A fact that cannot be read is a value too (``Unavailable``). So a test can write down every state of
+the world.
 """
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Literal
+from urllib.parse import urlsplit
 
 from decoder import StopKind
 from migrate.inputs.flink.rest_api import FlinkJob, StopAttempt
@@ -25,8 +27,8 @@ Offsets = Mapping[TopicPartition, int]
 class Need(Enum):
     """A fact that a step needs."""
 
-    JOB = auto()  # as long as its savepoint is not known
-    ENDED_JOB = auto()  # waits for its end
+    JOB = auto()  # read only while its savepoint is not known
+    ENDED_JOB = auto()  # reading it waits for the job's end
     STARTED_AGAIN = auto()
     SAVEPOINT = auto()
     TARGET = auto()
@@ -34,10 +36,9 @@ class Need(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Unavailable:
-    """A fact that could not be read.
+    """A fact that cannot be read, and why.
 
-    Attributes:
-        error: why; it is raised where nothing can be decided without the fact.
+    The error is raised where nothing can be decided without the fact.
     """
 
     error: Exception
@@ -62,16 +63,17 @@ class Savepoint:
     written_at: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class KnownJob:
-    """A job that Flink's JobManager lists.
+def is_same_savepoint(first: str | None, second: str | None) -> bool:
+    """Compare two paths of savepoints, which may differ in scheme and host.
 
-    Attributes:
-        restored_from: the checkpoint or savepoint that it was started from, or None.
+    The name alone is proof where Flink has chosen it: it ends with a random number
+    (``savepoint-<part of the job id>-<random>``).
     """
-
-    job: FlinkJob
-    restored_from: str | None = None
+    if first is None or second is None:
+        return False
+    paths = [urlsplit(path).path.rstrip("/").removesuffix("/_metadata") for path in (first, second)]
+    names = [posixpath.basename(path) for path in paths]
+    return paths[0] == paths[1] or (names[0] == names[1] and names[0].startswith("savepoint-"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,10 +83,10 @@ class StoppedJob:
     Attributes:
         job: the job; its state is ``UNKNOWN`` where Flink has forgotten it.
         trigger_id: the id of the newest stop, or of the next one where the newest failed.
-        attempt: how far that stop is, or None where it was not asked for.
-        ended_with: the savepoint that Flink says the job ended with, or None.
-        left: the whole savepoints of stops in the job's folder, the newest last.
-        folder: where the savepoints of this job's stops are written, a URI.
+        attempt: how far that stop is, or None where it was not requested.
+        ended_with: the savepoint that Flink reports as the job's end, or None.
+        left: the complete savepoints of stops in the job's folder, the newest last.
+        folder: the URI of the folder for the savepoints of this job's stops.
     """
 
     job: FlinkJob
@@ -105,8 +107,8 @@ class CommandFacts:
     """A command of the user's.
 
     Attributes:
-        runs: whether it, or anything that it has started, is alive.
-        ended: its exit code, ``unknown`` where nobody saw it end, or None where it was never run.
+        runs: whether it, or a process that it has started, is alive.
+        ended: its exit code, ``unknown`` where no code was written, or None where it was never run.
     """
 
     runs: bool
@@ -119,15 +121,15 @@ class LocationFacts:
 
     Attributes:
         name: the directory, as the user names it.
-        is_empty: whether nothing is there.
-        unfinished: whether it holds a seed that was not written, or not removed, to its end.
+        is_empty: whether it is empty or missing.
+        unfinished: whether it holds a seed that was not written, or not removed, completely.
         query_id: the id in its ``metadata``, or None.
         seeds: the start of each Kafka source, by the number of the source.
         committed: the newest committed batch, or None.
         planned: the newest batch in the offset log, or None.
         has_logs: whether Spark has made the directories of its logs.
-        priming_problem: why it does not hold the plan with a state, or None where it does; None
-            also where no state is primed.
+        priming_problem: why it does not hold the plan with a state, or None. None also where no
+            state is primed.
     """
 
     name: str
@@ -148,23 +150,19 @@ class GroupFacts:
     view: GroupView
     cluster_id: str | None
 
-    def marked(self, record_id: str, partitions: Offsets) -> set[TopicPartition]:
+    def committed_by(self, record_id: str, partitions: Offsets) -> set[TopicPartition]:
         """Return the partitions whose newest commit is by the cut-over with this id."""
+        committed = self.view.committed
         return {
-            place
-            for place in partitions
-            if place in self.view.committed
-            and cut_over_of(self.view.committed[place].metadata) == record_id
+            partition
+            for partition in partitions
+            if partition in committed and cut_over_of(committed[partition].metadata) == record_id
         }
 
     def assigned(self, partitions: Offsets) -> set[TopicPartition]:
         """Return the partitions that members of the group have been assigned."""
-        return {
-            place
-            for member in self.view.members
-            for place in member.assigned
-            if place in partitions
-        }
+        assigned = (member.assigned for member in self.view.members)
+        return partitions.keys() & frozenset[TopicPartition]().union(*assigned)
 
     def written_by_others(self, record_id: str, planned: Offsets) -> list[str]:
         """Return which other move wrote offsets of these partitions, a line for each partition.
@@ -174,11 +172,11 @@ class GroupFacts:
         """
         lines = []
         for (topic, partition), next_offset in sorted(planned.items()):
-            held = self.view.committed.get((topic, partition))
-            if held is None or not held.metadata.startswith(METADATA_PREFIX):
+            commit = self.view.committed.get((topic, partition))
+            if commit is None or not commit.metadata.startswith(METADATA_PREFIX):
                 continue
-            other = cut_over_of(held.metadata)
-            if other is None and held.next_offset == next_offset:
+            other = cut_over_of(commit.metadata)
+            if other is None and commit.next_offset == next_offset:
                 lines.append(f"{topic}-{partition}: by commit-group")
             elif other not in (None, record_id):
                 lines.append(f"{topic}-{partition}: by cut-over {other}")
@@ -187,22 +185,22 @@ class GroupFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """What is known when a step is decided; None is a fact that the step does not need.
+    """The facts of one decision; None is a fact that the step does not need.
 
     Attributes:
         record: the record of the cut-over.
         stopped_by_others: whether the spec names a savepoint, and so no job to stop.
         named_savepoint: the savepoint that the spec names, or None.
         has_start: whether the spec names a command that starts the query.
-        has_states: whether keyed states go along.
-        flink_is_asked: whether the spec names a JobManager.
+        has_states: whether keyed states move too.
+        has_flink: whether the spec names a JobManager.
         adopt: whether the user takes over a target that this record has not written.
         nothing_started: whether the user says that nothing has started from the target.
         plan: the saved plan, or None.
-        plan_problem: why the saved plan cannot be read; empty where it can, or is not there.
-        seeds: the start of each Kafka source of the query, as the plan says.
+        plan_problem: why the saved plan cannot be read, or empty.
+        seeds: the planned start of each Kafka source of the query, by its number.
         job: the job that is stopped.
-        started_again: a job that has taken up the savepoint's work since, None where none has.
+        started_again: a job that has continued the stopped job's work, or None.
         savepoint: the savepoint that the plan is made from.
         target: the checkpoint location or the consumer group.
         target_name: ``spark:DIR`` or ``group:NAME``.
@@ -214,7 +212,7 @@ class Facts:
     named_savepoint: str | None = None
     has_start: bool = False
     has_states: bool = False
-    flink_is_asked: bool = False
+    has_flink: bool = False
     adopt: bool = False
     nothing_started: bool = False
     plan: Plan | None = None
@@ -234,5 +232,5 @@ class Facts:
 
     @property
     def savepoint_pointer(self) -> str | None:
-        """The savepoint that everything goes on from, or None as long as there is none."""
+        """The savepoint that the move continues from, or None while there is none."""
         return self.named_savepoint or self.record.flink.savepoint

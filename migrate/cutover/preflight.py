@@ -1,4 +1,4 @@
-"""Look for what would stop the cut-over later, on the newest checkpoint of the running job.
+"""Check, on the newest checkpoint of the running job, what would stop the cut-over later.
 
 Nothing is changed. What would be refused after the stop, and shows before, is refused here at once.
 """
@@ -6,16 +6,19 @@ Nothing is changed. What would be refused after the stop, and shows before, is r
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Callable, Iterator
+import shlex
+import subprocess
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from pathlib import Path
 
 from decoder import DecodeError, ErrorKind
 from migrate.cutover.context import CutOverContext
 from migrate.cutover.facts import Facts, StoppedJob
-from migrate.cutover.missing_programs import missing_programs
+from migrate.cutover.make_plan import PlannedMove, plan_move
 from migrate.cutover.observe import read_group
-from migrate.cutover.plan_move import PlannedMove, plan_move
-from migrate.cutover.target import another_move
+from migrate.cutover.spec import Spec
+from migrate.cutover.target_state import another_move
 from migrate.inputs.flink.read import read
 from migrate.inputs.flink.rest_api import FlinkJob
 from migrate.inputs.flink.source import SourceKind
@@ -24,21 +27,35 @@ from migrate.model.log import log
 from migrate.model.wording import counted, did_you_mean
 from migrate.moves.sink import check_sink_of_a_job, check_sink_of_a_query
 from migrate.planning import Plan
-from migrate.state.taken_states import TakenStates
 from migrate.storage.files import path_of
 from migrate.targets.group.commit import write_obstacles
 from migrate.targets.group.commit_marks import moved_on_refusals
 from migrate.targets.seed import check_free
 
-# A checkpoint may be deleted while it is read: the next one is asked for, so many times.
+# A checkpoint may be deleted while it is read. Then the next one is read.
 _TRIES = 4
+
+# Programs that read a script of this machine, each with its options that take no value.
+_PYTHON_FLAGS = frozenset({"-u", "-E", "-I", "-s", "-S", "-B", "-O"})
+_SHELL_FLAGS = frozenset({"-e", "-u", "-x", "-eu", "-ex", "-eux"})
+_READ_SCRIPTS = {
+    "spark-submit": frozenset({"--verbose", "-v", "--supervise"}),
+    "python": _PYTHON_FLAGS,
+    "python3": _PYTHON_FLAGS,
+    "bash": _SHELL_FLAGS,
+    "sh": _SHELL_FLAGS,
+}
+_SCRIPTS = (".py", ".sh", ".jar")
+# Words of the shell after which a line can no longer be followed by reading it.
+_CONTROL = frozenset({"cd", "pushd", "if", "for", "while", "until", "case", "{", "eval", "."})
+_PUNCTUATION = frozenset("();<>|&")
 
 
 def check(context: CutOverContext, facts: Facts) -> str:
-    """Look at the job, a plan from its newest checkpoint, the target, the sink and the commands.
+    """Check the job, a plan from its newest checkpoint, the target, the sink and the commands.
 
     Returns:
-        What was seen, in a line.
+        What was checked, in a line.
 
     Raises:
         Refused: something stands in the way; every reason is named.
@@ -60,7 +77,7 @@ def check(context: CutOverContext, facts: Facts) -> str:
                 "the spec has no flink.job: of the jobs that Flink lists, only those that were "
                 "restored from this savepoint count as started again"
             )
-        refusals += _collect_refusals(lambda: _check_plan(context, savepoint, seen))
+        refusals += _collect_refusals(partial(_check_plan, context, savepoint, seen))
     else:
         assert isinstance(facts.job, StoppedJob)  # decided on it
         job, folder = facts.job.job, facts.job.folder
@@ -69,17 +86,17 @@ def check(context: CutOverContext, facts: Facts) -> str:
         refusals += _collect_refusals(
             lambda: context.files.list_directory(path_of(folder, context.files))
         )
-    refusals += _collect_refusals(lambda: _check_target(context))
-    refusals += _collect_refusals(lambda: _check_sink(context))
+    refusals += _collect_refusals(partial(_check_target, context))
+    refusals += _collect_refusals(partial(_check_sink, context))
     refusals += missing_programs(context.spec, context.file.home)
     if refusals:
         raise Refused(refusals)
     return ", ".join(seen)
 
 
-def _collect_refusals(look: Callable[[], object]) -> list[str]:
+def _collect_refusals(check: Callable[[], object]) -> list[str]:
     try:
-        look()
+        check()
     except Refused as refused:
         return list(refused.reasons)
     except (InputError, UsageError) as error:
@@ -88,7 +105,7 @@ def _collect_refusals(look: Callable[[], object]) -> list[str]:
 
 
 def _job_refusals(context: CutOverContext, job: FlinkJob, seen: list[str]) -> Iterator[str]:
-    """Yield why the job must not be stopped now, or cannot go on elsewhere."""
+    """Yield why the job must not be stopped now, or cannot continue elsewhere."""
     if job.state != "RUNNING":
         yield f"Flink has job {job.job_id} ({job.name}) as {job.state}: it must be RUNNING"
         return
@@ -98,27 +115,26 @@ def _job_refusals(context: CutOverContext, job: FlinkJob, seen: list[str]) -> It
             yield f"tasks of the job do not run: {', '.join(details.idle_tasks[:5])}"
         if details.failed is not None:
             yield f"the job's newest checkpoint failed: {details.failed}"
-        # The job's directory, for its newest: what Flink's REST says may be three seconds old
-        # (web.refresh-interval), and deleted since.
-        newest = posixpath.dirname(details.checkpoint) if details.checkpoint is not None else None
-        if newest is None:
+        if details.checkpoint is None:
             yield (
                 "the job has completed no checkpoint that can be read from here, so that nothing "
                 "can be checked before the stop; wait for one"
             )
-        if details.idle_tasks or details.failed is not None or newest is None:
+        if details.idle_tasks or details.failed is not None or details.checkpoint is None:
             return
+        # The job's directory, for its newest: what Flink's REST API says may be three seconds old
+        # (web.refresh-interval), and deleted since.
+        directory = posixpath.dirname(details.checkpoint)
         try:
-            yield from _collect_refusals(partial(_check_plan, context, newest, seen))
+            yield from _collect_refusals(partial(_check_plan, context, directory, seen))
+            return
         except DecodeError as error:
             if error.kind is not ErrorKind.NOT_FOUND or attempt == _TRIES - 1:
                 raise
-        else:
-            return
 
 
 def _check_plan(context: CutOverContext, chk: str, seen: list[str]) -> None:
-    """Refuse what a plan is refused for. That a running job goes on is no reason."""
+    """Refuse what a plan is refused for. That a running job continues is no reason."""
     extraction = read(chk)
     if not context.stopped_by_others and any(
         source.kind is SourceKind.FLINK_KAFKA_CONSUMER for source in extraction.sources
@@ -132,47 +148,44 @@ def _check_plan(context: CutOverContext, chk: str, seen: list[str]) -> None:
     move = plan_move(context, chk, job_runs=not context.stopped_by_others)
     move.plan.check()
     if context.file.checkpoint_dir is None:
-        _check_offsets_of_the_group(context, move.plan)
+        _check_group_offsets(context, move.plan)
     moves = len(move.plan.next_offsets)
     partitions = counted(len(move.plan.partitions), "partition")
     seen.append(f"{move.plan.origin.title}: {moves} of {partitions} would move")
     seen += _state_lines(move)
 
 
-def _check_offsets_of_the_group(context: CutOverContext, plan: Plan) -> None:
+def _check_group_offsets(context: CutOverContext, plan: Plan) -> None:
     """Refuse a group that would go back, or that another move has written."""
     group = read_group(context)
     reason = another_move(group, context.record.model.id, plan.next_offsets)
     if reason and not context.adopt:
         raise Refused([reason])
-    if not context.spec.move.allow_moved_on and (
-        refusals := [*moved_on_refusals(group.view, plan.next_offsets)]
-    ):
-        raise Refused(
-            [
-                line.replace("add --allow-moved-on", "set move.allow-moved-on: true in the spec")
-                for line in refusals
-            ]
-        )
+    refusals = [
+        line.replace("add --allow-moved-on", "set move.allow-moved-on: true in the spec")
+        for line in moved_on_refusals(group.view, plan.next_offsets)
+    ]
+    if refusals and not context.spec.move.allow_moved_on:
+        raise Refused(refusals)
 
 
 def _state_lines(move: PlannedMove) -> Iterator[str]:
-    states: TakenStates | None = move.states
-    if states is None:
+    if move.states is None:
         return
-    if states.taken:
-        yield f"{counted(len(states.taken), 'keyed state')} would be handed to the command"
-    if states.left:
-        yield f"{counted(len(states.left), 'keyed state')} would stay behind"
-    if states.unreadable:
-        yield f"{counted(len(states.unreadable), 'keyed state')} cannot be read"
+    for states, fate in (
+        (move.states.taken, "would be handed to the command"),
+        (move.states.left, "would stay behind"),
+        (move.states.unreadable, "cannot be read"),
+    ):
+        if states:
+            yield f"{counted(len(states), 'keyed state')} {fate}"
 
 
 def _check_target(context: CutOverContext) -> None:
-    place = context.location()
-    if place is not None:
-        if not (context.adopt and place.names()):  # the step apply looks whether it is the plan
-            check_free(place)
+    location = context.location()
+    if location is not None:
+        if not (context.adopt and location.names()):  # the step apply checks that it is the plan
+            check_free(location)
         return
     view = read_group(context).view
     if not view.exists:
@@ -189,3 +202,73 @@ def _check_sink(context: CutOverContext) -> None:
         check_sink_of_a_job(context.file.sink)
     else:
         check_sink_of_a_query(context.file.sink, context.spec.sink_writer)
+
+
+# -- the commands ----------------------------------------------------------------------------------
+
+
+def missing_programs(spec: Spec, home: Path) -> Iterator[str]:
+    """Yield a refusal for each program or script of ``start`` and ``prime`` that does not exist.
+
+    Only what is certain is refused: of a line of the shell the first command, as a later one may
+    need what the first one makes.
+
+    Args:
+        spec: the spec.
+        home: the folder that the commands run in.
+    """
+    for key, line in (("prime", spec.prime), ("start", spec.start)):
+        if line is not None:
+            words = _first_command(line) if isinstance(line, str) else line
+            yield from (f"{key}: {problem}" for problem in _problems(words, home))
+
+
+def _first_command(line: str) -> Sequence[str]:
+    """Return the words of a line's first command; empty if reading cannot tell."""
+    lexer = shlex.shlex(line.replace("\\\n", " "), posix=True, punctuation_chars=True)
+    lexer.whitespace_split = True
+    words: list[str] = []
+    try:
+        for token in lexer:
+            if "(" in token and set(token) <= _PUNCTUATION:  # a function, or a subshell
+                return ()
+            if set(token) <= _PUNCTUATION:
+                break
+            words.append(token)
+    except ValueError:  # an open quote: the shell will say so
+        return ()
+    if not words or words[0] in _CONTROL or set(words[0]) & set("=$`"):
+        return ()
+    return words
+
+
+def _problems(words: Sequence[str], home: Path) -> Iterator[str]:
+    if not words:
+        return
+    program = words[0]
+    # The shell knows its own words, too.
+    command = ["/bin/sh", "-c", 'command -v -- "$0" >/dev/null 2>&1', program]
+    known = subprocess.run(command, cwd=home, stdin=subprocess.DEVNULL, check=False)
+    if known.returncode:
+        yield f"there is no program {program}"
+    script = _script(words)
+    plain = script.endswith(_SCRIPTS) and not set(script) & set("$*?[]~:;&| \n")
+    if plain and not (home / script).exists():
+        yield f"{program} is given {script}, which does not exist in {home}"
+
+
+def _script(words: Sequence[str]) -> str:
+    """Return the script that a program is given; empty if it is none of this machine."""
+    program = Path(words[0]).name
+    # With --deploy-mode cluster a path may be one of the cluster's machines.
+    if program not in _READ_SCRIPTS or "cluster" in words:
+        return ""
+    rest = iter(words[1:])
+    for word in rest:
+        if not word.startswith("-"):
+            return word
+        if program != "spark-submit" and word not in _READ_SCRIPTS[program]:
+            return ""  # -c, -m and the like
+        if word not in _READ_SCRIPTS[program] and "=" not in word:
+            next(rest, None)  # its value
+    return ""

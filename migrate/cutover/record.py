@@ -1,9 +1,9 @@
-"""The record of a cut-over, kept on the disk step by step, and the folder that it is in.
+"""The record of a cut-over, written step by step, and the folder that it is in.
 
-What a run leaves in the folder: ``lock`` and ``query.lock`` (held, not read), ``record.json`` and
-its page, ``plan.json``, the rollback file of a group, and of the commands that start the query and
-prime its location ``query.log`` and ``prime.log``, what they said, and ``query.state`` and
-``prime.state``, whether they began and how they ended.
+The folder holds ``record.json`` and its page, ``plan.json``, the rollback file of a group, and the
+locks ``lock``, ``query.lock`` and ``prime.lock``. Of the commands that start the query and prime
+its location it holds the output (``query.log``, ``prime.log``) and whether they began and how they
+ended (``query.state``, ``prime.state``).
 """
 
 from __future__ import annotations
@@ -60,45 +60,45 @@ def now() -> str:
 
 
 class Record:
-    """The record; each change is on the disk when it returns.
+    """The record. Each change is on the disk when the call returns.
 
     Args:
-        file: the spec that it is of.
-        keep: whether changes are written (``keeps``); a dry run writes nothing.
-        anew: begin a new record after one that went back.
+        file: the spec of the cut-over.
+        keep: whether changes are written (``is_kept``). A dry run writes nothing.
+        anew: whether a new record follows one that was rolled back.
 
     Raises:
-        Refused: there is the record of another cut-over, or the spec was changed since.
-        RecordError: what is there is no record.
+        Refused: the record is of another cut-over, or the spec was changed since.
+        RecordError: the file is no record.
     """
 
     def __init__(self, file: SpecFile, *, keep: bool, anew: bool) -> None:
-        self.folder, self.keeps = file.folder, keep
+        self.folder, self.is_kept = file.folder, keep
         self.path = self.folder / "record.json"
         self.page = self.folder / "record.html"
         self.plan_path = self.folder / "plan.json"
-        begun, kept = _begun(file), self._read()
+        new, kept = _new_record(file), self._read()
         if kept is not None and kept.state == "went back" and anew:
             kept = None
             if keep:
                 self.put_aside(self.path, self.page)
-        if kept is not None and (changed := [*changed_since(kept, file)]):
-            way = "put it back; another cut-over takes another folder (record)"
-            raise Refused([f"{key}: {way}" for key in changed])
-        of_the_spec = ("spec_sha256", "brokers", "target", "sink")
-        changes = {name: getattr(begun, name) for name in of_the_spec}
-        self.model = kept.model_copy(update=changes) if kept is not None else begun
-        if kept is not None and kept.flink.host != begun.flink.host:
-            self.model = self._elsewhere(self.model, begun.flink.host)
+        self.model = self._continued(kept, new, file) if kept is not None else new
 
     @staticmethod
-    def _elsewhere(kept: CutOverRecord, host: str | None) -> CutOverRecord:
-        if kept.flink.job_id is not None:
+    def _continued(kept: CutOverRecord, new: CutOverRecord, file: SpecFile) -> CutOverRecord:
+        if changed := [*changed_since(kept, file)]:
+            way = "put it back; another cut-over takes another folder (record)"
+            raise Refused([f"{key}: {way}" for key in changed])
+        before, host = kept.flink.host, new.flink.host
+        if before != host and kept.flink.job_id is not None:
             log.warning(
-                f"flink.rest was of {kept.flink.host}, and is of {host or 'nowhere'} now: if that "
+                f"flink.rest was of {before}, and is of {host or 'nowhere'} now: if that "
                 "is another cluster, nobody sees whether the job runs again on the first"
             )
-        return kept.model_copy(update={"flink": kept.flink.model_copy(update={"host": host})})
+        of_the_spec = ("spec_sha256", "brokers", "target", "sink")
+        changes = {name: getattr(new, name) for name in of_the_spec}
+        changes["flink"] = kept.flink.model_copy(update={"host": host})
+        return kept.model_copy(update=changes)
 
     def _read(self) -> CutOverRecord | None:
         if not self.path.exists():
@@ -115,16 +115,16 @@ class Record:
     def change(self, **fields: Any) -> None:
         """Replace fields of the record."""
         self.model = self.model.model_copy(update=fields)
-        if self.keeps:
+        if self.is_kept:
             text = json.dumps(self.model.model_dump(mode="json"), indent=2) + "\n"
             replace_file(self.path, text)
 
-    def change_flink(self, **fields: Any) -> None:
-        """Replace fields of what is known of the job."""
+    def change_flink(self, **fields: object) -> None:
+        """Replace fields of what is recorded of the job."""
         self.change(flink=self.model.flink.model_copy(update=fields))
 
     def put_aside(self, *files: Path) -> None:
-        """Give files names of their own, as far as they are there."""
+        """Rename files, as far as they exist, to names with the time."""
         at = now().replace(":", "")
         for file in files:
             if file.exists():
@@ -146,15 +146,15 @@ class Record:
         self.change(runs=[*self.model.runs, run])
 
     def end_run(self, end: str) -> None:
-        """Keep how the run ended, and write the page anew."""
+        """Record how the run ended, and write the page."""
         *before, run = self.model.runs
         ended = run.model_copy(update={"ended_at": now(), "end": shown_in(end)})
         self.change(runs=[*before, ended])
-        if self.keeps:
+        if self.is_kept:
             replace_file(self.page, cut_over_page(self.model))
 
     def step(self, name: str, state: StepState, text: str, seconds: float) -> None:
-        """Keep what came of a step, in the place of an earlier try of it."""
+        """Record the result of a step, in place of an earlier try of it."""
         step = StepReport(
             name=name,
             state=state,
@@ -163,19 +163,17 @@ class Record:
             seconds=round(seconds, 3),
             run=len(self.model.runs),
         )
-        steps = list(self.model.steps)
-        at = next((at for at, kept in enumerate(steps) if kept.name == name), len(steps))
-        steps[at : at + 1] = [step]
-        self.change(steps=steps)
+        steps = {kept.name: kept for kept in self.model.steps} | {name: step}
+        self.change(steps=list(steps.values()))
 
     def found_done(self, name: str, text: str) -> None:
-        """Keep a step that this run need not do; what an earlier run kept of it stays."""
+        """Record a step that this run need not do, unless an earlier run has recorded it."""
         if not any(kept.name == name and kept.state == "done" for kept in self.model.steps):
             self.step(name, "done", text, 0.0)
 
 
 def changed_since(record: CutOverRecord, file: SpecFile) -> Iterator[str]:
-    """Yield what was changed in a spec since the job was stopped, or the target written."""
+    """Yield what was changed in a spec since the stop of the job, or the write of the target."""
     job, flink = file.spec.flink.job, record.flink
     stopped = flink.job_id is not None and file.spec.flink.savepoint is None
     if stopped and job not in (flink.job_id, flink.job_name):
@@ -194,7 +192,7 @@ def changed_since(record: CutOverRecord, file: SpecFile) -> Iterator[str]:
                 yield f"{name} was {before or 'not there'}, and is {after or 'not there'} now"
 
 
-def _begun(file: SpecFile) -> CutOverRecord:
+def _new_record(file: SpecFile) -> CutOverRecord:
     spec = file.spec
     rest = spec.flink.rest
     return CutOverRecord(
@@ -233,10 +231,10 @@ def _begun(file: SpecFile) -> CutOverRecord:
 
 @contextlib.contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """One run at a time.
+    """Hold the lock of a record's folder: one run at a time.
 
     Raises:
-        Refused: another run is at work.
+        Refused: another run holds it.
         UsageError: the folder cannot be written.
     """
     try:

@@ -1,27 +1,31 @@
-"""``cut_over``: a running Flink job goes on elsewhere, by a spec, step by step."""
+"""``cut_over``: move a running Flink job to its target by a spec, step by step."""
 
 from __future__ import annotations
 
 import logging
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
-from migrate.cutover.act import ACTIONS
-from migrate.cutover.beginning import restart_advice
 from migrate.cutover.context import CutOverContext, CutOverStopped
 from migrate.cutover.decision import Do, Done, Fail, Halt
 from migrate.cutover.facts import Facts, Need, Unavailable
-from migrate.cutover.going_back import back_lines, decide_back, go_back, keep_end_of_stop
 from migrate.cutover.observe import observe
+from migrate.cutover.read_spec import read_spec
 from migrate.cutover.record import Record, locked
-from migrate.cutover.spec import read_spec
+from migrate.cutover.roll_back import (
+    decide_roll_back,
+    record_end_of_stop,
+    restart_advice,
+    roll_back,
+    roll_back_lines,
+)
 from migrate.cutover.start import watch_group
-from migrate.cutover.steps import NAMES, NOTHING, STEPS, STOPPED, WRITTEN, Step
+from migrate.cutover.steps import ACTIONS, NAMES, NOTHING, STEPS, STOPPED, WRITTEN, Step
 from migrate.model.errors import MigrateError, NoSuchName, Refused, UsageError
 from migrate.model.log import log
 from migrate.report.cut_over import CutOverRecord
@@ -30,7 +34,7 @@ from migrate.storage.files import local_path
 
 @dataclass(frozen=True, slots=True)
 class StepResult:
-    """A step of a run: ``done``, ``ok`` (looked at in a dry run) or ``to do``."""
+    """A step of a run: ``done``, ``ok`` (checked in a dry run) or ``to do``."""
 
     name: str
     state: str
@@ -39,13 +43,13 @@ class StepResult:
 
 @dataclass(frozen=True, slots=True)
 class CutOver:
-    """What a run came to.
+    """The result of a run.
 
     Attributes:
         steps: each step, in order.
-        record: what is kept of it.
-        record_path: the JSON; None of a dry run.
-        page_path: the page; None of a dry run.
+        record: the record.
+        record_path: its JSON file, or None for a dry run.
+        page_path: its page, or None for a dry run.
     """
 
     steps: tuple[StepResult, ...]
@@ -66,26 +70,26 @@ def cut_over(
 ) -> CutOver:
     """Move a running Flink job to its target, by a spec.
 
-    Without ``execute`` a dry run: what stands in the way, and how far an earlier run came. With it
-    every step is done that is not done yet; after a crash the same call goes on. One run of a spec
-    at a time.
+    Without ``execute`` this is a dry run: it shows what stands in the way, and how far an earlier
+    run came. With it, every step is done that is not done yet. After a crash the same call
+    continues. A spec has one run at a time.
 
     Args:
         spec: the YAML file.
-        execute: do it.
+        execute: whether to change anything.
         until: the last step to do, by its name.
-        back: take the target away again instead, as long as nothing has begun to read from it.
+        back: roll back instead: remove the target, as long as nothing has begun to read from it.
         adopt: take over a target that holds the plan, or a plan of another record, and that this
             record has not written.
         nothing_started: with ``back``: nothing has started from the target, although the facts do
             not show it.
-        confirm: called once before anything is changed, with the question; it may raise.
+        confirm: called once, with the question, before anything is changed. It may raise.
 
     Raises:
-        Refused: something stands in the way, or another run is at work; nothing was changed.
-        CutOverStopped: a step failed once the job was being stopped; what was done stays done.
-        SpecError: the spec cannot be read, or has a key or value that is not known.
-        UsageError: arguments that do not go together.
+        Refused: something stands in the way, or another run is at work. Nothing was changed.
+        CutOverStopped: a step failed after the stop of the job had begun. What was done stays done.
+        SpecError: the spec cannot be read, or has an unknown key or value.
+        UsageError: the arguments contradict each other.
         DecodeError, BrokerError, FlinkRestError: something cannot be read, or did not answer.
     """
     file = read_spec(local_path(os.fspath(spec)))
@@ -103,14 +107,15 @@ def cut_over(
 
     with _each_message_once():
         if not execute:
-            return _dry_back(context(False)) if back else _dry_run(context(False), until)
+            return _dry_roll_back(context(False)) if back else _dry_run(context(False), until)
         with locked(file.folder):
-            return _back(context(True), confirm) if back else _run(context(True), until, confirm)
+            kept = context(True)
+            return _roll_back(kept, confirm) if back else _run(kept, until, confirm)
 
 
 @contextmanager
 def _each_message_once() -> Iterator[None]:
-    """Log each message once: the same plan is made for several steps, with the same warnings."""
+    """Log each message once, as several steps make the same plan with the same warnings."""
     logged: set[str] = set()
 
     def is_new(record: logging.LogRecord) -> bool:
@@ -128,10 +133,10 @@ def _each_message_once() -> Iterator[None]:
 
 
 def _decide(context: CutOverContext, step: Step) -> tuple[Facts, Done | Do]:
-    """Return the facts that a step needs, and what is to be done.
+    """Return the facts that a step needs, and its decision.
 
     Raises:
-        Refused, CutOverStopped: the cut-over cannot go on.
+        Refused, CutOverStopped: the cut-over cannot continue.
         Exception: the one that kept a needed fact from being read.
     """
     facts = observe(context, *step.needs)
@@ -145,10 +150,10 @@ def _decide(context: CutOverContext, step: Step) -> tuple[Facts, Done | Do]:
 
 
 def raise_halt(decision: Halt | Fail) -> NoReturn:
-    """Raise what a decision says.
+    """Raise the error of a decision.
 
     Raises:
-        Refused, CutOverStopped: the cut-over cannot go on.
+        Refused, CutOverStopped: the cut-over cannot continue.
         Exception: the one that kept a fact from being read.
     """
     if isinstance(decision, Fail):
@@ -162,18 +167,8 @@ def _title(context: CutOverContext, step: Step) -> str:
     return step.title if context.file.checkpoint_dir is not None else step.group_title
 
 
-def _left_before(context: CutOverContext, step: Step) -> str:
-    """Return what is so if a run stops before the action of a step."""
-    if step.before != NOTHING or context.savepoint is None:
-        return step.before
-    return WRITTEN if context.record.model.written is not None else STOPPED
-
-
-def _steps(until: str | None) -> Iterator[Step]:
-    for step in STEPS:
-        yield step
-        if step.name == until:
-            return
+def _steps(until: str | None) -> Sequence[Step]:
+    return STEPS[: NAMES.index(until) + 1] if until is not None else STEPS
 
 
 # -- dry runs --------------------------------------------------------------------------------------
@@ -181,7 +176,7 @@ def _steps(until: str | None) -> Iterator[Step]:
 
 def _dry_run(context: CutOverContext, until: str | None) -> CutOver:
     results: list[StepResult] = []
-    steps = list(_steps(until))
+    steps = _steps(until)
     for step in steps:
         facts, decision = _decide(context, step)
         if isinstance(decision, Done):
@@ -195,29 +190,27 @@ def _dry_run(context: CutOverContext, until: str | None) -> CutOver:
     return CutOver((*results, *rest), context.record.model)
 
 
-_BACK_NEEDS = (Need.JOB, Need.TARGET, Need.STARTED_AGAIN)
-
-
-def _dry_back(context: CutOverContext) -> CutOver:
-    _, lines, restart = _plan_back(context)
-    results = [StepResult("back", "to do", line) for line in (*lines, restart)]
+def _dry_roll_back(context: CutOverContext) -> CutOver:
+    _, lines, advice = _plan_roll_back(context)
+    results = [StepResult("back", "to do", line) for line in (*lines, advice)]
     return CutOver(tuple(results), context.record.model)
 
 
-def _plan_back(context: CutOverContext) -> tuple[Facts, list[str], str]:
-    """Return the facts, what going back does, and how Flink's job goes on then.
+def _plan_roll_back(context: CutOverContext) -> tuple[Facts, Sequence[str], str]:
+    """Return the facts, what the roll back does, and what to do with Flink's job then.
 
     Raises:
-        Refused, CutOverStopped: it cannot be gone back.
+        Refused, CutOverStopped: it cannot be rolled back.
     """
-    facts = observe(context, *_BACK_NEEDS)
-    if decision := decide_back(facts):
+    needs = (Need.JOB, Need.TARGET, Need.STARTED_AGAIN)
+    facts = observe(context, *needs)
+    if decision := decide_roll_back(facts):
         raise_halt(decision)
-    keep_end_of_stop(context, facts)
+    record_end_of_stop(context, facts)
     if context.savepoint is None:
         raise Refused(["the job was not stopped, so there is nothing to go back from"])
-    facts = observe(context, *_BACK_NEEDS)
-    return facts, list(back_lines(context, facts)), restart_advice(facts)
+    facts = observe(context, *needs)
+    return facts, roll_back_lines(context, facts), restart_advice(facts)
 
 
 # -- runs ------------------------------------------------------------------------------------------
@@ -227,13 +220,13 @@ def _run(
     context: CutOverContext, until: str | None, confirm: Callable[[str], None] | None
 ) -> CutOver:
     record = context.record
-    with _recorded(context, f"until {until}" if until is not None else "execute") as progress:
+    with _recorded_run(context, f"until {until}" if until is not None else "execute") as progress:
         results = []
         for step in _steps(until):
-            progress.name, progress.left = step.name, _left_before(context, step)
+            title, progress.step = _title(context, step), step.name
+            progress.left = _left_before(context, step)
             with _failure_recorded(record, step):
                 facts, decision = _decide(context, step)
-            title = _title(context, step)
             if isinstance(decision, Do) and decision.action.changes and confirm is not None:
                 # "No" changes nothing.
                 changed, progress.changed = progress.changed, False
@@ -242,22 +235,29 @@ def _run(
                 with _failure_recorded(record, step):  # the world may have changed meanwhile
                     facts, decision = _decide(context, step)
             if isinstance(decision, Done):
-                log.info(f"{step.name}: {decision.reason}")
-                record.found_done(step.name, decision.reason)
-                results.append(StepResult(step.name, "done", decision.reason))
-                continue
-            log.info(f"{step.name}: {title}")
-            progress.changed = progress.changed or decision.action.changes
-            progress.left = step.left
-            began = time.monotonic()
-            with _failure_recorded(record, step):
-                text = ACTIONS[decision.action](context, facts)
-            record.step(step.name, "done", text, time.monotonic() - began)
-            log.info(f"{step.name} done: {text}")
+                text = decision.reason
+                log.info(f"{step.name}: {text}")
+                record.found_done(step.name, text)
+            else:
+                log.info(f"{step.name}: {title}")
+                progress.changed = progress.changed or decision.action.changes
+                progress.left = step.during
+                began = time.monotonic()
+                with _failure_recorded(record, step):
+                    text = ACTIONS[decision.action](context, facts)
+                record.step(step.name, "done", text, time.monotonic() - began)
+                log.info(f"{step.name} done: {text}")
             results.append(StepResult(step.name, "done", text))
         if until in (None, NAMES[-1]):
             record.change(state="done")
     return CutOver(tuple(results), record.model, record.path, record.page)
+
+
+def _left_before(context: CutOverContext, step: Step) -> str:
+    """Return what holds if a run stops before the action of a step."""
+    if step.before != NOTHING or context.savepoint is None:
+        return step.before
+    return WRITTEN if context.record.model.written is not None else STOPPED
 
 
 @contextmanager
@@ -270,72 +270,69 @@ def _failure_recorded(record: Record, step: Step) -> Iterator[None]:
         raise
 
 
-def _back(context: CutOverContext, confirm: Callable[[str], None] | None) -> CutOver:
-    with _recorded(context, "back"):
-        facts, lines, restart = _plan_back(context)
+def _roll_back(context: CutOverContext, confirm: Callable[[str], None] | None) -> CutOver:
+    with _recorded_run(context, "back"):
+        facts, lines, advice = _plan_roll_back(context)
         if confirm is not None:
             confirm(f"go back: {'; '.join(lines) or 'forget this record'}?")
-            facts, lines, restart = _plan_back(context)  # the world may have changed meanwhile
+            facts, lines, advice = _plan_roll_back(context)  # the world may have changed meanwhile
         for line in lines:
             log.info(line)
-        go_back(context, facts)
+        roll_back(context, facts)
     done = (StepResult("back", "done", line) for line in lines)
-    results = (*done, StepResult("back", "to do", restart))
+    results = (*done, StepResult("back", "to do", advice))
     return CutOver(results, context.record.model, context.record.path, context.record.page)
 
 
 @dataclass(slots=True)
 class _Progress:
-    """Where a run is.
+    """The progress of a run.
 
     Attributes:
-        name: the step.
-        left: what is so if the run stops there.
+        step: the name of the step.
+        left: what holds if the run stops there.
         changed: whether the step, or one before, has begun to change something.
     """
 
-    name: str
+    step: str
     left: str
     changed: bool
 
 
-_BACK_LEFT = "the target is as it was, or taken away in part"
-
-
 @contextmanager
-def _recorded(context: CutOverContext, command: str) -> Iterator[_Progress]:
-    """Keep one run in the record; say what is left where it does not come to its end.
+def _recorded_run(context: CutOverContext, command: str) -> Iterator[_Progress]:
+    """Record one run, and say what is left if it does not end well.
 
     Raises:
-        CutOverStopped: in the place of Refused, where something was changed already.
+        CutOverStopped: in place of Refused, if something was changed already.
     """
     record, flink = context.record, context.record.model.flink
-    name, left = ("back", _BACK_LEFT) if command == "back" else (STEPS[0].name, STEPS[0].before)
-    progress = _Progress(name, left, flink.job_id is not None or flink.savepoint is not None)
+    progress = _Progress(
+        STEPS[0].name, STEPS[0].before, flink.job_id is not None or flink.savepoint is not None
+    )
+    if command == "back":
+        progress.step, progress.left = "back", "the target is as it was, or taken away in part"
     record.begin_run(command)
     try:
         yield progress
     except Refused as refused:
-        record.end_run(f"refused at {progress.name}")
+        record.end_run(f"refused at {progress.step}")
         if not progress.changed or command == "back":
             raise
-        _say_what_is_left(progress, context, "mend what is refused, then the same command goes on")
+        _log_what_is_left(progress, context, "mend what is refused, then the same command goes on")
         raise CutOverStopped(*refused.reasons) from refused
-    except (MigrateError, OSError) as error:
-        record.end_run(f"failed at {progress.name}: {error}")
-        _say_what_is_left(progress, context)
-        raise
     except BaseException as error:
-        record.end_run(f"interrupted at {progress.name} ({type(error).__name__})")
-        _say_what_is_left(progress, context)
+        how = f"interrupted at {progress.step} ({type(error).__name__})"
+        if isinstance(error, MigrateError | OSError):
+            how = f"failed at {progress.step}: {error}"
+        record.end_run(how)
+        _log_what_is_left(progress, context, "the same command goes on from here")
         raise
     record.end_run("done")
 
 
-def _say_what_is_left(
-    progress: _Progress, context: CutOverContext, way_on: str = "the same command goes on from here"
-) -> None:
-    log.warning(f"stopped at {progress.name}: {progress.left}")
+def _log_what_is_left(progress: _Progress, context: CutOverContext, way_on: str) -> None:
+    log.warning(f"stopped at {progress.step}: {progress.left}")
     log.info(way_on)
     if advice := restart_advice(observe(context, Need.TARGET, Need.STARTED_AGAIN)):
         log.info(f"or {advice}" if advice.startswith("start ") else advice)

@@ -11,39 +11,21 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 
-import yaml
-from pydantic import (
-    AfterValidator,
-    ConfigDict,
-    Field,
-    ValidationError,
-    create_model,
-    model_validator,
-)
-from pydantic_core import ErrorDetails
+from pydantic import AfterValidator, ConfigDict, Field, create_model, model_validator
 
-from decoder.storage import read_file
 from migrate.inputs.flink.rest_api import check_address
 from migrate.model.errors import InputError, UsageError
-from migrate.model.wording import clipped, hint, join_some, parse_duration, printable
+from migrate.model.wording import clipped, parse_duration, printable
 from migrate.moves.options import KafkaArguments, MoveArguments, options_of
 from migrate.storage.files import Files, check_no_credentials, is_uri
 from migrate.storage.json_models import Model, PartitionNumber
 
-# Larger than any spec: PyYAML takes five seconds for so much.
-_LARGEST_SPEC = 262_144
-# A spec has five levels.
-_DEEPEST = 16
-_MOST_DIGITS = 20
 _A_YEAR = 366 * 24 * 3600
-# Of what is wrong, so much is shown.
-_MOST_PROBLEMS = 10
-_LONGEST_NAME = 100
-_SCALAR_TAGS = (":bool", ":int", ":float", ":null")
+_LONGEST_SHOWN = 100
 
 
 class SpecError(InputError):
@@ -59,9 +41,14 @@ def _without_credentials(text: str) -> str:
     return text
 
 
+def shortened(text: str) -> str:
+    """Return a text as a message shows it."""
+    return clipped(printable(text), _LONGEST_SHOWN)
+
+
 def _duration(text: str) -> str:
     if parse_duration(text) > _A_YEAR:
-        raise ValueError(f"{_shortened(text)!r}: longer than a year")
+        raise ValueError(f"{shortened(text)!r}: longer than a year")
     return text
 
 
@@ -308,156 +295,6 @@ class SpecFile:
             name: value if isinstance(value, str) else json.dumps(value)
             for name, value in named.items()
         }
-
-
-def read_spec(path: Path) -> SpecFile:
-    """Read a spec.
-
-    Raises:
-        SpecError: the file is missing, is not YAML, or is not a spec.
-    """
-    try:
-        content = read_file(path, _LARGEST_SPEC)
-    except OSError as error:
-        raise SpecError(f"{path}: cannot be read: {error.strerror or error}") from error
-    try:
-        values = yaml.load(content, _Strict)
-    except _NotInASpec as error:
-        raise SpecError(f"{path}: {error}") from error
-    except yaml.MarkedYAMLError as error:
-        problem = (error.problem or "").removeprefix("but ")
-        raise SpecError(f"{path}: not YAML: {problem}{_line(error.problem_mark)}") from error
-    except yaml.reader.ReaderError as error:
-        raise SpecError(
-            f"{path}: not YAML: {error.reason}: character {error.position + 1}"
-        ) from error
-    if not isinstance(values, dict):
-        kind = "a list" if isinstance(values, list) else "text"
-        problem = "is empty" if values is None else f"is {kind}, not keys with values"
-        raise SpecError(f"{path}: the spec {problem}")
-    try:
-        return SpecFile(path, Spec.model_validate_json(json.dumps(values)), content)
-    except ValidationError as error:
-        raise SpecError(f"{path}: {_problems(error)}") from error
-
-
-class _NotInASpec(yaml.YAMLError):
-    """YAML that a spec may not hold."""
-
-    def __init__(self, problem: str, mark: Any) -> None:
-        super().__init__(problem + _line(mark))
-
-
-def _line(mark: Any) -> str:
-    return f" (line {mark.line + 1})" if mark is not None else ""
-
-
-class _Strict(yaml.SafeLoader):
-    """A loader of mappings, lists, text, numbers, true, false and null.
-
-    A key is the text that stands in the file. A repeated key, an alias, a tag, deep nesting, a huge
-    number, a number or an escape that PyYAML takes for one and cannot read, and a character that no
-    argument of a command can hold are refused.
-    """
-
-    # Without dates, which JSON lacks, and without the merge key, which needs aliases.
-    yaml_implicit_resolvers = {  # noqa: RUF012 - PyYAML declares it so
-        first: [(tag, pattern) for tag, pattern in resolvers if tag.endswith(_SCALAR_TAGS)]
-        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-    }
-    _depth = 0
-
-    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
-        event: Any = self.peek_event()  # type: ignore[no-untyped-call]
-        if isinstance(event, yaml.AliasEvent):
-            raise _NotInASpec(
-                f"an alias, *{event.anchor}; write out what it stands for", event.start_mark
-            )
-        if event.tag is not None:
-            raise _NotInASpec(f"the tag {printable(event.tag)}; leave it out", event.start_mark)
-        if self._depth == _DEEPEST:
-            raise _NotInASpec(f"nested deeper than {_DEEPEST} levels", event.start_mark)
-        self._depth += 1
-        node = super().compose_node(parent, index)
-        self._depth -= 1
-        if isinstance(node, yaml.ScalarNode):
-            _check_scalar(node)
-        return node
-
-    def fetch_more_tokens(self) -> None:
-        try:
-            super().fetch_more_tokens()
-        except (ValueError, OverflowError) as error:
-            raise _NotInASpec(
-                "an escape, or a version of YAML, that cannot be read; take it out",
-                self.get_mark(),
-            ) from error
-
-    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
-        try:
-            return super().construct_object(node, deep)
-        except (ValueError, OverflowError) as error:
-            raise _NotInASpec(
-                "a number that cannot be read; put text in quotes", node.start_mark
-            ) from error
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        mapping: dict[Hashable, Any] = {}
-        for key, value in node.value:
-            if not isinstance(key, yaml.ScalarNode):
-                raise _NotInASpec("a key that is a list or has keys itself", key.start_mark)
-            if key.value in mapping:
-                raise _NotInASpec(f"{_shortened(key.value)} is there twice", node.start_mark)
-            mapping[key.value] = self.construct_object(value, deep=True)
-        return mapping
-
-
-def _check_scalar(node: yaml.ScalarNode) -> None:
-    """Refuse a number that is no number of a spec, and text that no file or command can hold."""
-    if node.tag.endswith(":int") and len(node.value) > _MOST_DIGITS:
-        raise _NotInASpec(f"a number of more than {_MOST_DIGITS} digits", node.start_mark)
-    if "\0" in node.value:
-        raise _NotInASpec("a NUL character; take it out", node.start_mark)
-    try:
-        # JSON writes a character beyond U+FFFF as a pair.
-        node.value.encode("utf-16", "surrogatepass").decode("utf-16")
-    except UnicodeDecodeError as error:
-        raise _NotInASpec("half of a surrogate pair; take it out", node.start_mark) from error
-
-
-def _problems(error: ValidationError) -> str:
-    """Return what is wrong, by name; values are not shown."""
-    problems = error.errors(include_url=False, include_input=False)
-    return join_some(map(_problem, problems), _MOST_PROBLEMS, "; ")
-
-
-def _problem(problem: ErrorDetails) -> str:
-    """Return one problem that pydantic names, in our words."""
-    keys = [str(part) for part in problem["loc"]]
-    name = _shortened(".".join(keys)) or ("''" if keys else "the spec")
-    match problem["type"]:
-        case "extra_forbidden":
-            return f"{name}: no such key{hint(keys[-1], _keys(keys[:-1]))}"
-        case "missing":
-            return f"{name}: missing"
-        case "string_type":
-            return f"{name}: {problem['msg']}; put a number, true or false in quotes"
-        case _:
-            return f"{name}: {problem['msg'].removeprefix('Value error, ')}"
-
-
-def _shortened(name: str) -> str:
-    """Return a name as a message shows it."""
-    return clipped(printable(name), _LONGEST_NAME)
-
-
-def _keys(where: list[str]) -> list[str]:
-    """Return the keys that may stand at a place of a spec."""
-    model: Any = Spec
-    for name in where:
-        field = model.model_fields.get(name.replace("-", "_"))
-        model = field.annotation if field is not None else Model
-    return [field.alias or name for name, field in getattr(model, "model_fields", {}).items()]
 
 
 def json_schema() -> Mapping[str, Any]:

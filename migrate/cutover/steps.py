@@ -1,24 +1,28 @@
-"""The table of a cut-over: the steps in their order.
+"""The table of a cut-over: the steps in their order, and the function of each action.
 
 ``stop`` is the point of no return: from there on Flink has ended the job.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from migrate.cutover.decide_stop import decide_check, decide_clean, decide_stop
-from migrate.cutover.decide_target import (
+from migrate.cutover import make_plan, preflight, start, stop_job, verify_start, write_target
+from migrate.cutover.context import CutOverContext
+from migrate.cutover.decide import (
     decide_apply,
+    decide_check,
+    decide_clean,
     decide_first_batch,
     decide_plan,
     decide_start,
+    decide_stop,
     decide_verify,
     decide_verify_again,
 )
-from migrate.cutover.decision import Decision
-from migrate.cutover.facts import Facts, Need
+from migrate.cutover.decision import Action, Decision, Fail
+from migrate.cutover.facts import Facts, Need, Unavailable
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,27 +33,31 @@ class Step:
         name: as ``--until`` names it.
         title: what it does where the target is a checkpoint location.
         group_title: what it does where the target is a group.
-        needs: the facts that ``decide`` asks for.
-        decide: the next action, or why there is none.
-        before: what is so if a run stops before the action of this step.
-        left: what is so if a run stops in the action.
+        needs: the facts that ``rule`` asks for.
+        rule: the decision, once the target could be read.
+        before: what holds if a run stops before the action of this step.
+        during: what holds if a run stops in the action.
     """
 
     name: str
     title: str
     group_title: str
     needs: Sequence[Need]
-    decide: Callable[[Facts], Decision]
+    rule: Callable[[Facts], Decision]
     before: str
-    left: str
+    during: str
+
+    def decide(self, facts: Facts) -> Decision:
+        """Return the next action, or the reason why there is none."""
+        if isinstance(facts.target, Unavailable):
+            return Fail(facts.target.error)
+        return self.rule(facts)
 
 
 NOTHING = "nothing was changed, and the job runs on"
 STOPPED = "Flink's job has stopped, and this run has not written the target"
 WRITTEN = "Flink's job has stopped, and an earlier run has written the target"
-_IN_PART = "Flink's job has stopped, and the target is not written, or in part"
 _READY = "the target is written, and this run has started nothing from it"
-
 
 _TARGET = (Need.TARGET, Need.STARTED_AGAIN)
 
@@ -58,13 +66,13 @@ def _step(
     name: str,
     title: str,
     needs: Sequence[Need],
-    decide: Callable[[Facts], Decision],
-    left: str,
+    rule: Callable[[Facts], Decision],
+    during: str,
     *,
     before: str | None = None,
     group: str | None = None,
 ) -> Step:
-    return Step(name, title, group or title, needs, decide, before or left, left)
+    return Step(name, title, group or title, needs, rule, before or during, during)
 
 
 STEPS: Sequence[Step] = (
@@ -90,7 +98,7 @@ STEPS: Sequence[Step] = (
         "write the checkpoint location",
         _TARGET,
         decide_apply,
-        _IN_PART,
+        "Flink's job has stopped, and the target is not written, or in part",
         before=STOPPED,
         group="commit for the group",
     ),
@@ -102,14 +110,7 @@ STEPS: Sequence[Step] = (
         _READY,
         group="check where the consumers will start",
     ),
-    _step(
-        "start",
-        "start the query",
-        _TARGET,
-        decide_start,
-        _READY,
-        group="start the consumers",
-    ),
+    _step("start", "start the query", _TARGET, decide_start, _READY, group="start the consumers"),
     _step(
         "first-batch",
         "wait for the first batch",
@@ -128,3 +129,20 @@ STEPS: Sequence[Step] = (
     ),
 )
 NAMES = tuple(step.name for step in STEPS)
+
+ACTIONS: Mapping[Action, Callable[[CutOverContext, Facts], str]] = {
+    Action.CHECK: preflight.check,
+    Action.STOP: stop_job.stop,
+    Action.AWAIT_STOP: stop_job.await_stop,
+    Action.RECORD_SAVEPOINT: stop_job.record_savepoint,
+    Action.RECORD_CLEAN_STOP: stop_job.record_clean_stop,
+    Action.PLAN: make_plan.make_plan,
+    Action.WRITE: write_target.write,
+    Action.ADOPT: write_target.adopt,
+    Action.RECORD_PRIMED: write_target.record_primed,
+    Action.RECORD_WRITTEN: write_target.record_written,
+    Action.VERIFY: verify_start.verify_before,
+    Action.START: start.start,
+    Action.AWAIT_FIRST_BATCH: start.await_first_batch,
+    Action.VERIFY_AGAIN: verify_start.verify_after,
+}

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from migrate.cutover.act import ACTIONS
 from migrate.cutover.context import CutOverContext
 from migrate.cutover.decision import Decision, Do, Done
 from migrate.cutover.facts import Facts
 from migrate.cutover.observe import observe
+from migrate.cutover.read_spec import read_spec
 from migrate.cutover.record import Record
 from migrate.cutover.run import raise_halt
-from migrate.cutover.spec import read_spec
-from migrate.cutover.steps import STEPS
+from migrate.cutover.steps import ACTIONS, STEPS
 
 _STEPS = {step.name: step for step in STEPS}
 

@@ -14,21 +14,22 @@ import pytest
 import yaml
 
 from decoder import StopKind
-from migrate.cutover.beginning import Begun, beginning
 from migrate.cutover.command import Command
 from migrate.cutover.context import CutOverContext, CutOverStopped
-from migrate.cutover.decide_target import first_batch
-from migrate.cutover.facts import KnownJob, Savepoint
-from migrate.cutover.flink_jobs import (
+from migrate.cutover.decide import first_batch
+from migrate.cutover.facts import Savepoint
+from migrate.cutover.observe_flink import (
+    KnownJob,
     choose_job,
     job_started_again,
     job_started_since,
+    read_savepoint,
     reported_savepoint,
 )
-from migrate.cutover.observe import read_savepoint
+from migrate.cutover.read_spec import read_spec
 from migrate.cutover.record import Record
 from migrate.cutover.run import cut_over
-from migrate.cutover.spec import read_spec
+from migrate.cutover.target_state import Started, started_work
 from migrate.inputs.flink.rest_api import FlinkJob
 from migrate.model.errors import Refused
 from migrate.moves.plan import plan
@@ -443,7 +444,7 @@ def test_a_primed_location_is_judged_and_found_again(primed: Path) -> None:
     told = f"primed {query}: batch 0 holds state, and ends where the plan says"
     assert act(context, "apply") == told
     assert context.record.model.primed == 0
-    assert _begun(context) is Begun.NO and _first_batch(context) is None
+    assert _begun(context) is Started.NO and _first_batch(context) is None
 
     # A run that was killed before it had written down what it saw.
     context.record.change(primed=None, query_id=None)
@@ -453,7 +454,7 @@ def test_a_primed_location_is_judged_and_found_again(primed: Path) -> None:
     assert again.record.model.primed == 0
     # The query's own first batch is the one after.
     (query / "offsets/1").write_text('v1\n{}\n{"orders":{"0":7,"1":6}}')
-    assert _begun(again) is Begun.YES and _first_batch(again) is None
+    assert _begun(again) is Started.YES and _first_batch(again) is None
     (query / "commits/1").write_text("v1\n{}")
     assert _first_batch(again) == 1
     assert reason_done(again, "apply") == f"spark:{query} holds the plan"
@@ -490,8 +491,8 @@ def test_what_was_not_primed_as_planned_starts_nothing(
         reason_done(open_context(spec), "apply")
 
 
-def _begun(context: CutOverContext) -> Begun:
-    return beginning(facts_of(context, "start")).begun
+def _begun(context: CutOverContext) -> Started:
+    return started_work(facts_of(context, "start")).started
 
 
 def _first_batch(context: CutOverContext) -> int | None:
@@ -570,7 +571,7 @@ def test_batches_before_the_target_was_written_are_not_the_querys(primed: Path) 
 def test_another_priming_is_judged_anew(primed: Path) -> None:
     _not_written(primed)
     open_context(primed).record.change(primed=3)  # of a location that was removed since
-    assert _begun(open_context(_fails(primed))) is Begun.NO
+    assert _begun(open_context(_fails(primed))) is Started.NO
     assert open_context(primed).record.model.primed is None
 
 

@@ -14,7 +14,8 @@ import yaml
 
 from migrate.cutover.context import CutOverContext, CutOverStopped
 from migrate.cutover.facts import Need
-from migrate.cutover.observe import observe, read_savepoint
+from migrate.cutover.observe import observe
+from migrate.cutover.observe_flink import read_savepoint
 from migrate.inputs.flink.rest_api import FlinkRestError
 from migrate.model.errors import Refused
 from migrate.report.cut_over import StartReport
@@ -242,7 +243,7 @@ def test_a_stop_of_an_earlier_run_of_the_job_is_not_taken_for_this_one(
 ) -> None:
     """Under a fixed id, which was started again: Flink knows the old stop for five minutes."""
     known, url = flink
-    monkeypatch.setattr("migrate.cutover.observe.time", Clock())
+    monkeypatch.setattr("migrate.cutover.context.time", Clock())
     for number in (1, 2):
         done = {"location": f"file:/s/savepoint-{number}"}
         known.of_a_stop = json.dumps({"status": {"id": "COMPLETED"}, "operation": done})
@@ -350,7 +351,7 @@ def test_a_job_just_stopped_by_hand_is_known_by_its_savepoint(
     """Flink goes on to tell what was so, as long as its web.refresh-interval is."""
     known, url = flink
     clock = Clock()
-    monkeypatch.setattr("migrate.cutover.observe.time", clock)
+    monkeypatch.setattr("migrate.cutover.context.time", clock)
     known.state = "FINISHED"
     known.answers["/config"] = json.dumps({"flink-version": "2.2.0", **interval})
     shutil.copytree(_golden("2.2/stop"), tmp_path / "savepoints" / _JOB / "savepoint-1")

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from decoder import StopKind
-from migrate.cutover.beginning import Beginning, Begun, beginning, restart_advice
 from migrate.cutover.decision import Action, Decision, Do, Done, Fail, Halt
 from migrate.cutover.facts import (
     CommandFacts,
@@ -19,8 +18,9 @@ from migrate.cutover.facts import (
     StoppedJob,
     Unavailable,
 )
-from migrate.cutover.going_back import decide_back
+from migrate.cutover.roll_back import decide_roll_back, restart_advice
 from migrate.cutover.steps import STEPS
+from migrate.cutover.target_state import Started, StartedWork, started_work
 from migrate.inputs.flink.rest_api import FlinkJob, FlinkRestError, StopAttempt
 from migrate.model.cluster_snapshot import Committed, GroupView, Member
 from migrate.model.positions import SPARK, Origin
@@ -153,7 +153,7 @@ _ENDED = StopAttempt(savepoint="/s/savepoint-1")
         ({}, _AWAY, "no answer", "no answer"),
         ({}, _stopped_job("FAILED"), "refused", "refused"),
         ({}, _stopped_job("FINISHED"), "refused", "refused"),
-        ({}, _stopped_job("FINISHED", ended_with=_SAVED), "done", Action.KEEP_SAVEPOINT),
+        ({}, _stopped_job("FINISHED", ended_with=_SAVED), "done", Action.RECORD_SAVEPOINT),
         (_ASKED, _stopped_job(), Action.CHECK, Action.STOP),
         (_ASKED, _stopped_job(attempt=_GOES_ON), "done", Action.AWAIT_STOP),
         (_ASKED, _stopped_job("FINISHED", attempt=_ENDED), "done", Action.AWAIT_STOP),
@@ -185,12 +185,12 @@ def test_a_job_that_flink_forgot_is_told_apart_from_one_that_failed() -> None:
 @pytest.mark.parametrize(
     ("others", "flink", "savepoint", "job", "decision"),
     [
-        (True, {}, _SAVED, None, Action.KEEP_CLEAN),
-        (True, {}, replace(_SAVED, stop=StopKind.UNKNOWN), None, Action.KEEP_CLEAN),
+        (True, {}, _SAVED, None, Action.RECORD_CLEAN_STOP),
+        (True, {}, replace(_SAVED, stop=StopKind.UNKNOWN), None, Action.RECORD_CLEAN_STOP),
         (True, {}, replace(_SAVED, stop=StopKind.NONE), None, "stopped"),
         (True, {}, Unavailable(OSError("gone")), None, "no answer"),
-        (False, {"finished": True}, _SAVED, _stopped_job("FINISHED"), Action.KEEP_CLEAN),
-        (False, {"finished": True}, _SAVED, _stopped_job("UNKNOWN"), Action.KEEP_CLEAN),
+        (False, {"finished": True}, _SAVED, _stopped_job("FINISHED"), Action.RECORD_CLEAN_STOP),
+        (False, {"finished": True}, _SAVED, _stopped_job("UNKNOWN"), Action.RECORD_CLEAN_STOP),
         # A fixed id: the job was started again, and stopped with another savepoint.
         (
             False,
@@ -248,35 +248,37 @@ _RAN = {"start": StartReport(at="now", returned=None)}
 @pytest.mark.parametrize(
     ("record", "target", "apply", "begun"),
     [
-        ({}, _group(), Action.WRITE, Begun.NO),
-        ({}, _group(Committed(80), Committed(81)), Action.WRITE, Begun.NO),  # by Flink, say
-        ({}, _group(_ours(80, ""), _ours(81, "")), "refused", Begun.MAYBE),  # by commit-group
-        ({}, _group(_ours(70, "")), Action.WRITE, Begun.NO),
-        ({}, _group(_ours(80, _OTHER), _ours(81, _OTHER)), "refused", Begun.MAYBE),
-        ({}, _group(_ours(70, _OTHER)), "refused", Begun.MAYBE),
-        (_BEGUN, _group(), Action.WRITE, Begun.NO),  # killed before the commit
-        (_BEGUN, _group(_ours(80)), Action.WRITE, Begun.MAYBE),  # or in the middle of it
-        (_BEGUN, _group(*_BOTH), Action.KEEP_WRITTEN, Begun.MAYBE),  # or after it
-        (_WRITTEN, _group(*_BOTH), "done", Begun.MAYBE),
-        (_WRITTEN, _group(*_BOTH, members=1), "done", Begun.YES),
-        (_WRITTEN, _group(_ours(80), Committed(90)), "refused", Begun.YES),
-        (_WRITTEN | _VERIFIED, _group(_ours(80), Committed(90)), "done", Begun.YES),
-        (_WRITTEN | _VERIFIED, _group(Committed(90), Committed(91)), "done", Begun.YES),
+        ({}, _group(), Action.WRITE, Started.NO),
+        ({}, _group(Committed(80), Committed(81)), Action.WRITE, Started.NO),  # by Flink, say
+        ({}, _group(_ours(80, ""), _ours(81, "")), "refused", Started.MAYBE),  # by commit-group
+        ({}, _group(_ours(70, "")), Action.WRITE, Started.NO),
+        ({}, _group(_ours(80, _OTHER), _ours(81, _OTHER)), "refused", Started.MAYBE),
+        ({}, _group(_ours(70, _OTHER)), "refused", Started.MAYBE),
+        (_BEGUN, _group(), Action.WRITE, Started.NO),  # killed before the commit
+        (_BEGUN, _group(_ours(80)), Action.WRITE, Started.MAYBE),  # or in the middle of it
+        (_BEGUN, _group(*_BOTH), Action.RECORD_WRITTEN, Started.MAYBE),  # or after it
+        (_WRITTEN, _group(*_BOTH), "done", Started.MAYBE),
+        (_WRITTEN, _group(*_BOTH, members=1), "done", Started.YES),
+        (_WRITTEN, _group(_ours(80), Committed(90)), "refused", Started.YES),
+        (_WRITTEN | _VERIFIED, _group(_ours(80), Committed(90)), "done", Started.YES),
+        (_WRITTEN | _VERIFIED, _group(Committed(90), Committed(91)), "done", Started.YES),
         # The group held 80 before: whoever commits that now has begun all the same.
-        (_BEGUN | _HELD, _group(Committed(80)), Action.WRITE, Begun.NO),
-        (_WRITTEN | _VERIFIED | _HELD, _group(Committed(80)), "done", Begun.YES),
-        (_WRITTEN | _VERIFIED | _HELD, _group(Committed(90), _ours(81)), "done", Begun.YES),
+        (_BEGUN | _HELD, _group(Committed(80)), Action.WRITE, Started.NO),
+        (_WRITTEN | _VERIFIED | _HELD, _group(Committed(80)), "done", Started.YES),
+        (_WRITTEN | _VERIFIED | _HELD, _group(Committed(90), _ours(81)), "done", Started.YES),
         # The group was deleted: whoever read from it before does not show.
-        (_WRITTEN, _group(), "refused", Begun.MAYBE),
-        (_WRITTEN, _group(_ours(80, _OTHER), _ours(81, _OTHER)), "refused", Begun.MAYBE),
-        (_WRITTEN, Unavailable(OSError("away")), "no answer", Begun.MAYBE),
-        ({}, Unavailable(OSError("away")), "no answer", Begun.NO),
+        (_WRITTEN, _group(), "refused", Started.MAYBE),
+        (_WRITTEN, _group(_ours(80, _OTHER), _ours(81, _OTHER)), "refused", Started.MAYBE),
+        (_WRITTEN, Unavailable(OSError("away")), "no answer", Started.MAYBE),
+        ({}, Unavailable(OSError("away")), "no answer", Started.NO),
     ],
 )
-def test_what_a_group_holds(record: dict[str, Any], target: Any, apply: Any, begun: Begun) -> None:
+def test_what_a_group_holds(
+    record: dict[str, Any], target: Any, apply: Any, begun: Started
+) -> None:
     facts = _facts(_record(**record), target=target, target_name="group:g")
     assert _shown(_decide("apply", facts)) == apply
-    assert beginning(facts).begun is begun
+    assert started_work(facts).started is begun
 
 
 def test_a_member_that_reads_something_else_has_not_begun() -> None:
@@ -289,9 +291,9 @@ def test_a_member_that_reads_something_else_has_not_begun() -> None:
         target_name="group:g",
         has_start=True,
     )
-    assert beginning(facts).begun is Begun.MAYBE
+    assert started_work(facts).started is Started.MAYBE
     assert _shown(_decide("start", facts)) == Action.START
-    assert _shown(_decide("first-batch", facts)) == Action.AWAIT_BEGIN
+    assert _shown(_decide("first-batch", facts)) == Action.AWAIT_FIRST_BATCH
 
 
 @pytest.mark.parametrize("adopt", [False, True])
@@ -310,8 +312,8 @@ def test_a_start_command_counts_wherever_the_marks_are() -> None:
         facts = _facts(
             _record(**_BEGUN), target=target, target_name=name, starting=_command(runs=True)
         )
-        assert beginning(facts) == Beginning(
-            Begun.MAYBE, "the command that starts the query still runs"
+        assert started_work(facts) == StartedWork(
+            Started.MAYBE, "the command that starts the query still runs"
         )
 
 
@@ -337,11 +339,11 @@ def test_what_the_record_has_seen_counts_where_the_target_no_longer_shows_it(
     """Seen: a location that was renamed after all was seeded anew, and "would be right"."""
     name = "group:g" if isinstance(target, GroupFacts) else "spark:/q"
     facts = _facts(_record(**_WRITTEN, **seen), target=target, target_name=name)
-    assert beginning(facts).begun is not Begun.NO
+    assert started_work(facts).started is not Started.NO
     for step in ("plan", "apply"):
         assert not isinstance(_decide(step, facts), Do), step
     assert "start Flink's job from" not in restart_advice(facts).partition("do not ")[0]
-    decision = decide_back(facts)
+    decision = decide_roll_back(facts)
     assert isinstance(decision, Halt | Fail)
 
 
@@ -365,7 +367,7 @@ def test_a_group_on_other_brokers_is_not_written() -> None:
         streams={},
     )
     facts = _facts(_record(**_WRITTEN, plan=plan), target=_group(*_BOTH), target_name="group:g")
-    for decision in (_decide("apply", facts), decide_back(facts)):
+    for decision in (_decide("apply", facts), decide_roll_back(facts)):
         assert isinstance(decision, Halt)
         assert "are brokers of cluster cluster" in decision.reasons[0]
 
@@ -389,43 +391,43 @@ _BY_ANOTHER = {"query_id": "q2", "committed": 57, "planned": 57, "has_logs": Tru
 @pytest.mark.parametrize(
     ("record", "target", "more", "apply", "begun"),
     [
-        ({}, LocationFacts("/q"), {}, Action.WRITE, Begun.NO),
-        (_SEEDED, LocationFacts("/q"), {"has_start": True}, Action.WRITE, Begun.NO),
-        (_SEEDED, LocationFacts("/q"), {}, "refused", Begun.MAYBE),  # started by hand, perhaps
+        ({}, LocationFacts("/q"), {}, Action.WRITE, Started.NO),
+        (_SEEDED, LocationFacts("/q"), {"has_start": True}, Action.WRITE, Started.NO),
+        (_SEEDED, LocationFacts("/q"), {}, "refused", Started.MAYBE),  # started by hand, perhaps
         (
             _SEEDED,
             LocationFacts("/q"),
             {"has_start": True, "starting": _command(ended=0)},
             "refused",
-            Begun.MAYBE,
+            Started.MAYBE,
         ),
-        (_SEEDED, _location(), {}, "done", Begun.NO),
-        (_MOVED, _location(unfinished=True), {}, Action.WRITE, Begun.NO),
-        (_MOVED, _location(), {}, "refused", Begun.NO),  # whose it is does not show
-        (_MOVED, _location(query_id=None), {}, "refused", Begun.NO),
-        (_MOVED | {"query_id": "q1"}, _location(), {}, Action.KEEP_WRITTEN, Begun.NO),
-        ({}, _location(unfinished=True), {}, "refused", Begun.MAYBE),
-        ({}, _location(), {"plan": None, "seeds": None}, "refused", Begun.MAYBE),
-        ({}, _location(), {}, "refused", Begun.MAYBE),  # by hand, or by another record
-        ({}, _location(), {"adopt": True}, Action.ADOPT, Begun.MAYBE),
-        ({}, _location(planned=0), {"adopt": True}, "refused", Begun.YES),
-        (_SEEDED, _location(query_id="q2"), {}, "refused", Begun.NO),
-        (_SEEDED, _location(query_id="q2"), {"adopt": True}, Action.ADOPT, Begun.NO),
+        (_SEEDED, _location(), {}, "done", Started.NO),
+        (_MOVED, _location(unfinished=True), {}, Action.WRITE, Started.NO),
+        (_MOVED, _location(), {}, "refused", Started.NO),  # whose it is does not show
+        (_MOVED, _location(query_id=None), {}, "refused", Started.NO),
+        (_MOVED | {"query_id": "q1"}, _location(), {}, Action.RECORD_WRITTEN, Started.NO),
+        ({}, _location(unfinished=True), {}, "refused", Started.MAYBE),
+        ({}, _location(), {"plan": None, "seeds": None}, "refused", Started.MAYBE),
+        ({}, _location(), {}, "refused", Started.MAYBE),  # by hand, or by another record
+        ({}, _location(), {"adopt": True}, Action.ADOPT, Started.MAYBE),
+        ({}, _location(planned=0), {"adopt": True}, "refused", Started.YES),
+        (_SEEDED, _location(query_id="q2"), {}, "refused", Started.NO),
+        (_SEEDED, _location(query_id="q2"), {"adopt": True}, Action.ADOPT, Started.NO),
         # Another record has started it by now.
-        (_SEEDED, _location(query_id="q2", planned=57), {"adopt": True}, "refused", Begun.YES),
+        (_SEEDED, _location(query_id="q2", planned=57), {"adopt": True}, "refused", Started.YES),
         (
             _PRIMED,
             _location(**_BY_ANOTHER, priming_problem="batch 57 does not end where the plan says"),
             _STATES | {"adopt": True},
             "refused",
-            Begun.YES,
+            Started.YES,
         ),
         (
             {},
             _location(**_BY_ANOTHER, priming_problem="batch 57 does not end where the plan says"),
             _STATES | {"adopt": True},
             "refused",
-            Begun.YES,
+            Started.YES,
         ),
         # It was primed by hand, after a command that failed.
         (
@@ -433,57 +435,57 @@ _BY_ANOTHER = {"query_id": "q2", "committed": 57, "planned": 57, "has_logs": Tru
             _location(**_LEFT),
             _STATES | {"adopt": True, "priming": _command(ended=1)},
             Action.ADOPT,
-            Begun.NO,
+            Started.NO,
         ),
-        (_SEEDED, _location(seeds={"0": {("orders", 0): 80}}), {}, "refused", Begun.NO),
-        (_SEEDED, _location(has_logs=True), {}, "done", Begun.MAYBE),
-        (_SEEDED, _location(planned=0), {}, "done", Begun.YES),
-        (_SEEDED, _location(), {"starting": _command(runs=True)}, "done", Begun.MAYBE),
-        (_SEEDED, _location(), {"starting": _command(ended=0)}, "done", Begun.MAYBE),
-        (_SEEDED, _location(), {"starting": _command(ended=3)}, "done", Begun.MAYBE),
-        (_SEEDED, _location(), {"starting": _command(ended="unknown")}, "done", Begun.MAYBE),
-        (_SEEDED, _location(planned=0), {"starting": _command(ended=3)}, "done", Begun.YES),
+        (_SEEDED, _location(seeds={"0": {("orders", 0): 80}}), {}, "refused", Started.NO),
+        (_SEEDED, _location(has_logs=True), {}, "done", Started.MAYBE),
+        (_SEEDED, _location(planned=0), {}, "done", Started.YES),
+        (_SEEDED, _location(), {"starting": _command(runs=True)}, "done", Started.MAYBE),
+        (_SEEDED, _location(), {"starting": _command(ended=0)}, "done", Started.MAYBE),
+        (_SEEDED, _location(), {"starting": _command(ended=3)}, "done", Started.MAYBE),
+        (_SEEDED, _location(), {"starting": _command(ended="unknown")}, "done", Started.MAYBE),
+        (_SEEDED, _location(planned=0), {"starting": _command(ended=3)}, "done", Started.YES),
         # With states.
-        (_PRIMED, _location(**_LEFT), _STATES, "done", Begun.NO),
-        (_PRIMED, _location(**_LEFT), {"has_states": True}, "done", Begun.MAYBE),
-        (_PRIMED, _location(**{**_LEFT, "planned": 1}), _STATES, "done", Begun.YES),
+        (_PRIMED, _location(**_LEFT), _STATES, "done", Started.NO),
+        (_PRIMED, _location(**_LEFT), {"has_states": True}, "done", Started.MAYBE),
+        (_PRIMED, _location(**{**_LEFT, "planned": 1}), _STATES, "done", Started.YES),
         (
             _MOVED,
             _location(**_LEFT),
             _STATES | {"priming": _command(ended=0)},
-            Action.KEEP_PRIMED,
-            Begun.NO,
+            Action.RECORD_PRIMED,
+            Started.NO,
         ),
         (
             _MOVED,
             _location(**_LEFT),
             _STATES | {"priming": _command(ended=1)},
             "refused",
-            Begun.NO,
+            Started.NO,
         ),
         (
             _MOVED,
             _location(**_LEFT, priming_problem="its seed is not what the plan says"),
             _STATES | {"priming": _command(ended=0)},
             "refused",
-            Begun.YES,
+            Started.YES,
         ),
-        ({}, _location(**_LEFT), _STATES, "refused", Begun.MAYBE),
+        ({}, _location(**_LEFT), _STATES, "refused", Started.MAYBE),
         (
             _MOVED,
             LocationFacts("/q", is_empty=False),
             _STATES | {"priming": _command(runs=True)},
             Action.WRITE,
-            Begun.NO,
+            Started.NO,
         ),
     ],
 )
 def test_what_a_location_holds(
-    record: dict[str, Any], target: Any, more: dict[str, Any], apply: Any, begun: Begun
+    record: dict[str, Any], target: Any, more: dict[str, Any], apply: Any, begun: Started
 ) -> None:
     facts = _facts(_record(**record), target=target, **more)
     assert _shown(_decide("apply", facts)) == apply
-    assert beginning(facts).begun is begun
+    assert started_work(facts).started is begun
 
 
 @pytest.mark.parametrize("target", [_location(), _group(*_BOTH), LocationFacts("/q"), _group()])
@@ -500,7 +502,7 @@ def test_where_the_job_was_started_again_nothing_is_written_or_started(
     for step in ("apply", "verify", "start", "verify-again"):
         before = _decide(step, facts)
         after = _decide(step, replace(facts, started_again=again))
-        if isinstance(before, Do) and before.action is not Action.KEEP_WRITTEN:
+        if isinstance(before, Do) and before.action is not Action.RECORD_WRITTEN:
             assert isinstance(after, Halt)
         else:
             assert after == before
@@ -513,7 +515,7 @@ def test_where_both_run_going_back_is_no_way_out() -> None:
     decision = _decide("verify-again", facts)
     assert isinstance(decision, Halt)
     assert "has begun, too: stop one of the two" in decision.reasons[1]
-    assert isinstance(decide_back(facts), Halt)
+    assert isinstance(decide_roll_back(facts), Halt)
 
 
 # -- start and first batch -------------------------------------------------------------------------
@@ -522,26 +524,31 @@ def test_where_both_run_going_back_is_no_way_out() -> None:
 @pytest.mark.parametrize(
     ("target", "more", "start", "first"),
     [
-        (_location(), {}, Action.START, Action.AWAIT_BEGIN),
-        (_location(), {"has_start": False}, "done", Action.AWAIT_BEGIN),
-        (_location(), {"starting": _command(runs=True)}, "done", Action.AWAIT_BEGIN),
-        (_location(), {"starting": _command(ended=0)}, "done", Action.AWAIT_BEGIN),
-        (_location(), {"starting": _command(ended=3)}, Action.START, Action.AWAIT_BEGIN),
-        (_location(), {"starting": _command(ended="unknown")}, "stopped", Action.AWAIT_BEGIN),
-        (_location(planned=0), {"starting": _command(ended=3)}, Action.START, Action.AWAIT_BEGIN),
+        (_location(), {}, Action.START, Action.AWAIT_FIRST_BATCH),
+        (_location(), {"has_start": False}, "done", Action.AWAIT_FIRST_BATCH),
+        (_location(), {"starting": _command(runs=True)}, "done", Action.AWAIT_FIRST_BATCH),
+        (_location(), {"starting": _command(ended=0)}, "done", Action.AWAIT_FIRST_BATCH),
+        (_location(), {"starting": _command(ended=3)}, Action.START, Action.AWAIT_FIRST_BATCH),
+        (_location(), {"starting": _command(ended="unknown")}, "stopped", Action.AWAIT_FIRST_BATCH),
+        (
+            _location(planned=0),
+            {"starting": _command(ended=3)},
+            Action.START,
+            Action.AWAIT_FIRST_BATCH,
+        ),
         (
             _location(planned=0),
             {"starting": _command(ended="unknown")},
             "done",
-            Action.AWAIT_BEGIN,
+            Action.AWAIT_FIRST_BATCH,
         ),
-        (_location(planned=0), {}, "done", Action.AWAIT_BEGIN),  # somebody else's
+        (_location(planned=0), {}, "done", Action.AWAIT_FIRST_BATCH),  # somebody else's
         (_location(planned=0, committed=0), {"starting": _command(ended=3)}, "done", "done"),
-        (_location(query_id="q2"), {}, "refused", Action.AWAIT_BEGIN),
-        (_group(*_BOTH), {}, Action.START, Action.AWAIT_BEGIN),
+        (_location(query_id="q2"), {}, "refused", Action.AWAIT_FIRST_BATCH),
+        (_group(*_BOTH), {}, Action.START, Action.AWAIT_FIRST_BATCH),
         (_group(*_BOTH, members=1), {}, "done", "done"),
-        (_group(_ours(80, _OTHER)), {}, "refused", Action.AWAIT_BEGIN),
-        (_group(), {}, "refused", Action.AWAIT_BEGIN),
+        (_group(_ours(80, _OTHER)), {}, "refused", Action.AWAIT_FIRST_BATCH),
+        (_group(), {}, "refused", Action.AWAIT_FIRST_BATCH),
         (Unavailable(OSError("away")), {}, "no answer", "no answer"),
     ],
 )
@@ -602,13 +609,13 @@ def test_a_way_back_is_named_only_where_nothing_has_begun(
     flink = {"savepoint": "/s/savepoint-1", "finished": True}
     facts = _facts(_record(**record, flink=flink), **{"target": _location(), **more})
     assert restart_advice(facts).startswith(advice)
-    decision = decide_back(facts)
+    decision = decide_roll_back(facts)
     if back is None:
         assert decision is None
     else:
         assert isinstance(decision, Halt) and back in decision.reasons[0]
     # What the user says is taken where nothing shows the opposite.
-    sure = decide_back(replace(facts, nothing_started=True))
+    sure = decide_roll_back(replace(facts, nothing_started=True))
     assert (sure is None) == (back is None or "--nothing-started" in back)
 
 
@@ -629,18 +636,18 @@ def test_a_plan_that_is_gone_is_asked_for(target: Any) -> None:
     for step in ("plan", "apply"):
         decision = _decide(step, replace(facts, seeds=None))
         assert isinstance(decision, Halt) and "put plan.json back" in decision.reasons[0]
-    assert decide_back(replace(facts, seeds=None, nothing_started=True)) is None
+    assert decide_roll_back(replace(facts, seeds=None, nothing_started=True)) is None
 
 
 def test_the_seed_of_another_record_is_not_taken_away() -> None:
     flink = {"savepoint": "/s/savepoint-1"}
     facts = _facts(_record(**_SEEDED, flink=flink), target=_location(query_id="q2"))
-    decision = decide_back(facts)
+    decision = decide_roll_back(facts)
     assert isinstance(decision, Halt) and "holds query q2, and this record" in decision.reasons[0]
 
 
 def test_before_the_stop_there_is_no_way_back_to_name() -> None:
     facts = _facts(_record(), target=LocationFacts("/q"))
     assert restart_advice(facts) == ""
-    decision = decide_back(facts)
+    decision = decide_roll_back(facts)
     assert isinstance(decision, Halt) and "the job was not stopped" in decision.reasons[0]

@@ -11,7 +11,8 @@ import jsonschema
 import pytest
 import yaml
 
-from migrate.cutover.spec import SpecError, json_schema, read_spec
+from migrate.cutover.read_spec import read_spec
+from migrate.cutover.spec import SpecError, json_schema
 from tests.docs.blocks import blocks
 from tests.support.command import migrate
 

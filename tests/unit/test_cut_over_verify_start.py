@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from migrate.cutover.judge import Judgement, Seen, judge
+from migrate.cutover.verify_start import Evidence, StartResult, verify_start
 from migrate.model.positions import Unknown
 from migrate.planning import Verdict
 from migrate.planning.verify import PlanCheck, StartOutcome, Verification, VerifiedPartition
@@ -39,12 +39,12 @@ def _judge(
     *,
     gone: bool = False,
     **seen: Any,
-) -> Judgement:
+) -> StartResult:
     started = {StartOutcome.OK: 80, StartOutcome.REPEATED: 70}.get(outcome, 80 + records)
     verification = Verification("t", (VerifiedPartition(*_PLACE, 80, started, outcome, records),))
     verification = replace(verification, first_batches_gone=gone)
     base = {"after": True, "is_committed": True, "log_starts": {_PLACE: 10}, "reached": {}}
-    return judge([row], verification, Seen(**{**base, **seen}))
+    return verify_start([row], verification, Evidence(**{**base, **seen}))
 
 
 @pytest.mark.parametrize(
@@ -93,13 +93,13 @@ def test_what_is_verified(
     began_right: bool,
 ) -> None:
     judgement = _judge(_row(**row), outcome, **seen)
-    assert judgement.verified is verified
+    assert judgement.report.verified is verified
     assert judgement.rows[0].began_right is began_right
 
 
 def test_lost_0_is_not_said_where_it_is_not_known() -> None:
     lagging = _judge(_row(first_commit=95), StartOutcome.MOVED_ON, 15, **_OTHERS)
-    assert lagging.unknown == 1
+    assert lagging.report.unknown == 1
     assert lagging.text == (
         "1 cannot tell; where 1 partition began cannot be told: others have committed for the "
         "group, and no member was seen to read this while our commit still stood, so records may "
@@ -128,21 +128,21 @@ def test_a_partition_that_the_plan_does_not_know_is_judged_too() -> None:
         VerifiedPartition(*_PLACE, 80, 80, StartOutcome.OK),
         VerifiedPartition("orders", 1, 5, 9, StartOutcome.LOST, 4),
     )
-    seen = Seen(True, True, {}, {})
-    judgement = judge([_row()], Verification("t", partitions), seen)
-    assert (judgement.verified, judgement.lost, len(judgement.rows)) == (False, 4, 1)
-    before = judge(
+    seen = Evidence(True, True, {}, {})
+    judgement = verify_start([_row()], Verification("t", partitions), seen)
+    assert (judgement.report.verified, judgement.report.lost, len(judgement.rows)) == (False, 4, 1)
+    before = verify_start(
         [_row()],
         Verification(
             "t", (VerifiedPartition("orders", 1, Unknown.UNRESOLVED, None, StartOutcome.UNKNOWN),)
         ),
-        Seen(False, False, {}, {}),
+        Evidence(False, False, {}, {}),
     )
     assert before.text == (
         "1 cannot tell; where 1 partition will begin cannot be told: orders-1 is not in the plan, "
         "or has no offset there; go back (--back), and run this again to plan it, too"
     )
-    changed = judge(
+    changed = verify_start(
         [_row()],
         replace(
             Verification("t", (VerifiedPartition(*_PLACE, 80, 80, StartOutcome.OK),)),
@@ -150,10 +150,10 @@ def test_a_partition_that_the_plan_does_not_know_is_judged_too() -> None:
         ),
         seen,
     )
-    assert not changed.verified
+    assert not changed.report.verified
     assert changed.text.endswith(
         "the plan is not what the savepoint holds: "
         + ("orders-0: it is at 80, and the plan has it at 90")
     )
-    nothing = judge([_row()], Verification("t", ()), seen)
-    assert not nothing.verified
+    nothing = verify_start([_row()], Verification("t", ()), seen)
+    assert not nothing.report.verified

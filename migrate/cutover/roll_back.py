@@ -1,4 +1,4 @@
-"""Back: as long as nothing has begun to read from the target, it is taken away again."""
+"""Roll back: remove the target again, as long as no work has started from it."""
 
 from __future__ import annotations
 
@@ -6,13 +6,19 @@ from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 
-from migrate.cutover.act_flink import keep_savepoint
-from migrate.cutover.beginning import Begun, beginning
 from migrate.cutover.context import CutOverContext, CutOverStopped
-from migrate.cutover.decide_stop import decide_stop
+from migrate.cutover.decide import decide_stop
 from migrate.cutover.decision import Action, Do, Fail, Halt, refuse
 from migrate.cutover.facts import Facts, GroupFacts, LocationFacts, StoppedJob, Unavailable
-from migrate.cutover.target import Holding, holding, other_cluster
+from migrate.cutover.stop_job import record_savepoint
+from migrate.cutover.target_state import (
+    Content,
+    Started,
+    other_cluster,
+    started_work,
+    target_content,
+)
+from migrate.inputs.flink.rest_api import FlinkJob
 from migrate.model.errors import Refused
 from migrate.moves.rollback import rollback
 from migrate.targets.group.commit import Applied
@@ -20,12 +26,14 @@ from migrate.targets.group.rollback_file import rollback_files
 from migrate.targets.location import LocalDirectory
 from migrate.targets.seed import remove_seed
 
+# -- decide: pure ----------------------------------------------------------------------------------
 
-def decide_back(facts: Facts) -> Halt | Fail | None:
-    """Return why the cut-over cannot be taken back, or None where it can.
+
+def decide_roll_back(facts: Facts) -> Halt | Fail | None:
+    """Return why the cut-over cannot be rolled back, or None.
 
     Args:
-        facts: the job, the target and the commands are needed.
+        facts: with the job, the target and the commands.
     """
     for command, does in ((facts.starting, "starts the query"), (facts.priming, "primes")):
         if command.runs:
@@ -36,13 +44,23 @@ def decide_back(facts: Facts) -> Halt | Fail | None:
         return Fail(facts.target.error)
     if problem := other_cluster(facts):
         return refuse(problem)
-    begins = beginning(facts)
-    if begins.begun is Begun.YES:
-        return refuse(_way_after_begin(facts, begins.reason))
-    if begins.begun is Begun.MAYBE and not facts.nothing_started:
+    work, name = started_work(facts), facts.target_name
+    if work.started is Started.YES and facts.is_group:
         return refuse(
-            f"something may have started from {facts.target_name}: {begins.reason}. Stop whatever "
-            "reads from it and look at its output; if nothing has started, add --nothing-started"
+            f"{name} has begun: {work.reason}; stop its consumers, and start Flink's job from the "
+            "group's offsets"
+        )
+    if work.started is Started.YES:
+        return refuse(
+            f"{name} has begun: {work.reason}, so Flink's job would process the same records "
+            "again; go back with its positions instead: stop it, commit what it has read for "
+            f"Flink's group (migrate commit-group {name} --group G), and start the job from that "
+            "group's offsets"
+        )
+    if work.started is Started.MAYBE and not facts.nothing_started:
+        return refuse(
+            f"something may have started from {name}: {work.reason}. Stop whatever reads from it "
+            "and look at its output; if nothing has started, add --nothing-started"
         )
     if facts.savepoint_pointer is None and facts.record.flink.job_id is None:
         return refuse("the job was not stopped, so there is nothing to go back from")
@@ -52,32 +70,18 @@ def decide_back(facts: Facts) -> Halt | Fail | None:
 
 
 def _not_ours(facts: Facts, target: LocationFacts) -> str:
-    """Return why a location cannot be taken away by this record; empty where it can."""
+    """Return why this record must not remove a location, or an empty text."""
     record = facts.record
     if record.moved_with is None or target.is_empty or target.unfinished:
         return ""
     if record.query_id is None:  # a priming that was not judged to its end
-        held = holding(facts)
-        return held.reason if held.holding is Holding.WRONG else ""
+        content = target_content(facts)
+        return content.reason if content.content is Content.WRONG else ""
     if target.query_id == record.query_id:
         return ""
     return (
         f"{target.name} holds query {target.query_id}, and this record has written query "
         f"{record.query_id}; remove the directory yourself if nothing needs it"
-    )
-
-
-def _way_after_begin(facts: Facts, reason: str) -> str:
-    name = facts.target_name
-    if facts.is_group:
-        return (
-            f"{name} has begun: {reason}; stop its consumers, and start Flink's job from the "
-            "group's offsets"
-        )
-    return (
-        f"{name} has begun: {reason}, so Flink's job would process the same records again; go back "
-        f"with its positions instead: stop it, commit what it has read for Flink's group (migrate "
-        f"commit-group {name} --group G), and start the job from that group's offsets"
     )
 
 
@@ -102,8 +106,44 @@ def _stop_not_ended(facts: Facts) -> Halt | Fail | None:
     return None
 
 
-def back_lines(context: CutOverContext, facts: Facts) -> Sequence[str]:
-    """Return what going back does, a line each; nothing where the target is not written.
+def restart_advice(facts: Facts) -> str:
+    """Return in one sentence what to do with Flink's job, or an empty text before its stop.
+
+    Args:
+        facts: with the target, the commands and a job that was started again.
+    """
+    savepoint, again, work = facts.savepoint_pointer, facts.started_again, started_work(facts)
+    if savepoint is None:
+        return ""
+    if isinstance(again, FlinkJob):
+        return (
+            f"do not start Flink's job from its savepoint, as job {again.name} ({again.job_id}) "
+            "has gone on from there: move that one"
+        )
+    if work.started is Started.YES:
+        return (
+            f"do not start Flink's job from its savepoint, as {work.reason}: the job would "
+            "process the same records again"
+        )
+    if work.started is Started.MAYBE and not facts.nothing_started:
+        return (
+            f"do not start Flink's job from its savepoint yet: {work.reason}. Stop whatever reads "
+            f"from {facts.target_name}, look at its output, and then go back with --back "
+            "--nothing-started"
+        )
+    unless = ""
+    if isinstance(again, Unavailable):
+        unless = ", unless somebody has (Flink does not answer)"
+    elif not facts.has_flink:
+        unless = ", unless somebody has (the spec has no flink.rest)"
+    return f"start Flink's job from its savepoint{unless}: flink run -s {savepoint} …"
+
+
+# -- act -------------------------------------------------------------------------------------------
+
+
+def roll_back_lines(context: CutOverContext, facts: Facts) -> Sequence[str]:
+    """Return what the roll back does, a line each; empty if the target is not written.
 
     Raises:
         Refused: it cannot be done from here.
@@ -114,7 +154,7 @@ def back_lines(context: CutOverContext, facts: Facts) -> Sequence[str]:
         if path is not None:
             return [f"bring group {target.view.name} back by {path}"]
         rows = {(row.topic, row.partition): row.planned or 0 for row in record.partitions}
-        if target.marked(record.id, rows):
+        if target.committed_by(record.id, rows):
             raise Refused(
                 [
                     f"group {target.view.name} holds commits of this record, and the rollback file "
@@ -131,18 +171,18 @@ def back_lines(context: CutOverContext, facts: Facts) -> Sequence[str]:
     return [f"rename the primed location {target.name}"]
 
 
-def go_back(context: CutOverContext, facts: Facts) -> None:
-    """Take the target away again.
+def roll_back(context: CutOverContext, facts: Facts) -> None:
+    """Remove the target again.
 
     Raises:
         CutOverStopped: not all of the group was restored.
     """
-    record, place = context.record, context.location()
-    if place is not None and record.model.moved_with is not None:
-        if place.names() and context.spec.states and isinstance(place, LocalDirectory):
-            record.put_aside(place.path)
-        elif place.names():
-            remove_seed(place)
+    record, location = context.record, context.location()
+    if location is not None and record.model.moved_with is not None:
+        if location.names() and context.spec.states and isinstance(location, LocalDirectory):
+            record.put_aside(location.path)
+        elif location.names():
+            remove_seed(location)
     elif isinstance(facts.target, GroupFacts):
         path = _rollback_file(context, facts.target)
         if path is not None:
@@ -163,29 +203,26 @@ def _rollback_file(context: CutOverContext, target: GroupFacts) -> Path | None:
 
     A later one, of a commit that was made whole, has the first one's offsets as what was before.
     """
-    runs = context.record.model.runs
-    began = datetime.fromisoformat(runs[0].began_at) if runs else None
-    first = min(
-        (
-            (datetime.fromisoformat(file.created_at), path)
-            for path, file in rollback_files(context.record.folder)
-            if (file.group, file.cluster_id, file.change)
-            == (target.view.name, target.cluster_id, "commit")
-        ),
-        default=None,
-        key=lambda dated: (began is not None and dated[0] < began, dated[0]),
-    )
-    if first is None or (began is not None and first[0] < began):
-        return None
-    return first[1]
+    runs, files = context.record.model.runs, rollback_files(context.record.folder)
+    created = [
+        (datetime.fromisoformat(file.created_at), path)
+        for path, file in files
+        if (file.group, file.cluster_id, file.change)
+        == (target.view.name, target.cluster_id, "commit")
+    ]
+    if runs:
+        began = datetime.fromisoformat(runs[0].began_at)
+        created = [(at, path) for at, path in created if at >= began]
+    first = min(created, default=None)
+    return first[1] if first is not None else None
 
 
-def keep_end_of_stop(context: CutOverContext, facts: Facts) -> None:
-    """Keep the savepoint of a stop that Flink has ended while no run waited for it."""
+def record_end_of_stop(context: CutOverContext, facts: Facts) -> None:
+    """Record the savepoint of a stop that ended while no run waited for it."""
     job = facts.job
     if context.savepoint is not None or not isinstance(job, StoppedJob):
         return
     if job.ended_with is not None:
-        keep_savepoint(context, facts)
+        record_savepoint(context, facts)
     elif job.attempt is not None and job.attempt.savepoint is not None:
         context.record.change_flink(savepoint=job.attempt.savepoint, finished=True)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from migrate.cutover.missing_programs import missing_programs
+from migrate.cutover.preflight import missing_programs
 from migrate.cutover.spec import Spec
 
 _NO_SCRIPT = "sh is given missing.sh, which does not exist in {home}"

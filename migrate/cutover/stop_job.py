@@ -1,18 +1,16 @@
-"""The actions on Flink: stop the job, wait for its savepoint, keep what was found."""
+"""The stop of Flink's job: request it, wait for its savepoint, record the result."""
 
 from __future__ import annotations
 
 import time
 
 from decoder import StopKind
-from migrate.cutover.context import CutOverContext, CutOverStopped
+from migrate.cutover.context import CutOverContext, CutOverStopped, poll
 from migrate.cutover.facts import Facts, Savepoint, StoppedJob
-from migrate.cutover.observe import AWAY_SECONDS
+from migrate.cutover.observe_flink import AWAY_SECONDS
 from migrate.inputs.flink.rest_api import FlinkRestError, StopAttempt
 from migrate.model.log import log, timed
 from migrate.model.wording import parse_duration
-
-_PAUSE = 0.25
 
 
 def stop(context: CutOverContext, facts: Facts) -> str:
@@ -22,53 +20,52 @@ def stop(context: CutOverContext, facts: Facts) -> str:
         CutOverStopped: it failed, or did not end in time.
         FlinkRestError: Flink did not answer, or has forgotten the stop.
     """
-    job = _job(facts)
-    flink = context.spec.flink
-    context.record.change_flink(
-        job_id=job.job.job_id,
-        job_name=job.job.name,
-        version=context.flink.version(),
-        savepoints=context.record.model.flink.savepoints or context.file.savepoint_folder,
-    )
+    job, spec = _job(facts), context.spec.flink
     log.info(f"asking Flink to stop {job.job.name} ({job.job.job_id}) with a savepoint")
+    _record_job(context, job, version=context.flink.version())
     context.flink.stop(
         job.job.job_id,
         job.folder,
         job.trigger_id,
-        drain=flink.drain,
-        native=flink.format == "native",
+        drain=spec.drain,
+        native=spec.format == "native",
     )
-    return _await(context, job)
+    return _await_end(context, job)
 
 
 def await_stop(context: CutOverContext, facts: Facts) -> str:
-    """Wait for the stop that an earlier run asked for. Raises as ``stop``."""
+    """Wait for the stop that an earlier run requested. Raises as ``stop``."""
     job = _job(facts)
     log.info(f"Flink stops {job.job.name} ({job.job.job_id}) already, as an earlier run asked")
-    return _await(context, job)
+    return _await_end(context, job)
 
 
-def _await(context: CutOverContext, job: StoppedJob) -> str:
+def _await_end(context: CutOverContext, job: StoppedJob) -> str:
     attempt = _ended_attempt(context, job)
-    if attempt.savepoint is None:
+    if attempt is not None and attempt.savepoint is not None:
+        _record_end(context, job, attempt.savepoint)
+        return f"stopped with {attempt.savepoint}"
+    if attempt is not None:
         context.record.change_flink(savepoints=None)  # the next stop may write elsewhere
-        raise CutOverStopped(f"the stop failed: {attempt.problem}", _state(context, job))
-    _keep(context, job, attempt.savepoint)
-    return f"stopped with {attempt.savepoint}"
+        problem = f"the stop failed: {attempt.problem}"
+    else:
+        limit = f"{context.spec.timeouts.stop} (timeouts.stop)"
+        problem = f"the stop has not ended after {limit}, and Flink may still end it"
+    known = context.flink.job(job.job.job_id)
+    state = known.state if known is not None else "unknown"
+    raise CutOverStopped(problem, f"Flink has the job as {state}")
 
 
-def _ended_attempt(context: CutOverContext, job: StoppedJob) -> StopAttempt:
-    patience = context.spec.timeouts.stop
-    deadline = time.monotonic() + parse_duration(patience)
-    answered = time.monotonic()
+def _ended_attempt(context: CutOverContext, job: StoppedJob) -> StopAttempt | None:
+    """Return how the stop has ended, or None if it has not ended in time."""
+    answered_at = time.monotonic()
     with timed("waiting for Flink's savepoint"):
-        while time.monotonic() < deadline:
+        for _ in poll(parse_duration(context.spec.timeouts.stop)):
             try:
                 attempt = context.flink.stopping(job.job.job_id, job.trigger_id)
             except FlinkRestError:
-                if time.monotonic() - answered > AWAY_SECONDS:
+                if time.monotonic() - answered_at > AWAY_SECONDS:
                     raise
-                time.sleep(_PAUSE)
                 continue
             if attempt is None:
                 raise FlinkRestError(
@@ -76,41 +73,34 @@ def _ended_attempt(context: CutOverContext, job: StoppedJob) -> StopAttempt:
                 )
             if attempt.ended:
                 return attempt
-            answered = time.monotonic()
-            time.sleep(_PAUSE)
-    raise CutOverStopped(
-        f"the stop has not ended after {patience} (timeouts.stop), and Flink may still end it",
-        _state(context, job),
-    )
+            answered_at = time.monotonic()
+    return None
 
 
-def _state(context: CutOverContext, job: StoppedJob) -> str:
-    now = context.flink.job(job.job.job_id)
-    return f"Flink has the job as {now.state if now is not None else 'unknown'}"
-
-
-def keep_savepoint(context: CutOverContext, facts: Facts) -> str:
-    """Keep the savepoint that Flink says the job ended with."""
+def record_savepoint(context: CutOverContext, facts: Facts) -> str:
+    """Record the savepoint that Flink reports as the job's end."""
     job = _job(facts)
     assert job.ended_with is not None  # decided on it
-    _keep(context, job, job.ended_with.pointer)
+    _record_end(context, job, job.ended_with.pointer)
     return f"stopped by an earlier run with {job.ended_with.pointer}"
 
 
-def _keep(context: CutOverContext, job: StoppedJob, savepoint: str) -> None:
-    flink = context.record.model.flink
+def _record_end(context: CutOverContext, job: StoppedJob, savepoint: str) -> None:
+    version = context.record.model.flink.version or context.flink.version()
+    _record_job(context, job, version=version, savepoint=savepoint, finished=True)
+
+
+def _record_job(context: CutOverContext, job: StoppedJob, **fields: object) -> None:
     context.record.change_flink(
         job_id=job.job.job_id,
         job_name=job.job.name,
-        savepoints=flink.savepoints or context.file.savepoint_folder,
-        savepoint=savepoint,
-        finished=True,
-        version=flink.version or context.flink.version(),
+        savepoints=context.record.model.flink.savepoints or context.file.savepoint_folder,
+        **fields,
     )
 
 
-def keep_clean(context: CutOverContext, facts: Facts) -> str:
-    """Keep that the stop was clean. What a sink had yet to commit is looked at with the plan."""
+def record_clean_stop(context: CutOverContext, facts: Facts) -> str:
+    """Record that the stop was clean. The plan looks at what a sink had yet to commit."""
     savepoint = facts.savepoint
     assert isinstance(savepoint, Savepoint)  # decided on it
     text, ended_ms = "the savepoint is whole", None

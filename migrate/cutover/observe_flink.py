@@ -1,0 +1,317 @@
+"""Read what Flink and the savepoint folder say about the job. Nothing here changes anything.
+
+Flink's REST API is as old as its ``web.refresh-interval``, so what has just changed is read again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import posixpath
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from decoder import DecodeError, StopKind
+from decoder.checkpoint import read_metadata
+from decoder.storage import join
+from migrate.cutover.context import CutOverContext, CutOverStopped, poll
+from migrate.cutover.facts import Savepoint, StoppedJob, is_same_savepoint
+from migrate.inputs.flink.rest_api import (
+    FlinkJob,
+    FlinkRestError,
+    JobManager,
+    StopAttempt,
+    UnknownToFlink,
+)
+from migrate.model.errors import Refused
+from migrate.storage.files import path_of
+
+# How much longer than its web.refresh-interval Flink is given to report what has changed.
+_GRACE_SECONDS = 2.0
+# How long a JobManager may be away: one that fails over is back by then.
+AWAY_SECONDS = 20.0
+# How many stops of one job are told apart: each gets a trigger id of its own.
+_ATTEMPTS = 1000
+
+
+# -- the job that is stopped -----------------------------------------------------------------------
+
+
+def read_job(context: CutOverContext) -> StoppedJob:
+    """Return the job that is stopped, as Flink knows it.
+
+    Once a run has begun to stop a job, it is that one, whatever else has its name since.
+
+    Raises:
+        Refused: no job has the name or id of the spec, or several have.
+        FlinkRestError: Flink did not answer.
+    """
+    flink, recorded = context.flink, context.record.model.flink
+    jobs = flink.jobs()
+    if recorded.job_id is not None:
+        unknown = FlinkJob(recorded.job_id, recorded.job_name or "", "UNKNOWN")
+        job = next((job for job in jobs if job.job_id == recorded.job_id), unknown)
+    else:
+        assert context.spec.flink.job is not None  # checked by the spec
+        job = choose_job(jobs, context.spec.flink.job)
+    # The folder that the stop was requested with, where one was.
+    savepoint_folder = recorded.savepoints or context.file.savepoint_folder
+    assert savepoint_folder is not None  # checked by the spec
+    folder = join(savepoint_folder, job.job_id)
+    trigger_id, attempt = _newest_attempt(flink, job.job_id)
+    if attempt is not None and attempt.savepoint is not None and not job.ended:
+        job = _job_after_refresh(flink, job)
+        if not job.ended and job.state != "UNKNOWN":  # it was started again, under a fixed id
+            trigger_id, attempt = _newest_attempt(flink, job.job_id, skip_ended=True)
+    ended_with, left = None, list[Savepoint]()
+    if job.ended or job.state == "UNKNOWN":
+        left = _savepoints_in(context, folder)
+        if job.state == "FINISHED":
+            ended_with = _ended_with(context, job.job_id, folder)
+    return StoppedJob(job, trigger_id, attempt, ended_with, left, folder)
+
+
+def choose_job(jobs: Sequence[FlinkJob], name_or_id: str) -> FlinkJob:
+    """Return the job of a name or an id: the one that runs, else the newest that has ended.
+
+    Raises:
+        Refused: there is none, or several run.
+    """
+    matching = [job for job in jobs if name_or_id in (job.job_id, job.name)]
+    running = [job for job in matching if not job.ended]
+    if len(running) > 1:
+        ids = ", ".join(job.job_id for job in running)
+        raise Refused([f"flink.job {name_or_id}: several jobs have this name: {ids}; name an id"])
+    if matching:
+        return running[0] if running else max(matching, key=lambda job: job.began_ms)
+    names = sorted({job.name for job in jobs if not job.ended})
+    has = f"it runs {', '.join(names)}" if names else "it runs no job"
+    raise Refused([f"flink.job {name_or_id}: Flink has no such job; {has}"])
+
+
+def _job_after_refresh(flink: JobManager, job: FlinkJob) -> FlinkJob:
+    """Return a job as Flink reports it, once that is no older than the stop."""
+    for _ in poll(flink.refresh_seconds() + _GRACE_SECONDS):
+        if job.ended:
+            break
+        job = flink.job(job.job_id) or FlinkJob(job.job_id, job.name, "UNKNOWN")
+    return job
+
+
+def _newest_attempt(
+    flink: JobManager, job_id: str, *, skip_ended: bool = False
+) -> tuple[str, StopAttempt | None]:
+    """Return the trigger id to continue with, and how far its stop is.
+
+    A stop that failed is followed by one under a new id; with ``skip_ended`` one that ended, too.
+
+    Raises:
+        CutOverStopped: too many have failed.
+        FlinkRestError: Flink did not answer.
+    """
+    for number in range(_ATTEMPTS):
+        trigger_id = hashlib.sha256(f"cut-over {job_id} {number}".encode()).hexdigest()[:32]
+        attempt = flink.stopping(job_id, trigger_id)
+        skipped = attempt is not None and skip_ended and attempt.ended
+        if attempt is None or (attempt.problem is None and not skipped):
+            return trigger_id, attempt
+    raise CutOverStopped(f"{_ATTEMPTS} stops of this job have failed; look into Flink's log")
+
+
+def read_ended_job(context: CutOverContext) -> StoppedJob:
+    """Return the job after its stop. A JobManager of a single job may be gone by then."""
+    job = None
+    for _ in poll(AWAY_SECONDS):
+        try:
+            job = read_job(context)
+        except FlinkRestError:
+            recorded = context.record.model.flink
+            if not recorded.finished:
+                raise
+            gone = FlinkJob(recorded.job_id or "", recorded.job_name or "", "UNKNOWN")
+            return StoppedJob(gone, "", None, None, (), "")
+        if job.job.ended or not job.is_known:
+            break
+    assert job is not None  # poll yields at least once
+    return job
+
+
+# -- its savepoints --------------------------------------------------------------------------------
+
+
+def read_savepoint(context: CutOverContext, pointer: str) -> Savepoint:
+    """Read what a cut-over needs of a savepoint.
+
+    Raises:
+        DecodeError: it cannot be read.
+    """
+    content = read_metadata(pointer, context.files)
+    return Savepoint(
+        pointer,
+        content.metadata.checkpoint_id,
+        content.metadata.type.stop,
+        hashlib.sha256(content.data).hexdigest(),
+        context.files.modified_at(content.path),
+    )
+
+
+def _savepoints_in(context: CutOverContext, folder: str) -> list[Savepoint]:
+    """Return the complete savepoints of stops in a folder, the newest last."""
+    path = path_of(folder, context.files)
+    savepoints = []
+    for name in context.files.list_directory(path) or ():
+        try:
+            savepoint = read_savepoint(context, join(path, name))
+        except DecodeError:
+            continue  # not written completely
+        if savepoint.stop is not StopKind.NONE:
+            savepoints.append(savepoint)
+    return sorted(savepoints, key=lambda savepoint: savepoint.number)
+
+
+def _ended_with(context: CutOverContext, job_id: str, folder: str) -> Savepoint | None:
+    """Return the savepoint in the folder that Flink reports as the job's end, or None."""
+    if not _savepoints_in(context, folder):
+        return None
+    for _ in poll(context.flink.refresh_seconds() + _GRACE_SECONDS):
+        reported = context.flink.details(job_id).ended_with
+        savepoint = reported_savepoint(_savepoints_in(context, folder), reported)
+        if savepoint is not None:
+            return savepoint
+    return None
+
+
+def reported_savepoint(
+    savepoints: Sequence[Savepoint], reported: tuple[int, str] | None
+) -> Savepoint | None:
+    """Return the savepoint that Flink reports, by its number and its own name, or None.
+
+    A job that is started again under a fixed id has older savepoints beside it, some of them with
+    higher numbers.
+
+    Args:
+        savepoints: the savepoints in the job's folder.
+        reported: the number and the path that Flink reports.
+    """
+
+    def number_and_name(number: int, path: str) -> tuple[int, str]:
+        return number, posixpath.basename(path.rstrip("/"))
+
+    for savepoint in savepoints:
+        own = number_and_name(savepoint.number, savepoint.pointer)
+        if reported is not None and own == number_and_name(*reported):
+            return savepoint
+    return None
+
+
+# -- a job that was started again ------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class KnownJob:
+    """A job that Flink's JobManager lists.
+
+    Attributes:
+        restored_from: the checkpoint or savepoint that it was started from, or None.
+    """
+
+    job: FlinkJob
+    restored_from: str | None = None
+
+
+def read_job_started_again(context: CutOverContext) -> FlinkJob | None:
+    """Return a job that has continued the work of the stopped one, or None.
+
+    Raises:
+        FlinkRestError: Flink did not answer.
+    """
+    recorded, pointer = context.record.model.flink, context.savepoint
+    if context.spec.flink.rest is None or pointer is None:
+        return None
+    jobs = [KnownJob(job, _restored_from(context.flink, job)) for job in context.flink.jobs()]
+    start = context.record.model.start
+    if start is not None and context.file.checkpoint_dir is None:
+        # The consumers may be a Flink job of the same name, which our command has started.
+        started_ms = int(datetime.fromisoformat(start.at).timestamp() * 1000)
+        jobs = [
+            known
+            for known in jobs
+            if known.job.began_ms < started_ms or is_same_savepoint(known.restored_from, pointer)
+        ]
+    if context.stopped_by_others:
+        savepoint = read_savepoint(context, pointer)
+        return job_started_since(jobs, savepoint, context.spec.flink.job)
+    ended_ms = recorded.ended_ms
+    if ended_ms is None:  # Flink had forgotten it, or did not answer
+        ended_ms = read_savepoint(context, pointer).written_at
+    return job_started_again(
+        jobs, pointer, job_id=recorded.job_id, name=recorded.job_name, ended_ms=ended_ms
+    )
+
+
+def _restored_from(flink: JobManager, job: FlinkJob) -> str | None:
+    try:
+        return flink.restored_from(job.job_id)
+    except UnknownToFlink:
+        return None  # forgotten since it was listed
+
+
+def job_started_again(
+    jobs: Sequence[KnownJob],
+    savepoint: str | None,
+    *,
+    job_id: str | None,
+    name: str | None,
+    ended_ms: int | None,
+) -> FlinkJob | None:
+    """Return the newest job that has continued the work of the job that we stopped, or None.
+
+    Such a job was restored from the savepoint, or has the id or the name of the stopped job and
+    began after that had ended. It counts whether it runs or has ended: its output is newer than
+    the savepoint.
+
+    Args:
+        jobs: the jobs that the JobManager lists.
+        savepoint: the savepoint that the job was stopped with.
+        job_id: the id of the stopped job.
+        name: the name of the stopped job.
+        ended_ms: when it ended, in milliseconds of the epoch. None if Flink had forgotten the job
+            by then: all others of its name are newer.
+    """
+
+    def is_newer(known: KnownJob) -> bool:
+        job = known.job
+        if is_same_savepoint(known.restored_from, savepoint):
+            return True
+        if job.job_id == job_id:
+            return not job.ended or (ended_ms is not None and job.began_ms >= ended_ms)
+        return job.name == name and job.began_ms >= (ended_ms or 0)
+
+    newer = (known.job for known in jobs if is_newer(known))
+    return max(newer, key=lambda job: job.began_ms, default=None)
+
+
+def job_started_since(
+    jobs: Sequence[KnownJob], savepoint: Savepoint, name_or_id: str | None
+) -> FlinkJob | None:
+    """Return the newest job that has continued the work of one that others stopped, or None.
+
+    As ``job_started_again``, but only the savepoint says when the job was stopped: a job of that
+    name counts if it still runs, or began after the savepoint was written.
+
+    Args:
+        jobs: the jobs that the JobManager lists.
+        savepoint: the savepoint that the job was stopped with.
+        name_or_id: the name or the id of the job, or None if the spec names none.
+    """
+    written_at = savepoint.written_at
+
+    def is_newer(known: KnownJob) -> bool:
+        job = known.job
+        if is_same_savepoint(known.restored_from, savepoint.pointer):
+            return True
+        since = written_at is not None and job.began_ms > written_at
+        return name_or_id in (job.job_id, job.name) and (not job.ended or since)
+
+    newer = (known.job for known in jobs if is_newer(known))
+    return max(newer, key=lambda job: job.began_ms, default=None)

@@ -1,0 +1,287 @@
+"""What the target of a cut-over holds, and whether work has started from it: pure.
+
+As long as no work has started, Flink's job can continue from its savepoint. After that it would
+process the same records again. So every message that offers to roll back calls ``started_work``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from migrate.cutover.facts import Facts, GroupFacts, LocationFacts, Offsets
+from migrate.model.wording import join_some
+
+_NEW_DIRECTORY = "name a new directory"
+
+
+# -- what the target holds -------------------------------------------------------------------------
+
+
+class Content(Enum):
+    """What the target holds."""
+
+    NOTHING = auto()  # of this plan
+    UNFINISHED = auto()  # a seed of this record that was not written completely
+    PRIMING = auto()  # the command that primes it runs
+    PLAN = auto()  # written by this record
+    PRIMED = auto()  # by the command of this record, which has not judged it yet
+    MOVED_ON = auto()  # a group that held the plan, and that others have committed for since
+    NOT_OURS = auto()  # a plan that another record or a person has written
+    WRONG = auto()  # something that no run can continue with
+
+
+@dataclass(frozen=True, slots=True)
+class TargetContent:
+    """What the target holds and, where it cannot be used, why, with the way out."""
+
+    content: Content
+    reason: str = ""
+
+
+def target_content(facts: Facts) -> TargetContent:
+    """Return what the target holds.
+
+    Args:
+        facts: with the plan, the target and the command that primes.
+    """
+    if facts.plan is None and facts.record.moved_with is not None:
+        problem = facts.plan_problem or "plan.json is no longer in the record's folder"
+        return TargetContent(
+            Content.WRONG,
+            f"{facts.target_name} was written by a plan that is gone: {problem}; put plan.json "
+            "back, or go back (--back)",
+        )
+    if isinstance(facts.target, GroupFacts):
+        return TargetContent(*_group_content(facts, facts.target))
+    assert isinstance(facts.target, LocationFacts)
+    return TargetContent(*_location_content(facts, facts.target))
+
+
+def other_cluster(facts: Facts) -> str:
+    """Return why these are not the brokers that the group was written on, or an empty text."""
+    target, record = facts.target, facts.record
+    if not isinstance(target, GroupFacts) or record.plan is None or record.moved_with is None:
+        return ""
+    written = record.plan.cluster_id
+    if written in (None, target.cluster_id):
+        return ""
+    return (
+        f"kafka.bootstrap-servers: those are brokers of cluster {target.cluster_id}, and the group "
+        f"was written on {written}; name brokers of {written}"
+    )
+
+
+def another_move(target: GroupFacts, record_id: str, planned: Offsets) -> str:
+    """Return why a group is another move's, with the way out, or an empty text."""
+    others = target.written_by_others(record_id, planned)
+    if not others:
+        return ""
+    return (
+        f"group {target.view.name} holds what another move has written ({join_some(others, 1)}): "
+        "two moves would start the same consumers; go on with that one, or add --adopt to take the "
+        "group over"
+    )
+
+
+def _group_content(facts: Facts, target: GroupFacts) -> tuple[Content, str]:
+    if facts.plan is None:
+        return Content.NOTHING, ""
+    planned, record, view = facts.plan.next_offsets, facts.record, target.view
+    if reason := another_move(target, record.id, planned):
+        return Content.NOT_OURS, reason
+    ours = target.committed_by(record.id, planned)
+    others = planned.keys() - ours
+    if not others and all(view.next_offset(*key) == offset for key, offset in planned.items()):
+        return Content.PLAN, ""
+    if record.moved_with is None:
+        return Content.NOTHING, ""
+    if record.written is not None:  # from then on each other commit is somebody else's
+        moved_on = any(partition in view.committed for partition in others)
+    else:
+        before = {(row.topic, row.partition): row.held for row in record.partitions}
+        moved_on = any(view.next_offset(*key) != before.get(key) for key in others)
+    return (Content.MOVED_ON if moved_on else Content.NOTHING), ""
+
+
+def _location_content(facts: Facts, target: LocationFacts) -> tuple[Content, str]:
+    record, name = facts.record, target.name
+    written = record.moved_with is not None
+    if facts.priming.runs:
+        return Content.PRIMING, ""
+    if target.is_empty:
+        return Content.NOTHING, ""
+    if target.unfinished and written:
+        return Content.UNFINISHED, ""
+    if target.unfinished:
+        return Content.WRONG, (
+            f"{name} holds a seed that another run has not finished; wait for that run, or "
+            f"{_NEW_DIRECTORY}"
+        )
+    if facts.seeds is None:
+        reason = f"{name} holds a query, and there is no plan yet; {_NEW_DIRECTORY}"
+        return Content.NOT_OURS if facts.adopt else Content.WRONG, reason
+    ours = written and record.query_id is not None and record.query_id == target.query_id
+    judged = ours and record.primed is not None
+    if facts.has_states and not judged and (problem := _priming_problem(facts, target)):
+        return Content.WRONG, problem
+    if target.seeds != facts.seeds:
+        way_out = "put back what was there, or go back (--back)" if written else _NEW_DIRECTORY
+        return Content.WRONG, f"{name} holds another query than the plan's; {way_out}"
+    if not ours and not facts.has_states and target.planned is not None:
+        return Content.WRONG, (
+            f"{name} holds batches of a query already, and this record has not written it: where "
+            f"that query began is not known here. If it is the query of this move, look with "
+            f"`migrate verify`; if not, {_NEW_DIRECTORY}"
+        )
+    if ours:
+        return Content.PLAN, ""
+    if written and record.query_id is None and facts.priming.ended == 0:
+        return Content.PRIMED, ""
+    return Content.NOT_OURS, (
+        f"{name} holds the plan, and this record has not written it (its query id is "
+        f"{target.query_id}): another cut-over may start the same query; {_NEW_DIRECTORY}, or add "
+        "--adopt to take it over"
+    )
+
+
+def _priming_problem(facts: Facts, target: LocationFacts) -> str:
+    """Return why a primed location is not the plan with a state, or an empty text."""
+    name, code = target.name, facts.priming.ended
+    if code not in (None, 0) and not facts.adopt:
+        how = "was run, and how it ended is not known"
+        if code != "unknown":
+            how = f"ended with exit code {code}"
+        return (
+            f"the command that primes {name} {how}; see that no query runs there, remove {name}, "
+            "and run this again"
+        )
+    if target.priming_problem is None:
+        return ""
+    way_out = f"remove it, or {_NEW_DIRECTORY}"
+    if facts.record.moved_with is not None:  # written for this spec: no other may be named
+        way_out = "see that no query runs there, remove it, and run this again"
+    return f"{name}: {target.priming_problem}; {way_out}"
+
+
+# -- the work that has started from it -------------------------------------------------------------
+
+
+class Started(Enum):
+    """Whether work has started from the target."""
+
+    NO = auto()
+    MAYBE = auto()
+    YES = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class StartedWork:
+    """Whether work has started from the target, and the fact that shows it."""
+
+    started: Started
+    reason: str
+
+
+def started_work(facts: Facts) -> StartedWork:
+    """Return whether work has started from the target.
+
+    What an earlier run has seen counts even if the target no longer shows it.
+
+    Args:
+        facts: with the target and the commands.
+    """
+    target = facts.target
+    if isinstance(target, GroupFacts):
+        work = StartedWork(*_group_work(facts, target))
+    elif isinstance(target, LocationFacts):
+        work = StartedWork(*_query_work(facts, target))
+    elif facts.record.moved_with is None:
+        work = StartedWork(Started.NO, "this record has not written the target")
+    else:
+        work = StartedWork(Started.MAYBE, f"{facts.target_name} cannot be read")
+    if work.started is Started.YES:
+        return work
+    if reason := _recorded_work(facts):
+        return StartedWork(Started.YES, reason)
+    if reason := _command_work(facts):
+        return StartedWork(Started.MAYBE, reason)
+    return work
+
+
+def _recorded_work(facts: Facts) -> str:
+    """Return what work an earlier run has seen start, or an empty text."""
+    record, name = facts.record, facts.target_name
+    if record.state == "done" or any(report.when == "after" for report in record.verifications):
+        return f"an earlier run has seen {name} begin"
+    if any(row.members_seen for row in record.partitions):
+        return f"{name} has had members since the plan"
+    if any(row.first_commit is not None for row in record.partitions):
+        return f"others have committed for {name} since the plan"
+    return ""
+
+
+def _group_work(facts: Facts, target: GroupFacts) -> tuple[Started, str]:
+    name, record = facts.target_name, facts.record
+    planned = facts.plan.next_offsets if facts.plan is not None else {}
+    if record.moved_with is not None and target.assigned(planned):
+        return Started.YES, f"{name} has members that read these partitions"
+    if target_content(facts).content is Content.MOVED_ON:
+        return Started.YES, f"others have committed for {name} since the plan"
+    if others := target.written_by_others(record.id, planned):
+        return Started.MAYBE, f"{name} holds what another move has written ({others[0]})"
+    if record.written is not None or target.committed_by(record.id, planned):
+        return Started.MAYBE, (
+            f"{name} has held the plan, and a consumer that assigns its partitions itself does "
+            "not show before it commits"
+        )
+    return Started.NO, f"{name} does not hold the plan"
+
+
+def _query_work(facts: Facts, target: LocationFacts) -> tuple[Started, str]:
+    name, record = target.name, facts.record
+    if target.planned is not None and target.planned > last_primed_batch(facts, target):
+        return Started.YES, f"the query of {name} has planned batch {target.planned}"
+    if record.moved_with is None and not target.is_empty:
+        return Started.MAYBE, f"{name} holds what this record has not written"
+    if target.has_logs and not facts.has_states:
+        return Started.MAYBE, (
+            "a query was started there and has logged no batch; in Real-Time Mode a query writes "
+            "records before it logs their batch"
+        )
+    if facts.has_states and not target.is_empty:
+        if record.primed is None and target.priming_problem is not None:
+            return Started.MAYBE, f"{name} is not what a priming leaves"
+        if not facts.has_start:
+            return Started.MAYBE, "a primed location does not show whether a query was started"
+    if target.is_empty and record.written is not None and not facts.has_start:
+        return Started.MAYBE, f"{name} held the plan, and is gone"
+    return Started.NO, f"nothing has started from {name}"
+
+
+def last_primed_batch(facts: Facts, target: LocationFacts) -> int:
+    """Return the last batch of the priming, which is not the query's, or -1 without a priming."""
+    if not facts.has_states:
+        return -1
+    primed = facts.record.primed
+    if primed is None and target.priming_problem is None:
+        primed = target.committed
+    return primed if primed is not None else -1
+
+
+def _command_work(facts: Facts) -> str:
+    """Return why the command ``start`` may have started work, or an empty text."""
+    match facts.starting.runs, facts.starting.ended:
+        case (True, _):
+            return "the command that starts the query still runs"
+        case (_, None):
+            return "" if facts.record.start is None else "the command start was run"
+        case (_, 0):
+            return "the command start has ended well, and the query may begin at any time"
+        case (_, "unknown"):
+            return "the command that starts the query was run, and how it ended is not known"
+        case (_, code):
+            return (
+                f"the command that starts the query failed with exit code {code}, and may have "
+                "handed the query over before"
+            )

@@ -1,0 +1,231 @@
+"""Verify where each partition of the target began, by all that was seen of it.
+
+A check after the start sees what is left by then. A group that others have committed for, and a log
+whose start has passed the seed, look the same whether records were skipped or not. So what was seen
+in between decides: members of the group while our commit was still the newest, or a look at the log
+start after the first batch was committed. Without either, the outcome cannot be told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from migrate.cutover.context import CutOverContext, CutOverStopped
+from migrate.cutover.decide import first_batch
+from migrate.cutover.facts import Facts, GroupFacts
+from migrate.cutover.target_state import Started, started_work
+from migrate.inputs.spark_log import committed_positions
+from migrate.model.positions import TopicPartition
+from migrate.model.wording import counted
+from migrate.moves.load_inputs import asker
+from migrate.moves.options import kafka
+from migrate.moves.verify import verify
+from migrate.planning.verify import StartOutcome, Verification, VerifiedPartition
+from migrate.report.cut_over import PartitionReport, VerificationReport
+
+_LOST = (StartOutcome.LOST, StartOutcome.EXPIRED)
+
+
+# -- the actions -----------------------------------------------------------------------------------
+
+
+def verify_before(context: CutOverContext, facts: Facts) -> str:
+    """Check where the target will start.
+
+    Raises:
+        CutOverStopped: it will not start at the plan.
+    """
+    return _verify(context, facts, after=False)
+
+
+def verify_after(context: CutOverContext, facts: Facts) -> str:
+    """Check where the target began.
+
+    Raises:
+        CutOverStopped: it did not begin at the plan, or that cannot be told.
+    """
+    return _verify(context, facts, after=started_work(facts).started is Started.YES)
+
+
+def _verify(context: CutOverContext, facts: Facts, *, after: bool) -> str:
+    record, target, plan = context.record, context.file.target, facts.plan
+    verification = verify(f"plan:{record.plan_path}", target, **context.file.kafka())
+    ask = asker(kafka(context.file.kafka()))
+    assert ask is not None and plan is not None  # the spec names brokers; the plan is saved
+    reached: Mapping[TopicPartition, int] = {}
+    if after and not facts.is_group:
+        directory = context.query_directory
+        reached = committed_positions("", directory, context.files).next_offsets
+    ours = None
+    if isinstance(facts.target, GroupFacts):
+        ours = facts.target.committed_by(record.model.id, plan.next_offsets)
+    evidence = Evidence(
+        after=after,
+        is_committed=first_batch(facts) is not None,
+        log_starts={
+            (topic, partition): log.start
+            for topic, partitions in ask(plan.topics, None).topics.items()
+            for partition, log in partitions.items()
+        },
+        reached=reached,
+        ours=ours,
+    )
+    result = verify_start(record.model.partitions, verification, evidence)
+    others = [report for report in record.model.verifications if report.when != result.report.when]
+    record.change(verifications=[*others, result.report], partitions=list(result.rows))
+    if not result.report.verified:
+        raise CutOverStopped(f"not verified: {result.text}")
+    return result.text
+
+
+# -- the outcome of each partition: pure -----------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What was seen of the target besides the verification.
+
+    Attributes:
+        after: whether the target has begun.
+        is_committed: whether the query has committed its first batch. Always False for a group,
+            which is judged partition by partition.
+        log_starts: the log starts now.
+        reached: the next offsets after the newest committed batch.
+        ours: the partitions of a group that still hold our commit, or None for a query.
+    """
+
+    after: bool
+    is_committed: bool
+    log_starts: Mapping[TopicPartition, int]
+    reached: Mapping[TopicPartition, int]
+    ours: Container[TopicPartition] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StartResult:
+    """Where the target began.
+
+    Attributes:
+        rows: the partitions of the record, with their outcomes.
+        report: the totals, as the record keeps them.
+        text: the outcomes, in words.
+    """
+
+    rows: Sequence[PartitionReport]
+    report: VerificationReport
+    text: str
+
+
+def verify_start(
+    rows: Sequence[PartitionReport], verification: Verification, evidence: Evidence
+) -> StartResult:
+    """Return the outcome of each partition, and the totals.
+
+    Args:
+        rows: the partitions of the record.
+        verification: what the target shows by itself.
+        evidence: what else was seen.
+    """
+    by_partition = {(row.topic, row.partition): row for row in rows}
+    partitions, reasons = [], list[str]()
+    for shown in verification.partitions:
+        row = by_partition.get((shown.topic, shown.partition))
+        final, reason = _outcome(row, shown, evidence, verification.first_batches_gone)
+        partitions.append(final)
+        if reason is not None and reason not in reasons:
+            reasons.append(reason)
+        if row is not None:
+            by_partition[row.topic, row.partition] = _updated(row, final, reason, evidence)
+    # What a log without its first batches does not show is judged by partition.
+    whole = replace(verification, partitions=tuple(partitions), first_batches_gone=False)
+    outcomes = [partition.outcome for partition in partitions]
+    report = VerificationReport(
+        when="after" if evidence.after else "before",
+        verified=whole.verified,
+        partitions=len(partitions),
+        unknown=outcomes.count(StartOutcome.UNKNOWN),
+        lost=sum(map(_lost, partitions)),
+        repeated=sum(map(_repeated, partitions)),
+    )
+    text = ", ".join(f"{count} {outcome.value}" for outcome, count in whole.counts.items())
+    if not report.unknown or report.lost or report.repeated:
+        text += f"; lost {report.lost}, repeated {report.repeated}"
+    if report.unknown:
+        began = "began" if evidence.after else "will begin"
+        unknown = counted(report.unknown, "partition")
+        text += f"; where {unknown} {began} cannot be told: {'; '.join(reasons[:3])}"
+    plan = verification.plan
+    if plan is not None and plan.differences:
+        text += f"; the plan is not what the savepoint holds: {plan.differences[0]}"
+    elif plan is not None and plan.not_compared:
+        text += f"; the plan was not compared with the savepoint: {plan.not_compared}"
+    return StartResult(tuple(by_partition.values()), report, text)
+
+
+def _lost(partition: VerifiedPartition) -> int:
+    return partition.records if partition.outcome in _LOST else 0
+
+
+def _repeated(partition: VerifiedPartition) -> int:
+    return partition.records if partition.outcome is StartOutcome.REPEATED else 0
+
+
+def _outcome(
+    row: PartitionReport | None,
+    shown: VerifiedPartition,
+    evidence: Evidence,
+    first_batches_gone: bool,
+) -> tuple[VerifiedPartition, str | None]:
+    """Return the outcome of a partition and, if it cannot be told, why."""
+    key, name = (shown.topic, shown.partition), f"{shown.topic}-{shown.partition}"
+    if shown.outcome is StartOutcome.UNKNOWN:
+        new = "" if evidence.after else "; go back (--back), and run this again to plan it, too"
+        return shown, f"{name} is not in the plan, or has no offset there{new}"
+    if not evidence.after or row is None or row.planned is None:
+        return shown, None
+    unknown = replace(shown, outcome=StartOutcome.UNKNOWN, records=0)
+    by_others = evidence.ours is not None and key not in evidence.ours
+    if by_others and not row.members_seen and not row.began_right:
+        first = ""
+        if row.first_commit is not None:
+            first = (
+                f"; of {name} the plan is {row.planned}, and the first commit by others that was "
+                f"seen is {row.first_commit}"
+            )
+        return unknown, (
+            "others have committed for the group, and no member was seen to read this while our "
+            f"commit still stood, so records may have been skipped or repeated{first}"
+        )
+    if shown.outcome not in (StartOutcome.OK, StartOutcome.MOVED_ON):
+        return shown, None
+    log_start = evidence.log_starts.get(key)
+    if not row.began_right and first_batches_gone:
+        return unknown, "the log of the query has lost its first batches"
+    if not row.began_right and log_start is not None and log_start > row.planned:
+        was = "" if row.log_start_seen is None else f", and was {row.log_start_seen} before"
+        return unknown, (
+            f"the log start of {name} is {log_start}{was}: it is not known whether the records "
+            f"from offset {row.planned} on were read before they expired"
+        )
+    return replace(shown, outcome=StartOutcome.OK, records=0), None
+
+
+def _updated(
+    row: PartitionReport, final: VerifiedPartition, reason: str | None, evidence: Evidence
+) -> PartitionReport:
+    key = (row.topic, row.partition)
+    begins = evidence.is_committed if evidence.ours is None else key not in evidence.ours
+    began = evidence.after and begins and final.outcome is StartOutcome.OK
+    return row.model_copy(
+        update={
+            "started": final.started,
+            "outcome": final.outcome,
+            "reason": reason,
+            "lost": _lost(final),
+            "repeated": _repeated(final),
+            "reached": evidence.reached.get(key),
+            "log_start_seen": evidence.log_starts.get(key, row.log_start_seen),
+            "began_right": row.began_right or began,
+        }
+    )

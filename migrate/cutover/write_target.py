@@ -1,0 +1,184 @@
+"""Write the target: seed or prime a checkpoint location, or commit for a group."""
+
+from __future__ import annotations
+
+import shlex
+import uuid
+from dataclasses import replace
+
+from migrate.cutover.context import CutOverContext, CutOverStopped, poll
+from migrate.cutover.facts import Facts, LocationFacts
+from migrate.cutover.observe import priming_problem
+from migrate.cutover.record import now
+from migrate.inputs.spark_log import newest_committed_batch, query_id
+from migrate.model.errors import Refused
+from migrate.model.log import log, timed
+from migrate.model.wording import parse_duration
+from migrate.moves.commit_group import commit_group
+from migrate.moves.to_spark import to_spark
+from migrate.planning.plan_file import read_plan
+from migrate.targets.group.commit import Applied
+from migrate.targets.group.rollback_file import default_path
+from migrate.targets.location import LocalDirectory, RemoteDirectory
+from migrate.targets.seed import is_unfinished, remove_seed, replace_query_id, write_checkpoint
+
+
+class NotPrimed(CutOverStopped):
+    """The command that primes has failed. Nothing starts from what it may have made."""
+
+
+def write(context: CutOverContext, facts: Facts) -> str:
+    """Write the target.
+
+    The owner of the target is recorded before it is written, for a run that is killed in between.
+
+    Raises:
+        Refused: it must not be written.
+        NotPrimed, CutOverStopped: it was not written completely.
+    """
+    record, location = context.record, context.location()
+    before = record.model
+    moved_with = before.moved_with if before.moved_with is not None else context.file.decides()
+    record.change(state="begun", moved_with=moved_with, written=None)
+    try:
+        text = _commit(context) if location is None else _write_location(context, location)
+    except (Refused, NotPrimed):
+        if location is None or not location.names():  # nothing was written: the spec may change
+            record.change(moved_with=before.moved_with, written=before.written)
+        raise
+    record.change(written=now())
+    return text
+
+
+def _commit(context: CutOverContext) -> str:
+    group = context.spec.target.group
+    assert group is not None
+    change = commit_group(
+        group=group,
+        plan=context.record.plan_path,
+        rollback_file=default_path(group, context.record.folder),
+        allow_moved_on=context.spec.move.allow_moved_on,
+        **context.file.kafka(),
+    )
+    applied = replace(change, cut_over=context.record.model.id).execute().applied
+    text = f"group {group}: {applied.value}"
+    if applied is not Applied.ALL:
+        raise CutOverStopped(text)
+    return text
+
+
+def _write_location(context: CutOverContext, location: LocalDirectory | RemoteDirectory) -> str:
+    plan_path = context.record.plan_path
+    if is_unfinished(location):
+        remove_seed(location)
+    # Checks that the plan still holds, and that the sink is still free.
+    to_spark(
+        plan=plan_path,
+        sink=context.file.sink,
+        sink_writer=context.spec.sink_writer,
+        **context.file.kafka(),
+    )
+    if context.spec.states:
+        context.record.change(primed=None, query_id=None)  # those of an earlier priming
+        return _prime(context, location)
+    new_id = str(uuid.uuid4())
+    context.record.change(query_id=new_id)
+    write_checkpoint(context.streams(read_plan(plan_path)), location, new_id)
+    return f"seeded {location.name}"
+
+
+def _prime(context: CutOverContext, location: LocalDirectory | RemoteDirectory) -> str:
+    """Run the user's command that primes, or wait for one that an earlier run started.
+
+    Only the user's own query can prime its state (``migrate.spark.prime``). Its result is judged
+    here, and nothing starts before.
+
+    Raises:
+        NotPrimed: it failed.
+        Refused: what it made is not the plan.
+        CutOverStopped: it took too long, and still runs.
+    """
+    command, priming = context.spec.prime, context.priming
+    directory, savepoint = context.file.checkpoint_dir, context.savepoint
+    assert command is not None and directory is not None and savepoint is not None
+    if priming.runs():
+        log.info("the command that primes the location runs, as an earlier run has started it")
+    elif not location.names():  # otherwise it has just ended
+        environment = {
+            "CUT_OVER_PLAN": str(context.record.plan_path),
+            "CUT_OVER_SAVEPOINT": savepoint,
+            "CUT_OVER_CHECKPOINT_DIR": directory,
+        }
+        try:
+            process = priming.run(command, context.file.home, environment)
+        except OSError as error:
+            raise NotPrimed(f"prime: {error.strerror or error}") from error
+        log.info(f"priming {directory}: process {process}; its output is in {priming.log}")
+    _await_priming(context)
+    if (code := priming.ended()) != 0:
+        raise NotPrimed(
+            f"the command that primes {directory} has ended with exit code {code}",
+            details=tuple(priming.last_lines()),
+        )
+    plan = context.read_plan()
+    assert plan is not None  # the step before has saved it
+    path = context.query_directory
+    problem = priming_problem(path, context.files, context.seeds(plan))
+    if problem is not None:
+        raise Refused([f"{directory}: {problem}; remove it, and run this again"])
+    last = newest_committed_batch(path, context.files)
+    context.record.change(primed=last, query_id=query_id(path, context.files))
+    for state in context.spec.states:
+        words = ["migrate", "verify", savepoint, context.file.target, "--state", state]
+        log.info(f"next: {shlex.join(words)}")
+    return f"primed {directory}: batch {last} holds state, and ends where the plan says"
+
+
+def _await_priming(context: CutOverContext) -> None:
+    limit = context.spec.timeouts.prime
+    with timed(f"priming {context.file.checkpoint_dir}"):
+        for _ in poll(parse_duration(limit)):
+            if not context.priming.runs():
+                return
+    raise CutOverStopped(
+        f"the command that primes has not ended after {limit} (timeouts.prime); it runs on: run "
+        "this again to wait on",
+        details=tuple(context.priming.last_lines()),
+    )
+
+
+def adopt(context: CutOverContext, facts: Facts) -> str:
+    """Take over a target that holds the plan, and that this record has not written.
+
+    A location gets another query id, and a group gets commits with the mark of this record. So the
+    record that wrote it before no longer takes it for its own.
+    """
+    location = context.location()
+    if location is None:
+        return write(context, facts)
+    target = _location_facts(facts)
+    context.record.change(
+        moved_with=context.file.decides(),
+        query_id=replace_query_id(location),
+        primed=target.committed if context.spec.states else None,
+        written=now(),
+    )
+    return f"took over {target.name}"
+
+
+def record_primed(context: CutOverContext, facts: Facts) -> str:
+    """Record which query and which batches the command that primes has left."""
+    target = _location_facts(facts)
+    context.record.change(primed=target.committed, query_id=target.query_id, written=now())
+    return f"{target.name} holds the plan, with a state"
+
+
+def record_written(context: CutOverContext, facts: Facts) -> str:
+    """Record that a run that was killed had written the target completely."""
+    context.record.change(written=now())
+    return f"{context.file.target} holds the plan"
+
+
+def _location_facts(facts: Facts) -> LocationFacts:
+    assert isinstance(facts.target, LocationFacts)  # decided on it
+    return facts.target
