@@ -15,13 +15,13 @@ from dataclasses import dataclass
 from itertools import compress
 from typing import NamedTuple
 
-from decoder.checkpoint_order import completed_at, is_complete, look_at_siblings, numbered
+from decoder.checkpoint_order import completed_at, find_siblings, is_complete, numbered
 from decoder.cursor import Cursor
 from decoder.errors import DecodeError, ErrorKind
 from decoder.kafka.beam import BEAM_BUNDLE
 from decoder.kafka.operator import Sink, Source, read_sink, read_source
 from decoder.metadata.model import CheckpointType, Metadata, Operator
-from decoder.metadata.original_location import is_elsewhere, written_in
+from decoder.metadata.original_location import is_other_directory, original_directory
 from decoder.metadata.parse import parse_metadata, read_header
 from decoder.state_files import StateFiles
 from decoder.storage import (
@@ -32,7 +32,7 @@ from decoder.storage import (
     checkpoint_number,
     join,
 )
-from decoder.urls import CREDENTIALS_REFUSED, shown_url
+from decoder.urls import CREDENTIALS_REFUSED, redact_url
 
 # Metadata is held in memory whole. Flink's own, a few KB to some MB, grows with every small state
 # that it holds inline, but Flink's JobManager has to hold it too.
@@ -107,7 +107,7 @@ def read_checkpoint(
     """
     files = source if source is not None else LocalFiles()
     path = _path(os.fspath(pointer), files)
-    with readable(path):
+    with translate_os_errors(path):
         metadata_path = _find_metadata(path, files)
         overtaken = 0
         while True:
@@ -127,7 +127,7 @@ def read_checkpoint(
 
 
 @contextmanager
-def readable(path: str) -> Iterator[None]:
+def translate_os_errors(path: str) -> Iterator[None]:
     """What the operating system or a store refuses comes out as a DecodeError."""
     try:
         yield
@@ -144,9 +144,9 @@ def readable(path: str) -> Iterator[None]:
 def _path(pointer: str, files: ByteSource) -> str:
     """What a source calls the pointer, which may be a URI."""
     if not pointer or "\0" in pointer:
-        raise DecodeError(ErrorKind.NOT_FOUND, f"not a path: {shown_url(pointer)!r}")
-    if shown_url(pointer) != pointer:
-        raise DecodeError(ErrorKind.UNSUPPORTED, CREDENTIALS_REFUSED, file=shown_url(pointer))
+        raise DecodeError(ErrorKind.NOT_FOUND, f"not a path: {redact_url(pointer)!r}")
+    if redact_url(pointer) != pointer:
+        raise DecodeError(ErrorKind.UNSUPPORTED, CREDENTIALS_REFUSED, file=redact_url(pointer))
     if not _URI.match(pointer):
         return pointer
     path = files.from_uri(pointer)
@@ -187,7 +187,7 @@ def read_metadata(
     """
     files = source if source is not None else LocalFiles()
     path = _path(os.fspath(pointer), files)
-    with readable(path):
+    with translate_os_errors(path):
         metadata_path = _find_metadata(path, files)
         metadata, data = _read_metadata(metadata_path, files)
         directory = posixpath.dirname(files.absolute(metadata_path))
@@ -212,8 +212,8 @@ def _read_checkpoint(
         for operator in metadata.operators
         if (sink := read_sink(operator, state_files)) is not None
     }
-    written = written_in(metadata.operators)
-    siblings = look_at_siblings(directory, metadata.checkpoint_id, written_at, files)
+    written = original_directory(metadata.operators)
+    siblings = find_siblings(directory, metadata.checkpoint_id, written_at, files)
     return Checkpoint(
         posixpath.dirname(metadata_path) or ".",
         metadata.checkpoint_id,
@@ -226,7 +226,7 @@ def _read_checkpoint(
         written_at,
         siblings.earlier_run,
         siblings.contradicting,
-        written if written is not None and is_elsewhere(directory, written) else None,
+        written if written is not None and is_other_directory(directory, written) else None,
     )
 
 
@@ -297,7 +297,7 @@ def list_checkpoints(
     """
     files = source if source is not None else LocalFiles()
     path = _path(os.fspath(directory), files)
-    with readable(path):
+    with translate_os_errors(path):
         names = files.list_directory(path)
         if names is None:
             a_file = files.is_file(path)

@@ -46,7 +46,7 @@ class Siblings:
     contradicting: tuple[int, ...] = ()
 
 
-def look_at_siblings(
+def find_siblings(
     checkpoint: str, number: int, written_at: int | None, files: ByteSource
 ) -> Siblings:
     """What stands beside a checkpoint; nothing stands beside a savepoint.

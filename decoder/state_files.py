@@ -34,7 +34,7 @@ from decoder.metadata.model import (
     SegmentState,
     StreamState,
 )
-from decoder.storage import ByteSource, checkpoint_number, join, normal
+from decoder.storage import ByteSource, checkpoint_number, join, normalise_path
 
 # A job id, the directory that holds a job's chk-<n>, shared/ and taskowned/: 32 hex digits.
 _JOB_ID = re.compile(r"[0-9a-f]{32}")
@@ -153,7 +153,7 @@ class StateFiles:
         Raises:
             DecodeError: as for ``read``.
         """
-        places = list(dict.fromkeys(map(normal, self._places(stream))))
+        places = list(dict.fromkeys(map(normalise_path, self._places(stream))))
         outside: list[str] = []
         refused: OSError | None = None
         if isinstance(stream, SegmentState):
@@ -190,7 +190,7 @@ class StateFiles:
         Raises:
             DecodeError: no such file in any of the places, or one outside of the checkpoint.
         """
-        places = list(dict.fromkeys(map(normal, self._places(stream))))
+        places = list(dict.fromkeys(map(normalise_path, self._places(stream))))
         outside: list[str] = []
         for place in places:
             if "\0" in place:

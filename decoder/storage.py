@@ -168,7 +168,7 @@ def checkpoint_number(directory: str) -> int | None:
     return int(match[1]) if match else None
 
 
-def normal(path: str) -> str:
+def normalise_path(path: str) -> str:
     """The path without ``.``, ``..`` and doubled slashes, for any ByteSource."""
     scheme = _SCHEME.match(path)
     if scheme is None:

@@ -85,7 +85,7 @@ _SECRET_ELEMENT = re.compile(
 )
 
 
-def without_secrets(text: str) -> str:
+def redact_secrets(text: str) -> str:
     """Return what a service says without passwords, keys, tokens and credentials in URLs.
 
     What is not recognised: the rest of a password without quotes after a space or comma in it; one
@@ -93,20 +93,20 @@ def without_secrets(text: str) -> str:
     (``-p x``), or one that goes on after its word (``password.old=x``); an attribute of XML beside
     the one that names it (``<property name="password" value="x"/>``); an encoded text (base64).
     """
-    text = _NAMED_SECRET.sub(r"\1…", shown_in(text))
+    text = _NAMED_SECRET.sub(r"\1…", redact_urls(text))
     text = _SECRET_ELEMENT.sub(r"\1…", text)
     return _OTHER_SECRETS.sub(r"\1\2…", text)
 
 
-def shown_url(url: str) -> str:
+def redact_url(url: str) -> str:
     """A URL without credentials, itself where it holds none; any other text is as it was."""
     begun = _URL.search(url) if ":/" in url else None
     if begun is None:
         return url
-    return shown_in(url[: begun.end()] + _bare(begun[1].lower(), begun[2], url[begun.end() :]))
+    return redact_urls(url[: begun.end()] + _bare(begun[1].lower(), begun[2], url[begun.end() :]))
 
 
-def shown_in(text: str) -> str:
+def redact_urls(text: str) -> str:
     """The same of every URL in a text. Of one with a space in its password it knows nothing."""
     if ":/" not in text:
         return text

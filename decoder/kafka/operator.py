@@ -35,7 +35,7 @@ from decoder.kafka.source import (
     HybridSource,
     KafkaSource,
     UnknownSource,
-    recognise,
+    recognise_source,
 )
 from decoder.metadata.model import DistributionMode, InlineState, Operator
 from decoder.operator_state.fetch import SubtaskState, byte_array_states, state_elements
@@ -88,7 +88,7 @@ def read_source(
     coordinator = operator.coordinator_state
     if not reader_states and coordinator is None:
         return None
-    source = recognise(
+    source = recognise_source(
         byte_array_states(reader_states, files, _what(operator)),
         coordinator.data if coordinator is not None else None,
     )

@@ -78,12 +78,12 @@ class BeamKafkaIO(NamedTuple):
     """The state of an Apache Beam pipeline's KafkaIO.
 
     Attributes:
-        held: the partitions of each reader's splits, with its subtask.
-        waiting: those of splits that no reader has.
+        assigned: the partitions of each reader's splits, with its subtask.
+        unassigned: the partitions of splits that no reader has.
     """
 
-    held: tuple[tuple[int, BeamMark], ...]
-    waiting: tuple[BeamMark, ...]
+    assigned: tuple[tuple[int, BeamMark], ...]
+    unassigned: tuple[BeamMark, ...]
 
 
 class UnknownSource(NamedTuple):
@@ -226,7 +226,7 @@ class _Enumerator:
             return str(error)
 
 
-def recognise(
+def recognise_source(
     states: Iterable[tuple[int, Iterable[bytes]]], coordinator_state: bytes | None
 ) -> KafkaSource | DynamicKafkaSource | HybridSource | BeamKafkaIO | UnknownSource:
     """Decode the state of a source operator, all of it or none.

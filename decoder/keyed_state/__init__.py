@@ -4,15 +4,15 @@ The way of the bytes: handle -> stream -> head (serializer snapshots -> types) -
 entries. ``read_keyed_states`` is the way in.
 """
 
-from decoder.keyed_state.entries import Entry, Layout
+from decoder.keyed_state.entries import Entry, KeyGroupLayout
 from decoder.keyed_state.states import KeyedState, KeyedStates, Part, Unread, read_keyed_states
 from decoder.keyed_state.stream_head import StateKind
 
 __all__ = [
     "Entry",
+    "KeyGroupLayout",
     "KeyedState",
     "KeyedStates",
-    "Layout",
     "Part",
     "StateKind",
     "Unread",

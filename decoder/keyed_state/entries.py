@@ -35,7 +35,7 @@ BATCH = 1024
 BATCH_BYTES = 4 * 1024 * 1024
 
 
-class Layout(Enum):
+class KeyGroupLayout(Enum):
     """How the bytes of a key group are laid out: see the modules of these names."""
 
     CANONICAL = "canonical"

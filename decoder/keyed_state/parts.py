@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 from decoder.errors import DecodeError, ErrorKind
 from decoder.keyed_state.canonical import CanonicalReader, canonical_parts
-from decoder.keyed_state.entries import Entry, Layout, Readers
+from decoder.keyed_state.entries import Entry, KeyGroupLayout, Readers
 from decoder.keyed_state.heap import (
     HeapReader,
     blocked_reason,
@@ -40,7 +40,7 @@ _COMPRESSED_BLOCK_BYTES = 2 * 1024 * 1024
 _HEAP_BLOCK_BYTES = 4 * 1024 * 1024
 
 
-class Source(Protocol):
+class StateSource(Protocol):
     """The states of one handle."""
 
     @property
@@ -61,7 +61,7 @@ class Source(Protocol):
         """
 
     @property
-    def layout(self) -> Layout | None:
+    def layout(self) -> KeyGroupLayout | None:
         """How ``frames`` are laid out; None: there are none."""
 
     def frames(self, number: int, key_group: int) -> Iterator[bytes]:
@@ -122,8 +122,8 @@ class KeyGroupsSource:
                 yield from heap.batches(data, key_group, what)
 
     @property
-    def layout(self) -> Layout:
-        return Layout.CANONICAL if self.canonical else Layout.HEAP
+    def layout(self) -> KeyGroupLayout:
+        return KeyGroupLayout.CANONICAL if self.canonical else KeyGroupLayout.HEAP
 
     def frames(self, number: int, key_group: int) -> Iterator[bytes]:
         what = f"{self.what} key group {key_group}"

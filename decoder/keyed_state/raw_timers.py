@@ -19,7 +19,7 @@ from struct import error as struct_error
 
 from decoder.cursor import Cursor
 from decoder.errors import DecodeError, ErrorKind
-from decoder.keyed_state.entries import BATCH, Entry, Layout, Readers, located, torn
+from decoder.keyed_state.entries import BATCH, Entry, KeyGroupLayout, Readers, located, torn
 from decoder.keyed_state.snapshots import read_snapshot
 from decoder.keyed_state.stream_head import Head, timers
 from decoder.keyed_state.streams import Stream, shares
@@ -85,7 +85,7 @@ class RawTimersSource:
             yield batch
 
     @property
-    def layout(self) -> Layout | None:
+    def layout(self) -> KeyGroupLayout | None:
         return None
 
     def frames(self, number: int, key_group: int) -> Iterator[bytes]:

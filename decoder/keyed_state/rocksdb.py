@@ -28,7 +28,15 @@ from typing import Any
 
 from decoder.errors import DecodeError, ErrorKind
 from decoder.keyed_state.canonical import CanonicalReader, canonical_frame, prefix_bytes
-from decoder.keyed_state.entries import BATCH, BATCH_BYTES, Entry, Layout, Readers, located, torn
+from decoder.keyed_state.entries import (
+    BATCH,
+    BATCH_BYTES,
+    Entry,
+    KeyGroupLayout,
+    Readers,
+    located,
+    torn,
+)
 from decoder.keyed_state.stream_head import Head
 from decoder.keyed_state.streams import without
 from decoder.metadata.keyed import IncrementalState
@@ -92,8 +100,8 @@ class RocksSource:
             yield batch
 
     @property
-    def layout(self) -> Layout:
-        return Layout.CANONICAL
+    def layout(self) -> KeyGroupLayout:
+        return KeyGroupLayout.CANONICAL
 
     def frames(self, number: int, key_group: int) -> Iterator[bytes]:
         """As a savepoint has them, some thousand rows each."""

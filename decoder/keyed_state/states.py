@@ -10,12 +10,12 @@ import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from decoder.checkpoint import MetadataFile, read_metadata, readable
+from decoder.checkpoint import MetadataFile, read_metadata, translate_os_errors
 from decoder.cursor import Cursor
 from decoder.errors import DecodeError, ErrorKind
-from decoder.keyed_state.entries import Entry, Layout, check_keys
+from decoder.keyed_state.entries import Entry, KeyGroupLayout, check_keys
 from decoder.keyed_state.kryo import KRYO_2, KRYO_5, open_class
-from decoder.keyed_state.parts import KeyGroupsSource, Source
+from decoder.keyed_state.parts import KeyGroupsSource, StateSource
 from decoder.keyed_state.raw_timers import RawTimersSource
 from decoder.keyed_state.rocksdb import RocksSource
 from decoder.keyed_state.stream_head import StateInfo, StateKind, read_head
@@ -48,7 +48,7 @@ class Part:
     """
 
     subtask: int
-    source: Source
+    source: StateSource
     number: int
     info: StateInfo
 
@@ -59,13 +59,13 @@ class Part:
     def shares(self, most_bytes: int) -> list[tuple[range, int]]:
         """Ranges of key groups that can be read apart, in other processes, to which the part can be
         sent: each of ``most_bytes`` at most, where it can be cut, and how many those are."""
-        with readable(self.source.what):
+        with translate_os_errors(self.source.what):
             return self.source.shares(most_bytes)
 
     @property
-    def layout(self) -> Layout | None:
+    def layout(self) -> KeyGroupLayout | None:
         """How ``frames`` are laid out; None: there are none, and ``batches`` alone reads it."""
-        with readable(self.source.what):
+        with translate_os_errors(self.source.what):
             return self.source.layout
 
     def frames(self, key_group: int) -> Iterator[bytes]:
@@ -74,7 +74,7 @@ class Part:
         Raises:
             DecodeError: as for ``KeyedState.entries``.
         """
-        with readable(self.source.what):
+        with translate_os_errors(self.source.what):
             yield from self.source.frames(self.number, key_group)
 
     def batches(self, key_groups: Iterable[int] | None = None) -> Iterator[list[Entry]]:
@@ -85,7 +85,7 @@ class Part:
             DecodeError: as for ``KeyedState.entries``.
         """
         for key_group in self.key_groups if key_groups is None else key_groups:
-            with readable(self.source.what):
+            with translate_os_errors(self.source.what):
                 for batch in self.source.batches(self.number, key_group):
                     check_keys(self.info, batch, self.source.what)
                     yield batch
@@ -125,7 +125,7 @@ class KeyedState:
         return self.reason is None
 
     @property
-    def doubt(self) -> str | None:
+    def caveat(self) -> str | None:
         """Why it is not known whether all of its values can be read, though its types can."""
         for type_ in (self.key, self.namespace, self.map_key, self.value):
             name = open_class(type_) if type_ is not None else None
@@ -216,7 +216,7 @@ def _read_operator(
                 continue
             what = f"operator {operator.operator_id} subtask {subtask.index} {kind}"
             try:
-                with readable(what):
+                with translate_os_errors(what):
                     handle = read_keyed_handle(Cursor(file.data, file.path, place), what)
                     sources = [make(one, operator, file, files, what) for one in _handles(handle)]
                     told = [(source, source.head, source.blocked()) for source in sources]
@@ -267,7 +267,7 @@ def _source(
     file: MetadataFile,
     files: StateFiles,
     what: str,
-) -> Source:
+) -> StateSource:
     """What reads a handle.
 
     Raises:
@@ -287,7 +287,7 @@ def _raw_source(
     file: MetadataFile,
     files: StateFiles,
     what: str,
-) -> Source:
+) -> StateSource:
     """As ``_source``, of what the operator wrote itself: only timers are known."""
     if not isinstance(handle, KeyGroupsState):
         raise DecodeError(ErrorKind.UNSUPPORTED, "raw keyed state of an unknown kind", file=what)

@@ -13,7 +13,7 @@ MAGIC = 0x4960672D
 MASTER_STATE_MAGIC = 0xC96B1696 - (1 << 32)
 
 
-class Layout(NamedTuple):
+class MetadataLayout(NamedTuple):
     """One version of ``_metadata``: what it has, beside what all versions have."""
 
     version: int
@@ -29,10 +29,10 @@ class Layout(NamedTuple):
 LAYOUTS = {
     layout.version: layout
     for layout in (
-        Layout(2, "Flink 1.3 to 1.10", False, False, False, False),
-        Layout(3, "Flink 1.11 to 1.15", True, False, False, False),
-        Layout(4, "Flink 1.16 to 1.20", True, True, False, False),
-        Layout(5, "Flink 2.0", True, True, True, False),
-        Layout(6, "Flink 2.1 and later", True, True, True, True),
+        MetadataLayout(2, "Flink 1.3 to 1.10", False, False, False, False),
+        MetadataLayout(3, "Flink 1.11 to 1.15", True, False, False, False),
+        MetadataLayout(4, "Flink 1.16 to 1.20", True, True, False, False),
+        MetadataLayout(5, "Flink 2.0", True, True, True, False),
+        MetadataLayout(6, "Flink 2.1 and later", True, True, True, True),
     )
 }

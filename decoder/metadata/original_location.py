@@ -17,7 +17,7 @@ _OWN_DIRECTORY = re.compile(r"(?:chk-\d+|savepoint-[^/]+)")
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?://([^/]*))?(?=/)")
 
 
-def written_in(operators: Iterable[Operator]) -> str | None:
+def original_directory(operators: Iterable[Operator]) -> str | None:
     """The directory that Flink wrote the checkpoint in, as it named it; None where none is told.
 
     None where all of its state lies in files that are named relative to it, or in shared ones.
@@ -33,7 +33,7 @@ def written_in(operators: Iterable[Operator]) -> str | None:
     return None
 
 
-def is_elsewhere(directory: str, written: str) -> bool:
+def is_other_directory(directory: str, written: str) -> bool:
     """Whether a directory is another than the one that Flink named.
 
     A store is known by several schemes (``s3``, ``s3a``), and HDFS with and without its host.

@@ -19,7 +19,7 @@ from decoder.metadata.handles import (
     skip_channel_states,
     skip_keyed_state,
 )
-from decoder.metadata.layout import LAYOUTS, MAGIC, MASTER_STATE_MAGIC, Layout
+from decoder.metadata.layout import LAYOUTS, MAGIC, MASTER_STATE_MAGIC, MetadataLayout
 from decoder.metadata.model import (
     CheckpointKind,
     CheckpointType,
@@ -79,7 +79,7 @@ def read_all(cursor: Cursor) -> Metadata:
     return Metadata(layout.version, checkpoint_id, checkpoint_type, operators)
 
 
-def read_header(cursor: Cursor) -> Layout:
+def read_header(cursor: Cursor) -> MetadataLayout:
     """``i32 magic, i32 version``.
 
     Raises:
@@ -121,7 +121,7 @@ def _skip_master_state(cursor: Cursor) -> None:
     frame.finish("master state")
 
 
-def _read_operator(cursor: Cursor, layout: Layout) -> Operator:
+def _read_operator(cursor: Cursor, layout: MetadataLayout) -> Operator:
     """Version 5 and later: ``UTF name, UTF uid``; then ``i64 lower, i64 upper, i32 parallelism,
     i32 maxParallelism``, coordinator handle, ``i32 n`` subtasks (negative: fully finished).
     Version 2 has an ``i32`` that was once the length of a chain, and no coordinator."""
@@ -166,7 +166,7 @@ def _read_coordinator_state(cursor: Cursor, what: str) -> InlineState | None:
 
 
 def _read_subtasks(
-    cursor: Cursor, layout: Layout, what: str, count: int, parallelism: int
+    cursor: Cursor, layout: MetadataLayout, what: str, count: int, parallelism: int
 ) -> tuple[Subtask, ...]:
     index_field = f"{what} subtask index"
     subtasks = tuple(_read_subtask(cursor, layout, what, index_field) for _ in range(count))
@@ -176,7 +176,7 @@ def _read_subtasks(
     return subtasks
 
 
-def _read_subtask(cursor: Cursor, layout: Layout, what: str, index_field: str) -> Subtask:
+def _read_subtask(cursor: Cursor, layout: MetadataLayout, what: str, index_field: str) -> Subtask:
     """``i32 index`` (negative: ``-(index + 1)``, finished, nothing follows); managed and raw
     operator state; managed and raw keyed state; input and output channel state. Version 2: ``i64,
     i32`` after the index, once a duration and a number of states; no channel state."""

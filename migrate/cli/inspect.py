@@ -14,7 +14,7 @@ from typing import Annotated
 import typer
 
 from decoder import list_checkpoints
-from decoder.urls import shown_url
+from decoder.urls import redact_url
 from migrate.cli import next_step
 from migrate.cli.terminal import emit, emit_pieces, tell
 from migrate.cli.typer_options import Checkpoint, Wide, with_options
@@ -101,7 +101,7 @@ def _nothing_collected() -> Iterator[None]:
 
 
 def _list(chk: str, format: InspectFormat) -> None:
-    with timed(f"listing {shown_url(chk)}"):
+    with timed(f"listing {redact_url(chk)}"):
         checkpoints = list_checkpoints(chk, Files())
     if not checkpoints:
         raise InputError(f"{chk}: no complete chk-N in it; name a job's checkpoint directory")

@@ -165,11 +165,11 @@ def say(line: str) -> None:
 
     A line may quote what others say, so credentials of a URL are taken out of it.
     """
-    from decoder.urls import shown_in  # here, as --help has no use for the decoder
+    from decoder.urls import redact_urls  # here, as --help has no use for the decoder
 
     if sys.stderr is not None:  # print would turn to stdout
         with busy.away(), contextlib.suppress(OSError):
-            print(shown_in(line), file=sys.stderr, flush=True)
+            print(redact_urls(line), file=sys.stderr, flush=True)
 
 
 def tell(line: str) -> None:
@@ -184,9 +184,9 @@ class _Messages(logging.Handler):
         stage = getattr(record, STAGE, None)
         if stage == "begin":
             if loudness < QUIET:
-                from decoder.urls import shown_in
+                from decoder.urls import redact_urls
 
-                busy.begin(printable(shown_in(record.getMessage())))
+                busy.begin(printable(redact_urls(record.getMessage())))
             return
         if stage == "end":
             busy.end()
@@ -209,10 +209,10 @@ class _MessagesOfLibraries(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         if loudness > VERBOSE or record.name.partition(".")[0] == log.name:
             return
-        from decoder.urls import without_secrets
+        from decoder.urls import redact_secrets
 
         for text in record.getMessage().splitlines():
-            line = f"{record.name}: {printable(without_secrets(text.strip()))}"
+            line = f"{record.name}: {printable(redact_secrets(text.strip()))}"
             if line not in self._shown:
                 self._shown.add(line)
                 say(line)

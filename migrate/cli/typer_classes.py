@@ -119,7 +119,7 @@ def _in_our_words() -> Iterator[None]:
     try:
         yield
     except _USAGE_ERROR as error:
-        from decoder.urls import shown_in  # here, as --help has no use for the decoder
+        from decoder.urls import redact_urls  # here, as --help has no use for the decoder
 
-        error.message = shown_in(error.message.removeprefix("Value error, "))
+        error.message = redact_urls(error.message.removeprefix("Value error, "))
         raise

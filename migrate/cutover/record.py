@@ -24,7 +24,7 @@ from urllib.parse import urlsplit
 
 from pydantic import ConfigDict
 
-from decoder.urls import shown_in
+from decoder.urls import redact_urls
 from migrate.cutover.spec import SpecFile
 from migrate.model.errors import InputError, Refused, UsageError
 from migrate.model.log import log
@@ -148,7 +148,7 @@ class Record:
     def end_run(self, end: str) -> None:
         """Record how the run ended, and write the page."""
         *before, run = self.model.runs
-        ended = run.model_copy(update={"ended_at": now(), "end": shown_in(end)})
+        ended = run.model_copy(update={"ended_at": now(), "end": redact_urls(end)})
         self.change(runs=[*before, ended])
         if self.is_kept:
             replace_file(self.page, cut_over_page(self.model))
@@ -158,7 +158,7 @@ class Record:
         step = StepReport(
             name=name,
             state=state,
-            told=shown_in(text),
+            told=redact_urls(text),
             ended_at=now(),
             seconds=round(seconds, 3),
             run=len(self.model.runs),

@@ -18,8 +18,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from decoder import ErrorKind
-from decoder.storage import METADATA_FILE, StorageUnavailable, checkpoint_number, join, normal
-from decoder.urls import CREDENTIALS_REFUSED, shown_url
+from decoder.storage import (
+    METADATA_FILE,
+    StorageUnavailable,
+    checkpoint_number,
+    join,
+    normalise_path,
+)
+from decoder.urls import CREDENTIALS_REFUSED, redact_url
 from migrate.fleet.candidates import Candidate, Failure, job_id_of, mark_newest
 from migrate.storage.files import Files, Listed, is_uri
 
@@ -112,8 +118,8 @@ class _Walk:
 
     def begin(self, root: str) -> _Found:
         """What a root stands for."""
-        if shown_url(root) != root:
-            shown = shown_url(root)
+        if redact_url(root) != root:
+            shown = redact_url(root)
             message = f"{shown}: {CREDENTIALS_REFUSED}"
             return [_not_one(shown, ErrorKind.UNSUPPORTED, message)], ()
         path = self._path(root)
@@ -133,7 +139,7 @@ class _Walk:
     def _path(self, root: str) -> str | None:
         # Executors have a working directory of their own.
         path = self._files.from_uri(root) if is_uri(root) else str(Path(root).absolute())
-        return normal(path) if path is not None else None
+        return normalise_path(path) if path is not None else None
 
     def _root(self, path: str) -> _Place:
         if posixpath.basename(path) == METADATA_FILE:

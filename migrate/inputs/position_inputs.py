@@ -18,7 +18,7 @@ from enum import Enum
 from typing import Protocol
 
 from decoder import Checkpoint, CheckpointKind
-from decoder.urls import shown_url
+from decoder.urls import redact_url
 from migrate.inputs.flink.choose_source import ANY_SOURCE, Choice, Reading, choose, source_positions
 from migrate.inputs.flink.extract import (
     Code,
@@ -298,7 +298,7 @@ def side_input(side: Side, how: Reading, ask: Ask | None, topics: Collection[str
         case SideKind.CHECKPOINT:
             return read(side.what, how)
         case SideKind.SPARK:
-            with timed(f"reading {shown_url(name)}"):
+            with timed(f"reading {redact_url(name)}"):
                 return query_positions(name)
         case SideKind.GROUP:
             group = ask_group(ask, side)

@@ -11,7 +11,7 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
-from migrate.kafka.config import ConfigError, KafkaConfig, without_secrets, without_values
+from migrate.kafka.config import ConfigError, KafkaConfig, redact_secrets, without_values
 from migrate.model.cluster_snapshot import BrokerError
 
 # How long one request may take, in seconds. A healthy cluster answers in milliseconds; a leader
@@ -154,7 +154,7 @@ class Connection:
         return ""
 
     def _told(self, failure: KafkaError) -> str:
-        return without_secrets(_CONNECTION.sub("", failure.str()), self.config)
+        return redact_secrets(_CONNECTION.sub("", failure.str()), self.config)
 
     def wait(self, what: str, future: Future[Any]) -> Any:
         """The answer to a request about ``what``. Raises BrokerError."""
@@ -176,7 +176,7 @@ class Connection:
             # Describing a group of the `consumer` protocol takes its members' topics as well.
             to = what if what.startswith(denied) else f"each {denied} of {what}"
             return BrokerError(f"{what}: access denied; grant this user DESCRIBE on {to}")
-        return BrokerError(f"{what}: {without_secrets(_reason(error), self.config)}")
+        return BrokerError(f"{what}: {redact_secrets(_reason(error), self.config)}")
 
 
 def kafka_error(error: KafkaException) -> KafkaError:

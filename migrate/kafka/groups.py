@@ -10,7 +10,7 @@ from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaExcep
 
 from migrate.kafka import snapshot as reading
 from migrate.kafka.client import Connection, kafka_error
-from migrate.kafka.config import KafkaConfig, without_secrets
+from migrate.kafka.config import KafkaConfig, redact_secrets
 from migrate.kafka.snapshot import COORDINATOR_AWAY
 from migrate.model.cluster_snapshot import BrokerError, ClusterSnapshot, Committed, GroupView
 
@@ -210,7 +210,7 @@ def _delete_once(connection: Connection, group: str) -> CommitFailure | None:
 
 def _failure(error: KafkaError, meanings: Mapping[int, str], config: KafkaConfig) -> CommitFailure:
     meaning = meanings.get(error.code())
-    reason = meaning if meaning is not None else without_secrets(error.str(), config)
+    reason = meaning if meaning is not None else redact_secrets(error.str(), config)
     return CommitFailure(error.name(), reason, error.code() in _TRANSIENT)
 
 

@@ -13,7 +13,7 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
 from decoder import DecodeError
-from decoder.urls import shown_url
+from decoder.urls import redact_url
 from migrate.fleet.candidates import job_id_of
 from migrate.inputs.flink.newer_checkpoints import look_beside
 from migrate.model.log import log, timed
@@ -144,7 +144,7 @@ def _apart(interval: float) -> float:
 def _ask_flink(url: str) -> Sequence[FlinkJob]:
     from migrate.inputs.flink.rest_api import known_jobs
 
-    with timed(f"asking Flink at {shown_url(url)}"):
+    with timed(f"asking Flink at {redact_url(url)}"):
         return known_jobs(url)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from decoder.keyed_state import KeyedState, KeyedStates, read_keyed_states
-from decoder.urls import shown_url
+from decoder.urls import redact_url
 from migrate.model.log import timed
 from migrate.state.select import choose_state, of_operator
 from migrate.storage.files import Files
@@ -98,5 +98,5 @@ def read_state(
 
 def _read(chk: AnyPath, allow_external_files: bool) -> KeyedStates:
     pointer = os.fspath(chk)
-    with timed(f"reading {shown_url(pointer)}"):
+    with timed(f"reading {redact_url(pointer)}"):
         return read_keyed_states(pointer, Files(), allow_external_files=allow_external_files)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from decoder.urls import shown_url
+from decoder.urls import redact_url
 from migrate.inputs.flink.choose_source import choose, choose_known
 from migrate.inputs.flink.extract import Extraction, PlanInput, Source
 from migrate.inputs.flink.read import read
@@ -119,7 +119,7 @@ def to_flink(
     snapshot = look(request, side, used, also=old)
     log.info(f"{old.origin.title}: {old.origin.pointer}")
     which = "" if side.origin.kind == "positions" else f": {side.origin.title}"
-    log.info(f"positions of {shown_url(from_side)}{which}")
+    log.info(f"positions of {redact_url(from_side)}{which}")
     plans = [_plan(request, side, match, snapshot) for match in matches]
     changes: list[SourceChange] = []
     shared_topic_notes: list[str] = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from decoder.urls import shown_url
+from decoder.urls import redact_url
 from migrate.inputs.flink.extract import Code, Finding, Severity, Source
 from migrate.model.cluster_snapshot import ClusterSnapshot
 from migrate.model.policies import Policies
@@ -214,7 +214,7 @@ def unknown_age_warnings(origin: Origin, snapshot: ClusterSnapshot | None) -> It
         )
     elif origin.copied_from is not None:
         yield (
-            f"this checkpoint was written in {shown_url(origin.copied_from)}, and lies elsewhere: "
+            f"this checkpoint was written in {redact_url(origin.copied_from)}, and lies elsewhere: "
             f"if {iso_time(origin.written_at)} is the time of a copy, its age is not known, and "
             f"{hidden}does not show; copy it with its times (cp -p, rsync -t), or name it where it "
             "was written"

@@ -94,8 +94,8 @@ def _cells(state: KeyedState, beside: Sequence[KeyedState]) -> dict[str, str]:
         told.append("kept with its last access (TTL)")
     if state.reason is not None:
         told.append(f"cannot be read: {state.reason}")
-    elif state.doubt is not None:
-        told.append(state.doubt)
+    elif state.caveat is not None:
+        told.append(state.caveat)
     map_key = column_type(state.map_key) if state.map_key is not None else None
     return {
         "state": state.name,

@@ -26,7 +26,7 @@ from typing import Any
 from decoder.storage import read_file
 from migrate.inputs.offsets_json import topic_offsets
 from migrate.inputs.spark_log import kafka_seeds, seed_path
-from migrate.kafka.config import MAX_STORE_BYTES, ConfigError, KafkaConfig, without_secrets
+from migrate.kafka.config import MAX_STORE_BYTES, ConfigError, KafkaConfig, redact_secrets
 from migrate.model.errors import InputError, MigrateError, Refused, UsageError
 from migrate.model.positions import PositionSet, TopicPartition
 from migrate.model.wording import install_command
@@ -183,14 +183,14 @@ def _run(request: Mapping[str, Any], known: KafkaConfig) -> dict[str, Any]:
 
 def _reason(message: str, known: KafkaConfig) -> str:
     """What failed, and why in the end: between the two lie Java's stack traces."""
-    lines = [line.strip() for line in without_secrets(message, known).splitlines() if line.strip()]
+    lines = [line.strip() for line in redact_secrets(message, known).splitlines() if line.strip()]
     causes = [line for line in lines[1:] if line.startswith(_CAUSE)]
     return "; ".join([*lines[:1], *causes[-1:]]) or "no reason given"
 
 
 def _last(talk: str, known: KafkaConfig) -> str:
     """The end of what it said, without Java's stack traces."""
-    lines = [line.strip() for line in without_secrets(talk, known).splitlines()]
+    lines = [line.strip() for line in redact_secrets(talk, known).splitlines()]
     told = [line for line in lines if line and not line.startswith("at ")]
     return "; ".join(told[-_LAST_LINES:]) or "no reason given"
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 import decoder
 import migrate
-from decoder.urls import without_secrets
+from decoder.urls import redact_secrets
 from migrate.model.errors import ServiceError, UsageError
 from migrate.model.wording import install_command
 
@@ -166,14 +166,14 @@ def _last(log: Path) -> str:
     lines = [line.strip() for line in log.read_text(errors="replace").splitlines()]
     noise = ("at ", "WARNING:", "Using Spark's default log4j")
     told = [line for line in lines if line and " WARN " not in line and not line.startswith(noise)]
-    return without_secrets("; ".join(told[-_LAST_LINES:])) or "its JVM ended without a word"
+    return redact_secrets("; ".join(told[-_LAST_LINES:])) or "its JVM ended without a word"
 
 
 def failure_of(error: Exception) -> str:
     """What Spark says, and what it says of a Python worker; between the two lie stack traces."""
     lines = [_JAVAS_OWN.sub("", line) for line in str(error).splitlines() if line.strip()]
     causes = [line for line in lines[1:] if _CAUSE.match(line)]
-    return without_secrets("; ".join([*lines[:1], *causes[-1:]]))
+    return redact_secrets("; ".join([*lines[:1], *causes[-1:]]))
 
 
 def add_package(spark: SparkSession) -> None:

@@ -44,7 +44,7 @@ def state_row(state: KeyedState) -> StateRow:
         ddl(value_type(state)),
         state.ttl,
         state.readable,
-        state.reason or state.doubt,
+        state.reason or state.caveat,
     )
 
 

@@ -22,8 +22,14 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 from decoder import ByteSource
-from decoder.storage import MAX_FILE_BYTES, LocalFiles, StorageUnavailable, check_size, normal
-from decoder.urls import CREDENTIALS_REFUSED, shown_url, without_secrets
+from decoder.storage import (
+    MAX_FILE_BYTES,
+    LocalFiles,
+    StorageUnavailable,
+    check_size,
+    normalise_path,
+)
+from decoder.urls import CREDENTIALS_REFUSED, redact_secrets, redact_url
 from migrate.model.errors import InputError, MigrateError, UsageError
 from migrate.model.wording import install_command
 
@@ -158,7 +164,7 @@ class Files:
                 return None
 
     def absolute(self, path: str) -> str:
-        return normal(path) if _URL.match(path) else self._local.absolute(path)
+        return normalise_path(path) if _URL.match(path) else self._local.absolute(path)
 
     def list_directory(self, path: str) -> list[str] | None:
         if not _URL.match(path):
@@ -235,9 +241,9 @@ class Files:
         store = _STORES.get(url[1].lower()) if url else None
         if url is None or store is None:
             return self._local.from_uri(uri)
-        if shown_url(uri) != uri:
+        if redact_url(uri) != uri:
             return None
-        return normal(f"{store.protocol}://{uri[url.start(2) :]}")
+        return normalise_path(f"{store.protocol}://{uri[url.start(2) :]}")
 
     @contextmanager
     def _asking(self, path: str) -> Iterator[tuple[AbstractFileSystem, str]]:
@@ -311,7 +317,7 @@ def check_no_credentials(name: str, error: type[MigrateError], option: str = "")
         error: what is raised.
         option: the one that it was given to, where that is not plain.
     """
-    shown = shown_url(name)
+    shown = redact_url(name)
     if shown != name:
         raise error(f"{option} {shown}: {CREDENTIALS_REFUSED}".lstrip())
 
@@ -345,5 +351,5 @@ def _connect(path: str, store: _Store) -> AbstractFileSystem:
 def _reason(error: Exception) -> str:
     """What happened, in one line and without what was signed with."""
     lines = str(error).strip().splitlines()
-    text = without_secrets(lines[0]) if lines else type(error).__name__
+    text = redact_secrets(lines[0]) if lines else type(error).__name__
     return f"access denied: {text}" if isinstance(error, PermissionError) else text

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from decoder.urls import CREDENTIALS_REFUSED, shown_url
+from decoder.urls import CREDENTIALS_REFUSED, redact_url
 from migrate.model.errors import UsageError
 from migrate.storage.files import Files
 from migrate.storage.new_file import named
@@ -124,9 +124,9 @@ def location(text: str) -> LocalDirectory | RemoteDirectory:
     """
     if not text or any(unicodedata.category(character) == "Cc" for character in text):
         # Printed in the options it would read as several.
-        raise UsageError(f"{shown_url(text)!r}: no name of a directory")
-    if shown_url(text) != text:
-        raise UsageError(f"{shown_url(text)}: {CREDENTIALS_REFUSED}")
+        raise UsageError(f"{redact_url(text)!r}: no name of a directory")
+    if redact_url(text) != text:
+        raise UsageError(f"{redact_url(text)}: {CREDENTIALS_REFUSED}")
     scheme = _SCHEME.match(text)
     if scheme is None:
         return _local(text, text)

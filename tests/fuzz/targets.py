@@ -23,7 +23,7 @@ from decoder.kafka.hybrid import read_hybrid_enumerator
 from decoder.kafka.legacy import read_legacy_element
 from decoder.kafka.reader_state import read_reader_element
 from decoder.kafka.sink import read_committer_state, read_writer_state
-from decoder.kafka.source import recognise
+from decoder.kafka.source import recognise_source
 from decoder.kafka.split import read_split
 from decoder.metadata.model import (
     DistributionMode,
@@ -214,7 +214,7 @@ def _recognise(data: bytes) -> object:
         size = int.from_bytes(data[position : position + 2], "big")
         states.append((subtask, (data[position + 2 : position + 2 + size],)))
         position += 2 + size
-    return recognise(states, data[position:] or None)
+    return recognise_source(states, data[position:] or None)
 
 
 def _version(data: bytes) -> int:

@@ -231,11 +231,11 @@ def test_a_beam_pipelines_marks_are_those_that_beams_coder_reads(beam: dict[str,
     (operator_id,) = beam["beam_sources"]
     state = checkpoint.sources[operator_id]
     assert isinstance(state, BeamKafkaIO)
-    assert [(subtask, *mark) for subtask, mark in state.held] == [
+    assert [(subtask, *mark) for subtask, mark in state.assigned] == [
         (m["subtask"], m["topic"], m["partition"], m["next_offset"], m["watermark"])
         for m in expected
     ]
-    assert state.waiting == ()
+    assert state.unassigned == ()
     (source,) = extract(checkpoint).sources
     assert {(p.topic, p.partition): p.start for p in source.positions} == {
         (m["topic"], m["partition"]): m["next_offset"] for m in expected

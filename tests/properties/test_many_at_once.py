@@ -23,7 +23,7 @@ from decoder.cursor import Cursor
 from decoder.kafka.bulk import alike_entries, alike_splits
 from decoder.kafka.enumerator import EnumeratorEntry, read_entries, read_enumerator
 from decoder.kafka.reader_state import read_reader_element
-from decoder.kafka.source import recognise
+from decoder.kafka.source import recognise_source
 from decoder.metadata import incremental
 from decoder.metadata.handles import skip_incremental, skip_keyed_state
 from decoder.metadata.model import DistributionMode, InlineState, NamedState, OperatorStateHandle
@@ -321,9 +321,9 @@ def reader_state_agrees_with_element_by_element(draw: st.DataObject) -> None:
 
 
 def _reader_state_agrees(state: ByteArrays) -> None:
-    by_the_column = _outcome(lambda: recognise([(3, state)], None))
+    by_the_column = _outcome(lambda: recognise_source([(3, state)], None))
     # As another iterable, which is not looked into.
-    one_by_one = _outcome(lambda: recognise([(3, iter(state))], None))
+    one_by_one = _outcome(lambda: recognise_source([(3, iter(state))], None))
     assert by_the_column == one_by_one
     if isinstance(by_the_column, KafkaSource):
         assert isinstance(one_by_one, KafkaSource)

@@ -216,7 +216,9 @@ def test_splits_that_wait_for_a_reader_are_unresolved(
     )
     (state,) = checkpoint.sources.values()
     assert isinstance(state, BeamKafkaIO)
-    assert [(m.topic, m.partition, m.next_offset) for m in state.waiting] == [("waits", 4, NOT_SET)]
+    assert [(m.topic, m.partition, m.next_offset) for m in state.unassigned] == [
+        ("waits", 4, NOT_SET)
+    ]
     (source,) = extract(checkpoint).sources
     assert source.positions[-1].state is PositionState.UNRESOLVED
     assert len(source.positions) == 1 + 3 * len(readers[0])

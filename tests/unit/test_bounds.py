@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from decoder import DecodeError, ErrorKind
-from decoder.checkpoint import readable
+from decoder.checkpoint import translate_os_errors
 from decoder.cursor import Cursor
 from decoder.kafka.columns import Rows, SplitColumns
 from decoder.kafka.split import Split
@@ -22,7 +22,7 @@ from decoder.keyed_state.key_groups import key_group_of
 from decoder.keyed_state.strings import read_string
 from decoder.metadata import incremental, properties
 from decoder.storage import StorageUnavailable, read_file
-from decoder.urls import shown_in, shown_url
+from decoder.urls import redact_url, redact_urls
 from migrate.inputs.flink.choose_source import source_positions
 from migrate.inputs.flink.extract import Source, SourceKind
 from migrate.inputs.group_csv import read_group_csv
@@ -68,7 +68,7 @@ def test_what_a_quick_way_reads_is_stepped_over() -> None:
 def test_what_the_system_refuses_is_an_error_of_the_decoder(
     error: OSError, kind: ErrorKind, told: str
 ) -> None:
-    with pytest.raises(DecodeError) as refused, readable("/chk"):
+    with pytest.raises(DecodeError) as refused, translate_os_errors("/chk"):
         raise error
     assert (refused.value.kind, str(refused.value)) == (kind, told)
 
@@ -190,8 +190,8 @@ def _flinks(text: str) -> bytes:
     ],
 )
 def test_a_url_is_shown_without_credentials(url: str, shown: str) -> None:
-    assert shown_url(url) == shown
-    assert shown_in(f"reading {url}, then more") == f"reading {shown}, then more"
+    assert redact_url(url) == shown
+    assert redact_urls(f"reading {url}, then more") == f"reading {shown}, then more"
 
 
 _LONG, _TEXT = keyed.Scalar(keyed.Kind.LONG), keyed.Scalar(keyed.Kind.STRING)

@@ -29,7 +29,7 @@ from decoder import (
 from decoder.kafka.dynamic import DynamicSplit
 from decoder.kafka.enumerator import EnumeratorState
 from decoder.kafka.reader_state import read_reader_element
-from decoder.kafka.source import recognise
+from decoder.kafka.source import recognise_source
 from decoder.kafka.split import NOT_SET, Split
 from migrate.inputs.flink.choose_source import choose_cluster, choose_sources
 from migrate.inputs.flink.extract import Extraction, Severity, SourceKind, extract
@@ -350,7 +350,7 @@ def test_on_no_golden_checkpoint_is_one_kind_read_as_the_other() -> None:
                 with pytest.raises(DecodeError):
                     read_dynamic_coordinator_state(state.data, "c")
             # Nor without a split to tell the kind by; Beam's map of none is any map of Java's.
-            told = type(recognise([], state.data))
+            told = type(recognise_source([], state.data))
             assert told is (UnknownSource if isinstance(source, BeamKafkaIO) else type(source))
             kinds.add(type(source))
     assert kinds == {KafkaSource, DynamicKafkaSource, HybridSource, BeamKafkaIO}
@@ -375,7 +375,7 @@ def test_a_kafka_sources_enumerator_is_never_a_dynamic_ones(
     state = encode_coordinator(1, version, encode_enumerator(version, entries, finished))
     with pytest.raises(DecodeError):
         read_dynamic_coordinator_state(state, "c")
-    assert not isinstance(recognise([], state), DynamicKafkaSource)
+    assert not isinstance(recognise_source([], state), DynamicKafkaSource)
 
 
 @given(
@@ -404,7 +404,7 @@ def test_a_dynamic_sources_enumerator_is_never_a_kafka_sources(
     with pytest.raises(DecodeError):
         read_coordinator_state(state, "c")
     assert read_dynamic_coordinator_state(state, "c").clusters.keys() == clusters.keys()
-    assert isinstance(recognise([], state), DynamicKafkaSource) == any(clusters.values())
+    assert isinstance(recognise_source([], state), DynamicKafkaSource) == any(clusters.values())
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import pytest
 
 from decoder import DecodeError, HybridSource, KafkaSource, UnknownSource, read_checkpoint
 from decoder.kafka.reader_state import read_reader_element
-from decoder.kafka.source import recognise
+from decoder.kafka.source import recognise_source
 from migrate.inputs.flink.extract import Extraction, Severity, SourceKind, extract
 from migrate.model.cluster_snapshot import ClusterSnapshot
 from migrate.model.positions import PositionState
@@ -105,7 +105,7 @@ def test_positions_are_those_of_the_kafka_source_inside(tmp_path: Path) -> None:
 @pytest.mark.parametrize("version", [0, 1, 2, 3])
 def test_every_enumerator_inside_is_read(version: int) -> None:
     coordinator = _coordinator(4, version, encode_enumerator(version, _ENTRIES))
-    source = recognise([], coordinator)
+    source = recognise_source([], coordinator)
     assert isinstance(source, HybridSource)
     assert (source.source_index, source.other_splits) == (4, 0)
     assert isinstance(source.current, KafkaSource)
@@ -119,7 +119,7 @@ def test_an_empty_one_inside_is_not_taken_for_an_enumerator_of_kafkas(
     index: int, version: int
 ) -> None:
     coordinator = _coordinator(index, version, encode_enumerator(version, []))
-    assert isinstance(recognise([], coordinator), HybridSource)
+    assert isinstance(recognise_source([], coordinator), HybridSource)
 
 
 def test_a_dynamic_source_inside_keeps_its_clusters(tmp_path: Path) -> None:
@@ -231,7 +231,7 @@ def test_one_inside_of_another_is_not_followed() -> None:
     enumerator = _KAFKA
     for version in (3, *[0] * 5000):
         enumerator = encode_hybrid_enumerator(1, version, enumerator)
-    source = recognise([], encode_coordinator(1, 0, enumerator))
+    source = recognise_source([], encode_coordinator(1, 0, enumerator))
     assert isinstance(source, HybridSource)
     assert isinstance(source.current, UnknownSource)
 
@@ -244,7 +244,7 @@ def test_splits_of_several_kinds_are_no_source() -> None:
         "HybridSource": _file_split(0),
     }
     for one, other in combinations(kinds, 2):
-        found = recognise([(0, [kinds[other]]), (1, [kinds[one]])], None)
+        found = recognise_source([(0, [kinds[other]]), (1, [kinds[one]])], None)
         assert found == UnknownSource(f"its splits are of a {one} and a {other}", True)
 
 

@@ -12,7 +12,7 @@ from urllib.parse import parse_qs, urlparse
 import pytest
 from confluent_kafka import KafkaError
 
-from migrate.kafka.config import ConfigError, KafkaConfig, kafka_config, without_secrets
+from migrate.kafka.config import ConfigError, KafkaConfig, kafka_config, redact_secrets
 from migrate.kafka.config.java import IGNORED
 from migrate.kafka.config.key_stores import MAX_STORE_BYTES, check_file
 from migrate.kafka.groups import _failure
@@ -493,7 +493,7 @@ def test_secrets_are_taken_out_of_what_others_say() -> None:
         "client.id": "",
     }
     text = "ann at b:1: pq, s3cret, principal=x, KEY"
-    assert without_secrets(text, config) == "ann at b:1: …, …, …, …"
+    assert redact_secrets(text, config) == "ann at b:1: …, …, …, …"
 
 
 def test_why_a_commit_failed_is_told_without_secrets() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from migrate.kafka.config import without_secrets
+from migrate.kafka.config import redact_secrets
 from migrate.model.cluster_snapshot import GroupView
 from migrate.storage.json_models import write_file
 from migrate.targets.group import rollback_file
@@ -139,7 +139,7 @@ def test_the_same_refusal_is_told_once(tmp_path: Path) -> None:
 def test_a_password_of_a_letter_takes_no_letters_out_of_words() -> None:
     """Seen: ``…roker's``, by the password ``b``."""
     config = {"sasl.password": "b"}
-    assert without_secrets("the broker's answer to b: 'b'", config) == (
+    assert redact_secrets("the broker's answer to b: 'b'", config) == (
         "the broker's answer to …: '…'"
     )
-    assert without_secrets("xhushx", {"sasl.password": "hush"}) == "x…x"
+    assert redact_secrets("xhushx", {"sasl.password": "hush"}) == "x…x"

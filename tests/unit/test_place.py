@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from decoder import read_checkpoint
-from decoder.metadata.original_location import is_elsewhere, written_in
+from decoder.metadata.original_location import is_other_directory, original_directory
 from migrate.inputs.flink.extract import extract
 from migrate.model.cluster_snapshot import ClusterSnapshot, LogRange
 from migrate.planning import make_plan
@@ -23,7 +23,7 @@ def test_what_a_golden_checkpoint_tells_is_where_its_job_wrote_it() -> None:
     told = 0
     for entry in entries:
         checkpoint = read_checkpoint(GOLDEN / entry["path"], allow_external_files=True)
-        written = written_in(checkpoint.operators)
+        written = original_directory(checkpoint.operators)
         if written is not None:
             assert written == f"file:{entry['written_at']}"
             assert checkpoint.copied_from == written
@@ -47,7 +47,7 @@ def test_what_a_golden_checkpoint_tells_is_where_its_job_wrote_it() -> None:
     ],
 )
 def test_a_place_is_known_by_several_names(directory: str, written: str, elsewhere: bool) -> None:
-    assert is_elsewhere(directory, written) is elsewhere
+    assert is_other_directory(directory, written) is elsewhere
 
 
 def _warnings(chk: Path) -> str:

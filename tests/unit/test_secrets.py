@@ -16,7 +16,7 @@ import pytest
 
 import migrate as library
 from decoder import DecodeError
-from decoder.urls import shown_in, shown_url, without_secrets
+from decoder.urls import redact_secrets, redact_url, redact_urls
 from migrate.cli.main import COMMANDS, load_command
 from tests.support.checkpoints import splits, write_source
 from tests.support.command import Result, migrate
@@ -276,9 +276,9 @@ def test_no_error_and_no_log_of_a_call_tells_a_secret(
 
 @pytest.mark.parametrize("url", _URLS)
 def test_a_url_is_shown_without_what_logs_in_by_it(url: str) -> None:
-    assert SECRET not in shown_url(url)
-    assert SECRET not in shown_in(f"it failed: '{url}' (at {url}, \"{url}\"); {url}")
-    assert shown_url(url).partition(":")[0] == url.partition(":")[0]
+    assert SECRET not in redact_url(url)
+    assert SECRET not in redact_urls(f"it failed: '{url}' (at {url}, \"{url}\"); {url}")
+    assert redact_url(url).partition(":")[0] == url.partition(":")[0]
 
 
 @pytest.mark.parametrize(
@@ -292,7 +292,7 @@ def test_a_url_is_shown_without_what_logs_in_by_it(url: str) -> None:
     ],
 )
 def test_what_is_left_of_a_url(url: str, shown: str) -> None:
-    assert shown_url(url) == shown
+    assert redact_url(url) == shown
 
 
 @pytest.mark.parametrize(
@@ -315,8 +315,8 @@ def test_what_is_left_of_a_url(url: str, shown: str) -> None:
     ],
 )
 def test_what_holds_no_credential_is_shown_as_it_is(text: str) -> None:
-    assert shown_url(text) == text
-    assert shown_in(f"at {text}, or so") == f"at {text}, or so"
+    assert redact_url(text) == text
+    assert redact_urls(f"at {text}, or so") == f"at {text}, or so"
 
 
 # -- secrets by their names ------------------------------------------------------------------------
@@ -361,7 +361,7 @@ def test_what_holds_no_credential_is_shown_as_it_is(text: str) -> None:
     ],
 )
 def test_a_secret_is_known_by_its_name(text: str, shown: str) -> None:
-    assert without_secrets(text) == shown
+    assert redact_secrets(text) == shown
 
 
 @pytest.mark.parametrize(
@@ -378,7 +378,7 @@ def test_a_secret_is_known_by_its_name(text: str, shown: str) -> None:
     ],
 )
 def test_what_is_no_secret_is_shown_as_it_is(text: str) -> None:
-    assert without_secrets(text) == text
+    assert redact_secrets(text) == text
 
 
 @pytest.mark.parametrize(
@@ -399,5 +399,5 @@ def test_what_is_no_secret_is_shown_as_it_is(text: str) -> None:
 )
 def test_no_text_takes_long(text: str) -> None:
     began = time.process_time()
-    without_secrets(text)
+    redact_secrets(text)
     assert time.process_time() - began < 2

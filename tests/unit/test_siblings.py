@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from decoder.checkpoint_order import Siblings, completed_at, look_at_siblings, numbered
+from decoder.checkpoint_order import Siblings, completed_at, find_siblings, numbered
 from tests.support.memory_files import MemoryFiles
 
 _JOB = "/flink/checkpoints/job"
@@ -35,7 +35,7 @@ class _Timed(MemoryFiles):
 def _beside(number: int, times: Mapping[int, int | None], timeless: bool = False) -> Siblings:
     files = _Timed(times)
     at = None if timeless else completed_at(f"{_JOB}/chk-{number}", files)
-    return look_at_siblings(f"{_JOB}/chk-{number}", number, at, files)
+    return find_siblings(f"{_JOB}/chk-{number}", number, at, files)
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_of_its_own_run_the_first_and_those_next_to_it_are_asked() -> None:
 
 def test_a_savepoint_has_no_siblings() -> None:
     files = _Timed({5: 0, 6: 1})
-    assert look_at_siblings(f"{_JOB}/savepoint-1", 5, _NOW, files) == Siblings()
+    assert find_siblings(f"{_JOB}/savepoint-1", 5, _NOW, files) == Siblings()
     assert files.asked == []
 
 

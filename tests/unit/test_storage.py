@@ -20,7 +20,7 @@ import pytest
 from decoder import DecodeError, ErrorKind, KafkaSource, list_checkpoints, read_checkpoint
 from decoder.metadata.model import FileState, RelativeFileState
 from decoder.state_files import StateFiles
-from decoder.storage import LocalFiles, StorageUnavailable, normal
+from decoder.storage import LocalFiles, StorageUnavailable, normalise_path
 from migrate.inputs.flink import read as flink_read
 from migrate.storage.files import Files
 from tests.support.checkpoints import OPERATOR_ID, write_checkpoint
@@ -521,7 +521,7 @@ class _Bucket(MemoryFiles):
         return Files().from_uri(uri)
 
     def absolute(self, path: str) -> str:
-        return normal(path)
+        return normalise_path(path)
 
 
 @pytest.mark.parametrize(
@@ -589,7 +589,7 @@ def test_a_relative_name_does_not_climb_out_of_a_bucket(path: str) -> None:
     ],
 )
 def test_a_path_is_made_plain(path: str, plain: str) -> None:
-    assert normal(path) == plain
+    assert normalise_path(path) == plain
 
 
 # -- fsspec ----------------------------------------------------------------------------------------

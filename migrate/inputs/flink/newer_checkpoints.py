@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from decoder import ByteSource, list_checkpoints
-from decoder.checkpoint import readable
-from decoder.checkpoint_order import completed_at, look_at_siblings
+from decoder.checkpoint import translate_os_errors
+from decoder.checkpoint_order import completed_at, find_siblings
 from decoder.storage import LocalFiles, checkpoint_number
 
 # How many of the last checkpoints the interval is taken from: older ones are of other times.
@@ -53,8 +53,8 @@ def look_beside(
         return None
     files = source if source is not None else LocalFiles()
     complete = list_checkpoints(posixpath.dirname(directory), files)
-    with readable(directory):
-        siblings = look_at_siblings(directory, checkpoint_id, completed_at(directory, files), files)
+    with translate_os_errors(directory):
+        siblings = find_siblings(directory, checkpoint_id, completed_at(directory, files), files)
         another_run = {
             *siblings.earlier_run,
             *(number for number in siblings.newer if number < checkpoint_id),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from decoder import DecodeError, read_checkpoint
-from decoder.urls import shown_url
+from decoder.urls import redact_url
 from migrate.inputs.flink.choose_source import Reading
 from migrate.inputs.flink.extract import Extraction, extract
 from migrate.inputs.flink.suggest_path import explain
@@ -25,7 +25,7 @@ def read(pointer: str, how: Reading = _STRICT) -> Extraction:
     """
     files = Files()
     try:
-        with timed(f"reading {shown_url(pointer)}"):
+        with timed(f"reading {redact_url(pointer)}"):
             checkpoint = read_checkpoint(
                 pointer, files, allow_external_files=how.allow_external_files
             )

@@ -31,7 +31,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, FailFast, Field, ValidationError
 
-from decoder.urls import without_secrets
+from decoder.urls import redact_secrets
 from migrate.model.errors import ServiceError, UsageError
 from migrate.model.wording import clipped, printable
 
@@ -309,7 +309,7 @@ def _reason(cause: _Cause | None) -> str:
 def _shown(text: str) -> str:
     """Return Flink's text as it may be shown and saved: without secrets, not endless."""
     # What is cut off may be the end of a secret, which is hidden to the end of the text then.
-    return clipped(printable(without_secrets(text[: 10 * _LONGEST_TEXT])), _LONGEST_TEXT)
+    return clipped(printable(redact_secrets(text[: 10 * _LONGEST_TEXT])), _LONGEST_TEXT)
 
 
 # -- how it is asked -------------------------------------------------------------------------------

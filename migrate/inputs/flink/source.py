@@ -152,7 +152,7 @@ def _as_a_kafka_source(state: BeamKafkaIO) -> KafkaSource:
     """Its splits as those of readers, and as those that an enumerator has not assigned yet."""
     held = tuple(
         ReaderSplit(subtask, Split(mark.topic, mark.partition, mark.next_offset, None))
-        for subtask, mark in state.held
+        for subtask, mark in state.assigned
     )
     waiting = tuple(
         EnumeratorEntry(
@@ -161,7 +161,7 @@ def _as_a_kafka_source(state: BeamKafkaIO) -> KafkaSource:
             AssignmentStatus.UNASSIGNED,
             Split(mark.topic, mark.partition, mark.next_offset, None),
         )
-        for mark in state.waiting
+        for mark in state.unassigned
     )
     return KafkaSource(held, EnumeratorState(_WITH_SPLITS, waiting, None))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from decoder import DecodeError, ErrorKind, list_checkpoints
 from decoder.checkpoint import read_metadata
 from decoder.storage import METADATA_FILE, checkpoint_number, join
-from decoder.urls import shown_url
+from decoder.urls import redact_url
 from migrate.storage.files import Files
 
 # Of a directory that is no checkpoint: how much of it is looked into, and how much is named.
@@ -25,7 +25,7 @@ def explain(pointer: str, error: DecodeError, files: Files) -> None:
     Raises:
         DecodeError: the same, and what lies there.
     """
-    if shown_url(pointer) != pointer:
+    if redact_url(pointer) != pointer:
         return  # it holds credentials: nobody is asked about it
     try:
         instead = _instead(pointer, error.kind, files)

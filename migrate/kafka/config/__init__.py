@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from decoder.urls import shown_url
+from decoder.urls import redact_url
 from migrate.kafka.config.aws_msk import AWS_MSK_IAM, token_callback
 from migrate.kafka.config.java import Translation, translate
 from migrate.kafka.config.key_stores import MAX_STORE_BYTES, check_file
@@ -21,7 +21,7 @@ from migrate.kafka.config.properties import (
     TokenCallback,
     read_arguments,
     read_file,
-    without_secrets,
+    redact_secrets,
     without_values,
 )
 
@@ -33,7 +33,7 @@ __all__ = [
     "check_servers",
     "kafka_config",
     "names_brokers",
-    "without_secrets",
+    "redact_secrets",
     "without_values",
 ]
 
@@ -95,7 +95,7 @@ def check_servers(name: str, servers: str) -> None:
     Raises:
         ConfigError: ``servers``, the value of ``name``, holds some.
     """
-    if "@" in servers or shown_url(servers) != servers:
+    if "@" in servers or redact_url(servers) != servers:
         raise ConfigError(
             f"{name}: credentials in an address are refused: name HOST:PORT alone; a user and a "
             "password are the properties sasl.username and sasl.password"

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from decoder.storage import read_file as read_file_bytes
-from decoder.urls import shown_in
+from decoder.urls import redact_urls
 from migrate.model.errors import UsageError
 
 # Takes `sasl.oauthbearer.config`; gives a token and when it expires, in seconds since the epoch.
@@ -42,9 +42,9 @@ class ConfigError(UsageError):
     """
 
 
-def without_secrets(text: str, config: KafkaConfig) -> str:
+def redact_secrets(text: str, config: KafkaConfig) -> str:
     """The text without passwords and the like, nor the credentials of a URL."""
-    text = shown_in(text)
+    text = redact_urls(text)
     for value in _values(config, secret=True):
         # One of a letter or two would take pieces of words with it.
         short = rf"(?<!\w){re.escape(value)}(?!\w)"
@@ -54,7 +54,7 @@ def without_secrets(text: str, config: KafkaConfig) -> str:
 
 def without_values(text: str, config: KafkaConfig) -> str:
     """The text without any value: for what is said of a property that may hold a misplaced one."""
-    text = without_secrets(text, config)
+    text = redact_secrets(text, config)
     for value in _values(config, secret=False):
         pattern = re.escape(value)
         if _PLAIN_WORD.fullmatch(value):

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from decoder.keyed_state import KeyedState, Layout, Part
+from decoder.keyed_state import KeyedState, KeyGroupLayout, Part
 from migrate.state.kernel import operations as k
 from migrate.state.kernel.arrays import Buffers, Rejected
 from migrate.state.kernel.loop import Loop
@@ -59,7 +59,7 @@ class FastReader:
             *(state.key, state.namespace, state.map_key, state.value, state.kind, state.ttl),
         ):
             raise Unknown("serializers that differ by subtask")
-        self._heap = part.layout is Layout.HEAP
+        self._heap = part.layout is KeyGroupLayout.HEAP
         self._part = part
         self._schema = schema
         self._constants = constants

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from decoder.keyed_state import Layout, read_keyed_states
+from decoder.keyed_state import KeyGroupLayout, read_keyed_states
 from migrate.storage.files import Files
 from tests.golden.state.generate import STATE
 from tests.golden.state.test_golden_keyed_state import READ
@@ -37,7 +37,7 @@ def test_both_ways_are_the_same(entry: dict[str, Any]) -> None:
         ways = both_ways(state)
         if any(way.known for way in ways):
             known.add(state.name)
-        if all(part.layout is Layout.CANONICAL for part in state.parts):
+        if all(part.layout is KeyGroupLayout.CANONICAL for part in state.parts):
             assert not any(way.handed_over for way in ways), state.name
     if form == "canonical":
         assert _KNOWN.get(job, set()) <= known
