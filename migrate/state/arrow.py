@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 # Of a batch, about: rows, and bytes.
 _ROWS = 8192
 _BYTES = 16 * 1024 * 1024
-# Of key groups with fewer bytes the loop is no sooner than the plain reader.
-_LOOP_BYTES = 2048
 
 
 class MissingArrow(UsageError):
@@ -139,32 +137,18 @@ def part_batches(
         yield from plain_batches(state, part, wanted, found, constants)
 
 
-def has_numba() -> bool:
-    """Whether the extra ``fast`` is installed."""
-    return find_spec("numba") is not None
-
-
-def _key_group_bytes(part: Part) -> float:
-    """How large a key group is, about."""
-    shares = part.shares(1)
-    return sum(size for _, size in shares) / max(1, sum(len(groups) for groups, _ in shares))
-
-
 def _fast_reader(
     state: KeyedState,
     part: Part,
     made: Sequence[Column],
     constants: Mapping[str, Callable[[KeyedState], Any]],
 ) -> FastReader | None:
-    """What reads it by the kernel, or, where the extra ``fast`` is not installed, by the loop; None
-    where they do not know the shape, or numpy is not installed."""
+    """What reads it by the kernel; None where the extra ``fast`` is not installed, or the kernel
+    does not know the shape."""
     own = columns(state)
-    if find_spec("numpy") is None or any(
+    if find_spec("numba") is None or any(
         column.name not in constants and column not in own for column in made
     ):
-        return None
-    compiled = has_numba()
-    if not compiled and _key_group_bytes(part) < _LOOP_BYTES:
         return None
     from migrate.state.kernel.program import Unknown
     from migrate.state.kernel.read import FastReader
@@ -174,7 +158,7 @@ def _fast_reader(
 
     told = {name: constant(state) for name, constant in constants.items()}
     try:
-        return FastReader(state, part, arrow_schema(made), told, plain, compiled=compiled)
+        return FastReader(state, part, arrow_schema(made), told, plain)
     except Unknown:
         return None
 

@@ -1,4 +1,4 @@
-"""Keyed state read by the kernel and by the loop, held against the plain reader."""
+"""Keyed state read by the kernel, held against the plain reader."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.support.keyed_rows import with_numbers
 
 
 class Way(NamedTuple):
-    """How the kernel did, or the loop.
+    """How the kernel did.
 
     Attributes:
         known: whether it knows the shape.
@@ -32,17 +32,11 @@ class Way(NamedTuple):
 
 
 def both_ways(state: KeyedState) -> list[Way]:
-    """Read each part all ways; the rows, or the errors, are the same. How the kernel did."""
-    by_the_loop(state)
-    return [_part(state, part, compiled=True) for part in state.parts]
+    """Read each part both ways; the rows, or the errors, are the same. How the kernel did."""
+    return [_part(state, part) for part in state.parts]
 
 
-def by_the_loop(state: KeyedState) -> list[Way]:
-    """The same by the loop alone."""
-    return [_part(state, part, compiled=False) for part in state.parts]
-
-
-def _part(state: KeyedState, part: Part, compiled: bool) -> Way:
+def _part(state: KeyedState, part: Part) -> Way:
     made = columns(state)
     schema = arrow_schema(made)
     handed_over: list[tuple[int, int]] = []
@@ -53,7 +47,7 @@ def _part(state: KeyedState, part: Part, compiled: bool) -> Way:
 
     told = _told(lambda: plain_batches(state, part, part.key_groups, made), schema)
     try:
-        reader = FastReader(state, part, schema, {}, plain, compiled=compiled)
+        reader = FastReader(state, part, schema, {}, plain)
     except Unknown:
         return Way(False, [], None)
     found = _told(lambda: reader.batches(part.key_groups), schema)

@@ -1,5 +1,4 @@
-"""What the kernel and the loop read, what they hand to the plain reader, and that they trust no
-length."""
+"""What the kernel reads, what it hands to the plain reader, and that it trusts no length."""
 
 from __future__ import annotations
 
@@ -27,7 +26,7 @@ from migrate.state.columns import columns
 from migrate.state.kernel import kernel, operations
 from migrate.state.kernel import read as fast_read
 from tests.golden.synthetic.test_serializers import WRITTEN
-from tests.support.both_ways import both_ways, by_the_loop
+from tests.support.both_ways import both_ways
 from tests.support.encoder import keyed_values as of
 from tests.support.encoder.data_output import DataOutput
 from tests.support.encoder.keyed_state import Entry, Kind, key_group_of
@@ -50,6 +49,7 @@ ROOT = Path(__file__).parents[2]
 _FORMS = pytest.mark.parametrize("heap", [False, True], ids=["canonical", "heap"])
 _PLACE = of.Pojo("x.Place", (("name", of.STRING), ("at", of.TupleOf((of.LONG, of.DOUBLE)))))
 _TEXT = "customer \u00e9 \u20ac \U0001f600"
+_LONG_TEXTS = ["a" * size for size in (0, 126, 127, 128, 16_382, 16_383, 16_384, 70_000)]
 
 
 def _state(kind: Kind, value: of.Serializer, values: list[Any], name: str = "state") -> Encoded:
@@ -77,6 +77,8 @@ def _by_the_kernel(state: KeyedState, rows: int) -> None:
     [
         ("VALUE", of.LONG, [1, -1, 2**63 - 1], 3),
         ("VALUE", of.STRING, [_TEXT, "", None, "\x7f\x80\u07ff\u0800\uffff"], 4),
+        ("VALUE", of.STRING, _LONG_TEXTS, len(_LONG_TEXTS)),
+        ("VALUE", of.BYTES, [b"", b"\xff\x00\x80", bytes(300)], 3),
         ("VALUE", _PLACE, [None, {"name": None, "at": None}, {"name": "a", "at": (1, 0.5)}], 3),
         ("VALUE", of.ListOf(of.ListOf(of.INT)), [[], [[]], [[1], [], [2, 3]]], 3),
         (
@@ -391,6 +393,31 @@ def test_values_that_flink_never_writes(heap: bool, written: of.Serializer, valu
     assert way.rows is None
 
 
+@_FORMS
+@pytest.mark.parametrize("flag", [0, 1, 2, 255])
+def test_no_flag_is_taken_for_a_value(heap: bool, flag: int) -> None:
+    written = DataOutput()
+    _PLACE.write_snapshot(written)
+    good = b"\2\0\2a\0" + bytes(16)
+    values = [good, good[:1] + bytes((flag,)) + good[2:], good]
+    raw = Raw(written.to_bytes(), _PLACE.length)
+    (way,) = both_ways(_read(_state("VALUE", raw, values), heap=heap)["state"])
+    assert bool(way.handed_over) == (flag != 0)
+
+
+@pytest.mark.parametrize("number", [0, 2, 0xFFFF])
+def test_a_state_that_comes_again_or_is_none(number: int) -> None:
+    states = [_state("VALUE", of.LONG, [7], name) for name in ("first", "second")]
+    stream = of_states(states, heap=True, key=of.STRING)
+    begin = stream.offsets[key_group_of("key-0", MAX_PARALLELISM)]
+    one = stream.stream.index(b"\0\1\0\0\0\1", begin)
+    changed = stream.stream[:one] + number.to_bytes(2, "big") + stream.stream[one + 2 :]
+    for state in read(replace(stream, stream=changed)).states:
+        (way,) = both_ways(state)
+        assert way.handed_over
+        assert way.rows is None or state.name == "first"
+
+
 def _numbers(number: int, *small: int) -> bytes:
     return number.to_bytes(8, "big", signed=True) + b"".join(
         one.to_bytes(4, "big", signed=True) for one in small
@@ -454,7 +481,7 @@ def test_after_a_key_group_that_it_refuses_the_kernel_goes_on() -> None:
         return arrow.plain_batches(state, part, [key_group], made, leave_out=leave_out)
 
     made = columns(state)
-    reader = fast_read.FastReader(state, part, arrow.arrow_schema(made), {}, plain, compiled=True)
+    reader = fast_read.FastReader(state, part, arrow.arrow_schema(made), {}, plain)
     walk = reader._walk
 
     def refuses_once(data: bytes) -> int:
@@ -467,127 +494,7 @@ def test_after_a_key_group_that_it_refuses_the_kernel_goes_on() -> None:
     assert len(asked) == 1
 
 
-# -- the loop, where numba is not ----------------------------------------------------------------
-
-_CUSTOMER = of.Pojo("x.Row", (("id", of.LONG), ("name", of.STRING), ("city", of.STRING)))
-_LONG_TEXTS = ["a" * size for size in (0, 126, 127, 128, 16_382, 16_383, 16_384, 70_000)]
-
-
-@_FORMS
-@pytest.mark.parametrize(
-    ("kind", "value", "values"),
-    [
-        ("VALUE", of.LONG, [1, -1, 2**63 - 1]),
-        ("REDUCING", of.SHORT, [1, -1, 2**15 - 1]),
-        ("VALUE", of.BYTE, [1, -1]),
-        ("VALUE", of.DOUBLE, [0.5, -0.0]),
-        ("VALUE", of.BOOLEAN, [True, False]),
-        ("VALUE", of.STRING, _LONG_TEXTS),
-        ("VALUE", of.BYTES, [b"", b"\xff\x00\x80", bytes(300)]),
-        ("VALUE", _CUSTOMER, [{"id": n, "name": "n" * n, "city": f"c{n}"} for n in range(40)]),
-        ("VALUE", of.TupleOf((of.STRING, of.INT, of.STRING)), [("", 7, "b"), ("a" * 200, -7, "")]),
-    ],
-)
-def test_shapes_that_the_loop_reads(
-    heap: bool, kind: Kind, value: of.Serializer, values: list[Any]
-) -> None:
-    state = _read(_state(kind, value, values), heap=heap)["state"]
-    assert by_the_loop(state) == [(True, [], len(values))]
-
-
-def test_the_loop_reads_maps_in_canonical_form() -> None:
-    values = [{f"{n}{m}": m for m in range(5)} for n in range(20)]
-    of_map = _state("MAP", of.MapOf(of.STRING, of.LONG), values)
-    assert by_the_loop(_read(of_map, heap=False)["state"]) == [(True, [], 100)]
-    assert [way.known for way in by_the_loop(_read(of_map, heap=True)["state"])] == [False]
-
-
-@_FORMS
-@pytest.mark.parametrize("before", ["a", "\u00e9", None])
-def test_what_the_loop_does_not_know_costs_its_key_group(heap: bool, before: str | None) -> None:
-    values = [before, *["abc"] * 40]
-    state = _read(_state("VALUE", of.STRING, values), heap=heap)["state"]
-    (way,) = by_the_loop(state)
-    held = [] if before == "a" else [(key_group_of("key-0", MAX_PARALLELISM), 0)]
-    assert way == (True, held, 41)
-
-
-@_FORMS
-def test_the_loop_steps_over_other_states(heap: bool) -> None:
-    first = _state("VALUE", of.STRING, ["a" * (n % 200) for n in range(300)], "first")
-    second = _state("VALUE", of.LONG, list(range(300)), "second")
-    found = _read(first, second, heap=heap)
-    for state in found.values():
-        assert by_the_loop(state) == [(True, [], 300)]
-    beside = _state("VALUE", of.ListOf(of.LONG), [[n] for n in range(300)], "first")
-    (way,) = by_the_loop(_read(beside, second, heap=heap)["second"])
-    assert (way.rows, bool(way.handed_over)) == (300, heap)
-
-
-@_FORMS
-@pytest.mark.parametrize(("rows", "text_bytes"), [(7, 1 << 20), (1 << 14, 8000)])
-def test_the_loop_goes_on_where_a_batch_is_full(
-    heap: bool, rows: int, text_bytes: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(fast_read, "_ROWS", rows)
-    monkeypatch.setattr(fast_read, "_TEXT_BYTES", text_bytes)
-    texts = ["b" * (n % 90) for n in range(400)]
-    state = _read(_state("VALUE", of.STRING, [*texts, "c" * 5000]), heap=heap)["state"]
-    assert by_the_loop(state) == [(True, [], 401)]
-
-
-@_FORMS
-def test_of_long_texts_the_plain_reader_is_sooner(
-    heap: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(fast_read, "_TEXT_BYTES", 1000)
-    texts = ["a", "b" * 5000, *["c" * 90] * 40]
-    state = _read(_state("VALUE", of.STRING, texts), heap=heap)["state"]
-    (way,) = by_the_loop(state)
-    assert way.rows == 42
-    assert (key_group_of("key-1", MAX_PARALLELISM), 0) in way.handed_over
-
-
-@_FORMS
-@pytest.mark.parametrize("flag", [0, 1, 2, 255])
-def test_the_loop_takes_no_flag_for_a_value(heap: bool, flag: int) -> None:
-    written = DataOutput()
-    _CUSTOMER.write_snapshot(written)
-    good = b"\2\0" + (7).to_bytes(8, "big") + b"\0\2a\0\2b"
-    values = [good, good[:1] + bytes((flag,)) + good[2:], good]
-    raw = Raw(written.to_bytes(), _CUSTOMER.length)
-    (way,) = by_the_loop(_read(_state("VALUE", raw, values), heap=heap)["state"])
-    assert bool(way.handed_over) == (flag != 0)
-
-
-@pytest.mark.parametrize("number", [0, 2, 0xFFFF])
-def test_the_loop_refuses_a_state_that_comes_again_or_is_none(number: int) -> None:
-    states = [_state("VALUE", of.LONG, [7], name) for name in ("first", "second")]
-    stream = of_states(states, heap=True, key=of.STRING)
-    begin = stream.offsets[key_group_of("key-0", MAX_PARALLELISM)]
-    one = stream.stream.index(b"\0\1\0\0\0\1", begin)
-    changed = stream.stream[:one] + number.to_bytes(2, "big") + stream.stream[one + 2 :]
-    for state in read(replace(stream, stream=changed)).states:
-        (way,) = by_the_loop(state)
-        assert way.handed_over
-        assert way.rows is None or state.name == "first"
-
-
-@_FORMS
-@pytest.mark.parametrize("key", [of.LONG, of.INT], ids=["long", "int"])
-def test_the_loop_reads_entries_that_are_all_of_one_size(heap: bool, key: of.Serializer) -> None:
-    keys = range(300)
-    entries = tuple(Entry(key_group_of(n, MAX_PARALLELISM), n, None, 7) for n in keys)
-    written = Encoded("state", "VALUE", of.VOID_NAMESPACE, of.LONG, entries)
-    state = only(read(of_states((written,), heap=heap, key=key)))
-    assert by_the_loop(state) == [(True, [], len(keys))]
-
-
-def test_the_loop_refuses_a_key_of_another_key_group() -> None:
-    good, other = (0, _key(_KEY), _VALUE), (0, _key(_OTHER), _VALUE)
-    state = _group(good, other, good)
-    (way,) = by_the_loop(state)
-    assert (way.rows, way.handed_over) == (None, [(_GROUP, 0)])
+# -- the plain reader ---------------------------------------------------------------------------
 
 
 @_FORMS
@@ -608,27 +515,21 @@ def test_of_large_values_a_plain_batch_has_few(heap: bool, monkeypatch: pytest.M
     assert max(batch.nbytes for batch in batches) < 35_000
 
 
-# -- where it is not -----------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("missing", ["numba", "numpy"])
-def test_without_numba_or_numpy_it_is_read(missing: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    values = ["a" * 4000 for n in range(200)]
-    state = _read(_state("VALUE", of.STRING, values), heap=False)["state"]
+def test_without_numba_the_plain_reader_reads(monkeypatch: pytest.MonkeyPatch) -> None:
+    state = _read(_state("VALUE", of.STRING, ["a" * 4000] * 200), heap=False)["state"]
     told = pa.Table.from_batches(record_batches(state))
-    made: list[bool] = []
 
-    class Reader(fast_read.FastReader):
-        def __init__(self, *arguments: Any, compiled: bool) -> None:
-            made.append(compiled)
-            super().__init__(*arguments, compiled=compiled)
+    def refuse(*_: Any) -> None:
+        raise AssertionError
 
-    monkeypatch.setattr(fast_read, "FastReader", Reader)
+    monkeypatch.setattr(fast_read, "FastReader", refuse)
     monkeypatch.setattr(
-        arrow, "find_spec", lambda name: None if name == missing else find_spec(name)
+        arrow, "find_spec", lambda name: None if name == "numba" else find_spec(name)
     )
     assert pa.Table.from_batches(record_batches(state)).equals(told)
-    assert made == ([False] if missing == "numba" else [])
+
+
+# -- compiled once ------------------------------------------------------------------------------
 
 
 _READ = """

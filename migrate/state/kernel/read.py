@@ -1,7 +1,6 @@
-"""A state's entries by way of the kernel, or of the loop where numba is not installed: the same
-batches as the plain reader's, sooner.
+"""A state's entries by way of the kernel: the same batches as the plain reader's, sooner.
 
-What they have no program for has no ``FastReader``. A key group that they refuse, or that does not
+What it has no program for has no ``FastReader``. A key group that it refuses, or that does not
 pass the checks of whole columns, the plain reader reads from where the last batch ended: it tells
 what is wrong, or reads it.
 """
@@ -18,7 +17,6 @@ from numpy.typing import NDArray
 from decoder.keyed_state import KeyedState, KeyGroupLayout, Part
 from migrate.state.kernel import operations as k
 from migrate.state.kernel.arrays import Buffers, Rejected
-from migrate.state.kernel.loop import Loop
 from migrate.state.kernel.program import MOST_LISTS, Unknown, program_of
 
 # Of a batch.
@@ -44,11 +42,8 @@ class FastReader:
         schema: pa.Schema,
         constants: Constants,
         plain: Plain,
-        *,
-        compiled: bool,
     ) -> None:
-        """``compiled``: by the kernel, not by the loop.
-
+        """
         Raises:
             Unknown: it is of a shape that is not known.
         """
@@ -68,7 +63,6 @@ class FastReader:
         self._program = program_of(
             part.source.head.states, part.number, state.max_parallelism, self._heap
         )
-        self._loop = None if compiled else Loop(self._program, part.number, self._heap)
         self._starts = np.array(self._program.starts, np.int64)
         self._buffers = Buffers(self._program, _ROWS, _TEXT_BYTES)
         self._doubled = 0
@@ -124,7 +118,7 @@ class FastReader:
                 yield batch
             if status == k.REFUSED:
                 # It may be a state that has no program: then it is in the way everywhere.
-                self._in_the_way = self._heap and self._unknown()
+                self._in_the_way = self._heap and bool((self._starts[:, k.START] < 0).any())
                 self._held = [(key_group, out, [])]
                 yield from self._plainly()
                 return True
@@ -135,16 +129,8 @@ class FastReader:
         self._doubled = doubled
         self._buffers = Buffers(self._program, _ROWS << doubled, _TEXT_BYTES << doubled)
 
-    def _unknown(self) -> bool:
-        """Whether a state that has no program is in the way, and will be."""
-        if self._loop is not None:
-            return self._loop.blocked
-        return bool((self._starts[:, k.START] < 0).any())
-
     def _walk(self, data: bytes) -> int:
         buffers = self._buffers
-        if self._loop is not None:
-            return self._loop.walk(data, buffers, self._at, self._seen)
         from migrate.state.kernel.kernel import walk
 
         frame = np.frombuffer(data, np.uint8)
