@@ -23,7 +23,6 @@ class DiffFormat(str, Enum):
     CSV = "csv"
     GROUPS_CSV = "groups-csv"
     FLINK_SQL = "flink-sql"
-    CONNECT = "connect"
     HTML = "html"
 
 
@@ -39,7 +38,7 @@ def diff(
             metavar="F",
             help="table, json, csv; html: one page that asks for nothing. RIGHT alone, for others: "
             "groups-csv (kafka-consumer-groups --reset-offsets --from-file), flink-sql (a table's "
-            "options), connect (the body of PATCH /connectors/NAME/offsets, of a sink connector).",
+            "options).",
         ),
     ] = DiffFormat.TABLE,
     all_: Annotated[
@@ -66,7 +65,7 @@ def diff(
             emit(diff_json(found))
         case DiffFormat.CSV:
             emit(diff_csv(found), end="")
-        case DiffFormat.GROUPS_CSV | DiffFormat.FLINK_SQL | DiffFormat.CONNECT:
+        case DiffFormat.GROUPS_CSV | DiffFormat.FLINK_SQL:
             emit(right_for_others(found, format.value), end="")
         case DiffFormat.HTML:
             from migrate.report.html import diff_page

@@ -183,7 +183,7 @@ def diff_csv(diff: Diff) -> str:
 
 
 # What writes RIGHT alone, for other programs.
-OfRight = Literal["groups-csv", "flink-sql", "connect"]
+OfRight = Literal["groups-csv", "flink-sql"]
 
 
 def right_for_others(diff: Diff, format: OfRight) -> str:
@@ -191,10 +191,8 @@ def right_for_others(diff: Diff, format: OfRight) -> str:
 
     ``groups-csv``: of ``kafka-consumer-groups --reset-offsets --from-file``. ``flink-sql``: the
     options of a table, for each topic, as one table reads specific offsets of one topic alone.
-    ``connect``: the body of ``PATCH /connectors/NAME/offsets``, of a sink connector.
 
-    Source: KafkaConnectorOptionsUtil.parseSpecificOffsets @ connector 5.0.0-2.2; ConnectorOffsets,
-    SinkUtils.parseSinkConnectorOffsets @ Kafka 4.1.1.
+    Source: KafkaConnectorOptionsUtil.parseSpecificOffsets @ connector 5.0.0-2.2.
 
     Partitions that it lacks and the left side has are told in a warning.
 
@@ -204,19 +202,10 @@ def right_for_others(diff: Diff, format: OfRight) -> str:
     next_offsets = _next_offsets_of_right(diff)
     if format == "groups-csv":
         return group_csv(next_offsets)
-    if format == "flink-sql":
-        topics: dict[str, list[str]] = {}
-        for (topic, partition), next_offset in sorted(next_offsets.items()):
-            topics.setdefault(topic, []).append(f"partition:{partition},offset:{next_offset}")
-        return "\n".join(_table_options(topic, ";".join(of)) for topic, of in topics.items())
-    offsets = [
-        {
-            "partition": {"kafka_topic": topic, "kafka_partition": partition},
-            "offset": {"kafka_offset": next_offset},
-        }
-        for (topic, partition), next_offset in sorted(next_offsets.items())
-    ]
-    return json.dumps({"offsets": offsets}, separators=(",", ":")) + "\n"
+    topics: dict[str, list[str]] = {}
+    for (topic, partition), next_offset in sorted(next_offsets.items()):
+        topics.setdefault(topic, []).append(f"partition:{partition},offset:{next_offset}")
+    return "\n".join(_table_options(topic, ";".join(of)) for topic, of in topics.items())
 
 
 def _table_options(topic: str, specific_offsets: str) -> str:

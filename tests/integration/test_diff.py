@@ -190,16 +190,6 @@ def test_flink_sql_takes_the_offsets_we_write(tmp_path: Path) -> None:
     assert told.splitlines() == [f"{{0=3, 2=0, 10={2**63 - 1}}}", "{1=7}"]
 
 
-def test_kafka_connect_takes_the_offsets_we_write(tmp_path: Path) -> None:
-    path = tmp_path / "offsets.json"
-    path.write_text(json.dumps({"t": {"0": 3, "10": 2**63 - 1, "2": 0}, "it's": {"1": 7}}))
-    written = migrate("diff", f"json:{path}", f"json:{path}", "--format", "connect").stdout
-    jars = classpath("kafka-connect-4.1.1")
-    compiled = compile_java([_JAVA / "ConnectOffsets.java"], jars)
-    told = run_java("ConnectOffsets", [compiled, *jars], [written], heap="256m")
-    assert told == f"{{it's-1=7, t-0=3, t-10={2**63 - 1}, t-2=0}}\n"
-
-
 @pytest.mark.parametrize("groups", [1, 2])
 def test_we_read_the_csv_that_kafkas_tool_writes(
     tmp_path: Path, broker: Broker, topic: str, groups: int

@@ -384,10 +384,6 @@ _OTHERS = {
 'scan.startup.mode' = 'specific-offsets',
 'scan.startup.specific-offsets' = 'partition:0,offset:0'
 """,
-    "connect": '{"offsets":['
-    '{"partition":{"kafka_topic":"a","kafka_partition":0},"offset":{"kafka_offset":1}},'
-    '{"partition":{"kafka_topic":"a","kafka_partition":10},"offset":{"kafka_offset":2}},'
-    '{"partition":{"kafka_topic":"it\'s","kafka_partition":0},"offset":{"kafka_offset":0}}]}\n',
 }
 
 
