@@ -11,8 +11,7 @@ import typer
 
 from migrate.cli.exit_codes import Exit
 from migrate.cli.terminal import emit
-from migrate.cli.typer_options import SIDE, At, Wide, side_or_time, with_environment, with_options
-from migrate.model.errors import UsageError
+from migrate.cli.typer_options import SIDE, Wide, with_environment, with_options
 from migrate.moves import diff as calls
 from migrate.moves.options import SideArguments
 
@@ -29,9 +28,8 @@ class DiffFormat(str, Enum):
 @with_options
 def diff(
     left: Annotated[str, typer.Argument(metavar="LEFT", help=SIDE)],
-    right: Annotated[str | None, typer.Argument(metavar="RIGHT", help="The same.")] = None,
+    right: Annotated[str, typer.Argument(metavar="RIGHT", help="The same.")],
     *,
-    at: At = None,
     format: Annotated[
         DiffFormat,
         typer.Option(
@@ -53,10 +51,11 @@ def diff(
     """Show two sets of positions side by side."""
     from migrate.report.diff import diff_csv, diff_json, diff_table, right_for_others
 
-    right = side_or_time(right, at, "RIGHT")
-    if right is None:
-        raise UsageError("name both sides: LEFT RIGHT, or LEFT --at TIME")
-    found = calls.diff(left, right, **with_environment(arguments))
+    found = calls.diff(
+        left,
+        right,
+        **with_environment(arguments),
+    )
     match format:
         case DiffFormat.TABLE:
             table = diff_table(found, sys.stdout, every_partition=all_, wide=wide)

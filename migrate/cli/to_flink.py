@@ -10,8 +10,7 @@ import typer
 from migrate.cli import next_step
 from migrate.cli import typer_options as options
 from migrate.cli.terminal import after_writing, emit, tell
-from migrate.cli.typer_options import SIDE, At, side_or_time, with_environment
-from migrate.model.errors import UsageError
+from migrate.cli.typer_options import SIDE, with_environment
 from migrate.moves import to_flink as calls
 from migrate.moves.options import MoveArguments
 
@@ -28,9 +27,8 @@ def to_flink(
     ],
     *,
     from_side: Annotated[
-        str | None, typer.Option("--from", metavar="SIDE", help=f"Whose positions: {SIDE}")
-    ] = None,
-    at: At = None,
+        str, typer.Option("--from", metavar="SIDE", help=f"Whose positions: {SIDE}")
+    ],
     out: Annotated[
         str,
         typer.Option(
@@ -57,11 +55,12 @@ def to_flink(
     positions that the job's state does not fit.
     """
     arguments = with_environment(arguments)
-    side = side_or_time(from_side, at, "--from SIDE")
-    if side is None:
-        raise UsageError("name whose positions: --from SIDE, or --at TIME")
     written = calls.to_flink(
-        savepoint, from_side=side, out=out, allow_state_mismatch=allow_state_mismatch, **arguments
+        savepoint,
+        from_side=from_side,
+        out=out,
+        allow_state_mismatch=allow_state_mismatch,
+        **arguments,
     )
     with after_writing(f"the savepoint {written.path} is written, and whole"):
         emit(written.path)

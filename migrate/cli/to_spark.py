@@ -35,7 +35,6 @@ _QUERY = "The query"
 def to_spark(
     chk: options.SideOrPlan = None,
     *,
-    at: options.At = None,
     checkpoint_dir: Annotated[
         str | None,
         typer.Option(
@@ -133,7 +132,6 @@ def to_spark(
     if state and (format is not SparkFormat.PYTHON or plan is not None or plan_out is not None):
         raise UsageError("--state goes with --format python, and with a checkpoint, not a plan")
     arguments = with_environment(arguments)
-    chk = options.side_or_time(chk, at, "CHK")
     if plan_out is not None:
         if spark_source:
             raise UsageError("--spark-source goes with a checkpoint (CHK), not with a saved plan")

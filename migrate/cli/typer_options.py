@@ -12,7 +12,6 @@ from typing import Annotated, Any, TypeVar, is_typeddict
 import typer
 
 from migrate.cli.terminal import tell
-from migrate.model.errors import UsageError
 from migrate.moves.options import KafkaArguments, MoveArguments, Option, kafka, options_of
 from migrate.storage.files import local_path
 
@@ -26,25 +25,6 @@ SIDE = (
     "kafka-consumer-groups has it), broker:earliest, broker:latest, or broker:TIME, the first "
     "record at or after a time, as 2026-11-20T18:00:00Z."
 )
-At = Annotated[
-    str | None, typer.Option("--at", metavar="TIME", help="In place of a side: broker:TIME.")
-]
-
-
-def side_or_time(side: str | None, at: str | None, what: str) -> str | None:
-    """The side that is named, or that of a time.
-
-    Args:
-        what: how a side is named here.
-
-    Raises:
-        UsageError: both are.
-    """
-    if at is not None and side is not None:
-        raise UsageError(f"--at TIME stands in the place of {what}: not with {side}")
-    return side if at is None else f"broker:{at}"
-
-
 _PLANS = "Plan now, apply later"
 CheckpointOrPlan = Annotated[
     str | None, typer.Argument(metavar="CHK", help=f"{_CHK}. Not with --plan.")

@@ -289,8 +289,8 @@ def test_policies_and_sides_are_those_of_every_move(kafka: Broker, tmp_path: Pat
     assert ends.code == 0, ends.stderr
     assert written("b") == {(topic, n): 10 for n in range(3)}
     with_time = migrate(
-        *("to-flink", chk, "--at", "2000-01-01", "--out", tmp_path / "d", "--gone", "skip"),
-        *("-b", kafka.bootstrap_servers),
+        *("to-flink", chk, "--from", "broker:2000-01-01", "--out", tmp_path / "d"),
+        *("--gone", "skip", "-b", kafka.bootstrap_servers),
     )
     assert with_time.code == 0, with_time.stderr
     assert written("d") == {(topic, 0): 4, (topic, 1): 0, (topic, 2): 0}
@@ -314,7 +314,7 @@ def test_a_query_goes_on_from_a_time(kafka: Broker, tmp_path: Path) -> None:
     }
     query = spark_directory(tmp_path / "query", files)
     result = migrate(
-        *("to-spark", "--at", "2000-01-01", "--keep-state", f"spark:{query}"),
+        *("to-spark", "broker:2000-01-01", "--keep-state", f"spark:{query}"),
         *("--checkpoint-dir", tmp_path / "new", "-b", kafka.bootstrap_servers),
     )
     assert (result.code, result.stdout) == (0, f'{{"{topic}":{{"0":4,"1":0}}}}\n'), result.stderr
