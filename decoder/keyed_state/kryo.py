@@ -45,7 +45,7 @@ from decoder.keyed_state.types import Kryo, Type, Unreadable, parts
 
 KRYO_2, KRYO_5 = 2, 5
 
-_I64_BE, _F32_BE, _F64_BE = struct.Struct(">q"), struct.Struct(">f"), struct.Struct(">d")
+_F32_BE, _F64_BE = struct.Struct(">f"), struct.Struct(">d")
 _F32_LE, _F64_LE = struct.Struct("<f"), struct.Struct("<d")
 
 # How deep objects may nest: the bound keeps hostile bytes off Python's stack.
@@ -330,8 +330,8 @@ class _Reader:
         value = self.varlong()
         return value - (1 << 64) if value >> 63 else value
 
-    def fixed(self, size: int, signed: bool = True) -> int:
-        return int.from_bytes(self.raw(size), "little" if self._little else "big", signed=signed)
+    def fixed(self, size: int) -> int:
+        return int.from_bytes(self.raw(size), "little" if self._little else "big", signed=True)
 
     def real(self, big: struct.Struct, little: struct.Struct) -> float:
         layout = little if self._little else big

@@ -42,8 +42,6 @@ _KIND_OPTION = "KEYED_STATE_TYPE"
 _NAMESPACE, _VALUE = "NAMESPACE_SERIALIZER", "VALUE_SERIALIZER"
 _USER_KEY = "USER_KEY_SERIALIZER"
 
-_NO_NAMESPACE = Scalar(Kind.VOID_NAMESPACE)
-
 
 class StateKind(Enum):
     """StateDescriptor.Type, and a priority queue of timers."""

@@ -75,7 +75,6 @@ from decoder.keyed_state.value_sizes import (
 
 Read = Callable[[bytes, int], tuple[Any, int]]
 
-_i16 = Struct(">h").unpack_from
 _i32 = Struct(">i").unpack_from
 _i64 = Struct(">q").unpack_from
 _u16 = Struct(">H").unpack_from

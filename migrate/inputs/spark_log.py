@@ -211,9 +211,9 @@ def batch_begun(directory: str, files: ByteSource, committed: int) -> int | None
     return planned[-1] if planned and planned[-1] > committed else None
 
 
-def has_run(directory: str, files: ByteSource, after: int = -1) -> bool:
-    """Whether a query has begun a batch there; ``after`` those that a priming has left."""
-    return any(batch > after for batch in numbers(files, join(directory, "offsets")))
+def has_run(directory: str, files: ByteSource) -> bool:
+    """Whether a query has begun a batch there."""
+    return bool(numbers(files, join(directory, "offsets")))
 
 
 def was_started(directory: str, files: ByteSource) -> bool:

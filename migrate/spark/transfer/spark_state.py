@@ -60,13 +60,11 @@ class Field(NamedTuple):
     Attributes:
         name: the one that Spark gives it.
         type: its type.
-        may_be_empty: whether it is a sum that may be empty.
         of_an_average: whether it is the sum or the count of an average.
     """
 
     name: str
     type: DataType
-    may_be_empty: bool = False
     of_an_average: bool = False
 
     def __str__(self) -> str:
@@ -289,10 +287,7 @@ def _flat(operator: str, state: DataFrame, key: StructType, value: StructType) -
         state.select(*columns),
         tuple(Field(name, type_) for _, name, type_ in keys),
         bool(windows),
-        tuple(
-            Field(name, type_, may_be_empty=place in empty, of_an_average=place in averages)
-            for place, name, type_ in values
-        ),
+        tuple(Field(name, type_, of_an_average=place in averages) for place, name, type_ in values),
     )
 
 

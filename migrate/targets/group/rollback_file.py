@@ -126,10 +126,10 @@ def topics(before: Offsets, after: Offsets) -> set[str]:
     return {topic for topic, _ in before.keys() | after.keys()}
 
 
-def default_path(group: str, folder: Path, now: datetime | None = None) -> Path:
+def default_path(group: str, folder: Path) -> Path:
     """Return ``rollback-<group>-<time>.json``, with a group name that every disk takes."""
     safe = re.sub(r"[^A-Za-z0-9._-]", "_", group)[:100]
-    time = (now or datetime.now(timezone.utc)).strftime("%Y%m%dT%H%M%S.%fZ")
+    time = datetime.now(timezone.utc).strftime("%Y%m%dT%H%M%S.%fZ")
     return folder / f"rollback-{safe}-{time}.json"
 
 
