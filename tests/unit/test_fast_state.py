@@ -561,7 +561,7 @@ def test_who_changes_the_operations_changes_the_kernel() -> None:
 
 _COMPILED = """
 from numba.core.dispatcher import Dispatcher
-from migrate.state.fast import kernel
+from migrate.state.kernel import kernel
 functions = [one for one in vars(kernel).values() if isinstance(one, Dispatcher)]
 assert len(functions) > 5
 print(sum(sum(one.stats.cache_misses.values()) for one in functions))
