@@ -14,7 +14,7 @@ from migrate.inputs.spark_log import newest_committed_batch, offsets_path, posit
 from migrate.model.errors import InputError
 from migrate.model.positions import SPARK_PREFIX, Origin
 from migrate.planning import Plan
-from migrate.planning.compare_origin import differences, partitions_started_elsewhere
+from migrate.planning.compare_origin import count_other_starts, plan_differences
 from migrate.planning.verify import PlanCheck
 from migrate.storage.files import Files, MissingExtra, path_of
 
@@ -28,14 +28,14 @@ def compare_with_origin(plan: Plan, how: Reading) -> PlanCheck:
         plan: as it was read from its file.
         how: how a checkpoint is read.
     """
-    elsewhere = partitions_started_elsewhere(plan)
+    elsewhere = count_other_starts(plan)
     try:
         sources = _sources(plan, how)
     except _UNREADABLE as error:
         return PlanCheck(not_compared=str(error), elsewhere=elsewhere)
     except _AnotherOrigin as other:
         return PlanCheck((str(other),), elsewhere=elsewhere)
-    return PlanCheck(tuple(differences(plan, sources)), elsewhere=elsewhere)
+    return PlanCheck(tuple(plan_differences(plan, sources)), elsewhere=elsewhere)
 
 
 class _AnotherOrigin(Exception):

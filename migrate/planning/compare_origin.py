@@ -1,4 +1,4 @@
-"""Is a saved plan what its checkpoint holds? Pure: what was read of the checkpoint is handed in."""
+"""A saved plan compared with what its checkpoint holds now. Pure."""
 
 from __future__ import annotations
 
@@ -8,53 +8,45 @@ from migrate.inputs.flink.extract import Source
 from migrate.model.positions import Marker, TopicPartition
 from migrate.planning.plan import Plan, PlannedPartition
 
-# Where each source stands in a partition, by operator id.
+# The start of a partition in each source, by operator id.
 _Starts = dict[str, int | Marker | None]
 
 
-def differences(plan: Plan, sources: Iterable[Source]) -> Iterator[str]:
-    """Return what a plan says otherwise than what it was made from, in lines.
+def plan_differences(plan: Plan, sources: Iterable[Source]) -> Iterator[str]:
+    """Yield the differences between a plan and what it was made from, in lines.
 
     Args:
         plan: as it was read from its file.
         sources: what its checkpoint, or another side, holds now.
     """
-    held = _starts_by_partition(plan, sources)
-    known = {operator for starts in held.values() for operator in starts}
+    starts_now: dict[TopicPartition, _Starts] = {}
+    for source in sources:
+        for position in source.positions if source.operator_id in plan.operators else ():
+            if position.cluster in (None, plan.source_cluster):
+                topic = plan.topic_map.get(position.topic, position.topic)
+                starts = starts_now.setdefault((topic, position.partition), {})
+                starts[source.operator_id] = position.start
+    known = {operator for starts in starts_now.values() for operator in starts}
     for operator in sorted(set(plan.operators) - known):
         yield f"operator {operator} has no positions there"
     for planned in plan.partitions:
-        starts = held.pop((planned.topic, planned.partition), {})
+        starts = starts_now.pop(planned.topic_partition, {})
         if problem := _difference(planned, starts):
-            yield f"{planned.topic}-{planned.partition}: {problem}"
+            yield f"{planned.name}: {problem}"
     if not plan.only_some_partitions:
-        for (topic, partition), starts in sorted(held.items(), key=lambda item: item[0]):
+        for (topic, partition), starts in sorted(starts_now.items(), key=lambda item: item[0]):
             yield f"{topic}-{partition}: the plan lacks it, which is at {_shown(starts)}"
 
 
-def partitions_started_elsewhere(plan: Plan) -> int:
-    """Return how many partitions a plan starts where no position says so.
+def count_other_starts(plan: Plan) -> int:
+    """Return how many partitions a plan starts at no position of what it was made from.
 
-    Those are markers that were resolved, new partitions, and what the user's options decided.
+    These are markers that were resolved, new partitions, and what the user's options decided.
     """
     return sum(
         planned.next_offset is not None and planned.next_offset != planned.position
         for planned in plan.partitions
     )
-
-
-def _starts_by_partition(plan: Plan, sources: Iterable[Source]) -> dict[TopicPartition, _Starts]:
-    """Return where the plan's operators stand, by the target's names of topics."""
-    held: dict[TopicPartition, _Starts] = {}
-    for source in sources:
-        if source.operator_id not in plan.operators:
-            continue
-        for position in source.positions:
-            if position.cluster in (None, plan.source_cluster):
-                topic = plan.topic_map.get(position.topic, position.topic)
-                starts = held.setdefault((topic, position.partition), {})
-                starts[source.operator_id] = position.start
-    return held
 
 
 def _difference(planned: PlannedPartition, starts: Mapping[str, int | Marker | None]) -> str:

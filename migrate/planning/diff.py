@@ -12,7 +12,16 @@ from enum import Enum
 from itertools import groupby
 
 from migrate.model.cluster_snapshot import LogRange
-from migrate.model.positions import Logs, Marker, PositionSet, Start, Unknown, log_of, resolve
+from migrate.model.positions import (
+    Logs,
+    Marker,
+    PartitionRow,
+    PositionSet,
+    Start,
+    Unknown,
+    log_of,
+    resolve,
+)
 
 
 class Relation(str, Enum):
@@ -27,18 +36,16 @@ class Relation(str, Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class DiffRow:
-    """One topic-partition.
+class DiffRow(PartitionRow):
+    """One topic-partition of two sides.
 
     Attributes:
-        left: what the side holds; ``right`` likewise.
-        left_offset: the next offset that amounts to, where it can be told: ``earliest`` is the log
-            start. ``right_offset`` likewise.
+        left, right: what the side holds.
+        left_offset, right_offset: the next offset of that, where it is known: of ``earliest`` the
+            log start.
         log: its log range, where a broker was asked and has the partition.
     """
 
-    topic: str
-    partition: int
     left: Start
     right: Start
     left_offset: int | None
@@ -71,7 +78,7 @@ class DiffRow:
 class DiffTotals:
     """Rows counted by relation, and the sums of their differences.
 
-    Ahead and behind are summed apart: together they could cancel out and look like nothing.
+    Ahead and behind have a sum each: one of both could be 0 though offsets differ.
     """
 
     partitions: int
@@ -85,23 +92,17 @@ class DiffTotals:
     offsets_behind: int
 
     def of(self, relation: Relation) -> int:
-        """How many rows have this relation."""
-        counts = {
-            Relation.SAME: self.same,
-            Relation.AHEAD: self.ahead,
-            Relation.BEHIND: self.behind,
-            Relation.ONLY_LEFT: self.only_left,
-            Relation.ONLY_RIGHT: self.only_right,
-            Relation.UNRESOLVED: self.unresolved,
-        }
-        return counts[relation]
+        """Return how many rows have this relation."""
+        count: int = getattr(self, relation.name.lower())
+        return count
 
 
 @dataclass(frozen=True, slots=True)
 class Diff:
-    """What ``diff`` makes of two sides: rows sorted by topic and partition number.
+    """Two sides compared: rows sorted by topic and partition number.
 
-    ``warnings`` are what would stop a move from a side that is a checkpoint.
+    Attributes:
+        warnings: what would stop a move from a side that is a checkpoint.
     """
 
     left: PositionSet
@@ -111,12 +112,12 @@ class Diff:
 
     @property
     def totals(self) -> DiffTotals:
-        return _count(self.rows)
+        return _totals(self.rows)
 
     @property
     def by_topic(self) -> dict[str, DiffTotals]:
         by_topic = groupby(self.rows, key=lambda row: row.topic)
-        return {topic: _count(rows) for topic, rows in by_topic}
+        return {topic: _totals(rows) for topic, rows in by_topic}
 
     @property
     def differs(self) -> bool:
@@ -128,7 +129,7 @@ def diff(left: PositionSet, right: PositionSet, logs: Logs, warnings: tuple[str,
     """Compare two sides.
 
     ``earliest`` on both sides is the same; ``latest``, ``committed`` and ``unresolved`` are not
-    comparable even with themselves, as each stands for an offset at a moment that is not known.
+    comparable even with themselves, as each is an offset of a moment that is not known.
 
     Args:
         left: the side measured from.
@@ -136,28 +137,13 @@ def diff(left: PositionSet, right: PositionSet, logs: Logs, warnings: tuple[str,
         logs: the log ranges of what the broker has, or nothing without a broker.
         warnings: what else to know of the sides.
     """
-    places = sorted(left.starts.keys() | right.starts.keys())
-    return Diff(
-        left,
-        right,
-        tuple(
-            _row(
-                topic,
-                partition,
-                left.at(topic, partition),
-                right.at(topic, partition),
-                log_of(logs, topic, partition),
-            )
-            for topic, partition in places
-        ),
-        warnings,
-    )
-
-
-def _row(topic: str, partition: int, left: Start, right: Start, log: LogRange | None) -> DiffRow:
-    left_offset, right_offset = resolve(left, log), resolve(right, log)
-    relation = _relation(left, right, left_offset, right_offset)
-    return DiffRow(topic, partition, left, right, left_offset, right_offset, relation, log)
+    rows = []
+    for place in sorted(left.starts.keys() | right.starts.keys()):
+        log = log_of(logs, *place)
+        starts = left.at(*place), right.at(*place)
+        offsets = resolve(starts[0], log), resolve(starts[1], log)
+        rows.append(DiffRow(*place, *starts, *offsets, _relation(*starts, *offsets), log))
+    return Diff(left, right, tuple(rows), warnings)
 
 
 def _relation(
@@ -176,18 +162,13 @@ def _relation(
     return Relation.AHEAD if right_offset > left_offset else Relation.BEHIND
 
 
-def _count(rows: Iterable[DiffRow]) -> DiffTotals:
+def _totals(rows: Iterable[DiffRow]) -> DiffTotals:
     rows = tuple(rows)
     counts = Counter(row.relation for row in rows)
     differences = [row.difference or 0 for row in rows]
     return DiffTotals(
         partitions=len(rows),
-        same=counts[Relation.SAME],
-        ahead=counts[Relation.AHEAD],
-        behind=counts[Relation.BEHIND],
-        only_left=counts[Relation.ONLY_LEFT],
-        only_right=counts[Relation.ONLY_RIGHT],
-        unresolved=counts[Relation.UNRESOLVED],
+        **{relation.name.lower(): counts[relation] for relation in Relation},
         offsets_ahead=sum(difference for difference in differences if difference > 0),
         offsets_behind=-sum(difference for difference in differences if difference < 0),
     )

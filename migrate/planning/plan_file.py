@@ -1,8 +1,8 @@
 """A plan saved for later: reviewed by people, applied by the same commands.
 
-``--plan-out FILE`` writes it, ``--plan FILE`` applies it, unless the cluster has moved meanwhile:
-what was decided on must still be what is there. The schema is versioned; a plan of another version
-is refused. It holds no secret: of Kafka only the cluster's id.
+``--plan-out FILE`` writes it, ``--plan FILE`` applies it, unless the cluster has changed meanwhile.
+The schema is versioned; a plan of another version is refused. It holds no secret: of Kafka only
+the cluster's id.
 
 ``sha256`` is the checksum of all other fields: of the file's JSON without it, its keys sorted, with
 no blanks between, all but ASCII escaped. A file that has another checksum was edited, and is
@@ -47,8 +47,16 @@ VERSION: Literal[2] = 2
 
 # Sides that are neither a checkpoint nor a query, by what their names begin with.
 _OTHER_SIDES = ("group", "json", "csv", "broker")
-# Of a partition: told by the others.
-_COMPUTED = {"difference", "records_left"}
+# Fields of a plan that the file has as they are.
+_SHARED = (
+    "cluster_id",
+    "topic_ids",
+    "source_group",
+    "allow_ran_on",
+    "only_some_partitions",
+    "topic_pattern",
+    "topic_map",
+)
 
 
 class PlannedCheckpoint(Model):
@@ -103,8 +111,9 @@ def _at_their_positions(rows: list[SavedPartition]) -> list[SavedPartition]:
     return rows
 
 
-# Those that a planned partition has, too.
-_SAVED_FIELDS = SavedPartition.model_fields.keys() - {"translation"}
+# Fields of a planned partition that the file has as they are.
+_SAVED = SavedPartition.model_fields.keys() - {"translation"}
+_COMPUTED = {"difference", "records_left"}
 
 
 class PlanFile(Model):
@@ -150,23 +159,15 @@ def plan_file(plan: Plan) -> PlanFile:
             operators=list(plan.operators),
             cluster=plan.source_cluster,
         ),
-        cluster_id=plan.cluster_id,
         to_cluster_id=None,
-        topic_ids=dict(plan.topic_ids),
         group=plan.target.name,
-        source_group=plan.source_group,
-        allow_ran_on=plan.allow_ran_on,
-        only_some_partitions=plan.only_some_partitions,
-        topic_pattern=plan.topic_pattern,
-        topic_map=dict(plan.topic_map),
         warnings=list(plan.warnings),
         partitions=[
-            SavedPartition(
-                **{name: getattr(planned, name) for name in _SAVED_FIELDS}, translation=None
-            )
+            SavedPartition(**{name: getattr(planned, name) for name in _SAVED}, translation=None)
             for planned in plan.partitions
         ],
         sha256="0" * 64,
+        **{name: getattr(plan, name) for name in _SHARED},
     )
     return file.model_copy(update={"sha256": checksum(file.model_dump(mode="json"))})
 
@@ -179,12 +180,7 @@ def checksum(content: Mapping[str, Any]) -> str:
 
 
 def save_plan(plan: Plan, path: Path) -> None:
-    """Write the plan as JSON, to be applied later.
-
-    Raises:
-        Refused: it must not be carried out, or there is a file of this name.
-        UsageError: it cannot be written there.
-    """
+    """Write the plan: see ``Plan.save``."""
     plan.check()
     try:
         write_file(plan_file(plan), path)
@@ -201,13 +197,13 @@ def read_plan(path: Path) -> Plan:
         PlanFileError: missing, not a plan of this version, or edited since it was saved.
     """
     content = read_content(path, PlanFileError, whence="--plan-out writes one")
-    found = _json_of_a_plan(content)
-    if found.get("version") == 1:
+    raw = _raw_plan(content)
+    if raw.get("version") == 1:
         raise PlanFileError(
             f"{path}: a plan of version 1, which an older release saved without a checksum; make "
             "it again with --plan-out"
         )
-    edited = found.get("version") == VERSION and found.get("sha256") != checksum(found)
+    edited = raw.get("version") == VERSION and raw.get("sha256") != checksum(raw)
     name = f"plan of version {VERSION}"
     try:
         saved = parse(PlanFile, content, path, name, PlanFileError)
@@ -229,20 +225,14 @@ def read_plan(path: Path) -> Plan:
         ),
         target_of(saved.group),
         tuple(
-            PlannedPartition(**{name: getattr(row, name) for name in _SAVED_FIELDS - _COMPUTED})
+            PlannedPartition(**{name: getattr(row, name) for name in _SAVED - _COMPUTED})
             for row in saved.partitions
         ),
         warnings=tuple(saved.warnings),
-        cluster_id=saved.cluster_id,
-        topic_ids=saved.topic_ids,
-        source_group=saved.source_group,
-        allow_ran_on=saved.allow_ran_on,
-        only_some_partitions=saved.only_some_partitions,
-        topic_pattern=saved.topic_pattern,
         operators=tuple(checkpoint.operators),
         source_cluster=checkpoint.cluster,
-        topic_map=saved.topic_map,
         made_at=datetime.fromisoformat(saved.created_at),
+        **{name: getattr(saved, name) for name in _SHARED},
     )
 
 
@@ -255,13 +245,13 @@ def _edited(path: Path, problem: str = "") -> PlanFileError:
     )
 
 
-def _json_of_a_plan(content: bytes) -> Mapping[str, Any]:
+def _raw_plan(content: bytes) -> Mapping[str, Any]:
     """Return the JSON of a plan, of any version; empty if it is nothing of the kind."""
     try:
-        found = json.loads(content)
+        raw = json.loads(content)
     except (ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) and found.get("kind") == KIND else {}
+    return raw if isinstance(raw, dict) and raw.get("kind") == KIND else {}
 
 
 def _kind_of(pointer: str) -> Literal["checkpoint", "batch", "positions"]:
@@ -272,7 +262,7 @@ def _kind_of(pointer: str) -> Literal["checkpoint", "batch", "positions"]:
 
 
 def json_schema() -> dict[str, Any]:
-    """The JSON Schema of a saved plan."""
+    """Return the JSON Schema of a saved plan."""
     return schema_of(PlanFile, "A saved plan of migrate")
 
 

@@ -1,4 +1,4 @@
-"""Is what a plan was made from still what is there? Pure: what is there now is handed in."""
+"""A plan compared with what is there now, just before it is applied. Pure."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from migrate.planning.plan import Plan, PlannedPartition
 
 
 def other_cluster(plan: Plan, snapshot: ClusterSnapshot) -> str:
-    """That it was made for another cluster than this one; empty where it was not."""
+    """Return that the plan is for another cluster than this one; empty if it is not."""
     if plan.cluster_id == snapshot.cluster_id:
         return ""
     return f"this is cluster {snapshot.cluster_id}; the plan is for {plan.cluster_id}"
 
 
 def recreated_topics(plan: Plan, snapshot: ClusterSnapshot) -> list[str]:
-    """Those that were deleted and created again since it was made, by Kafka's own ids of them."""
+    """Return the topics that were recreated since the plan was made, by Kafka's ids of topics."""
     return sorted(
         topic
         for topic, topic_id in plan.topic_ids.items()
@@ -27,7 +27,7 @@ def recreated_topics(plan: Plan, snapshot: ClusterSnapshot) -> list[str]:
 
 
 def moved_meanwhile(plan: Plan, snapshot: ClusterSnapshot) -> Iterator[str]:
-    """What is no longer as it was when the plan was made, in lines; nothing where all is.
+    """Yield what is no longer as it was when the plan was made, in lines.
 
     Records may have been produced, and records below every planned offset deleted: neither
     changes what the plan does. Nor is a topic looked at again for being ``suspect``: one that was
@@ -41,7 +41,7 @@ def moved_meanwhile(plan: Plan, snapshot: ClusterSnapshot) -> Iterator[str]:
         yield f"topic {topic} was deleted and created again since the plan was made"
     if recreated:
         return
-    known = {(planned.topic, planned.partition): planned for planned in plan.partitions}
+    known = {planned.topic_partition: planned for planned in plan.partitions}
     there = {(topic, n): log for topic, logs in snapshot.topics.items() for n, log in logs.items()}
     if not plan.only_some_partitions:
         for topic, partition in sorted(there.keys() - known.keys()):
@@ -53,13 +53,13 @@ def moved_meanwhile(plan: Plan, snapshot: ClusterSnapshot) -> Iterator[str]:
             current = snapshot.target_group.next_offset(*place)
             if current != planned.current:
                 yield (
-                    f"the group held {_held(planned.current)} for "
-                    f"{planned.topic}-{planned.partition} and now holds {_held(current)}"
+                    f"the group held {_show(planned.current)} for {planned.name} and now holds "
+                    f"{_show(current)}"
                 )
 
 
 def _log_moved(planned: PlannedPartition, log: LogRange | None) -> Iterator[str]:
-    name = f"{planned.topic}-{planned.partition}"
+    name = planned.name
     if log is None:
         if planned.log_end is not None:
             yield f"{name} is gone since the plan was made"
@@ -78,14 +78,14 @@ def _log_moved(planned: PlannedPartition, log: LogRange | None) -> Iterator[str]
         )
 
 
-def _held(next_offset: int | Marker | None) -> str:
+def _show(next_offset: int | Marker | None) -> str:
     return "no offset" if next_offset is None else str(next_offset)
 
 
 def ran_on_since(
     plan: Plan, snapshot: ClusterSnapshot | None, newer_checkpoints: Sequence[int]
 ) -> Iterator[str]:
-    """Return what shows that what a plan was made from has gone on since, in lines about it.
+    """Yield what shows that what a plan was made from has gone on since, in lines about it.
 
     Args:
         plan: as it was made.
@@ -108,18 +108,18 @@ def ran_on_since(
         then = planned.position if of_the_group else planned.flink_committed
         now = group.next_offset(old_names.get(planned.topic, planned.topic), planned.partition)
         if now != then:
-            moved.append((f"{planned.topic}-{planned.partition}", then, now))
+            moved.append((planned.name, then, now))
     if moved:
         first, then, now = moved[0]
         whose = "it" if of_the_group else f"its group {group.name!r}"
         yield (
             f"{whose} has moved in {counted(len(moved), 'partition')} (the first is {first}: it "
-            f"held {_held(then)} and now holds {_held(now)})"
+            f"held {_show(then)} and now holds {_show(now)})"
         )
 
 
 def _since(origin: Origin, newer: Sequence[int]) -> Sequence[int]:
-    """Those newer checkpoints that were not there when the plan was made."""
+    """Return the newer checkpoints that were not there when the plan was made."""
     if not origin.newer:
         return newer
     known = origin.newer[-1]

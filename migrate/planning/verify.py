@@ -1,38 +1,38 @@
-"""After a move: did the target start where the checkpoint ended? Pure, no I/O.
+"""The check after a move that the target started where the checkpoint ended. Pure, no I/O.
 
 A Spark query starts at its seed (``spark_progress.starting_positions``), which stays as it was
 however far the query has come; a partition that the seed lacks starts at 0 where its log does, and
 fails the query where it doesn't. A topic of which the seed has no partition is taken for one that
 the query does not read. Once it has run, its log says whether it went on from there, and read all
-of it (``verify_log``). Two things cannot be told any more as it runs on: whether retention took
-records at the seed before the first batch read them, once the log start lies above it (a query
-with ``failOnDataLoss=false`` goes on without a word), and whether it began at the seed, once its
-log has lost its first batches (the continuous trigger does not heed a seed). Then the seed was
-right, and more is not said.
+of it (``verify_log``). Two things are not known any more as it runs on: whether retention took
+records at the seed before the first batch read them, once the log start is above it (a query with
+``failOnDataLoss=false`` goes on without a warning), and whether it began at the seed, once its log
+has lost its first batches (the continuous trigger does not heed a seed). Then the seed was right,
+and more is not said.
 
 A consumer group starts at what it has committed, which its consumers overwrite. So:
 
 - committed at the position: ok.
-- committed below it: what lies between is repeated.
-- committed above it: if it is still our own commit, by its metadata, what lies between is lost;
-  else someone has committed since, and where they started cannot be told any more ("moved on"):
+- committed below it: what is between is repeated.
+- committed above it: if it is still our own commit, by its metadata, what is between is lost;
+  else someone has committed since, and where they started is not known any more ("moved on"):
   consumers that went on where we said and consumers that skipped a part look the same, and so does
   a Flink job that still runs and commits for this group. That is no proof, and so it is not
   "verified": a group is verified before its consumers start.
 - nothing committed: missing.
 
-A partition still at ``earliest`` in the checkpoint had no record read: its start is right up to
-today's log start, as all below has gone without anyone having to read it. So it is with a partition
-that the checkpoint does not know, where Flink would start that at the log start.
+Of a partition still at ``earliest`` in the checkpoint no record was read: its start is right up to
+today's log start, as nobody had to read what was below. The same holds for a partition that the
+checkpoint does not know, where Flink would start it at the log start.
 
 A right start is of no use where the log has moved away from it. So where a broker was asked, the
-offset that the target goes on from must still be one of its log.
+offset that the target goes on from must still be in its log.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING
@@ -41,11 +41,13 @@ from migrate.model.cluster_snapshot import GroupView, LogRange
 from migrate.model.positions import (
     Logs,
     Marker,
+    PartitionRow,
     PositionSet,
     Start,
     TopicPartition,
     Unknown,
     log_of,
+    resolve,
 )
 
 if TYPE_CHECKING:
@@ -68,16 +70,15 @@ class StartOutcome(str, Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class VerifiedPartition:
-    """One topic-partition.
+class VerifiedPartition(PartitionRow):
+    """How a target started in one topic-partition.
 
-    ``started`` is where the target started or, where it has not run yet, will start.
-    ``records`` is how many are lost or repeated, have expired, or by how many it has moved on, at
-    most: transaction markers and compaction leave gaps. It is 0 for every other outcome.
+    Attributes:
+        started: where the target started or, where it has not run yet, will start.
+        records: how many are lost or repeated, have expired, or by how many it has moved on, at
+            most: transaction markers and compaction leave gaps. 0 for every other outcome.
     """
 
-    topic: str
-    partition: int
     expected: Start
     started: int | None
     outcome: StartOutcome
@@ -109,7 +110,7 @@ class QueryStart:
         goes_on: where it goes on when it is started next; None where that need not be looked at.
         has_run: whether a query has begun a batch there.
         continuous: whether the first of them was an epoch of the continuous trigger, which does not
-            heed a seed, and leaves no word of where it started.
+            heed a seed, and does not record where it started.
     """
 
     started: PositionSet
@@ -196,7 +197,6 @@ def verify_query(
         recreated: the topics that were deleted and created again since the plan was made.
     """
     starts: dict[TopicPartition, int] = {}
-    goes_on: dict[TopicPartition, int] = {}
     if not query.continuous:
         starts = {
             (topic, partition): 0
@@ -205,46 +205,40 @@ def verify_query(
             if log.start == 0
         }
         starts |= query.started.next_offsets
-    if query.goes_on is not None:
-        goes_on = query.goes_on.next_offsets
+    goes_on = query.goes_on.next_offsets if query.goes_on is not None else {}
     target = _Target(starts, goes_on, unknown=query.continuous)
-    partitions = _verified(expected, target, logs, new_at_earliest, recreated)
+    partitions = _verify_partitions(expected, target, logs, new_at_earliest, recreated)
+    passed = [
+        partition.topic_partition
+        for partition in partitions
+        if query.has_run
+        and partition.outcome is StartOutcome.OK
+        and partition.started is not None
+        and (log := log_of(logs or {}, partition.topic, partition.partition)) is not None
+        and log.start > partition.started
+    ]
     return Verification(
         query.started.label,
         partitions,
         query.has_run,
         query.continuous,
-        passed_by_log_start=_passed_by_log_start(partitions, logs or {}) if query.has_run else (),
-    )
-
-
-def _passed_by_log_start(
-    partitions: Sequence[VerifiedPartition], logs: Logs
-) -> tuple[TopicPartition, ...]:
-    """Return the partitions that started right, below what is now the log start."""
-    return tuple(
-        (partition.topic, partition.partition)
-        for partition in partitions
-        if partition.outcome is StartOutcome.OK
-        and partition.started is not None
-        and (log := log_of(logs, partition.topic, partition.partition)) is not None
-        and log.start > partition.started
+        passed_by_log_start=tuple(passed),
     )
 
 
 def verify_log(
-    found: Verification,
+    verification: Verification,
     seeds: Mapping[str, Mapping[TopicPartition, int]],
     batches: Sequence[tuple[int, Mapping[str, Mapping[TopicPartition, int]]]],
 ) -> Verification:
     """Check what a Spark query has done since it started, by its log.
 
-    A batch begins where the one before it ended, and the first at the seed of its source. So what a
-    source was seeded with must be in each batch of that source (else the query does not read it:
-    missing), and none may end before it begins (else what lies between is read again).
+    A batch begins where the one before it ended, and the first at the seed of its source. So each
+    batch must hold what its source was seeded with (else the query does not read it: missing), and
+    none may end before it begins (else what is between is read again).
 
     Args:
-        found: what ``verify_query`` has said of its start.
+        verification: what ``verify_query`` has said of its start.
         seeds: by source.
         batches: where each batch that is logged ended, by source; oldest first.
     """
@@ -257,17 +251,17 @@ def verify_log(
                     worse[place] = StartOutcome.MISSING, 0
                     break
                 if end < begins:
-                    before = worse.get(place, (StartOutcome.REPEATED, 0))[1]
+                    _, before = worse.get(place, (None, 0))
                     worse[place] = StartOutcome.REPEATED, before + begins - end
                 begins = end
     partitions = []
-    for one in found.partitions:
-        told = worse.get((one.topic, one.partition))
-        if told is not None and one.outcome is StartOutcome.OK:
-            one = replace(one, outcome=told[0], records=told[1])
-        partitions.append(one)
+    for partition in verification.partitions:
+        if partition.outcome is StartOutcome.OK and partition.topic_partition in worse:
+            outcome, records = worse[partition.topic_partition]
+            partition = replace(partition, outcome=outcome, records=records)
+        partitions.append(partition)
     return replace(
-        found,
+        verification,
         partitions=tuple(partitions),
         first_batches_gone=bool(batches) and batches[0][0] > 0,
     )
@@ -282,7 +276,7 @@ def verify_group(
     metadata_prefix: str,
     recreated: Container[str] = (),
 ) -> Verification:
-    """Check what a consumer group goes on from.
+    """Check where a consumer group goes on.
 
     Args:
         expected: as for `verify_query`, and so the rest.
@@ -295,14 +289,14 @@ def verify_group(
         for place, committed in group.committed.items()
         if not committed.metadata.startswith(metadata_prefix)
     }
-    target = _Target(starts, starts, moved_on_by=others)
-    partitions = _verified(expected, target, logs, new_at_earliest, recreated)
-    moved_on = [
-        group.committed[found.topic, found.partition]
-        for found in partitions
-        if found.outcome is StartOutcome.MOVED_ON
-    ]
-    like_flinks = sum(held.leader_epoch is None and not held.metadata for held in moved_on)
+    target = _Target(starts, starts, committed_by_others=others)
+    partitions = _verify_partitions(expected, target, logs, new_at_earliest, recreated)
+    moved_on = (
+        group.committed[partition.topic_partition]
+        for partition in partitions
+        if partition.outcome is StartOutcome.MOVED_ON
+    )
+    like_flinks = sum(commit.leader_epoch is None and not commit.metadata for commit in moved_on)
     return Verification(f"group:{group.name}", partitions, like_flinks=like_flinks)
 
 
@@ -313,42 +307,37 @@ class _Target:
     Attributes:
         starts: where it started, or will.
         goes_on: where it reads next, as far as that is to be looked at.
-        unknown: whether nothing tells where it started.
-        moved_on_by: the partitions that others than us have committed last.
+        unknown: whether nothing says where it started.
+        committed_by_others: the partitions that others than us have committed last.
     """
 
     starts: Mapping[TopicPartition, int]
     goes_on: Mapping[TopicPartition, int]
     unknown: bool = False
-    moved_on_by: Container[TopicPartition] = ()
+    committed_by_others: Container[TopicPartition] = ()
 
 
-def _verified(
+def _verify_partitions(
     expected: PositionSet,
     target: _Target,
     logs: Logs | None,
     new_at_earliest: bool,
     recreated: Container[str],
 ) -> tuple[VerifiedPartition, ...]:
+    """Check each partition that any side knows, of the expected topics."""
     new = Marker.EARLIEST if new_at_earliest else Unknown.UNRESOLVED
-    everything = {
-        **dict.fromkeys(_partitions_of(expected.topics, target.starts, logs or {}), new),
+    topics = expected.topics
+    starts: dict[TopicPartition, Start] = {
+        **{place: new for place in target.starts if place[0] in topics},
+        **{(topic, n): new for topic in topics for n in (logs or {}).get(topic, ())},
         **expected.starts,
     }
-    found = []
-    for place, start in sorted(everything.items(), key=lambda item: item[0]):
+    partitions = []
+    for place, start in sorted(starts.items(), key=lambda item: item[0]):
         outcome, records = _outcome(place, start, target, logs, recreated)
-        found.append(VerifiedPartition(*place, start, target.starts.get(place), outcome, records))
-    return tuple(found)
-
-
-def _partitions_of(
-    topics: frozenset[str], starts: Mapping[TopicPartition, int], logs: Logs
-) -> Iterator[TopicPartition]:
-    """What the target and the broker know of these topics."""
-    yield from (place for place in starts if place[0] in topics)
-    for topic in topics:
-        yield from ((topic, partition) for partition in logs.get(topic, ()))
+        started = target.starts.get(place)
+        partitions.append(VerifiedPartition(*place, start, started, outcome, records))
+    return tuple(partitions)
 
 
 def _outcome(
@@ -358,45 +347,47 @@ def _outcome(
     logs: Logs | None,
     recreated: Container[str],
 ) -> tuple[StartOutcome, int]:
-    """What the log says goes before what the start says, unless records are lost already."""
+    """Return the outcome of a partition, and its records.
+
+    What the log says goes before what the start says, unless records are lost already.
+    """
     if place[0] in recreated:
         return StartOutcome.RECREATED, 0
     if target.unknown:
         return StartOutcome.UNKNOWN, 0
     log = log_of(logs or {}, *place)
-    started = target.starts.get(place)
-    outcome, records = _compare(expected, started, log)
+    outcome, records = _compare(expected, target.starts.get(place), log)
     if outcome is StartOutcome.MISSING:
         return outcome, records
     if logs is not None and log is None:
         return StartOutcome.GONE, 0
-    moved_on = outcome is StartOutcome.LOST and place in target.moved_on_by
-    if outcome is StartOutcome.LOST and not moved_on:
-        return outcome, records
+    if outcome is StartOutcome.LOST:
+        if place not in target.committed_by_others:
+            return outcome, records
+        outcome = StartOutcome.MOVED_ON
     goes_on = target.goes_on.get(place)
     if log is not None and goes_on is not None:
         if goes_on < log.start:
             return StartOutcome.EXPIRED, log.start - goes_on
         if goes_on > log.end:
             return StartOutcome.BEYOND_END, 0
-    return (StartOutcome.MOVED_ON if moved_on else outcome), records
+    return outcome, records
 
 
 def _compare(
     expected: Start, started: int | None, log: LogRange | None
 ) -> tuple[StartOutcome, int]:
+    """Return how a start compares with the position, and how many records are between them."""
     if started is None:
         return StartOutcome.MISSING, 0
-    if isinstance(expected, int):
-        if started > expected:
-            return StartOutcome.LOST, started - expected
-        if started < expected:
-            return StartOutcome.REPEATED, expected - started
+    at_earliest = expected is Marker.EARLIEST
+    if at_earliest and started == 0:
         return StartOutcome.OK, 0
-    if expected is Marker.EARLIEST:
-        if started == 0:
-            return StartOutcome.OK, 0
-        if log is not None:
-            lost = started - log.start
-            return (StartOutcome.LOST, lost) if lost > 0 else (StartOutcome.OK, 0)
-    return StartOutcome.UNKNOWN, 0
+    position = resolve(expected, log)
+    if position is None:
+        return StartOutcome.UNKNOWN, 0
+    if started > position:
+        return StartOutcome.LOST, started - position
+    if started == position or at_earliest:
+        return StartOutcome.OK, 0
+    return StartOutcome.REPEATED, position - started
