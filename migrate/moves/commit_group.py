@@ -67,7 +67,7 @@ class GroupChange:
         origin = self.plan.origin
         name = f"{'batch' if origin.kind == 'batch' else 'chk'}-{origin.number}"
         return {
-            (planned.topic, planned.partition): Committed(
+            planned.topic_partition: Committed(
                 planned.next_offset,
                 commit_metadata(
                     f"{name} {(planned.operator_id or planned.verdict.value)[:16]}", self.cut_over

@@ -132,7 +132,7 @@ def _undecided(made: Plan) -> Iterator[str]:
         first = suspects[0]
         yield (
             f"suspect: {counted(len(suspects), 'partition')} may be of a topic created again (the "
-            f"first is {first.topic}-{first.partition}, at {first.next_offset}): what lies there "
+            f"first is {first.name}, at {first.next_offset}): what lies there "
             "may be other records; look, and plan this job by its own command"
         )
 

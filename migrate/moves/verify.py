@@ -267,7 +267,7 @@ def _of_the_plan(found: Verification, plan: Plan | None, how: Reading) -> Verifi
     if not plan.only_some_partitions:
         return found
     moved = plan.next_offsets
-    kept = (one for one in found.partitions if (one.topic, one.partition) in moved)
+    kept = (one for one in found.partitions if one.topic_partition in moved)
     return replace(found, partitions=tuple(kept))
 
 

@@ -225,7 +225,7 @@ def _next_offsets_of_right(diff: Diff) -> dict[TopicPartition, int]:
     lacks: list[str] = []
     label = diff.right.label
     for row in diff.rows:
-        name = f"{row.topic}-{row.partition}"
+        name = f"{row.name}"
         if row.right is Unknown.ABSENT:
             lacks.append(name)
         elif row.right_offset is None:

@@ -18,7 +18,7 @@ from migrate.kafka.config import KafkaConfig
 from migrate.kafka.groups import CommitFailure, ConsumerGroups
 from migrate.model.cluster_snapshot import BrokerError, Committed, GroupView
 from migrate.model.errors import Refused
-from migrate.model.positions import TopicPartition
+from migrate.model.positions import PartitionRow, TopicPartition
 from migrate.model.wording import counted, join_some
 from migrate.storage.json_models import write_file
 from migrate.targets.group import rollback_file
@@ -56,7 +56,7 @@ class Applied(str, Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class PartitionOutcome:
+class PartitionOutcome(PartitionRow):
     """The outcome of one partition.
 
     Attributes:
@@ -64,8 +64,6 @@ class PartitionOutcome:
         now: the offset that was read back; None where there is none, or the result is UNKNOWN.
     """
 
-    topic: str
-    partition: int
     result: Result
     target: Committed | None
     now: Committed | None
@@ -342,4 +340,4 @@ def partition_outcome(
 
 
 def in_order(outcomes: Iterable[PartitionOutcome]) -> tuple[PartitionOutcome, ...]:
-    return tuple(sorted(outcomes, key=lambda outcome: (outcome.topic, outcome.partition)))
+    return tuple(sorted(outcomes, key=lambda outcome: outcome.topic_partition))

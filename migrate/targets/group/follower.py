@@ -136,7 +136,7 @@ class GroupFollower:
         why = "it holds another offset: who commits too?" if failure is None else failure.reason
         raise BrokerError(
             f"group {self.group}: {len(bad)} of {counted(len(outcomes), 'offset')} not committed "
-            f"(the first is {first.topic}-{first.partition}: {why})"
+            f"(the first is {first.name}: {why})"
         )
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing_extensions import assert_never
 
 from migrate.model.cluster_snapshot import ClusterSnapshot, Committed, GroupView, LogRange
-from migrate.model.positions import TopicPartition
+from migrate.model.positions import PartitionRow, TopicPartition
 from migrate.targets.group import rollback_file
 from migrate.targets.group.commit import change_reasons, write_obstacles
 from migrate.targets.group.rollback_file import ChangeProgress, EarlierRun, Offsets, RollbackFile
@@ -33,7 +33,7 @@ class Doubt(str, Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class RestoredOffset:
+class RestoredOffset(PartitionRow):
     """A partition whose offset the rollback changes.
 
     Attributes:
@@ -42,8 +42,6 @@ class RestoredOffset:
         log: what the partition holds now; None where it is gone, or ``target`` is None.
     """
 
-    topic: str
-    partition: int
     now: Committed | None
     target: Committed | None
     log: LogRange | None
@@ -245,11 +243,9 @@ def plan_rollback(
         *(() if force else current.unless_forced),
     )
     gone = {
-        (restored.topic, restored.partition)
-        for restored in current.partitions
-        if restored.doubt is Doubt.GONE
+        restored.topic_partition for restored in current.partitions if restored.doubt is Doubt.GONE
     }
-    partitions = {(restored.topic, restored.partition) for restored in current.partitions} - gone
+    partitions = {restored.topic_partition for restored in current.partitions} - gone
     target = {
         partition: offset for partition, offset in current.target.items() if partition not in gone
     }
@@ -272,7 +268,7 @@ def _doubt(
 
 def _doubt_lines(partitions: tuple[RestoredOffset, ...]) -> tuple[str, ...]:
     return tuple(
-        f"{restored.topic}-{restored.partition}: "
+        f"{restored.name}: "
         f"{_doubt_text(restored.doubt, restored.target.next_offset, restored.log)}; add {FORCE} to "
         + ("leave it out" if restored.doubt is Doubt.GONE else "bring it back all the same")
         for restored in partitions
@@ -331,7 +327,7 @@ def _last_known_warning(
     others = [
         restored
         for restored in partitions
-        if restored.target is not None and (restored.topic, restored.partition) not in file.touched
+        if restored.target is not None and restored.topic_partition not in file.touched
     ]
     if last_known is None or not others:
         return ()

@@ -78,7 +78,7 @@ def source_change(
         planned.append(replace(one, current=_stands_at(position, one)))
         if position is None or position.start != one.next_offset:
             new_offsets[ClusterPartition(cluster, *place)] = one.next_offset
-    known = {(one.topic, one.partition) for one in plan.partitions}
+    known = {one.topic_partition for one in plan.partitions}
     gone: list[TopicPartition] = []
     for place, position in own.items():
         if place in known or _stays(position, policies):
@@ -164,7 +164,7 @@ def split_shared_topics(
                     f"{source.operator_id}, which reads other partitions of the topic"
                 )
     stay = {place[1:] for place in change.new_offsets.keys() - new_offsets.keys()}
-    partitions = tuple(one for one in change.partitions if (one.topic, one.partition) not in stay)
+    partitions = tuple(one for one in change.partitions if one.topic_partition not in stay)
     how = "choose one with --source, and what it is to read with --partitions"
     refusals = (*change.refusals, *(Refusal(text, how) for text in not_known))
     return replace(change, new_offsets=new_offsets, partitions=partitions, refusals=refusals), told
@@ -298,7 +298,7 @@ def _lines(changes: Iterable[SourceChange], *, kept: bool) -> list[str]:
 
 
 def _line(planned: PlannedPartition, *, kept: bool) -> str:
-    name = f"{planned.topic}-{planned.partition}"
+    name = f"{planned.name}"
     by = planned.difference
     if by is None:
         tail = ": how much of it is in the state is not known" if kept else ""
