@@ -87,6 +87,13 @@ def decompress_stream(data: bytes, what: str, limit: int) -> bytes:
         ) from error
 
 
+def compress_chunks(data: bytes) -> bytes:
+    """Return chunks without the stream identifier, as one part of a stream."""
+    import cramjam  # as above
+
+    return bytes(cramjam.snappy.compress(data)).removeprefix(_STREAM_IDENTIFIER)
+
+
 def decompress_blocks(blocks: Iterable[bytes], what: str) -> Iterator[bytes]:
     """The same of streams that come in blocks, wherever those end: what comes out of each, of which
     there are 21 bytes at most for one.

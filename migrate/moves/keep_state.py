@@ -21,12 +21,12 @@ from migrate.planning import plan_lines
 from migrate.storage.files import Files, lies_within, path_of
 from migrate.targets.copied_query import check_can_be_copied, write_copy
 from migrate.targets.location import LocalDirectory
-from migrate.targets.savepoint.plan import (
-    position_changes,
+from migrate.targets.savepoint.changes import (
     refuse_left_out,
     restrict_to_topics,
     source_change,
 )
+from migrate.targets.savepoint.state_mismatch import position_changes
 from migrate.targets.seed import check_free
 from migrate.targets.source_options import SparkSource
 

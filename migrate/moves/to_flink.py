@@ -26,15 +26,14 @@ from migrate.planning.shared_topics import one_cluster_warnings, shared_topics
 from migrate.storage.files import lies_within
 from migrate.targets.location import LocalDirectory, RemoteDirectory
 from migrate.targets.savepoint import ClusterPartition, write_savepoint
-from migrate.targets.savepoint.plan import (
+from migrate.targets.savepoint.changes import (
     SourceChange,
-    check_savepoint,
     refuse_left_out,
     restrict_to_topics,
     source_change,
     split_shared_topics,
-    state_mismatches,
 )
+from migrate.targets.savepoint.state_mismatch import check_savepoint, state_mismatches
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

@@ -1,12 +1,11 @@
 """A copy of a query's checkpoint location that goes on from other positions, with its state.
 
-The query goes on where its newest committed batch ended, which the batch's entry of the offset log
-tells. Only the offsets of Kafka sources in that entry change: the batch's number, its watermark and
-the version of its state stay. All other files are copied as they are, but for the metadata of an
-operator that names the schemas of its state (transformWithState; from Spark 4.2 on joins too): by
-whole paths, in the old location, ``state/<operator>/_metadata/v2/<batch>``, ``v2`` and a line of
-JSON. Hadoop's checksum of what changes is left out; Spark writes it for itself, and does not need
-it.
+The query goes on where its newest committed batch ended, by the batch's entry in the offset log.
+Only the offsets of Kafka sources in that entry change: the batch's number, its watermark and the
+version of its state stay. All other files are copied unchanged, except the metadata of an operator
+that names the schemas of its state (transformWithState; from Spark 4.2 on joins too) by whole paths
+in the old location: ``state/<operator>/_metadata/v2/<batch>``, ``v2`` and a line of JSON. Hadoop's
+checksum of a changed file is left out; Spark does not need it.
 
 Source: MicroBatchExecution.populateStartOffsets, OffsetSeqLog, OneByOneCommitLog,
 OperatorStateMetadataV2, TransformWithStateVariableUtils @ Spark 4.0.0 to 4.2.0; the layouts are
@@ -40,11 +39,11 @@ _CHECKSUM = re.compile(r"(.*/)\.([^/]+)\.crc")
 
 
 def check_can_be_copied(directory: str, files: Files) -> int:
-    """The number of the batch whose entry is to be rewritten.
+    """Return the batch whose entry is to be rewritten.
 
     Raises:
         Refused: the query could not go on from a copy with other offsets.
-        InputError: its logs are damaged, or of a version not known.
+        InputError: its logs are damaged, or of an unknown version.
     """
     batch = newest_committed_batch(directory, files)
     if batch is None:
@@ -72,14 +71,18 @@ def write_copy(
     out: Path,
     files: Files,
 ) -> None:
-    """Copy a checkpoint location whose newest committed batch ended elsewhere.
+    """Copy a checkpoint location with other offsets in the entry of a batch.
 
     Args:
+        directory: the checkpoint location.
+        batch: the newest committed batch.
         changed: the next offset of each partition that changes; None: the query reads it no more.
+        out: the new directory.
+        files: reads the checkpoint location.
 
     Raises:
-        Refused: the query has run meanwhile, a link stands in its location, or which of several
-            sources is to read a partition is not known.
+        Refused: the query has run meanwhile, its location holds a link, or it is not known which
+            of several sources is to read a partition.
         InputError: the entry, or the metadata of an operator, cannot be read.
         OSError: the copy cannot be written.
     """
@@ -108,35 +111,42 @@ def _rewritten(entry: str, files: Files, changed: Mapping[TopicPartition, int | 
     sources = {}
     for index, line in enumerate(lines[2:], start=2):
         name, colon, offsets = line.partition(":") if named_lines else ("", "", line)
-        if held := kafka_offsets_of(entry, offsets.strip()):
-            sources[index] = name + colon, held
-    added = _added(changed, [held for _, held in sources.values()])
-    for index, (name, held) in sources.items():
-        topics = {topic for topic, _ in held}
+        if next_offsets := kafka_offsets_of(entry, offsets.strip()):
+            sources[index] = name + colon, next_offsets
+    added = _added(changed, [next_offsets for _, next_offsets in sources.values()])
+    for index, (name, next_offsets) in sources.items():
+        topics = {topic for topic, _ in next_offsets}
         new = {
-            **{place: changed.get(place, at) for place, at in held.items()},
-            **{place: at for place, at in added.items() if place[0] in topics},
+            **{partition: changed.get(partition, at) for partition, at in next_offsets.items()},
+            **{partition: at for partition, at in added.items() if partition[0] in topics},
         }
-        left = {place: at for place, at in new.items() if at is not None}
-        if left != held:
-            lines[index] = name + starting_offsets(left)
+        kept = {partition: at for partition, at in new.items() if at is not None}
+        if kept != next_offsets:
+            lines[index] = name + starting_offsets(kept)
     return "\n".join(lines).encode()
 
 
 def _added(
     changed: Mapping[TopicPartition, int | None], sources: Sequence[Mapping[TopicPartition, int]]
 ) -> dict[TopicPartition, int]:
-    """What no source holds yet: all sources of its topic get it, if they read the same of it.
+    """Return the partitions that no source reads yet: each source of their topic gets them.
 
     Raises:
-        Refused: they read other partitions.
+        Refused: several sources of the topic read other partitions of it.
     """
-    known = {place for held in sources for place in held}
-    added = {place: at for place, at in changed.items() if at is not None and place not in known}
+    known = {partition for next_offsets in sources for partition in next_offsets}
+    added = {
+        partition: at
+        for partition, at in changed.items()
+        if at is not None and partition not in known
+    }
     refusals = []
     for topic in sorted({topic for topic, _ in added}):
-        of_it = [{number for name, number in held if name == topic} for held in sources]
-        readers = [numbers for numbers in of_it if numbers]
+        readers = [
+            numbers
+            for next_offsets in sources
+            if (numbers := {number for name, number in next_offsets if name == topic})
+        ]
         if any(numbers != readers[0] for numbers in readers):
             names = ", ".join(
                 f"{topic}-{number}" for name, number in sorted(added) if name == topic
@@ -152,33 +162,28 @@ def _added(
 
 
 def _with_paths_of(out: Path, operator: str, path: str, files: Files) -> bytes:
-    """An operator's metadata that names the schemas of its state in the new location."""
-    text = files.read(path).decode()
-    version, _, metadata = text.partition("\n")
+    """Return an operator's metadata with the paths of its state schemas in the new location."""
+    version, _, metadata = files.read(path).decode().partition("\n")
     schemas = f"/{operator}/_stateSchema/"
     try:
         if version != "v2":
             raise NotOffsets(f"version {version[:20]!r} is not known here; known: v2")
-        named = [
-            one
-            for store in parse_json(metadata)["stateStoreInfo"]
-            for one in store["stateSchemaFilePaths"]
-        ]
         moved = {}
-        for old in named:
-            below, found, name = old.rpartition(schemas)
-            if not (below and found):
-                raise NotOffsets(f"a schema lies elsewhere, in {old!r}")
-            moved[old] = json.dumps(f"file:{out}{schemas}{name}", ensure_ascii=False)
+        for store in parse_json(metadata)["stateStoreInfo"]:
+            for old in store["stateSchemaFilePaths"]:
+                below, separator, name = old.rpartition(schemas)
+                if not (below and separator):
+                    raise NotOffsets(f"a schema lies elsewhere, in {old!r}")
+                moved[old] = json.dumps(f"file:{out}{schemas}{name}", ensure_ascii=False)
     except (NotOffsets, KeyError, TypeError, AttributeError) as error:
         raise InputError(f"{path}: {error}") from error
-    # Each string by what it says: Spark may escape it otherwise than json.dumps.
-    metadata = _STRING.sub(lambda found: moved.get(json.loads(found[0]), found[0]), metadata)
+    # Each string by its value: Spark may escape it in another way than json.dumps.
+    metadata = _STRING.sub(lambda match: moved.get(json.loads(match[0]), match[0]), metadata)
     return f"{version}\n{metadata}".encode()
 
 
 def _walk(directory: str, below: str, files: Files) -> Iterator[tuple[str, str]]:
-    """Every file: its path, and its name from the directory on."""
+    """Yield each file: its path, and its name from the directory on."""
     for entry in files.entries(directory) or ():
         path, name = join(directory, entry.name), below + entry.name
         if entry.is_directory:

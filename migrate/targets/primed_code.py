@@ -1,7 +1,7 @@
-"""A PySpark file that puts keyed state into a query, and has it go on from there.
+"""The code of a PySpark file that primes a query with keyed state and starts it.
 
-It runs as it is: the query that stands in it lets each key of the state pass once, which asks
-nothing of what the state means. The user's own query takes its place, with rows that tell of it.
+It runs as printed, with a query that passes each key once, whatever the state means. The user puts
+the real query in its place, with rows for it.
 """
 
 from __future__ import annotations
@@ -20,10 +20,14 @@ def priming_code(
     checkpoint_location: str,
     connector: Connector,
 ) -> str:
-    """The file. Each state gets a query of its own.
+    """Return the file, with a query for each state.
 
     Args:
-        checkpoint_location: of one state; of several each has a directory in it.
+        stream: Kafka's records.
+        states: the keyed states of the savepoint.
+        savepoint: the path of the savepoint.
+        checkpoint_location: the query's; for several states each has a directory in it.
+        connector: Spark's Kafka source.
     """
     lines = [
         *python_head([stream], connector),
@@ -44,25 +48,27 @@ def priming_code(
         f"positions = {python_literal(stream.starting_offsets)}",
     ]
     for number, state in enumerate(states):
-        several = len(states) > 1
-        suffix = f"_{number}" if several else ""
-        place = f"{checkpoint_location}/{number}" if several else checkpoint_location
-        lines += _primed(state, suffix, place)
+        if len(states) == 1:
+            lines += _primed(state, "", checkpoint_location)
+        else:
+            lines += _primed(state, f"_{number}", f"{checkpoint_location}/{number}")
     return "\n".join([*lines, "", "spark.streams.awaitAnyTermination()"])
 
 
-def _primed(state: StateToPrime, suffix: str, place: str) -> Iterator[str]:
+def _primed(state: StateToPrime, suffix: str, checkpoint_location: str) -> Iterator[str]:
     schema = ", ".join(f"{name} {ddl}" for name, ddl, _ in state.keys)
     columns = ", ".join(python_literal(name) for name, _, _ in state.keys)
     keys = ", ".join(
-        f"{python_literal(name)}: {python_literal(told)}" for name, _, told in state.keys
+        f"{python_literal(name)}: {python_literal(expression)}"
+        for name, _, expression in state.keys
     )
+    ttl = ", ttl_ms=..." if state.ttl else ""  # which is refused
     yield from (
         "",
         f"# -- {state.operator}/{state.state}",
         "",
         f"schema{suffix} = {python_literal(schema)}",
-        f"checkpoint_location{suffix} = {python_literal(place)}",
+        f"checkpoint_location{suffix} = {python_literal(checkpoint_location)}",
         "",
         "",
         f"def parsed{suffix}(records):",
@@ -76,13 +82,13 @@ def _primed(state: StateToPrime, suffix: str, place: str) -> Iterator[str]:
         f"    return events.dropDuplicates([{columns}])",
         "",
         "",
-        # An empty directory, or a seed, is not primed yet: prime takes it, or refuses it.
+        # An empty directory, or a seed, is not primed yet: prime uses it, or refuses it.
         f'if not Path(checkpoint_location{suffix}, "commits").is_dir():',
         f'    flink = spark.read.format("flink_state").option("operator", '
         f"{python_literal(state.operator)})",
         f'    state = flink.option("state", {python_literal(state.state)}).load(savepoint)',
         *_advice(state),
-        f"    rows = seen_rows(state, schema{suffix}, keys={{{keys}}}{_ttl(state)})",
+        f"    rows = seen_rows(state, schema{suffix}, keys={{{keys}}}{ttl})",
         "    primed = prime(",
         f"        query{suffix},",
         "        [rows],",
@@ -94,11 +100,6 @@ def _primed(state: StateToPrime, suffix: str, place: str) -> Iterator[str]:
         f'sink{suffix} = query{suffix}(parsed{suffix}(records)).writeStream.format("console")',
         f'sink{suffix}.option("checkpointLocation", checkpoint_location{suffix}).start()',
     )
-
-
-def _ttl(state: StateToPrime) -> str:
-    """Return the argument of a state with a time to live; its ``...`` is refused."""
-    return ", ttl_ms=..." if state.ttl else ""
 
 
 def _advice(state: StateToPrime) -> Iterator[str]:

@@ -1,17 +1,17 @@
-"""A whole query to start: Python for ``spark-submit``, Scala for ``spark-shell``.
+"""The code of a whole query to start: Python for ``spark-submit``, Scala for ``spark-shell``.
 
-As it is printed it is a try: it shows the first records on the console, with a checkpoint location
-that Spark makes and removes. A seed is untouched by it: what a query has read from its checkpoint
-location, no other reads again. The lines that start it for good stand above the try, as a comment.
+The printed query is a try: it shows the first records on the console, with a checkpoint location
+that Spark makes and removes. A seed is untouched by it: no query reads what another has read from
+its own checkpoint location. The lines that start it for good are above the try, as a comment.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from migrate.targets.source_options import Connector, KafkaOption, SparkStream
+from migrate.targets.source_options import Connector, SparkStream
 
 _SEVERAL = (
     "Spark numbers the streams of a query by their place in its plan, from 0, those of other "
@@ -26,10 +26,10 @@ _THEIRS = "Put a new directory here, of this query alone."
 
 @dataclass(frozen=True, slots=True)
 class _Language:
-    """What differs between the two."""
+    """What differs between Python and Scala."""
 
     comment: str
-    # Before a value's first name.
+    # Before the first name of a value.
     value: str
     # Between ``records`` and the number of a stream.
     joint: str
@@ -42,13 +42,12 @@ class _Language:
 def python_code(
     streams: Sequence[SparkStream], checkpoint_location: str | None, connector: Connector
 ) -> str:
-    """A PySpark file.
-
-    ``records`` is the stream; ``records_<number>`` of several. ``sink`` is started.
+    """Return a PySpark file: ``records`` is the stream, ``records_<number>`` of several.
 
     Args:
+        streams: the query's Kafka sources.
         checkpoint_location: the one that was seeded; None leaves a place for one.
-        connector: Spark's Kafka source, which its first line names.
+        connector: Spark's Kafka source, which the first line names.
     """
     lines = [*python_head(streams, connector), "from pyspark.sql import SparkSession", ""]
     lines += ["spark = SparkSession.builder.getOrCreate()"]
@@ -56,7 +55,7 @@ def python_code(
 
 
 def python_head(streams: Sequence[SparkStream], connector: Connector) -> Iterator[str]:
-    """The lines before the first import of a package."""
+    """Yield the lines before the first import of a package."""
     yield f"# spark-submit --packages {connector.coordinates} query.py"
     yield from [f"# {_SUPPOSED}"] * connector.supposed
     if any(option.from_environment for stream in streams for option in stream.options):
@@ -64,22 +63,14 @@ def python_head(streams: Sequence[SparkStream], connector: Connector) -> Iterato
 
 
 def python_stream(name: str, stream: SparkStream) -> Iterator[str]:
-    """The lines that make a stream of Kafka's records."""
-    yield f"{name} = ("
-    yield '    spark.readStream.format("kafka")'
-    yield from _calls(stream.options, _PYTHON)
-
-
-def python_literal(text: str) -> str:
-    """A text as Python has it."""
-    return _python(text)
+    """Yield the lines that make a stream of Kafka's records."""
+    return _stream(_PYTHON, name, stream)
 
 
 def scala_code(
     streams: Sequence[SparkStream], checkpoint_location: str | None, connector: Connector
 ) -> str:
-    """The same for ``spark-shell``, or the body of an object; names are ``records``,
-    ``records<number>``, ``checkpointLocation`` and ``sink``."""
+    """Return the same for ``spark-shell``, or the body of an object, in Scala's names."""
     lines = [
         f"// spark-shell --packages {connector.coordinates} < query.scala",
         *([f"// {_SUPPOSED}"] * connector.supposed),
@@ -95,30 +86,35 @@ def scala_code(
 def _query(
     language: _Language, streams: Sequence[SparkStream], checkpoint_location: str | None
 ) -> Iterator[str]:
-    """All but the beginning.
+    """Yield all lines after the session.
 
-    What goes over several lines is in brackets: Scala's shell takes a line that could end for the
-    whole.
+    Expressions of several lines are in brackets: Scala's shell ends one at the first line that
+    could be its end.
     """
     note, value = language.comment, language.value
-    names = {stream.number: _name(stream, streams, language.joint) for stream in streams}
+    names = ["records"]
     if len(streams) > 1:
-        places = ", ".join(f"{name} must be number {number}" for number, name in names.items())
-        yield from ("", f"{note} {_SEVERAL}", f"{note} {places}")
-    for stream in streams:
-        yield from ("", f"{value}{names[stream.number]} = (")
-        yield '    spark.readStream.format("kafka")'
-        yield from _calls(stream.options, language)
-    first, *others = names.values()
-    union = first + "".join(f".union({name})" for name in others)
+        names = [f"records{language.joint}{stream.number}" for stream in streams]
+        numbers = ", ".join(
+            f"{name} must be number {stream.number}"
+            for name, stream in zip(names, streams, strict=True)
+        )
+        yield from ("", f"{note} {_SEVERAL}", f"{note} {numbers}")
+    for name, stream in zip(names, streams, strict=True):
+        yield ""
+        yield from _stream(language, name, stream)
+    union = names[0] + "".join(f".union({name})" for name in names[1:])
     columns = ", ".join(map(language.literal, _COLUMNS))
-    yield from ("", f"{note} What your query does with them goes here.")
-    yield f"{value}rows = {union}.selectExpr("
-    yield from (f"    {columns}", ")", "")
-    yield f"{note} {_THEIRS if checkpoint_location is None else _OURS}"
     location = language.literal(checkpoint_location or "DIRECTORY")
-    yield f"{value}{language.checkpoint_location} = {location}"
     yield from (
+        "",
+        f"{note} What your query does with them goes here.",
+        f"{value}rows = {union}.selectExpr(",
+        f"    {columns}",
+        ")",
+        "",
+        f"{note} {_THEIRS if checkpoint_location is None else _OURS}",
+        f"{value}{language.checkpoint_location} = {location}",
         "",
         f"{note} A try: the first {_TRIED} records on the console. It leaves the directory above "
         "as it is.",
@@ -134,9 +130,10 @@ def _query(
     )
 
 
-def _calls(options: Iterable[KafkaOption], language: _Language) -> Iterator[str]:
-    """From the first ``.option`` to the bracket after ``.load()``."""
-    for option in options:
+def _stream(language: _Language, name: str, stream: SparkStream) -> Iterator[str]:
+    yield f"{language.value}{name} = ("
+    yield '    spark.readStream.format("kafka")'
+    for option in stream.options:
         if option.why:
             yield f"    {language.comment} {option.why}"
         value = language.literal(option.value)
@@ -146,16 +143,12 @@ def _calls(options: Iterable[KafkaOption], language: _Language) -> Iterator[str]
     yield from ("    .load()", ")")
 
 
-def option_lines(streams: Sequence[SparkStream], checkpoint_location: str | None) -> str:
-    """``name=value`` lines, a ``# source <number>`` line before those of each of several.
+def option_lines(streams: Sequence[SparkStream], checkpoint_location: str | None) -> Iterator[str]:
+    """Yield ``name=value`` lines, after a ``# source <number>`` line for each of several.
 
-    What must not be printed stands as ``${VARIABLE}``. The checkpoint location, an option of
-    ``writeStream``, is the last line.
+    A secret is printed as ``${VARIABLE}``. The last line is the checkpoint location, an option of
+    ``writeStream``.
     """
-    return "\n".join(_option_lines(streams, checkpoint_location))
-
-
-def _option_lines(streams: Sequence[SparkStream], checkpoint_location: str | None) -> Iterator[str]:
     for stream in streams:
         if len(streams) > 1:
             yield f"# source {stream.number}"
@@ -168,17 +161,14 @@ def _option_lines(streams: Sequence[SparkStream], checkpoint_location: str | Non
         yield f"checkpointLocation={checkpoint_location}"
 
 
-def _name(stream: SparkStream, streams: Sequence[SparkStream], joint: str) -> str:
-    return "records" if len(streams) == 1 else f"records{joint}{stream.number}"
-
-
-def _python(text: str) -> str:
+def python_literal(text: str) -> str:
+    """Return the Python literal of a text."""
     plain = text.isascii() and text.isprintable() and not set(text) & set('"\\')
     return f'"{text}"' if plain else repr(text)
 
 
-def _scala(text: str) -> str:
-    # Between three quotes nothing is an escape; JSON reads as it is.
+def _scala_literal(text: str) -> str:
+    # Between three quotes nothing is an escape, which keeps JSON readable.
     plain = text.isascii() and text.isprintable() and "\\" not in text
     if plain and '"' in text and '"""' not in text and not text.endswith('"'):
         return f'"""{text}"""'
@@ -190,7 +180,7 @@ _PYTHON = _Language(
     value="",
     joint="_",
     checkpoint_location="checkpoint_location",
-    literal=_python,
+    literal=python_literal,
     environment="os.environ[{}]",
     available_now="availableNow=True",
 )
@@ -199,7 +189,7 @@ _SCALA = _Language(
     value="val ",
     joint="",
     checkpoint_location="checkpointLocation",
-    literal=_scala,
+    literal=_scala_literal,
     environment="sys.env({})",
     available_now="Trigger.AvailableNow",
 )

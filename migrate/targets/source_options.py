@@ -1,6 +1,6 @@
-"""Spark's Kafka source: its jar, where it starts, and what else it must be told.
+"""Spark's Kafka source: its jar, its starting offsets, and its other options.
 
-The jar is of Spark's own version, for ``--packages``. Spark 4 is built for Scala 2.13 alone; 3.5 is
+The jar has Spark's own version, for ``--packages``. Spark 4 is built for Scala 2.13 alone; 3.5 is
 published for 2.12 first.
 
 ``startingOffsets`` is ``{"topic":{"partition":nextOffset}}``; every partition of the subscription
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from migrate.kafka.config import KafkaConfig
 
 
-# The options of AWS_MSK_IAM, none of them a secret; its jar is aws-msk-iam-auth.
+# The options of AWS_MSK_IAM, none of them secret; its jar is aws-msk-iam-auth.
 _MSK_IAM = {
     "kafka.sasl.mechanism": "AWS_MSK_IAM",
     "kafka.sasl.jaas.config": "software.amazon.msk.auth.iam.IAMLoginModule required;",
@@ -35,13 +35,13 @@ _MSK_IAM = {
         "software.amazon.msk.auth.iam.IAMClientCallbackHandler"
     ),
 }
-# Where no Spark is installed, and none is named: the one that the tests run.
+# Supposed where no Spark is installed and none is named: the version that the tests run.
 _SUPPOSED = "4.0.0"
 _VERSION = re.compile(r"(\d+)\.\d+\.\d+")
 
 
 class IsolationLevel(str, Enum):
-    """Whether records of open and aborted transactions are read: Kafka's ``isolation.level``."""
+    """Kafka's ``isolation.level``: whether records of open and aborted transactions are read."""
 
     READ_COMMITTED = "read_committed"
     READ_UNCOMMITTED = "read_uncommitted"
@@ -67,7 +67,7 @@ class KafkaOption:
 
     Attributes:
         value: its value, or the name of the environment variable that holds it.
-        why: what whoever reads the code must know; empty where nothing.
+        why: a comment for the reader of the code, or an empty string.
     """
 
     name: str
@@ -78,13 +78,13 @@ class KafkaOption:
 
 @dataclass(frozen=True, slots=True)
 class SparkStream:
-    """Where one Kafka source of a Spark query starts, and all that its ``readStream`` is told.
+    """Where one Kafka source of a Spark query starts, and all options of its ``readStream``.
 
     Attributes:
         number: its place among the query's streams, from 0: Spark's ``sources/<number>``.
         next_offsets: by topic and partition.
-        options: all that ``readStream`` is to be told, ``startingOffsets`` among them; what is
-            secret as the name of an environment variable.
+        options: all options of ``readStream``, ``startingOffsets`` among them; a secret is the name
+            of an environment variable.
     """
 
     number: int
@@ -104,16 +104,17 @@ def read_options(
     *,
     seeded: bool,
 ) -> list[KafkaOption]:
-    """All that ``readStream.format("kafka")`` is to be told.
+    """Return all options of ``readStream.format("kafka")``.
 
     Args:
-        kafka: librdkafka's properties, of which no secret is told on; None without a broker.
+        source: where it starts.
+        kafka: librdkafka's properties, whose secrets stay here; None without a broker.
         isolation_level: None leaves Kafka's default, ``read_uncommitted``.
         seeded: whether the query gets a checkpoint location that decides where it starts.
     """
     return [
         *_connection(kafka or {}),
-        _what_to_read(source),
+        _subscription(source),
         *([KafkaOption("kafka.isolation.level", isolation_level.value)] if isolation_level else []),
         KafkaOption(
             "startingOffsets",
@@ -152,33 +153,32 @@ def _connection(kafka: KafkaConfig) -> Iterator[KafkaOption]:
 
 
 def _store(kind: str) -> Iterator[KafkaOption]:
-    """Where a Java client keeps certificates: not the files that librdkafka reads."""
-    yield _asked_for(
+    """Yield where a Java client keeps certificates: not in the files that librdkafka reads."""
+    yield _from_environment(
         f"kafka.ssl.{kind}.location",
         f"A PEM file has no password, but wants kafka.ssl.{kind}.type PEM.",
     )
-    yield _asked_for(f"kafka.ssl.{kind}.password")
+    yield _from_environment(f"kafka.ssl.{kind}.password")
 
 
-def _asked_for(name: str, why: str = "") -> KafkaOption:
-    """An option that must not be printed: the code finds it in the environment."""
+def _from_environment(name: str, why: str = "") -> KafkaOption:
+    """Return an option that must not be printed: the code reads it from the environment."""
     return KafkaOption(name, name.upper().replace(".", "_"), from_environment=True, why=why)
 
 
 def _login(kafka: KafkaConfig) -> Iterator[KafkaOption]:
-    if "oauth_cb" in kafka:  # what kafka_config makes of AWS_MSK_IAM
-        for name, value in _MSK_IAM.items():
-            yield KafkaOption(name, value)
+    if "oauth_cb" in kafka:  # which kafka_config makes of AWS_MSK_IAM
+        yield from (KafkaOption(name, value) for name, value in _MSK_IAM.items())
         return
     mechanism = kafka.get("sasl.mechanisms", "GSSAPI")
     yield KafkaOption("kafka.sasl.mechanism", str(mechanism))
-    yield _asked_for(
+    yield _from_environment(
         "kafka.sasl.jaas.config",
         "The line of a Java login module: 'org.apache.kafka…LoginModule required …;'.",
     )
 
 
-def _what_to_read(source: SparkSource) -> KafkaOption:
+def _subscription(source: SparkSource) -> KafkaOption:
     topics: dict[str, list[int]] = {}
     for topic, partition in sorted(source.next_offsets):
         topics.setdefault(topic, []).append(partition)
@@ -189,7 +189,7 @@ def _what_to_read(source: SparkSource) -> KafkaOption:
 
 @dataclass(frozen=True, slots=True)
 class Connector:
-    """One version of its jar.
+    """A version of the connector's jar.
 
     Attributes:
         coordinates: as ``org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0``.
@@ -201,10 +201,10 @@ class Connector:
 
 
 def kafka_connector(named: str | None = None) -> Connector:
-    """That of a version of Spark; None takes the PySpark that is installed here.
+    """Return the connector of a version of Spark; None takes the PySpark that is installed here.
 
     Raises:
-        UsageError: what is named is not a version.
+        UsageError: ``named`` is not a version.
     """
     if named is not None and not _VERSION.fullmatch(named):
         raise UsageError(f"--spark-version {named!r}: not a version of Spark, as {_SUPPOSED}")
@@ -217,9 +217,9 @@ def kafka_connector(named: str | None = None) -> Connector:
 
 
 def _installed() -> str | None:
-    """PySpark's version, which need not be imported for it: that takes a second."""
+    """Return PySpark's version without importing it, which takes a second; None without PySpark."""
     try:
-        found = version("pyspark")
+        installed = version("pyspark")
     except PackageNotFoundError:
         return None
-    return found if _VERSION.match(found) else None
+    return installed if _VERSION.match(installed) else None

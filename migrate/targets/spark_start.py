@@ -1,4 +1,4 @@
-"""Where a Spark query starts, as ``to-spark`` says it: JSON, options, or the file of a query."""
+"""Where a Spark query starts, as ``to-spark`` prints it: JSON, options, or the code of a query."""
 
 from __future__ import annotations
 
@@ -18,11 +18,10 @@ class SparkStart:
 
     Attributes:
         streams: its Kafka sources, in their order.
-        checkpoint_location: what the query is to be told where one was seeded; else None.
-        warnings: what is not refused, and must be known.
-        origin: what the positions are from; None where each stream has its own sources.
-        states: keyed states that go along; the printed Python puts them into the checkpoint
-            location.
+        checkpoint_location: the seeded directory, by the name that the query needs; else None.
+        warnings: what is not refused, and the user must know.
+        origin: where the positions are from; None where each stream has its own sources.
+        states: keyed states that the printed Python puts into the checkpoint location.
     """
 
     streams: tuple[SparkStream, ...]
@@ -33,20 +32,21 @@ class SparkStart:
 
     @property
     def savepoint(self) -> str | None:
-        """Where the keyed states are that go along."""
+        """The savepoint of the keyed states; None without any."""
         return self.origin.pointer if self.states and self.origin is not None else None
 
     @property
     def starting_offsets(self) -> str:
-        """The value of ``startingOffsets``; of several streams a line each, in their order."""
+        """The value of ``startingOffsets``; for several streams a line each, in their order."""
         return "\n".join(stream.starting_offsets for stream in self.streams)
 
     def code(
         self, format: Literal["options", "python", "scala"], spark_version: str | None = None
     ) -> str:
-        """All options as ``name=value`` lines, or the file of a whole query.
+        """Return all options as ``name=value`` lines, or the code of a whole query.
 
         Args:
+            format: which of them.
             spark_version: the Spark that is to run it, as ``4.0.0``; None takes the installed one.
 
         Raises:
@@ -62,6 +62,6 @@ class SparkStart:
                 kafka_connector(spark_version),
             )
         if format == "options":
-            return option_lines(self.streams, self.checkpoint_location)
+            return "\n".join(option_lines(self.streams, self.checkpoint_location))
         write = python_code if format == "python" else scala_code
         return write(self.streams, self.checkpoint_location, kafka_connector(spark_version))

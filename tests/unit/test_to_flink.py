@@ -27,7 +27,7 @@ from migrate.planning import Plan, PlannedPartition, Verdict
 from migrate.storage.files import Files
 from migrate.targets import location as spark_locations
 from migrate.targets.savepoint import ClusterPartition
-from migrate.targets.savepoint.plan import SourceChange, source_change, split_shared_topics
+from migrate.targets.savepoint.changes import SourceChange, source_change, split_shared_topics
 from tests.support.checkpoints import (
     OPERATOR_ID,
     SourceState,

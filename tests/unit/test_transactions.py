@@ -16,7 +16,7 @@ from migrate.kafka.transactions import StateChange, fate_of, log_partition
 from migrate.model.cluster_snapshot import ClusterSnapshot, Fate, LogRange, Transaction
 from migrate.model.policies import Policies
 from migrate.planning import Plan, make_plan, transactions_to_ask
-from migrate.targets.savepoint.plan import check_savepoint
+from migrate.targets.savepoint.state_mismatch import check_savepoint
 from tests.support.checkpoints import (
     SourceState,
     operator_with_states,

@@ -1,9 +1,9 @@
 """The files that a savepoint's handles name, as files of a new one.
 
-A copy must not share a file with what it was made from: Flink deletes what a checkpoint owned. So
-each file is copied beside ``_metadata``, and named relative to it, as a savepoint's own are. A file
-that was there already keeps its name, and its handle its bytes. A segment of a merged file becomes
-a file of its own.
+A copy must not share a file with the original: Flink deletes what a checkpoint owned. So each file
+is copied beside ``_metadata`` and named relative to it, as a savepoint's own are. A file that was
+there already keeps its name, and its handle its bytes. A segment of a merged file becomes a file of
+its own.
 
 Source: RelativeFileStateHandle, MetadataV2V3SerializerBase.deserializeStreamStateHandle @ Flink
 1.15.4 to 2.2.0.
@@ -23,7 +23,7 @@ from decoder.storage import METADATA_FILE
 from migrate.model.errors import Refused
 from migrate.targets.savepoint.layouts import relative_file
 
-# The metadata version from which on files may be named relative to it.
+# The first metadata version whose files may be named relative to it.
 _FIRST_RELATIVE = 3
 _PLAIN_PATH = re.compile(r"(?:[^/\0]+/)*[^/\0]+")
 
@@ -38,18 +38,19 @@ class Copy(NamedTuple):
 
 
 class Copies(NamedTuple):
-    """What is copied, and the stream handles that name it otherwise, by where they stand in
-    ``_metadata``."""
+    """The copies, and the handles with another name, by their byte offset in ``_metadata``."""
 
     copies: tuple[Copy, ...]
     handles: Mapping[int, bytes]
 
 
 def copies_of(streams: Iterable[ParsedSpan], version: int, files: StateFiles) -> Copies:
-    """Where the files of these stream handles go.
+    """Return where the files of these stream handles go.
 
     Args:
-        streams: each with its place in ``_metadata``.
+        streams: the handles in ``_metadata``.
+        version: the version of the metadata.
+        files: finds their files.
 
     Raises:
         Refused: a handle could not name its copy.
@@ -59,16 +60,16 @@ def copies_of(streams: Iterable[ParsedSpan], version: int, files: StateFiles) ->
     taken = {METADATA_FILE}
     handles: dict[int, bytes] = {}
 
-    def copied(stream: FileState | RelativeFileState | SegmentState, wanted: str) -> str:
+    def copied(stream: FileState | RelativeFileState | SegmentState, name: str) -> str:
         start = stream.start if isinstance(stream, SegmentState) else 0
         size = stream.size if isinstance(stream, SegmentState) else stream.stored_size
-        source = files.find(stream, f"the handle {wanted}"), start, size
+        source = files.find(stream, f"the handle {name}"), start, size
         if source not in names:
-            names[source] = _free(wanted, taken)
+            names[source] = _free(name, taken)
             taken.add(names[source])
         return names[source]
 
-    # Those that keep their names first, so that no other takes one of them.
+    # Files that keep their names first, so that no other takes one of them.
     for span in sorted(streams, key=lambda span: not isinstance(span.value, RelativeFileState)):
         match span.value:
             case RelativeFileState(path=path):
@@ -77,7 +78,12 @@ def copies_of(streams: Iterable[ParsedSpan], version: int, files: StateFiles) ->
                 if copied(span.value, path) != path:
                     raise Refused(f"the file {path!r} goes by two names")
             case FileState(uri=uri) as stream:
-                _check_version(version)
+                if version < _FIRST_RELATIVE:
+                    raise Refused(
+                        f"metadata version {version} names its files by whole paths alone, so "
+                        "that a copy would share them; restore the job with Flink 1.11 or later, "
+                        "take a savepoint, and name that"
+                    )
                 name = copied(stream, posixpath.basename(uri))
                 size = -1 if stream.stored_size is None else stream.stored_size
                 handles[span.start] = relative_file(name, size)
@@ -90,18 +96,10 @@ def copies_of(streams: Iterable[ParsedSpan], version: int, files: StateFiles) ->
     return Copies(copies, handles)
 
 
-def _free(wanted: str, taken: set[str]) -> str:
-    name, number = wanted, 1
-    while name in taken:
+def _free(name: str, taken: set[str]) -> str:
+    """Return a name that is not taken: ``name``, or ``name-2`` and so on."""
+    free, number = name, 1
+    while free in taken:
         number += 1
-        name = f"{wanted}-{number}"
-    return name
-
-
-def _check_version(version: int) -> None:
-    if version < _FIRST_RELATIVE:
-        raise Refused(
-            f"metadata version {version} names its files by whole paths alone, so that a copy "
-            "would share them; restore the job with Flink 1.11 or later, take a savepoint, and "
-            "name that"
-        )
+        free = f"{name}-{number}"
+    return free

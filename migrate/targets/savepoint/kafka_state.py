@@ -1,12 +1,12 @@
-"""What a source's readers hold, and what its enumerator knows of partitions: changed, and made.
+"""The state of a source's readers and of its enumerator: changed, and made.
 
-Of a KafkaSource, a DynamicKafkaSource, and of either inside of a HybridSource; and the elements of
-a FlinkKafkaConsumer, which has no enumerator. The layouts are those of ``decoder.kafka``.
+For a KafkaSource, a DynamicKafkaSource, and either inside a HybridSource; and the elements of a
+FlinkKafkaConsumer, which has no enumerator. The layouts are those of ``decoder.kafka``.
 
 All kinds of splits end with the starting and the stopping offset of a KafkaPartitionSplit, whatever
-they are wrapped in. An enumerator's entry has its own start, where it was discovered, for ever: a
-position that merely moves changes nothing there. A partition that a reader is to hold must stand
-there as assigned: Flink would else discover it, and give it out once more, from its log start.
+wraps them. An enumerator's entry keeps the start that it was discovered with: a position that moves
+changes nothing there. A partition that is added to a reader must be an assigned entry: else Flink
+would discover it, and assign it once more, from its log start.
 
 Source: KafkaPartitionSplitSerializer, DynamicKafkaSourceSplitSerializer @ connector 5.0.0-2.2;
 HybridSourceSplitSerializer, SourceCoordinatorSerdeUtils @ Flink 2.2.0; KafkaTopicPartition @
@@ -25,20 +25,20 @@ from decoder.kafka.hybrid import read_hybrid_enumerator
 from decoder.kafka.source import DynamicKafkaSource, HybridSource, KafkaSource
 from decoder.kafka.split import NOT_SET, SPLIT_VERSION
 from migrate.model.errors import Refused
-from migrate.model.positions import TopicPartition
 from migrate.targets.savepoint.layouts import blob, i32, i64, u8, utf
+from migrate.targets.savepoint.positions import ClusterPartition
 
 _OFFSET_BYTES = 8
-# Kryo's own form of ASCII has no length; a string of another length is written with one.
+# Kryo writes ASCII of these lengths without a length.
 _SHORTEST_ASCII, _LONGEST_ASCII = 2, 63
 _NEW_OBJECT = 1
 
 
-# -- what readers hold -----------------------------------------------------------------------------
+# -- readers ---------------------------------------------------------------------------------------
 
 
 def java_hash(text: str) -> int:
-    """``String.hashCode``, as an unsigned number of 32 bits; of a topic's name, which is ASCII."""
+    """Return ``String.hashCode`` of ASCII, as an unsigned number of 32 bits."""
     value = 0
     for character in text:
         value = (31 * value + ord(character)) & 0xFFFFFFFF
@@ -46,7 +46,7 @@ def java_hash(text: str) -> int:
 
 
 def owner(topic: str, partition: int, readers: int) -> int:
-    """The subtask to which Flink gives a partition.
+    """Return the subtask to which Flink assigns a partition.
 
     Source: KafkaSourceEnumerator.getSplitOwner @ connector 5.0.0-2.2, which is that of
     KafkaTopicPartitionAssigner.assign @ 3.4.0-1.20.
@@ -56,7 +56,7 @@ def owner(topic: str, partition: int, readers: int) -> int:
 
 
 def split(topic: str, partition: int, next_offset: int) -> bytes:
-    """A KafkaPartitionSplit of version 0 without an end."""
+    """Return a KafkaPartitionSplit of version 0 without a stopping offset."""
     return utf(topic) + i32(partition) + i64(next_offset) + i64(NOT_SET)
 
 
@@ -69,12 +69,15 @@ def reader_element(
     cluster_version: int = 1,
     source_index: int | None = None,
 ) -> bytes:
-    """An element of SourceReaderState: ``i32 version``, and the split with its length.
+    """Return an element of SourceReaderState: ``i32 version``, and the split with its length.
 
     Args:
-        cluster: of a DynamicKafkaSource's split, its cluster.
-        cluster_version: ... and the version of such splits, 1 or 2.
-        source_index: of a HybridSource's split, the number of the source that it is of.
+        topic: the split's topic.
+        partition: the split's partition.
+        next_offset: the split's starting offset.
+        cluster: the cluster of a DynamicKafkaSource's split.
+        cluster_version: the version of such a split, 1 or 2.
+        source_index: the number of a HybridSource's source.
     """
     version, data = SPLIT_VERSION, split(topic, partition, next_offset)
     name = f"{topic}-{partition}"
@@ -88,17 +91,17 @@ def reader_element(
 
 
 def moved(element: bytes, next_offset: int) -> bytes:
-    """An element of SourceReaderState with another starting offset."""
+    """Return an element of SourceReaderState with another starting offset."""
     return element[: -2 * _OFFSET_BYTES] + i64(next_offset) + element[-_OFFSET_BYTES:]
 
 
 def moved_legacy(element: bytes, next_offset: int) -> bytes:
-    """An element of a FlinkKafkaConsumer, which holds the offset of the last record processed."""
+    """Return an element of a FlinkKafkaConsumer with the offset of the last processed record."""
     return element[:-_OFFSET_BYTES] + i64(next_offset - 1)
 
 
 def legacy_element(like: bytes, topic: str, partition: int, next_offset: int) -> bytes:
-    """An element of a FlinkKafkaConsumer; of ``like`` it has the class id, which the job chose."""
+    """Return an element of a FlinkKafkaConsumer with the class id of ``like``."""
     end = next(index for index, byte in enumerate(like) if byte < 0x80) + 1
     cached_hash = (31 * java_hash(topic) + partition) & 0xFFFFFFFF
     return (
@@ -135,20 +138,16 @@ def _kryo_ascii(text: str) -> bytes:
     return u8(0xC0 | length & 0x3F) + _varint(length >> 6) + data
 
 
-# -- what the enumerator knows ---------------------------------------------------------------------
-
-# By cluster (None: one that the state does not name), the partitions that readers are to hold.
-Added = Mapping[str | None, Mapping[TopicPartition, int]]
-Removed = Mapping[str | None, Set[TopicPartition]]
+# -- the enumerator ------------------------------------------------------------------------------
 
 
 def changed_coordinator(
     data: bytes,
     source: KafkaSource | DynamicKafkaSource | HybridSource,
-    added: Added,
-    removed: Removed,
+    added: Mapping[ClusterPartition, int],
+    removed: Set[ClusterPartition],
 ) -> bytes:
-    """A source's coordinator state with other entries.
+    """Return a source's coordinator state with other entries.
 
     Raises:
         Refused: it is of a version that lists partitions by subtask, or has no enumerator of a
@@ -166,8 +165,8 @@ def _changed(
     body: bytes,
     version: int,
     source: KafkaSource | DynamicKafkaSource | HybridSource | object,
-    added: Added,
-    removed: Removed,
+    added: Mapping[ClusterPartition, int],
+    removed: Set[ClusterPartition],
 ) -> bytes:
     match source:
         case HybridSource():
@@ -177,32 +176,39 @@ def _changed(
         case DynamicKafkaSource():
             return _changed_clusters(body, version, added, removed)
         case _:
-            return _changed_entries(body, version, added.get(None, {}), removed.get(None, set()))
+            return _changed_entries(body, version, None, added, removed)
 
 
-def _changed_clusters(body: bytes, version: int, added: Added, removed: Removed) -> bytes:
+def _changed_clusters(
+    body: bytes,
+    version: int,
+    added: Mapping[ClusterPartition, int],
+    removed: Set[ClusterPartition],
+) -> bytes:
     cursor = RecordingCursor(body, "enumerator state")
     state = read_dynamic_enumerator(cursor, version)
-    places = {id(span.value): span for span in cursor.spans}
-    known = {**state.retained, **state.clusters}
-    if missing := sorted(str(name) for name in added if name not in known):
+    clusters = {**state.retained, **state.clusters}
+    if missing := sorted(str(key.cluster) for key in added if key.cluster not in clusters):
         raise Refused(f"cluster {missing[0]!r} has no enumerator yet: no partition can be added")
+    spans = {id(span.value): span for span in cursor.spans}
     out, end = b"", 0
-    for span in sorted(places[id(one)] for one in known.values()):
-        name = next(name for name, one in known.items() if one is span.value)
+    for span, name in sorted((spans[id(frame)], name) for name, frame in clusters.items()):
         frame = body[span.start + 4 : span.end]
-        new = _changed_entries(
-            frame, known[name].version, added.get(name, {}), removed.get(name, set())
-        )
+        new = _changed_entries(frame, clusters[name].version, name, added, removed)
         out += body[end : span.start] + blob(new)
         end = span.end
     return out + body[end:]
 
 
 def _changed_entries(
-    body: bytes, version: int, added: Mapping[TopicPartition, int], removed: Set[TopicPartition]
+    body: bytes,
+    version: int,
+    cluster: str | None,
+    added: Mapping[ClusterPartition, int],
+    removed: Set[ClusterPartition],
 ) -> bytes:
-    if not added and not removed:
+    missing = {key: at for key, at in added.items() if key.cluster == cluster}
+    if not missing and not any(key.cluster == cluster for key in removed):
         return body
     if version == 0:
         raise Refused(
@@ -213,18 +219,17 @@ def _changed_entries(
     count = cursor.i32("partitions")
     head = cursor.raw(4, "split version") if version == 3 else b""
     kept: list[bytes] = []
-    left = dict(added)
     for _ in range(count):
         start = cursor.byte_offset
         (entry,) = read_entries(cursor, version, 1)
-        place = entry.topic, entry.partition
-        if place in removed:
+        key = ClusterPartition(cluster, entry.topic, entry.partition)
+        if key in removed:
             continue
         data = body[start : cursor.byte_offset]
-        if left.pop(place, None) is not None and _has_status(entry, version):
+        if missing.pop(key, None) is not None and _has_status(entry, version):
             data = data[:-4] + _ASSIGNED
         kept.append(data)
-    kept += [_entry(place, next_offset, version) for place, next_offset in sorted(left.items())]
+    kept += [_entry(key, next_offset, version) for key, next_offset in sorted(missing.items())]
     return i32(len(kept)) + head + b"".join(kept) + body[cursor.byte_offset :]
 
 
@@ -235,8 +240,7 @@ def _has_status(entry: EnumeratorEntry, version: int) -> bool:
     return version >= 2 and entry.status is not AssignmentStatus.ASSIGNED
 
 
-def _entry(place: TopicPartition, next_offset: int, version: int) -> bytes:
-    topic, partition = place
+def _entry(key: ClusterPartition, next_offset: int, version: int) -> bytes:
     if version == 3:
-        return blob(split(topic, partition, next_offset)) + _ASSIGNED
-    return utf(topic) + i32(partition) + (_ASSIGNED if version == 2 else b"")
+        return blob(split(key.topic, key.partition, next_offset)) + _ASSIGNED
+    return utf(key.topic) + i32(key.partition) + (_ASSIGNED if version == 2 else b"")

@@ -1,8 +1,8 @@
-"""What a savepoint is written with: Java's ``DataOutput`` primitives (java.io @ JDK 17), handles
-of ``_metadata``, and the stream that an operator-state handle points at.
+"""The formats that a savepoint is written in.
 
-The layouts are those of ``decoder.metadata.handles`` and ``decoder.operator_state.stream``. All
-that is not replaced stays byte for byte.
+Java's ``DataOutput`` primitives (java.io @ JDK 17), handles of ``_metadata``, and the stream of an
+operator-state handle. The layouts are those of ``decoder.metadata.handles`` and
+``decoder.operator_state.stream``. What is not replaced stays byte for byte.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from decoder.metadata.model import NamedState, OperatorStateHandle
+from decoder.snappy import compress_chunks
 from migrate.model.errors import Refused
 
 _LONGEST_UTF = 0xFFFF
@@ -29,17 +30,13 @@ def i64(value: int) -> bytes:
     return struct.pack(">q", value)
 
 
-def i64s(values: tuple[int, ...]) -> bytes:
-    return struct.pack(f">{len(values)}q", *values)
-
-
 def blob(data: bytes) -> bytes:
-    """``i32 n`` and n bytes."""
+    """Return ``i32 n`` and n bytes."""
     return i32(len(data)) + data
 
 
 def utf(text: str) -> bytes:
-    """``UTF``: u16 length, modified UTF-8 (NUL as two bytes, each UTF-16 unit by itself).
+    """Return ``UTF``: u16 length, modified UTF-8 (NUL as two bytes, each UTF-16 unit by itself).
 
     Raises:
         Refused: more than 65,535 bytes.
@@ -64,7 +61,7 @@ _PRESENT, _ABSENT = 1, 0
 
 
 class Splice(NamedTuple):
-    """Bytes that stand in the place of others, from ``start`` to ``end``."""
+    """Bytes that replace those from ``start`` to ``end``."""
 
     start: int
     end: int
@@ -72,7 +69,7 @@ class Splice(NamedTuple):
 
 
 def spliced(data: bytes, splices: Iterable[Splice]) -> bytes:
-    """The data with these splices, of which no two overlap."""
+    """Return the data with these splices, of which no two overlap."""
     out = bytearray()
     end = 0
     for splice in sorted(splices):
@@ -83,66 +80,65 @@ def spliced(data: bytes, splices: Iterable[Splice]) -> bytes:
 
 
 def inline_state(name: str, data: bytes) -> bytes:
-    """BYTE_STREAM: ``u8 1, UTF name, i32 n``, n bytes."""
+    """Return BYTE_STREAM: ``u8 1, UTF name, i32 n``, n bytes."""
     return u8(_INLINE) + utf(name) + blob(data)
 
 
 def relative_file(path: str, size: int) -> bytes:
-    """RELATIVE: ``u8 6, UTF path, i64 size``."""
+    """Return RELATIVE: ``u8 6, UTF path, i64 size``."""
     return u8(_RELATIVE) + utf(path) + i64(size)
 
 
 def operator_state(states: tuple[NamedState, ...], stream: bytes) -> bytes:
-    """An OperatorStateHandle with the ``i32`` before it: partitionable, over a stream handle."""
+    """Return an OperatorStateHandle and the ``i32`` before it: partitionable, over a stream."""
     named = b"".join(
         utf(state.name)
         + u8(state.mode.value)
         + i32(len(state.byte_offsets))
-        + i64s(state.byte_offsets)
+        + b"".join(map(i64, state.byte_offsets))
         for state in states
     )
     return i32(_PRESENT) + u8(_PARTITIONABLE) + i32(len(states)) + named + stream
 
 
 def no_operator_state() -> bytes:
-    """That there is none."""
+    """Return the ``i32`` of a missing handle."""
     return i32(_ABSENT)
 
 
 # -- an operator-state handle's stream, with other elements of one of its list states --------------
 #
-# What follows an element that has grown moves, and its offsets with it. Of a compressed stream,
-# Snappy's header stands before the first state; Flink 1.18.0 and 1.18.1 put one before each, which
-# then lies between two elements.
+# Bytes after an element that has grown move, and their offsets with them. In a compressed stream
+# Snappy's header is before the first state; Flink 1.18.0 and 1.18.1 write one before each state,
+# between two elements.
 #
 # Source: DefaultOperatorStateBackendSnapshotStrategy, CompressibleFSDataInputStream @ Flink 1.18.1,
 # 1.18.2, 1.19.3, 1.20.3, 2.2.0; snappy's framing_format.txt.
 
 _FIRST_COMPRESSIBLE_VERSION = 6
-_UNCOMPRESSED_CHUNK = 0x01
 _HEADER_CHUNK = 0xFF
-# The most that one chunk of a framed stream may hold.
-_CHUNK_BYTES = 65_536
-_CRC32C = 0x82F63B78  # Castagnoli's polynomial, reversed
 
 
 class Kept(NamedTuple):
-    """The element of this number, as it is."""
+    """The element of this number, unchanged."""
 
     number: int
 
 
-# An element: kept, or its bytes as they stand in a stream that is not compressed.
+# An element: unchanged, or its bytes before compression.
 Element = Kept | bytes
 
 
 def with_elements(
     data: bytes, handle: OperatorStateHandle, name: str, elements: Sequence[Element]
 ) -> tuple[bytes, tuple[NamedState, ...]]:
-    """A handle's stream with these elements of the state ``name``, and its states' offsets in it.
+    """Return a handle's stream with other elements of one state, and the states' new offsets.
 
     Args:
         data: the whole stream, which the decoder has read.
+        handle: the handle of the stream.
+        name: the state.
+        elements: all of its elements.
     """
     placed = sorted(
         (start, number, index)
@@ -157,17 +153,15 @@ def with_elements(
     }
     changed = next(n for n, state in enumerate(handle.states) if state.name == name)
     compressed = int.from_bytes(data[:4], "big") >= _FIRST_COMPRESSIBLE_VERSION and data[4] == 1
-    # What follows the state, before the next one begins.
-    headers = b""
+    headers = b""  # after the state, before the next one begins
     if compressed:
         for index in range(len(handle.states[changed].byte_offsets)):
-            chunks, after = _without_headers(old[changed, index])
-            old[changed, index] = chunks
+            old[changed, index], after = _without_headers(old[changed, index])
             headers += after
     parts = [
         old[changed, element.number]
         if isinstance(element, Kept)
-        else _chunks(element)
+        else compress_chunks(element)
         if compressed
         else element
         for element in elements
@@ -197,34 +191,8 @@ def with_elements(
 
 
 def _without_headers(chunks: bytes) -> tuple[bytes, bytes]:
-    """Chunks (``u8 kind, u24 length`` little-endian, data), and the headers after them."""
+    """Split chunks (``u8 kind, u24 length`` little-endian, data) from the headers after them."""
     at = 0
     while at < len(chunks) and chunks[at] != _HEADER_CHUNK:
         at += 4 + int.from_bytes(chunks[at + 1 : at + 4], "little")
     return chunks[:at], chunks[at:]
-
-
-def _chunks(element: bytes) -> bytes:
-    """An element in chunks that are not compressed: ``01``, ``u24 length`` (little-endian), masked
-    CRC-32C, data."""
-    pieces = (element[at : at + _CHUNK_BYTES] for at in range(0, len(element), _CHUNK_BYTES))
-    return b"".join(
-        u8(_UNCOMPRESSED_CHUNK)
-        + (4 + len(piece)).to_bytes(3, "little")
-        + _masked(_crc32c(piece)).to_bytes(4, "little")
-        + piece
-        for piece in pieces
-    )
-
-
-def _masked(checksum: int) -> int:
-    return (((checksum >> 15) | (checksum << 17)) + 0xA282EAD8) & 0xFFFFFFFF
-
-
-def _crc32c(data: bytes) -> int:
-    checksum = 0xFFFFFFFF
-    for byte in data:
-        checksum ^= byte
-        for _ in range(8):
-            checksum = (checksum >> 1) ^ (_CRC32C if checksum & 1 else 0)
-    return checksum ^ 0xFFFFFFFF

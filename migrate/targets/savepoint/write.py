@@ -1,7 +1,8 @@
-"""A savepoint with other positions, as a new directory.
+"""The writing of a savepoint with other positions, as a new directory.
 
 It is staged beside its place, read whole by the strict decoder, and then renamed. In a store it is
-written in place, ``_metadata`` last, and read back: what has no ``_metadata`` is no savepoint.
+written in place, ``_metadata`` last, and read back: a directory without ``_metadata`` is no
+savepoint.
 """
 
 from __future__ import annotations
@@ -34,28 +35,27 @@ from migrate.targets.savepoint.layouts import (
     operator_state,
     spliced,
 )
-from migrate.targets.savepoint.source import (
-    NewState,
+from migrate.targets.savepoint.positions import (
     OffsetChanges,
-    changed_source,
     entries,
     entries_after,
     next_offsets,
 )
+from migrate.targets.savepoint.source import NewState, changed_source
 
 
 def write_savepoint(
     checkpoint: Checkpoint,
-    wanted: Mapping[str, OffsetChanges],
+    changes: Mapping[str, OffsetChanges],
     out: str | os.PathLike[str],
     *,
     allow_external_files: bool = False,
 ) -> None:
-    """Write a savepoint with other positions; the one that it is made from is only read.
+    """Write a savepoint with other positions; the original is only read.
 
     Args:
-        checkpoint: what was read of that one.
-        wanted: by operator id, the partitions that are to change.
+        checkpoint: the decoded original.
+        changes: the partitions that change, by operator id.
         out: a local path or a store's URL; nothing is there yet, or an empty directory.
         allow_external_files: as for ``read_checkpoint``.
 
@@ -69,44 +69,33 @@ def write_savepoint(
     state_files = StateFiles(file.directory, files, allow_external_files)
     cursor = RecordingCursor(file.data, file.path)
     metadata = read_all(cursor)
-    changes = {
-        operator.operator_id: changed_source(
-            operator, checkpoint.sources[operator.operator_id], state_files, changing
-        )
-        for operator in metadata.operators
-        if (changing := wanted.get(operator.operator_id))
-    }
-    new_streams = {
-        id(handle): changes[operator.operator_id].readers[subtask.index]
-        for operator in metadata.operators
-        for subtask in operator.subtasks
-        if (handle := subtask.managed_operator_state) is not None
-        if operator.operator_id in changes
-        and subtask.index in changes[operator.operator_id].readers
-    }
-    new_coordinators = {
-        id(operator.coordinator_state): new
-        for operator in metadata.operators
-        if operator.operator_id in changes
-        and (new := changes[operator.operator_id].coordinator) is not None
-    }
-    left_behind = {
+    new_states: dict[int, NewState] = {}
+    new_coordinators: dict[int, bytes] = {}
+    for operator in metadata.operators:
+        operator_changes = changes.get(operator.operator_id)
+        if not operator_changes:
+            continue
+        source = checkpoint.sources[operator.operator_id]
+        new = changed_source(operator, source, state_files, operator_changes)
+        for subtask in operator.subtasks:
+            if subtask.index in new.readers:
+                new_states[id(subtask.managed_operator_state)] = new.readers[subtask.index]
+        if new.coordinator is not None:
+            new_coordinators[id(operator.coordinator_state)] = new.coordinator
+    replaced = {
         id(span.value.stream)
         for span in cursor.spans
-        if isinstance(span.value, OperatorStateHandle) and id(span.value) in new_streams
+        if isinstance(span.value, OperatorStateHandle) and id(span.value) in new_states
     }
-    streams = [span for span in cursor.spans if id(span.value) not in left_behind]
+    streams = [span for span in cursor.spans if id(span.value) not in replaced]
     copies, renamed = copies_of(streams, metadata.version, state_files)
     splices = [
-        *_operator_states(cursor.spans, file.data, new_streams, renamed),
+        *_operator_states(cursor.spans, file.data, new_states, renamed),
         *(
-            Splice(
-                span.start,
-                span.end,
-                inline_state(span.value.name, new_coordinators[id(span.value)]),
-            )
+            Splice(span.start, span.end, inline_state(span.value.name, coordinator))
             for span in cursor.spans
-            if isinstance(span.value, InlineState) and id(span.value) in new_coordinators
+            if isinstance(span.value, InlineState)
+            if (coordinator := new_coordinators.get(id(span.value))) is not None
         ),
     ]
     done = [(splice.start, splice.end) for splice in splices]
@@ -121,36 +110,38 @@ def write_savepoint(
         for copy in copies:
             write(copy.name, _pieces(copy, files))
         write(METADATA_FILE, [spliced(file.data, splices)])
-        _check(read_checkpoint(place, files), checkpoint, wanted)
+        _check(read_checkpoint(place, files), checkpoint, changes)
 
 
 def _operator_states(
-    found: Iterable[ParsedSpan],
+    spans: Iterable[ParsedSpan],
     data: bytes,
     new: Mapping[int, NewState],
     renamed: Mapping[int, bytes],
 ) -> Iterator[Splice]:
-    """Handles of operator state that change: of readers, and those of file merging, which name
-    directories that Flink deletes with what they are of."""
+    """Yield new handles of operator state: those of readers, and those of file merging.
+
+    Handles of file merging name directories that Flink deletes with their checkpoint.
+    """
     streams: dict[int, ParsedSpan] = {}
-    for span in found:
-        if not isinstance(span.value, OperatorStateHandle):
-            streams[id(span.value)] = span
+    for span in spans:
+        handle = span.value
+        if not isinstance(handle, OperatorStateHandle):
+            streams[id(handle)] = span
             continue
-        stream = span.value.stream
-        if state := new.get(id(span.value)):
-            inline = inline_state(_name(stream), state.data)
+        if state := new.get(id(handle)):
+            inline = inline_state(_stream_name(handle.stream), state.data)
             yield Splice(span.start, span.end, operator_state(state.states, inline))
-        elif span.value.of_file_merging and isinstance(stream, EmptySegment):
+        elif handle.of_file_merging and isinstance(handle.stream, EmptySegment):
             yield Splice(span.start, span.end, no_operator_state())
-        elif span.value.of_file_merging:
-            place = streams[id(stream)]
-            inner = renamed.get(place.start, data[place.start : place.end])
-            yield Splice(span.start, span.end, operator_state(span.value.states, inner))
+        elif handle.of_file_merging:
+            stream = streams[id(handle.stream)]
+            inner = renamed.get(stream.start, data[stream.start : stream.end])
+            yield Splice(span.start, span.end, operator_state(handle.states, inner))
 
 
-def _name(stream: StreamState) -> str:
-    """What Flink calls the bytes of a handle: by the file that they would have been."""
+def _stream_name(stream: StreamState) -> str:
+    """Return Flink's name for the bytes of a handle: the file that they would have been."""
     match stream:
         case InlineState(name=name) | RelativeFileState(path=name):
             return name
@@ -163,7 +154,7 @@ def _name(stream: StreamState) -> str:
 
 
 def _pieces(copy: Copy, files: Files) -> Iterator[bytes]:
-    """The bytes of a copy.
+    """Yield the bytes of a copy.
 
     Raises:
         DecodeError: the file ends early.
@@ -180,18 +171,18 @@ def _pieces(copy: Copy, files: Files) -> Iterator[bytes]:
         )
 
 
-def _check(new: Checkpoint, old: Checkpoint, wanted: Mapping[str, OffsetChanges]) -> None:
-    """Raise where what was written is not what was wanted: that is a fault of ours."""
+def _check(new: Checkpoint, old: Checkpoint, changes: Mapping[str, OffsetChanges]) -> None:
+    """Raise AssertionError if the written positions are not the planned ones: a bug of ours."""
     for operator_id, source in old.sources.items():
-        expected = dict(next_offsets(source))
-        for place, next_offset in wanted.get(operator_id, {}).items():
-            if next_offset is None:
-                expected.pop(place, None)
-            else:
-                expected[place] = next_offset
+        of_operator = changes.get(operator_id, {})
+        expected = {
+            key: next_offset
+            for key, next_offset in {**next_offsets(source), **of_operator}.items()
+            if next_offset is not None
+        }
         if next_offsets(new.sources[operator_id]) != expected:
             raise AssertionError(f"operator {operator_id}: the new savepoint has other positions")
-        if entries(new.sources[operator_id]) != entries_after(source, wanted.get(operator_id, {})):
+        if entries(new.sources[operator_id]) != entries_after(source, of_operator):
             raise AssertionError(
                 f"operator {operator_id}: the new savepoint's enumerator knows other partitions"
             )

@@ -1,0 +1,243 @@
+"""The changes that a plan makes to a savepoint's sources: pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+
+from migrate.inputs.flink.extract import Source
+from migrate.model.cluster_snapshot import ClusterSnapshot
+from migrate.model.policies import Gone, NewPartitions, Policies
+from migrate.model.positions import Marker, Position, PositionState, TopicPartition
+from migrate.model.wording import join_some
+from migrate.planning.plan import Plan, PlannedPartition, Refusal, Verdict
+from migrate.targets.savepoint import ClusterPartition
+
+# How many partitions one refusal names.
+MOST_NAMED = 20
+
+
+@dataclass(frozen=True, slots=True)
+class SourceChange:
+    """What changes of one source of a savepoint, in one cluster.
+
+    Attributes:
+        new_offsets: the next offset of each partition that changes; None: it is removed.
+        partitions: every partition that is planned; ``current`` is where the savepoint has it.
+        refusals: why the change must not be made.
+    """
+
+    operator_id: str
+    new_offsets: Mapping[ClusterPartition, int | None]
+    partitions: tuple[PlannedPartition, ...]
+    refusals: tuple[Refusal, ...]
+
+
+def source_change(
+    source: Source, cluster: str | None, plan: Plan, side: str, policies: Policies
+) -> SourceChange:
+    """Return what a plan changes of a source; nothing where it is refused as a whole.
+
+    Args:
+        source: the source in the savepoint, with its positions of this cluster alone.
+        cluster: the cluster; None is one that the savepoint does not name.
+        plan: where its partitions go on.
+        side: the name of the plan's positions in messages.
+        policies: what the user allows.
+    """
+    if plan.refusals and not plan.partitions:
+        return SourceChange(source.operator_id, {}, (), ())
+    own = {position.topic_partition: position for position in source.positions}
+    new_offsets: dict[ClusterPartition, int | None] = {}
+    unknown: list[TopicPartition] = []
+    gone: list[TopicPartition] = []
+    partitions: list[PlannedPartition] = []
+    for planned in plan.partitions:
+        partition = planned.topic_partition
+        position = own.get(partition)
+        if (
+            planned.verdict is Verdict.NEW_PARTITION
+            and policies.new_partitions is NewPartitions.AS_FLINK
+        ):
+            if position is not None:
+                unknown.append(partition)
+                continue
+            if source.absent_start_at_earliest:
+                continue  # Flink discovers it, and starts it there too
+        if planned.problem or (position is None and planned.next_offset is None):
+            continue
+        partitions.append(replace(planned, current=_current(position, planned)))
+        if position is None or position.start != planned.next_offset:
+            new_offsets[ClusterPartition(cluster, *partition)] = planned.next_offset
+    known = {planned.topic_partition for planned in plan.partitions}
+    for partition, position in own.items():
+        if partition in known or _stays(position, policies):
+            continue
+        if not _is_gone(partition, plan.snapshot):
+            unknown.append(partition)
+        elif policies.gone is Gone.SKIP:
+            new_offsets[ClusterPartition(cluster, *partition)] = None
+        else:
+            gone.append(partition)
+    refusals = tuple(_refusals(source, side, unknown, gone))
+    return SourceChange(source.operator_id, new_offsets, tuple(partitions), refusals)
+
+
+def _current(position: Position | None, planned: PlannedPartition) -> int | None:
+    """Return the next offset that the savepoint's state has read up to, or None if unknown."""
+    if position is None or position.start is Marker.EARLIEST:
+        return 0 if planned.next_offset == 0 else planned.log_start
+    return position.next_offset
+
+
+def _stays(position: Position, policies: Policies) -> bool:
+    if position.state is PositionState.FINISHED:
+        return True
+    if policies.partitions is None:
+        return False
+    return not any(
+        policies.topic_map.get(topic, topic) == position.topic and position.partition in numbers
+        for topic, numbers in policies.partitions.items()
+    )
+
+
+def _is_gone(partition: TopicPartition, snapshot: ClusterSnapshot | None) -> bool:
+    topic, number = partition
+    return snapshot is not None and number not in snapshot.topics.get(topic, {})
+
+
+def _refusals(
+    source: Source, side: str, unknown: Sequence[TopicPartition], gone: Sequence[TopicPartition]
+) -> Iterator[Refusal]:
+    reader = "the query" if source.listed else f"operator {source.operator_id}"
+    if unknown:
+        yield Refusal(
+            f"{side} does not tell where {_names(unknown)} "
+            f"{'goes' if len(unknown) == 1 else 'go'} on, which {reader} reads",
+            "leave what it does not tell as it is, naming the others with --partitions; or choose "
+            "with --bootstrap-servers and --new-partitions earliest or latest",
+        )
+    if gone:
+        yield Refusal(
+            f"{reader} reads {_names(gone)}, which the broker does not have",
+            "name the brokers that the job read from with --bootstrap-servers, or take it out of "
+            "the state with --gone skip",
+        )
+
+
+def _names(partitions: Sequence[TopicPartition]) -> str:
+    return join_some((f"{topic}-{number}" for topic, number in sorted(partitions)), MOST_NAMED)
+
+
+def split_shared_topics(
+    change: SourceChange, source: Source, cluster: str | None, others: Iterable[Source]
+) -> tuple[SourceChange, list[str]]:
+    """Return a change without partitions that other sources of the job read, and notes about them.
+
+    Sources with listed partitions read one topic without sharing any: a partition of one must not
+    be added to another, and it is not known who is to read a partition that none holds. Sources
+    that share some may subscribe to the topic, and one has not found all yet: Flink would find the
+    rest.
+
+    Args:
+        change: the change of the source.
+        source: as for ``source_change``.
+        cluster: the source's; None is one that the savepoint does not name.
+        others: the other sources of the savepoint, of every cluster.
+    """
+    own = _numbers_by_topic(source)
+    same_cluster: dict[str, list[tuple[str, frozenset[int]]]] = defaultdict(list)
+    maybe_same: dict[str, list[tuple[str, frozenset[int]]]] = defaultdict(list)
+    for other in others:
+        for name in other.clusters:
+            if name == cluster or None in (name, cluster):
+                readers = same_cluster if name == cluster else maybe_same
+                for topic, numbers in _numbers_by_topic(other.of_cluster(name)).items():
+                    readers[topic].append((other.operator_id, numbers))
+    added: dict[str, list[ClusterPartition]] = {}
+    for key, next_offset in change.new_offsets.items():
+        # A topic that the source has no partition of comes from the user's pattern.
+        held = own.get(key.topic)
+        if next_offset is not None and held is not None and key.partition not in held:
+            added.setdefault(key.topic, []).append(key)
+    removed: set[ClusterPartition] = set()
+    notes: list[str] = []
+    unknown: list[str] = []
+    for topic, keys in added.items():
+        held = own[topic]
+        beside = dict(same_cluster[topic])
+        elsewhere = {name for name, numbers in maybe_same[topic] if numbers != held}
+        sharing = [name for name, numbers in beside.items() if numbers != held and numbers & held]
+        names = _names([(key.topic, key.partition) for key in keys])
+        if elsewhere:
+            unknown.append(
+                f"whether operator {', '.join(sorted(elsewhere))} reads the topic {topic} of the "
+                f"same Kafka cluster as operator {source.operator_id} is not known, as one of them "
+                f"names no cluster: nor is who is to read {names}"
+            )
+        elif sharing:
+            unknown.append(
+                f"whether operator {source.operator_id} is to read {names} is not known: operator "
+                f"{', '.join(sharing)} reads some of the same partitions of the topic, and not all "
+                "the same"
+            )
+        elif any(numbers != held for numbers in beside.values()):
+            for key in keys:
+                holders = [name for name, numbers in beside.items() if key.partition in numbers]
+                if not holders:
+                    unknown.append(
+                        f"which of {len(beside) + 1} sources is to read {key} is not known: they "
+                        "read other partitions of its topic, and not the same"
+                    )
+                    continue
+                removed.add(key)
+                notes.append(
+                    f"{key} stays with operator {', '.join(holders)}, and is not added to "
+                    f"{source.operator_id}, which reads other partitions of the topic"
+                )
+    how = "choose one with --source, and what it is to read with --partitions"
+    return replace(
+        change,
+        new_offsets={key: at for key, at in change.new_offsets.items() if key not in removed},
+        partitions=tuple(
+            planned
+            for planned in change.partitions
+            if ClusterPartition(cluster, *planned.topic_partition) not in removed
+        ),
+        refusals=(*change.refusals, *(Refusal(text, how) for text in unknown)),
+    ), notes
+
+
+def _numbers_by_topic(source: Source) -> dict[str, frozenset[int]]:
+    numbers: dict[str, set[int]] = defaultdict(set)
+    for position in source.positions:
+        numbers[position.topic].add(position.partition)
+    return {topic: frozenset(of_topic) for topic, of_topic in numbers.items()}
+
+
+def restrict_to_topics(
+    sources: Iterable[Source], topics: Set[str], policies: Policies
+) -> Iterator[Source]:
+    """Yield sources with their positions of these topics, or of those that a pattern finds."""
+    pattern = policies.topic_pattern
+    for source in sources:
+        found = set(pattern.matching(source.topics)) if pattern is not None else set[str]()
+        kept = tuple(
+            position
+            for position in source.positions
+            if policies.topic_map.get(position.topic, position.topic) in topics | found
+        )
+        if kept:
+            yield replace(source, positions=kept)
+
+
+def refuse_left_out(
+    side: str, topics: Iterable[str], nobody: str = "no source of the savepoint"
+) -> Refusal:
+    """Return the refusal of topics of a side that nobody goes on to read."""
+    return Refusal(
+        f"{side} has positions of {', '.join(sorted(topics))}, which {nobody} reads: its records "
+        "would be read by none, or, where topics are found by a pattern, from the start",
+        "name that pattern with --topic-pattern, or those that move with --partitions",
+    )

@@ -1,0 +1,105 @@
+"""The positions in a source's state, by cluster and partition."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from decoder.kafka.enumerator import AssignmentStatus, EnumeratorState
+from decoder.kafka.legacy import LegacyConsumer
+from decoder.kafka.operator import Source
+from decoder.kafka.source import (
+    BeamKafkaIO,
+    DynamicKafkaSource,
+    HybridSource,
+    KafkaSource,
+    UnknownSource,
+    split_fields,
+)
+from decoder.kafka.split import Split
+
+_FIRST_WITH_SPLITS = 3  # the enumerator version whose entries hold whole splits
+
+
+class ClusterPartition(NamedTuple):
+    """A partition of a source; ``cluster`` is None where the state names none."""
+
+    cluster: str | None
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        suffix = f" of cluster {self.cluster!r}" if self.cluster is not None else ""
+        return f"{self.topic}-{self.partition}{suffix}"
+
+
+# The next offset that each partition gets; None for one that is removed.
+OffsetChanges = Mapping[ClusterPartition, int | None]
+
+Entries = Mapping[ClusterPartition, tuple[AssignmentStatus, Split | None]]
+
+
+def next_offsets(source: Source) -> dict[ClusterPartition, int]:
+    """Return where each partition of a reader starts; a marker is returned as it is stored."""
+    match source:
+        case LegacyConsumer():
+            return {
+                ClusterPartition(None, offset.topic, offset.partition): offset.stored_offset + 1
+                for offset in source.offsets
+            }
+        case HybridSource():
+            return next_offsets(source.current)
+        case DynamicKafkaSource():
+            clusters: list[tuple[str | None, KafkaSource]] = [*source.clusters.items()]
+        case KafkaSource():
+            clusters = [(None, source)]
+        case BeamKafkaIO() | UnknownSource():
+            return {}
+    return {
+        ClusterPartition(cluster, topic, partition): start
+        for cluster, state in clusters
+        for _, topic, partition, start, _ in split_fields(state.reader_splits)
+    }
+
+
+def entries(source: Source) -> Entries:
+    """Return the enumerator's entries; none of a FlinkKafkaConsumer, which has no enumerator."""
+    return {
+        ClusterPartition(cluster, entry.topic, entry.partition): (entry.status, entry.split)
+        for cluster, enumerator in _enumerators(source).items()
+        for entry in enumerator.entries
+    }
+
+
+def entries_after(source: Source, changes: OffsetChanges) -> Entries:
+    """Return the enumerator's entries after changes of its readers.
+
+    What is removed is left out; what is added is assigned, with the start that it was discovered
+    with if it was.
+    """
+    known, held, enumerators = entries(source), next_offsets(source), _enumerators(source)
+    after = {key: entry for key, entry in known.items() if changes.get(key, 0) is not None}
+    for key, next_offset in changes.items():
+        if next_offset is None or key in held or key.cluster not in enumerators:
+            continue
+        has_splits = enumerators[key.cluster].version == _FIRST_WITH_SPLITS
+        split = Split(key.topic, key.partition, next_offset, None) if has_splits else None
+        after[key] = AssignmentStatus.ASSIGNED, known[key][1] if key in known else split
+    return after
+
+
+def _enumerators(source: Source) -> dict[str | None, EnumeratorState]:
+    """Return the enumerators by cluster, None where the state names none."""
+    match source:
+        case HybridSource():
+            return _enumerators(source.current)
+        case KafkaSource():
+            return {None: source.enumerator} if source.enumerator is not None else {}
+        case DynamicKafkaSource():
+            return {
+                cluster: state.enumerator
+                for cluster, state in source.clusters.items()
+                if state.enumerator is not None
+            }
+        case LegacyConsumer() | BeamKafkaIO() | UnknownSource():
+            return {}

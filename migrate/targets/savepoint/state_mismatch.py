@@ -1,0 +1,137 @@
+"""What the state of a job or query counts twice or lacks if its positions change: pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from migrate.inputs.flink.extract import Code, PlanInput, Severity, Source
+from migrate.model.cluster_snapshot import ClusterSnapshot
+from migrate.model.policies import Policies
+from migrate.model.wording import counted, join_some
+from migrate.planning.obstacles import operator_prefix, refuse_blockers, relevant_findings
+from migrate.planning.plan import PlannedPartition, Refusal
+from migrate.planning.transactions import resolve_transactions
+from migrate.targets.savepoint.changes import MOST_NAMED, SourceChange
+
+# Findings of the savepoint that are worth a warning although its state goes along.
+_WARNED_OF = frozenset(
+    (
+        Code.NOT_A_STOP,
+        Code.NUMBERING_BEGAN_ANEW,
+        Code.FINISHED_OPERATORS,
+        Code.STALE_POSITIONS,
+        Code.PENDING_TRANSACTIONS,
+        Code.HYBRID_SOURCE,
+    )
+)
+
+
+def state_mismatches(
+    changes: Iterable[SourceChange], savepoint: PlanInput, *, allowed: bool
+) -> tuple[list[Refusal], list[str]]:
+    """Return what a job's state counts twice or lacks if it goes on from other positions.
+
+    Returns:
+        Refusals; and, if it is allowed or the job keeps no state, a warning for each partition.
+    """
+    ids = {
+        finding.operator_id
+        for finding in savepoint.findings
+        if finding.code is Code.STATE_NOT_MOVED
+    }
+    sizes = [size for operator_id, size in savepoint.state_bytes.items() if operator_id in ids]
+    lines = position_changes(changes, has_state=bool(sizes))
+    if not lines or not sizes:
+        return [], lines
+    whose = (
+        f"{counted(len(sizes), 'operator')} of the job {'keeps' if len(sizes) == 1 else 'keep'} "
+        f"{sum(sizes)} bytes of state, which is that of the savepoint's own positions"
+    )
+    if allowed:
+        return [], [f"{whose} (--allow-state-mismatch)", *lines]
+    return [
+        Refusal(
+            f"{whose}: {join_some(lines, MOST_NAMED, '; ')}",
+            "go on with that state all the same with --allow-state-mismatch",
+        )
+    ], []
+
+
+def position_changes(changes: Iterable[SourceChange], *, has_state: bool = True) -> list[str]:
+    """Return a line for each partition that goes on elsewhere.
+
+    The operator is named where several read the topic.
+    """
+    changes = list(changes)
+    readers = Counter(topic for change in changes for topic in {p.topic for p in change.partitions})
+    return [
+        (f"operator {change.operator_id}: " if readers[planned.topic] > 1 else "")
+        + _line(planned, has_state=has_state)
+        for change in changes
+        for planned in change.partitions
+        if planned.next_offset is not None and planned.difference != 0
+    ]
+
+
+def _line(planned: PlannedPartition, *, has_state: bool) -> str:
+    by = planned.difference
+    if by is None:
+        tail = ": how much of it is in the state is not known" if has_state else ""
+        return f"{planned.name} goes on from {planned.next_offset}{tail}"
+    records = f"up to {counted(abs(by), 'record')} {'is' if abs(by) == 1 else 'are'}"
+    if by < 0:
+        effect = "counted twice" if has_state else "read again"
+        where_to = f"back from {planned.current} to {planned.next_offset}"
+    else:
+        effect = "not in the state" if has_state else "not read"
+        where_to = f"ahead from {planned.current} to {planned.next_offset}"
+    return f"{planned.name} goes {where_to}: {records} {effect}"
+
+
+def check_savepoint(
+    savepoint: PlanInput,
+    chosen: Sequence[Source],
+    snapshot: ClusterSnapshot | None,
+    policies: Policies,
+    *,
+    named: bool,
+) -> tuple[list[Refusal], list[str]]:
+    """Return refusals and warnings that come from the savepoint itself.
+
+    Args:
+        savepoint: what was read of it.
+        chosen: its sources that get other positions.
+        snapshot: what the broker said, if it was asked.
+        policies: what the user allows.
+        named: whether the user chose the sources by name.
+    """
+    findings, refusals, _ = resolve_transactions(
+        relevant_findings(savepoint, chosen, named), savepoint, snapshot, policies, restored=True
+    )
+    in_flight = [finding for finding in findings if finding.code is Code.IN_FLIGHT_RECORDS]
+    others = [finding for finding in findings if finding.code is not Code.IN_FLIGHT_RECORDS]
+    refusals = [*refusals, *refuse_blockers(others, policies)]
+    warnings = [
+        operator_prefix(finding) + finding.message
+        for finding in others
+        if finding.code in _WARNED_OF and finding.severity is Severity.WARNING
+    ]
+    if in_flight:
+        ids = ", ".join(sorted({finding.operator_id or "" for finding in in_flight}))
+        problem = (
+            f"records are in flight in the savepoint (operators {ids}): Flink processes them "
+            "first, whatever positions it goes on from, and a position that goes back reads them "
+            "once more"
+        )
+        if policies.allow_in_flight:
+            warnings.append(problem)
+        else:
+            refusals.append(
+                Refusal(
+                    problem,
+                    "take an aligned checkpoint, or stop the job with a savepoint (with async I/O "
+                    "with --drain); or add --allow-in-flight to let it process them",
+                )
+            )
+    return refusals, warnings
