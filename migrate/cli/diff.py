@@ -67,7 +67,7 @@ def diff(
         case DiffFormat.GROUPS_CSV | DiffFormat.FLINK_SQL:
             emit(right_for_others(found, format.value), end="")
         case DiffFormat.HTML:
-            from migrate.report.html import diff_page
+            from migrate.report.diff_page import diff_page
 
             emit(diff_page(found, datetime.now(timezone.utc)), end="")
     if exit_code and found.differs:

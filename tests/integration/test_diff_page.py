@@ -15,7 +15,7 @@ from selenium.webdriver import Chrome
 from migrate.model.cluster_snapshot import LogRange
 from migrate.model.positions import PositionSet
 from migrate.planning.diff import Diff, diff
-from migrate.report.html import diff_page
+from migrate.report.diff_page import diff_page
 from tests.support.chromium import NoChromium, chromium
 from tests.support.diff_example import example
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from migrate.model.cluster_snapshot import LogRange
 from migrate.model.positions import Marker, PositionSet, Start, Unknown
 from migrate.planning.diff import Diff, diff
-from migrate.report.html import diff_page
+from migrate.report.diff_page import diff_page
 from tests.support.chromium import screenshot
 
 IMAGE = Path(__file__).parents[2] / "docs/img/diff.png"

@@ -29,6 +29,7 @@ _NEVER = {
     "fsspec",
     "http",
     "javaproperties",
+    "jinja2",
     "multiprocessing",
     "numba",
     "numpy",

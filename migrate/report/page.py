@@ -1,0 +1,55 @@
+"""Self-contained HTML pages, by Jinja2 from the templates in ``pages/``.
+
+A page asks for nothing from anywhere. Its content security policy allows its own style and script
+alone, by their hashes. Names come from files that anyone may have written: Jinja2 escapes them.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from enum import Enum
+from importlib.resources import files
+
+from migrate.model.wording import printable
+
+
+def render_page(name: str, **values: object) -> str:
+    """Return a page in ASCII, which is the same in every encoding.
+
+    Args:
+        name: of ``<name>.html``, ``<name>.css`` and, if the page has a script, ``<name>.js``.
+        values: what the template uses.
+    """
+    # Loaded only where a page is written.
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from markupsafe import Markup
+
+    environment = Environment(
+        loader=PackageLoader("migrate.report", "pages"),
+        autoescape=True,
+        finalize=_shown,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    policy = "default-src 'none'; base-uri 'none'; form-action 'none'"
+    sources = {}
+    for kind, suffix in (("style", "css"), ("script", "js")):
+        file = files("migrate.report") / "pages" / f"{name}.{suffix}"
+        if file.is_file():
+            sources[kind] = text = Markup(file.read_text(encoding="utf-8"))
+            digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+            policy += f"; {kind}-src 'sha256-{digest}'"
+    page = environment.get_template(f"{name}.html").render(values, policy=policy, **sources)
+    return page.encode("ascii", "xmlcharrefreplace").decode()
+
+
+def _shown(value: object) -> object:
+    """Return what a template writes for a value: nothing for None, and text without controls."""
+    if value is None:
+        return ""
+    if isinstance(value, Enum):
+        value = value.value
+    return printable(value) if type(value) is str else value  # Markup is a str, too
