@@ -18,7 +18,8 @@ from migrate.fleet.candidates import job_id_of
 from migrate.inputs.flink.newer_checkpoints import look_beside
 from migrate.model.log import log, timed
 from migrate.moves.options import Request
-from migrate.moves.plan import LAST_OUTPUT, check_unmoved
+from migrate.moves.pipeline import LAST_OUTPUT
+from migrate.moves.plan import check_unmoved
 from migrate.planning import Plan
 from migrate.storage.files import Files, MissingExtra
 

@@ -7,17 +7,17 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from migrate.inputs.flink.choose_source import choose
+from migrate.inputs.flink.source import topics_of
 from migrate.inputs.spark_log import committed_positions, query_id
 from migrate.inputs.spark_query import query_positions
 from migrate.model.errors import Refused, UsageError
 from migrate.model.log import log, timed
 from migrate.model.positions import SAVEPOINT, SPARK_PREFIX, Origin
 from migrate.model.wording import counted
-from migrate.moves.load_inputs import look, read_input
+from migrate.moves.load_inputs import read_input
 from migrate.moves.options import Request
-from migrate.moves.plan import plan_found
+from migrate.moves.pipeline import plan_parts
 from migrate.moves.sink import check_sink_of_a_copy, named_location
-from migrate.planning import plan_lines
 from migrate.storage.files import Files, lies_within, path_of
 from migrate.targets.copied_query import check_can_be_copied, write_copy
 from migrate.targets.location import LocalDirectory
@@ -80,35 +80,20 @@ def copy_query(
     kept = query_positions(old)
     (query,) = kept.sources
     request = replace(request, target=SAVEPOINT)  # what does not change stays, as in a savepoint
-    found = read_input(request, query.topics)
-    chosen = choose(found, request)
+    positions = read_input(request, query.topics)
+    chosen = choose(positions, request)
     sources = list(restrict_to_topics(chosen, query.topics, request.policies))
+    missing = topics_of(chosen) - topics_of(sources)
+    left_out = refuse_left_out(str(request.chk), missing, "no source of the query")
     if not sources:
-        raise Refused(
-            [
-                str(
-                    refuse_left_out(
-                        str(request.chk),
-                        {t for one in chosen for t in one.topics},
-                        "no source of the query",
-                    )
-                )
-            ]
-        )
-    snapshot = look(request, found, sources, also=kept)
-    plan = plan_found(request, found, sources, snapshot, named=True)
+        raise Refused([str(left_out)])
+    move = plan_parts(request, positions, sources, [sources], into=kept, named=True)
+    (plan,) = move.plans
     change = source_change(query, None, plan, str(request.chk), request.policies)
-    log.info(f"{found.origin.title}: {found.origin.pointer}")
-    for line in plan_lines(plan):
-        log.info(line)
-    told = position_changes([change])
-    warnings = (*plan.warnings, *told, _ONE_ID)
-    for warning in warnings:
-        log.warning(warning)
-    missing = {t for one in chosen for t in one.topics} - {t for one in sources for t in one.topics}
+    warnings = move.report(more_warnings=(*position_changes([change]), _ONE_ID))
     refusals = [*plan.refusals, *change.refusals]
     if missing and request.source is None and request.policies.partitions is None:
-        refusals.append(refuse_left_out(str(request.chk), missing, "no source of the query"))
+        refusals.append(left_out)
     if refusals:
         raise Refused(list(map(str, refusals)))
     changed = {(place.topic, place.partition): at for place, at in change.new_offsets.items()}
@@ -120,4 +105,4 @@ def copy_query(
         "checkpointLocation of the query as it was"
     )
     goes_on = committed_positions(old, target.path).next_offsets
-    return [SparkSource(0, goes_on, False)], warnings, found.origin
+    return [SparkSource(0, goes_on, False)], warnings, positions.origin

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from migrate.inputs.flink.choose_source import choose
 from migrate.inputs.flink.extract import Code, Extraction, PlanInput, Source
 from migrate.inputs.flink.read import read
+from migrate.inputs.flink.source import topics_of
 from migrate.inputs.position_inputs import Ask, SideKind, parse_side, side_input
 from migrate.model.cluster_snapshot import ClusterSnapshot, Question
 from migrate.model.errors import InputError, NoSuchName, UsageError
@@ -71,25 +71,6 @@ def _without_what_is_taken(found: Extraction, taken: frozenset[str]) -> Extracti
     )
 
 
-class Survey(NamedTuple):
-    """What a plan is made from: what was read, what of it moves, and what the broker said."""
-
-    found: PlanInput
-    chosen: Sequence[Source]
-    snapshot: ClusterSnapshot | None
-
-
-def survey(request: Request) -> Survey:
-    """Read what is to move, choose of it, and ask the broker, where one is named.
-
-    Raises:
-        as ``read_input``, ``choose`` and ``look``.
-    """
-    found = read_input(request)
-    chosen = choose(found, request)
-    return Survey(found, chosen, look(request, found, chosen))
-
-
 def question(
     request: Request, found: PlanInput, chosen: Sequence[Source], also: PlanInput | None = None
 ) -> Question:
@@ -102,7 +83,7 @@ def question(
         UsageError: an option names a topic that none of them reads.
     """
     policies = request.policies
-    _check_names(policies, {topic for source in chosen for topic in source.topics})
+    _check_names(policies, topics_of(chosen))
     if policies.topic_pattern is not None:
         if not request.kafka.given:
             raise UsageError("--topic-pattern needs a broker: add --bootstrap-servers HOST:PORT")
@@ -113,7 +94,7 @@ def question(
     topics = topics_to_ask(chosen, policies)
     transactions = set(transactions_to_ask(found))
     if also is not None:
-        topics |= {topic for source in also.sources for topic in source.topics}
+        topics |= topics_of(also.sources)
         transactions |= set(transactions_to_ask(also))
     return Question(
         frozenset(topics),

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from decoder import DecodeError
 from decoder.storage import METADATA_FILE, join
-from migrate.inputs.flink.extract import PlanInput, Source
 from migrate.inputs.flink.newer_checkpoints import look_beside
 from migrate.model.cluster_snapshot import ClusterSnapshot, Question
 from migrate.model.errors import Refused, UsageError
@@ -18,11 +15,11 @@ from migrate.model.log import log
 from migrate.model.policies import Policies
 from migrate.model.positions import SPARK, Origin, Target, target_of
 from migrate.model.topic_pattern import topic_pattern
-from migrate.model.wording import counted
-from migrate.moves.load_inputs import ask_broker, survey
+from migrate.moves.load_inputs import ask_broker
 from migrate.moves.options import Request, move_request
+from migrate.moves.pipeline import LAST_OUTPUT, make_move
 from migrate.moves.plan_origin import batches_since
-from migrate.planning import Plan, make_plan, may_have_a_pattern, plan_lines
+from migrate.planning import Plan
 from migrate.planning.recheck import moved_meanwhile, ran_on_since
 from migrate.storage.files import Files, MissingExtra, local_path
 
@@ -30,11 +27,6 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from migrate.moves.options import AnyPath, MoveArguments
-
-
-LAST_OUTPUT = (
-    "stopped: this savepoint is the job's last output, unless it was started from it again"
-)
 
 
 def plan(chk: AnyPath, *, group: str | None = None, **arguments: Unpack[MoveArguments]) -> Plan:
@@ -55,85 +47,10 @@ def plan(chk: AnyPath, *, group: str | None = None, **arguments: Unpack[MoveArgu
 
 
 def plan_move(request: Request) -> Plan:
-    """``plan``, of what was asked for."""
-    surveyed = survey(request)
-    plan = plan_found(request, *surveyed)
-    tell_which(surveyed.found.origin, request)
-    for line in plan_lines(plan):
-        log.info(line)
-    for warning in plan.warnings:
-        log.warning(warning)
-    tell_of_patterns(surveyed.found.origin, request, surveyed.chosen, surveyed.snapshot)
-    return plan
-
-
-def plan_found(
-    request: Request,
-    found: PlanInput,
-    chosen: Sequence[Source],
-    snapshot: ClusterSnapshot | None,
-    *,
-    named: bool = False,
-) -> Plan:
-    """The plan for what has been read, and looked at; nothing is asked, and nothing told.
-
-    Args:
-        chosen: what ``choose.choose`` said, or a part of it.
-        snapshot: what a broker said to ``reading.question``, or None without one.
-        named: whether the user chose these by name, also where ``request.source`` names none.
-    """
-    plan = make_plan(
-        found,
-        chosen,
-        snapshot,
-        request.policies,
-        target=request.target,
-        named=named or request.source is not None,
-        bootstrap_servers=str(request.kafka.config()["bootstrap.servers"])
-        if request.kafka.given
-        else None,
-    )
-    if plan.origin.kind == "positions":
-        return plan
-    # A plan is applied from another folder, or by another program.
-    return replace(plan, origin=replace(plan.origin, pointer=_absolute(plan.origin.pointer)))
-
-
-def _absolute(pointer: str) -> str:
-    """As the decoder looks beside it: links followed. What is no local path is whole already."""
-    return pointer if "://" in pointer else os.path.realpath(pointer)
-
-
-def tell_of_patterns(
-    origin: Origin, request: Request, chosen: Sequence[Source], snapshot: ClusterSnapshot | None
-) -> None:
-    """That topics may be missing which nothing here shows, where none was looked for."""
-    policies = request.policies
-    if policies.topic_pattern is not None or policies.partitions is not None:
-        return
-    if snapshot is None or not may_have_a_pattern(chosen) or origin.kind != "checkpoint":
-        return
-    log.info(
-        "note: a job that finds its topics by a pattern may not have found the youngest yet, and "
-        "they cannot be seen here: --topic-pattern REGEX looks for them"
-    )
-
-
-def tell_which(origin: Origin, request: Request) -> None:
-    """Tell which checkpoint it is, and what is to be known of one that its job stopped with."""
-    log.info(f"{origin.title}: {origin.pointer}")
-    if not origin.stopped:
-        return
-    if request.target == SPARK:  # of a group, ``running`` tells it
-        log.info(LAST_OUTPUT)
-    written_at = origin.written_at
-    days = (time.time() - written_at / 1000) / 86_400 if written_at is not None else 0
-    if days > 1 and request.source_group is None:
-        log.warning(
-            f"this savepoint was written {counted(int(days), 'day')} ago: if the job was started "
-            "from it again, what Flink emitted since will be emitted again; --source-group GROUP, "
-            "Flink's own, would show it"
-        )
+    """Plan and report a move that is one plan."""
+    move = make_move(request)
+    move.report()
+    return move.plans[0]
 
 
 def planned(request: Request, given: AnyPath | Plan | None) -> Plan:

@@ -18,9 +18,8 @@ from migrate.fleet.inventory import BulkPlan, ScannedJob
 from migrate.model.errors import MigrateError, Refused, UsageError
 from migrate.model.positions import target_of
 from migrate.model.wording import counted
-from migrate.moves.load_inputs import survey
 from migrate.moves.options import move_request
-from migrate.moves.plan import plan_found
+from migrate.moves.pipeline import make_move
 from migrate.planning import Plan, Verdict
 
 if TYPE_CHECKING:
@@ -117,7 +116,7 @@ def _planned(request: Request, directory: Path, job: ScannedJob) -> BulkPlan:
     from migrate.storage.json_models import write_file
 
     group = request.target.name
-    plan = plan_found(request, *survey(request))
+    plan = make_move(request).plans[0]
     if reasons := tuple(map(str, plan.refusals)) or tuple(_undecided(plan)):
         return BulkPlan(group, None, reasons=reasons)
     name = file_name(job)

@@ -7,14 +7,15 @@ from dataclasses import replace
 
 from migrate.inputs.flink.choose_source import TOPIC_PREFIX, choose, choose_sources
 from migrate.inputs.flink.extract import PlanInput, Source
+from migrate.inputs.flink.source import topics_of
 from migrate.model.cluster_snapshot import ClusterSnapshot
 from migrate.model.errors import Refused, UsageError
 from migrate.model.log import log
 from migrate.model.policies import Policies
-from migrate.moves.load_inputs import look, read_input
+from migrate.moves.load_inputs import read_input
 from migrate.moves.options import Request
-from migrate.moves.plan import plan_found, tell_of_patterns, tell_which
-from migrate.planning import Plan, plan_lines
+from migrate.moves.pipeline import plan_parts
+from migrate.planning import Plan
 from migrate.planning.shared_topics import shared_topics
 from migrate.targets.source_options import SparkSource
 
@@ -32,7 +33,9 @@ def plan_streams(
     """Plan each Spark source by itself.
 
     Args:
-        names: what each Spark source is to go on from, as in ``choose_sources``.
+        request: what moves.
+        names: the Flink sources that each Spark source goes on from, as ``choose_sources`` takes
+            them.
 
     Returns:
         Where each starts, and the warnings of all.
@@ -40,33 +43,33 @@ def plan_streams(
     Raises:
         Refused: what would lose or repeat records is not allowed; or a topic of a Flink source
             that is named goes to no Spark source.
-        NoSuchName: a name that no source answers to.
+        NoSuchSource: a name of no source.
         UsageError: options that do not go together.
     """
-    found, chosen, assignment = _read(request, names)
-    snapshot = look(request, found, _whole(chosen, assignment))
-    plans = {
-        number: plan_found(request, found, sources, snapshot, named=True)
-        for number, sources in assignment.items()
-    }
-    # Most are about the job, and so alike for each.
-    warnings = tuple(dict.fromkeys(text for plan in plans.values() for text in plan.warnings))
-    tell_which(found.origin, request)
-    _tell(plans, warnings, chosen, assignment)
-    tell_of_patterns(found.origin, request, chosen, snapshot)
+    positions, chosen, assignment = _read(request, names)
+    whole = _whole(chosen, assignment)
+    move = plan_parts(
+        request, positions, chosen, assignment.values(), asked_about=whole, named=True
+    )
+    labels = [f"Spark source {number}" for number in assignment]
+    warnings = move.report(labels)
+    _report_assignment(chosen, assignment)
     refusals = [
-        *_clusters_not_named(_whole(chosen, assignment), snapshot, request.policies),
+        *_clusters_not_named(whole, move.snapshot, request.policies),
         *_forgotten(chosen, assignment, request.policies),
         *(
-            f"Spark source {number}: {reason}"
-            for number, plan in plans.items()
+            f"{label}: {reason}"
+            for label, plan in zip(labels, move.plans, strict=True)
             for reason in plan.refusals
         ),
     ]
     if refusals:
         raise Refused(refusals)
     only_some = request.policies.partitions is not None
-    sources = [SparkSource(number, plan.next_offsets, only_some) for number, plan in plans.items()]
+    sources = [
+        SparkSource(number, plan.next_offsets, only_some)
+        for number, plan in zip(assignment, move.plans, strict=True)
+    ]
     return sources, warnings
 
 
@@ -76,7 +79,8 @@ def plan_as_one(
     """Plan all Spark sources together: no topic is read from two places.
 
     Args:
-        names: as in ``plan_streams``.
+        request: what moves.
+        names: as for ``plan_streams``.
 
     Returns:
         The plan, and the topics that each Spark source reads, by the target's names.
@@ -86,15 +90,12 @@ def plan_as_one(
         on to read it. Sources that read one topic from different positions are among the plan's
         refusals.
     """
-    found, chosen, assignment = _read(request, names)
+    positions, chosen, assignment = _read(request, names)
     whole = _whole(chosen, assignment)
-    snapshot = look(request, found, whole)
-    plan = plan_found(request, found, whole, snapshot, named=True)
-    tell_which(found.origin, request)
-    _tell({}, plan.warnings, chosen, assignment)
-    for line in plan_lines(plan):
-        log.info(line)
-    tell_of_patterns(found.origin, request, chosen, snapshot)
+    move = plan_parts(request, positions, chosen, [whole], asked_about=whole, named=True)
+    move.report()
+    _report_assignment(chosen, assignment)
+    (plan,) = move.plans
     refusals = [
         *_unnamed(chosen, assignment, request.policies),
         *_forgotten(chosen, assignment, request.policies),
@@ -105,7 +106,9 @@ def plan_as_one(
         return plan, {number: frozenset(plan.topics) for number in assignment}
     renamed = request.policies.topic_map
     return plan, {
-        number: frozenset(renamed.get(one, one) for source in sources for one in source.topics)
+        number: frozenset(
+            renamed.get(topic, topic) for source in sources for topic in source.topics
+        )
         for number, sources in assignment.items()
     }
 
@@ -113,18 +116,20 @@ def plan_as_one(
 def _read(
     request: Request, names: Mapping[int, Sequence[str]]
 ) -> tuple[PlanInput, list[Source], Assignment]:
-    """What is to move, what of it is chosen, and what each Spark source takes."""
-    for number, of_it in names.items():
-        if not 0 <= number <= _LAST or not of_it or isinstance(of_it, str):
-            raise UsageError(f"--spark-source {number}: {of_it!r}: not a source number and names")
+    """Return what moves, its sources that are chosen, and what each Spark source takes."""
+    for number, source_names in names.items():
+        if not 0 <= number <= _LAST or not source_names or isinstance(source_names, str):
+            raise UsageError(
+                f"--spark-source {number}: {source_names!r}: not a source number and names"
+            )
     if request.policies.topic_pattern is not None and len(names) > 1:
         raise UsageError(
             "--topic-pattern: which of several streams would read a new topic is not known; plan "
             "each by itself, with --source"
         )
-    found = read_input(request)
-    chosen = choose(found, request)
-    return found, chosen, _assign(found, chosen, names)
+    positions = read_input(request)
+    chosen = choose(positions, request)
+    return positions, chosen, _assign(positions, chosen, names)
 
 
 def _assign(
@@ -224,24 +229,15 @@ def _taken_twice(assignment: Assignment) -> Iterator[tuple[str, str]]:
     """Topics that go to several Spark sources, with the numbers of these."""
     readers: dict[str, list[int]] = {}
     for number, sources in assignment.items():
-        for topic in {topic for source in sources for topic in source.topics}:
+        for topic in topics_of(sources):
             readers.setdefault(topic, []).append(number)
     for topic, numbers in sorted(readers.items()):
         if len(numbers) > 1:
             yield topic, " and ".join(map(str, numbers))
 
 
-def _tell(
-    plans: Mapping[int, Plan],
-    warnings: Sequence[str],
-    chosen: Sequence[Source],
-    assignment: Assignment,
-) -> None:
-    for number, plan in plans.items():
-        for line in plan_lines(plan):
-            log.info(f"Spark source {number}: {line}")
-    for warning in warnings:
-        log.warning(warning)
+def _report_assignment(chosen: Sequence[Source], assignment: Assignment) -> None:
+    """Log what the numbers of Spark's sources leave open."""
     for topic, numbers in _taken_twice(assignment):
         log.info(
             f"note: {topic} goes to Spark sources {numbers}: right where they are joined; "

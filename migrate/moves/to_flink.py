@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from decoder.urls import redact_url
 from migrate.inputs.flink.choose_source import choose, choose_known
-from migrate.inputs.flink.extract import Extraction, PlanInput, Source
+from migrate.inputs.flink.extract import Extraction, Source
 from migrate.inputs.flink.read import read
+from migrate.inputs.flink.source import topics_of
 from migrate.inputs.position_inputs import parse_side, side_input
-from migrate.model.cluster_snapshot import ClusterSnapshot
 from migrate.model.errors import NoSuchName, Refused, UsageError
 from migrate.model.log import log, timed
 from migrate.model.policies import Policies
 from migrate.model.positions import SAVEPOINT
 from migrate.model.wording import counted
-from migrate.moves.load_inputs import asker, look
+from migrate.moves.load_inputs import asker
 from migrate.moves.options import Request, move_request
-from migrate.moves.plan import plan_found
+from migrate.moves.pipeline import plan_parts, report_plans
 from migrate.moves.sink import named_location
-from migrate.planning import Plan, PlannedPartition, Refusal, plan_lines
+from migrate.planning import Plan, PlannedPartition, Refusal
 from migrate.planning.shared_topics import one_cluster_warnings, shared_topics
 from migrate.storage.files import lies_within
 from migrate.targets.location import LocalDirectory, RemoteDirectory
@@ -98,7 +98,7 @@ def to_flink(
     old = read(str(request.chk), request)
     _check_outside(place, old.checkpoint.pointer)
     chosen, unknown = choose_known(old, request)
-    topics = {topic for source in chosen for topic in source.topics}
+    topics = topics_of(chosen)
     side = side_input(parse_side(from_side), request, asker(request.kafka), topics)
     if isinstance(side, Extraction) and side.origin.pointer == old.origin.pointer:
         side = _without_what_stays(side)
@@ -115,14 +115,14 @@ def to_flink(
         )
     _check_topic_map(request.policies.topic_map, from_side, theirs, chosen)
     used = list({id(one): one for match in matches for one in match.goes_on_from}.values())
-    snapshot = look(request, side, used, also=old)
+    parts = [match.goes_on_from for match in matches]
+    move = plan_parts(request, side, theirs, parts, asked_about=used, into=old, named=True)
     log.info(f"{old.origin.title}: {old.origin.pointer}")
     which = "" if side.origin.kind == "positions" else f": {side.origin.title}"
     log.info(f"positions of {redact_url(from_side)}{which}")
-    plans = [_plan(request, side, match, snapshot) for match in matches]
     changes: list[SourceChange] = []
     shared_topic_notes: list[str] = []
-    for match, plan in zip(matches, plans, strict=True):
+    for match, plan in zip(matches, move.plans, strict=True):
         change = source_change(match.source, match.cluster, plan, from_side, request.policies)
         if request.source is None or request.policies.partitions is None:
             others = [one for one in old.sources if one.operator_id != match.source.operator_id]
@@ -130,24 +130,22 @@ def to_flink(
             shared_topic_notes += told
         changes.append(change)
     refusals, warnings = check_savepoint(
-        old, chosen, snapshot, request.policies, named=request.source is not None
+        old, chosen, move.snapshot, request.policies, named=request.source is not None
     )
     refusals += _clusters_unnamed(matches)
     refusals += _refuse_unknown_clusters(matches, request)
     refusals += _left_out(from_side, theirs, matches, request)
-    refusals += _refusals_of(matches, plans)
+    refusals += _refusals_of(matches, move.plans)
     refusals += [refusal for change in changes for refusal in change.refusals]
     mismatches, moved = state_mismatches(changes, old, allowed=allow_state_mismatch)
     refusals += mismatches
-    _tell(matches, plans)
     warnings += [
         *one_cluster_warnings(shared_topics(match.source for match in matches), request.policies),
         *shared_topic_notes,
         *moved,
-        *(text for plan in plans for text in plan.warnings),
     ]
-    for warning in dict.fromkeys(warnings):
-        log.warning(warning)
+    names = [f"operator {match.source.operator_id}" if parts[1:] else "" for match in matches]
+    all_warnings = report_plans(move.plans, names, warnings)
     if refusals:
         raise Refused(list(dict.fromkeys(map(str, refusals))))
     new_offsets: dict[str, dict[ClusterPartition, int | None]] = {}
@@ -165,7 +163,7 @@ def to_flink(
         )
     changed = sum(map(len, new_offsets.values()))
     log.info(f"wrote {new}: {counted(changed, 'partition')} changed, all else as it was")
-    return NewSavepoint(new, partitions, tuple(dict.fromkeys(warnings)))
+    return NewSavepoint(new, partitions, all_warnings)
 
 
 def _new_place(out: AnyPath) -> LocalDirectory | RemoteDirectory:
@@ -305,8 +303,8 @@ def _check_topic_map(
     Raises:
         NoSuchName: the side has no topic OLD, or no source of the savepoint reads NEW.
     """
-    known = {topic for source in theirs for topic in source.topics}
-    read = {topic for source in chosen for topic in source.topics}
+    known = topics_of(theirs)
+    read = topics_of(chosen)
     for old, new in topic_map.items():
         if old not in known:
             raise NoSuchName(
@@ -338,25 +336,10 @@ def _left_out(
     own = {match.source.operator_id for match in matches}
     same = [source for source in theirs if source.operator_id in own]
     # Of one job its other sources go on as they are.
-    topics = {topic for source in same or theirs for topic in source.topics} - taken
+    topics = topics_of(same or theirs) - taken
     if request.policies.partitions is not None:
         topics &= request.policies.partitions.keys()
     if topics and request.source is None:
         yield refuse_left_out(name, topics)
     elif topics:
         log.info(f"note: --source leaves out {', '.join(sorted(topics))}")
-
-
-def _plan(
-    request: Request, side: PlanInput, match: SourceMatch, snapshot: ClusterSnapshot | None
-) -> Plan:
-    if not match.goes_on_from:  # what it lacks is told of the savepoint's partitions
-        return Plan(side.origin, SAVEPOINT, (), snapshot=snapshot)
-    return plan_found(request, side, match.goes_on_from, snapshot, named=True)
-
-
-def _tell(matches: Sequence[SourceMatch], plans: Sequence[Plan]) -> None:
-    for match, plan in zip(matches, plans, strict=True):
-        of_it = f"operator {match.source.operator_id}: " if len(matches) > 1 else ""
-        for line in plan_lines(plan):
-            log.info(of_it + line)

@@ -15,7 +15,7 @@ from migrate.inputs.flink.extract import extract
 from migrate.inputs.flink.rest_api import FlinkJob
 from migrate.model.positions import Target
 from migrate.moves.job_stopped import tell_what_runs
-from migrate.moves.plan import LAST_OUTPUT
+from migrate.moves.pipeline import LAST_OUTPUT
 from migrate.planning import Plan, make_plan
 from tests.support.checkpoints import splits, write_source
 from tests.support.command import Result, migrate

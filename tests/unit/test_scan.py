@@ -20,7 +20,7 @@ from migrate.fleet.candidates import Marked, mark_newest, read_marked
 from migrate.fleet.inventory import Inventory, ScannedJob, totals
 from migrate.inputs.flink.extract import Extraction, Source
 from migrate.model.errors import Refused, UsageError
-from migrate.moves import load_inputs as survey
+from migrate.moves import pipeline
 from migrate.moves import scan as scanning
 from migrate.moves.options import Request
 from migrate.moves.scan_plans import INDEX_COLUMNS, check_plans, file_name, index, plan_each
@@ -197,7 +197,7 @@ def test_a_plan_that_fails_costs_no_other_job_its_own(
             raise KeyError("c")
         return list(extraction.sources)
 
-    monkeypatch.setattr(survey, "choose", choose)
+    monkeypatch.setattr(pipeline, "choose", choose)
     jobs = [on_a_directory, unlucky, good]
     plans = dict(plan_each(jobs, tmp_path / "plans", None))
     file = plans[good.pointer].file

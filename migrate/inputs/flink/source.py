@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from itertools import chain
@@ -227,3 +227,8 @@ def _unresolved(listed: LegacyOffset, subtask: int | None, reason: str) -> Posit
         subtask=subtask,
         reason=reason,
     )
+
+
+def topics_of(sources: Iterable[Source]) -> set[str]:
+    """Return the topics that any of some sources reads."""
+    return {topic for source in sources for topic in source.topics}
