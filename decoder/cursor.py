@@ -8,7 +8,7 @@ boolean is one byte; ``UTF`` is a u16 byte length and that many bytes of *modifi
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import NamedTuple, NoReturn, TypeVar
 
 from decoder.errors import DecodeError, ErrorKind
@@ -25,9 +25,9 @@ _FOUR_BYTE_LEADS = bytes(range(0xF0, 0x100))
 
 
 class Cursor:
-    """A position in one run of bytes that can neither pass its end nor move backwards.
+    """A position in bytes that can neither pass their end nor move backwards.
 
-    Every read names its field, so that an error says what was being read and where.
+    Every read names its field, so that an error says what was read, and where.
     """
 
     __slots__ = ("_data", "_end", "_origin", "_pos", "file")
@@ -35,23 +35,23 @@ class Cursor:
     def __init__(
         self, data: bytes, file: str, start: int = 0, end: int | None = None, origin: int = 0
     ) -> None:
-        """``origin`` is where ``data`` begins in the file, where it is not the whole of it."""
+        """Read ``data`` from ``start`` to ``end``; it begins at byte ``origin`` of the file."""
         self._data = data
         self._origin = origin
         self._pos = start
         self._end = len(data) if end is None else end
         self.file = file
 
-    # -- where we are ---------------------------------------------------------------------------
+    # -- position and refusals ------------------------------------------------------------------
 
     @property
     def byte_offset(self) -> int:
-        """Where the next read starts, in bytes from the start of the file."""
+        """The start of the next read, in bytes from the start of the file."""
         return self._origin + self._pos
 
     @property
     def remaining(self) -> int:
-        """How many bytes are left."""
+        """The number of bytes left."""
         return self._end - self._pos
 
     def fail(
@@ -68,28 +68,41 @@ class Cursor:
             self.fail(f"{self._end - self._pos} bytes are left over after the {what}", what)
 
     def attempt(self, read: Callable[[bytes, int, int], tuple[int, _T] | None]) -> _T | None:
-        """Let ``read`` step over what comes next, if it can tell that nothing is wrong with it.
+        """Try a fast reader that refuses nothing; return its value, or None.
 
-        ``read`` is given the bytes, where they begin and where they end, and answers where it
-        stopped and what it read; or None, and nothing has happened: the reader that names its
-        fields takes over.
+        Args:
+            read: a function from (data, start, end) to (position, value). It returns None where
+                anything is not plain: the cursor has not moved then, and the reader that names
+                its fields takes over.
         """
-        found = read(self._data, self._pos, self._end)
-        if found is None:
+        result = read(self._data, self._pos, self._end)
+        if result is None:
             return None
-        self._pos, value = found
+        self._pos, value = result
         return value
 
     def skip_if(self, expected: bytes) -> bool:
-        """Whether these bytes come next; if they do, they are stepped over."""
+        """Step over these bytes if they come next; return whether they do."""
         end = self._pos + len(expected)
         if end > self._end or self._data[self._pos : end] != expected:
             return False
         self._pos = end
         return True
 
-    def met(self, start: int, what: object) -> None:
-        """Note that ``what`` was read from ``start`` to here; a ``RecordingCursor`` keeps it."""
+    def check_version(
+        self, version: int, what: str, known: Collection[int], *, back: int = 4
+    ) -> None:
+        """Refuse a version of ``what`` that is not ``known``."""
+        if version not in known:
+            self.fail(
+                f"{what} version {version} is not read here (known: {', '.join(map(str, known))})",
+                f"{what} version",
+                ErrorKind.UNSUPPORTED,
+                back,
+            )
+
+    def record(self, start: int, value: object) -> None:
+        """Record that ``value`` was read from ``start`` to here; only RecordingCursor keeps it."""
 
     # -- primitives -----------------------------------------------------------------------------
 
@@ -111,7 +124,7 @@ class Cursor:
             ErrorKind.TRUNCATED,
         )
 
-    # The commonest few step by themselves: a call of _take would take as long as they do.
+    # The hot ones do not call _take: the call would double their time.
 
     def u8(self, field: str) -> int:
         start = self._pos
@@ -143,7 +156,7 @@ class Cursor:
         return value
 
     def peek(self, field: str) -> int:
-        """The next byte, without stepping over it."""
+        """Return the next byte without stepping over it."""
         value = self.u8(field)
         self._pos -= 1
         return value
@@ -155,16 +168,16 @@ class Cursor:
         return value == 1
 
     def size(self, field: str) -> int:
-        """An i64 that counts bytes of state: never negative."""
+        """Read an i64 that counts bytes of state; refuse a negative one."""
         value = self.i64(field)
         if value < 0:
             self.fail(f"a size cannot be negative: {value}", field, back=8)
         return value
 
     def count(self, field: str, item_bytes: int = 1) -> int:
-        """An i32 that counts what follows, each item at least ``item_bytes`` (>= 1) long.
+        """Read an i32 that counts items of at least ``item_bytes`` (>= 1) each.
 
-        Checked against the bytes left, so that no count can make a loop or an allocation larger
+        It is checked against the bytes left, so that no count makes a loop or an allocation larger
         than the input.
         """
         value = self.i32(field)
@@ -180,6 +193,36 @@ class Cursor:
             )
         return value
 
+    def version(self, what: str, known: Collection[int]) -> int:
+        """Read the i32 version of ``what``; refuse one that is not ``known``."""
+        value = self.i32(f"{what} version")
+        self.check_version(value, what, known)
+        return value
+
+    def varint(self, field: str, bits: int = 32) -> int:
+        """Read an unsigned varint of at most ``bits`` bits.
+
+        It has 7 bits a byte, the lowest first, the high bit set on all but the last.
+        """
+        return self.rest_of_varint(field, 0, 0, bits)
+
+    def rest_of_varint(self, field: str, value: int, shift: int, bits: int = 32) -> int:
+        """Read on in a varint whose first ``shift`` bits, ``value``, are in another form."""
+        for _ in range(-(-bits // 7)):
+            byte = self.u8(field)
+            value |= (byte & 0x7F) << shift
+            shift += 7
+            if value >> bits:
+                break
+            if byte < 0x80:
+                return value
+        self.fail(f"a varint is longer than {bits} bits", field)
+
+    def zigzag(self, field: str, bits: int = 32) -> int:
+        """Read a signed integer of at most ``bits`` bits, written as a zig-zag varint."""
+        value = self.varint(field, bits)
+        return (value >> 1) ^ -(value & 1)
+
     # -- runs of bytes --------------------------------------------------------------------------
 
     def raw(self, size: int, field: str) -> bytes:
@@ -190,7 +233,7 @@ class Cursor:
         self._take(size, field)
 
     def blob(self, field: str) -> bytes:
-        """``i32 n`` and n bytes."""
+        """Read ``i32 n`` and n bytes."""
         return self.raw(self.i32(field), field)
 
     def skip_blob(self, field: str) -> int:
@@ -200,24 +243,23 @@ class Cursor:
         return size
 
     def frame(self, size: int, field: str) -> Cursor:
-        """A cursor of its own over the next ``size`` bytes, which this one steps over."""
+        """Step over ``size`` bytes; return a cursor over them."""
         start = self._take(size, field)
         return Cursor(self._data, self.file, start, start + size, self._origin)
 
-    def again(self, what: str) -> Cursor:
-        """A cursor of its own over the bytes that are left, which counts from their first byte."""
-        return Cursor(self._data, what, self._pos, self._end, -self._pos)
+    def rest(self, file: str) -> Cursor:
+        """Return a cursor over the bytes left, which counts from the first of them."""
+        return Cursor(self._data, file, self._pos, self._end, -self._pos)
 
     def i64s(self, count: int, field: str) -> tuple[int, ...]:
-        """``count`` times an i64; the count has been checked by ``count``."""
+        """Read ``count`` i64s; the caller has read the count with ``count``."""
         start = self._take(8 * count, field)
         return struct.unpack_from(f">{count}q", self._data, start)
 
     def utf(self, field: str) -> str:
-        """``UTF``: u16 length, modified UTF-8.
+        """Read a ``UTF``: u16 length, modified UTF-8.
 
-        An unpaired surrogate, which Java strings may hold and Python text may not be written
-        with, comes out as U+FFFD.
+        An unpaired surrogate, which a Java string may hold, becomes U+FFFD.
         """
         size: int = _u16(self._data, self._take(2, field))[0]
         start = self._pos
@@ -237,13 +279,13 @@ class Cursor:
         return text.encode("utf-16-be", "surrogatepass").decode("utf-16-be", "replace")
 
     def skip_utf(self, field: str) -> None:
-        """Step over a ``UTF`` without looking into it."""
+        """Step over a ``UTF`` without decoding it."""
         size: int = _u16(self._data, self._take(2, field))[0]
         self._take(size, field)
 
 
 class ParsedSpan(NamedTuple):
-    """Something that was read, and the bytes that it was read from."""
+    """A value, and the bytes that it was read from."""
 
     start: int
     end: int
@@ -251,9 +293,9 @@ class ParsedSpan(NamedTuple):
 
 
 class RecordingCursor(Cursor):
-    """A cursor that keeps what was met on the way and where it stood, in the order of the bytes.
+    """A cursor that keeps the recorded values and their bytes, in the order of the bytes.
 
-    It takes no quick way: those step over what is to be met.
+    It uses no fast reader: those step over values that are to be recorded.
     """
 
     __slots__ = ("spans",)
@@ -265,5 +307,5 @@ class RecordingCursor(Cursor):
     def attempt(self, read: Callable[[bytes, int, int], tuple[int, _T] | None]) -> _T | None:
         return None
 
-    def met(self, start: int, what: object) -> None:
-        self.spans.append(ParsedSpan(start, self.byte_offset, what))
+    def record(self, start: int, value: object) -> None:
+        self.spans.append(ParsedSpan(start, self.byte_offset, value))

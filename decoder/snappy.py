@@ -66,7 +66,8 @@ def decompress_stream(data: bytes, what: str, limit: int) -> bytes:
         body = cursor.frame(int.from_bytes(header[1:], "little"), "snappy chunk")
         if header[0] == _COMPRESSED:
             body.skip(_CHECKSUM_BYTES, "snappy checksum")
-            total += _decompressed_size(body)
+            # A varint; snappy itself holds the chunk to it.
+            total += body.varint("decompressed size", 35)
         elif header[0] == _UNCOMPRESSED:
             total += max(0, body.remaining - _CHECKSUM_BYTES)
     if total > limit:
@@ -116,14 +117,3 @@ def decompress_blocks(blocks: Iterable[bytes], what: str) -> Iterator[bytes]:
             begun = _STREAM_IDENTIFIER
     if left:
         Cursor(left, what).raw(len(left) + 1, "snappy chunk")
-
-
-def _decompressed_size(body: Cursor) -> int:
-    """The varint that a compressed chunk begins with; snappy itself holds the chunk to it."""
-    size = 0
-    for shift in range(0, 35, 7):
-        byte = body.u8("decompressed size")
-        size |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return size
-    body.fail("a size is longer than 35 bits", "decompressed size")

@@ -2,12 +2,12 @@
 
 In Beam 2.50 an UnboundedSourceWrapper reads it, a SourceFunction. An element of its list state is a
 source, an object of Java's serialization, and the source's CheckpointMark, in the source's coder.
-Nothing tells their lengths.
+Neither has a length.
 
 In Beam 2.62 it is a source of Flink's. A split is a FlinkSourceSplit, an object of Java's
-serialization. Of its fields ``beamSplitSource`` is the source that reads it, and ``splitState`` the
-source's CheckpointMark: null where no reader has been created for it yet. Splits that no reader has
-are in the enumerator's state, a HashMap from Integer, the subtask, to ArrayList.
+serialization. Its field ``beamSplitSource`` is the source that reads it; ``splitState`` is the
+source's CheckpointMark, or null before its reader is created. Splits without a reader are in the
+enumerator's state, a HashMap from Integer, the subtask, to ArrayList.
 
 Of a KafkaUnboundedSource the mark is a KafkaCheckpointMark in Avro's binary form: an array of
 PartitionMark, as blocks of ``long n`` and n items up to an n of 0; of a negative n a ``long`` with
@@ -30,7 +30,6 @@ from typing import NamedTuple, NoReturn
 
 from decoder.cursor import Cursor
 from decoder.errors import DecodeError, ErrorKind
-from decoder.kafka.legacy import read_signed_varint
 from decoder.kafka.split import NOT_SET, check_topic, is_legal_topic
 from decoder.metadata.java_stream import JavaArray, JavaObject, JavaValue, read_object_stream
 
@@ -45,7 +44,7 @@ WRAPPER_STATE = "_default_"
 # finished for the checkpoint, after the barrier. A job that has it is a pipeline of Beam's.
 BEAM_BUNDLE = "bundle-buffer-tag"
 # Version of its serializer: SerdeUtils.getNaiveObjectSerializer.
-_VERSION = 0
+_VERSIONS = (0,)
 
 _LIST, _MAP = "java.util.ArrayList", "java.util.HashMap"
 _NOT_STARTED = -1  # KafkaUnboundedReader.UNINITIALIZED_OFFSET
@@ -72,42 +71,38 @@ class BeamMark(NamedTuple):
 
 
 def read_beam_element(element: bytes, what: str) -> list[BeamMark]:
-    """An element of reader state: ``i32`` version, ``i32 n``, and n bytes of a split.
+    """Read an element of reader state: ``i32`` version, ``i32 n``, and n bytes of a split.
 
     Raises:
         DecodeError: not a split of KafkaIO's, read strictly.
     """
     cursor = Cursor(element, what)
-    version = cursor.i32("split serializer version")
-    size = cursor.i32("split")
-    split = cursor.frame(size, "split")
+    cursor.version("Beam split", _VERSIONS)
+    split = cursor.frame(cursor.i32("split"), "split")
     cursor.finish("element of reader state")
-    if version != _VERSION:
-        cursor.fail(f"version {version} of a Beam split is not known here", "split")
     value = read_object_stream(split)
     split.finish("split of a Beam pipeline")
     return _marks_of_split(value, what, set())
 
 
 def read_beam_wrapped(element: bytes, what: str) -> list[BeamMark]:
-    """An element of an UnboundedSourceWrapper's state: a source, then its mark.
+    """Read an element of an UnboundedSourceWrapper's state: a source, then its mark.
 
     Raises:
         DecodeError: not one of KafkaIO's, read strictly.
     """
     cursor = Cursor(element, what)
     source = read_object_stream(cursor)
-    return _marks(_partitions(source, set()), cursor.again(f"{what}: KafkaCheckpointMark"))
+    return _marks(_partitions(source, set()), cursor.rest(f"{what}: KafkaCheckpointMark"))
 
 
 def read_beam_enumerator(cursor: Cursor, version: int) -> list[BeamMark]:
-    """The splits that no reader has.
+    """Read the splits that no reader has.
 
     Raises:
-        DecodeError: not such a map, or of another source, or one that names an object twice.
+        DecodeError: not such a map, of another source, or one that lists an object twice.
     """
-    if version != _VERSION:
-        cursor.fail(f"version {version} of a Beam enumerator is not known here", "enumerator state")
+    cursor.check_version(version, "Beam enumerator", _VERSIONS, back=0)
     value = read_object_stream(cursor)
     cursor.finish("enumerator state")
     splits: list[JavaValue] = []
@@ -116,27 +111,27 @@ def read_beam_enumerator(cursor: Cursor, version: int) -> list[BeamMark]:
     keys, lists = map_of_lists[::2], map_of_lists[1::2]
     if len(keys) != len(lists) or any(_class_name(key) != "java.lang.Integer" for key in keys):
         cursor.fail("not a map from subtask to list", "enumerator state", ErrorKind.UNSUPPORTED)
-    for one in lists:
-        splits += _written(one, _LIST, seen)
+    for split_list in lists:
+        splits += _written(split_list, _LIST, seen)
     for split in splits:
-        _once(split, seen)
+        _check_new(split, seen)
     return [
         mark for split in splits for mark in _marks_of_split(split, "splits without a reader", seen)
     ]
 
 
 def _written(value: JavaValue, class_name: str, seen: set[int]) -> list[JavaValue]:
-    """The objects in a map or a list of Java's, which is listed once."""
+    """Return the objects in a map or list of Java's, which may be listed only once."""
     if not isinstance(value, JavaObject) or value.class_name != class_name:
         _fail(f"{_class_name(value)}, where {class_name} belongs")
-    if not all(isinstance(held, int) for held in value.fields.values()):
+    if not all(isinstance(field, int) for field in value.fields.values()):
         _fail(f"{class_name} with objects in its fields")
-    _once(value, seen)
+    _check_new(value, seen)
     return value.written
 
 
-def _once(value: JavaValue, seen: set[int]) -> None:
-    """References to what was read already could make much of few bytes."""
+def _check_new(value: JavaValue, seen: set[int]) -> None:
+    """Refuse an object that was listed before: references could make much of few bytes."""
     if value is not None and id(value) in seen:
         _fail(f"{_class_name(value)}, listed twice")
     seen.add(id(value))
@@ -156,23 +151,23 @@ def _marks_of_split(split: JavaValue, what: str, seen: set[int]) -> list[BeamMar
     source, state = split.fields.get("beamSplitSource"), split.fields.get("splitState")
     listed = _partitions(source, seen)
     if state is None:
-        return [BeamMark(*place, NOT_SET, None) for place in listed]
+        return [BeamMark(topic, partition, NOT_SET, None) for topic, partition in listed]
     if not isinstance(state, JavaArray):
         raise DecodeError(ErrorKind.CORRUPT, f"the state of a Beam split is no bytes ({what})")
-    _once(state, seen)
+    _check_new(state, seen)
     return _marks(listed, Cursor(state.data, what))
 
 
 def _marks(listed: list[tuple[str, int]], cursor: Cursor) -> list[BeamMark]:
-    """What a source's mark tells of the partitions that it is to read."""
+    """Read a source's mark, which must list the source's partitions."""
     problem: DecodeError | None = None
     for fields in _FIELD_ORDERS:
         try:
-            marks = _read_marks(cursor.again(cursor.file), fields)
+            marks = _read_marks(cursor.rest(cursor.file), fields)
         except DecodeError as error:
             problem = problem or error
             continue
-        if [(one.topic, one.partition) for one in marks] == listed:
+        if [(mark.topic, mark.partition) for mark in marks] == listed:
             return marks
     raise problem or DecodeError(
         ErrorKind.CORRUPT,
@@ -181,17 +176,16 @@ def _marks(listed: list[tuple[str, int]], cursor: Cursor) -> list[BeamMark]:
 
 
 def _partitions(source: JavaValue, seen: set[int]) -> list[tuple[str, int]]:
-    """Those that a KafkaUnboundedSource is to read: ``spec.topicPartitions``, a list of Java's."""
-    named = _class_name(source)
-    if not isinstance(source, JavaObject) or named != _KAFKA:
-        _fail(f"an Apache Beam pipeline's source, {named}: no KafkaIO")
-    _once(source, seen)
+    """Return the partitions of a KafkaUnboundedSource: ``spec.topicPartitions``, a Java list."""
+    if not isinstance(source, JavaObject) or source.class_name != _KAFKA:
+        _fail(f"an Apache Beam pipeline's source, {_class_name(source)}: no KafkaIO")
+    _check_new(source, seen)
     spec = source.fields.get("spec")
-    held = spec.fields.get("topicPartitions") if isinstance(spec, JavaObject) else None
+    partitions = spec.fields.get("topicPartitions") if isinstance(spec, JavaObject) else None
     listed = []
-    for one in _written(held, _LIST, seen):
-        topic = one.fields.get("topic") if isinstance(one, JavaObject) else None
-        partition = one.fields.get("partition") if isinstance(one, JavaObject) else None
+    for item in _written(partitions, _LIST, seen):
+        fields = item.fields if isinstance(item, JavaObject) else {}
+        topic, partition = fields.get("topic"), fields.get("partition")
         if not isinstance(topic, str) or not is_legal_topic(topic):
             _fail(f"a Beam KafkaIO lists no legal topic name: {topic!r}")
         if not isinstance(partition, int) or not 0 <= partition < _MOST_PARTITIONS:
@@ -204,10 +198,10 @@ def _partitions(source: JavaValue, seen: set[int]) -> list[tuple[str, int]]:
 
 def _read_marks(cursor: Cursor, fields: tuple[str, ...]) -> list[BeamMark]:
     marks = []
-    while count := read_signed_varint(cursor, "partitions", _LONG):
+    while count := cursor.zigzag("partitions", _LONG):
         if count < 0:
             count = -count
-            read_signed_varint(cursor, "bytes of a block", _LONG)
+            cursor.zigzag("bytes of a block", _LONG)
         if count > cursor.remaining // len(fields):
             cursor.fail(f"{count} partitions cannot fit into the bytes left", "partitions")
         marks += [_read_mark(cursor, fields) for _ in range(count)]
@@ -216,19 +210,19 @@ def _read_marks(cursor: Cursor, fields: tuple[str, ...]) -> list[BeamMark]:
 
 
 def _read_mark(cursor: Cursor, fields: tuple[str, ...]) -> BeamMark:
-    found: dict[str, int] = {}
+    numbers: dict[str, int] = {}
     topic = ""
     for field in fields:
-        value = read_signed_varint(cursor, field, _LONG)
+        value = cursor.zigzag(field, _LONG)
         if field == _TOPIC:
             if value < 0:
                 cursor.fail(f"a length cannot be negative: {value}", field)
             topic = cursor.raw(value, field).decode("ascii", "replace")
             check_topic(cursor, topic)
         else:
-            found[field] = value
-    next_offset, partition = found["nextOffset"], found["partition"]
+            numbers[field] = value
+    next_offset = numbers["nextOffset"]
     if next_offset < _NOT_STARTED:
         cursor.fail(f"not an offset: {next_offset}", "nextOffset")
     start = NOT_SET if next_offset == _NOT_STARTED else next_offset
-    return BeamMark(topic, partition, start, found["watermarkMillis"])
+    return BeamMark(topic, numbers["partition"], start, numbers["watermarkMillis"])

@@ -1,4 +1,4 @@
-"""The state of a DynamicKafkaSource: a KafkaSource's, cluster by cluster.
+"""The state of a DynamicKafkaSource: that of a KafkaSource for each cluster.
 
 Split version 1: ``UTF clusterId, i32 splitVersion``, then a KafkaPartitionSplit to the end. Version
 2: after the cluster's id ``bool retained`` and, where it is, ``i64 retainedUntil``.
@@ -10,10 +10,10 @@ starting and the stopping offsets initializer, each ``bool present`` and, where 
 n bytes. Version 3: at the end ``i32 n`` retained clusters x {``UTF clusterId, i64 retainedUntil,
 i32 len``, a KafkaSourceEnumState}.
 
-A cluster is retained for a time (milliseconds of the epoch) after the metadata service removed it:
-its positions stay in the state, and Flink goes on from them if the cluster returns by then.
+A cluster is retained until a time (epoch milliseconds) after the metadata service removed it: its
+positions stay in the state, and Flink resumes from them if the cluster returns by then.
 
-An initializer is a serialized Java object of the job's own choosing: it is stepped over.
+An initializer is a serialized Java object of the job's choice: it is stepped over.
 
 Source: org.apache.flink.connector.kafka.dynamic.source.{split.DynamicKafkaSourceSplitSerializer,
 enumerator.DynamicKafkaSourceEnumStateSerializer} @ connector 3.4.0-1.20, 5.0.0-2.2 and (split
@@ -26,18 +26,15 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple, TypeVar
 
 from decoder.cursor import Cursor
-from decoder.errors import ErrorKind
 from decoder.kafka.enumerator import EnumeratorState, read_enumerator
 from decoder.kafka.split import Split, read_split, read_topic
 
 DYNAMIC_SPLIT_VERSIONS = (1, 2)
-_NEWEST_ENUMERATOR_VERSION = 3
-
 # The connector's releases, by the enumerator version that they write.
 DYNAMIC_ENUMERATOR_WRITTEN_BY = {1: "3.1 to 4.0", 2: "5.0", 3: "later than 5.0"}
 
-# The least that one of each takes: its texts' lengths (a cluster's id and a topic have a character
-# at least), and the numbers beside them.
+# The least bytes of one of each: the lengths of its texts (a cluster's id and a topic have at least
+# one character), and its numbers.
 _MIN_TOPIC_BYTES = 2 + 1
 _MIN_CLUSTER_BYTES = 2 + 1 + 4 + 2
 _MIN_STREAM_BYTES = 2 + 4
@@ -48,9 +45,9 @@ _T = TypeVar("_T")
 
 
 class DynamicSplit(NamedTuple):
-    """A split and the id of the cluster it is of, as the job's metadata service names it.
+    """A split and its cluster's id in the job's metadata service.
 
-    ``retained_until`` (milliseconds of the epoch) is set where that service no longer names it.
+    ``retained_until`` (epoch milliseconds) is set if that service no longer lists the cluster.
     """
 
     cluster: str
@@ -59,7 +56,7 @@ class DynamicSplit(NamedTuple):
 
 
 class StreamCluster(NamedTuple):
-    """What a stream is on one cluster."""
+    """The topics of a stream on one cluster."""
 
     topics: frozenset[str]
     bootstrap_servers: str
@@ -69,11 +66,11 @@ class DynamicEnumeratorState(NamedTuple):
     """DynamicKafkaSourceEnumState.
 
     Attributes:
-        version: of the enumerator's serializer, not of those of the clusters.
-        streams: what the metadata service last said: by stream, by cluster.
-        clusters: what the enumerator of each cluster knows. A cluster of ``streams`` is missing
-            where it was inactive when its enumerator was to start.
-        retained: what was known of clusters that the metadata service no longer names.
+        version: of this enumerator's serializer, not of its clusters'.
+        streams: the last answer of the metadata service: by stream, by cluster.
+        clusters: the enumerator state of each cluster. A cluster of ``streams`` is missing if it
+            was inactive when its enumerator was to start.
+        retained: the enumerator state of clusters that the metadata service no longer lists.
     """
 
     version: int
@@ -83,7 +80,7 @@ class DynamicEnumeratorState(NamedTuple):
 
 
 def read_dynamic_split(cursor: Cursor, version: int) -> DynamicSplit:
-    """One split of one of DYNAMIC_SPLIT_VERSIONS, which must use up ``cursor``.
+    """Read one split of one of DYNAMIC_SPLIT_VERSIONS, which must use up ``cursor``.
 
     Raises:
         DecodeError: not a DynamicKafkaSourceSplit, read strictly.
@@ -96,18 +93,14 @@ def read_dynamic_split(cursor: Cursor, version: int) -> DynamicSplit:
 
 
 def read_dynamic_enumerator(cursor: Cursor, version: int) -> DynamicEnumeratorState:
-    """A DynamicKafkaSourceEnumState, which must use up ``cursor``.
+    """Read a DynamicKafkaSourceEnumState, which must use up ``cursor``.
 
     Raises:
         DecodeError: not one, read strictly.
     """
-    if not 1 <= version <= _NEWEST_ENUMERATOR_VERSION:
-        cursor.fail(
-            f"version {version} of a DynamicKafkaSource's enumerator is not read here "
-            f"(known: 1 to {_NEWEST_ENUMERATOR_VERSION})",
-            "enumerator version",
-            ErrorKind.UNSUPPORTED,
-        )
+    cursor.check_version(
+        version, "DynamicKafkaSource's enumerator", DYNAMIC_ENUMERATOR_WRITTEN_BY, back=0
+    )
     streams = _by_name(cursor, "streams", _MIN_STREAM_BYTES, lambda: _read_stream(cursor, version))
     cluster_version = cursor.i32("version of the clusters' enumerators")
     clusters = _by_name(
@@ -131,12 +124,12 @@ def read_dynamic_enumerator(cursor: Cursor, version: int) -> DynamicEnumeratorSt
 def _by_name(
     cursor: Cursor, what: str, item_bytes: int, read_item: Callable[[], tuple[str, _T]]
 ) -> dict[str, _T]:
-    """A Java map or set as it is serialized: a count and the items, each name once."""
+    """Read a serialized Java map: a count and the items, each name once."""
     count = cursor.count(what, item_bytes)
-    found = dict(read_item() for _ in range(count))
-    if len(found) != count:
-        cursor.fail(f"a name stands twice among the {what}", what)
-    return found
+    items = dict(read_item() for _ in range(count))
+    if len(items) != count:
+        cursor.fail(f"a name is listed twice among the {what}", what)
+    return items
 
 
 def _read_stream(cursor: Cursor, version: int) -> tuple[str, Mapping[str, StreamCluster]]:
@@ -157,7 +150,7 @@ def _read_cluster_state(
     start = cursor.byte_offset
     frame = cursor.frame(cursor.i32("enumerator length"), "enumerator state")
     state = read_enumerator(frame, version)
-    cursor.met(start, state)
+    cursor.record(start, state)
     return cluster, state
 
 
@@ -165,7 +158,7 @@ def _read_stream_cluster(cursor: Cursor, version: int) -> StreamCluster:
     count = cursor.count("topics", _MIN_TOPIC_BYTES)
     topics = frozenset(read_topic(cursor) for _ in range(count))
     if len(topics) != count:
-        cursor.fail("a topic stands here twice", "topics")
+        cursor.fail("a topic is listed twice", "topics")
     bootstrap_servers = cursor.utf("bootstrap servers")
     if version >= 2:
         for initializer in ("starting offsets initializer", "stopping offsets initializer"):

@@ -1,4 +1,4 @@
-"""The coordinator's state of a KafkaSource: KafkaSourceEnumState, what the enumerator knows.
+"""The coordinator state of a KafkaSource: KafkaSourceEnumState, the enumerator's partitions.
 
 Coordinator state: ``i32 coordinatorVersion`` (0 or 1), ``i32 enumeratorVersion, i32 n``, n
 enumerator bytes; version 0 has the split assignment tracker's bytes after them.
@@ -22,7 +22,6 @@ from itertools import repeat
 from typing import NamedTuple
 
 from decoder.cursor import Cursor
-from decoder.errors import ErrorKind
 from decoder.kafka.bulk import EntryColumns, alike_entries
 from decoder.kafka.columns import Rows, rows
 from decoder.kafka.split import (
@@ -33,8 +32,6 @@ from decoder.kafka.split import (
     read_split,
     read_topic_partition,
 )
-
-_COORDINATOR_VERSIONS = (0, 1)
 
 # The connector's releases, by the enumerator version that they write.
 ENUMERATOR_WRITTEN_BY = {
@@ -53,9 +50,9 @@ class AssignmentStatus(Enum):
 
 
 class EnumeratorEntry(NamedTuple):
-    """One topic-partition the enumerator knows. ``split`` is None in versions 1 and 2.
+    """A topic-partition that the enumerator knows. ``split`` is None in versions 1 and 2.
 
-    A split keeps the start it was discovered with for ever: it is not progress.
+    A split keeps the start that it was discovered with: it is not progress.
     """
 
     topic: str
@@ -64,8 +61,8 @@ class EnumeratorEntry(NamedTuple):
     split: Split | None
 
 
-# From here on columns are faster than a call for each entry. Of few they take more memory: a
-# DynamicKafkaSource may list thousands of clusters of one partition.
+# From this many entries on, columns are faster than a call for each. For fewer they take more
+# memory: a DynamicKafkaSource may list thousands of clusters of one partition.
 _MANY = 5
 
 _STATUSES = {status.value: status for status in AssignmentStatus}
@@ -83,27 +80,20 @@ class EnumeratorState(NamedTuple):
 
 
 def listed_places(entries: Sequence[EnumeratorEntry]) -> Iterator[tuple[str, int]]:
-    """The topic and partition of each entry."""
+    """Return the topic and partition of each entry."""
     if isinstance(entries, Rows):
         return entries.fields()
     return ((entry.topic, entry.partition) for entry in entries)
 
 
 def open_coordinator_state(data: bytes, what: str) -> tuple[int, Cursor]:
-    """The version of a source's enumerator, and its bytes, whatever source it is.
+    """Return the version and the bytes of any source's enumerator.
 
     Raises:
         DecodeError: not the coordinator state of a source.
     """
     cursor = Cursor(data, what)
-    coordinator_version = cursor.i32("coordinator version")
-    if coordinator_version not in _COORDINATOR_VERSIONS:
-        cursor.fail(
-            f"coordinator version {coordinator_version} is not read here (known: 0, 1)",
-            "coordinator version",
-            ErrorKind.UNSUPPORTED,
-            back=4,
-        )
+    coordinator_version = cursor.version("coordinator", (0, 1))
     version = cursor.i32("enumerator version")
     body = cursor.frame(cursor.i32("enumerator length"), "enumerator state")
     if coordinator_version == 1:
@@ -112,36 +102,26 @@ def open_coordinator_state(data: bytes, what: str) -> tuple[int, Cursor]:
 
 
 def read_enumerator(cursor: Cursor, version: int) -> EnumeratorState:
-    """A KafkaSourceEnumState, which must use up ``cursor``.
+    """Read a KafkaSourceEnumState, which must use up ``cursor``.
 
     Raises:
         DecodeError: not one, read strictly.
     """
-    entries: Sequence[EnumeratorEntry]
-    match version:
-        case 0:
-            entries = _read_assigned(cursor)
-        case 1 | 2 | 3:
-            entries = _read_listed(cursor, version)
-        case _:
-            cursor.fail(
-                f"enumerator version {version} is not read here (known: 0 to 3)",
-                "enumerator version",
-                ErrorKind.UNSUPPORTED,
-            )
+    cursor.check_version(version, "enumerator", ENUMERATOR_WRITTEN_BY, back=0)
+    entries = _read_assigned(cursor) if version == 0 else _read_listed(cursor, version)
     finished = cursor.boolean("initial discovery finished") if version >= 2 else None
     cursor.finish("enumerator state")
-    # Read all at once, they were looked at.
+    # ``alike_entries`` has checked Rows.
     if not isinstance(entries, Rows) and len({entry[:2] for entry in entries}) != len(entries):
-        cursor.fail("a topic-partition stands here twice", "enumerator state")
+        cursor.fail("a topic-partition is listed twice", "enumerator state")
     return EnumeratorState(version, entries, finished)
 
 
 def _read_assigned(cursor: Cursor) -> Sequence[EnumeratorEntry]:
-    """Version 0: what was assigned, by subtask.
+    """Read version 0: the assigned splits, by subtask.
 
-    A split that was given to another one, after a failure of a rescaled job, stands there under
-    both; whose it is now, only the readers tell.
+    A split that moved to another subtask, after a failure of a rescaled job, is listed under both:
+    only the readers' state says whose it is now.
     """
     subtasks = cursor.i32("subtasks")
     _check_split_version(cursor)
@@ -161,8 +141,16 @@ def _read_assigned(cursor: Cursor) -> Sequence[EnumeratorEntry]:
 
 
 def _read_listed(cursor: Cursor, version: int) -> Sequence[EnumeratorEntry]:
-    """Versions 1 to 3; all at once, where they are many and nothing is wrong with any of them."""
-    count = _read_count(cursor, version)
+    """Read versions 1 to 3; all entries at once, if they are many and all of them plain."""
+    if version == 3:
+        count = cursor.i32("partitions")
+        _check_split_version(cursor)
+        if not 0 <= count <= cursor.remaining // (4 + MIN_SPLIT_BYTES + 4):
+            cursor.fail(
+                f"{count} splits cannot fit into the {cursor.remaining} bytes left", "splits"
+            )
+    else:
+        count = cursor.count("partitions", MIN_TOPIC_PARTITION_BYTES + (4 if version == 2 else 0))
     if count >= _MANY:
         columns = cursor.attempt(partial(alike_entries, version=version, count=count))
         if columns is not None:
@@ -170,24 +158,11 @@ def _read_listed(cursor: Cursor, version: int) -> Sequence[EnumeratorEntry]:
     return read_entries(cursor, version, count)
 
 
-def _read_count(cursor: Cursor, version: int) -> int:
-    """How many entries follow."""
-    if version == 1:
-        return cursor.count("partitions", MIN_TOPIC_PARTITION_BYTES)
-    if version == 2:
-        return cursor.count("partitions", MIN_TOPIC_PARTITION_BYTES + 4)
-    count = cursor.i32("partitions")
-    _check_split_version(cursor)
-    if not 0 <= count <= cursor.remaining // (4 + MIN_SPLIT_BYTES + 4):
-        cursor.fail(f"{count} splits cannot fit into the {cursor.remaining} bytes left", "splits")
-    return count
-
-
 def read_entries(cursor: Cursor, version: int, count: int) -> tuple[EnumeratorEntry, ...]:
-    """The entries of an enumerator of version 1 to 3, one after another.
+    """Read the entries of an enumerator of version 1 to 3, one by one.
 
     Raises:
-        DecodeError: one of them is not an entry, read strictly.
+        DecodeError: not an entry, read strictly.
     """
     return tuple(_read_entry(cursor, version) for _ in range(count))
 
@@ -208,8 +183,8 @@ def _entries_of(columns: EntryColumns) -> Rows[EnumeratorEntry]:
     )
 
     def walk() -> Iterator[EnumeratorEntry]:
-        held = splits.walk() if splits is not None else repeat(None)
-        return rows(EnumeratorEntry, topics, partitions, statuses, held)
+        listed = splits.walk() if splits is not None else repeat(None)
+        return rows(EnumeratorEntry, topics, partitions, statuses, listed)
 
     return Rows(len(topics), walk, lambda: zip(topics, partitions, strict=True))
 
@@ -219,16 +194,8 @@ def _read_framed_split(cursor: Cursor) -> Split:
 
 
 def _check_split_version(cursor: Cursor) -> None:
-    """Checked although there may be no split: nothing else may tell what this is."""
-    version = cursor.i32("split version")
-    if version != SPLIT_VERSION:
-        cursor.fail(
-            f"version {version} of the splits is not KafkaPartitionSplit's (known: "
-            f"{SPLIT_VERSION})",
-            "split version",
-            ErrorKind.UNSUPPORTED,
-            back=4,
-        )
+    """Check it even without a split: it may be all that tells this from another source."""
+    cursor.version("split", (SPLIT_VERSION,))
 
 
 def _read_status(cursor: Cursor) -> AssignmentStatus:

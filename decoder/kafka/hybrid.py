@@ -1,9 +1,9 @@
-"""The state of a HybridSource: that of the source it reads now, wrapped.
+"""The state of a HybridSource, which wraps that of the source it reads now.
 
 A HybridSource reads a list of sources one after another, such as files and then Kafka. Split
 version 0: ``i32 sourceIndex, UTF splitId, i32 wrappedVersion, i32 n``, n bytes of the source's own
 split. Enumerator version 0: ``i32 currentSourceIndex, i32 wrappedVersion, i32 n``, n bytes of the
-source's own enumerator. What the sources are, and how many, is not in the state.
+source's own enumerator. The state does not say which sources these are, nor how many.
 
 Source: org.apache.flink.connector.base.source.hybrid.{HybridSourceSplitSerializer,
 HybridSourceEnumeratorStateSerializer} @ Flink 1.15.4 to 2.2.0.
@@ -14,14 +14,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from decoder.cursor import Cursor
-from decoder.errors import ErrorKind
 
-_ENUMERATOR_VERSION = 0
+_ENUMERATOR_VERSIONS = (0,)
 
 
 class HybridSplit(NamedTuple):
-    """A split of the source at ``source_index``; ``wrapped`` is that source's own, of
-    ``version``."""
+    """A split of the source at ``source_index``: ``wrapped`` bytes of that source's version."""
 
     source_index: int
     version: int
@@ -29,7 +27,7 @@ class HybridSplit(NamedTuple):
 
 
 class HybridEnumeratorState(NamedTuple):
-    """The source that is read now, and its enumerator's own state, of ``version``."""
+    """The index of the source that is read now, and its enumerator's state and version."""
 
     source_index: int
     version: int
@@ -37,7 +35,7 @@ class HybridEnumeratorState(NamedTuple):
 
 
 def read_hybrid_split(cursor: Cursor) -> HybridSplit:
-    """One split of version 0, which must use up ``cursor``.
+    """Read one split of version 0, which must use up ``cursor``.
 
     Raises:
         DecodeError: not a HybridSourceSplit, read strictly.
@@ -51,18 +49,12 @@ def read_hybrid_split(cursor: Cursor) -> HybridSplit:
 
 
 def read_hybrid_enumerator(cursor: Cursor, version: int) -> HybridEnumeratorState:
-    """A HybridSourceEnumeratorState, which must use up ``cursor``.
+    """Read a HybridSourceEnumeratorState, which must use up ``cursor``.
 
     Raises:
         DecodeError: not one, read strictly.
     """
-    if version != _ENUMERATOR_VERSION:
-        cursor.fail(
-            f"version {version} of the enumerator state is not a HybridSource's (known: "
-            f"{_ENUMERATOR_VERSION})",
-            "enumerator state",
-            ErrorKind.UNSUPPORTED,
-        )
+    cursor.check_version(version, "HybridSource's enumerator", _ENUMERATOR_VERSIONS, back=0)
     state = HybridEnumeratorState(
         _read_source_index(cursor),
         cursor.i32("wrapped enumerator version"),

@@ -1,4 +1,4 @@
-"""SourceReaderState: the splits that the readers of a source hold, one list per subtask.
+"""SourceReaderState: the splits of a source's readers, one list per subtask.
 
 An element is ``i32 splitSerializerVersion, i32 len``, len split bytes. Every FLIP-27 source keeps
 this state under this name, whatever its splits are.
@@ -10,7 +10,7 @@ org.apache.flink.core.io.SimpleVersionedSerialization @ 2.2.0.
 from __future__ import annotations
 
 from decoder.cursor import Cursor
-from decoder.errors import DecodeError, ErrorKind
+from decoder.errors import DecodeError
 from decoder.kafka.dynamic import DYNAMIC_SPLIT_VERSIONS, DynamicSplit, read_dynamic_split
 from decoder.kafka.hybrid import HybridSplit, read_hybrid_split
 from decoder.kafka.split import SPLIT_VERSION, Split, read_split
@@ -19,10 +19,10 @@ SOURCE_READER_STATE = "SourceReaderState"
 
 
 def read_reader_element(element: bytes, what: str) -> Split | DynamicSplit | HybridSplit:
-    """One element as the split that it is.
+    """Read the split in one element.
 
     Raises:
-        DecodeError: none that is known here, read strictly.
+        DecodeError: of no known kind, read strictly.
     """
     cursor = Cursor(element, what)
     version = cursor.i32("split serializer version")
@@ -32,24 +32,19 @@ def read_reader_element(element: bytes, what: str) -> Split | DynamicSplit | Hyb
 
 
 def read_any_split(split: bytes, version: int, what: str) -> Split | DynamicSplit | HybridSplit:
-    """A split by its bytes and the version of its serializer.
+    """Read a split of the given serializer version.
 
-    Versions 1 and 2 are DynamicKafkaSource's alone. Version 0 is KafkaSource's and HybridSource's:
-    whose index, below 65,536, would be the length of an empty topic's name, so that no split reads
-    as both.
+    Versions 1 and 2 are DynamicKafkaSource's alone. Version 0 is KafkaSource's and HybridSource's.
+    No split reads as both: HybridSource's index, below 65,536, would be the length of an empty
+    topic name.
 
     Raises:
-        DecodeError: none that is known here, read strictly.
+        DecodeError: of no known kind, read strictly.
     """
     if version in DYNAMIC_SPLIT_VERSIONS:
         return read_dynamic_split(Cursor(split, what), version)
-    if version != SPLIT_VERSION:
-        Cursor(split, what).fail(
-            f"version {version} of a split is not read here (known: {SPLIT_VERSION} of "
-            "KafkaSource and HybridSource, 1 and 2 of DynamicKafkaSource)",
-            "split",
-            ErrorKind.UNSUPPORTED,
-        )
+    known = (SPLIT_VERSION, *DYNAMIC_SPLIT_VERSIONS)
+    Cursor(split, what).check_version(version, "split", known, back=0)
     try:
         return read_split(Cursor(split, what), version)
     except DecodeError as not_kafka:

@@ -1,5 +1,4 @@
-"""What a KafkaSink keeps: its writers' state, and transactions that are yet to be committed; and of
-a FileSink, which files its writers go on writing.
+"""The state of a KafkaSink, writers and pending transactions; and of a FileSink's writers.
 
 All are ``byte[]`` lists of ``i32 version, i32 n``, n bytes; a *versioned list* is ``i32 version,
 i32 n``, n x {``i32 len``, item}.
@@ -33,7 +32,6 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple, TypeVar
 
 from decoder.cursor import Cursor
-from decoder.errors import ErrorKind
 
 WRITER_STATE = "writer_raw_states"
 COMMITTER_STATE = "streaming_committer_raw_states"
@@ -49,8 +47,7 @@ _Item = TypeVar("_Item")
 
 
 class PendingTransaction(NamedTuple):
-    """KafkaCommittable: a transaction that the producers had flushed when the checkpoint was
-    taken, to be committed once it was complete."""
+    """KafkaCommittable: a flushed transaction, to be committed once the checkpoint is complete."""
 
     transactional_id: str
     producer_id: int
@@ -58,21 +55,21 @@ class PendingTransaction(NamedTuple):
 
     @property
     def prefix(self) -> str:
-        """The id is ``prefix-subtask-number`` (TransactionalIdFactory)."""
+        """The prefix of the id ``prefix-subtask-number`` (TransactionalIdFactory)."""
         return self.transactional_id.rsplit("-", 2)[0]
 
 
 class KafkaWriterState(NamedTuple):
-    """One writer's state; ``under_way`` are the ids of its transactions (version 2)."""
+    """A writer's prefix, and the ids of its open transactions (version 2)."""
 
     prefix: str
-    under_way: tuple[str, ...]
+    open_transactions: tuple[str, ...]
 
 
 class SinkState(NamedTuple):
-    """What one operator of a sink keeps: writers, or what a committer has yet to commit.
+    """The state of one operator of a sink: its writers, or a committer's pending transactions.
 
-    Where a committer has nothing to commit, nothing says whose it is.
+    Without pending transactions, nothing tells a KafkaSink's committer from another sink's.
     """
 
     writers: tuple[KafkaWriterState, ...]
@@ -80,50 +77,49 @@ class SinkState(NamedTuple):
 
 
 class FileBucket(NamedTuple):
-    """A bucket of one of a FileSink's writers; ``in_progress``: it goes on writing a file there."""
+    """A bucket of a FileSink's writer; ``in_progress``: a file in it is being written."""
 
     path: str
     in_progress: bool
 
 
 class FileSinkState(NamedTuple):
-    """What the writers of a FileSink keep."""
+    """The state of a FileSink's writers."""
 
     buckets: tuple[FileBucket, ...]
 
 
 class UnknownSink(NamedTuple):
-    """A sink whose state is neither a KafkaSink's nor a FileSink's writers', or is not to be had;
-    ``reason`` says which."""
+    """A sink of another kind, or one whose state cannot be read; ``reason`` says which."""
 
     reason: str
 
 
 def read_writer_state(element: bytes, what: str) -> KafkaWriterState | FileBucket:
-    """One element of ``writer_raw_states``: a KafkaSink's and a FileSink's differ in version.
+    """Read one element of ``writer_raw_states``: KafkaSink's and FileSink's differ in version.
 
     Raises:
         DecodeError: neither, read strictly.
     """
     version, cursor = _open(element, what, (1, 2, _BUCKET_VERSION), "writer state")
-    held = (
+    state = (
         _read_bucket(cursor) if version == _BUCKET_VERSION else _read_kafka_writer(cursor, version)
     )
     cursor.finish("writer state")
-    return held
+    return state
 
 
 def _read_kafka_writer(cursor: Cursor, version: int) -> KafkaWriterState:
     prefix = cursor.utf("transactional id prefix")
-    under_way: tuple[str, ...] = ()
+    open_transactions: tuple[str, ...] = ()
     if version == 2:
         cursor.skip(8, "owned subtasks")
         ownership = cursor.i32("ownership of transactions")
         if not 0 <= ownership < _OWNERSHIPS:
             cursor.fail(f"unknown ownership: {ownership}", "ownership of transactions", back=4)
-        count = cursor.count("transactions under way", 2 + 8)
-        under_way = tuple(_read_under_way(cursor) for _ in range(count))
-    return KafkaWriterState(prefix, under_way)
+        count = cursor.count("open transactions", 2 + 8)
+        open_transactions = tuple(_read_open_transaction(cursor) for _ in range(count))
+    return KafkaWriterState(prefix, open_transactions)
 
 
 def _read_bucket(cursor: Cursor) -> FileBucket:
@@ -140,14 +136,14 @@ def _read_bucket(cursor: Cursor) -> FileBucket:
     return FileBucket(path, in_progress)
 
 
-def _read_under_way(cursor: Cursor) -> str:
+def _read_open_transaction(cursor: Cursor) -> str:
     transactional_id = cursor.utf("transactional id")
     cursor.i64("checkpoint id")
     return transactional_id
 
 
 def read_committer_state(element: bytes, what: str) -> tuple[PendingTransaction, ...]:
-    """One element of ``streaming_committer_raw_states``: what is yet to be committed.
+    """Read the pending transactions in one element of ``streaming_committer_raw_states``.
 
     Raises:
         DecodeError: not a KafkaSink's, read strictly.
@@ -183,8 +179,7 @@ def _read_subtask(cursor: Cursor, version: int) -> tuple[PendingTransaction, ...
 
 
 def _read_request(cursor: Cursor, _version: int) -> tuple[PendingTransaction, ...]:
-    version = cursor.i32("committable version")
-    _check_version(cursor, version, (1,), "committable")
+    version = cursor.version("committable", (1,))
     frame = cursor.frame(cursor.i32("committable length"), "committable")
     committable = _read_committable(frame, version)
     frame.finish("committable")
@@ -208,8 +203,7 @@ def _read_committable(cursor: Cursor, _version: int) -> PendingTransaction:
 
 def _open(element: bytes, what: str, known: tuple[int, ...], state: str) -> tuple[int, Cursor]:
     cursor = Cursor(element, what)
-    version = cursor.i32("version")
-    _check_version(cursor, version, known, state)
+    version = cursor.version(state, known)
     body = cursor.frame(cursor.i32("length"), "state")
     cursor.finish("element")
     return version, body
@@ -221,9 +215,8 @@ def _versioned_list(
     versions: tuple[int, ...],
     read_item: Callable[[Cursor, int], _Item],
 ) -> list[_Item]:
-    """``i32 version, i32 n``, n x {``i32 len``, item}; each item must use up its bytes."""
-    version = cursor.i32(f"version of the {what}")
-    _check_version(cursor, version, versions, what)
+    """Read ``i32 version, i32 n``, n x {``i32 len``, item}; each item must use up its bytes."""
+    version = cursor.version(what, versions)
     items = []
     for _ in range(cursor.count(what, 4)):
         frame = cursor.frame(cursor.i32(f"length of one of the {what}"), what)
@@ -234,13 +227,3 @@ def _versioned_list(
 
 def _joined(parts: Iterable[tuple[PendingTransaction, ...]]) -> tuple[PendingTransaction, ...]:
     return tuple(pending for part in parts for pending in part)
-
-
-def _check_version(cursor: Cursor, version: int, known: tuple[int, ...], what: str) -> None:
-    if version not in known:
-        cursor.fail(
-            f"version {version} of the {what} is not known (known: {', '.join(map(str, known))})",
-            what,
-            ErrorKind.UNSUPPORTED,
-            back=4,
-        )

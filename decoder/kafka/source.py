@@ -221,7 +221,7 @@ class _Enumerator:
         if self._body is None:
             return self._reason
         try:
-            return read(self._body.again("coordinator state"), self._version)
+            return read(self._body.rest("coordinator state"), self._version)
         except DecodeError as error:
             return str(error)
 

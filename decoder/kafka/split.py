@@ -1,4 +1,4 @@
-"""KafkaPartitionSplit: one topic-partition a KafkaSource reads, and from where to where.
+"""KafkaPartitionSplit: a topic-partition that a KafkaSource reads, with its start and end.
 
 Version 0: ``UTF topic, i32 partition, i64 startingOffset, i64 stoppingOffset``.
 
@@ -12,15 +12,14 @@ import re
 from typing import NamedTuple
 
 from decoder.cursor import Cursor
-from decoder.errors import ErrorKind
 
 SPLIT_VERSION = 0
 
-# Markers that stand where an offset would, until a split's first record.
+# Markers in place of an offset, until a split's first record.
 EARLIEST = -2
 LATEST = -1
 COMMITTED = -3
-# Not initialised yet, as a starting offset; none, as a stopping offset.
+# A starting offset that is not initialised yet; no stopping offset.
 NOT_SET = -(1 << 63)
 
 # org.apache.kafka.common.internals.Topic @ kafka-clients 4.1.1
@@ -32,10 +31,10 @@ MIN_SPLIT_BYTES = MIN_TOPIC_PARTITION_BYTES + 8 + 8
 
 
 class Split(NamedTuple):
-    """A split as stored: offsets are the numbers in the state, markers included.
+    """A split as stored, markers included.
 
-    ``starting_offset`` is the next offset to read; ``stopping_offset`` is None where the split has
-    no end (Long.MIN_VALUE in the state).
+    ``starting_offset`` is the next offset to read; ``stopping_offset`` is None if the split has no
+    end (Long.MIN_VALUE in the state).
     """
 
     topic: str
@@ -45,25 +44,25 @@ class Split(NamedTuple):
 
 
 def read_topic(cursor: Cursor) -> str:
-    """``UTF topic``, refusing what Kafka would: the first sign of another kind."""
+    """Read ``UTF topic``; refuse a name that Kafka would: the first sign of another kind."""
     topic = cursor.utf("topic")
     check_topic(cursor, topic)
     return topic
 
 
 def is_legal_topic(name: str) -> bool:
-    """Whether Kafka has such topics."""
+    """Return whether Kafka allows this topic name."""
     return _LEGAL_TOPIC.fullmatch(name) is not None and name not in (".", "..")
 
 
 def check_topic(cursor: Cursor, topic: str) -> None:
-    """Refuse a name, just read, that Kafka would."""
+    """Refuse a name that Kafka would."""
     if not is_legal_topic(topic):
         cursor.fail(f"not a legal topic name: {topic!r}", "topic")
 
 
 def read_topic_partition(cursor: Cursor) -> tuple[str, int]:
-    """``UTF topic, i32 partition``, refusing what Kafka would."""
+    """Read ``UTF topic, i32 partition``; refuse what Kafka would."""
     topic = read_topic(cursor)
     partition = cursor.i32("partition")
     if partition < 0:
@@ -72,17 +71,12 @@ def read_topic_partition(cursor: Cursor) -> tuple[str, int]:
 
 
 def read_split(cursor: Cursor, version: int) -> Split:
-    """One split, which must use up ``cursor``.
+    """Read one split, which must use up ``cursor``.
 
     Raises:
         DecodeError: not a KafkaPartitionSplit, read strictly.
     """
-    if version != SPLIT_VERSION:
-        cursor.fail(
-            f"version {version} of a split is not KafkaPartitionSplit's (known: {SPLIT_VERSION})",
-            "split",
-            ErrorKind.UNSUPPORTED,
-        )
+    cursor.check_version(version, "KafkaPartitionSplit", (SPLIT_VERSION,), back=0)
     topic, partition = read_topic_partition(cursor)
     starting = cursor.i64("starting offset")
     if starting < COMMITTED and starting != NOT_SET:

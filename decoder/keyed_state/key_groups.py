@@ -1,8 +1,8 @@
-"""The key group of a key, from the key itself: a check that a key was read for what it is.
+"""The key group of a key, computed from the key: a check that the key was read right.
 
-``murmur(key.hashCode()) mod maxParallelism``. Where Java specifies the hash, or Flink's class has
-one that its bytes tell, it is recomputed here; of an enum, a POJO, an Avro record, a Value
-(org.apache.flink.types) or a row with names it is not known.
+``murmur(key.hashCode()) mod maxParallelism``. The hash is computed here if Java specifies it, or if
+it follows from the bytes of Flink's class; that of an enum, a POJO, an Avro record, a Value
+(org.apache.flink.types) or a row with names is not known.
 
 Source: KeyGroupRangeAssignment, MathUtils.murmurHash, Tuple2, Either, BinaryRowData,
 MurmurHashUtils @ Flink 2.2.0; java.lang.*, java.math.*, java.time.* @ JDK 17.
@@ -11,11 +11,10 @@ MurmurHashUtils @ Flink 2.2.0; java.lang.*, java.math.*, java.time.* @ JDK 17.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
-from operator import mul
 from struct import Struct
 from typing import Any
 
+from decoder.java import string_hash
 from decoder.keyed_state.types import Either, Kind, Kryo, Scalar, Sql, SqlRow, Type
 from decoder.keyed_state.types import Struct as StructType
 
@@ -27,15 +26,14 @@ _REPLACEMENT = "\ufffd"
 _i64_of = Struct(">d")
 _i32_of = Struct(">f")
 
-# A hash as an unsigned 32-bit number; None: it is not known of this one value.
+# The hash of a value as an unsigned 32-bit number; None if it is not known.
 _Hash = Callable[[Any], "int | None"]
-# (data, where the key starts in it, key) -> the key group; None as above
+# (data, start of the key in it, key) -> the key group; None if it is not known
 KeyGroupOf = Callable[[bytes, int, Any], "int | None"]
 
 
 def key_group_of(type_: Type, max_parallelism: int) -> KeyGroupOf | None:
-    """What tells the key group of a key of ``type_``, by its value and its bytes; None where its
-    hash is not known."""
+    """Return the function from a key of ``type_`` to its key group; None for an unknown hash."""
     if isinstance(type_, Sql):
         if not isinstance(type_.type, SqlRow):
             return None
@@ -55,7 +53,7 @@ def _murmur(code: int) -> int:
     code = code * 0xCC9E2D51 & _MASK
     code = (code << 15 | code >> 17) * 0x1B873593 & _MASK
     code = ((code << 13 | code >> 19) * 5 + 0xE6546B64) & _MASK ^ 4
-    # As _mix, of which a call for each key takes too long.
+    # _mix inlined: a call for each key takes too long.
     code = (code ^ code >> 16) * 0x85EBCA6B & _MASK
     code = (code ^ code >> 13) * 0xC2B2AE35 & _MASK
     code ^= code >> 16
@@ -69,7 +67,7 @@ def _mix(code: int) -> int:
 
 
 def _row_hash(data: bytes, start: int) -> int:
-    """BinaryRowData's, after its size: over its bytes, by little-endian words."""
+    """Return BinaryRowData's hash: of the bytes after its size, by little-endian words."""
     size = int.from_bytes(data[start : start + 4], "big")
     row = data[start + 4 : start + 4 + size]
     code = _SEED
@@ -89,10 +87,10 @@ def _hash_of(type_: Type) -> _Hash | None:
             known = [hash_ for hash_ in hashes if hash_ is not None]
             return _tuple(known) if len(known) == len(fields) else None
         case Either(left, right):
-            one, other = _hash_of(left), _hash_of(right)
-            if one is None or other is None:
+            left_hash, right_hash = _hash_of(left), _hash_of(right)
+            if left_hash is None or right_hash is None:
                 return None
-            return _either(one, other)
+            return _either(left_hash, right_hash)
         case Kryo("java.util.UUID"):
             return _uuid
         case _:
@@ -128,16 +126,8 @@ def _long(value: int) -> int:
 def _string(value: str | None) -> int | None:
     if value is None:
         return None
-    if value.isascii():
-        code: int = sum(map(mul, value.encode(), _powers(len(value)))) & _MASK
-        return code
-    if _REPLACEMENT in value:
-        return None  # what stood there is not known
-    code = 0
-    units = value.encode("utf-16-be")
-    for place in range(0, len(units), 2):
-        code = (31 * code + (units[place] << 8 | units[place + 1])) & _MASK
-    return code
+    # Of replaced text the hash is not known.
+    return None if _REPLACEMENT in value else string_hash(value)
 
 
 def _uuid(value: str | None) -> int | None:
@@ -145,12 +135,6 @@ def _uuid(value: str | None) -> int | None:
         return None
     bits = int(value.replace("-", ""), 16)
     return _long(bits >> 64 ^ bits & (1 << 64) - 1)
-
-
-@lru_cache(maxsize=256)
-def _powers(count: int) -> tuple[int, ...]:
-    """What each unit of a text counts."""
-    return tuple(pow(31, place, 1 << 32) for place in reversed(range(count)))
 
 
 def _double(value: float) -> int:
@@ -167,7 +151,7 @@ def _big_integer(value: Any) -> int | None:
 
 
 def _magnitude_hash(value: int) -> int:
-    """BigInteger's: of its 32-bit words, the highest first."""
+    """Return BigInteger's hash: of its 32-bit words, the highest first."""
     size = (abs(value).bit_length() + 31) // 32 * 4
     magnitude = abs(value).to_bytes(size, "big")
     code = 0
@@ -180,7 +164,7 @@ def _big_decimal(value: Any) -> int | None:
     if value is None:
         return None
     sign, digits, exponent = value.as_tuple()
-    # Of one that Java keeps as a long it comes to the same.
+    # The same for one that Java keeps as a long.
     unscaled = int("".join(map(str, digits)))
     return (31 * _magnitude_hash(-unscaled if sign else unscaled) - int(exponent)) & _MASK
 

@@ -27,7 +27,7 @@ from decoder.keyed_state.types import Timer, unreadable
 from decoder.metadata.keyed import KeyGroupsState
 
 _IDENTIFIER = bytes.fromhex("f1cd859f")
-_VERSION = 2
+_VERSIONS = (2,)
 _KINDS = ("event", "processing")
 _TIMESTAMP_BYTES = 8
 _i64 = Struct(">q").unpack_from
@@ -112,14 +112,7 @@ class RawTimersSource:
         cursor = Cursor(data, what)
         if not cursor.skip_if(_IDENTIFIER):
             cursor.fail("raw keyed state other than timers", "timers", ErrorKind.UNSUPPORTED)
-        version = cursor.i32("version of timers")
-        if version != _VERSION:
-            cursor.fail(
-                f"version {version} of timers is not read here (known: {_VERSION})",
-                "version of timers",
-                ErrorKind.UNSUPPORTED,
-                back=4,
-            )
+        cursor.version("timers", _VERSIONS)
         for place in range(cursor.count("timer services")):
             name = cursor.utf("timer service")
             key = read_snapshot(cursor, self.kryo_version)

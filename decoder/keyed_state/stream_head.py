@@ -33,8 +33,8 @@ from decoder.keyed_state.types import (
     unreadable,
 )
 
-_VERSION = 6
-_PROXY_VERSION = 2
+_VERSIONS = (6,)  # Flink 1.8 and later
+_PROXY_VERSIONS = (2,)
 # StateMetaInfoSnapshot.BackendStateType
 _KEY_VALUE, _PRIORITY_QUEUE, _KEY_VALUE_V2 = 0, 3, 4
 # StateMetaInfoSnapshot.CommonOptionsKeys, CommonSerializerKeys
@@ -104,15 +104,7 @@ def read_head(cursor: Cursor, kryo_version: int) -> Head:
         DecodeError: cut short, corrupt, of a version that is not read here, or the key's serializer
             is not known.
     """
-    version = cursor.i32("keyed state version")
-    if version != _VERSION:
-        cursor.fail(
-            f"keyed state version {version} is not read here (known: {_VERSION}, Flink 1.8 and "
-            "later)",
-            "keyed state version",
-            ErrorKind.UNSUPPORTED,
-            back=4,
-        )
+    cursor.version("keyed state", _VERSIONS)
     compressed = cursor.boolean("compressed")
     key = _read_proxy(cursor, kryo_version)
     count = cursor.i16("number of states")
@@ -131,15 +123,7 @@ def read_head(cursor: Cursor, kryo_version: int) -> Head:
 
 
 def _read_proxy(cursor: Cursor, kryo_version: int) -> Type:
-    version = cursor.i32("version of a serializer's snapshot")
-    if version != _PROXY_VERSION:
-        cursor.fail(
-            f"version {version} of a serializer's snapshot is not read here (known: "
-            f"{_PROXY_VERSION})",
-            "version of a serializer's snapshot",
-            ErrorKind.UNSUPPORTED,
-            back=4,
-        )
+    cursor.version("serializer's snapshot", _PROXY_VERSIONS)
     return read_snapshot(cursor, kryo_version)
 
 

@@ -85,7 +85,7 @@ def read_stream(cursor: Cursor, field: str, depth: int = 0) -> StreamState | Non
             stream = EmptySegment()
         case _:
             _unknown(cursor, "stream state handle", kind, field)
-    cursor.met(start, stream)
+    cursor.record(start, stream)
     return stream
 
 
@@ -151,7 +151,7 @@ def read_operator_state(cursor: Cursor, field: str) -> OperatorStateHandle | Non
     if stream is None:
         cursor.fail("operator state without a stream", field)
     handle = OperatorStateHandle(states, stream, of_file_merging=kind == 17)
-    cursor.met(start, handle)
+    cursor.record(start, handle)
     return handle
 
 

@@ -30,7 +30,7 @@ from decoder.metadata.model import (
 from decoder.snappy import next_chunk
 from decoder.state_files import StateFiles
 
-_NEWEST_PROXY_VERSION = 6
+_PROXY_VERSIONS = range(1, 7)
 _FIRST_COMPRESSIBLE_VERSION = 6
 _HEADER_BYTES = 5
 # Versions 1 to 5, and 6 without compression.
@@ -190,15 +190,7 @@ def _element_cursors(
     if not byte_offsets:
         return
     header = Cursor(part.header, what)
-    version = header.i32("operator state version")
-    if not 1 <= version <= _NEWEST_PROXY_VERSION:
-        header.fail(
-            f"operator state version {version} is not read here (known: 1 to "
-            f"{_NEWEST_PROXY_VERSION})",
-            "operator state version",
-            ErrorKind.UNSUPPORTED,
-            back=4,
-        )
+    version = header.version("operator state", _PROXY_VERSIONS)
     compressed = version >= _FIRST_COMPRESSIBLE_VERSION and header.boolean("compressed")
     end = max(header.byte_offset, part.start)
     for byte_offset in byte_offsets:

@@ -23,6 +23,7 @@ from typing import NamedTuple
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
 
+from decoder.java import signed_32, string_hash
 from migrate.kafka.client import QUIET, Connection
 from migrate.model.cluster_snapshot import BrokerError, Fate, Transaction
 
@@ -87,12 +88,7 @@ def fate_of(transaction: Transaction, changes: Iterable[StateChange]) -> Fate:
 
 def log_partition(transactional_id: str, partitions: int) -> int:
     """The partition of the log that holds an id."""
-    units = transactional_id.encode("utf-16-be", "surrogatepass")
-    hashed = 0
-    for high, low in zip(units[::2], units[1::2], strict=True):
-        hashed = (31 * hashed + (high << 8 | low)) & 0xFFFF_FFFF
-    if hashed >= 1 << 31:
-        hashed = (1 << 32) - hashed
+    hashed = abs(signed_32(string_hash(transactional_id)))
     # Utils.abs: of the smallest number there is no positive one.
     return 0 if hashed == 1 << 31 else hashed % partitions
 

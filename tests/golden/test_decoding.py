@@ -276,7 +276,7 @@ def test_transactions_are_those_that_the_sinks_serializers_read(
             continue
         told = expected.pop(operator_id)
         assert isinstance(sink, SinkState)
-        assert [(writer.prefix, list(writer.under_way)) for writer in sink.writers] == [
+        assert [(writer.prefix, list(writer.open_transactions)) for writer in sink.writers] == [
             (writer["prefix"], writer["precommitted"]) for writer in told["writers"]
         ]
         assert [(t.transactional_id, t.producer_id, t.epoch) for t in sink.pending] == [

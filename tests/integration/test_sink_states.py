@@ -67,4 +67,4 @@ def test_a_sinks_state_is_what_flink_reads(
     for element, state in zip(writers, told[len(committers) :], strict=True):
         read = read_writer_state(element, "w")
         assert isinstance(read, KafkaWriterState)
-        assert (read.prefix, list(read.under_way)) == (state["prefix"], state["under_way"])
+        assert (read.prefix, list(read.open_transactions)) == (state["prefix"], state["under_way"])

@@ -440,7 +440,7 @@ def test_a_gadget_is_walked_and_nothing_is_done(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(sys.modules[__name__], "_EVENTS", watched)
     walked = read_object_stream(Cursor(gadget, "properties"))
     parsed = parse_metadata(data, "_metadata")
-    recognised = TARGETS["recognise_source"].parse(b"\0" + held)
+    recognised = TARGETS["recognise"].parse(b"\0" + held)
     monkeypatch.undo()
 
     # Python tells of every import, file, process, socket and compilation.

@@ -135,8 +135,8 @@ _PRELUDE = len(i32(6) + b"\0" + i32(2) + of(LONG)) + 2  # up to the first state
         (
             i32(6) + b"\0" + i32(1),
             UNSUPPORTED,
-            "version 1 of a serializer's snapshot is not read here",
-            "version of a serializer's snapshot",
+            "serializer's snapshot version 1 is not read here",
+            "serializer's snapshot version",
             5,
         ),
         (
@@ -968,8 +968,8 @@ def test_timers_that_an_operator_wrote_itself() -> None:
         (
             raw(version=1),
             UNSUPPORTED,
-            "version 1 of timers is not read here (known: 2)",
-            "version of timers",
+            "timers version 1 is not read here (known: 2)",
+            "timers version",
             4,
         ),
         (raw() + b"\0", CORRUPT, "1 bytes are left over after the timers", "timers", 12),

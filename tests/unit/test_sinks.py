@@ -218,8 +218,12 @@ def test_a_version_that_no_flink_writes_is_told_of_its_part(
     with pytest.raises(DecodeError) as refused:
         read_committer_state(other, "c")
     error = refused.value
-    assert error.problem.startswith(f"version {unknown} of the {what} is not known (known: ")
-    assert (error.field, error.byte_offset, error.kind) == (what, at, ErrorKind.UNSUPPORTED)
+    assert error.problem.startswith(f"{what} version {unknown} is not read here (known: ")
+    assert (error.field, error.byte_offset, error.kind) == (
+        f"{what} version",
+        at,
+        ErrorKind.UNSUPPORTED,
+    )
 
 
 @pytest.mark.parametrize(("version", "fine"), [(1, True), (0, False), (2, False)])
@@ -229,5 +233,5 @@ def test_the_version_of_the_committables_of_flink_1_14(version: int, fine: bool)
     if fine:
         assert read_committer_state(other, "c") == (PendingTransaction("pay-0-5", 77, 3),)
     else:
-        with pytest.raises(DecodeError, match=f"version {version} of the committables is not"):
+        with pytest.raises(DecodeError, match=f"committables version {version} is not"):
             read_committer_state(other, "c")

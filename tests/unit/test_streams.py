@@ -134,7 +134,7 @@ def test_the_size_of_a_chunk_is_of_35_bits_at_most() -> None:
     """A varint of snappy's format_description.txt: 5 bytes hold all 32 bits."""
     start, checksum = b"\xff\x06\0\0sNaPpY", bytes(4)
     chunk_ = b"\0\x09\0\0" + checksum + b"\x80" * 5
-    with pytest.raises(DecodeError, match="a size is longer than 35 bits") as refused:
+    with pytest.raises(DecodeError, match="a varint is longer than 35 bits") as refused:
         decompress_stream(start + chunk_, "it", 100)
     assert refused.value.kind is ErrorKind.CORRUPT
 

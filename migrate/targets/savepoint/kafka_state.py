@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Set
 
 from decoder.cursor import Cursor, RecordingCursor
+from decoder.java import signed_32, string_hash
 from decoder.kafka.dynamic import read_dynamic_enumerator
 from decoder.kafka.enumerator import AssignmentStatus, EnumeratorEntry, read_entries
 from decoder.kafka.hybrid import read_hybrid_enumerator
@@ -37,21 +38,13 @@ _NEW_OBJECT = 1
 # -- readers ---------------------------------------------------------------------------------------
 
 
-def java_hash(text: str) -> int:
-    """Return ``String.hashCode`` of ASCII, as an unsigned number of 32 bits."""
-    value = 0
-    for character in text:
-        value = (31 * value + ord(character)) & 0xFFFFFFFF
-    return value
-
-
 def owner(topic: str, partition: int, readers: int) -> int:
     """Return the subtask to which Flink assigns a partition.
 
     Source: KafkaSourceEnumerator.getSplitOwner @ connector 5.0.0-2.2, which is that of
     KafkaTopicPartitionAssigner.assign @ 3.4.0-1.20.
     """
-    first = ((java_hash(topic) * 31) & 0x7FFFFFFF) % readers
+    first = ((string_hash(topic) * 31) & 0x7FFFFFFF) % readers
     return (first + partition) % readers
 
 
@@ -103,11 +96,11 @@ def moved_legacy(element: bytes, next_offset: int) -> bytes:
 def legacy_element(like: bytes, topic: str, partition: int, next_offset: int) -> bytes:
     """Return an element of a FlinkKafkaConsumer with the class id of ``like``."""
     end = next(index for index, byte in enumerate(like) if byte < 0x80) + 1
-    cached_hash = (31 * java_hash(topic) + partition) & 0xFFFFFFFF
+    cached_hash = (31 * string_hash(topic) + partition) & 0xFFFFFFFF
     return (
         like[:end]
         + u8(_NEW_OBJECT)
-        + _signed_varint(cached_hash - (1 << 32) if cached_hash >> 31 else cached_hash)
+        + _signed_varint(signed_32(cached_hash))
         + _signed_varint(partition)
         + u8(_NEW_OBJECT)
         + _kryo_ascii(topic)

@@ -253,7 +253,7 @@ def _nothing_pending(sink: SinkState) -> str:
     if not sink.writers:
         return "it is a sink's committer, and no transaction is waiting to be committed"
     prefixes = ", ".join(repr(prefix) for prefix in sorted({w.prefix for w in sink.writers}))
-    under_way = sum(len(writer.under_way) for writer in sink.writers)
+    under_way = sum(len(writer.open_transactions) for writer in sink.writers)
     return f"it is a KafkaSink's writer (transactional id prefix {prefixes})" + (
         f", with {counted(under_way, 'transaction')} under way" if under_way else ""
     )

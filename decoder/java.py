@@ -1,0 +1,34 @@
+"""Java's primitives that more than one format needs.
+
+Source: java.lang.String @ JDK 17.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from operator import mul
+
+_MASK = 0xFFFFFFFF
+
+
+def string_hash(text: str) -> int:
+    """Return ``String.hashCode`` as an unsigned 32-bit number."""
+    if text.isascii():
+        value: int = sum(map(mul, text.encode(), _powers(len(text)))) & _MASK
+        return value
+    value = 0
+    units = text.encode("utf-16-be", "surrogatepass")
+    for high, low in zip(units[::2], units[1::2], strict=True):
+        value = (31 * value + (high << 8 | low)) & _MASK
+    return value
+
+
+def signed_32(value: int) -> int:
+    """Return an unsigned 32-bit number as Java's int."""
+    return value - (1 << 32) if value >> 31 else value
+
+
+@lru_cache(maxsize=256)
+def _powers(count: int) -> tuple[int, ...]:
+    """Return the factor of each UTF-16 unit in the hash of a text."""
+    return tuple(pow(31, place, 1 << 32) for place in reversed(range(count)))
