@@ -1,12 +1,11 @@
 """Functions and data sources for PySpark: the only import of pyspark.
 
-Names are loaded when they are first used, since PySpark is installed only with the extra ``spark``.
+Names are loaded when they are first used: PySpark is installed with the extra ``spark`` alone.
 
-``FlinkCheckpointDataSource`` is the data source
-``flink_checkpoint`` of Spark 4, ``read_checkpoints`` the same as a function from Spark 3.5 on;
-``FlinkStateDataSource`` and ``read_keyed_state`` are those of keyed state. ``prime`` has a query go
-on with such state, over rows that ``aggregate_rows`` and ``seen_rows`` make of it
-(``unexpired`` has what a time to live leaves of a state);
+``FlinkCheckpointDataSource`` is the data source ``flink_checkpoint`` of Spark 4, and
+``read_checkpoints`` the same as a function from Spark 3.5 on; ``FlinkStateDataSource`` and
+``read_keyed_state`` are those of keyed state. ``prime`` starts a query with such state, over rows
+that ``aggregate_rows`` and ``seen_rows`` make of it; ``unexpired`` leaves out its expired entries;
 ``initial_state`` gives it to a processor of one's own. ``CommitToGroup`` keeps a consumer group
 where a query is. ``add_package`` sends this package to a cluster's executors; ``write_package``
 writes what is sent.

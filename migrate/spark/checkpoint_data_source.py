@@ -3,8 +3,8 @@
     spark.dataSource.register(FlinkCheckpointDataSource)
     spark.read.format("flink_checkpoint").option("view", "positions").load("s3://bucket/flink")
 
-What there is, is found when a query is planned; the executors read it. Filters are Spark's own:
-the options of ``migrate.fleet`` are what narrows a read.
+Checkpoints are found when a query is planned; the executors read them. Filters are Spark's own: the
+options of ``migrate.fleet`` narrow a read.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class _Reader(DataSourceReader):
     def partitions(self) -> Sequence[InputPartition]:
         options = self._options
         candidates = discover(self._paths, Files(), latest_only=options.latest_only)
-        # Of no partition Spark makes one of its own, in ways that differ by its version.
+        # Spark replaces an empty list by a partition of its own, which differs by version.
         shares = pack(candidates, options.partitions) or [[]]
         return [InputPartition(share) for share in shares]
 
@@ -63,11 +63,10 @@ class _Reader(DataSourceReader):
 
 
 def _paths(options: Mapping[str, str]) -> list[str]:
-    """What was loaded: Spark names one path, or several as JSON."""
-    several = options.get("paths")
-    paths: list[str] = json.loads(several) if several is not None else []
-    if (one := options.get("path")) is not None:
-        paths.append(one)
+    """Return the loaded paths: Spark passes one path, or several as JSON."""
+    paths: list[str] = json.loads(options.get("paths", "[]"))
+    if (path := options.get("path")) is not None:
+        paths.append(path)
     if not paths:
         raise BadOption("no path: load(ROOT), or load([ROOT, …])")
     return paths

@@ -7,30 +7,20 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-from pyspark.sql.types import (
-    ArrayType,
-    BooleanType,
-    DataType,
-    IntegerType,
-    LongType,
-    StringType,
-    StructField,
-    StructType,
-    TimestampType,
-)
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructField, StructType
 
 from migrate.fleet import (
     VIEWS,
     Candidate,
     Column,
-    ColumnType,
     FleetOptions,
     discover,
     pack,
     parse_options,
     scan,
 )
-from migrate.fleet.tables import batches
+from migrate.fleet.tables import arrow_schema, batches
 from migrate.storage.files import Files
 
 if TYPE_CHECKING:
@@ -39,33 +29,25 @@ if TYPE_CHECKING:
 
 _Share = TypeVar("_Share")
 
-_SPARK: dict[ColumnType, DataType] = {
-    ColumnType.STRING: StringType(),
-    ColumnType.INT: IntegerType(),
-    ColumnType.LONG: LongType(),
-    ColumnType.BOOLEAN: BooleanType(),
-    ColumnType.TIMESTAMP: TimestampType(),
-    ColumnType.STRINGS: ArrayType(StringType()),
-    ColumnType.INTS: ArrayType(IntegerType()),
-}
-
 
 def struct_type(columns: Sequence[Column]) -> StructType:
-    """A table's schema, with a comment for each column."""
+    """Return a table's schema, with a comment for each column."""
+    fields = from_arrow_schema(arrow_schema(columns)).fields
     return StructType(
         [
-            StructField(column.name, _SPARK[column.type], True, {"comment": column.comment})
-            for column in columns
+            StructField(field.name, field.dataType, True, {"comment": column.comment})
+            for field, column in zip(fields, columns, strict=True)
         ]
     )
 
 
 def read_checkpoints(spark: SparkSession, *paths: str, **options: str | bool | int) -> DataFrame:
-    """Flink checkpoints and savepoints below ``paths``, as one of four views.
+    """Return Flink checkpoints and savepoints below ``paths``, as one of four views.
 
-    What there is, is found here and now; the executors read it when the DataFrame is used.
+    Checkpoints are found now; the executors read them when the DataFrame is used.
 
     Args:
+        spark: the session.
         paths: as for ``migrate.fleet.discover``.
         options: as for the data source (``migrate.fleet.options``), ``latestOnly=True`` and so on.
 
@@ -73,21 +55,28 @@ def read_checkpoints(spark: SparkSession, *paths: str, **options: str | bool | i
         BadOption: an unknown option, or value of one.
         MissingExtra: the library for a path's kind of URL is not installed.
     """
-    asked = parse_options({name: str(value) for name, value in options.items()})
-    shares = pack(discover(paths, Files(), latest_only=asked.latest_only), asked.partitions)
-    return over_shares(spark, shares, partial(_read, asked), struct_type(VIEWS[asked.view]))
+    parsed = parse_options({name: str(value) for name, value in options.items()})
+    shares = pack(discover(paths, Files(), latest_only=parsed.latest_only), parsed.partitions)
+    return read_shares(spark, shares, partial(_read, parsed), struct_type(VIEWS[parsed.view]))
 
 
-def over_shares(
+def read_shares(
     spark: SparkSession,
     shares: Sequence[_Share],
     read: Callable[[_Share], Iterator[pa.RecordBatch]],
     schema: StructType | str,
 ) -> DataFrame:
-    """What executors make of the shares, in a task for each; ``read`` is a function of a module."""
+    """Return what executors read of the shares, in a task for each.
+
+    Args:
+        spark: the session.
+        shares: what to read; each is pickled.
+        read: a function of a module, or a partial of one.
+        schema: the schema of its batches.
+    """
     rows = [(number, pickle.dumps(share)) for number, share in enumerate(shares)]
     work = spark.createDataFrame(rows, "number INT, share BINARY")
-    # By range, as a hash would put several into one task; and there is no RDD in Spark Connect.
+    # By range, as a hash could put several into one task; Spark Connect has no RDD.
     work = work.repartitionByRange(max(len(rows), 1), "number")
     return work.mapInArrow(partial(_unpacked, read), schema)
 

@@ -1,8 +1,8 @@
-"""Inside a Spark query: after each batch, a consumer group is brought to where the query is.
+"""A listener in a Spark query that keeps a consumer group where the query is, after each batch.
 
 Spark posts a query's progress after the batch; with asynchronous progress tracking, before the
-batch is in the commit log. So what is committed for the group comes from the commit log, as
-``migrate follow`` has it, and the event only says when to look.
+batch is in the commit log. So the offsets come from the commit log, as for ``migrate follow``, and
+the event only says when to look.
 
 Source: pyspark.sql.streaming.StreamingQueryListener,
 org.apache.spark.sql.execution.streaming.MicroBatchExecution @ Spark 3.5.1, 4.0.0.
@@ -29,14 +29,13 @@ from migrate.targets.group.follower import Followed, GroupFollower
 
 
 class CommitToGroup(StreamingQueryListener):
-    """Keeps a consumer group at what one query has committed: ``spark.streams.addListener(…)``.
+    """A listener that keeps a consumer group at what a query has committed.
 
-    What goes wrong never stops the query: it is told to the logger ``migrate`` and kept in
-    ``problem`` until a commit succeeds. Spark calls it on a thread of its own, one event at a time.
+    An error never stops the query: it is logged by ``migrate`` and kept in ``problem`` until a
+    commit succeeds. Spark calls it on a thread of its own, one event at a time.
 
     Args:
-        checkpoint_location: the query's, as it is told to Spark; events of other queries are
-            passed over.
+        checkpoint_location: the query's, as given to Spark; events of other queries are ignored.
         group: the consumer group; it must have no members.
         bootstrap_servers: ``host:port`` of some brokers, with commas between.
         kafka_config: a file of librdkafka's properties, or of a Java client's.
@@ -44,8 +43,8 @@ class CommitToGroup(StreamingQueryListener):
 
     Attributes:
         group: the consumer group.
-        followed: what the last commit came to; None before the first.
-        problem: why the last look failed; None where it did not.
+        followed: the result of the last commit; None before the first.
+        problem: why the last commit failed; None where it did not.
 
     Raises:
         ConfigError: the brokers cannot be reached as they are given.
@@ -72,18 +71,18 @@ class CommitToGroup(StreamingQueryListener):
         self.problem: Exception | None = None
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:
-        """Nothing: Spark waits for this one."""
+        """Do nothing: Spark waits for this one."""
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:
-        self._look(str(event.progress.id))
+        self._follow(str(event.progress.id))
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:
-        self._look(str(event.id))
+        self._follow(str(event.id))
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
-        self._look(str(event.id))
+        self._follow(str(event.id))
 
-    def _look(self, query: str) -> None:
+    def _follow(self, query: str) -> None:
         try:
             if self._follower.query == query:
                 self.followed = self._follower.commit_progress()

@@ -1,11 +1,11 @@
-"""Starts a real Spark on a copy of a seed and sees where it plans to begin to read.
+"""A check with a real Spark: where a query that starts from a seed begins to read.
 
 Each Kafka source of the seed becomes a query of its own, with a ``noop`` sink, over the topics of
-its seed and bounded in records: what else the user's query does with them has no say in where it
-starts. The copy holds the seeds alone; the directory itself is only read.
+its seed and with a bound on records: what else the user's query does has no effect on its start.
+The copy holds the seeds alone; the directory itself is only read.
 
-It reaches the cluster by librdkafka's properties, as options of Spark's Kafka source: those of the
-Java client after ``kafka.``. This is the inverse of ``kafka_config.java``, for what reading needs.
+librdkafka's properties become options of Spark's Kafka source: the Java client's after ``kafka.``.
+This is the inverse of ``migrate.kafka.config.java``, for what reading needs.
 Source: org.apache.kafka.clients.CommonClientConfigs, org.apache.kafka.common.config.{SslConfigs,
 SaslConfigs} @ Kafka 3.9.1.
 """
@@ -30,13 +30,12 @@ from migrate.kafka.config import MAX_STORE_BYTES, ConfigError, KafkaConfig, reda
 from migrate.model.errors import InputError, MigrateError, Refused, UsageError
 from migrate.model.positions import PositionSet, TopicPartition
 from migrate.model.wording import install_command
+from migrate.spark.jvm_output import last_lines, summarize_failure
 from migrate.storage.files import Files
 from migrate.storage.new_file import named
 
-# Enough to prove that the records can be had, few enough not to be waited for.
+# Enough to prove that records can be read, few enough to be quick.
 _RECORDS = 1000
-_CAUSE = "Caused by: "
-_LAST_LINES = 4
 _SAME = (
     "bootstrap.servers",
     "client.id",
@@ -53,7 +52,7 @@ _RENAMED = {
     "ssl.keystore.location": "ssl.keystore.location",
     "ssl.keystore.password": "ssl.keystore.password",
 }
-# Java takes the text of these where librdkafka takes a file.
+# Properties whose file is a text for Java.
 _FILES = {
     "ssl.ca.location": "ssl.truststore.certificates",
     "ssl.certificate.location": "ssl.keystore.certificate.chain",
@@ -61,7 +60,7 @@ _FILES = {
 }
 _CREDENTIALS = ("sasl.username", "sasl.password")
 _IDENTIFICATION = "ssl.endpoint.identification.algorithm"
-# What these say must hold for Spark too, or it would log in as someone else or trust anyone.
+# Spark must obey properties that begin so: else it would log in as another user, or trust anyone.
 _MUST_BE_KNOWN = ("sasl.", "security.", "ssl.", "enable.ssl.", "oauth")
 _LOGIN_MODULES = {
     "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
@@ -71,17 +70,17 @@ _LOGIN_MODULES = {
 
 
 class QueryFailed(MigrateError):
-    """Spark took the seed, and its first batch failed: so will the user's query."""
+    """A first batch that failed after Spark took the seed, as the user's query will."""
 
 
 @dataclass(frozen=True, slots=True)
 class Resume:
-    """Where Spark began.
+    """The start of Spark's queries.
 
     Attributes:
         spark: the version that ran.
-        started: the first offset it planned to read, of every partition in the seed.
-        records: how many records its first batches read.
+        started: the first planned offset of every partition in the seed.
+        records: the number of records in the first batches.
     """
 
     spark: str
@@ -90,11 +89,7 @@ class Resume:
 
 
 def check_there_is_pyspark() -> None:
-    """Before anything else is asked.
-
-    Raises:
-        UsageError: there is none.
-    """
+    """Raise UsageError if PySpark is not installed."""
     if find_spec("pyspark") is None:
         raise UsageError(f"--run needs PySpark: {install_command('spark')}")
 
@@ -105,14 +100,15 @@ def run_first_batch(
     """Run the first micro-batch of a query on a copy of the directory's seeds.
 
     Args:
-        label: what the positions are called.
-        directory: a checkpoint location; it is not touched.
-        kafka: how to reach the cluster.
+        label: the name of the positions in messages.
+        directory: a checkpoint location; it is only read.
+        kafka: librdkafka's properties.
         spark_conf: Spark's settings, such as ``spark.jars.packages``.
 
     Raises:
-        UsageError, QueryFailed: as they say.
-        ConfigError: the cluster is reached in a way that has no match in Spark here.
+        UsageError: PySpark, its Java or its Kafka connector is missing, or a setting is wrong.
+        QueryFailed: the first batch failed.
+        ConfigError: a property has no match in Spark here.
         InputError: the directory has no seed of a Kafka source, or a damaged one.
         Refused: two of its sources begin one partition at different places.
     """
@@ -129,9 +125,9 @@ def run_first_batch(
             with named(copy):
                 _write_seed(files.read(seed_path(directory, source)), copy)
             topics = ",".join(sorted({topic for topic, _ in seed}))
-            # The seed is what must count: were it not heeded, nothing would be read.
-            asked = {**options, "subscribe": topics, "startingOffsets": "latest"}
-            queries.append({"checkpoint": str(copy), "options": asked})
+            # If Spark ignored the seed, it would read nothing.
+            query_options = {**options, "subscribe": topics, "startingOffsets": "latest"}
+            queries.append({"checkpoint": str(copy), "options": query_options})
         known = {**kafka, **spark_conf}
         answer = _run({"conf": dict(spark_conf), "queries": queries}, known)
     starts: dict[TopicPartition, int] = {}
@@ -144,61 +140,46 @@ def run_first_batch(
 
 
 def _write_seed(seed: bytes, checkpoint: Path) -> None:
-    """A new checkpoint location, of a query whose one source is to start there."""
+    """Write a new checkpoint location of a query with one source."""
     (checkpoint / "sources" / "0").mkdir(parents=True)
     (checkpoint / "sources" / "0" / "0").write_bytes(seed)
     metadata = json.dumps({"id": str(uuid.uuid4())}, separators=(",", ":"))
     (checkpoint / "metadata").write_text(metadata, encoding="ascii")
 
 
-def _run(request: Mapping[str, Any], known: KafkaConfig) -> dict[str, Any]:
-    """Ask a process with a Spark of its own; its talk is kept for when it fails without a word, and
-    told without the secrets that are ``known``."""
+def _run(request: Mapping[str, Any], secrets: KafkaConfig) -> dict[str, Any]:
+    """Send a request to a process with a Spark of its own.
+
+    Args:
+        request: see ``first_batch``.
+        secrets: properties whose secrets no message shows.
+    """
     done = subprocess.run(
-        [sys.executable, "-m", "migrate.spark.transfer.first_batch"],
+        [sys.executable, "-m", "migrate.spark.first_batch"],
         input=json.dumps(request),
         capture_output=True,
         text=True,
         check=False,
     )
+    output = last_lines(redact_secrets(done.stderr, secrets))
     try:
         answer: dict[str, Any] = json.loads(done.stdout)
     except ValueError as error:
-        raise UsageError(f"Spark did not start: {_last(done.stderr, known)}") from error
-    match answer.get("failed"):
-        case None:
-            return answer
-        case "start":
-            talk = _last(done.stderr, known)
-            message = f"{_reason(answer['message'], known)} ({talk})"
-            raise UsageError(f"Spark did not start: {message}")
-        case _:
-            message = _reason(answer["message"], known)
-            if "Failed to find data source: kafka" in message:
-                raise UsageError(
-                    f"{message} Name its connector: --spark-conf spark.jars.packages=…"
-                )
-            raise QueryFailed(message)
-
-
-def _reason(message: str, known: KafkaConfig) -> str:
-    """What failed, and why in the end: between the two lie Java's stack traces."""
-    lines = [line.strip() for line in redact_secrets(message, known).splitlines() if line.strip()]
-    causes = [line for line in lines[1:] if line.startswith(_CAUSE)]
-    return "; ".join([*lines[:1], *causes[-1:]]) or "no reason given"
-
-
-def _last(talk: str, known: KafkaConfig) -> str:
-    """The end of what it said, without Java's stack traces."""
-    lines = [line.strip() for line in redact_secrets(talk, known).splitlines()]
-    told = [line for line in lines if line and not line.startswith("at ")]
-    return "; ".join(told[-_LAST_LINES:]) or "no reason given"
+        raise UsageError(f"Spark did not start: {output}") from error
+    if "failed" not in answer:
+        return answer
+    message = summarize_failure(redact_secrets(answer["message"], secrets))
+    if answer["failed"] == "start":
+        raise UsageError(f"Spark did not start: {message} ({output})")
+    if "Failed to find data source: kafka" in message:
+        raise UsageError(f"{message} Name its connector: --spark-conf spark.jars.packages=…")
+    raise QueryFailed(message)
 
 
 def kafka_options(config: KafkaConfig) -> dict[str, str]:
-    """The ``kafka.*`` options with which Spark reaches the same cluster in the same way.
+    """Return the ``kafka.*`` options with which Spark reaches the same cluster in the same way.
 
-    Properties that only tune librdkafka have no match and are left out.
+    Properties that only tune librdkafka are left out.
 
     Raises:
         ConfigError: a log-in or a certificate that has no match, or a file that cannot be read.
@@ -242,7 +223,7 @@ def _login(mechanism: str, texts: Mapping[str, str]) -> str:
 
 
 def _quoted(value: str) -> str:
-    """As java.io.StreamTokenizer reads it, by which the Java client does."""
+    """Quote a value for java.io.StreamTokenizer, which the Java client uses."""
     escaped = value.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
 

@@ -32,7 +32,7 @@ from migrate.fleet.scan_run import (
 )
 from migrate.fleet.tables import Output, TableFormat, already_there, batches
 from migrate.fleet.views import View
-from migrate.spark.checkpoint_frame import over_shares, struct_type
+from migrate.spark.checkpoint_frame import read_shares, struct_type
 from migrate.storage.files import Files
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def spark_estate(
 ) -> Iterator[SparkEstate]:
     """An estate of which nothing is read before something is asked."""
     shares = pack(marked)
-    read = over_shares(spark, shares, partial(_read, wanted), _SCHEMA).persist()
+    read = read_shares(spark, shares, partial(_read, wanted), _SCHEMA).persist()
     kept = read.coalesce(max(1, -(-len(shares) // _SHARES_OF_A_TASK)))
     try:
         with _watched(spark, progress):

@@ -1,6 +1,4 @@
-"""The Spark that a command runs on: one that is there, or one that is started; and this package,
-sent to executors that do not have it.
-"""
+"""The Spark session of a command, found or started; and this package for its executors."""
 
 from __future__ import annotations
 
@@ -22,6 +20,7 @@ import migrate
 from decoder.urls import redact_secrets
 from migrate.model.errors import ServiceError, UsageError
 from migrate.model.wording import install_command
+from migrate.spark.jvm_output import last_lines, summarize_failure
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaGateway
@@ -29,18 +28,14 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _APP = "migrate"
-# spark-submit has started the JVM already, and set all there is to set.
+# Set by spark-submit, which has started the JVM and set every setting.
 _SUBMITTED = "PYSPARK_GATEWAY_PORT"
-_LAST_LINES = 4
-# Masters whose executors run in this machine's one JVM, with the Python that we run in.
+# Masters whose executors run in this machine's one JVM, with our own Python.
 _LOCAL = re.compile(r"local(\[|$)")
-# Before the name of an exception.
-_JAVAS_OWN = re.compile(r"^\s*(: |Caused by: )?")
-_CAUSE = re.compile(r"(\w+\.)*\w+(Error|Exception)\b")
 
 
 def runs_on_spark(master: str | None) -> bool:
-    """Whether a scan runs on Spark: where a master is named, or a Spark is there already.
+    """Return whether a command runs on Spark: a master is named, or there is a session already.
 
     Raises:
         UsageError: a master is named, and PySpark is not installed.
@@ -49,7 +44,7 @@ def runs_on_spark(master: str | None) -> bool:
         if find_spec("pyspark") is None:
             raise UsageError(f"--master needs PySpark: {install_command('spark')}")
         return True
-    # Of a PySpark that nobody has imported there is no session.
+    # Without an imported PySpark there is no session.
     return _SUBMITTED in os.environ or bool(sys.modules.get("pyspark") and _active())
 
 
@@ -57,15 +52,15 @@ def runs_on_spark(master: str | None) -> bool:
 def session(
     master: str | None, settings: Mapping[str, str] = MappingProxyType({})
 ) -> Iterator[SparkSession]:
-    """A Spark session: the active one, spark-submit's, or one of our own, which is stopped again.
+    """Yield the active Spark session, spark-submit's, or a new one, which is stopped afterwards.
 
     Args:
-        master: where one of our own is to run; None where there is another (``runs_on_spark``).
-        settings: of one of our own.
+        master: the master of a new session; None where there is one (``runs_on_spark``).
+        settings: the settings of a new session.
 
     Raises:
-        UsageError: there is one already, or none can be started as asked.
-        ServiceError: what was done with it failed in Spark.
+        UsageError: there is a session already, or none can be started with this master.
+        ServiceError: Spark failed inside of the ``with``.
     """
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
@@ -79,6 +74,8 @@ def session(
 
 @contextmanager
 def _running(master: str | None, settings: Mapping[str, str]) -> Iterator[SparkSession]:
+    from pyspark.sql import SparkSession
+
     active = _active()
     if active is not None:
         if master is not None:
@@ -86,7 +83,9 @@ def _running(master: str | None, settings: Mapping[str, str]) -> Iterator[SparkS
         yield active
         return
     if _SUBMITTED in os.environ:
-        started = _submitted(master)
+        if master is not None:
+            raise UsageError("spark-submit has a --master of its own: give it that one")
+        started = SparkSession.builder.getOrCreate()
     elif master is not None:
         started = _started(master, settings)
     else:
@@ -107,46 +106,38 @@ def _active() -> SparkSession | None:
     return active
 
 
-def _submitted(master: str | None) -> SparkSession:
-    from pyspark.sql import SparkSession
-
-    if master is not None:
-        raise UsageError("spark-submit has a --master of its own: give it that one")
-    return SparkSession.builder.getOrCreate()
-
-
-def _started(master: str, given: Mapping[str, str]) -> SparkSession:
+def _started(master: str, settings: Mapping[str, str]) -> SparkSession:
     from py4j.protocol import Py4JError
     from pyspark import SparkConf, SparkContext
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
-    settings = {
+    defaults = {
         "spark.master": master,
         "spark.app.name": _APP,
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
     }
     if master.startswith("local"):
-        # Nobody else is to reach it, and the name of this machine need not lead anywhere.
-        settings |= dict.fromkeys(("spark.driver.host", "spark.driver.bindAddress"), "127.0.0.1")
+        # Only this machine reaches it, and its host name need not resolve.
+        defaults |= dict.fromkeys(("spark.driver.host", "spark.driver.bindAddress"), "127.0.0.1")
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    conf = SparkConf(loadDefaults=False).setAll(list({**settings, **given}.items()))
+    conf = SparkConf(loadDefaults=False).setAll(list({**defaults, **settings}.items()))
     gateway = SparkContext._gateway or _launched(conf)  # its JVM stays when a session is stopped
     try:
         started = SparkSession(SparkContext(conf=conf, gateway=gateway))
     except (PySparkException, Py4JError, ValueError) as error:
-        told = failure_of(error)
-        if "Master URL" in told:
-            raise UsageError(f"--master {master}: {told}") from error
-        raise ServiceError(f"Spark does not start: {told}") from error
+        reason = failure_of(error)
+        if "Master URL" in reason:
+            raise UsageError(f"--master {master}: {reason}") from error
+        raise ServiceError(f"Spark does not start: {reason}") from error
     if not _LOCAL.match(master):
         add_package(started)
     return started
 
 
 def _launched(conf: SparkConf) -> JavaGateway:
-    """A JVM whose talk goes to a file, and that leaves nothing where we are (``artifacts/``)."""
+    """Start a JVM that prints to a file, and makes its folders (``artifacts/``) there too."""
     from pyspark.errors import PySparkException
     from pyspark.java_gateway import launch_gateway
 
@@ -158,29 +149,21 @@ def _launched(conf: SparkConf) -> JavaGateway:
             # PySpark leaves it without types.
             return launch_gateway(conf, {"stderr": stderr, "cwd": work})  # type: ignore[no-untyped-call]
         except (PySparkException, OSError) as error:
-            raise UsageError(f"Spark does not start: {_last(log)}") from error
-
-
-def _last(log: Path) -> str:
-    """The end of what its JVM said, or what stood in its place; without stack traces."""
-    lines = [line.strip() for line in log.read_text(errors="replace").splitlines()]
-    noise = ("at ", "WARNING:", "Using Spark's default log4j")
-    told = [line for line in lines if line and " WARN " not in line and not line.startswith(noise)]
-    return redact_secrets("; ".join(told[-_LAST_LINES:])) or "its JVM ended without a word"
+            output = log.read_text(errors="replace")
+            reason = redact_secrets(last_lines(output))
+            raise UsageError(f"Spark does not start: {reason}") from error
 
 
 def failure_of(error: Exception) -> str:
-    """What Spark says, and what it says of a Python worker; between the two lie stack traces."""
-    lines = [_JAVAS_OWN.sub("", line) for line in str(error).splitlines() if line.strip()]
-    causes = [line for line in lines[1:] if _CAUSE.match(line)]
-    return redact_secrets("; ".join([*lines[:1], *causes[-1:]]))
+    """Return what Spark reports, without stack traces and secrets."""
+    return redact_secrets(summarize_failure(str(error)))
 
 
 def add_package(spark: SparkSession) -> None:
-    """Let the executors of a session import ``decoder`` and ``migrate``, as they are here.
+    """Send ``decoder`` and ``migrate`` to the executors of a session.
 
-    They need nothing else but what Spark itself does with Arrow, and beside it ``cramjam`` for
-    compressed state and fsspec with its library for checkpoints in a store.
+    They also need what Spark needs for Arrow, ``cramjam`` for compressed state, and fsspec with its
+    library for checkpoints in a store.
     """
     from pyspark.sql import SparkSession
 
@@ -195,7 +178,7 @@ def add_package(spark: SparkSession) -> None:
 
 
 def write_package(path: Path) -> Path:
-    """A zip of ``decoder`` and ``migrate``, for ``--py-files``; the path itself."""
+    """Write a zip of ``decoder`` and ``migrate``, for ``--py-files``, and return its path."""
     import zipfile
 
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:

@@ -3,12 +3,12 @@
     spark.dataSource.register(FlinkStateDataSource)
     spark.read.format("flink_state").option("operator", S).option("state", NAME).load(CHK)
 
-The driver looks at the checkpoint's metadata and the heads of its state; the executors read ranges
-of key groups. Columns that are not selected are read all the same: an entry is read as one.
+The driver reads the checkpoint's metadata and the heads of its state; the executors read ranges of
+key groups. Columns that are not selected are read all the same: an entry is read whole.
 
-The option ``key`` reads the key group of one key alone. No filters are taken (``pushFilters``, from
-Spark 4.1 on): a DataFrame that 4.1.1 read with a filter and then without one was read the second
-time, too, by the key groups of the filter alone. What a filter leaves to be read is kept with the
+The option ``key`` reads the key group of one key alone. Filters are not pushed down
+(``pushFilters``, from Spark 4.1 on): 4.1.1 read a DataFrame with a filter and then without one, and
+read the key groups of the filter alone the second time too. It keeps what is left to read with the
 source, which every scan of it shares (``PythonDataSourceV2.setReadInfo``); only Spark's sources
 after 4.1.1 keep it with the scan.
 
@@ -26,7 +26,6 @@ from pyspark.sql.types import StructType
 from migrate.spark.state_frame import struct_type
 from migrate.state.views import (
     BadStateOption,
-    StateOptions,
     Table,
     open_table,
     parse_state_options,
@@ -58,16 +57,19 @@ class FlinkStateDataSource(DataSource):
         return _Reader(table)
 
     def _table(self) -> Table:
-        # Spark sends this object from the process that asks for the schema to the next ones.
-        found: Table | None = vars(self).get("_opened")
-        if found is None:
-            found = self._opened = open_table(_path(self.options), self._asked())
-        return found
+        # Spark pickles this object to the processes that come after the one that opened it.
+        table: Table | None = vars(self).get("_opened")
+        if table is None:
+            table = self._opened = _open(self.options)
+        return table
 
-    def _asked(self) -> StateOptions:
-        paths = ("path", "paths")
-        given = {name: value for name, value in self.options.items() if name.lower() not in paths}
-        return parse_state_options(given)
+
+def _open(options: Mapping[str, str]) -> Table:
+    options = {name.lower(): value for name, value in options.items()}
+    path = options.pop("path", None)
+    if path is None or "paths" in options:
+        raise BadStateOption("one path: load(CHK)")
+    return open_table(path, parse_state_options(options))
 
 
 class _Reader(DataSourceReader):
@@ -79,10 +81,3 @@ class _Reader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return read_share(partition.value)
-
-
-def _path(options: Mapping[str, str]) -> str:
-    given = {name.lower(): value for name, value in options.items()}
-    if "path" not in given or "paths" in given:
-        raise BadStateOption("one path: load(CHK)")
-    return given["path"]

@@ -1,4 +1,8 @@
-"""``read_keyed_state``: keyed state as a DataFrame of any Spark from 3.5 on."""
+"""``read_keyed_state``: keyed state as a DataFrame of any Spark from 3.5 on.
+
+The types are not those of ``from_arrow_schema``: Spark 3.5 takes a TIMESTAMP_NTZ inside another
+type for a TIMESTAMP.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +30,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from migrate.spark.checkpoint_frame import over_shares
+from migrate.spark.checkpoint_frame import read_shares
 from migrate.spark.transfer.origin import metadata_of
 from migrate.state.columns import (
     ArrayOf,
@@ -60,38 +64,39 @@ _LEAVES: dict[str, DataType] = {
 
 
 def struct_type(table: Table) -> StructType:
-    """A table's schema; its columns tell which savepoint they are of."""
+    """Return a table's schema, whose columns name their savepoint."""
     metadata = metadata_of(table)
     return StructType(
         [
-            StructField(column.name, _spark(column.type), metadata=metadata)
+            StructField(column.name, _spark_type(column.type), metadata=metadata)
             for column in table.columns
         ]
     )
 
 
-def _spark(type_: ColumnType) -> DataType:
+def _spark_type(type_: ColumnType) -> DataType:
     match type_:
         case Leaf(ddl):
             return _LEAVES[ddl]
         case DecimalOf(precision, scale):
             return DecimalType(precision, scale)
         case ArrayOf(element):
-            return ArrayType(_spark(element))
+            return ArrayType(_spark_type(element))
         case MapOf(key, value):
-            return MapType(_spark(key), _spark(value))
+            return MapType(_spark_type(key), _spark_type(value))
         case PairsOf(key, value):
-            return ArrayType(_spark(StructOf((("key", key), ("value", value)))))
+            return ArrayType(_spark_type(StructOf((("key", key), ("value", value)))))
         case StructOf(fields):
-            return StructType([StructField(name, _spark(part)) for name, part in fields])
+            return StructType([StructField(name, _spark_type(part)) for name, part in fields])
 
 
 def read_keyed_state(spark: SparkSession, chk: str, **options: str | bool) -> DataFrame:
-    """Keyed state of a checkpoint.
+    """Return keyed state of a checkpoint.
 
-    What there is, is looked at here and now; the executors read it when the DataFrame is used.
+    The checkpoint is opened now; the executors read its state when the DataFrame is used.
 
     Args:
+        spark: the session.
         chk: as for ``migrate.inspect``.
         options: as for the data source (``migrate.state.views``): ``operator=…, state=…``.
 
@@ -100,6 +105,7 @@ def read_keyed_state(spark: SparkSession, chk: str, **options: str | bool) -> Da
         UsageError: an unknown option, no such operator or state, or an extra is missing.
         Refused: several operators have such a state.
     """
-    asked = parse_state_options({name: str(value) for name, value in options.items()})
-    table = open_table(chk, asked)
-    return over_shares(spark, table.shares(), read_share, struct_type(table))
+    table = open_table(
+        chk, parse_state_options({name: str(value) for name, value in options.items()})
+    )
+    return read_shares(spark, table.shares(), read_share, struct_type(table))

@@ -1,4 +1,4 @@
-"""Runs the first micro-batch of some queries; a program of its own, as PySpark keeps its JVM.
+"""A program that runs the first micro-batch of some queries, in a JVM of its own.
 
 It reads a request from stdin and answers on stdout, both JSON::
 
@@ -6,9 +6,8 @@ It reads a request from stdin and answers on stdout, both JSON::
     {"spark": "4.0.0", "batches": [{"start": {"t": {"0": 3}}, "records": 17}]}
     {"failed": "start" | "query", "message": "…"}
 
-The trigger is one whose second batch is an hour away, not AvailableNow, which would go on through
-all there is: after it, what the first batch was planned from can no longer be asked. What a query
-starts from is the same with both.
+The trigger's second batch is an hour away. AvailableNow would go on through all records, and after
+them the plan of the first batch is gone. A query starts at the same offsets with both.
 
 Source: org.apache.spark.sql.execution.streaming.{MicroBatchExecution, StreamingQueryWrapper},
 org.apache.spark.sql.execution.datasources.v2.MicroBatchScanExec @ Spark 3.5.1, 4.0.0, 4.1.1 and
@@ -31,8 +30,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 _SECONDS = 300
 _CONNECTOR = "spark-sql-kafka-0-10"
-# Settings under which the plan can be read, whatever the user's own say.
-_OURS = {
+# Settings that the plan is read with, whatever the user's are.
+_REQUIRED = {
     # An adaptive plan hides its scans.
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.adaptive.streaming.stateless.enabled": "false",
@@ -45,14 +44,14 @@ _DEFAULTS = {
 
 
 class _Failed(Exception):
-    """A query whose first batch did not come to its end."""
+    """A query whose first batch did not end."""
 
 
 def answer(request: dict[str, Any]) -> dict[str, Any]:
     """Run the queries of a request, one after the other."""
     try:
         session = _session(request["conf"])
-    except Exception as error:  # py4j's, Spark's, or of the JVM that never was
+    except Exception as error:  # py4j's, Spark's, or a JVM that did not start
         return {"failed": "start", "message": str(error)}
     try:
         batches = [_first_batch(session, query) for query in request["queries"]]
@@ -65,18 +64,18 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
 
 def _session(conf: dict[str, str]) -> SparkSession:
     builder = SparkSession.builder
-    for key, value in {**_DEFAULTS, **_connector(conf), **conf, **_OURS}.items():
+    for key, value in {**_DEFAULTS, **_connector(conf), **conf, **_REQUIRED}.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
 
 
 def _connector(conf: dict[str, str]) -> dict[str, str]:
-    """Where the Kafka connector comes from, unless it is there or the user says."""
+    """Return the setting that fetches the Kafka connector, unless it is there or the user's."""
     # PySpark leaves it without types.
     jars = Path(_find_spark_home(), "jars")  # type: ignore[no-untyped-call]
     if {"spark.jars", "spark.jars.packages"} & conf.keys() or any(jars.glob(f"{_CONNECTOR}*")):
         return {}
-    # spark-core_2.13-4.0.0.jar: of which Scala and which Spark it must be.
+    # spark-core_2.13-4.0.0.jar names the versions of Scala and Spark.
     core = next((path.stem for path in jars.glob("spark-core_*.jar")), None)
     if core is None:
         return {}
@@ -111,7 +110,7 @@ def _first_batch(session: SparkSession, request: dict[str, Any]) -> dict[str, An
 
 
 def _planned_start(query: StreamingQuery) -> str:
-    """What the source's scan was planned from; progress has it only from the second batch on."""
+    """Return the planned start of the source's scan; progress has it from the second batch on."""
     execution = query._jsq.streamingQuery().lastExecution()
     leaves = execution.executedPlan().collectLeaves()
     (scan,) = (
@@ -123,7 +122,7 @@ def _planned_start(query: StreamingQuery) -> str:
 
 
 def main() -> None:
-    # What Spark and its JVM print must not come between: stdout is the answer's alone.
+    # What Spark and its JVM print goes to stderr: stdout has the answer alone.
     with os.fdopen(os.dup(1), "w", encoding="utf-8") as stdout:
         os.dup2(2, 1)
         json.dump(answer(json.load(sys.stdin)), stdout)
