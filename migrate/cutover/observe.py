@@ -32,10 +32,10 @@ from migrate.inputs.spark_log import (
     kafka_seeds,
     logged_batches,
     newest_committed_batch,
-    numbers,
     query_id,
     was_started,
 )
+from migrate.inputs.spark_log_entries import entry_numbers
 from migrate.model.errors import InputError, MigrateError, Refused
 from migrate.storage.files import Files
 from migrate.targets.seed import is_unfinished
@@ -143,7 +143,7 @@ def _read_location(
     if is_unfinished(location):
         return LocationFacts(name, is_empty=False, unfinished=True)
     record, directory, files = context.record.model, context.query_directory, context.files
-    planned = numbers(files, join(directory, "offsets"))
+    planned = entry_numbers(files, join(directory, "offsets"))
     its_id, problem = query_id(directory, files), None
     judged = record.primed is not None and record.query_id == its_id
     if context.spec.states and not judged and seeds is not None:

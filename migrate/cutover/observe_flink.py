@@ -16,13 +16,8 @@ from decoder.checkpoint import read_metadata
 from decoder.storage import join
 from migrate.cutover.context import CutOverContext, CutOverStopped, poll
 from migrate.cutover.facts import Savepoint, StoppedJob, is_same_savepoint
-from migrate.inputs.flink.rest_api import (
-    FlinkJob,
-    FlinkRestError,
-    JobManager,
-    StopAttempt,
-    UnknownToFlink,
-)
+from migrate.inputs.flink.rest_api import FlinkJob, JobManager, StopAttempt
+from migrate.inputs.flink.rest_client import FlinkRestError, UnknownToFlink
 from migrate.model.errors import Refused
 from migrate.storage.files import path_of
 

@@ -17,7 +17,7 @@ from typing import Annotated, Any, Literal, cast
 
 from pydantic import AfterValidator, ConfigDict, Field, create_model, model_validator
 
-from migrate.inputs.flink.rest_api import check_address
+from migrate.inputs.flink.rest_client import check_address
 from migrate.model.errors import InputError, UsageError
 from migrate.model.wording import clipped, parse_duration, printable
 from migrate.moves.options import KafkaArguments, MoveArguments, options_of

@@ -8,7 +8,8 @@ from decoder import StopKind
 from migrate.cutover.context import CutOverContext, CutOverStopped, poll
 from migrate.cutover.facts import Facts, Savepoint, StoppedJob
 from migrate.cutover.observe_flink import AWAY_SECONDS
-from migrate.inputs.flink.rest_api import FlinkRestError, StopAttempt
+from migrate.inputs.flink.rest_api import StopAttempt
+from migrate.inputs.flink.rest_client import FlinkRestError
 from migrate.model.log import log, timed
 from migrate.model.wording import parse_duration
 

@@ -1,4 +1,4 @@
-"""The CSV of ``kafka-consumer-groups``, read and written."""
+"""The CSV of ``kafka-consumer-groups``."""
 
 from __future__ import annotations
 
@@ -8,16 +8,15 @@ import itertools
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import NoReturn
 
 from migrate.inputs.offsets_json import (
     LARGEST_OFFSET,
     LARGEST_PARTITION,
     NotOffsets,
-    bytes_of,
     check_count,
+    position_set,
     quoted,
-    some,
+    read_bounded,
     whole_number,
 )
 from migrate.model.errors import InputError
@@ -32,15 +31,15 @@ _JSON = re.compile(rb"(?:\xef\xbb\xbf)?\s*[{\[]")
 def read_group_csv(label: str, path: Path) -> PositionSet:
     """Read a file that ``kafka-consumer-groups --export`` wrote.
 
-    It has ``topic,partition,offset`` in each line, without a header; with several groups, each line
-    has the group before the topic.
+    Its lines are ``topic,partition,offset``, without a header; with several groups,
+    ``group,topic,partition,offset``.
 
     Source: org.apache.kafka.tools.consumer.group.{ConsumerGroupCommand, CsvUtils} @ Kafka 4.1.1.
 
     Raises:
         InputError: the file is missing, too large, of several groups, or of another format.
     """
-    content = bytes_of(path)
+    content = read_bounded(path)
     if _JSON.match(content):
         raise InputError(f"{path}: it is JSON, not CSV; name it json:{path}")
     starts: dict[TopicPartition, Start] = {}
@@ -51,7 +50,9 @@ def read_group_csv(label: str, path: Path) -> PositionSet:
         for fields in reader:
             if not fields:
                 continue
-            *group, topic, partition, offset = fields if len(fields) in (3, 4) else _not_a_row()
+            if len(fields) not in (3, 4):
+                raise NotOffsets("neither three fields nor four")
+            *group, topic, partition, offset = fields
             if width not in (None, len(fields)):
                 raise NotOffsets(f"{len(fields)} fields, and {width} in the rows before it")
             width = len(fields)
@@ -72,12 +73,12 @@ def read_group_csv(label: str, path: Path) -> PositionSet:
         raise InputError(
             f"{path} line {reader.line_num}: {error}; expected topic,partition,offset"
         ) from error
-    return PositionSet(label, some(starts, path))
+    return position_set(label, starts, path)
 
 
 def _lines(path: Path, content: bytes) -> Iterator[str]:
-    """Yield the lines of UTF-8 text, their ends as they are; one that is too long is refused."""
-    # -sig drops what Windows puts in front.
+    """Yield the lines of UTF-8 text with their ends; refuse a line that is too long."""
+    # -sig drops the byte order mark of Windows.
     text = io.TextIOWrapper(io.BytesIO(content), encoding="utf-8-sig", newline="")
     for number in itertools.count(1):
         line = text.readline(_LONGEST_LINE + 1)
@@ -90,13 +91,9 @@ def _lines(path: Path, content: bytes) -> Iterator[str]:
 
 
 def group_csv(next_offsets: Mapping[TopicPartition, int]) -> str:
-    """The CSV that ``kafka-consumer-groups --reset-offsets --from-file`` takes."""
+    """Return the CSV for ``kafka-consumer-groups --reset-offsets --from-file``."""
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows(
         (topic, partition, offset) for (topic, partition), offset in sorted(next_offsets.items())
     )
     return text.getvalue()
-
-
-def _not_a_row() -> NoReturn:
-    raise NotOffsets("neither three fields nor four")

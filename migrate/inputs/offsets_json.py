@@ -1,7 +1,7 @@
-"""Spark's offsets as JSON: ``startingOffsets``, and what its logs hold of a Kafka source.
+"""Spark's offsets as JSON, in ``startingOffsets`` and in its logs.
 
-``{"topic":{"partition":nextOffset}}``, where -2 is earliest and -1 latest. What could be read two
-ways is refused, not guessed: a key given twice, a number that is none.
+``{"topic":{"partition":nextOffset}}``, where -2 is earliest and -1 latest. Ambiguous JSON is
+refused: a key given twice, a number that is none.
 
 Source: org.apache.spark.sql.kafka010.{JsonUtils, KafkaOffsetRangeLimit} @ Spark 4.0.0.
 """
@@ -25,16 +25,16 @@ _SPARK_MARKERS = {-2: Marker.EARLIEST, -1: Marker.LATEST}
 _DECIMAL = re.compile(r"0|[1-9][0-9]{0,18}")
 LARGEST_PARTITION = 2**31 - 1
 LARGEST_OFFSET = 2**63 - 1
-# The most offsets that one file may hold: each takes up to 4 KB once it is compared and reported.
+# The most offsets in one file: each takes up to 4 KB when it is compared and reported.
 MOST_OFFSETS = 100_000
 # A file of that many offsets has some 3 MB; parsed, JSON may take thirty times its bytes.
 _LARGEST_FILE = 16 * 2**20
-# How much of a wrong value a message shows.
+# The longest part of a wrong value in a message, in characters.
 _MOST_SHOWN = 60
 
 
 class NotOffsets(ValueError):
-    """Text that does not hold offsets in the form it should."""
+    """Text that is not offsets in the expected form."""
 
 
 def read_starting_offsets(label: str, path: Path) -> PositionSet:
@@ -44,29 +44,28 @@ def read_starting_offsets(label: str, path: Path) -> PositionSet:
         InputError: the file is missing, too large, or of another format.
     """
     try:
-        offsets = topic_offsets(parse_json(_text_of(path)))
+        offsets = topic_offsets(parse_json(read_bounded(path).decode("utf-8-sig")))
         check_count(len(offsets), path)
-        starts = {place: _start_of(number) for place, number in offsets.items()}
+        starts = {place: _start(number) for place, number in offsets.items()}
     except NotOffsets as error:
         raise InputError(f'{path}: {error}; expected {{"topic":{{"partition":offset}}}}') from error
-    return PositionSet(label, some(starts, path))
-
-
-def _text_of(path: Path) -> str:
-    try:
-        return bytes_of(path).decode("utf-8-sig")  # without a byte order mark
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: not UTF-8 text ({error.reason})") from error
+    return position_set(label, starts, path)
 
 
-# -- the offsets JSON, which Spark's logs hold too -----------------------------------------------
+def position_set(label: str, starts: dict[TopicPartition, Start], path: Path) -> PositionSet:
+    """Return the positions of a file, of which there must be some."""
+    if not starts:
+        raise InputError(f"{path}: it holds no offsets")
+    return PositionSet(label, starts)
 
 
 def parse_json(text: str) -> Any:
-    """JSON without what Python would let pass: keys given twice, NaN.
+    """Parse JSON strictly: unlike Python, without duplicate keys and NaN.
 
     Raises:
-        NotOffsets: it is not JSON, or one of those.
+        NotOffsets: the text is not such JSON.
     """
     try:
         return json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant)
@@ -79,28 +78,28 @@ def parse_json(text: str) -> Any:
 
 
 def topic_offsets(value: Any) -> dict[TopicPartition, int]:
-    """``{"topic":{"partition":number}}`` by topic-partition; the numbers may be markers.
+    """Return the numbers of ``{"topic":{"partition":number}}``, which may be markers.
 
     Raises:
-        NotOffsets: it is something else.
+        NotOffsets: the value has another form.
     """
     if not isinstance(value, dict):
         raise NotOffsets("not an object of topics")
     offsets: dict[TopicPartition, int] = {}
     for topic, partitions in value.items():
         if not isinstance(partitions, dict):
-            raise NotOffsets(f"topic {_named(topic)}: not an object of partitions")
+            raise NotOffsets(f"topic {_valid_topic(topic)}: not an object of partitions")
         for partition, number in partitions.items():
-            place = _named(topic), whole_number(partition, LARGEST_PARTITION, "a partition number")
+            number_of = whole_number(partition, LARGEST_PARTITION, "a partition number")
             if type(number) is not int or number > LARGEST_OFFSET:
                 value = reprlib.repr(number)
                 raise NotOffsets(f"{quoted(topic)} partition {partition}: {value} is not an offset")
-            offsets[place] = number
+            offsets[_valid_topic(topic), number_of] = number
     return offsets
 
 
-def _named(topic: str) -> str:
-    """Return the topic; JSON can spell half a surrogate pair, which is no text and no topic."""
+def _valid_topic(topic: str) -> str:
+    """Refuse half a surrogate pair, which JSON can spell, and which is no text."""
     try:
         topic.encode()
     except UnicodeEncodeError as error:
@@ -108,7 +107,7 @@ def _named(topic: str) -> str:
     return topic
 
 
-def _start_of(number: int) -> Start:
+def _start(number: int) -> Start:
     if number >= 0:
         return number
     if number in _SPARK_MARKERS:
@@ -119,12 +118,12 @@ def _start_of(number: int) -> Start:
 
 
 def _unique(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for key, value in pairs:
-        if key in found:
+        if key in values:
             raise NotOffsets(f"{quoted(key)} is there twice")
-        found[key] = value
-    return found
+        values[key] = value
+    return values
 
 
 def _no_constant(constant: str) -> NoReturn:
@@ -132,14 +131,14 @@ def _no_constant(constant: str) -> NoReturn:
 
 
 def whole_number(text: str, largest: int, what: str) -> int:
-    """int() would take '+1', '1_0' and the digits of every script."""
+    """Parse ASCII digits; int() would accept '+1', '1_0' and the digits of every script."""
     if not _DECIMAL.fullmatch(text) or int(text) > largest:
         raise NotOffsets(f"{quoted(text)} is not {what}")
     return int(text)
 
 
 def quoted(text: str) -> str:
-    """Return a text as a message shows it: its beginning, in quotes."""
+    """Return the beginning of a text, in quotes."""
     return repr(text) if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]!r}…"
 
 
@@ -149,25 +148,19 @@ def check_count(offsets: int, path: Path) -> None:
         raise InputError(f"{path}: more than {MOST_OFFSETS} offsets; split it by topic")
 
 
-def bytes_of(path: Path) -> bytes:
-    """Return the bytes of a file of offsets, which is JSON or CSV."""
+def read_bounded(path: Path) -> bytes:
+    """Read a file of offsets, JSON or CSV, up to a size."""
     try:
         return read_file(path, _LARGEST_FILE)
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}") from error
 
 
-def some(starts: dict[TopicPartition, Start], path: Path) -> dict[TopicPartition, Start]:
-    if not starts:
-        raise InputError(f"{path}: it holds no offsets")
-    return starts
-
-
 NextOffsets = Mapping[TopicPartition, int]
 
 
 def starting_offsets(next_offsets: NextOffsets) -> str:
-    """The option's JSON: compact, topics sorted by name and partitions by number."""
+    """Return the option's JSON: compact, topics sorted by name and partitions by number."""
     topics: dict[str, dict[str, int]] = {}
     for (topic, partition), next_offset in sorted(next_offsets.items()):
         topics.setdefault(topic, {})[str(partition)] = next_offset

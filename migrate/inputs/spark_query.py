@@ -1,6 +1,6 @@
-"""A Spark query as what a plan is made from: one source, read up to its newest committed batch.
+"""A Spark query as the input of a plan: one source, read up to its newest committed batch.
 
-Named ``spark:DIR`` like a side, and in a saved plan by the whole path, ``spark:///…``.
+Its name is ``spark:DIR``, in a saved plan with the whole path, ``spark:///…``.
 """
 
 from __future__ import annotations
@@ -11,37 +11,35 @@ from itertools import pairwise
 
 from decoder import ByteSource
 from decoder.storage import join
-from migrate.inputs.flink.extract import Code, Finding, ListedPositions, Severity, listed_source
+from migrate.inputs.flink.extract import ListedPositions, listed_source
 from migrate.inputs.spark_log import (
     batch_begun,
-    commit_path,
     committed_positions,
     newest_committed_batch,
-    numbers,
     query_id,
 )
+from migrate.inputs.spark_log_entries import commit_path, entry_numbers
 from migrate.model.errors import InputError, Refused
+from migrate.model.finding import Code, Finding, warning
 from migrate.model.positions import SPARK_PREFIX, Origin, PositionSet
 from migrate.model.wording import counted
 from migrate.storage.files import Files, path_of
 
 
 def query_positions(pointer: str) -> ListedPositions:
-    """What a query has committed, in the form in which a plan takes a checkpoint's positions.
+    """Return the committed positions of a query as a plan takes them.
 
-    The query's id (its 32 hex digits) stands for the operator's. A partition that the query has not
-    met yet it would start at 0, its log's start.
+    The query's id (its 32 hex digits) replaces an operator's. The query would start a new partition
+    at 0, its log start.
 
     Raises:
-        InputError: a URI of a kind that is not read.
-        InputError: as for ``committed_positions``.
-        Refused: as for ``committed_positions``.
-        Refused: it has not committed a batch yet.
+        InputError: a URI of an unknown kind, or as for ``committed_positions``.
+        Refused: the query has not committed a batch yet, or as for ``committed_positions``.
     """
     files = Files()
     directory = files.absolute(path_of(pointer.removeprefix(SPARK_PREFIX), files))
     batch = newest_committed_batch(directory, files)
-    # First what is no query at all.
+    # First, because it refuses what is no query at all.
     committed = committed_positions(pointer, directory, files)
     if batch is None:
         raise Refused(
@@ -52,55 +50,46 @@ def query_positions(pointer: str) -> ListedPositions:
     own_id = query_id(directory, files)
     if own_id is None:
         raise InputError(f"{directory}: there is no metadata in it")
-    whole = directory if "://" in directory else f"//{directory}"
+    url = directory if "://" in directory else f"//{directory}"
     written_at = files.modified_at(commit_path(directory, batch))
     return ListedPositions(
-        Origin("batch", SPARK_PREFIX + whole, batch, written_at=written_at),
+        Origin("batch", SPARK_PREFIX + url, batch, written_at=written_at),
         (listed_source(own_id.replace("-", ""), "Spark query", committed, starts_others=True),),
         tuple(_findings(directory, files, batch)),
     )
 
 
 def _findings(directory: str, files: Files, batch: int) -> Iterator[Finding]:
-    state = state_warning(directory, files)
-    if state is not None:
-        yield Finding(Code.QUERY_STATE, Severity.WARNING, None, state)
-    output = output_warning(directory, files)
-    if output is not None:
-        yield Finding(Code.OUTPUT_BEYOND, Severity.WARNING, None, output)
-    begun = batch_begun(directory, files, batch)
-    if begun is not None:
-        yield Finding(
+    if (state := _state_warning(directory, files)) is not None:
+        yield warning(Code.QUERY_STATE, state)
+    if (output := output_warning(directory, files)) is not None:
+        yield warning(Code.OUTPUT_BEYOND, output)
+    if (begun := batch_begun(directory, files, batch)) is not None:
+        yield warning(
             Code.UNCOMMITTED_BATCH,
-            Severity.WARNING,
-            None,
             f"batch {begun} of the query is begun and not committed: what it has written already "
             "will be read and written again by who goes on from here; where the query is to hand "
             "over, let it commit that batch first",
         )
 
 
-# Rows in ``state/`` have been read and not emitted: they lie below the positions. A query with
-# asynchronous progress tracking logs a batch only now and then: what it wrote since the last one
-# lies beyond the positions. Neither is in the offset log, nor is the option that turns the tracking
-# on: the log keeps settings of the session, and it is one of the query. Only stateless queries may
-# be so tracked: AsyncProgressTrackingMicroBatchExecution (checkNotStatefulStreamingQuery,
-# markMicroBatchStart), OffsetSeqMetadata (relevantSQLConfs) @ Spark 3.5.1, 4.0.0, 4.1.1, 4.2.0. In
-# Real-Time Mode a batch is logged where it ends, and committed at once; stateful queries may run
-# so, too. The trigger is not in the log: MicroBatchExecution (markMicroBatchEnd) @ Spark 4.2.0.
+# Rows in ``state/`` have been read and not emitted: they are below the positions. A query with
+# asynchronous progress tracking logs only some batches: its output since the last one is beyond the
+# positions. The offset log shows neither, nor the option that enables the tracking: the log keeps
+# settings of the session, and this is one of the query. Only stateless queries can have it:
+# AsyncProgressTrackingMicroBatchExecution (checkNotStatefulStreamingQuery, markMicroBatchStart),
+# OffsetSeqMetadata (relevantSQLConfs) @ Spark 3.5.1, 4.0.0, 4.1.1, 4.2.0. In Real-Time Mode a batch
+# is logged at its end and committed at once, for stateful queries too. The log does not hold the
+# trigger: MicroBatchExecution (markMicroBatchEnd) @ Spark 4.2.0.
 _WAY_OUT = (
     "before it hands over, start it once more with asyncProgressTrackingCheckpointIntervalMs=0, "
     "and let two batches run"
 )
 
 
-def state_warning(directory: str, files: ByteSource) -> str | None:
-    """What is lost where somebody else goes on; None of a query that keeps no state.
-
-    Raises:
-        InputError: it cannot be listed.
-    """
-    operators = len(numbers(files, join(directory, "state")))
+def _state_warning(directory: str, files: ByteSource) -> str | None:
+    """Return what another reader would lose, or None for a query without state."""
+    operators = len(entry_numbers(files, join(directory, "state")))
     if not operators:
         return None
     return (
@@ -113,15 +102,15 @@ def state_warning(directory: str, files: ByteSource) -> str | None:
 
 
 def output_warning(directory: str, files: ByteSource) -> str | None:
-    """What may be written again where somebody else goes on; None where that cannot be.
+    """Return what another reader may write again, or None.
 
     Raises:
-        InputError: it cannot be listed.
+        InputError: the directory cannot be listed.
     """
-    logged = numbers(files, join(directory, "offsets"))
-    if not logged or numbers(files, join(directory, "state")):
+    logged = entry_numbers(files, join(directory, "offsets"))
+    if not logged or entry_numbers(files, join(directory, "state")):
         return None
-    gaps = [(one, next_one) for one, next_one in pairwise(logged) if next_one > one + 1]
+    gaps = [(batch, after) for batch, after in pairwise(logged) if after > batch + 1]
     if not gaps:
         return (
             "whether the query tracks its progress asynchronously (asyncProgressTrackingEnabled) "
@@ -141,11 +130,11 @@ def output_warning(directory: str, files: ByteSource) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class QueryLocation:
-    """The checkpoint location of a Spark query: where it started, and where it stands now.
+    """The checkpoint location of a Spark query: its first and its current positions.
 
     Attributes:
-        started: what the seed says; None where there is none.
-        committed: after the newest committed batch; None of a query that has not run yet.
+        started: the positions of the seed, or None without one.
+        committed: the positions after the newest committed batch; None before the first.
     """
 
     directory: str

@@ -1,6 +1,6 @@
-"""ClusterSnapshot: what a broker said at one moment, as plain values.
+"""Answers of a Kafka cluster at one moment, as plain values.
 
-Taken by ``migrate.kafka.snapshot``, read by ``migrate.planning``; it holds no connection.
+``migrate.kafka.snapshot`` takes them; ``migrate.planning`` reads them.
 """
 
 from __future__ import annotations
@@ -15,16 +15,20 @@ from migrate.model.wording import counted
 
 
 class BrokerError(ServiceError):
-    """Kafka did not answer, or denied what was asked."""
+    """Kafka did not answer, or denied access."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogRange:
-    """The offsets a partition holds: its log start and its log end (the next to be written).
+    """The offsets of a partition's log.
 
-    ``first_since`` is the offset of the first record at or after the time that was asked for, the
-    log end where there is none, and None where no time was asked for. ``first_at`` is the same of a
-    second time: that from which the user wants to start what is not resolved.
+    Attributes:
+        start: the log start.
+        end: the log end: the offset of the next record to be written.
+        first_since: the offset of the first record at or after ``Question.since``, or the log end;
+            None if no time was asked for.
+        first_at: the same for ``Question.at``: the time from which the user starts unresolved
+            positions.
     """
 
     start: int
@@ -35,12 +39,14 @@ class LogRange:
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """A committed offset: the next to read, and what the committer wrote beside it.
+    """A committed offset.
 
-    ``leader_epoch`` is the epoch of the leader that the last record read came from, None where the
-    committer gave none, as Flink and we don't. With it a consumer that goes on there first asks
-    whether the log was cut back since (KIP-320; SubscriptionState @ kafka-clients 4.1.1); without,
-    it simply goes on.
+    Attributes:
+        next_offset: the offset of the next record to read.
+        metadata: the committer's text.
+        leader_epoch: the epoch of the leader that the last record read came from; None if the
+            committer gave none, as Flink and this tool do. With it, a consumer first asks whether
+            the log was truncated since (KIP-320; SubscriptionState @ kafka-clients 4.1.1).
     """
 
     next_offset: int
@@ -50,10 +56,10 @@ class Committed:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A consumer that is in a group now.
+    """A member of a consumer group.
 
     Attributes:
-        assigned: the partitions that it has been assigned.
+        assigned: its assigned partitions.
     """
 
     client_id: str
@@ -67,11 +73,11 @@ class GroupView:
 
     Attributes:
         exists: False for a group that has no members and has never committed.
-        state: Kafka's name for it: Empty, Stable, Dead, PreparingRebalance, …
-        type: classic or consumer; streams (Kafka Streams'); or unknown (a share group, or a streams
-            group that has no offset: the client here cannot tell them apart).
-        committed: every offset the group holds, of all topics; what it has none of is missing.
-        alike: of a group that is not there, the names of those that it may be a misspelling of.
+        state: Kafka's name: Empty, Stable, Dead, PreparingRebalance, …
+        type: classic, consumer, streams (Kafka Streams'), or unknown (a share group, or a streams
+            group without an offset: this client cannot distinguish them).
+        committed: all committed offsets of the group, of all topics.
+        alike: for a group that does not exist, the names of groups like it.
     """
 
     name: str
@@ -83,9 +89,9 @@ class GroupView:
     alike: tuple[str, ...] = ()
 
     def next_offset(self, topic: str, partition: int) -> int | None:
-        """What the group would read next, or None where it has committed nothing."""
-        held = self.committed.get((topic, partition))
-        return held.next_offset if held is not None else None
+        """Return the committed offset of a partition, or None."""
+        committed = self.committed.get((topic, partition))
+        return committed.next_offset if committed is not None else None
 
 
 # A producer's transaction: its transactional id, the producer's id and its epoch.
@@ -93,27 +99,29 @@ Transaction = tuple[str, int, int]
 
 
 class Fate(str, Enum):
-    """What became of a transaction, as far as the cluster knows of it."""
+    """The outcome of a transaction, as far as the cluster knows it."""
 
     OPEN = "open"
     COMMITTED = "committed"
     ABORTED = "aborted"
-    UNKNOWN = "unknown"  # never had, of another cluster, or forgotten
+    UNKNOWN = "unknown"  # not of this cluster, or forgotten
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterSnapshot:
-    """The topics asked for and, where asked, two consumer groups.
+    """The answer to a ``Question``.
 
-    ``topics`` maps each topic that exists to the log ranges of all its partitions; a topic asked
-    for and not there is missing from it. ``topic_ids`` holds Kafka's own id of each, which a topic
-    created again under the same name does not keep; empty where the brokers are too old to give any
-    (Kafka < 2.8). ``source_group`` is Flink's own; ``target_group`` the one that offsets are to be
-    committed for. ``alike`` holds, of a topic that is not there, the names of those that it may be
-    a misspelling of. ``found`` holds the topics that were not asked for by name and match the
-    pattern that was: the time of the first record that has one, in milliseconds of the epoch.
-    ``transactions`` holds what became of each that was asked for; where that could not be told it
-    is empty, and ``transactions_untold`` says why.
+    Attributes:
+        topics: the log ranges of all partitions of each topic that exists.
+        topic_ids: Kafka's own id of each topic, which a topic that is created again under the same
+            name does not keep; empty for brokers that have none (Kafka < 2.8).
+        source_group: Flink's own consumer group.
+        target_group: the consumer group to commit offsets for.
+        alike: for each topic that does not exist, the names of topics like it.
+        found: the topics that match the pattern and were not asked for by name, each with the time
+            of its first record that has one, in milliseconds of the epoch.
+        transactions: the outcome of each transaction; empty if it could not be read.
+        transactions_untold: why the outcomes could not be read.
     """
 
     topics: dict[str, dict[int, LogRange]]
@@ -129,16 +137,16 @@ class ClusterSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What a broker is asked at one moment, by ``broker.take_snapshot``.
+    """A question to a broker, answered by ``migrate.kafka.snapshot.take_snapshot``.
 
     Attributes:
-        topics: their partitions and log ranges.
+        topics: topics whose log ranges are asked for.
         source_group: Flink's own consumer group.
-        target_group: the consumer group that offsets are to be committed for.
-        since: milliseconds of the epoch: ask for the first record since then as well.
-        at: the same, of a second time (``LogRange.first_at``).
-        pattern: ask for the topics that match it as well (``ClusterSnapshot.found``).
-        transactions: those of which to tell what became; that it cannot be told is no error.
+        target_group: the consumer group to commit offsets for.
+        since: a time in milliseconds of the epoch (``LogRange.first_since``).
+        at: a second time (``LogRange.first_at``).
+        pattern: topics that match it are asked for, too (``ClusterSnapshot.found``).
+        transactions: transactions whose outcome is asked for.
     """
 
     topics: frozenset[str]
@@ -151,7 +159,7 @@ class Question:
 
     def __str__(self) -> str:
         groups = [group for group in (self.source_group, self.target_group) if group is not None]
-        asked = [counted(len(self.topics), "topic"), *(f"group {group}" for group in groups)]
+        parts = [counted(len(self.topics), "topic"), *(f"group {group}" for group in groups)]
         if self.transactions:
-            asked.append(counted(len(self.transactions), "transaction"))
-        return ", ".join(asked)
+            parts.append(counted(len(self.transactions), "transaction"))
+        return ", ".join(parts)

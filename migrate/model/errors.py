@@ -1,7 +1,6 @@
-"""What every room's errors have in common: what whoever asked can do about them.
+"""Errors, grouped by what the caller can do about them.
 
-The command line knows these alone, and ends with an exit code for each; ``decoder.DecodeError``
-stands beside them, as the decoder knows nothing of this package.
+The command line has an exit code for each group, and for ``decoder.DecodeError``.
 """
 
 from __future__ import annotations
@@ -12,22 +11,21 @@ from migrate.model.wording import hint
 
 
 class MigrateError(Exception):
-    """It could not be done; ``str`` tells why, in one line."""
+    """The base of all errors; ``str`` is the reason, in one line."""
 
 
 class UsageError(MigrateError):
-    """Asked for in a way that cannot work: arguments that do not go together, names that nothing
-    answers to, a package that is not installed."""
+    """Wrong arguments, an unknown name, or a package that is not installed."""
 
 
 class NoSuchName(UsageError):
-    """A name that nothing answers to.
+    """An unknown name.
 
     Args:
-        problem: what is wrong.
-        name: the name; which one was meant, most likely, is told after the problem.
-        known: the names that there are; of a mapping, each is told as its value.
-        others: what is told at the end, as "there are: 'a', 'b'".
+        problem: what is wrong; a known name like ``name`` is added to it.
+        name: the unknown name.
+        known: the known names; of a mapping, its values are shown.
+        others: the end of the message, such as "there are: 'a', 'b'".
     """
 
     def __init__(
@@ -37,15 +35,14 @@ class NoSuchName(UsageError):
 
 
 class InputError(MigrateError):
-    """A file that was to be read is missing, damaged, or not of its kind."""
+    """An input that is missing, damaged, or of another kind or version."""
 
 
 class Refused(MigrateError):
-    """What was asked for would lose or repeat records, overwrite something, or could be read in
-    two ways: nothing was written.
+    """A move that would lose, repeat or overwrite something, or is ambiguous; nothing was written.
 
     Attributes:
-        reasons: why, a line each.
+        reasons: a line each.
 
     Args:
         reasons: the only reason, or several.

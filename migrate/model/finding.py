@@ -1,4 +1,4 @@
-"""A finding, how it bears on a move, and a row for each code that one may have."""
+"""Findings about a checkpoint or another side, and a policy for each of their codes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from migrate.model.policies import Policies
 
 
 class Severity(str, Enum):
-    """How a finding bears on a move: a blocker stops it, a warning may repeat or miss records."""
+    """The severity of a finding: a blocker stops a move, a warning may repeat or miss records."""
 
     BLOCKER = "blocker"
     WARNING = "warning"
@@ -19,17 +19,17 @@ class Severity(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class CodePolicy:
-    """How findings of one code bear on a move.
+    """The effect of all findings of one code on a move.
 
     Attributes:
-        job_wide: about the job as a whole: a blocker whichever source is chosen.
-        another_source: about a source that cannot be chosen: left out where others are named.
-        unread: ... which is Kafka's, and is not read: it must not go unnoticed beside others.
-        by_partition: the plan tells it again, partition by partition.
-        undecided: a warning that needs a choice of the user before the job can move.
-        of_a_group: told where the target is a consumer group, whatever its severity.
-        allowed: whether the user's policies allow the move in spite of it.
-        way_out: what can be done where it is a blocker.
+        job_wide: about the whole job: a blocker whichever source is chosen.
+        another_source: about a source that cannot be chosen: dropped if other sources are named.
+        unread: about a Kafka source that cannot be read: it blocks a plan without other sources.
+        by_partition: the plan reports it again for each partition.
+        undecided: as a warning, it needs a choice of the user before the job can move.
+        of_a_group: shown if the target is a consumer group, whatever its severity.
+        allowed: returns whether the user's policies allow the move all the same.
+        way_out: what the user can do about a blocker.
     """
 
     job_wide: bool = False
@@ -43,7 +43,7 @@ class CodePolicy:
 
 
 class Code(str, Enum):
-    """What a finding is about; docs/reference/findings.md says what each tells."""
+    """The code of a finding; docs/reference/findings.md describes each."""
 
     ANOTHER_SOURCE_KIND = "another-source-kind", CodePolicy(another_source=True)
     COMMITTED_MARKER = "committed-marker", CodePolicy(by_partition=True, undecided=True)
@@ -117,7 +117,7 @@ class Code(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something about a checkpoint that its user must know before moving from it."""
+    """A fact about a checkpoint that its user must know before moving from it."""
 
     code: Code
     severity: Severity
@@ -126,5 +126,20 @@ class Finding:
 
     @property
     def is_undecided(self) -> bool:
-        """Whether it needs a choice of the user before the job can move."""
+        """Return whether the finding needs a choice of the user before the job can move."""
         return self.severity is Severity.WARNING and self.code.policy.undecided
+
+
+def blocker(code: Code, message: str, operator_id: str | None = None) -> Finding:
+    """Return a finding that stops a move."""
+    return Finding(code, Severity.BLOCKER, operator_id, message)
+
+
+def warning(code: Code, message: str, operator_id: str | None = None) -> Finding:
+    """Return a finding of records that a move may repeat or miss."""
+    return Finding(code, Severity.WARNING, operator_id, message)
+
+
+def note(code: Code, message: str, operator_id: str | None = None) -> Finding:
+    """Return a finding for information."""
+    return Finding(code, Severity.NOTE, operator_id, message)

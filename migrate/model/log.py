@@ -1,4 +1,4 @@
-"""What is told on the way, to the logger ``migrate``: the command line shows it on stderr."""
+"""The logger ``migrate``, which the command line shows on stderr."""
 
 from __future__ import annotations
 
@@ -8,22 +8,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 log = logging.getLogger("migrate")
-# A library is silent unless asked: without this, Python would print warnings by itself.
+# Without a handler, Python would print warnings by itself.
 log.addHandler(logging.NullHandler())
 
-
-# The attribute of records about what takes time: "begin" or "end".
+# The attribute of records about a stage of work: "begin" or "end".
 STAGE = "stage"
 
 
 @contextmanager
 def timed(what: str) -> Iterator[None]:
-    """Tell, to those who want to know all of it, what is being done, and how long it took.
+    """Log the begin and the end of a stage such as "reading chk-7", with its duration.
 
-    The records bear ``STAGE``, so that what takes long can be shown while it is done.
-
-    Args:
-        what: as "reading chk-7".
+    The records have the attribute ``STAGE``, so that a long stage can be shown while it lasts.
     """
     log.debug(what, extra={STAGE: "begin"})
     begun = time.monotonic()

@@ -1,5 +1,4 @@
-"""Position: where one topic-partition goes on, or why that is not known; Origin and Target: where
-positions are from, and where they go to.
+"""Positions of topic-partitions, their origin and their target.
 
 Flink's markers (-1, -2, -3, Long.MIN_VALUE) end at ``extract``: past it a start is a next offset
 (the offset of the next record to read, >= 0), a named ``Marker``, or unknown.
@@ -7,7 +6,7 @@ Flink's markers (-1, -2, -3, Long.MIN_VALUE) end at ``extract``: past it a start
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Literal, NamedTuple, TypeAlias
@@ -20,40 +19,37 @@ TopicPartition = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What positions are moved to: a Spark query, the consumer group of this name, or a savepoint
-    of Flink's."""
+    """The target of a move: a Spark query, the consumer group of this name, or a savepoint."""
 
     kind: Literal["spark", "group", "savepoint"]
     name: str | None = None
 
 
-# How a Spark query is named, by its checkpoint location.
+# The prefixes of a Spark query's checkpoint location, and of a consumer group's name.
 SPARK_PREFIX = "spark:"
-# How a consumer group is named.
 GROUP_PREFIX = "group:"
 SPARK = Target("spark")
 SAVEPOINT = Target("savepoint")
 
 
 def target_of(group: str | None) -> Target:
-    """The consumer group of this name, or Spark where none is named."""
+    """Return the consumer group of this name as a target, or Spark for None."""
     return SPARK if group is None else Target("group", group)
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """What positions are from: a checkpoint, a batch of a Spark query, or another side.
+    """The origin of positions: a checkpoint, a batch of a Spark query, or another side.
 
     Attributes:
-        kind: ``batch``, ``checkpoint``, which may be a savepoint, or ``positions`` of another side.
-        pointer: its directory; of a query ``spark:`` before it; another side's whole name.
-        number: the checkpoint's or the batch's; 0 of another side.
-        newer: the numbers of complete checkpoints beside it that are newer, the last written at the
-            end.
+        kind: ``checkpoint`` (a savepoint too), ``batch``, or ``positions`` of another side.
+        pointer: the directory, of a query with ``spark:`` before it; another side's whole name.
+        number: the checkpoint's or the batch's number; 0 of another side.
+        newer: the numbers of newer complete checkpoints beside it, the last written one last.
         stopped: whether the job ended with it, so that it is the job's last output.
-        written_at: milliseconds of the epoch; None where that is not known.
-        copied_from: where it was written, if it lies elsewhere and tells: the time may be the
-            copy's.
+        written_at: milliseconds of the epoch; None if not known.
+        copied_from: where the checkpoint was written, if that is elsewhere and known: the time may
+            be the copy's.
     """
 
     kind: Literal["checkpoint", "batch", "positions"]
@@ -66,26 +62,26 @@ class Origin:
 
     @property
     def title(self) -> str:
-        """How it is called: ``checkpoint 42``, ``batch 7``."""
+        """Return ``checkpoint 42`` or ``batch 7``."""
         return self.kind if self.kind == "positions" else f"{self.kind} {self.number}"
 
     @property
     def group(self) -> str | None:
-        """The consumer group that they are of; None of anything else."""
+        """Return the consumer group's name, or None if the origin is something else."""
         if self.kind == "positions" and self.pointer.startswith(GROUP_PREFIX):
             return self.pointer.removeprefix(GROUP_PREFIX)
         return None
 
 
 class PositionState(str, Enum):
-    """What a source's state says of one topic-partition."""
+    """The state of one topic-partition in a source."""
 
-    NEXT = "next"  # a reader holds it and has read up to its next offset
-    EARLIEST = "earliest"  # a reader holds it and has read no record: starts at the log start
+    NEXT = "next"  # a reader has it and has read up to its next offset
+    EARLIEST = "earliest"  # a reader has it and has read no record: it starts at the log start
     LATEST = "latest"  # the same, starting at what was the log end when the job started
     COMMITTED = "committed"  # the same, starting at what Flink's own group has committed
     FINISHED = "finished"  # bounded, and read to its stopping offset
-    UNASSIGNED = "unassigned"  # discovered, but not yet given to a reader
+    UNASSIGNED = "unassigned"  # discovered, but not yet assigned to a reader
     UNRESOLVED = "unresolved"  # not in the state
 
 
@@ -98,29 +94,29 @@ class Marker(str, Enum):
 
 
 class Unknown(str, Enum):
-    """Why there is neither a next offset nor a marker."""
+    """The reason why there is neither a next offset nor a marker."""
 
     UNRESOLVED = "unresolved"
-    ABSENT = "absent"  # the partition is not known there at all
+    ABSENT = "absent"  # the side does not have the partition
 
 
-# Where one side stands at a partition: at the next offset to read, at a marker, or nobody knows.
+# The position of a side in a partition: the next offset to read, a marker, or unknown.
 Start: TypeAlias = int | Marker | Unknown
 
 
 class Position(NamedTuple):
     """One topic-partition of one source.
 
-    A named tuple, as a source may have 100,000 of them: a frozen dataclass takes four times as long
-    to make.
+    A named tuple, because a source may have 100,000 of them: a frozen dataclass takes four times as
+    long to make.
 
     Attributes:
-        cluster: the Kafka cluster's id for a DynamicKafkaSource, else None.
-        start: the next offset to read, a marker, or None where the state does not tell.
+        start: the next offset to read, a marker, or None if the state does not have it.
         stopping_offset: where a bounded source stops, as stored (-1 and -3 are Flink's markers for
-            latest and committed); None for a source without an end.
-        subtask: the subtask whose reader holds it, or None where none does.
-        reason: why the start is not known; empty where it is.
+            latest and committed); None for an unbounded source.
+        subtask: the subtask whose reader has it, or None.
+        cluster: the Kafka cluster's id for a DynamicKafkaSource, else None.
+        reason: why the start is not known; empty if it is known.
     """
 
     topic: str
@@ -134,7 +130,7 @@ class Position(NamedTuple):
 
     @property
     def next_offset(self) -> int | None:
-        """The offset of the next record to read, where the state itself tells it."""
+        """Return the offset of the next record to read, or None if the state does not have it."""
         return self.start if isinstance(self.start, int) else None
 
     @property
@@ -164,12 +160,12 @@ Logs: TypeAlias = Mapping[str, Mapping[int, LogRange]]
 
 @dataclass(frozen=True, slots=True)
 class PositionSet:
-    """Where one side stands.
+    """The positions of one side.
 
     Attributes:
         label: the side as its user named it.
-        starts: never holds ``ABSENT``: what a side does not know is missing from it.
-        note: what else there is to say of the side, such as which batch it is.
+        starts: never holds ``ABSENT``: an absent partition is missing.
+        note: more about the side, such as ``after batch 7``.
     """
 
     label: str
@@ -185,15 +181,15 @@ class PositionSet:
 
     @property
     def next_offsets(self) -> dict[TopicPartition, int]:
-        """Of what stands at an offset, and not at a marker."""
+        """Return the positions that are offsets, not markers."""
         return {place: start for place, start in self.starts.items() if isinstance(start, int)}
 
 
 def resolve(start: Start, log: LogRange | None) -> int | None:
-    """The next offset of a start, where it has one or the log tells it.
+    """Return the next offset of a start, or None if the log does not determine it.
 
-    Only ``earliest`` can be resolved by looking at a log: today's log end is not the ``latest`` of
-    another day, and ``committed`` is known to a group alone.
+    A log determines only ``earliest``: today's log end is not the ``latest`` of another day, and
+    only a group knows ``committed``.
     """
     match start:
         case int():
@@ -209,38 +205,27 @@ def log_of(logs: Logs, topic: str, partition: int) -> LogRange | None:
 
 
 def group_positions(label: str, group: GroupView) -> PositionSet:
-    """What a consumer group has committed, of all its topics."""
+    """Return the committed offsets of a consumer group, of all its topics."""
     starts = {place: committed.next_offset for place, committed in group.committed.items()}
     note = "" if group.exists else "there is no such group" + did_you_mean(group.alike)
     return PositionSet(label, starts, note)
 
 
-def log_starts(label: str, logs: Logs) -> PositionSet:
-    """The log start of every partition."""
-    return PositionSet(label, {place: log.start for place, log in _each(logs)})
-
-
-def log_ends(label: str, logs: Logs) -> PositionSet:
-    """The log end of every partition."""
-    return PositionSet(label, {place: log.end for place, log in _each(logs)})
-
-
-def log_at(label: str, logs: Logs) -> PositionSet:
-    """The first record of every partition at or after the time that was asked for, the log end
-    where there is none."""
+def log_positions(
+    label: str, logs: Logs, offset_of: Callable[[LogRange], int | None]
+) -> PositionSet:
+    """Return an offset of every log, such as its start; logs without that offset are left out."""
     return PositionSet(
-        label, {place: log.first_at for place, log in _each(logs) if log.first_at is not None}
+        label,
+        {
+            (topic, partition): offset
+            for topic, partitions in logs.items()
+            for partition, log in partitions.items()
+            if (offset := offset_of(log)) is not None
+        },
     )
 
 
-def _each(logs: Logs) -> list[tuple[TopicPartition, LogRange]]:
-    return [
-        ((topic, partition), log)
-        for topic, partitions in logs.items()
-        for partition, log in partitions.items()
-    ]
-
-
 def format_start(start: Start) -> str:
-    """A start in words."""
+    """Return a start as text: ``42``, ``earliest``, ``unresolved``."""
     return start.value if not isinstance(start, int) else str(start)

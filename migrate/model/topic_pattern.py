@@ -1,16 +1,16 @@
 """The pattern by which a job finds its topics, which is not in its checkpoints.
 
-KafkaSource and FlinkKafkaConsumer list all topics but Kafka's internal ones as they start and then
-now and again, and read those whose whole name matches: KafkaSubscriberUtils.getTopicMetadata @
-apache/flink-connector-kafka 32e80df. One that was created since they last looked is nowhere in
-their state.
+KafkaSource and FlinkKafkaConsumer list all topics but Kafka's internal ones at their start and at
+intervals, and read those whose whole name matches: KafkaSubscriberUtils.getTopicMetadata @
+apache/flink-connector-kafka 32e80df. Their state has no topic that was created since.
 
-The pattern is Java's. It is taken where Python's expressions mean the same: only tokens that both
-read alike, as a test shows over patterns that are made of them at random. All else is refused.
+The pattern is Java's. Only tokens that Java and Python read alike are accepted; a test compares
+both on random patterns of them.
 """
 
 from __future__ import annotations
 
+import os.path
 import re
 import warnings
 from collections.abc import Iterable, Sequence
@@ -22,16 +22,16 @@ from migrate.model.errors import UsageError
 _INTERNAL = frozenset(
     {"__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata"}
 )
-# Of a pattern that is only suggested: each topic is asked about.
+# A bound for suggested patterns: the broker is asked about each topic.
 _MOST_SUGGESTED = 20
 _SEPARATORS = "._-"
-# A checkpoint may hold any name.
+# The names that Kafka allows; a checkpoint may hold any name.
 _TOPIC = re.compile(r"[A-Za-z0-9._-]+")
 _MOST_SHOWN = 100
 _TOKEN_SHOWN = 12
-# What has one meaning in Java and Python. Not here, among others: a class within a class, and its
-# && (sets to Java); a ] that begins a class; octal numbers; \Q, \p and \v; groups by name;
-# atomic groups and possessive quantifiers, which the Python of some versions matches wrongly.
+# Tokens with one meaning in Java and Python. Not among them: a class within a class, and its &&
+# (sets in Java); a ] that begins a class; octal numbers; \Q, \p and \v; named groups; atomic groups
+# and possessive quantifiers, which some versions of Python match wrongly.
 _ESCAPE = r"\\[^0-9A-Za-z] | \\[dDwWsSnrtf] | \\x[0-9A-Fa-f]{2} | \\u[0-9A-Fa-f]{4}"
 _TOKEN = re.compile(
     rf"""
@@ -49,12 +49,12 @@ _TOKEN = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class TopicPattern:
-    """Which topics are looked for beside those that are known.
+    """A pattern of topics to find beside the known ones.
 
     Attributes:
-        text: the pattern, as Java takes it.
-        suggested: whether nobody has named it, and the names of known topics suggest it.
-        besides: topics that are known elsewhere.
+        text: the pattern in Java's syntax.
+        suggested: whether it was derived from the names of known topics.
+        besides: topics that never match.
     """
 
     text: str
@@ -62,18 +62,20 @@ class TopicPattern:
     besides: frozenset[str] = frozenset()
 
     def matching(self, topics: Iterable[str]) -> list[str]:
-        """Those of the topics that match, sorted."""
+        """Return the topics that match, sorted."""
         pattern = _compiled(self.text)
-        known = _INTERNAL | self.besides
-        found = sorted(t for t in topics if t not in known and pattern.fullmatch(t))
-        return found[:_MOST_SUGGESTED] if self.suggested else found
+        excluded = _INTERNAL | self.besides
+        matches = sorted(
+            topic for topic in topics if topic not in excluded and pattern.fullmatch(topic)
+        )
+        return matches[:_MOST_SUGGESTED] if self.suggested else matches
 
 
 def topic_pattern(text: str) -> TopicPattern:
-    """Return what ``--topic-pattern`` means.
+    """Parse ``--topic-pattern``.
 
     Raises:
-        UsageError: it is not a pattern that Java and Python read alike.
+        UsageError: Java and Python may read the pattern differently.
     """
     if not text:
         raise UsageError("--topic-pattern: no pattern (an unset variable?)")
@@ -90,7 +92,7 @@ def topic_pattern(text: str) -> TopicPattern:
         at = token.end()
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("error")  # of sets like [a--b], and of flags that come late
+            warnings.simplefilter("error")  # for sets like [a--b], and flags that come late
             _compiled(text)
     except (re.error, Warning, RecursionError, OverflowError) as error:
         raise UsageError(f"--topic-pattern {shown}: not a pattern: {error}") from error
@@ -98,17 +100,17 @@ def topic_pattern(text: str) -> TopicPattern:
 
 
 def _compiled(text: str) -> re.Pattern[str]:
-    """Return the pattern; the case of ASCII letters alone may be ignored, as Java does."""
+    """Compile a pattern whose flag ``i`` concerns ASCII letters alone, as in Java."""
     return re.compile(text, re.ASCII)
 
 
 def suggested_pattern(
     families: Iterable[Iterable[str]], besides: frozenset[str] = frozenset()
 ) -> TopicPattern | None:
-    """The pattern that the names of each source's topics suggest; None where they suggest none.
+    """Derive a pattern from the names of each source's topics, or return None.
 
-    ``orders-eu`` and ``orders-us`` suggest ``orders-.*``: what they have in common up to a
-    separator, at either end.
+    ``orders-eu`` and ``orders-us`` suggest ``orders-.*``: their common beginning and end, up to a
+    separator.
 
     Args:
         families: the topics of each source.
@@ -130,9 +132,6 @@ def _in_common(topics: list[str]) -> str:
 
 
 def _common_prefix(names: Sequence[str]) -> str:
-    """What the names begin with alike, up to a separator."""
-    first, last = min(names), max(names)
-    alike = 0
-    while alike < min(len(first), len(last)) and first[alike] == last[alike]:
-        alike += 1
-    return first[: max(first.rfind(one, 0, alike) for one in _SEPARATORS) + 1]
+    """Return the common beginning of names, up to a separator."""
+    common = os.path.commonprefix(names)  # noqa: RUF071 - of characters, as meant
+    return common[: max(common.rfind(separator) for separator in _SEPARATORS) + 1]

@@ -1,4 +1,4 @@
-"""Words of every room that talks to people, and lengths of time as people write them."""
+"""Texts for people: counts, lists, times, suggestions."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timezone
 
-# The end of the year 9999, beyond which no date is written.
+# The end of the year 9999, after which ISO 8601 has no date.
 _LAST_INSTANT = 253_402_300_799_999
 
 
 def package_version() -> str | None:
-    """This package's; None where it runs from a folder that was never installed."""
+    """Return this package's version, or None if it is not installed."""
     from importlib.metadata import PackageNotFoundError, version
 
     try:
@@ -21,7 +21,7 @@ def package_version() -> str | None:
 
 
 def counted(count: int, noun: str, nouns: str | None = None) -> str:
-    """Return ``1 record``, ``2 records``; ``nouns`` is the plural where it is another."""
+    """Return ``1 record``, ``2 records``; ``nouns`` is an irregular plural."""
     return f"{count} {noun if count == 1 else nouns or f'{noun}s'}"
 
 
@@ -39,7 +39,7 @@ def clipped(text: str, most: int) -> str:
 
 
 def iso_time(milliseconds: int) -> str:
-    """A time of the epoch in milliseconds, in ISO 8601 and UTC; a number that is none, as it is."""
+    """Return milliseconds of the epoch in ISO 8601 and UTC; a number out of range as it is."""
     if not 0 <= milliseconds <= _LAST_INSTANT:
         return str(milliseconds)
     seconds = datetime.fromtimestamp(milliseconds // 1000, timezone.utc)
@@ -47,7 +47,7 @@ def iso_time(milliseconds: int) -> str:
 
 
 def printable(text: str) -> str:
-    """Text with its control characters written out, so that it can move no cursor."""
+    """Escape the control characters of a text, so that it can move no cursor."""
     return "".join(
         character if character.isprintable() else character.encode("unicode_escape").decode()
         for character in text
@@ -55,26 +55,26 @@ def printable(text: str) -> str:
 
 
 def close_names(name: str, known: Iterable[str]) -> tuple[str, ...]:
-    """The names most like a mistyped one, the likest first; none where none is."""
-    from difflib import get_close_matches  # of use where something went wrong
+    """Return the known names most like a mistyped one, the best match first."""
+    from difflib import get_close_matches  # needed for error messages only
 
     return tuple(get_close_matches(name, sorted(known)))
 
 
 def hint(name: str, known: Iterable[str] | Mapping[str, str]) -> str:
-    """What was meant by a mistyped name, most likely; of a mapping, each stands as its value."""
+    """Return ``did_you_mean`` for a mistyped name; of a mapping, its values are shown."""
     shown = known if isinstance(known, Mapping) else {}
-    return did_you_mean(shown.get(one, one) for one in close_names(name, known))
+    return did_you_mean(shown.get(match, match) for match in close_names(name, known))
 
 
 def did_you_mean(names: Iterable[str]) -> str:
-    """`` (did you mean 'orders' or 'order'?)``; nothing where there are no names."""
-    shown = " or ".join(map(repr, names))
-    return f" (did you mean {shown}?)" if shown else ""
+    """Return `` (did you mean 'orders' or 'order'?)``, or nothing without names."""
+    choices = " or ".join(map(repr, names))
+    return f" (did you mean {choices}?)" if choices else ""
 
 
 def install_command(extra: str) -> str:
-    """How an extra of this package is installed."""
+    """Return the command that installs an extra of this package."""
     return (
         f"pip install 'flink-offset-migrate[{extra}]' (from a wheel: pip install "
         f"'FILE.whl[{extra}]')"
@@ -86,13 +86,13 @@ _SECONDS = {"ms": 0.001, "s": 1.0, "": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.
 
 
 def parse_duration(text: str) -> float:
-    """In seconds; a number without a unit is one of seconds.
+    """Return a duration such as ``500ms``, ``5m`` or ``10`` in seconds.
 
     Raises:
-        ValueError: it is no length of time, or none at all.
+        ValueError: the text is no duration, or zero.
     """
-    found = _DURATION.fullmatch(text.strip())
-    seconds = float(found[1]) * _SECONDS[found[2]] if found is not None else 0.0
+    match = _DURATION.fullmatch(text.strip())
+    seconds = float(match[1]) * _SECONDS[match[2]] if match is not None else 0.0
     if not seconds:
         raise ValueError(f"{text!r}: not a length of time, such as 10s, 500ms, 5m or 1h")
     return seconds

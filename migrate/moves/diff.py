@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from migrate.inputs.position_inputs import load_sides, parse_side
+from migrate.inputs.compared_sides import load_sides
+from migrate.inputs.position_inputs import parse_side
 from migrate.model.log import log, timed
 from migrate.moves.load_inputs import asker
 from migrate.moves.options import SideArguments, choice, kafka

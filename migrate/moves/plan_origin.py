@@ -10,7 +10,8 @@ from migrate.inputs.flink.choose_source import Reading
 from migrate.inputs.flink.extract import Source, listed_source
 from migrate.inputs.flink.read import read
 from migrate.inputs.position_inputs import SideKind, parse_side, side_input
-from migrate.inputs.spark_log import newest_committed_batch, offsets_path, positions_after, query_id
+from migrate.inputs.spark_log import newest_committed_batch, positions_after, query_id
+from migrate.inputs.spark_log_entries import offsets_path
 from migrate.model.errors import InputError
 from migrate.model.positions import SPARK_PREFIX, Origin
 from migrate.planning import Plan

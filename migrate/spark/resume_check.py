@@ -25,7 +25,8 @@ from typing import Any
 
 from decoder.storage import read_file
 from migrate.inputs.offsets_json import topic_offsets
-from migrate.inputs.spark_log import kafka_seeds, seed_path
+from migrate.inputs.spark_log import kafka_seeds
+from migrate.inputs.spark_log_entries import seed_path
 from migrate.kafka.config import MAX_STORE_BYTES, ConfigError, KafkaConfig, redact_secrets
 from migrate.model.errors import InputError, MigrateError, Refused, UsageError
 from migrate.model.positions import PositionSet, TopicPartition

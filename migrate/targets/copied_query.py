@@ -21,13 +21,8 @@ from pathlib import Path
 
 from decoder.storage import join
 from migrate.inputs.offsets_json import NotOffsets, parse_json, starting_offsets
-from migrate.inputs.spark_log import (
-    batch_begun,
-    began_continuous,
-    kafka_offsets_of,
-    newest_committed_batch,
-    numbers,
-)
+from migrate.inputs.spark_log import batch_begun, began_continuous, newest_committed_batch
+from migrate.inputs.spark_log_entries import entry_numbers, parse_kafka_offsets
 from migrate.model.errors import InputError, Refused
 from migrate.model.positions import TopicPartition
 from migrate.storage.files import Files
@@ -56,7 +51,7 @@ def check_can_be_copied(directory: str, files: Files) -> int:
             f"{directory}: batch {begun} is begun and not committed, and would run again from "
             "where it began; start the query once more with availableNow, and let it end"
         )
-    if not numbers(files, join(directory, "state")):
+    if not entry_numbers(files, join(directory, "state")):
         raise Refused(
             f"{directory}: the query keeps no state (or tracks its progress asynchronously); "
             "seed a new one with --checkpoint-dir alone"
@@ -101,7 +96,7 @@ def write_copy(
             else:
                 pieces = files.pieces(path)
             write_pieces(stage / name, pieces)
-        if numbers(files, join(directory, "offsets"))[-1] != batch:
+        if entry_numbers(files, join(directory, "offsets"))[-1] != batch:
             raise Refused(f"{directory}: the query has run meanwhile; stop it first")
 
 
@@ -111,7 +106,7 @@ def _rewritten(entry: str, files: Files, changed: Mapping[TopicPartition, int | 
     sources = {}
     for index, line in enumerate(lines[2:], start=2):
         name, colon, offsets = line.partition(":") if named_lines else ("", "", line)
-        if next_offsets := kafka_offsets_of(entry, offsets.strip()):
+        if next_offsets := parse_kafka_offsets(entry, offsets.strip()):
             sources[index] = name + colon, next_offsets
     added = _added(changed, [next_offsets for _, next_offsets in sources.values()])
     for index, (name, next_offsets) in sources.items():
@@ -143,11 +138,11 @@ def _added(
     refusals = []
     for topic in sorted({topic for topic, _ in added}):
         readers = [
-            numbers
+            entry_numbers
             for next_offsets in sources
-            if (numbers := {number for name, number in next_offsets if name == topic})
+            if (entry_numbers := {number for name, number in next_offsets if name == topic})
         ]
-        if any(numbers != readers[0] for numbers in readers):
+        if any(entry_numbers != readers[0] for entry_numbers in readers):
             names = ", ".join(
                 f"{topic}-{number}" for name, number in sorted(added) if name == topic
             )

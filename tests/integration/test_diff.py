@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from migrate.inputs.compared_sides import Sides, load_sides
 from migrate.inputs.group_csv import group_csv, read_group_csv
-from migrate.inputs.position_inputs import Ask, Sides, ask_group, ask_logs, load_sides, parse_side
+from migrate.inputs.position_inputs import Ask, ask_group, ask_logs, parse_side
 from migrate.inputs.spark_log import committed_positions, starting_positions
 from migrate.kafka.snapshot import take_snapshot
 from migrate.model.cluster_snapshot import ClusterSnapshot, LogRange, Question

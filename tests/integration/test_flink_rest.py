@@ -14,7 +14,8 @@ import pytest
 
 from decoder import StopKind
 from migrate import inspect
-from migrate.inputs.flink.rest_api import FlinkRestError, JobManager, StopAttempt, known_jobs
+from migrate.inputs.flink.rest_api import JobManager, StopAttempt, known_jobs
+from migrate.inputs.flink.rest_client import FlinkRestError
 from migrate.kafka.groups import ConsumerGroups
 from migrate.model.errors import UsageError
 from tests.support.checkpoints import splits, write_source

@@ -20,7 +20,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.version import __version__ as pyspark_version
 
 from migrate.inputs.offsets_json import starting_offsets
-from migrate.inputs.spark_log import committed_positions, numbers, starting_positions
+from migrate.inputs.spark_log import committed_positions, starting_positions
+from migrate.inputs.spark_log_entries import entry_numbers
 from migrate.kafka.config import kafka_config
 from migrate.spark.resume_check import run_first_batch
 from migrate.storage.files import Files
@@ -192,7 +193,7 @@ def test_real_time_mode_starts_at_its_seed_and_logs_a_batch_at_its_end(
     running = start("1 hour")
     assert written(30, running) == right
     running.stop()
-    assert (query / "offsets").is_dir() and not numbers(Files(), str(query / "offsets"))
+    assert (query / "offsets").is_dir() and not entry_numbers(Files(), str(query / "offsets"))
     running = start("5 seconds")
     assert written(60, running) == sorted([*right, *right])
     wait_for((query / "commits" / "0").exists, running)

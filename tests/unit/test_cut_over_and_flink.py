@@ -16,7 +16,7 @@ from migrate.cutover.context import CutOverContext, CutOverStopped
 from migrate.cutover.facts import Need
 from migrate.cutover.observe import observe
 from migrate.cutover.observe_flink import read_savepoint
-from migrate.inputs.flink.rest_api import FlinkRestError
+from migrate.inputs.flink.rest_client import FlinkRestError
 from migrate.model.errors import Refused
 from migrate.report.cut_over import StartReport
 from tests.support.cut_over import act, open_context, reason_done

@@ -21,7 +21,8 @@ from migrate.cutover.facts import (
 from migrate.cutover.roll_back import decide_roll_back, restart_advice
 from migrate.cutover.steps import STEPS
 from migrate.cutover.target_state import Started, StartedWork, started_work
-from migrate.inputs.flink.rest_api import FlinkJob, FlinkRestError, StopAttempt
+from migrate.inputs.flink.rest_api import FlinkJob, StopAttempt
+from migrate.inputs.flink.rest_client import FlinkRestError
 from migrate.model.cluster_snapshot import Committed, GroupView, Member
 from migrate.model.positions import SPARK, Origin
 from migrate.planning import Plan, PlannedPartition, Verdict

@@ -13,11 +13,12 @@ import jsonschema
 import pytest
 
 from decoder import read_checkpoint
+from migrate.inputs.compared_sides import load_sides
 from migrate.inputs.flink.choose_source import Choice, source_positions
 from migrate.inputs.flink.extract import extract
 from migrate.inputs.group_csv import group_csv, read_group_csv
 from migrate.inputs.offsets_json import read_starting_offsets
-from migrate.inputs.position_inputs import load_sides, parse_side
+from migrate.inputs.position_inputs import parse_side
 from migrate.model.cluster_snapshot import ClusterSnapshot, Committed, GroupView, LogRange
 from migrate.model.errors import InputError, Refused, UsageError
 from migrate.model.positions import Marker, PositionSet, Start, Unknown

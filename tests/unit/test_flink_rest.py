@@ -13,14 +13,9 @@ from unittest.mock import ANY
 import pytest
 from pydantic import ValidationError
 
-from migrate.inputs.flink import rest_api
-from migrate.inputs.flink.rest_api import (
-    FlinkJob,
-    FlinkRestError,
-    JobManager,
-    StopAttempt,
-    known_jobs,
-)
+from migrate.inputs.flink import rest_client
+from migrate.inputs.flink.rest_api import FlinkJob, JobManager, StopAttempt, known_jobs
+from migrate.inputs.flink.rest_client import FlinkRestError
 from migrate.model.errors import UsageError
 from tests.support.local_server import QuietHandler, serving
 
@@ -87,9 +82,9 @@ def test_what_is_no_answer_of_one() -> None:
 
 def test_an_answer_is_read_up_to_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     with answering(200, _OVERVIEW.encode()) as (url, _):
-        monkeypatch.setattr(rest_api, "_LARGEST_ANSWER", len(_OVERVIEW))
+        monkeypatch.setattr(rest_client, "_LARGEST_ANSWER", len(_OVERVIEW))
         assert known_jobs(url)
-        monkeypatch.setattr(rest_api, "_LARGEST_ANSWER", len(_OVERVIEW) - 1)
+        monkeypatch.setattr(rest_client, "_LARGEST_ANSWER", len(_OVERVIEW) - 1)
         with pytest.raises(FlinkRestError, match="no JobManager"):
             known_jobs(url)
 
@@ -110,7 +105,7 @@ class _Trickling(QuietHandler):
 @pytest.mark.parametrize("below", ["/head", "/body"])
 def test_a_request_has_a_deadline(below: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Seen: each read had a limit of ten seconds, and the whole request none."""
-    monkeypatch.setattr(rest_api, "DEADLINE", 0.3)
+    monkeypatch.setattr(rest_client, "DEADLINE", 0.3)
     with serving(_Trickling) as url:
         began = time.monotonic()
         with pytest.raises(FlinkRestError) as refused:

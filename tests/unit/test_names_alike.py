@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from decoder import read_checkpoint
+from migrate.inputs.compared_sides import load_sides
 from migrate.inputs.flink.extract import extract
-from migrate.inputs.position_inputs import load_sides, parse_side
+from migrate.inputs.position_inputs import parse_side
 from migrate.model.cluster_snapshot import ClusterSnapshot, GroupView, LogRange
 from migrate.model.policies import Policies
 from migrate.planning import make_plan

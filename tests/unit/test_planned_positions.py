@@ -19,8 +19,7 @@ from migrate.model.positions import (
     Unknown,
     format_start,
     group_positions,
-    log_ends,
-    log_starts,
+    log_positions,
     resolve,
 )
 from migrate.model.topic_pattern import suggested_pattern, topic_pattern
@@ -350,10 +349,9 @@ def test_what_a_start_is_resolved_to() -> None:
 def test_the_positions_of_a_group_and_of_logs() -> None:
     logs = {"t": {0: LogRange(1, 2), 1: LogRange(3, 4)}, "u": {0: LogRange(5, 6)}}
     starts = PositionSet("earliest", {("t", 0): 1, ("t", 1): 3, ("u", 0): 5})
-    assert log_starts("earliest", logs) == starts
-    assert log_ends("latest", logs) == PositionSet(
-        "latest", {("t", 0): 2, ("t", 1): 4, ("u", 0): 6}
-    )
+    assert log_positions("earliest", logs, lambda log: log.start) == starts
+    ends = PositionSet("latest", {("t", 0): 2, ("t", 1): 4, ("u", 0): 6})
+    assert log_positions("latest", logs, lambda log: log.end) == ends
     assert starts.topics == {"t", "u"}
     assert (starts.at("t", 1), starts.at("t", 2)) == (3, Unknown.ABSENT)
     group = GroupView("g", True, "Empty", "classic", committed={("t", 0): Committed(7, "m")})

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from migrate.inputs.position_inputs import ask_group, ask_logs, load_sides, parse_side
+from migrate.inputs.compared_sides import load_sides
+from migrate.inputs.position_inputs import ask_group, ask_logs, parse_side
 from migrate.model.cluster_snapshot import (
     BrokerError,
     ClusterSnapshot,

@@ -1,8 +1,8 @@
-"""Which sources of a checkpoint are meant: ``--source`` and ``--cluster``.
+"""The choice of a checkpoint's sources: ``--source`` and ``--cluster``.
 
 A source is named by its operator id, its name, its uid, or a topic it reads (``topic:NAME``).
-Metadata up to version 4 holds no uid, but an operator id is the MurmurHash3 (128 bits, seed 0) of
-its uid, so that a uid is found by hashing it.
+Metadata up to version 4 has no uid, but an operator id is the MurmurHash3 (128 bits, seed 0) of its
+uid, so that a uid is found by its hash.
 
 Source: org.apache.flink.streaming.api.graph.StreamGraphHasherV2.generateUserSpecifiedHash @ Flink
 1.20.3.
@@ -18,7 +18,6 @@ from migrate.inputs.flink.extract import PlanInput, Source
 from migrate.model.errors import NoSuchName, Refused
 from migrate.model.finding import Code
 from migrate.model.positions import (
-    Position,
     PositionSet,
     Start,
     TopicPartition,
@@ -26,20 +25,20 @@ from migrate.model.positions import (
     format_start,
 )
 
-# What a name begins with that is a topic's.
+# The prefix of a source that is named by a topic.
 TOPIC_PREFIX = "topic:"
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How a checkpoint is read."""
+    """The options for reading a checkpoint."""
 
     allow_external_files: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Choice(Reading):
-    """Which source of a checkpoint is meant."""
+    """The options for choosing a checkpoint's source."""
 
     source: str | None = None
     cluster: str | None = None
@@ -49,27 +48,26 @@ ANY_SOURCE = Choice()
 
 
 def choose(extraction: PlanInput, choice: Choice) -> list[Source]:
-    """The sources that are meant, as if they read the chosen cluster alone.
+    """Return the chosen sources, restricted to the chosen cluster.
 
     Raises:
-        NoSuchName: there is none.
+        NoSuchName: there is no such source.
     """
     return choose_cluster(choose_sources(extraction, choice.source), choice.cluster)
 
 
 class Known(NamedTuple):
-    """What a choice means where it may be another's: the sources, and the options that name what
-    is not here, which choose nothing."""
+    """The sources of a choice, and the options that name nothing here, which choose nothing."""
 
     sources: list[Source]
     unknown: frozenset[str]
 
 
 def choose_known(extraction: PlanInput, choice: Choice) -> Known:
-    """The sources that are meant, or all where a name is another's.
+    """Return the chosen sources, or all of them if a name is unknown here.
 
     Raises:
-        NoSuchName: there is none of any name.
+        NoSuchName: there is no source at all.
     """
     unknown = set()
     try:
@@ -85,17 +83,16 @@ def choose_known(extraction: PlanInput, choice: Choice) -> Known:
 
 
 def choose_sources(extraction: PlanInput, name: str | None) -> list[Source]:
-    """The sources meant by ``name``, or all of them where it is None.
+    """Return the sources that ``name`` names, or all of them for None.
 
-    None at all are chosen where the checkpoint holds nothing but sources that stand in the way
-    (damaged, or of a kind not read here): the plan then refuses by them.
+    The list is empty if the checkpoint has only sources that cannot be read (damaged, or of an
+    unknown kind): their findings then block the plan.
 
     Raises:
-        NoSuchName: there is none.
+        NoSuchName: there is no such source.
     """
     sources = extraction.sources
-    in_the_way = any(finding.code.policy.unread for finding in extraction.findings)
-    if not sources and not in_the_way:
+    if not sources and not any(finding.code.policy.unread for finding in extraction.findings):
         others = {
             f"; {finding.operator_id}: {finding.message}"
             for finding in extraction.findings
@@ -107,7 +104,7 @@ def choose_sources(extraction: PlanInput, name: str | None) -> list[Source]:
         )
     if name is None:
         return list(sources)
-    chosen = [source for source in sources if _answers_to(source, name)]
+    chosen = [source for source in sources if _has_name(source, name)]
     if not chosen:
         raise NoSuchName(
             f"no Kafka source answers to {name!r}",
@@ -119,13 +116,13 @@ def choose_sources(extraction: PlanInput, name: str | None) -> list[Source]:
 
 
 def choose_cluster(sources: Sequence[Source], cluster: str | None) -> list[Source]:
-    """The sources as if they read this cluster alone, or as they are where it is None.
+    """Return the sources restricted to a cluster, or unchanged for None.
 
-    A KafkaSource stays among them, as its state names no cluster: the plan then refuses to take it
-    for the same one.
+    A KafkaSource stays among them, because its state names no cluster: the plan then refuses to
+    take its cluster for the chosen one.
 
     Raises:
-        NoSuchName: none of them reads it.
+        NoSuchName: none of the sources reads the cluster.
     """
     if cluster is None or not sources:
         return list(sources)
@@ -146,13 +143,13 @@ def choose_cluster(sources: Sequence[Source], cluster: str | None) -> list[Sourc
 
 
 def operator_id_of(uid: str) -> str:
-    """The operator id that Flink derives from a uid: 32 hex digits."""
-    import mmh3  # here, as few commands need it
+    """Return the operator id that Flink derives from a uid: 32 hex digits."""
+    import mmh3  # few commands need it
 
     return mmh3.hash_bytes(uid.encode("utf-8", "surrogateescape"), 0).hex()
 
 
-def _answers_to(source: Source, name: str) -> bool:
+def _has_name(source: Source, name: str) -> bool:
     if name.startswith(TOPIC_PREFIX):
         return name.removeprefix(TOPIC_PREFIX) in source.topics
     return (
@@ -163,11 +160,11 @@ def _answers_to(source: Source, name: str) -> bool:
 
 
 def _names(sources: Iterable[Source]) -> dict[str, str]:
-    """What somebody may have mistyped, and how it is named: nobody types an operator id."""
+    """Return the names that may be mistyped, not operator ids, each with its form in an option."""
     known: dict[str, str] = {}
     for source in sources:
         known |= {topic: TOPIC_PREFIX + topic for topic in source.topics}
-        known |= {called: called for called in (source.name, source.uid) if called}
+        known |= {name: name for name in (source.name, source.uid) if name}
     return known
 
 
@@ -177,11 +174,10 @@ def _describe(source: Source) -> str:
 
 
 def source_positions(label: str, sources: Iterable[Source], note: str = "") -> PositionSet:
-    """The positions of some sources of a checkpoint.
+    """Return the positions of a checkpoint's sources.
 
     Raises:
-        Refused: two of them read one partition and stand at different places, or they
-            read several clusters.
+        Refused: two sources have different positions of one partition, or several clusters.
     """
     starts: dict[TopicPartition, Start] = {}
     sources = list(sources)
@@ -194,7 +190,7 @@ def source_positions(label: str, sources: Iterable[Source], note: str = "") -> P
         )
     for source in sources:
         for position in source.positions:
-            start = _start(position)
+            start: Start = Unknown.UNRESOLVED if position.start is None else position.start
             if starts.setdefault(position.topic_partition, start) != start:
                 raise Refused(
                     f"{label}: two sources read {position.topic}-{position.partition} and stand "
@@ -202,7 +198,3 @@ def source_positions(label: str, sources: Iterable[Source], note: str = "") -> P
                     f"{format_start(start)}; choose one with --source OPERATOR_ID"
                 )
     return PositionSet(label, starts, note)
-
-
-def _start(position: Position) -> Start:
-    return position.start if position.start is not None else Unknown.UNRESOLVED

@@ -1,5 +1,7 @@
-"""What a plan is made from: a decoded checkpoint -> the positions of each Kafka source, and what
-else must be known; or positions that are no checkpoint's: a query's, a group's, a file's, a log's.
+"""Inputs of a plan: Kafka sources with positions, and findings.
+
+An input is extracted from a decoded checkpoint, or lists the positions of another side: a query, a
+group, a file, the logs.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ __all__ = [
 
 
 class PlanInput(Protocol):
-    """What was read of a checkpoint, or of another side."""
+    """The sources and findings of a checkpoint, or of another side."""
 
     @property
     def origin(self) -> Origin: ...
@@ -49,16 +51,16 @@ class PlanInput(Protocol):
 
     @property
     def state_bytes(self) -> Mapping[str, int]:
-        """How much state each operator keeps, by operator id."""
+        """The state of each operator in bytes, by operator id."""
 
     @property
     def pending(self) -> Mapping[str, Sequence[PendingTransaction]]:
-        """The transactions that each KafkaSink had yet to commit, by operator id."""
+        """The uncommitted transactions of each KafkaSink, by operator id."""
 
 
 @dataclass(frozen=True, slots=True)
 class Extraction:
-    """What ``extract`` makes of a checkpoint."""
+    """The sources and findings of a checkpoint."""
 
     checkpoint: Checkpoint
     sources: tuple[Source, ...]
@@ -79,16 +81,21 @@ class Extraction:
 
     @property
     def state_bytes(self) -> Mapping[str, int]:
-        return {one.operator_id: state_bytes(one) for one in self.checkpoint.operators}
+        return {
+            operator.operator_id: state_bytes(operator) for operator in self.checkpoint.operators
+        }
 
     @property
     def pending(self) -> Mapping[str, Sequence[PendingTransaction]]:
-        sinks = self.checkpoint.sinks.items()
-        return {name: sink.pending for name, sink in sinks if isinstance(sink, SinkState)}
+        return {
+            operator_id: sink.pending
+            for operator_id, sink in self.checkpoint.sinks.items()
+            if isinstance(sink, SinkState)
+        }
 
 
 def extract(checkpoint: Checkpoint) -> Extraction:
-    """The Kafka sources of a checkpoint, their positions, and the findings about it."""
+    """Extract the Kafka sources of a checkpoint, with their positions, and the findings."""
     sources: list[Source] = []
     findings = list(findings_of_checkpoint(checkpoint))
     stopped = is_last_output(checkpoint)
@@ -103,16 +110,9 @@ def extract(checkpoint: Checkpoint) -> Extraction:
     return Extraction(checkpoint, tuple(sources), tuple(findings))
 
 
-_STATES = {
-    Marker.EARLIEST: PositionState.EARLIEST,
-    Marker.LATEST: PositionState.LATEST,
-    Marker.COMMITTED: PositionState.COMMITTED,
-}
-
-
 @dataclass(frozen=True, slots=True)
 class ListedPositions:
-    """A ``PlanInput`` of one source, which is none of Flink's."""
+    """A ``PlanInput`` of one source that is not Flink's."""
 
     origin: Origin
     sources: tuple[Source, ...]
@@ -124,12 +124,14 @@ class ListedPositions:
 def listed_source(
     operator_id: str, name: str, positions: PositionSet, *, starts_others: bool
 ) -> Source:
-    """A source that stands where these positions are.
+    """Return positions as a source.
 
     Args:
-        operator_id: what stands for an operator's.
-        starts_others: whether its reader would start a partition that is not listed at the log
-            start; else that is not known.
+        operator_id: the source's id.
+        name: the source's name.
+        positions: the source's positions.
+        starts_others: whether its reader starts unlisted partitions at the log start; else their
+            start is not known.
     """
     return Source(
         operator_id=operator_id,
@@ -152,7 +154,7 @@ def _position(topic: str, partition: int, start: Start) -> Position:
         case int():
             return Position(topic, partition, PositionState.NEXT, start)
         case Marker():
-            return Position(topic, partition, _STATES[start], start)
+            return Position(topic, partition, PositionState(start.value), start)
         case _:
             reason = "where it stands is not told"
             return Position(topic, partition, PositionState.UNRESOLVED, None, reason=reason)

@@ -1,7 +1,7 @@
-"""Reader state and enumerator state of a KafkaSource merged into positions, as it restores itself.
+"""Positions of a KafkaSource, merged from reader and enumerator state as Flink restores them.
 
-What a reader holds is progress; what only the enumerator lists was finished, not yet assigned, or
-is unknown.
+A reader's split is progress; a partition of the enumerator alone is finished, not yet assigned, or
+unknown.
 """
 
 from __future__ import annotations
@@ -22,29 +22,25 @@ from decoder.kafka.split import COMMITTED, EARLIEST, LATEST, NOT_SET, Split
 from migrate.model.positions import Marker, Position, PositionState, TopicPartition
 
 _NEXT = PositionState.NEXT
-_MARKERS = {
-    EARLIEST: (PositionState.EARLIEST, Marker.EARLIEST),
-    LATEST: (PositionState.LATEST, Marker.LATEST),
-    COMMITTED: (PositionState.COMMITTED, Marker.COMMITTED),
-}
-# A position of all its fields, in half of the time that a call of the class takes: a source may
-# have 100,000.
+_MARKERS = {EARLIEST: Marker.EARLIEST, LATEST: Marker.LATEST, COMMITTED: Marker.COMMITTED}
+# Makes a position of all its fields in half the time of a call of the class: a source may have
+# 100,000.
 _position: Callable[[tuple[object, ...]], Position] = partial(tuple.__new__, Position)
 
 
 def merged_positions(state: KafkaSource, cluster: str | None = None) -> Iterator[Position]:
-    """The positions of one cluster, sorted by topic and partition.
+    """Yield the positions of one cluster, sorted by topic and partition.
 
-    Reader splits first: an enumerator's ASSIGNED entry is not progress.
+    Reader splits come first: an enumerator's ASSIGNED entry is not progress.
     """
     known: dict[str, dict[int, Position]] = {}
-    held_again: set[TopicPartition] = set()
+    duplicates: set[TopicPartition] = set()
     for subtask, topic, partition, start, stop in split_fields(state.reader_splits):
         of_topic = known.get(topic)
         if of_topic is None:
             of_topic = known[topic] = {}
         if partition in of_topic:
-            held_again.add((topic, partition))
+            duplicates.add((topic, partition))
         elif start >= 0:
             fields = (topic, partition, _NEXT, start, stop, subtask, cluster, "")
             of_topic[partition] = _position(fields)
@@ -52,35 +48,36 @@ def merged_positions(state: KafkaSource, cluster: str | None = None) -> Iterator
             of_topic[partition] = _not_read_yet(
                 Split(topic, partition, start, stop), subtask, cluster
             )
-    for copies in _copies(state.reader_splits, held_again):
+    for copies in _copies(state.reader_splits, duplicates):
         first = copies[0].split
         if any(copy.split != first for copy in copies):
-            known[first.topic][first.partition] = _held_in_several_places(copies, cluster)
-    for entry in _not_held(state.enumerator, known):
-        of_topic = known.setdefault(entry.topic, {})
-        of_topic[entry.partition] = _known_to_the_enumerator(entry, cluster)
+            known[first.topic][first.partition] = _ambiguous(copies, cluster)
+    for entry in _without_reader(state.enumerator, known):
+        is_assigned = entry.status is AssignmentStatus.ASSIGNED
+        position = _finished(entry, cluster) if is_assigned else _unassigned(entry, cluster)
+        known.setdefault(entry.topic, {})[entry.partition] = position
     for topic in sorted(known):
         of_topic = known[topic]
         yield from map(of_topic.__getitem__, sorted(of_topic))
 
 
-def _not_held(
-    enumerator: EnumeratorState | None, held: Mapping[str, Mapping[int, Position]]
+def _without_reader(
+    enumerator: EnumeratorState | None, known: Mapping[str, Mapping[int, Position]]
 ) -> list[EnumeratorEntry]:
-    """What only the enumerator lists; most often nothing, so that no entry need be made."""
+    """Return the entries that no reader has; most often none, so that no entry need be made."""
     if enumerator is None:
         return []
     entries = enumerator.entries
-    unknown = [partition not in held.get(topic, ()) for topic, partition in listed_places(entries)]
+    unknown = [partition not in known.get(topic, ()) for topic, partition in listed_places(entries)]
     return list(compress(entries, unknown)) if any(unknown) else []
 
 
 def _copies(
-    reader_splits: Iterable[ReaderSplit], held_again: set[TopicPartition]
+    reader_splits: Iterable[ReaderSplit], duplicates: set[TopicPartition]
 ) -> Iterable[list[ReaderSplit]]:
-    """The splits of each of these topic-partitions; there are none in a sound state."""
-    copies: dict[TopicPartition, list[ReaderSplit]] = {place: [] for place in held_again}
-    for reader_split in reader_splits if held_again else ():
+    """Return the splits of each duplicate topic-partition; sound state has none."""
+    copies: dict[TopicPartition, list[ReaderSplit]] = {place: [] for place in duplicates}
+    for reader_split in reader_splits if duplicates else ():
         place = (reader_split.split.topic, reader_split.split.partition)
         if place in copies:
             copies[place].append(reader_split)
@@ -88,16 +85,17 @@ def _copies(
 
 
 def _not_read_yet(split: Split, subtask: int, cluster: str | None) -> Position:
-    """A reader holds it, and has not read a record of it."""
+    """Return the position of a split whose reader has read no record of it."""
     topic, partition, stop = split.topic, split.partition, split.stopping_offset
     if split.starting_offset in _MARKERS:
-        state, marker = _MARKERS[split.starting_offset]
+        marker = _MARKERS[split.starting_offset]
+        state = PositionState(marker.value)
         return Position(topic, partition, state, marker, stop, subtask, cluster)
     reason = "its start was not initialised yet when the checkpoint was taken"
     return _unresolved(topic, partition, stop, reason, cluster, subtask)
 
 
-def _held_in_several_places(copies: list[ReaderSplit], cluster: str | None) -> Position:
+def _ambiguous(copies: list[ReaderSplit], cluster: str | None) -> Position:
     first = copies[0].split
     starts = [copy.split.starting_offset for copy in copies]
     return _unresolved(
@@ -110,16 +108,8 @@ def _held_in_several_places(copies: list[ReaderSplit], cluster: str | None) -> P
     )
 
 
-def _known_to_the_enumerator(entry: EnumeratorEntry, cluster: str | None) -> Position:
-    match entry.status:
-        case AssignmentStatus.ASSIGNED:
-            return _assigned_but_not_held(entry, cluster)
-        case AssignmentStatus.UNASSIGNED:
-            return _unassigned(entry, cluster)
-
-
-def _assigned_but_not_held(entry: EnumeratorEntry, cluster: str | None) -> Position:
-    """A split that was given to a reader and is no longer there was read to its end."""
+def _finished(entry: EnumeratorEntry, cluster: str | None) -> Position:
+    """Return the position of an assigned split that no reader has: it was read to its end."""
     split = entry.split
     finished_at = _finished_at(split) if split is not None else None
     if split is not None and finished_at is not None:
@@ -142,9 +132,9 @@ def _assigned_but_not_held(entry: EnumeratorEntry, cluster: str | None) -> Posit
 
 
 def _finished_at(split: Split) -> int | None:
-    """The next offset of a finished split, where its stop is a number.
+    """Return the next offset of a finished split, if its stop is a number.
 
-    A start that is still ``earliest`` cannot lie beyond the stop of a split that was read to its
+    A start that is still ``earliest`` cannot be beyond the stop of a split that was read to its
     end; ``latest`` and ``committed`` can.
     """
     stop, start = split.stopping_offset, split.starting_offset
@@ -166,7 +156,7 @@ def _unassigned(entry: EnumeratorEntry, cluster: str | None) -> Position:
         return _unresolved(topic, partition, stop, reason, cluster)
     start: int | Marker = split.starting_offset
     if start in _MARKERS:
-        _, start = _MARKERS[start]
+        start = _MARKERS[start]
     return Position(topic, partition, PositionState.UNASSIGNED, start, stop, cluster=cluster)
 
 

@@ -1,8 +1,8 @@
-"""What stands beside a checkpoint tells of its job: whether it went on, and how often it takes one.
+"""Newer checkpoints beside one: they show that the job ran on, and its checkpoint interval.
 
 A consumer group without members does not show that a job has stopped: KafkaSource joins none. A
-newer checkpoint shows that it ran on; that none comes for longer than it takes one shows something
-only where it is known how often that is.
+newer checkpoint shows that it ran on; the absence of one shows something only if the interval is
+known.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from decoder.checkpoint import translate_os_errors
 from decoder.checkpoint_order import completed_at, find_siblings
 from decoder.storage import LocalFiles, checkpoint_number
 
-# How many of the last checkpoints the interval is taken from: older ones are of other times.
+# The interval is measured on the last checkpoints: older ones may have had another.
 _LAST = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """The complete checkpoints of a job's directory, as seen from one of them.
+    """The complete checkpoints beside one.
 
     Attributes:
-        newer: the numbers of those that are newer than it, the last written at the end.
-        interval: the longest time between two of the last ones, in seconds, an upper bound of the
-            job's checkpoint interval as far as they show; None where there are not two.
+        newer: the numbers of newer checkpoints, the last written one last.
+        interval: the longest time between two of the last ones, in seconds, as an upper bound of
+            the job's checkpoint interval; None for less than two.
     """
 
     newer: tuple[int, ...]
@@ -38,15 +38,15 @@ class Beside:
 def look_beside(
     pointer: str, checkpoint_id: int, source: ByteSource | None = None
 ) -> Beside | None:
-    """What stands beside ``chk-<n>``; None beside a savepoint, where no checkpoint of its job does.
+    """Return the checkpoints beside ``chk-<n>``; None for a savepoint, which has none beside it.
 
     Args:
-        pointer: the directory that holds ``_metadata``, which may be gone by now.
+        pointer: the checkpoint's directory, which may be gone by now.
         checkpoint_id: its number.
-        source: where its files are; local files by default.
+        source: reads its files; local files by default.
 
     Raises:
-        DecodeError: the job's checkpoint directory is not there, or cannot be read.
+        DecodeError: the job's checkpoint directory is missing, or cannot be read.
     """
     directory = pointer.rstrip("/")
     if checkpoint_number(directory) is None:
@@ -68,11 +68,11 @@ def look_beside(
 
 
 def checkpoint_interval(written: Iterable[tuple[int, int]]) -> float | None:
-    """The longest time from one checkpoint to the next, in seconds; None where there are not two.
+    """Return the longest time from one checkpoint to the next, in seconds; None for less than two.
 
     Args:
-        written: (number, milliseconds of the epoch when it was complete), ascending. Of numbers
-            that are missing in between the time is shared out.
+        written: (number, milliseconds of the epoch when it was complete), ascending. The time of a
+            gap in the numbers is divided by its size.
     """
     return max(
         (

@@ -1,4 +1,4 @@
-"""Read what a user names as a checkpoint."""
+"""Reading of checkpoints that a user names."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _STRICT = Reading()
 
 
 def read(pointer: str, how: Reading = _STRICT) -> Extraction:
-    """Positions, state and findings of a checkpoint.
+    """Read a checkpoint, and extract its sources and findings.
 
     Args:
         pointer: as for ``read_checkpoint``.
-        how: a ``Choice`` is one, too.
+        how: the options; a ``Choice`` is accepted, too.
 
     Raises:
-        DecodeError: as ``read_checkpoint`` does; it says what to name instead, where that shows.
+        DecodeError: as ``read_checkpoint`` does, with a better path if one was found.
     """
     files = Files()
     try:

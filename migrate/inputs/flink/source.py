@@ -1,4 +1,4 @@
-"""A Kafka source of a job, whichever it is; and the positions of a FlinkKafkaConsumer."""
+"""Kafka sources of a job, of any kind, and the positions of a FlinkKafkaConsumer."""
 
 from __future__ import annotations
 
@@ -29,6 +29,8 @@ KafkaState = KafkaSource | DynamicKafkaSource | HybridSource | LegacyConsumer | 
 
 
 class SourceKind(str, Enum):
+    """The kind of a Kafka source, by its class in Flink or Beam."""
+
     KAFKA_SOURCE = "KafkaSource"
     FLINK_KAFKA_CONSUMER = "FlinkKafkaConsumer"
     DYNAMIC_KAFKA_SOURCE = "DynamicKafkaSource"
@@ -38,14 +40,13 @@ class SourceKind(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One Kafka source of the job, its positions sorted by cluster, topic and partition.
+    """A Kafka source of a job, its positions sorted by cluster, topic and partition.
 
     Attributes:
-        discovery_finished: by cluster (None: one that the state does not name), whether the first
-            discovery of its partitions had finished; None where the state does not tell.
-        brokers: by the cluster that a DynamicKafkaSource names, ``host:port`` of some of its
-            brokers, with commas between.
-        listed: whether it is none of Flink's: positions of another side.
+        discovery_finished: whether the first discovery of a cluster's partitions had finished, by
+            cluster (None: not named in the state); None if the state does not hold it.
+        brokers: some brokers of each cluster of a DynamicKafkaSource, ``host:port`` with commas.
+        listed: whether the source is another side's positions, and not Flink's.
     """
 
     operator_id: str
@@ -65,24 +66,24 @@ class Source:
 
     @property
     def clusters(self) -> frozenset[str | None]:
-        """The clusters of its positions; None is one that the state does not name."""
+        """The clusters of its positions; None: not named in the state."""
         return frozenset(position.cluster for position in self.positions)
 
     @property
     def initial_discovery_finished(self) -> bool | None:
-        """Whether it had in every cluster; None where the state of one does not tell.
+        """Whether it had finished in every cluster; None if the state of one does not hold it.
 
-        Only where it had does Flink start a partition absent from the state at the log start;
-        else it starts by the job's starting policy, which is not in the state.
+        If it had, Flink starts partitions that the state lacks at the log start; else by the job's
+        starting policy, which is not in the state.
         """
-        told = set(self.discovery_finished.values())
-        if False in told:
+        finished = set(self.discovery_finished.values())
+        if False in finished:
             return False
-        return None if None in told else True
+        return None if None in finished else True
 
     @property
     def absent_start_at_earliest(self) -> bool:
-        """Whether Flink, restored, starts a partition that the state lacks at the log start.
+        """Whether a restored Flink starts partitions that the state lacks at the log start.
 
         A FlinkKafkaConsumer always does: FlinkKafkaConsumerBase.open @ connector 3.4.0-1.20.
         """
@@ -91,7 +92,7 @@ class Source:
         return self.initial_discovery_finished is True
 
     def of_cluster(self, cluster: str | None) -> Source:
-        """The source as if it read this cluster alone; None: what names no cluster."""
+        """Return the source restricted to a cluster; None: to positions without a cluster."""
         return replace(
             self,
             discovery_finished={cluster: self.discovery_finished.get(cluster)},
@@ -100,9 +101,9 @@ class Source:
 
 
 def source_of(operator: Operator, state: KafkaState) -> Source:
-    """An operator that was recognised as a Kafka source, with its positions.
+    """Return the Kafka source of an operator.
 
-    A HybridSource that reads a source of another kind has none.
+    A HybridSource that reads a source of another kind has no positions.
     """
     kind, clusters = _clusters(state)
     if isinstance(state, LegacyConsumer):
@@ -132,7 +133,7 @@ def source_of(operator: Operator, state: KafkaState) -> Source:
 
 
 def _clusters(state: KafkaState) -> tuple[SourceKind, Mapping[str | None, KafkaSource]]:
-    """Its kind, and by cluster what is merged; None is the cluster that no state names."""
+    """Return the kind of a source, and its KafkaSource by cluster; None: not named."""
     match state:
         case KafkaSource():
             return SourceKind.KAFKA_SOURCE, {None: state}
@@ -149,8 +150,8 @@ def _clusters(state: KafkaState) -> tuple[SourceKind, Mapping[str | None, KafkaS
 
 
 def _as_a_kafka_source(state: BeamKafkaIO) -> KafkaSource:
-    """Its splits as those of readers, and as those that an enumerator has not assigned yet."""
-    held = tuple(
+    """Return the splits as those of readers, and as an enumerator's unassigned ones."""
+    reader_splits = tuple(
         ReaderSplit(subtask, Split(mark.topic, mark.partition, mark.next_offset, None))
         for subtask, mark in state.assigned
     )
@@ -163,42 +164,38 @@ def _as_a_kafka_source(state: BeamKafkaIO) -> KafkaSource:
         )
         for mark in state.unassigned
     )
-    return KafkaSource(held, EnumeratorState(_WITH_SPLITS, waiting, None))
+    return KafkaSource(reader_splits, EnumeratorState(_WITH_SPLITS, waiting, None))
 
 
 def _brokers(state: KafkaState) -> dict[str, frozenset[str]]:
-    """By the cluster's id, as the enumerator of a DynamicKafkaSource names them."""
+    """Return the brokers in the enumerator state of a DynamicKafkaSource, by cluster id."""
     if isinstance(state, HybridSource) and not isinstance(state.current, UnknownSource):
         state = state.current
     if not isinstance(state, DynamicKafkaSource) or state.enumerator is None:
         return {}
-    known: dict[str, set[str]] = {}
+    brokers: dict[str, set[str]] = {}
     for clusters in state.enumerator.streams.values():
-        for cluster, named in clusters.items():
-            known.setdefault(cluster, set()).add(named.bootstrap_servers)
-    return {cluster: frozenset(servers) for cluster, servers in known.items()}
+        for cluster, stream in clusters.items():
+            brokers.setdefault(cluster, set()).add(stream.bootstrap_servers)
+    return {cluster: frozenset(servers) for cluster, servers in brokers.items()}
 
 
-_MARKERS = {
-    EARLIEST: (PositionState.EARLIEST, Marker.EARLIEST),
-    LATEST: (PositionState.LATEST, Marker.LATEST),
-    GROUP: (PositionState.COMMITTED, Marker.COMMITTED),
-}
+_MARKERS = {EARLIEST: Marker.EARLIEST, LATEST: Marker.LATEST, GROUP: Marker.COMMITTED}
 
 
 def legacy_positions(state: LegacyConsumer) -> Iterator[Position]:
-    """Sorted by topic and partition.
+    """Yield the positions of a FlinkKafkaConsumer, sorted by topic and partition.
 
-    Union state: after a restore without a checkpoint since, every subtask lists all.
+    Its state is union state: after a restore without a checkpoint since, every subtask has all.
     """
-    listed: dict[TopicPartition, list[LegacyOffset]] = {}
+    copies: dict[TopicPartition, list[LegacyOffset]] = {}
     for offset in state.offsets:
-        listed.setdefault((offset.topic, offset.partition), []).append(offset)
-    for place in sorted(listed):
-        yield _listed_by_subtasks(listed[place])
+        copies.setdefault((offset.topic, offset.partition), []).append(offset)
+    for place in sorted(copies):
+        yield _legacy_position(copies[place])
 
 
-def _listed_by_subtasks(copies: list[LegacyOffset]) -> Position:
+def _legacy_position(copies: list[LegacyOffset]) -> Position:
     first = copies[0]
     topic, partition, stored = first.topic, first.partition, first.stored_offset
     if any(copy.stored_offset != stored for copy in copies):
@@ -209,19 +206,20 @@ def _listed_by_subtasks(copies: list[LegacyOffset]) -> Position:
             f"it is listed {len(copies)} times, with offsets from {min(offsets)} to {max(offsets)}",
         )
     if stored in _MARKERS:
-        marker_state, marker = _MARKERS[stored]
-        return Position(topic, partition, marker_state, marker, None, first.subtask)
+        marker = _MARKERS[stored]
+        state = PositionState(marker.value)
+        return Position(topic, partition, state, marker, None, first.subtask)
     if stored == NOT_SET:
         reason = "its start was not set yet when the checkpoint was taken"
         return _unresolved(first, first.subtask, reason)
-    # The last record processed; -1 where none was, of a partition that is read from 0.
+    # Stored is the last record processed; -1 if none was, of a partition that is read from 0.
     return Position(topic, partition, PositionState.NEXT, stored + 1, None, first.subtask)
 
 
-def _unresolved(listed: LegacyOffset, subtask: int | None, reason: str) -> Position:
+def _unresolved(offset: LegacyOffset, subtask: int | None, reason: str) -> Position:
     return Position(
-        listed.topic,
-        listed.partition,
+        offset.topic,
+        offset.partition,
         PositionState.UNRESOLVED,
         None,
         subtask=subtask,

@@ -1,4 +1,4 @@
-"""What lies where no checkpoint could be read: what the user may have meant."""
+"""Suggestions of a path where no checkpoint could be read."""
 
 from __future__ import annotations
 
@@ -8,52 +8,51 @@ from decoder.storage import METADATA_FILE, checkpoint_number, join
 from decoder.urls import redact_url
 from migrate.storage.files import Files
 
-# Of a directory that is no checkpoint: how much of it is looked into, and how much is named.
+# Bounds for a directory that is no checkpoint: entries that are looked into, and that are named.
 _MOST_CHILDREN = 200
 _NAMED = 5
 _HEAD = 100
-# What lies in the checkpoint location of a Spark query.
-_SPARKS = {"metadata", "offsets", "sources"}
-# What was there, or was not: of other errors nothing shows, and a store that did not answer is not
-# asked again.
-_TELLING = (ErrorKind.NOT_FOUND, ErrorKind.CORRUPT, ErrorKind.TRUNCATED)
+# Entries of a Spark query's checkpoint location.
+_SPARK_NAMES = {"metadata", "offsets", "sources"}
+# Other errors suggest nothing, and a store that did not answer is not asked again.
+_EXPLAINED = (ErrorKind.NOT_FOUND, ErrorKind.CORRUPT, ErrorKind.TRUNCATED)
 
 
 def explain(pointer: str, error: DecodeError, files: Files) -> None:
-    """Raise the error with what to name instead, where that shows.
+    """Raise the error again with a suggestion, if there is one.
 
     Raises:
-        DecodeError: the same, and what lies there.
+        DecodeError: the same error, and what to name instead.
     """
     if redact_url(pointer) != pointer:
-        return  # it holds credentials: nobody is asked about it
+        return  # the path holds credentials
     try:
-        instead = _instead(pointer, error.kind, files)
-    except (DecodeError, OSError):  # what went wrong first is what counts
+        suggestion = _suggestion(pointer, error.kind, files)
+    except (DecodeError, OSError):  # the first error counts
         return
-    if instead:
+    if suggestion:
         raise DecodeError(
             error.kind,
-            f"{error.problem}; {instead}",
+            f"{error.problem}; {suggestion}",
             file=error.file,
             field=error.field,
             byte_offset=error.byte_offset,
         ) from error
 
 
-def _instead(pointer: str, kind: ErrorKind, files: Files) -> str:
-    """What the user may have meant; empty where that does not show."""
-    if kind not in _TELLING:
+def _suggestion(pointer: str, kind: ErrorKind, files: Files) -> str:
+    """Return what to name instead, or nothing."""
+    if kind not in _EXPLAINED:
         return ""
     names = files.list_directory(pointer)
     if kind is ErrorKind.NOT_FOUND and names is not None:
-        if len(_SPARKS.intersection(names)) > 1:
+        if len(_SPARK_NAMES.intersection(names)) > 1:
             return f"it is the checkpoint location of a Spark query: name it spark:{pointer}"
         return _children(pointer, names, files)
     if names is not None:
         return _newest_whole(pointer, files)
     if files.is_file(pointer) and (head := files.read_range(pointer, 0, _HEAD)).startswith(b"{"):
-        if b'"kind"' not in head:  # what this tool saves begins with it
+        if b'"kind"' not in head:  # the files of this tool begin with it
             return f"it is JSON: if it holds Spark's offsets, name it json:{pointer}"
         return (
             "it is JSON: a saved plan is applied with --plan FILE, a rollback file with `migrate "
@@ -63,20 +62,20 @@ def _instead(pointer: str, kind: ErrorKind, files: Files) -> str:
 
 
 def _children(directory: str, names: list[str], files: Files) -> str:
-    """The jobs' directories and the savepoints below it."""
-    found = []
+    """Suggest the jobs' directories and the savepoints in a directory."""
+    paths = []
     for name in sorted(names)[:_MOST_CHILDREN]:
         inside = files.list_directory(join(directory, name)) or []
-        if METADATA_FILE in inside or any(checkpoint_number(one) is not None for one in inside):
-            found.append(join(directory, name))
-    if not found:
+        if METADATA_FILE in inside or any(checkpoint_number(child) is not None for child in inside):
+            paths.append(join(directory, name))
+    if not paths:
         return ""
-    more = ", …" if len(found) > _NAMED else ""
-    return f"name one of those below it: {', '.join(found[:_NAMED])}{more}"
+    more = ", …" if len(paths) > _NAMED else ""
+    return f"name one of those below it: {', '.join(paths[:_NAMED])}{more}"
 
 
 def _newest_whole(directory: str, files: Files) -> str:
-    """The newest checkpoint of a job's directory whose metadata can be read."""
+    """Suggest the newest checkpoint of a job's directory whose metadata can be read."""
     for _, path in reversed(list_checkpoints(directory, files)):
         try:
             read_metadata(path, files)

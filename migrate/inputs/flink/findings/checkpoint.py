@@ -21,7 +21,7 @@ from decoder.kafka.enumerator import ENUMERATOR_WRITTEN_BY
 from decoder.kafka.sink import COMMITTER_STATE, FileSinkState, UnknownSink
 from decoder.metadata.layout import LAYOUTS
 from migrate.inputs.flink.source import KafkaState
-from migrate.model.finding import Code, Finding, Severity
+from migrate.model.finding import Code, Finding, blocker, note, warning
 from migrate.model.wording import counted
 
 # Which sinks do, and how: migrate.sinks.
@@ -47,18 +47,14 @@ def findings_of_checkpoint(checkpoint: Checkpoint) -> Iterator[Finding]:
             CheckpointKind.SAVEPOINT: "a savepoint without stop",
             CheckpointKind.UNKNOWN: "of a kind its metadata does not tell",
         }[checkpoint.type.kind]
-        yield Finding(
+        yield warning(
             Code.NOT_A_STOP,
-            Severity.WARNING,
-            None,
             f"this is {what}: if the job ran on after it, what Flink emitted since will be "
             "emitted again; only a stop-with-savepoint is a job's last output",
         )
     if checkpoint.earlier_run:
-        yield Finding(
+        yield warning(
             Code.NUMBERING_BEGAN_ANEW,
-            Severity.WARNING,
-            None,
             f"chk-{checkpoint.earlier_run[-1]} beside it has a higher number, and was written "
             "before it: an earlier run of the job left it there, unless these are copies without "
             "their times; then the job ran on after this checkpoint",
@@ -68,10 +64,8 @@ def findings_of_checkpoint(checkpoint: Checkpoint) -> Iterator[Finding]:
     finished = [operator for operator in checkpoint.operators if operator.finished]
     if finished:
         names = ", ".join(operator.name or operator.operator_id for operator in finished)
-        yield Finding(
+        yield warning(
             Code.FINISHED_OPERATORS,
-            Severity.WARNING,
-            None,
             f"{counted(len(finished), 'operator')} had finished and kept no state ({names}): were "
             "one of them a bounded Kafka source, its positions are not in this checkpoint",
         )
@@ -86,14 +80,13 @@ def _about_a_beam_pipeline(checkpoint: Checkpoint) -> Iterator[Finding]:
     portable pipelines). A pipeline may read Kafka by one beside another source."""
     for operator in checkpoint.operators:
         if BEAM_BUNDLE in operator.state_names and operator.keyed_state_bytes:
-            yield Finding(
+            yield warning(
                 Code.ANOTHER_SOURCE_KIND,
-                Severity.WARNING,
-                operator.operator_id,
                 "an Apache Beam DoFn with keyed state: if it reads Kafka as a splittable "
                 "DoFn (portable pipelines do, others with the experiment use_sdf_read), its "
                 "positions are in that state, and are not read; run the pipeline with "
                 "--experiments=use_deprecated_read, and take another",
+                operator.operator_id,
             )
 
 
@@ -109,10 +102,8 @@ def _about_its_sinks(checkpoint: Checkpoint) -> Iterator[Finding]:
         and COMMITTER_STATE in operator.state_names
     ]
     if len(committers) > files:
-        yield Finding(
+        yield note(
             Code.SINK_MEMORY,
-            Severity.NOTE,
-            None,
             f"what the job writes through {', '.join(committers)} is not known: "
             + SINKS_THAT_REMEMBER,
         )
@@ -128,10 +119,8 @@ def _ran_on(number: int, newest: int) -> Finding:
             "lower (the job began to count anew, or these are copies without their times: name "
             "the one you mean), so"
         )
-    return Finding(
+    return blocker(
         Code.RAN_ON,
-        Severity.BLOCKER,
-        None,
         f"the job ran on after this checkpoint: {told} what Flink emitted since would be emitted "
         "again",
     )
@@ -154,7 +143,7 @@ def _contradiction(number: int, others: Sequence[int]) -> Finding:
             "moves from it; if these are copies without their times, "
             f"chk-{others[-1]} is the newer"
         )
-    return Finding(Code.NUMBERING_BEGAN_ANEW, Severity.WARNING, None, told)
+    return warning(Code.NUMBERING_BEGAN_ANEW, told)
 
 
 def _written_by(checkpoint: Checkpoint) -> Finding:
@@ -165,11 +154,8 @@ def _written_by(checkpoint: Checkpoint) -> Finding:
         text for source in checkpoint.sources.values() if (text := _connector(source)) is not None
     }
     told += sorted(connectors)
-    return Finding(
-        Code.WRITTEN_BY,
-        Severity.NOTE,
-        None,
-        f"written by {', and by '.join(told)}: the state itself names no release",
+    return note(
+        Code.WRITTEN_BY, f"written by {', and by '.join(told)}: the state itself names no release"
     )
 
 

@@ -12,7 +12,7 @@ from decoder.kafka.reader_state import SOURCE_READER_STATE
 from decoder.kafka.sink import WRITER_STATE, FileSinkState, UnknownSink
 from decoder.metadata.model import NamedState
 from migrate.inputs.flink.source import KafkaState
-from migrate.model.finding import Code, Finding, Severity
+from migrate.model.finding import Code, Finding, blocker, note, warning
 from migrate.model.wording import counted
 
 # List state of FlinkKafkaProducer, the sink before KafkaSink: @ connector 1.15.4.
@@ -70,25 +70,23 @@ def findings_of_operator(
 ) -> Iterator[Finding]:
     """``stopped``: whether the checkpoint is the job's last output."""
     if operator.in_flight_bytes:
-        yield Finding(
+        yield blocker(
             Code.IN_FLIGHT_RECORDS,
-            Severity.BLOCKER,
-            operator.operator_id,
             f"{operator.in_flight_bytes} bytes of records lie in its channels, past the source "
             "and not yet processed (an unaligned checkpoint): moving from here loses them; take "
             "an aligned checkpoint, or stop the job with a savepoint",
+            operator.operator_id,
         )
     lists, names = list(_list_states(operator)), operator.state_names
     waiting = sum(len(held.byte_offsets) for held in lists if held.name == _ASYNC_QUEUE)
     if waiting:
-        yield Finding(
+        yield blocker(
             Code.IN_FLIGHT_RECORDS,
-            Severity.BLOCKER,
-            operator.operator_id,
             f"up to {counted(waiting, 'record')} wait in it for the answers to requests (async "
             "I/O), past the source and not yet processed, even at a stop with a savepoint: moving "
             "from here loses them; stop the job, restored from here if it has ended, with --drain, "
             "which waits for the answers",
+            operator.operator_id,
         )
         return
     held_back = [
@@ -97,13 +95,12 @@ def findings_of_operator(
         if (waiting := sum(len(held.byte_offsets) for held in lists if held.name.startswith(name)))
     ]
     for waiting, where, way in held_back:
-        yield Finding(
+        yield blocker(
             Code.IN_FLIGHT_RECORDS,
-            Severity.BLOCKER,
-            operator.operator_id,
             f"an Apache Beam pipeline keeps {counted(waiting, 'record')} here {where}, past the "
             "source and not yet given on, even at a stop with a savepoint: moving from here loses "
             f"them; {way}",
+            operator.operator_id,
         )
     if held_back:
         return
@@ -118,11 +115,8 @@ def findings_of_operator(
         if not (isinstance(sink, UnknownSink) and WRITER_STATE in names):
             return
     elif _FILE_SINK_STATE in names:
-        yield Finding(
-            Code.FILES_IN_PROGRESS,
-            Severity.WARNING,
-            operator.operator_id,
-            f"a file sink: {_GOES_ON_WRITING}",
+        yield warning(
+            Code.FILES_IN_PROGRESS, f"a file sink: {_GOES_ON_WRITING}", operator.operator_id
         )
         return
     held = [f"{size} bytes of {what}" for size, what in _held(operator)]
@@ -130,12 +124,11 @@ def findings_of_operator(
         way = "; read it with 'migrate state CHK'" if operator.keyed_state_bytes else ""
         # Of a keyed DoFn, what is pushed back is keyed state.
         beam = "; some may wait for side inputs" if BEAM_BUNDLE in names else ""
-        yield Finding(
+        yield warning(
             Code.STATE_NOT_MOVED,
-            Severity.WARNING,
-            operator.operator_id,
             f"it holds {' and '.join(held)}: records consumed but not yet emitted may be among "
             f"them (windows, joins, buffers{beam}), and state does not move{way}",
+            operator.operator_id,
         )
 
 
@@ -166,44 +159,37 @@ def _list_states(operator: Operator) -> Iterator[NamedState]:
 
 def _about_an_unknown_source(operator: Operator, state: UnknownSource) -> Finding:
     if state.partly_kafka:
-        return Finding(
+        return blocker(
             Code.DAMAGED_SOURCE,
-            Severity.BLOCKER,
-            operator.operator_id,
             "some of its state is a Kafka source's and some of it does not decode: a damaged "
             f"Kafka source, or a kind not known here ({state.reason})",
+            operator.operator_id,
         )
     if LEGACY_CONSUMER_STATE in operator.state_names:
-        return Finding(
+        return blocker(
             Code.LEGACY_CONSUMER,
-            Severity.BLOCKER,
-            operator.operator_id,
             "its state is named as that of a FlinkKafkaConsumer, the source before KafkaSource, "
             f"and holds no position that can be read ({state.reason})",
+            operator.operator_id,
         )
-    return Finding(
+    return warning(
         Code.ANOTHER_SOURCE_KIND,
-        Severity.WARNING,
-        operator.operator_id,
         f"its source state is not a KafkaSource's; it is not moved ({state.reason})",
+        operator.operator_id,
     )
 
 
 def _about_a_file_sink(operator: Operator, sink: FileSinkState) -> Finding:
     paths = [bucket.path for bucket in sink.buckets if bucket.in_progress]
     if not paths:
-        return Finding(
-            Code.SINK_STATE,
-            Severity.NOTE,
-            operator.operator_id,
-            "it is a FileSink's writer, and no file is open",
+        return note(
+            Code.SINK_STATE, "it is a FileSink's writer, and no file is open", operator.operator_id
         )
-    return Finding(
+    return warning(
         Code.FILES_IN_PROGRESS,
-        Severity.WARNING,
-        operator.operator_id,
         f"a FileSink goes on writing {counted(len(paths), 'file')} (the first is in "
         f"{paths[0]!r}); such a file {_IS_HIDDEN}",
+        operator.operator_id,
     )
 
 
@@ -212,7 +198,7 @@ def _about_a_sink(
 ) -> Finding:
     """What a sink holds at a checkpoint it commits when that is complete: at a stop too."""
     if isinstance(sink, SinkState) and not sink.pending:
-        return Finding(Code.SINK_STATE, Severity.NOTE, operator.operator_id, _nothing_pending(sink))
+        return note(Code.SINK_STATE, _nothing_pending(sink), operator.operator_id)
     match sink:
         case SinkState():
             prefixes = ", ".join(repr(p) for p in sorted({t.prefix for t in sink.pending}))
@@ -230,10 +216,8 @@ def _about_a_sink(
                 "a FlinkKafkaProducer, the sink before KafkaSink, keeps the transactions that it "
                 "has yet to commit in this state, which is not read here"
             )
-    return Finding(
+    return warning(
         Code.PENDING_TRANSACTIONS,
-        Severity.WARNING,
-        operator.operator_id,
         f"{kept}: "
         + (
             _AFTER_A_STOP
@@ -241,6 +225,7 @@ def _about_a_sink(
             else "unless the job commits it or is restored from here, that output is lost"
         )
         + (f"; of a file sink, {_GOES_ON_WRITING}" if _may_be_files(operator, sink) else ""),
+        operator.operator_id,
     )
 
 

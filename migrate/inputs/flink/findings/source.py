@@ -14,7 +14,7 @@ from decoder import (
     UnknownSource,
 )
 from migrate.inputs.flink.source import KafkaState, Source
-from migrate.model.finding import Code, Finding, Severity
+from migrate.model.finding import Code, Finding, Severity, blocker, note, warning
 from migrate.model.positions import Marker, PositionState
 from migrate.model.wording import counted
 
@@ -36,28 +36,25 @@ def findings_of_source(
         return
     if isinstance(state, BeamKafkaIO):
         # KafkaUnboundedSource.split @ Beam 2.50.0 and 2.62.0 asks for the partitions, once.
-        yield Finding(
+        yield note(
             Code.INITIAL_DISCOVERY,
-            Severity.NOTE,
-            source.operator_id,
             "it is an Apache Beam pipeline's KafkaIO, which reads the partitions that there were "
             "when the pipeline began: it has read none of one that it lacks",
+            source.operator_id,
         )
         return
     if state.enumerator is None:
-        yield Finding(
+        yield warning(
             Code.NO_ENUMERATOR,
-            Severity.WARNING,
-            source.operator_id,
             "no enumerator state is stored: a bounded partition that finished would not show",
+            source.operator_id,
         )
     elif not source.initial_discovery_finished:
-        yield Finding(
+        yield note(
             Code.INITIAL_DISCOVERY,
-            Severity.NOTE,
-            source.operator_id,
             "the state does not say that the first discovery of partitions had finished: where a "
             "partition that it lacks would start is the job's policy, which is not in the state",
+            source.operator_id,
         )
     if isinstance(state, DynamicKafkaSource):
         yield from _about_a_dynamic_source(source, state)
@@ -68,13 +65,12 @@ def _about_its_positions(source: Source) -> Iterator[Finding]:
     unresolved = [p for p in source.positions if p.state is PositionState.UNRESOLVED]
     if unresolved:
         first = unresolved[0]
-        yield Finding(
+        yield blocker(
             Code.UNRESOLVED_POSITIONS,
-            Severity.BLOCKER,
-            source.operator_id,
             f"{len(unresolved)} of {len(source.positions)} positions cannot be told from the "
             f"state; the first is {first.topic}-{first.partition}"
             f"{_on_cluster(first.cluster)}: {first.reason}",
+            source.operator_id,
         )
     for marker, code, says in (
         (Marker.LATEST, Code.LATEST_MARKER, "today's log end would skip what came since then"),
@@ -86,12 +82,11 @@ def _about_its_positions(source: Source) -> Iterator[Finding]:
     ):
         marked = [p for p in source.positions if p.start is marker]
         if marked:
-            yield Finding(
+            yield warning(
                 code,
-                Severity.WARNING,
-                source.operator_id,
                 f"{counted(len(marked), 'partition')} with no record read yet, still at the "
                 f"'{marker.value}' marker: {says}",
+                source.operator_id,
             )
 
 
@@ -124,10 +119,8 @@ def _about_a_hybrid_source(source: Source, state: HybridSource) -> Iterator[Find
         damaged = (
             f": some of it is a Kafka source's and some does not decode ({state.current.reason})"
         )
-        yield Finding(
+        yield blocker(
             Code.HYBRID_SOURCE_ELSEWHERE,
-            Severity.BLOCKER,
-            source.operator_id,
             f"it is a HybridSource at {place}"
             + (
                 damaged
@@ -135,22 +128,21 @@ def _about_a_hybrid_source(source: Source, state: HybridSource) -> Iterator[Find
                 else ", which is not Kafka's: it has not reached Kafka yet, or never reads it; "
                 "what it has not read of that source does not move"
             ),
+            source.operator_id,
         )
     else:
-        yield Finding(
+        yield note(
             Code.HYBRID_SOURCE,
-            Severity.NOTE,
-            source.operator_id,
             f"it is a HybridSource at {place}, which reads Kafka; what comes after that one, if "
             "anything does, is not in the state",
+            source.operator_id,
         )
     if state.other_splits:
-        yield Finding(
+        yield blocker(
             Code.HYBRID_SOURCE_ELSEWHERE,
-            Severity.BLOCKER,
-            source.operator_id,
             f"its readers still hold {counted(state.other_splits, 'split')} of other sources of "
             "its list: what they have not read of them does not move",
+            source.operator_id,
         )
 
 
@@ -165,22 +157,20 @@ def _about_a_dynamic_source(source: Source, state: DynamicKafkaSource) -> Iterat
     missing = sorted(wanted - {(p.cluster, p.topic) for p in source.positions})
     if missing:
         cluster, topic = missing[0]
-        yield Finding(
+        yield warning(
             Code.UNDISCOVERED_TOPICS,
-            Severity.WARNING,
-            source.operator_id,
             f"{counted(len(missing), 'topic')} of its streams without a partition in the state "
             f"(the first is {topic}{_on_cluster(cluster)}): not discovered yet, and not moved",
+            source.operator_id,
         )
     if state.retained:
         names = ", ".join(map(repr, sorted(state.retained)))
-        yield Finding(
+        yield note(
             Code.RETAINED_CLUSTERS,
-            Severity.NOTE,
-            source.operator_id,
             f"the job no longer read cluster{'s' if len(state.retained) > 1 else ''} {names}, "
             "which its metadata service had removed: the positions are those it would go on from "
             "if the service named it again",
+            source.operator_id,
         )
 
 

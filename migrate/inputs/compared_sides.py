@@ -1,0 +1,109 @@
+"""Both sides of a diff, loaded together.
+
+The broker is asked for the topics of both sides; a ``broker:`` side has those of the other one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from decoder import CheckpointKind
+from migrate.inputs.flink.choose_source import ANY_SOURCE, Choice, choose, source_positions
+from migrate.inputs.flink.read import read
+from migrate.inputs.position_inputs import (
+    Ask,
+    Side,
+    SideKind,
+    ask_group,
+    ask_logs,
+    broker_positions,
+    file_positions,
+    needs_a_broker,
+)
+from migrate.inputs.spark_log import committed_positions
+from migrate.inputs.spark_query import output_warning
+from migrate.model.errors import UsageError
+from migrate.model.finding import Severity
+from migrate.model.positions import Logs, PositionSet, group_positions, log_of
+from migrate.storage.files import Files
+
+
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """Both sides, the broker's logs of their topics, and warnings."""
+
+    left: PositionSet
+    right: PositionSet
+    logs: Logs
+    warnings: tuple[str, ...]
+
+
+def load_sides(left: Side, right: Side, ask: Ask | None, choice: Choice = ANY_SOURCE) -> Sides:
+    """Read both sides.
+
+    Args:
+        left: one side.
+        right: the other.
+        ask: asks the broker, or None without one.
+        choice: the source of a checkpoint that is meant.
+
+    Raises:
+        UsageError: a side needs a broker and there is none, or both sides are ``broker:`` ones.
+        NoSuchName: a checkpoint has no such source.
+        InputError, DecodeError: a side cannot be read.
+        Refused: a side has two positions of one partition.
+        BrokerError: the broker did not answer, or denied access.
+    """
+    if left.kind is right.kind is SideKind.BROKER:
+        raise UsageError("both sides are the broker: one of them must name the topics")
+    for side in (left, right):
+        if ask is None and side.kind in (SideKind.GROUP, SideKind.BROKER):
+            raise needs_a_broker(side.label)
+    warnings: list[str] = []
+    loaded = {side: _load(side, ask, choice, warnings) for side in (left, right)}
+    at = left.at if left.at is not None else right.at
+    logs = ask_logs(ask, loaded[left].topics | loaded[right].topics, at)
+    for side, positions in loaded.items():
+        if side.kind is SideKind.BROKER:
+            loaded[side] = broker_positions(side, logs)
+        elif (
+            side.kind is SideKind.SPARK
+            and not _is_at_the_end(positions, logs)
+            and (warning := output_warning(side.what, Files()))
+        ):
+            warnings.append(f"{side.label}: {warning}")
+    return Sides(loaded[left], loaded[right], logs, tuple(dict.fromkeys(warnings)))
+
+
+def _is_at_the_end(positions: PositionSet, logs: Logs) -> bool:
+    """Whether no log has a record after its position."""
+    return all(
+        (log := log_of(logs, topic, partition)) is not None and start == log.end
+        for (topic, partition), start in positions.starts.items()
+    )
+
+
+def _load(side: Side, ask: Ask | None, choice: Choice, warnings: list[str]) -> PositionSet:
+    """Return the positions of a side, without those of a broker; add what to warn of."""
+    match side.kind:
+        case SideKind.CHECKPOINT:
+            extraction = read(side.what, choice)
+            warnings += [  # what stops a move does not stop a comparison
+                f"{side.label}: {finding.message}"
+                for finding in extraction.findings
+                if finding.severity is Severity.BLOCKER
+            ]
+            kind = extraction.checkpoint.type.kind
+            name = "snapshot" if kind is CheckpointKind.UNKNOWN else kind.value
+            note = f"{name} {extraction.checkpoint.checkpoint_id}"
+            return source_positions(side.label, choose(extraction, choice), note)
+        case SideKind.GROUP:
+            positions = group_positions(side.label, ask_group(ask, side))
+            warnings += [f"{side.label}: {positions.note}"] if positions.note else []
+            return positions
+        case SideKind.SPARK:
+            return committed_positions(side.label, side.what)
+        case SideKind.JSON | SideKind.CSV:
+            return file_positions(side)
+        case SideKind.BROKER:
+            return PositionSet(side.label, {})

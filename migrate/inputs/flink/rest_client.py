@@ -1,0 +1,120 @@
+"""Requests to a Flink JobManager's REST interface, with bounds on time and size."""
+
+from __future__ import annotations
+
+import http
+import http.client
+import json
+import threading
+import urllib.error
+import urllib.request
+from concurrent.futures import Future, wait
+from typing import TypeVar
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel, ValidationError
+
+from decoder.urls import redact_secrets
+from migrate.model.errors import ServiceError, UsageError
+from migrate.model.wording import clipped, printable
+
+# Seconds for one read or connect: the JobManager has its answers at hand, and they are small.
+TIMEOUT = 10.0
+# Seconds for a whole request, redirects included.
+DEADLINE = 30.0
+# An overview has some 500 bytes per job, and a job some 2 KB per vertex; parsed, JSON may take
+# twenty times its bytes. This bounds what a wrong address may send.
+_LARGEST_ANSWER = 16 * 2**20
+# The longest text of Flink that is shown, in characters.
+_LONGEST_TEXT = 2_000
+
+_Answer = TypeVar("_Answer", bound=BaseModel)
+
+
+class FlinkRestError(ServiceError):
+    """The JobManager did not answer, or another service did."""
+
+
+class UnknownToFlink(FlinkRestError):
+    """The JobManager answered that it knows nothing of that name (404)."""
+
+
+def check_address(url: str) -> None:
+    """Raise UsageError unless this is the http or https address of a host, without a user."""
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in ("http", "https") and parts.hostname and parts.username is None
+        parts.port  # noqa: B018 - raises ValueError for a port that is no number
+    except ValueError:
+        usable = False
+    if not usable:
+        # The address itself is not shown: it may hold a password.
+        raise UsageError("--flink-rest: not an address of the form http://host:port")
+
+
+def get(url: str, answer_type: type[_Answer], path: str) -> _Answer:
+    """Return the answer to ``GET <url><path>``; raises as `request` does."""
+    try:
+        return answer_type.model_validate_json(request(url, path))
+    except ValidationError as error:
+        raise _not_a_job_manager(url) from error
+
+
+def request(url: str, path: str, body: object = None) -> bytes:
+    """Return the answer to ``GET <url><path>``, or to ``POST`` with a body, which is sent as JSON.
+
+    Raises:
+        UsageError: the url is no http or https address.
+        UnknownToFlink: the JobManager does not know what the path names.
+        FlinkRestError: the JobManager did not answer in time, or refused.
+    """
+    check_address(url)
+    parts, shown_address = urlsplit(url), _shown_address(url)
+    http_request = urllib.request.Request(
+        f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}{path}",
+        data=json.dumps(body).encode() if body is not None else None,
+        headers={"Content-Type": "application/json"},
+    )
+    answer: Future[bytes] = Future()
+    # In a thread that is abandoned at the deadline: TIMEOUT bounds one read, and a service that
+    # sends a byte now and then would never reach it.
+    threading.Thread(target=_send, args=(http_request, answer), daemon=True).start()
+    if not wait([answer], DEADLINE).done:
+        raise FlinkRestError(f"{shown_address}: no answer: not complete after {DEADLINE:.0f} s")
+    try:
+        content = answer.result()
+    except urllib.error.HTTPError as error:
+        error_type = UnknownToFlink if error.code == http.HTTPStatus.NOT_FOUND else FlinkRestError
+        reason = printable_text(str(error.reason))
+        raise error_type(f"{shown_address}: answered {error.code} {reason}") from error
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        reason = printable_text(str(getattr(error, "reason", None) or error))
+        raise FlinkRestError(f"{shown_address}: no answer: {reason}") from error
+    if len(content) > _LARGEST_ANSWER:
+        raise _not_a_job_manager(url)
+    return content
+
+
+def printable_text(text: str) -> str:
+    """Return a text of Flink without secrets and control characters, cut to a length."""
+    # The cut may fall into a secret; what is left of it is hidden to the end of the text.
+    return clipped(printable(redact_secrets(text[: 10 * _LONGEST_TEXT])), _LONGEST_TEXT)
+
+
+def _send(http_request: urllib.request.Request, answer: Future[bytes]) -> None:
+    """Send a request, and put the body of its answer or the error into ``answer``."""
+    try:
+        # Without the environment's proxies: they are for the world outside, not for a JobManager.
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        with opener.open(http_request, timeout=TIMEOUT) as response:
+            answer.set_result(response.read(_LARGEST_ANSWER + 1))
+    except Exception as error:  # raised again in the calling thread
+        answer.set_exception(error)
+
+
+def _not_a_job_manager(url: str) -> FlinkRestError:
+    return FlinkRestError(f"{_shown_address(url)}: what answers there is no JobManager")
+
+
+def _shown_address(url: str) -> str:
+    return f"the JobManager at {urlsplit(url).hostname}"

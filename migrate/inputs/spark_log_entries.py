@@ -1,0 +1,176 @@
+"""Entries of a Spark checkpoint location: files, versions, offsets.
+
+A line of ``offsets/N`` is the source's offset in version 1, sources in the order of the plan, and
+``<source>:<offset>`` in version 2, which Spark 4.2 can write. A source is a number or, since Spark
+4.2, the name that its reader gave it. A source whose offset is ``-`` has had none; Kafka's has none
+only while it has no partition. Sources of other kinds are skipped.
+
+Hadoop's ``.crc`` files beside local ones are not read: Spark reads through Hadoop's FileContext,
+which does not check them.
+
+Source: org.apache.spark.sql.execution.streaming.checkpointing.{HDFSMetadataLog, OffsetSeqLog,
+CommitLog}, org.apache.spark.sql.kafka010.KafkaSourceInitialOffsetWriter @ Spark 4.2.0, and their
+predecessors @ 3.5.1, 4.0.0 and 4.1.1.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from decoder import ByteSource
+from decoder.storage import StorageUnavailable, join
+from migrate.inputs.offsets_json import NotOffsets, parse_json, topic_offsets
+from migrate.model.errors import InputError
+from migrate.model.positions import TopicPartition
+
+# The versions of each log, and the releases that write them.
+_OFFSET_LOGS = {"v1": "Spark 2.1 and newer", "v2": "Spark 4.2"}
+_COMMIT_LOGS = {
+    "v1": "Spark 2.1 and newer",
+    "v2": "Spark 4.0",
+    "v3": "Spark 4.2",
+}
+_SEEDS = {"v1": "Spark 2.1 and newer"}
+
+# OffsetSeqMetadataV2 @ Spark 4.2.0, which reads control batches and writes none.
+_CONTROL_BATCH = '"controlBatchInfo"'
+
+# The first byte that KafkaSourceInitialOffsetWriter writes, for the sake of Spark 2.1.
+_KAFKA_SEED = b"\0"
+_NUMBER = re.compile(r"0|[1-9][0-9]*")
+
+Offsets = dict[TopicPartition, int]
+
+
+def offsets_path(directory: str, batch: int) -> str:
+    """Return the file with the end of a batch."""
+    return join(directory, "offsets", str(batch))
+
+
+def commit_path(directory: str, batch: int) -> str:
+    """Return the file that marks a batch as done."""
+    return join(directory, "commits", str(batch))
+
+
+def seed_path(directory: str, source: str) -> str:
+    """Return the seed of a source, by the source's number or name."""
+    return join(directory, "sources", source, "0")
+
+
+def read_offsets(files: ByteSource, path: str) -> dict[str, Offsets]:
+    """Read the offsets of the Kafka sources in an entry of the offset log, by number or name."""
+    version, metadata, *lines = read_entry(files, path)
+    if _CONTROL_BATCH in metadata:
+        raise InputError(
+            f"{path}: a control batch, which reads nothing: what it does to the query's offsets is "
+            "not known here"
+        )
+    sources: dict[str, Offsets] = {}
+    for number, line in enumerate(lines):
+        name = str(number)
+        if version != "v1":
+            name, colon, offset = line.partition(":")
+            if not name or not colon:
+                raise InputError(f"{path}: {line[:40]!r} is no <source>:<offset>")
+            line = offset
+        if (offsets := parse_kafka_offsets(path, line)) is not None:
+            sources[name] = offsets
+    return sources
+
+
+def read_entry(files: ByteSource, path: str) -> list[str]:
+    """Read the lines of an entry of the offset log: its version, its metadata, and the offsets."""
+    # Not splitlines(): JSON may hold what Unicode calls a line end and Spark doesn't.
+    lines = [line.strip() for line in read_text(files, path).split("\n")]
+    _check_version(path, lines[0], _OFFSET_LOGS)
+    if len(lines) < 2:
+        raise InputError(f"{path}: cut short: it ends before its metadata")
+    return lines
+
+
+def check_commit(files: ByteSource, path: str) -> None:
+    """Refuse a commit of an unknown version."""
+    _check_version(path, read_text(files, path).partition("\n")[0], _COMMIT_LOGS)
+
+
+def parse_kafka_offsets(path: str, line: str) -> Offsets | None:
+    """Parse a source's offsets in a line of the file at ``path``; None for other kinds of sources.
+
+    Raises:
+        InputError: the line is damaged.
+    """
+    if not line.startswith("{"):
+        return None  # such as the rate source's, a number; `-`: there is none yet
+    try:
+        value = parse_json(line)
+        if not all(
+            isinstance(inner, dict) and all(map(_NUMBER.fullmatch, inner))
+            for inner in value.values()
+        ):
+            return None  # such as the file source's, {"logOffset":3}
+        return _next_offsets(topic_offsets(value))
+    except NotOffsets as error:
+        raise InputError(f"{path}: {error}") from error
+
+
+def read_seed(files: ByteSource, path: str) -> Offsets | None:
+    """Read a source's seed; None for other kinds of sources."""
+    with _input_errors(path):
+        if files.read_range(path, 0, 1) != _KAFKA_SEED:
+            return None
+    version, _, offsets = read_text(files, path).removeprefix("\0").partition("\n")
+    _check_version(path, version, _SEEDS)
+    try:
+        return _next_offsets(topic_offsets(parse_json(offsets)))
+    except NotOffsets as error:
+        raise InputError(f"{path}: {error}") from error
+
+
+def _next_offsets(offsets: Offsets) -> Offsets:
+    """Refuse markers: Spark resolves them before it logs."""
+    for (topic, partition), offset in offsets.items():
+        if offset < 0:
+            raise NotOffsets(f"{topic!r} partition {partition}: {offset} is not an offset")
+    return offsets
+
+
+def _check_version(path: str, line: str, known: Mapping[str, str]) -> None:
+    version = line.strip()
+    if version not in known:
+        names = ", ".join(f"{name} ({sparks})" for name, sparks in known.items())
+        raise InputError(f"{path}: log version {version[:20]!r} is not known here; known: {names}")
+
+
+def entry_numbers(files: ByteSource, directory: str) -> list[int]:
+    """Return the numbers of a directory's numbered entries, sorted; empty if it is missing."""
+    names = list_directory(files, directory) or []
+    return sorted(int(name) for name in names if _NUMBER.fullmatch(name))
+
+
+def list_directory(files: ByteSource, directory: str) -> list[str] | None:
+    """Return the names in a directory, or None if it is missing."""
+    with _input_errors(directory):
+        return files.list_directory(directory)
+
+
+def read_text(files: ByteSource, path: str) -> str:
+    """Read a file as UTF-8."""
+    with _input_errors(path):
+        content = files.read(path)
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: not UTF-8 text ({error.reason})") from error
+
+
+@contextmanager
+def _input_errors(path: str) -> Iterator[None]:
+    """Raise InputError for a file that cannot be read; a store that does not answer is no input."""
+    try:
+        yield
+    except StorageUnavailable:
+        raise
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror or error}") from error
