@@ -49,7 +49,8 @@ def diff(
     arguments: SideArguments,
 ) -> None:
     """Show two sets of positions side by side."""
-    from migrate.report.diff import diff_csv, diff_json, diff_table, right_for_others
+    from migrate.report.diff import diff_csv, diff_json, diff_table
+    from migrate.report.right_side import right_for_others
 
     found = calls.diff(
         left,

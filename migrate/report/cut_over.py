@@ -174,15 +174,15 @@ class CutOverRecord(Model):
 
     @property
     def lost(self) -> int:
-        return sum(one.lost for one in self.partitions)
+        return sum(row.lost for row in self.partitions)
 
     @property
     def repeated(self) -> int:
-        return sum(one.repeated for one in self.partitions)
+        return sum(row.repeated for row in self.partitions)
 
 
 def json_schema() -> dict[str, Any]:
-    """The JSON Schema of a record."""
+    """Return the JSON Schema of a record."""
     return schema_of(CutOverRecord, "The record of migrate cut-over")
 
 

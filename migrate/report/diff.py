@@ -12,27 +12,20 @@ from typing import Annotated, Any, Literal, TextIO
 
 from pydantic import Field
 
-from migrate.inputs.group_csv import group_csv
-from migrate.model.errors import Refused
-from migrate.model.log import log
 from migrate.model.positions import (
     Marker,
     PositionSet,
     Start,
-    TopicPartition,
     Unknown,
-    format_start,
 )
-from migrate.model.wording import counted, join_some, printable
+from migrate.model.wording import counted, printable
 from migrate.planning.diff import Diff, DiffRow, DiffTotals, Relation
 from migrate.report.table import Column, Line, draw, numbers
 from migrate.report.text import Screen, csv_text, difference_text
 from migrate.storage.json_models import Model, schema_of
 
-# More partitions than this are told by topic: nobody reads a table of them.
+# More partitions than this are shown by topic: nobody reads a table of them.
 FOLD_ABOVE = 200
-# How many partitions one warning names.
-_NAMED = 20
 
 CSV_COLUMNS = (
     "topic",
@@ -67,7 +60,7 @@ class SideReport(Model):
 
 
 class StartReport(Model):
-    """What a side holds: ``next_offset`` is null where it cannot be told."""
+    """The start of a side. ``next_offset`` is null if it is not known."""
 
     state: _State
     next_offset: _Count | None
@@ -152,7 +145,7 @@ def diff_json(diff: Diff) -> str:
 
 
 def json_schema() -> dict[str, Any]:
-    """The JSON Schema of ``migrate diff --format json``."""
+    """Return the JSON Schema of ``migrate diff --format json``."""
     return schema_of(DiffReport, "migrate diff --format json")
 
 
@@ -160,7 +153,7 @@ def json_schema() -> dict[str, Any]:
 
 
 def diff_csv(diff: Diff) -> str:
-    """One row per partition, with a header; what cannot be told is empty."""
+    """Return a header, and a row for each partition. What is not known is empty."""
     return csv_text(
         CSV_COLUMNS,
         (
@@ -182,77 +175,15 @@ def diff_csv(diff: Diff) -> str:
     )
 
 
-# What writes RIGHT alone, for other programs.
-OfRight = Literal["groups-csv", "flink-sql"]
-
-
-def right_for_others(diff: Diff, format: OfRight) -> str:
-    """The right side as another program takes it.
-
-    ``groups-csv``: of ``kafka-consumer-groups --reset-offsets --from-file``. ``flink-sql``: the
-    options of a table, for each topic, as one table reads specific offsets of one topic alone.
-
-    Source: KafkaConnectorOptionsUtil.parseSpecificOffsets @ connector 5.0.0-2.2.
-
-    Partitions that it lacks and the left side has are told in a warning.
-
-    Raises:
-        Refused: a partition of it is at no offset, or it has none.
-    """
-    next_offsets = _next_offsets_of_right(diff)
-    if format == "groups-csv":
-        return group_csv(next_offsets)
-    topics: dict[str, list[str]] = {}
-    for (topic, partition), next_offset in sorted(next_offsets.items()):
-        topics.setdefault(topic, []).append(f"partition:{partition},offset:{next_offset}")
-    return "\n".join(_table_options(topic, ";".join(of)) for topic, of in topics.items())
-
-
-def _table_options(topic: str, specific_offsets: str) -> str:
-    options = {
-        "topic": topic,
-        "scan.startup.mode": "specific-offsets",
-        "scan.startup.specific-offsets": specific_offsets,
-    }
-    quoted = (
-        f"'{name}' = '{value.replace(chr(39), chr(39) * 2)}'" for name, value in options.items()
-    )
-    return ",\n".join(quoted) + "\n"
-
-
-def _next_offsets_of_right(diff: Diff) -> dict[TopicPartition, int]:
-    next_offsets: dict[TopicPartition, int] = {}
-    lacks: list[str] = []
-    label = diff.right.label
-    for row in diff.rows:
-        name = f"{row.name}"
-        if row.right is Unknown.ABSENT:
-            lacks.append(name)
-        elif row.right_offset is None:
-            known = "; the broker knows it: -b HOST:PORT" if row.right is Marker.EARLIEST else ""
-            stands = f"{label}: {name} is {format_start(row.right)}"
-            raise Refused([f"{stands}, which is no offset to write{known}"])
-        else:
-            next_offsets[row.topic, row.partition] = row.right_offset
-    if not next_offsets:
-        raise Refused([f"{label} has no offset to write"])
-    if lacks:
-        log.warning(
-            f"{label} has no offset of {join_some(lacks, _NAMED)}: whoever takes these "
-            "begins there at an offset of its own, or at an end of the log"
-        )
-    return next_offsets
-
-
 # -- the table -----------------------------------------------------------------------------------
 
 
 def diff_table(
     diff: Diff, out: TextIO, *, every_partition: bool = False, wide: bool = False
 ) -> str:
-    """Totals and a table: of partitions, or of topics where there are very many partitions.
+    """Return totals and a table: of partitions, or of topics if there are very many partitions.
 
-    As wide as the terminal where ``out`` is one; else as wide as it is.
+    It is as wide as the terminal, if ``out`` is one.
     """
     screen = Screen.of(out)
     lines = []
@@ -272,7 +203,7 @@ def diff_table(
 
 
 def totals_line(totals: DiffTotals) -> str:
-    """``7 partitions: 4 same, 2 ahead (by 120 offsets), 1 only on the left``"""
+    """Return ``7 partitions: 4 same, 2 ahead (by 120 offsets), 1 only on the left``."""
     counts = {
         "same": totals.same,
         f"ahead (by {totals.offsets_ahead} offsets)": totals.ahead,
@@ -281,8 +212,8 @@ def totals_line(totals: DiffTotals) -> str:
         "only on the right": totals.only_right,
         "unresolved": totals.unresolved,
     }
-    told = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
-    return counted(totals.partitions, "partition") + (f": {told}" if told else "")
+    texts = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
+    return counted(totals.partitions, "partition") + (f": {texts}" if texts else "")
 
 
 def _columns(rows: Sequence[DiffRow]) -> tuple[Column[DiffRow], ...]:
@@ -321,7 +252,7 @@ def _columns_of_topics(topics: Sequence[_Topic]) -> tuple[Column[_Topic], ...]:
 
 
 def start_text(start: Start, next_offset: int | None) -> str:
-    """The offset, or the state in words with the offset it amounts to."""
+    """Return the offset, or the state in words with the offset that it stands for."""
     match start:
         case Unknown.ABSENT:
             return "-"

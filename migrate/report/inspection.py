@@ -1,60 +1,65 @@
 """``migrate inspect``: JSON in the shape of ``schemas``, CSV, and tables for people.
 
-A source may have 100,000 positions: they are written a line each, from the positions themselves,
-and never stand all in memory as text or as dictionaries.
+A source may have 100,000 positions. They are written a line each, and are never all in memory as
+text or as dictionaries.
 """
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum
 from itertools import islice
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TextIO
 
-from decoder import Checkpoint, CheckpointKind, Operator, StopKind
-from migrate.inputs.flink.extract import Extraction, Finding, Severity, Source
+from decoder import CheckpointKind, Operator, StopKind
+from migrate.inputs.flink.extract import Extraction, Severity, Source
 from migrate.model.positions import Position
 from migrate.model.wording import counted, printable
 from migrate.report.table import Column, Line, draw, numbers
-from migrate.report.text import Screen
+from migrate.report.text import LINES_AT_ONCE, Screen, csv_pieces, operator_names
 
-if TYPE_CHECKING:
-    from migrate.report.schemas import (
-        CheckpointReport,
-        FindingReport,
-        OperatorReport,
-        SourceAlone,
-    )
-
-
+# The fields of ``schemas`` that are written as they are.
+_SOURCE = (
+    *("operator_id", "name", "uid", "kind", "parallelism", "max_parallelism"),
+    "initial_discovery_finished",
+)
+_OPERATOR = (
+    *("operator_id", "name", "uid", "parallelism", "max_parallelism", "finished", "state_names"),
+    *("keyed_state_bytes", "operator_state_bytes", "in_flight_bytes", "raw_state_bytes"),
+    "finished_subtasks",
+)
+_FINDING = ("code", "severity", "operator_id", "message")
 _CSV_COLUMNS = (
     *("operator_id", "name", "uid", "kind"),
     *("cluster", "topic", "partition", "state", "next_offset", "stopping_offset", "subtask"),
 )
-# Lines that are put together before they are written.
-_LINES_AT_ONCE = 1000
 
 
 # -- JSON ----------------------------------------------------------------------------------------
 
 
 def inspection_json(extraction: Extraction) -> Iterator[str]:
-    """The report in pieces of text, to be written one after another."""
+    """Yield the report in pieces of text."""
     checkpoint = extraction.checkpoint
-    yield f'{{\n  "checkpoint": {_indented(_checkpoint(checkpoint))},\n  "sources": '
-    yield from _array(map(_source_lines, extraction.sources))
+    head = {
+        "pointer": checkpoint.pointer,
+        "id": checkpoint.checkpoint_id,
+        "kind": checkpoint.type.kind,
+        "stop": checkpoint.type.stop,
+        "metadata_version": checkpoint.metadata_version,
+    }
+    yield f'{{\n  "checkpoint": {_indented(head)},\n  "sources": '
+    yield from _array(map(_source_pieces, extraction.sources))
     yield ',\n  "operators": '
-    yield from _array([_indented(_operator(one), 4)] for one in checkpoint.operators)
+    yield from _array([_fields(operator, _OPERATOR)] for operator in checkpoint.operators)
     yield ',\n  "findings": '
-    yield from _array([_indented(_finding(one), 4)] for one in extraction.findings)
+    yield from _array([_fields(finding, _FINDING)] for finding in extraction.findings)
     yield "\n}\n"
 
 
 def _array(elements: Iterable[Iterable[str]]) -> Iterator[str]:
-    """An array of the report; each element is text in pieces."""
+    """Yield an array of the report, each element of which is text in pieces."""
     opening = "[\n    "
     for element in elements:
         yield opening
@@ -63,8 +68,12 @@ def _array(elements: Iterable[Iterable[str]]) -> Iterator[str]:
     yield "[]" if opening.startswith("[") else "\n  ]"
 
 
-def _indented(value: Any, depth: int = 2) -> str:
-    """``value`` as JSON of several lines, all but the first that far to the right."""
+def _fields(item: object, names: Iterable[str]) -> str:
+    return _indented({name: getattr(item, name) for name in names}, 4)
+
+
+def _indented(value: object, depth: int = 2) -> str:
+    """Return JSON of several lines, all but the first indented by so much."""
     text = json.dumps(value, indent=2, default=_value)
     return text.replace("\n", "\n" + " " * depth)
 
@@ -73,13 +82,13 @@ def _value(name: Enum) -> str:
     return str(name.value)
 
 
-def _source_lines(source: Source) -> Iterator[str]:
-    """A source in pieces of text: its positions, a line each, at its end."""
-    yield _indented(_source(source), 4).removesuffix("\n    }")
+def _source_pieces(source: Source) -> Iterator[str]:
+    """Yield a source in pieces of text, its positions, a line each, at its end."""
+    yield _fields(source, _SOURCE).removesuffix("\n    }")
     yield ',\n      "positions": '
     lines = _position_lines(source.positions)
     opening = "[\n        "
-    while some := list(islice(lines, _LINES_AT_ONCE)):
+    while some := list(islice(lines, LINES_AT_ONCE)):
         yield opening
         yield ",\n        ".join(some)
         opening = ",\n        "
@@ -87,7 +96,7 @@ def _source_lines(source: Source) -> Iterator[str]:
 
 
 def _position_lines(positions: Iterable[Position]) -> Iterator[str]:
-    """As ``PositionReport`` of ``schemas``; ``json.dumps`` would take five times as long."""
+    """Yield ``PositionReport`` of ``schemas``; ``json.dumps`` would take five times as long."""
     text = _Texts()
     for topic, partition, state, start, stop, subtask, cluster, _ in positions:
         yield (
@@ -100,69 +109,18 @@ def _position_lines(positions: Iterable[Position]) -> Iterator[str]:
 
 
 class _Texts(dict[str | None, str]):
-    """JSON of texts, kept once it is made: the names of topics come again and again."""
+    """A cache of texts as JSON: topic names are repeated many times."""
 
     def __missing__(self, text: str | None) -> str:
-        made = self[text] = json.dumps(text)
-        return made
-
-
-def _checkpoint(checkpoint: Checkpoint) -> CheckpointReport:
-    return {
-        "pointer": checkpoint.pointer,
-        "id": checkpoint.checkpoint_id,
-        "kind": checkpoint.type.kind,
-        "stop": checkpoint.type.stop,
-        "metadata_version": checkpoint.metadata_version,
-    }
-
-
-def _source(source: Source) -> SourceAlone:
-    return {
-        "operator_id": source.operator_id,
-        "name": source.name,
-        "uid": source.uid,
-        "kind": source.kind,
-        "parallelism": source.parallelism,
-        "max_parallelism": source.max_parallelism,
-        "initial_discovery_finished": source.initial_discovery_finished,
-    }
-
-
-def _operator(operator: Operator) -> OperatorReport:
-    return {
-        "operator_id": operator.operator_id,
-        "name": operator.name,
-        "uid": operator.uid,
-        "parallelism": operator.parallelism,
-        "max_parallelism": operator.max_parallelism,
-        "finished": operator.finished,
-        "state_names": list(operator.state_names),
-        "keyed_state_bytes": operator.keyed_state_bytes,
-        "operator_state_bytes": operator.operator_state_bytes,
-        "in_flight_bytes": operator.in_flight_bytes,
-        "raw_state_bytes": operator.raw_state_bytes,
-        "finished_subtasks": list(operator.finished_subtasks),
-    }
-
-
-def _finding(finding: Finding) -> FindingReport:
-    return {
-        "code": finding.code,
-        "severity": finding.severity,
-        "operator_id": finding.operator_id,
-        "message": finding.message,
-    }
+        quoted = self[text] = json.dumps(text)
+        return quoted
 
 
 # -- CSV -----------------------------------------------------------------------------------------
 
 
 def inspection_csv(extraction: Extraction) -> Iterator[str]:
-    """One row per position, with a header, in pieces of text."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(_CSV_COLUMNS)
+    """Yield a header, and a row for each position, in pieces of text."""
     rows = (
         (
             source.operator_id,
@@ -180,11 +138,10 @@ def inspection_csv(extraction: Extraction) -> Iterator[str]:
         for source in extraction.sources
         for position in source.positions
     )
-    while text.tell():
-        yield text.getvalue()
-        text.seek(0)
-        text.truncate()
-        writer.writerows(islice(rows, _LINES_AT_ONCE))
+    return csv_pieces(_CSV_COLUMNS, rows)
+
+
+# -- tables --------------------------------------------------------------------------------------
 
 
 _STYLES = {Severity.BLOCKER: "bold red", Severity.WARNING: "yellow", Severity.NOTE: "dim"}
@@ -195,7 +152,7 @@ _STOPPED = {
 
 
 def inspection_table(extraction: Extraction, out: TextIO, *, wide: bool = False) -> str:
-    """Tables as wide as the terminal where ``out`` is one; else as wide as they are."""
+    """Return tables as wide as the terminal, if ``out`` is one."""
     return "".join(_lines(extraction, Screen.of(out), wide))
 
 
@@ -223,20 +180,19 @@ def _lines(extraction: Extraction, screen: Screen, wide: bool) -> Iterator[str]:
 
 
 def _heading(source: Source, screen: Screen) -> str:
-    names = [f"uid {source.uid}" if source.uid else "", source.name or ""]
-    shown = ", ".join(printable(name) for name in names if name)
     heading = screen.text(f"{source.kind.value} {source.operator_id}", "bold")
-    return f"\n{heading}{f' ({shown})' if shown else ''}, parallelism {source.parallelism}\n"
+    names = operator_names(source.uid, source.name)
+    return f"\n{heading}{names}, parallelism {source.parallelism}\n"
 
 
 _POSITIONS: tuple[Column[Position], ...] = (
-    Column("CLUSTER", lambda one: printable(one.cluster or "")),
-    Column("TOPIC", lambda one: printable(one.topic), apart=Line.ABOVE),
-    numbers("PARTITION", lambda one: one.partition),
-    Column("STATE", lambda one: one.state.value),
-    numbers("NEXT-OFFSET", lambda one: one.next_offset),
-    numbers("STOPPING-OFFSET", lambda one: one.stopping_offset),
-    numbers("SUBTASK", lambda one: one.subtask, spare=1),
+    Column("CLUSTER", lambda position: printable(position.cluster or "")),
+    Column("TOPIC", lambda position: printable(position.topic), apart=Line.ABOVE),
+    numbers("PARTITION", lambda position: position.partition),
+    Column("STATE", lambda position: position.state.value),
+    numbers("NEXT-OFFSET", lambda position: position.next_offset),
+    numbers("STOPPING-OFFSET", lambda position: position.stopping_offset),
+    numbers("SUBTASK", lambda position: position.subtask, spare=1),
 )
 
 
@@ -244,16 +200,30 @@ def _columns(operators: Sequence[Operator]) -> tuple[Column[Operator], ...]:
     raw = any(operator.raw_state_bytes for operator in operators)
     in_flight = any(operator.in_flight_bytes for operator in operators)
     return (
-        Column("OPERATOR", lambda one: one.operator_id[:8]),
-        Column("NAME", lambda one: printable(one.name or one.uid or ""), apart=Line.BELOW),
-        numbers("PARALLELISM", lambda one: one.parallelism),
-        numbers("KEYED-BYTES", lambda one: one.keyed_state_bytes, total_of=operators),
-        numbers("OPERATOR-BYTES", lambda one: one.operator_state_bytes, total_of=operators),
-        numbers("OF-THEM-RAW", lambda one: one.raw_state_bytes, total_of=operators, wide=not raw),
-        numbers(
-            "IN-FLIGHT", lambda one: one.in_flight_bytes, total_of=operators, wide=not in_flight
+        Column("OPERATOR", lambda operator: operator.operator_id[:8]),
+        Column(
+            "NAME",
+            lambda operator: printable(operator.name or operator.uid or ""),
+            apart=Line.BELOW,
         ),
-        Column("STATE", lambda one: ", ".join(_states(one)), apart=Line.BELOW),
+        numbers("PARALLELISM", lambda operator: operator.parallelism),
+        numbers("KEYED-BYTES", lambda operator: operator.keyed_state_bytes, total_of=operators),
+        numbers(
+            "OPERATOR-BYTES", lambda operator: operator.operator_state_bytes, total_of=operators
+        ),
+        numbers(
+            "OF-THEM-RAW",
+            lambda operator: operator.raw_state_bytes,
+            total_of=operators,
+            wide=not raw,
+        ),
+        numbers(
+            "IN-FLIGHT",
+            lambda operator: operator.in_flight_bytes,
+            total_of=operators,
+            wide=not in_flight,
+        ),
+        Column("STATE", lambda operator: ", ".join(_states(operator)), apart=Line.BELOW),
     )
 
 

@@ -1,4 +1,4 @@
-"""A plan for a consumer group, and what came of it, for people."""
+"""A plan for a consumer group, and its outcome, for people."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, TextIO
 from migrate.model.positions import Marker
 from migrate.model.wording import counted, printable
 from migrate.planning import PlannedPartition, Verdict
-from migrate.report.table import Column, Line, draw, numbers
-from migrate.report.text import Screen, difference_text, number_text
+from migrate.report.table import Column, Line, numbers, table_text
+from migrate.report.text import difference_text, number_text
 
 if TYPE_CHECKING:
     from migrate.model.cluster_snapshot import Committed
@@ -18,25 +18,25 @@ if TYPE_CHECKING:
 
 
 def plan_table(partitions: Sequence[PlannedPartition], out: TextIO, *, wide: bool = False) -> str:
-    """The change, partition by partition."""
-    told = any(_position(one) != number_text(one.next_offset) for one in partitions)
+    """Return the change, partition by partition."""
+    differs = any(_position(row) != number_text(row.next_offset) for row in partitions)
     columns: tuple[Column[PlannedPartition], ...] = (
-        Column("TOPIC", lambda one: printable(one.topic), apart=Line.ABOVE),
-        numbers("PARTITION", lambda one: one.partition),
-        # What the checkpoint says is worth a column where that is not what is written.
-        Column("CHECKPOINT", _position, right=True, wide=not told, spare=2),
+        Column("TOPIC", lambda row: printable(row.topic), apart=Line.ABOVE),
+        numbers("PARTITION", lambda row: row.partition),
+        # The checkpoint's position gets a column only if another row is written.
+        Column("CHECKPOINT", _position, right=True, wide=not differs, spare=2),
         Column("FROM", _origin, wide=True),
-        numbers("CURRENT-OFFSET", lambda one: one.current),
-        numbers("NEW-OFFSET", lambda one: one.next_offset),
-        Column("DIFFERENCE", lambda one: difference_text(one.difference), right=True, spare=3),
-        numbers("LOG-START-OFFSET", lambda one: one.log_start, wide=True),
-        numbers("LOG-END-OFFSET", lambda one: one.log_end, spare=1),
-        numbers("LAG", lambda one: one.records_left, total_of=partitions),
-        Column("VERDICT", lambda one: one.verdict.value, style=_style),
-        _records("LOST", lambda one: one.lost, partitions),
-        _records("REPEATED", lambda one: one.repeated, partitions),
+        numbers("CURRENT-OFFSET", lambda row: row.current),
+        numbers("NEW-OFFSET", lambda row: row.next_offset),
+        Column("DIFFERENCE", lambda row: difference_text(row.difference), right=True, spare=3),
+        numbers("LOG-START-OFFSET", lambda row: row.log_start, wide=True),
+        numbers("LOG-END-OFFSET", lambda row: row.log_end, spare=1),
+        numbers("LAG", lambda row: row.records_left, total_of=partitions),
+        Column("VERDICT", lambda row: row.verdict.value, style=_style),
+        _records("LOST", lambda row: row.lost, partitions),
+        _records("REPEATED", lambda row: row.repeated, partitions),
     )
-    return "".join(draw(columns, partitions, Screen.of(out), wide=wide))
+    return table_text(columns, partitions, out, wide=wide)
 
 
 def _position(planned: PlannedPartition) -> str:
@@ -45,7 +45,7 @@ def _position(planned: PlannedPartition) -> str:
 
 
 def _origin(planned: PlannedPartition) -> str:
-    """The operator and, where a reader held it, the subtask."""
+    """Return the operator and, if a reader held the position, the subtask."""
     if planned.operator_id is None:
         return ""
     subtask = "" if planned.subtask is None else f"/{planned.subtask}"
@@ -60,7 +60,7 @@ def _style(planned: PlannedPartition) -> str:
             return "green"
         case Verdict.MARKER_RESOLVED | Verdict.NEW_PARTITION | Verdict.FINISHED:
             return ""
-        case _:  # not as one would have it, and allowed
+        case _:  # not as it should be, and allowed
             return "yellow"
 
 
@@ -69,13 +69,13 @@ def _records(
     count: Callable[[PlannedPartition], int | None],
     partitions: Sequence[PlannedPartition],
 ) -> Column[PlannedPartition]:
-    """Numbers of records; ``?`` where nobody can tell one, and nothing where there is none."""
+    """Return a column of numbers of records: ``?`` if a number is unknown, and nothing for 0."""
     counts = list(map(count, partitions))
-    known = sum(one or 0 for one in counts)
+    known = sum(value or 0 for value in counts)
     total = str(known) if None not in counts else f"{known}+?" if known else "?"
     return Column(
         heading,
-        lambda one: number_text(count(one), "?") if count(one) != 0 else "",
+        lambda row: number_text(count(row), "?") if count(row) != 0 else "",
         right=True,
         total=total,
     )
@@ -84,40 +84,40 @@ def _records(
 def restoration_table(
     partitions: Sequence[RestoredOffset], out: TextIO, *, wide: bool = False
 ) -> str:
-    """What is brought back, partition by partition."""
+    """Return what is restored, partition by partition."""
 
-    def held(committed: Committed | None) -> str:
+    def offset(committed: Committed | None) -> str:
         return "none" if committed is None else str(committed.next_offset)
 
     columns: tuple[Column[RestoredOffset], ...] = (
-        Column("TOPIC", lambda one: printable(one.topic), apart=Line.ABOVE),
-        numbers("PARTITION", lambda one: one.partition),
-        Column("CURRENT-OFFSET", lambda one: held(one.now), right=True),
-        Column("NEW-OFFSET", lambda one: held(one.target), right=True),
-        numbers("LOG-START-OFFSET", lambda one: one.log.start if one.log else None, spare=2),
-        numbers("LOG-END-OFFSET", lambda one: one.log.end if one.log else None, spare=1),
-        Column("DOUBT", lambda one: one.doubt.value if one.doubt else "", style=lambda _: "red"),
+        Column("TOPIC", lambda row: printable(row.topic), apart=Line.ABOVE),
+        numbers("PARTITION", lambda row: row.partition),
+        Column("CURRENT-OFFSET", lambda row: offset(row.now), right=True),
+        Column("NEW-OFFSET", lambda row: offset(row.target), right=True),
+        numbers("LOG-START-OFFSET", lambda row: row.log.start if row.log else None, spare=2),
+        numbers("LOG-END-OFFSET", lambda row: row.log.end if row.log else None, spare=1),
+        Column("DOUBT", lambda row: row.doubt.value if row.doubt else "", style=lambda _: "red"),
     )
-    return "".join(draw(columns, partitions, Screen.of(out), wide=wide))
+    return table_text(columns, partitions, out, wide=wide)
 
 
 def outcome_lines(outcome: ChangeOutcome) -> Iterator[str]:
-    """What came of a change: a total, then each partition that is not as it should be."""
+    """Yield the outcome of a change: a total, then each partition that is not as it should be."""
     from migrate.targets.group.commit import Applied, Result
 
     if outcome.applied is Applied.NOTHING_TO_DO:
         yield f"nothing to do: group {outcome.group} holds these offsets"
         return
-    done = [one.target for one in outcome.partitions if one.result is Result.COMMITTED]
+    done = [row.target for row in outcome.partitions if row.result is Result.COMMITTED]
     removed = done.count(None)
     yield f"group {outcome.group}: {outcome.applied.value}; {_done(len(done) - removed, removed)}"
-    for one in outcome.partitions:
-        if one.result in (Result.COMMITTED, Result.UNCHANGED):
+    for row in outcome.partitions:
+        if row.result in (Result.COMMITTED, Result.UNCHANGED):
             continue
-        failure = one.failure
+        failure = row.failure
         why = f": {failure.code}, {failure.reason}" if failure is not None else ""
-        held = "" if one.now is None else f"; it holds {one.now.next_offset}"
-        yield f"{printable(one.topic)}-{one.partition} {one.result.value}{why}{held}"
+        current = "" if row.now is None else f"; it holds {row.now.next_offset}"
+        yield f"{printable(row.topic)}-{row.partition} {row.result.value}{why}{current}"
 
 
 def _done(written: int, removed: int) -> str:

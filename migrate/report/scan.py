@@ -1,4 +1,4 @@
-"""An inventory for people: a line for each job, and what they come to together."""
+"""An inventory for people: a line for each job, and the totals."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 
 def inventory_table(inventory: Inventory, out: TextIO, *, wide: bool = False) -> Iterator[str]:
-    """A line for each job, whether it moves first, and a total; with newlines.
+    """Yield the lines of a table: a row for each job, and a total.
 
-    Paths below the current folder are told from there; with ``wide`` they are whole.
+    Paths below the current folder are relative to it; with ``wide`` they are whole.
     """
     here = "" if wide else f"{Path.cwd()}/"
     jobs = inventory.jobs
@@ -50,7 +50,7 @@ def _moves(job: ScannedJob, inventory: Inventory) -> str:
 
 
 def _refused(job: ScannedJob, plans: Mapping[str, BulkPlan] | None) -> BulkPlan | None:
-    """What became of its plan, where there was to be one, and is none."""
+    """Return why a job has no plan, if one was to be made."""
     plan = plans[job.pointer] if plans is not None else None
     return plan if plan is not None and plan.file is None else None
 
@@ -73,14 +73,14 @@ def _total_lag(jobs: Sequence[ScannedJob]) -> str:
 
 
 def _lag(job: ScannedJob) -> str:
-    """With a mark where that of some positions is not known."""
+    """Return the lag, with a mark if that of some positions is not known."""
     if job.lag is None:
         return ""
     return f"{job.lag}+?" if job.lag_unknown else str(job.lag)
 
 
 def summary_lines(inventory: Inventory) -> Iterator[str]:
-    """What the jobs come to, in a few lines."""
+    """Yield the totals of the jobs, in a few lines."""
     totals = inventory.totals
     unreadable = inventory.unreadable - totals.nowhere
     unread = f", {unreadable} of them unreadable" if unreadable else ""
@@ -91,12 +91,12 @@ def summary_lines(inventory: Inventory) -> Iterator[str]:
     )
     if totals.lag is not None:
         yield f"lag: up to {counted(totals.lag, 'record')}"
-    check = f" (check before: {_told(totals.to_check)})" if totals.to_check else ""
+    check = f" (check before: {_counts(totals.to_check)})" if totals.to_check else ""
     yield f"can move: {totals.movable}{check}"
     if totals.blocked:
-        yield f"cannot move: {totals.blocked} ({_told(totals.obstacles)})"
+        yield f"cannot move: {totals.blocked} ({_counts(totals.obstacles)})"
     if totals.unreadable:
-        yield f"unreadable: {totals.unreadable} ({_told(totals.errors)})"
+        yield f"unreadable: {totals.unreadable} ({_counts(totals.errors)})"
     if inventory.plans is not None:
         made = sum(plan.file is not None for plan in inventory.plans.values())
         failed = len(inventory.failures)
@@ -108,5 +108,5 @@ def summary_lines(inventory: Inventory) -> Iterator[str]:
         )
 
 
-def _told(numbers: Mapping[str, int]) -> str:
+def _counts(numbers: Mapping[str, int]) -> str:
     return ", ".join(f"{what} {number}" for what, number in numbers.items())

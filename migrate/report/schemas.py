@@ -1,9 +1,8 @@
 """The shapes of ``migrate inspect`` and ``migrate state`` as JSON, and their JSON Schemas.
 
 The command contract: other programs read them. ``docs/schemas`` is generated from here (``python -m
-migrate.report.schemas inspect``, ``state``). mypy alone holds what writes a report to these types,
-and tests hold what was written to the schema: while a command runs, none of this is imported, as
-pydantic takes longer to start than a checkpoint to be read.
+migrate.report.schemas inspect``, ``state``), and tests compare real output with it. No command
+imports this module, as pydantic takes longer to start than a checkpoint to be read.
 """
 
 from __future__ import annotations
@@ -60,8 +59,8 @@ class PositionReport(TypedDict):
     subtask: Count | None
 
 
-class SourceAlone(TypedDict):
-    """What is said of a source beside its positions."""
+class SourceReport(TypedDict):
+    """A Kafka source, its positions sorted by cluster, topic and partition."""
 
     operator_id: OperatorId
     name: str | None
@@ -70,11 +69,6 @@ class SourceAlone(TypedDict):
     parallelism: AtLeastOne
     max_parallelism: AtLeastOne
     initial_discovery_finished: bool | None
-
-
-class SourceReport(SourceAlone):
-    """A Kafka source, its positions sorted by cluster, topic and partition."""
-
     positions: list[PositionReport]
 
 
@@ -143,7 +137,7 @@ _REPORTS = {"inspect": InspectReport, "state": StatesReport}
 
 
 def json_schema(command: str) -> dict[str, Any]:
-    """The JSON Schema of ``--format json`` of a command: ``inspect`` or ``state``."""
+    """Return the JSON Schema of ``--format json`` of a command: ``inspect`` or ``state``."""
     return schema_of(_REPORTS[command], f"migrate {command} --format json")
 
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import groupby, islice
+from itertools import groupby
 from typing import Any, TextIO
 
 from decoder.keyed_state import Entry, KeyedState
 from migrate.model.wording import printable
-from migrate.report.table import Column, Line, draw
-from migrate.report.text import Screen, csv_text
+from migrate.report.table import Column, Line, draw, table_text
+from migrate.report.text import Screen, csv_pieces, csv_text, operator_names
 from migrate.state.columns import column_type, columns, namespace_type, value_type
 from migrate.state.json_form import entry_json
 from migrate.state.listing import StateRow, ddl, meaning, state_row
@@ -26,27 +24,19 @@ def states_csv(states: Sequence[KeyedState]) -> str:
     return csv_text(StateRow._fields, map(state_row, states))
 
 
-# Lines that are put together before they are written.
-_LINES_AT_ONCE = 1000
-
-
 def entries_json(state: KeyedState, entries: Iterable[Entry]) -> Iterator[str]:
     for entry in entries:
         yield json.dumps(entry_json(state, entry)) + "\n"
 
 
 def entries_csv(state: KeyedState, entries: Iterable[Entry]) -> Iterator[str]:
-    """A header, and a row for each entry. A value with parts is its JSON; null is nothing."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
+    """Yield a header, and a row for each entry, in pieces of text.
+
+    A value with parts is its JSON. Null is an empty cell.
+    """
     names = _names(state)
-    writer.writerow(names)
     rows = (map(_cell, map(entry_json(state, entry).get, names)) for entry in entries)
-    while text.tell():
-        yield text.getvalue()
-        text.seek(0)
-        text.truncate()
-        writer.writerows(islice(rows, _LINES_AT_ONCE))
+    return csv_pieces(names, rows)
 
 
 def _names(state: KeyedState) -> list[str]:
@@ -60,7 +50,7 @@ def _cell(value: object) -> str:
 
 
 def states_table(states: Sequence[KeyedState], out: TextIO) -> str:
-    """A table for each operator."""
+    """Return a table for each operator."""
     screen, lines, blank = Screen.of(out), list[str](), ""
     for _, of_operator in groupby(states, lambda state: state.operator_id):
         some = list(of_operator)
@@ -71,10 +61,8 @@ def states_table(states: Sequence[KeyedState], out: TextIO) -> str:
 
 
 def _heading(state: KeyedState, screen: Screen) -> str:
-    names = [f"uid {state.uid}" if state.uid else "", state.operator_name or ""]
-    told = ", ".join(printable(name) for name in names if name)
     heading = screen.text(f"operator {state.operator_id}", "bold")
-    return f"{heading}{f' ({told})' if told else ''}\n"
+    return f"{heading}{operator_names(state.uid, state.operator_name)}\n"
 
 
 def _column(name: str, apart: Line | None) -> Column[Mapping[str, str]]:
@@ -88,14 +76,14 @@ _COLUMNS = (
 
 
 def _cells(state: KeyedState, beside: Sequence[KeyedState]) -> dict[str, str]:
-    """What stands in each column."""
-    told = [meaning(state, {other.name for other in beside})]
+    """Return the text of each column."""
+    remarks = [meaning(state, {other.name for other in beside})]
     if state.ttl:
-        told.append("kept with its last access (TTL)")
+        remarks.append("kept with its last access (TTL)")
     if state.reason is not None:
-        told.append(f"cannot be read: {state.reason}")
+        remarks.append(f"cannot be read: {state.reason}")
     elif state.caveat is not None:
-        told.append(state.caveat)
+        remarks.append(state.caveat)
     map_key = column_type(state.map_key) if state.map_key is not None else None
     return {
         "state": state.name,
@@ -104,14 +92,14 @@ def _cells(state: KeyedState, beside: Sequence[KeyedState]) -> dict[str, str]:
         "namespace": ddl(namespace_type(state)) or "",
         "map key": ddl(map_key) or "",
         "value": ddl(value_type(state)) or "?",
-        "what it is": "; ".join(filter(None, told)),
+        "what it is": "; ".join(filter(None, remarks)),
     }
 
 
 def entries_table(state: KeyedState, entries: Iterable[Entry], out: TextIO) -> str:
-    """A table of entries that are few."""
-    told = [entry_json(state, entry) for entry in entries]
-    return "".join(draw(list(map(_entry_column, _names(state))), told, Screen.of(out)))
+    """Return a table of few entries."""
+    rows = [entry_json(state, entry) for entry in entries]
+    return table_text(map(_entry_column, _names(state)), rows, out)
 
 
 def _entry_column(name: str) -> Column[Mapping[str, Any]]:

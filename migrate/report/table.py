@@ -1,11 +1,11 @@
-"""Draws tables for people.
+"""Tables for people.
 
-A table that is wider than the terminal gives way in this order, and never inside a word or a
-number: headings go on two lines; columns that matter least are left out, and the last line names
-them; what has a line of its own to go to (a long topic, an operator's states) goes there. What
-is too wide even then is drawn as it is, and the terminal wraps it.
+A table that is wider than the terminal is made narrower in this order, and never inside a word or a
+number: headings get two lines; the columns that matter least are left out, and the last line names
+them; long cells (a topic, an operator's states) get a line of their own. A table that is still too
+wide is wrapped by the terminal.
 
-Drawn by hand: rich takes seconds for ten thousand rows, and shortens numbers to fit.
+Not by rich, which takes seconds for ten thousand rows, and shortens numbers to fit.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from itertools import groupby
 from textwrap import wrap
-from typing import Generic, TypeVar
+from typing import Generic, TextIO, TypeVar
 
 from migrate.report.text import Screen, number_text
 
@@ -26,25 +26,25 @@ _BELOW = "    "  # before a cell that goes below its row
 
 
 class Line(Enum):
-    """The line of its own that a cell goes to where its row is too long."""
+    """Where a cell gets a line of its own if its row is too long."""
 
-    ABOVE = "above"  # once for rows in sequence that have the same there
+    ABOVE = "above"  # once for rows in sequence that have the same cell
     BELOW = "below"
 
 
 @dataclass(frozen=True, slots=True)
 class Column(Generic[_Row]):
-    """A column, left out where every row is empty there.
+    """A column, which is left out if every row is empty there.
 
     Attributes:
-        heading: may be broken after a hyphen and at a space.
-        cell: the text of a row, without control characters.
-        right: aligned to the right, as numbers are.
-        style: of a row's text on a terminal.
-        total: what the numbers come to; empty where they do not add up.
-        wide: shown with ``--wide`` alone.
-        spare: left out of a terminal that is too narrow, the highest first; 0 never is.
-        apart: where cells go when all that is not enough.
+        heading: the heading, which may be broken after a hyphen and at a space.
+        cell: returns the text of a row, without control characters.
+        right: whether it is aligned to the right, as numbers are.
+        style: returns the style of a row's text on a terminal.
+        total: the sum of the numbers, or empty.
+        wide: whether it is shown with ``--wide`` alone.
+        spare: how soon it is left out if the terminal is too narrow, the highest first; 0 is never.
+        apart: the line of its own that a cell may get.
     """
 
     heading: str
@@ -65,12 +65,16 @@ def numbers(
     wide: bool = False,
     spare: int = 0,
 ) -> Column[_Row]:
-    """A column of numbers, empty where there is none.
+    """Return a column of numbers.
 
     Args:
-        total_of: the rows, where their numbers add up.
+        heading: as in ``Column``.
+        number: returns the number of a row, or None.
+        total_of: the rows whose numbers add up to the total, if there is one.
+        wide: as in ``Column``.
+        spare: as in ``Column``.
     """
-    known = [told for told in map(number, total_of) if told is not None]
+    known = [value for value in map(number, total_of) if value is not None]
     return Column(
         heading,
         lambda row: number_text(number(row)),
@@ -81,30 +85,41 @@ def numbers(
     )
 
 
+def table_text(
+    columns: Iterable[Column[_Row]], rows: Sequence[_Row], out: TextIO, *, wide: bool = False
+) -> str:
+    """Return a table as ``draw`` does, as text for a file."""
+    return "".join(draw(columns, rows, Screen.of(out), wide=wide))
+
+
 def draw(
     columns: Iterable[Column[_Row]], rows: Sequence[_Row], screen: Screen, *, wide: bool = False
 ) -> Iterator[str]:
-    """The lines of a table, each with its newline; none where there are no rows.
+    """Yield the lines of a table, each with its newline; none without rows.
 
     Args:
-        wide: every column that is not empty, each row on one line, however narrow the terminal.
+        columns: the columns.
+        rows: the rows.
+        screen: the screen.
+        wide: whether every column that is not empty is shown, each row on one line, however narrow
+            the terminal is.
     """
-    chosen = [one for one in columns if wide or not one.wide]
-    cells = ((one, list(map(one.cell, rows))) for one in chosen)
-    filled = [_Filled(one, texts) for one, texts in cells if any(texts)]
+    chosen = [column for column in columns if wide or not column.wide]
+    filled = [_Filled(column, list(map(column.cell, rows))) for column in chosen]
+    filled = [column for column in filled if any(column.cells)]
     left_out: list[str] = []
     if screen.width is not None and not wide:
         left_out = _fit(filled, screen.width)
     if filled:
         yield from _lines(filled, rows, screen)
     if left_out:
-        told = f"not shown: {', '.join(left_out)}; --wide shows every column"
-        yield screen.text(told, "dim") + "\n"
+        hidden = f"not shown: {', '.join(left_out)}; --wide shows every column"
+        yield screen.text(hidden, "dim") + "\n"
 
 
 @dataclass(slots=True)
 class _Filled(Generic[_Row]):
-    """A column with its cells, and how it is drawn: its heading's lines, and where cells go."""
+    """A column with its cells, the lines of its heading, and the line that its cells get."""
 
     column: Column[_Row]
     cells: list[str]
@@ -124,87 +139,81 @@ class _Filled(Generic[_Row]):
 
 
 def _fit(filled: list[_Filled[_Row]], width: int) -> list[str]:
-    """Make the columns fit that width, as far as they can; the headings of those taken away."""
+    """Make the columns fit a width as far as they can; return the headings that were left out."""
     left_out: list[str] = []
     if _width(filled) > width:
-        for one in filled:
-            one.heading = _two_lines(one.column.heading)
-    for one in sorted(filled, key=lambda one: -one.column.spare):
-        if one.column.spare and _width(filled) > width:
-            filled.remove(one)
-            left_out.append(one.column.heading)
+        for column in filled:
+            column.heading = _two_lines(column.column.heading)
+    for column in sorted(filled, key=lambda column: -column.column.spare):
+        if column.column.spare and _width(filled) > width:
+            filled.remove(column)
+            left_out.append(column.column.heading)
     for line in (Line.BELOW, Line.ABOVE):
-        for one in reversed(filled):
-            if one.column.apart is line and _width(filled) > width:
-                one.apart = line
+        for column in reversed(filled):
+            if column.column.apart is line and _width(filled) > width:
+                column.apart = line
     return left_out
 
 
 def _width(filled: Sequence[_Filled[_Row]]) -> int:
-    inline = [one.width for one in filled if one.apart is None]
+    inline = [column.width for column in filled if column.apart is None]
     return sum(inline) + len(_GAP) * (len(inline) - 1) + len(_indent(filled))
 
 
 def _indent(filled: Sequence[_Filled[_Row]]) -> str:
-    return _GAP if any(one.apart is Line.ABOVE for one in filled) else ""
+    return _GAP if any(column.apart is Line.ABOVE for column in filled) else ""
 
 
 def _two_lines(heading: str) -> list[str]:
-    """As narrow as its words allow."""
+    """Return a heading on two lines, as narrow as its words allow."""
     breaks = [at + 1 for at, letter in enumerate(heading) if letter in "- "]
     split = [[heading[:at].rstrip(), heading[at:]] for at in breaks]
     return min(split, key=lambda lines: max(map(len, lines)), default=[heading])
 
 
 def _lines(filled: Sequence[_Filled[_Row]], rows: Sequence[_Row], screen: Screen) -> Iterator[str]:
-    above = [one for one in filled if one.apart is Line.ABOVE]
-    below = [one for one in filled if one.apart is Line.BELOW]
-    inline = [one for one in filled if one.apart is None]
-    widths = [one.width for one in inline]
+    above, below, inline = (
+        [column for column in filled if column.apart is line]
+        for line in (Line.ABOVE, Line.BELOW, None)
+    )
+    widths = [column.width for column in inline]
     indent = _indent(filled)
     rule = indent + screen.text("─" * (_width(filled) - len(indent)), "dim") + "\n"
 
     def line(texts: Iterable[str], styles: Iterable[str]) -> str:
         cells = []
-        for one, width, text, style in zip(inline, widths, texts, styles, strict=True):
+        for column, width, text, style in zip(inline, widths, texts, styles, strict=True):
             shown, padding = screen.text(text, style), " " * (width - _length(text))
-            cells.append(padding + shown if one.column.right else shown + padding)
+            cells.append(padding + shown if column.column.right else shown + padding)
         return f"{indent}{_GAP.join(cells)}".rstrip() + "\n"
 
     bold = ["bold"] * len(inline)
-    height = max(len(one.heading) for one in inline)
-    for at in range(height):
-        empty = [height - len(one.heading) for one in inline]  # headings stand on the rows
-        yield line(
-            (one.heading[at - e] if at >= e else "" for one, e in zip(inline, empty, strict=True)),
-            bold,
-        )
+    height = max(len(column.heading) for column in inline)
+    for texts in zip(*([""] * (height - len(c.heading)) + c.heading for c in inline), strict=True):
+        yield line(texts, bold)
     if screen.styled:
         yield rule
-    for shared, places in groupby(range(len(rows)), lambda at: [one.cells[at] for one in above]):
+    for shared, group in groupby(range(len(rows)), lambda at: [c.cells[at] for c in above]):
         yield from (f"{text}\n" for text in shared if text)
-        for at in places:
-            styles = (
-                one.column.style(rows[at]) if one.column.style is not None else "" for one in inline
-            )
-            yield line((one.cells[at] for one in inline), styles)
-            for one in below:
-                yield from _below(one, at, indent + _BELOW, screen)
-    totals = [one.total for one in inline]
+        for number in group:
+            styles = (c.column.style(rows[number]) if c.column.style else "" for c in inline)
+            yield line((column.cells[number] for column in inline), styles)
+            for column in below:
+                yield from _below(column, number, indent + _BELOW, screen)
+    totals = [column.total for column in inline]
     if any(totals):
         if screen.styled:
             yield rule
-        yield line(["total" if not totals[0] else totals[0], *totals[1:]], bold)
+        yield line([totals[0] or "total", *totals[1:]], bold)
 
 
-def _below(one: _Filled[_Row], at: int, indent: str, screen: Screen) -> Iterator[str]:
-    """A cell with its heading on lines of their own, broken between words alone."""
-    if not one.cells[at]:
+def _below(column: _Filled[_Row], number: int, indent: str, screen: Screen) -> Iterator[str]:
+    """Yield a cell with its heading on lines of their own, broken between words alone."""
+    if not column.cells[number]:
         return
-    width = max(screen.width or 0, len(indent) + 1)
     lines = wrap(
-        f"{one.column.heading.lower()}: {one.cells[at]}",
-        width,
+        f"{column.column.heading.lower()}: {column.cells[number]}",
+        max(screen.width or 0, len(indent) + 1),
         initial_indent=indent,
         subsequent_indent=indent,
         break_long_words=False,
@@ -214,9 +223,9 @@ def _below(one: _Filled[_Row], at: int, indent: str, screen: Screen) -> Iterator
 
 
 def _length(text: str) -> int:
-    """In columns of a terminal, of which some scripts take two for a letter."""
+    """Return the length in columns of a terminal, of which some scripts take two for a letter."""
     if text.isascii():
         return len(text)
-    from rich.cells import cell_len  # where it is of use: its import takes time
+    from rich.cells import cell_len  # only where it is needed: its import takes time
 
     return cell_len(text)

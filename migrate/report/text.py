@@ -1,31 +1,52 @@
-"""How numbers are written for people, rows as CSV, and what text is drawn for."""
+"""Numbers as text, rows as CSV, and the screen that text is drawn on."""
 
 from __future__ import annotations
 
 import csv
 import io
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import TextIO
+
+from migrate.model.wording import printable
+
+LINES_AT_ONCE = 1000  # how many lines are put together before they are written
 
 
 def number_text(number: int | None, unknown: str = "") -> str:
-    """In digits; empty, or ``unknown``, where there is none."""
+    """Return a number in digits, and ``unknown`` for None."""
     return unknown if number is None else str(number)
 
 
 def difference_text(difference: int | None) -> str:
-    """With its sign; empty where there is none."""
+    """Return a number with its sign, and an empty text for None."""
     return f"{difference:+d}" if difference else number_text(difference)
 
 
-def csv_text(columns: Iterable[str], rows: Iterable[tuple[object, ...]]) -> str:
+def operator_names(uid: str | None, name: str | None) -> str:
+    """Return what an operator is called beside its id, in parentheses; empty without names."""
+    names = ", ".join(printable(text) for text in (f"uid {uid}" if uid else None, name) if text)
+    return f" ({names})" if names else ""
+
+
+def csv_text(columns: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
+    """Return a header and rows as CSV."""
+    return "".join(csv_pieces(columns, rows))
+
+
+def csv_pieces(columns: Iterable[str], rows: Iterable[Iterable[object]]) -> Iterator[str]:
+    """Yield a header and rows as CSV, in pieces of many lines."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)
-    writer.writerows(rows)
-    return text.getvalue()
+    rows = iter(rows)
+    while text.tell():
+        yield text.getvalue()
+        text.seek(0)
+        text.truncate()
+        writer.writerows(islice(rows, LINES_AT_ONCE))
 
 
 # Select Graphic Rendition (ECMA-48); those that begin with 3 are colours.
@@ -43,12 +64,12 @@ _NARROW = 80
 
 @dataclass(frozen=True, slots=True)
 class Screen:
-    """How text looks there.
+    """The screen that text is drawn on.
 
     Attributes:
-        width: the terminal's columns; None where text may be as wide as it gets.
+        width: the terminal's columns, or None if text may have any width.
         styled: whether styles and rules are drawn.
-        colored: whether styles have a colour (https://no-color.org: bold and the like may stay).
+        colored: whether styles have a colour (https://no-color.org allows bold without it).
     """
 
     width: int | None
@@ -57,23 +78,23 @@ class Screen:
 
     @classmethod
     def of(cls, out: TextIO) -> Screen:
-        """That of ``out``: COLUMNS, TERM and NO_COLOR count where it is a terminal."""
+        """Return the screen of a file. On a terminal, COLUMNS, TERM and NO_COLOR count."""
         if not out.isatty():
             return cls(None, styled=False, colored=False)
         styled = os.environ.get("TERM") not in ("dumb", "unknown")
         return cls(_columns(out), styled, styled and not os.environ.get("NO_COLOR"))
 
     def text(self, text: str, style: str) -> str:
-        """Text in that style (``""`` is none), as far as there are styles."""
+        """Return text in a style (``""`` is none), as far as there are styles."""
         codes = _CODES[style] if style and text and self.styled else ()
         shown = [code for code in codes if self.colored or not code.startswith("3")]
         return f"\x1b[{';'.join(shown)}m{text}\x1b[0m" if shown else text
 
 
 def _columns(out: TextIO) -> int:
-    told = os.environ.get("COLUMNS", "")
-    if told.isdecimal() and int(told):
-        return int(told)
+    columns = os.environ.get("COLUMNS", "")
+    if columns.isdecimal() and int(columns):
+        return int(columns)
     try:
         return os.get_terminal_size(out.fileno()).columns or _NARROW
     except OSError:

@@ -1,4 +1,4 @@
-"""What became of a move, for people."""
+"""The verification of a move, for people."""
 
 from __future__ import annotations
 
@@ -12,35 +12,35 @@ from migrate.report.text import Screen
 
 
 def verification_table(verification: Verification, out: TextIO, *, wide: bool = False) -> str:
-    """How the target started, partition by partition, and a total."""
-    screen, partitions = Screen.of(out), verification.partitions
+    """Return how the target started, partition by partition, and a total."""
+    screen, rows = Screen.of(out), verification.partitions
     columns: tuple[Column[VerifiedPartition], ...] = (
-        Column("OUTCOME", lambda one: one.outcome.value, style=_style),
-        Column("TOPIC", lambda one: printable(one.topic), apart=Line.ABOVE),
-        numbers("PARTITION", lambda one: one.partition),
+        Column("OUTCOME", lambda row: row.outcome.value, style=_style),
+        Column("TOPIC", lambda row: printable(row.topic), apart=Line.ABOVE),
+        numbers("PARTITION", lambda row: row.partition),
         Column("CHECKPOINT" if verification.plan is None else "PLAN", _expected, right=True),
-        numbers("STARTED-AT" if verification.has_run else "WILL-START-AT", lambda one: one.started),
-        numbers("OFFSETS", lambda one: one.records or None),
+        numbers("STARTED-AT" if verification.has_run else "WILL-START-AT", lambda row: row.started),
+        numbers("OFFSETS", lambda row: row.records or None),
     )
     counts = ", ".join(
         f"{count} {outcome.value}" + _up_to(verification, outcome)
         for outcome, count in verification.counts.items()
     )
     total = f"{printable(verification.target)}: {counts}"
-    return "".join(draw(columns, partitions, screen, wide=wide)) + screen.text(total, "bold") + "\n"
+    return "".join(draw(columns, rows, screen, wide=wide)) + screen.text(total, "bold") + "\n"
 
 
-def _expected(one: VerifiedPartition) -> str:
-    return str(one.expected) if isinstance(one.expected, int) else one.expected.value
+def _expected(row: VerifiedPartition) -> str:
+    return str(row.expected) if isinstance(row.expected, int) else row.expected.value
 
 
-def _started_below(one: VerifiedPartition) -> bool:
-    started, expected = one.started, one.expected
+def _started_below(row: VerifiedPartition) -> bool:
+    started, expected = row.started, row.expected
     return isinstance(expected, int) and started is not None and started < expected
 
 
-def _style(one: VerifiedPartition) -> str:
-    match one.outcome:
+def _style(row: VerifiedPartition) -> str:
+    match row.outcome:
         case StartOutcome.OK:
             return "green"
         case StartOutcome.MOVED_ON | StartOutcome.UNKNOWN:
@@ -50,8 +50,8 @@ def _style(one: VerifiedPartition) -> str:
 
 
 def _up_to(verification: Verification, outcome: StartOutcome) -> str:
-    """By how many offsets, at most, all partitions that came out so."""
-    offsets = sum(one.records for one in verification.partitions if one.outcome is outcome)
+    """Return by how many offsets, at most, the partitions with an outcome are wrong."""
+    offsets = sum(row.records for row in verification.partitions if row.outcome is outcome)
     return f" (up to {counted(offsets, 'offset')})" if offsets else ""
 
 
@@ -79,7 +79,7 @@ _SHOWN = 20
 
 
 def outcome_lines(verification: Verification) -> Iterator[str]:
-    """Return what the outcomes mean beyond their words, in lines."""
+    """Yield what the outcomes mean beyond their words."""
     yield from _about_the_plan(verification)
     if verification.continuous:
         yield (
@@ -90,8 +90,8 @@ def outcome_lines(verification: Verification) -> Iterator[str]:
         yield from map(printable, verification.state.examples)
     counts = verification.counts
     unread = sum(
-        one.outcome is StartOutcome.MISSING and one.started is not None
-        for one in verification.partitions
+        row.outcome is StartOutcome.MISSING and row.started is not None
+        for row in verification.partitions
     )
     if unread:
         yield (
@@ -99,8 +99,8 @@ def outcome_lines(verification: Verification) -> Iterator[str]:
             "not read them there; does it read these topics, by the seed's numbers?"
         )
     again = sum(
-        one.outcome is StartOutcome.REPEATED and not _started_below(one)
-        for one in verification.partitions
+        row.outcome is StartOutcome.REPEATED and not _started_below(row)
+        for row in verification.partitions
     )
     if again:
         yield (
@@ -116,7 +116,7 @@ def outcome_lines(verification: Verification) -> Iterator[str]:
 
 
 def summary_line(verification: Verification, *, allow_moved_on: bool = False) -> str:
-    """Whether it is verified, in a line."""
+    """Return in a line whether the move is verified."""
     partitions = verification.partitions
     if not partitions:
         return "not verified: there is no partition to compare"
@@ -125,7 +125,7 @@ def summary_line(verification: Verification, *, allow_moved_on: bool = False) ->
     plan = verification.plan
     if plan is not None and plan.differences:
         return "not verified: the plan is not what it was made from"
-    bad = sum(one.outcome is not StartOutcome.OK for one in partitions)
+    bad = sum(row.outcome is not StartOutcome.OK for row in partitions)
     of_all = f"{bad} of {counted(len(partitions), 'partition')}"
     whole = "the one partition" if len(partitions) == 1 else f"all {len(partitions)} partitions"
     if not bad and verification.first_batches_gone:
@@ -147,7 +147,7 @@ def summary_line(verification: Verification, *, allow_moved_on: bool = False) ->
 
 
 def _about_the_plan(verification: Verification) -> Iterator[str]:
-    """Return how a plan compares with what it was made from, in lines."""
+    """Yield how a plan compares with what it was made from."""
     plan = verification.plan
     if plan is None:
         return
@@ -168,7 +168,7 @@ def _about_the_plan(verification: Verification) -> Iterator[str]:
 
 
 def _about_running_on(verification: Verification) -> Iterator[str]:
-    """Return what cannot be told any more of a query that has run, in lines."""
+    """Yield what the log of a query that has run no longer shows."""
     passed = verification.passed_by_log_start
     if passed:
         topic, partition = passed[0]
@@ -185,7 +185,7 @@ def _about_running_on(verification: Verification) -> Iterator[str]:
 
 
 def _about_moving_on(verification: Verification) -> Iterator[str]:
-    """What it means that a group has moved on, and what may have moved it."""
+    """Yield what it means that a group has moved on, and what may have moved it."""
     moved_on = verification.counts.get(StartOutcome.MOVED_ON)
     if moved_on is None:
         return

@@ -25,13 +25,12 @@ from migrate.model.positions import Marker, PositionSet, Start, Unknown
 from migrate.planning.diff import Diff, Relation, diff
 from migrate.planning.verify import QueryStart, StartOutcome, verify_group, verify_log, verify_query
 from migrate.report.diff import (
-    OfRight,
     diff_csv,
     diff_json,
     diff_table,
     json_schema,
-    right_for_others,
 )
+from migrate.report.right_side import RightFormat, right_for_others
 from migrate.report.verification import outcome_lines, summary_line
 from tests.support.checkpoints import (
     OPERATOR_ID,
@@ -417,8 +416,8 @@ def test_what_the_right_side_lacks_is_told_where_it_is_written_alone(
     assert "warning" not in migrate("diff", *[f"json:{right}"] * 2, "--format", format).stderr
 
 
-@pytest.mark.parametrize("format", get_args(OfRight))
-def test_a_right_side_without_offsets_is_not_written(format: OfRight) -> None:
+@pytest.mark.parametrize("format", get_args(RightFormat))
+def test_a_right_side_without_offsets_is_not_written(format: RightFormat) -> None:
     """Seen: an empty file, which leaves its reader where it is."""
     empty = diff(side({0: 3}), PositionSet("group:g", {}), {})
     with pytest.raises(Refused, match="group:g has no offset to write"):

@@ -1,0 +1,75 @@
+"""The right side of ``migrate diff`` in the formats of other programs."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import Literal
+
+from migrate.inputs.group_csv import group_csv
+from migrate.model.errors import Refused
+from migrate.model.log import log
+from migrate.model.positions import Marker, TopicPartition, Unknown, format_start
+from migrate.model.wording import join_some
+from migrate.planning.diff import Diff
+
+# How many partitions one warning names.
+_NAMED = 20
+
+RightFormat = Literal["groups-csv", "flink-sql"]
+
+
+def right_for_others(diff: Diff, format: RightFormat) -> str:
+    """Return the right side as another program takes it, and warn of partitions that it lacks.
+
+    ``groups-csv`` is for ``kafka-consumer-groups --reset-offsets --from-file``. ``flink-sql`` is
+    the options of a table for each topic, as a table takes the specific offsets of one topic.
+
+    Source: KafkaConnectorOptionsUtil.parseSpecificOffsets @ connector 5.0.0-2.2.
+
+    Raises:
+        Refused: it has a partition without an offset, or no partition.
+    """
+    next_offsets = _next_offsets_of_right(diff)
+    if format == "groups-csv":
+        return group_csv(next_offsets)
+    by_topic = groupby(sorted(next_offsets.items()), key=lambda item: item[0][0])
+    return "\n".join(
+        _table_options(topic, ";".join(f"partition:{key[1]},offset:{o}" for key, o in items))
+        for topic, items in by_topic
+    )
+
+
+def _table_options(topic: str, specific_offsets: str) -> str:
+    options = {
+        "topic": topic,
+        "scan.startup.mode": "specific-offsets",
+        "scan.startup.specific-offsets": specific_offsets,
+    }
+    quoted = (
+        f"'{name}' = '{value.replace(chr(39), chr(39) * 2)}'" for name, value in options.items()
+    )
+    return ",\n".join(quoted) + "\n"
+
+
+def _next_offsets_of_right(diff: Diff) -> dict[TopicPartition, int]:
+    next_offsets: dict[TopicPartition, int] = {}
+    missing: list[str] = []
+    label = diff.right.label
+    for row in diff.rows:
+        name = f"{row.name}"
+        if row.right is Unknown.ABSENT:
+            missing.append(name)
+        elif row.right_offset is None:
+            known = "; the broker knows it: -b HOST:PORT" if row.right is Marker.EARLIEST else ""
+            state = format_start(row.right)
+            raise Refused([f"{label}: {name} is {state}, which is no offset to write{known}"])
+        else:
+            next_offsets[row.topic, row.partition] = row.right_offset
+    if not next_offsets:
+        raise Refused([f"{label} has no offset to write"])
+    if missing:
+        log.warning(
+            f"{label} has no offset of {join_some(missing, _NAMED)}: whoever takes these "
+            "begins there at an offset of its own, or at an end of the log"
+        )
+    return next_offsets
