@@ -9,9 +9,18 @@ import typer
 
 from migrate.cli import next_step
 from migrate.cli import typer_options as options
-from migrate.cli.group_change import DryRun, Execute, RollbackFile, Yes, carry_out, check_one
-from migrate.cli.saved_plan import save_plan, show_move
-from migrate.cli.terminal import ask, check_can_ask, emit, tell
+from migrate.cli.changes import (
+    DryRun,
+    Execute,
+    RollbackFile,
+    Yes,
+    ask,
+    carry_out,
+    check_flags,
+    save_plan,
+    show_plan,
+)
+from migrate.cli.terminal import emit, tell
 from migrate.cli.typer_options import with_environment
 from migrate.model.errors import Refused, UsageError
 from migrate.model.wording import counted
@@ -67,9 +76,7 @@ def commit_group(
 
     if execute and plan_out is not None:
         raise UsageError("--plan-out saves the plan and --execute applies one: one at a time")
-    check_one(execute, dry_run)
-    if execute:
-        check_can_ask(yes)
+    check_flags(execute=execute, dry_run=dry_run, yes=yes)
     arguments = with_environment(arguments)
     if plan_out is not None:
         check_sink_of_a_job(sink)
@@ -86,7 +93,7 @@ def commit_group(
         **arguments,
     )
     if execute or change.refusals:
-        show_move(change.plan, needed=bool(change.refusals) or not yes, wide=wide)
+        show_plan(change.plan, needed=bool(change.refusals) or not yes, wide=wide)
     if change.refusals:
         raise Refused(change.refusals)
     if not execute:

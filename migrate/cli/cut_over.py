@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from migrate.cli.changes import DryRun, Execute, Yes, ask, check_flags
 from migrate.cli.exit_codes import Exit
-from migrate.cli.group_change import DryRun, Execute, Yes, check_one
-from migrate.cli.terminal import ask, check_can_ask, emit, say, tell
+from migrate.cli.terminal import emit, say, tell
 from migrate.model.wording import printable
 
 if TYPE_CHECKING:
@@ -71,9 +71,7 @@ def cut_over(
     from migrate.cutover import run as calls
     from migrate.cutover.context import CutOverStopped
 
-    check_one(execute, dry_run)
-    if execute:
-        check_can_ask(yes)
+    check_flags(execute=execute, dry_run=dry_run, yes=yes)
     try:
         done = calls.cut_over(
             spec,

@@ -10,8 +10,8 @@ from typing import Annotated
 import typer
 
 from migrate.cli import next_step
-from migrate.cli.group_change import DryRun, Execute, RollbackFile, Yes, carry_out, check_one
-from migrate.cli.terminal import ask, check_can_ask, emit, show, tell
+from migrate.cli.changes import DryRun, Execute, RollbackFile, Yes, ask, carry_out, check_flags
+from migrate.cli.terminal import emit, show, tell
 from migrate.cli.typer_options import Wide, with_environment, with_options
 from migrate.model.errors import Refused
 from migrate.model.wording import counted
@@ -54,9 +54,7 @@ def rollback(
     """
     from migrate.report.plan import restoration_table
 
-    check_one(execute, dry_run)
-    if execute:
-        check_can_ask(yes)
+    check_flags(execute=execute, dry_run=dry_run, yes=yes)
     if not kafka_of(kafka).names_brokers:
         # Before those of the environment, which may be of another day.
         kafka["bootstrap_servers"] = read(local_path(file)).bootstrap_servers

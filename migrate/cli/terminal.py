@@ -17,7 +17,7 @@ from typing import Annotated, Any
 import typer
 
 from migrate.cli.exit_codes import Exit
-from migrate.model.errors import Refused, UsageError
+from migrate.model.errors import UsageError
 from migrate.model.log import STAGE, log
 from migrate.model.wording import printable
 
@@ -223,29 +223,6 @@ log.setLevel(logging.DEBUG)
 logging.getLogger().addHandler(_MessagesOfLibraries())
 
 
-def check_can_ask(yes: bool) -> None:
-    """Check, before any work is done, that the user can be asked.
-
-    Raises:
-        UsageError: there is no terminal to ask on, and no --yes.
-    """
-    if not yes and not (sys.stdin is not None and sys.stdin.isatty()):
-        raise UsageError("--execute asks on a terminal, and there is none: add --yes")
-
-
-def ask(question: str, yes: bool) -> None:
-    """Ask once.
-
-    Raises:
-        Refused: the answer was not yes.
-    """
-    if yes:
-        return
-    say(f"{question} [y/N]")
-    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
-        raise Refused(["you said no"])
-
-
 def _set_quiet(value: bool) -> None:
     if value:
         _set_loudness(QUIET)
@@ -299,6 +276,3 @@ def loudness_options() -> list[Any]:
     def _(verbose: Verbose = False, quiet: Quiet = False) -> None: ...
 
     return list(typer.main.get_command(alone).params)
-
-
-# Whoever waits longer than this wants to know what for.

@@ -11,7 +11,7 @@ import typer
 
 from migrate.cli import next_step
 from migrate.cli import typer_options as options
-from migrate.cli.saved_plan import save_plan
+from migrate.cli.changes import save_plan
 from migrate.cli.terminal import after_writing, emit, tell
 from migrate.cli.typer_options import with_environment
 from migrate.model.errors import UsageError

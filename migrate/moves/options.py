@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 AnyPath: TypeAlias = str | os.PathLike[str]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Option:
     """An option, beside its name and its type.
 
@@ -81,27 +81,27 @@ class KafkaArguments(TypedDict, total=False):
     bootstrap_servers: Annotated[
         str | None,
         Option(
+            "The Kafka cluster that the job reads: checks that the offsets are there, and "
+            "finds partitions that the checkpoint does not know. [env: MIGRATE_BOOTSTRAP_SERVERS]",
             flags=("--bootstrap-servers", "-b"),
             metavar="HOST:PORT,…",
-            help="The Kafka cluster that the job reads: checks that the offsets are there, and "
-            "finds partitions that the checkpoint does not know. [env: MIGRATE_BOOTSTRAP_SERVERS]",
         ),
     ]
     kafka_config: Annotated[
         AnyPath | None,
         Option(
-            metavar="FILE",
-            help="Kafka properties, librdkafka's or a Java client's, in Java's syntax. "
+            "Kafka properties, librdkafka's or a Java client's, in Java's syntax. "
             "[env: MIGRATE_KAFKA_CONFIG]",
+            metavar="FILE",
             panel=_KAFKA,
         ),
     ]
     kafka_properties: Annotated[
         Mapping[str, str] | None,
         Option(
+            "One such property. Repeatable.",
             flags=("-X",),
             metavar="KEY=VALUE",
-            help="One such property. Repeatable.",
             panel=_KAFKA,
             read=_read_properties,
         ),
@@ -114,8 +114,7 @@ class ReadArguments(TypedDict, total=False):
     allow_external_files: Annotated[
         bool,
         Option(
-            panel=_READ,
-            help="Open files outside of the checkpoint's own directories, if you trust it.",
+            "Open files outside of the checkpoint's own directories, if you trust it.", panel=_READ
         ),
     ]
 
@@ -125,14 +124,14 @@ class ChoiceArguments(ReadArguments, total=False):
 
     source: Annotated[
         str | None,
-        Option(metavar="S", help="The Kafka source: its operator id, name, uid, or topic:NAME."),
+        Option("The Kafka source: its operator id, name, uid, or topic:NAME.", metavar="S"),
     ]
     cluster: Annotated[
         str | None,
         Option(
+            "The Kafka cluster, by the id that a DynamicKafkaSource knows it by.",
             metavar="ID",
             panel=_READ,
-            help="The Kafka cluster, by the id that a DynamicKafkaSource knows it by.",
         ),
     ]
 
@@ -147,88 +146,85 @@ class MoveArguments(KafkaArguments, ChoiceArguments, total=False):
     source_group: Annotated[
         str | None,
         Option(
+            "Flink's own consumer group: resolves partitions at 'committed', and shows "
+            "whether the job ran on.",
             metavar="G",
             panel=_MOVES,
-            help="Flink's own consumer group: resolves partitions at 'committed', and shows "
-            "whether the job ran on.",
         ),
     ]
     topic_map: Annotated[
         Mapping[str, str] | None,
         Option(
+            "The target reads topic OLD of what is moved as NEW. Repeatable.",
             metavar="OLD=NEW",
             panel=_MOVES,
-            help="The target reads topic OLD of what is moved as NEW. Repeatable.",
             read=topic_map_of,
         ),
     ]
     partitions: Annotated[
         Mapping[str, Iterable[int]] | None,
         Option(
+            "Move these partitions alone. Repeatable.",
             metavar="TOPIC:0-3,5",
             panel=_MOVES,
-            help="Move these partitions alone. Repeatable.",
             read=partitions_of,
         ),
     ]
     topic_pattern: Annotated[
         str | None,
         Option(
+            "The job's topic pattern (Java's syntax): topics that the job had not found yet "
+            "move too, as new partitions. No checkpoint holds it.",
             metavar="REGEX",
             panel=_MOVES,
-            help="The job's topic pattern (Java's syntax): topics that the job had not found yet "
-            "move too, as new partitions. No checkpoint holds it.",
         ),
     ]
     on_expired: Annotated[
         OnExpired | Literal["fail", "earliest"],
-        Option(panel=ALLOWED, metavar="HOW", help="A position below the log start."),
+        Option("A position below the log start.", metavar="HOW", panel=ALLOWED),
     ]
     on_beyond_end: Annotated[
         OnBeyondEnd | Literal["fail", "latest"],
-        Option(panel=ALLOWED, metavar="HOW", help="A position beyond the log end."),
+        Option("A position beyond the log end.", metavar="HOW", panel=ALLOWED),
     ]
     new_partitions: Annotated[
         NewPartitions | Literal["as-flink", "fail", "earliest", "latest"],
         Option(
-            panel=ALLOWED,
-            metavar="HOW",
-            help="A partition the checkpoint does not know. as-flink: the log start if Flink "
+            "A partition the checkpoint does not know. as-flink: the log start if Flink "
             "would start it there, else refused.",
+            metavar="HOW",
+            panel=ALLOWED,
         ),
     ]
     gone: Annotated[
         Gone | Literal["fail", "skip"],
-        Option(panel=ALLOWED, help="A topic or partition the broker lacks."),
+        Option("A topic or partition the broker lacks.", panel=ALLOWED),
     ]
     unresolved: Annotated[
         str,
         Option(
-            panel=ALLOWED,
-            metavar="HOW",
-            help="A position the state does not tell: fail, earliest, latest, committed (of "
+            "A position the state does not tell: fail, earliest, latest, committed (of "
             "--source-group), timestamp:T (ISO 8601, or epoch milliseconds). [default: fail]",
+            metavar="HOW",
+            panel=ALLOWED,
         ),
     ]
     merge_sources: Annotated[
         MergeSources | Literal["fail", "min"],
         Option(
-            panel=ALLOWED,
-            metavar="HOW",
-            help="Sources that read one topic from different positions.",
+            "Sources that read one topic from different positions.", metavar="HOW", panel=ALLOWED
         ),
     ]
     one_cluster: Annotated[
-        bool, Option(panel=ALLOWED, help="Sources of one topic read the same Kafka cluster.")
+        bool, Option("Sources of one topic read the same Kafka cluster.", panel=ALLOWED)
     ]
     allow_in_flight: Annotated[
-        bool, Option(panel=ALLOWED, help="Lose records in flight, or in a sink's transactions.")
+        bool, Option("Lose records in flight, or in a sink's transactions.", panel=ALLOWED)
     ]
     allow_ran_on: Annotated[
         bool,
         Option(
-            panel=ALLOWED,
-            help="Move although the job ran on: what Flink emitted since is repeated.",
+            "Move although the job ran on: what Flink emitted since is repeated.", panel=ALLOWED
         ),
     ]
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from migrate.cli.group_change import carry_out
+from migrate.cli.changes import carry_out
 from migrate.model.cluster_snapshot import Committed, GroupView, Member
 from migrate.report.plan import outcome_lines
 from migrate.targets.group.commit import ChangeOutcome, PartitionOutcome, Result, write_obstacles

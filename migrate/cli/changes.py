@@ -1,0 +1,172 @@
+"""What the commands that change something share: flags, the question, plans, rollback files."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from migrate.cli import next_step
+from migrate.cli.exit_codes import Exit, is_interrupt
+from migrate.cli.terminal import emit, say, show, tell
+from migrate.model.errors import Refused, UsageError
+from migrate.moves.options import MoveArguments
+from migrate.moves.plan import plan
+from migrate.planning import Plan
+
+if TYPE_CHECKING:
+    from migrate.targets.group.commit import ChangeOutcome
+
+Execute = Annotated[
+    bool,
+    typer.Option("--execute", help="Do it. Without this it is a dry run, and changes nothing."),
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Change nothing: the default.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
+RollbackFile = Annotated[
+    str | None,
+    typer.Option(
+        "--rollback-file",
+        metavar="F",
+        help="Where to write what the group holds now, before it is changed. "
+        "[default: rollback-<group>-<time>.json, of commit-group here, of rollback beside FILE]",
+    ),
+]
+
+
+def check_flags(*, execute: bool, dry_run: bool, yes: bool) -> None:
+    """Refuse --dry-run together with --execute, and --execute where nobody can be asked.
+
+    Raises:
+        UsageError: so it is.
+    """
+    if execute and dry_run:
+        raise UsageError("--execute and --dry-run: one of them")
+    if execute and not yes and not (sys.stdin is not None and sys.stdin.isatty()):
+        raise UsageError("--execute asks on a terminal, and there is none: add --yes")
+
+
+def ask(question: str, yes: bool) -> None:
+    """Ask once, unless the answer is known.
+
+    Raises:
+        Refused: the answer was not yes.
+    """
+    if yes:
+        return
+    say(f"{question} [y/N]")
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        raise Refused(["you said no"])
+
+
+def save_plan(
+    path: str,
+    chk: str | None,
+    applied: str | None,
+    group: str | None,
+    arguments: MoveArguments,
+    *,
+    wide: bool = False,
+) -> None:
+    """Plan, and write the plan.
+
+    Args:
+        path: the value of ``--plan-out``.
+        chk: what moves.
+        applied: the value of ``--plan``, which does not go with it.
+        group: the consumer group; None plans for Spark.
+        arguments: as for ``plan``.
+        wide: whether a table shows every column.
+
+    Raises:
+        Refused, UsageError: as for ``plan`` and its ``save``.
+    """
+    if applied is not None:
+        raise UsageError("--plan applies a plan and --plan-out saves one: one at a time")
+    if chk is None:
+        raise UsageError("name a checkpoint (CHK) to plan for")
+    move = plan(chk, group=group, **arguments)
+    show_plan(move, needed=group is not None and bool(move.refusals), wide=wide)
+    move.save(path)
+    to = ("to-spark",) if group is None else ("commit-group", "--group", group)
+    apply = next_step.command(*to, "--plan", path, kafka=arguments)
+    tell(f"wrote {path}; next, once it is reviewed: {apply}")
+
+
+def show_plan(move: Plan, *, needed: bool, wide: bool = False) -> None:
+    """Show a plan that is refused or about to be applied, on stderr, partition by partition."""
+    from migrate.report.plan import plan_table
+
+    if move.partitions and sys.stderr is not None:
+        show(plan_table(move.partitions, sys.stderr, wide=wide), needed=needed)
+
+
+def carry_out(
+    change: Callable[[], ChangeOutcome], group: str, rollback_path: Path
+) -> ChangeOutcome:
+    """Change a group, and report the outcome.
+
+    Args:
+        change: asks, and changes the group; writes the rollback file first.
+        group: its name.
+        rollback_path: where it writes that file.
+
+    Raises:
+        typer.Exit: the group is not as it was asked for, or that could not be reported.
+    """
+    try:
+        outcome = change()
+        _report(outcome)
+    except (KeyboardInterrupt, SystemError) as error:
+        # At any moment, also when Kafka has the request and we not its answer.
+        if not is_interrupt(error):
+            raise
+        if rollback_path.exists():
+            say(
+                f"interrupted: offsets of group {group} may have been changed; `migrate rollback "
+                f"{rollback_path}` tells, and with --execute brings back what it held before"
+            )
+        else:
+            say("interrupted: nothing was changed")
+        raise KeyboardInterrupt from error
+    return outcome
+
+
+def _report(outcome: ChangeOutcome) -> None:
+    from migrate.report.plan import outcome_lines
+
+    code = _exit_code(outcome)
+    show("\n".join(outcome_lines(outcome)), needed=code is not None)
+    if code is Exit.NOT_VERIFIED:
+        say(
+            f"`migrate rollback {outcome.rollback_path}` tells how far it came, and with --execute "
+            "brings back what the group held before"
+        )
+    if outcome.rollback_path is not None:
+        try:
+            emit(str(outcome.rollback_path))
+        except OSError as error:
+            # The name is a part of what was asked for; whoever waits for it must not go on.
+            say(f"stdout: {error.strerror}; the rollback file is {outcome.rollback_path}")
+            code = code or Exit.NOT_VERIFIED
+    if code is not None:
+        raise typer.Exit(code)
+
+
+def _exit_code(outcome: ChangeOutcome) -> Exit | None:
+    """Return None where all is as it was asked for."""
+    from migrate.targets.group.commit import Applied
+
+    match outcome.applied:
+        case Applied.ALL | Applied.NOTHING_TO_DO:
+            return None
+        case Applied.NOTHING:
+            codes = {row.failure.code for row in outcome.partitions if row.failure is not None}
+            joined = codes & {"UNKNOWN_MEMBER_ID", "NON_EMPTY_GROUP"}
+            # A consumer has joined meanwhile, or the service did not take it.
+            return Exit.REFUSED if joined else Exit.SERVICE
+        case Applied.PARTLY | Applied.UNVERIFIED:
+            return Exit.NOT_VERIFIED
