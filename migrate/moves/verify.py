@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import EllipsisType
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, NamedTuple
 
 from migrate.inputs.flink.choose_source import Choice, Reading, choose, source_positions
 from migrate.inputs.flink.read import read
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from migrate.moves.options import AnyPath
-    from migrate.planning.state_proof import StateProof
 
 _PLAN = "plan:"
 
@@ -109,36 +108,13 @@ def verify(
         from migrate.spark.resume_check import check_there_is_pyspark
 
         check_there_is_pyspark()
-    asked = kafka(arguments, SideArguments)
-    ask = asker(asked)
-    chosen = choice(arguments)
-    expected, new_at_earliest, plan = _expected(os.fspath(moved), chosen, one_cluster)
+    brokers, chosen = kafka(arguments, SideArguments), choice(arguments)
+    ask = asker(brokers)
+    expected = _expected(os.fspath(moved), chosen, one_cluster)
     side = parse_side(target)
     match side.kind:
         case SideKind.SPARK:
-            logs, recreated, _ = _look(ask, expected, plan, None)
-            with timed(f"reading {side.label}"):
-                query = _query(side, asked, run, spark_conf or {})
-            if ask is None:
-                log.warning("not checked against Kafka: offsets may be gone; add -b HOST:PORT")
-            found = verify_query(
-                expected, query, logs, new_at_earliest=new_at_earliest, recreated=recreated
-            )
-            found = _by_its_log(_of_the_plan(found, plan, chosen), query, side)
-            if state is None:
-                return found
-            proof = _state(
-                os.fspath(moved),
-                side,
-                state,
-                chosen,
-                expect=expect,
-                sample=sample,
-                conf=spark_conf or {},
-                ttl_ms=ttl_ms,
-                stopped_at_ms=stopped_at_ms,
-            )
-            return replace(found, state=proof)
+            verification = _verify_query(side, expected, brokers, run, spark_conf or {})
         case SideKind.GROUP:
             if run or state:
                 raise UsageError(
@@ -146,68 +122,55 @@ def verify(
                 )
             if ask is None:
                 raise needs_a_broker(side.label)
-            logs, recreated, group = _look(ask, expected, plan, side.what)
-            if group is None:
-                raise BrokerError(f"the broker did not tell of group {side.what}")
-            if note := group_positions(side.label, group).note:
-                log.warning(f"{side.label}: {note}")
-            found = verify_group(
-                expected,
-                group,
-                logs,
-                new_at_earliest=new_at_earliest,
-                metadata_prefix=METADATA_PREFIX,
-                recreated=recreated,
-            )
-            return _of_the_plan(found, plan, chosen)
+            verification = _verify_group(side, expected, ask)
         case _:
             raise UsageError(
                 f"{target}: a target is named spark:{target} (the checkpoint location of a query) "
                 f"or group:{target}; the checkpoint comes before it"
             )
-
-
-class _StateOptions(TypedDict):
-    """The options of ``verify`` that are about the state."""
-
-    expect: str | None
-    sample: int | None
-    conf: Mapping[str, str]
-    ttl_ms: int | EllipsisType | None
-    stopped_at_ms: int | None
-
-
-def _state(
-    moved: str, side: Side, state: str, reading: Choice, **options: Unpack[_StateOptions]
-) -> StateProof:
-    """Compare a keyed state of a savepoint with Spark's.
-
-    Raises:
-        UsageError: it is not named ``OPERATOR/NAME``, or the checkpoint is a plan.
-    """
+    if state is None:
+        return verification
     from migrate.spark.transfer.verify_state import verify_state
 
     operator, slash, name = state.partition("/")
     if not (operator and slash and name):
         raise UsageError(f"--state {state!r}: not OPERATOR/NAME, as `migrate state CHK` lists them")
-    if moved.startswith(_PLAN):
+    if expected.plan is not None:
         raise UsageError("--state is of a savepoint: not with plan:FILE")
     with timed(f"comparing state {state} with {side.label}"):
-        return verify_state(
-            moved,
+        proof = verify_state(
+            os.fspath(moved),
             side.what,
             operator,
             name,
-            allow_external_files=reading.allow_external_files,
-            **options,
+            expect=expect,
+            sample=sample,
+            conf=spark_conf or {},
+            ttl_ms=ttl_ms,
+            stopped_at_ms=stopped_at_ms,
+            allow_external_files=chosen.allow_external_files,
         )
+    return replace(verification, state=proof)
 
 
-def _expected(
-    moved: str, choice: Choice, one_cluster: bool
-) -> tuple[PositionSet, bool, Plan | None]:
-    """Return where the target should have started, whether a new partition starts at earliest, and
-    the plan if there is one.
+class _Expected(NamedTuple):
+    """Where a target should have started.
+
+    Attributes:
+        positions: by partition.
+        new_at_earliest: whether a new partition starts at earliest.
+        plan: the plan that says so, or None where it is a checkpoint.
+        reading: how a checkpoint is read.
+    """
+
+    positions: PositionSet
+    new_at_earliest: bool
+    plan: Plan | None
+    reading: Reading
+
+
+def _expected(moved: str, choice: Choice, one_cluster: bool) -> _Expected:
+    """Read where the target should have started.
 
     Raises:
         Refused: sources read one topic at different positions, or perhaps on two
@@ -226,7 +189,7 @@ def _expected(
             if is_set:
                 raise UsageError(f"{option} is about a checkpoint: not with plan:FILE")
         plan = read_plan(local_path(moved.removeprefix(_PLAN)))
-        return PositionSet(moved, plan.next_offsets), False, plan
+        return _Expected(PositionSet(moved, plan.next_offsets), False, plan, choice)
     extraction = read(moved, choice)
     chosen = choose(extraction, choice)
     at_earliest = all(source.absent_start_at_earliest for source in chosen)
@@ -246,68 +209,99 @@ def _expected(
                 "OPERATOR_ID, or if they read the same Kafka cluster, add --one-cluster, or verify "
                 "the plan that was applied (plan:FILE)"
             )
-    return positions, at_earliest, None
+    return _Expected(positions, at_earliest, None, choice)
 
 
-def _by_its_log(found: Verification, query: QueryStart, side: Side) -> Verification:
-    """Add what a query that has run did since, by its log."""
-    if not query.has_run or query.continuous:
-        return found
+def _verify_query(
+    side: Side, expected: _Expected, brokers: Kafka, run: bool, settings: Mapping[str, str]
+) -> Verification:
+    """Check where a query started or, with ``run``, where Spark begins on a copy of the seed."""
+    logs, recreated, _ = _ask(asker(brokers), expected, None)
+    files = Files()
+    with timed(f"reading {side.label}"):
+        has_begun, continuous = has_run(side.what, files), began_continuous(side.what, files)
+        goes_on = None
+        if run:
+            started = _run(side, brokers, settings)
+        else:
+            started = starting_positions(side.label, side.what)
+            goes_on = committed_positions(side.label, side.what) if has_begun else started
+    if not brokers.given:
+        log.warning("not checked against Kafka: offsets may be gone; add -b HOST:PORT")
+    verification = verify_query(
+        expected.positions,
+        QueryStart(started, goes_on, has_begun, continuous),
+        logs,
+        new_at_earliest=expected.new_at_earliest,
+        recreated=recreated,
+    )
+    verification = _compare_plan(verification, expected)
+    if not has_begun or continuous:
+        return verification
     with timed(f"reading the log of {side.label}"):
-        files = Files()
-        batches = [*logged_batches(side.what, files)]
-        return verify_log(found, kafka_seeds(side.what, files), batches)
+        batches = list(logged_batches(side.what, files))
+        return verify_log(verification, kafka_seeds(side.what, files), batches)
 
 
-def _of_the_plan(found: Verification, plan: Plan | None, how: Reading) -> Verification:
-    """Add how a plan compares with what it was made from, and leave out what was not to move."""
-    if plan is None:
-        return found
-    found = replace(found, plan=compare_with_origin(plan, how))
-    if not plan.only_some_partitions:
-        return found
-    moved = plan.next_offsets
-    kept = (one for one in found.partitions if one.topic_partition in moved)
-    return replace(found, partitions=tuple(kept))
+def _run(side: Side, brokers: Kafka, settings: Mapping[str, str]) -> PositionSet:
+    from migrate.spark.resume_check import run_first_batch
+
+    if not brokers.given:
+        raise UsageError("--run needs a broker: add --bootstrap-servers HOST:PORT")
+    log.info("starting Spark on a copy of the seed")
+    with timed("running Spark on a copy of the seed"):
+        resume = run_first_batch(side.label, side.what, brokers.config(), settings)
+    log.info(f"Spark {resume.spark} planned its first batch, and read {resume.records} records")
+    return resume.started
 
 
-def _look(
-    ask: Ask | None, expected: PositionSet, plan: Plan | None, group: str | None
+def _verify_group(side: Side, expected: _Expected, ask: Ask) -> Verification:
+    """Check what a consumer group holds."""
+    logs, recreated, group = _ask(ask, expected, side.what)
+    if group is None:
+        raise BrokerError(f"the broker did not tell of group {side.what}")
+    if note := group_positions(side.label, group).note:
+        log.warning(f"{side.label}: {note}")
+    verification = verify_group(
+        expected.positions,
+        group,
+        logs,
+        new_at_earliest=expected.new_at_earliest,
+        metadata_prefix=METADATA_PREFIX,
+        recreated=recreated,
+    )
+    return _compare_plan(verification, expected)
+
+
+def _ask(
+    ask: Ask | None, expected: _Expected, group: str | None
 ) -> tuple[Logs | None, Sequence[str], GroupView | None]:
-    """The logs of the topics, which of these were created again since the plan was made, and the
-    group; nothing without a broker.
+    """Ask for the logs of the topics and for the group; ask nothing without a broker.
+
+    Returns:
+        The logs, the topics that were created again since the plan was made, and the group.
 
     Raises:
         Refused: the plan is of another cluster.
     """
     if ask is None:
         return None, (), None
-    found = ask(possible_topics(expected.topics), group)
+    snapshot, plan = ask(possible_topics(expected.positions.topics), group), expected.plan
     if plan is None or plan.cluster_id is None:
-        return found.topics, (), found.source_group
-    if other := other_cluster(plan, found):
+        return snapshot.topics, (), snapshot.source_group
+    if other := other_cluster(plan, snapshot):
         raise Refused([other])
-    return found.topics, recreated_topics(plan, found), found.source_group
+    return snapshot.topics, recreated_topics(plan, snapshot), snapshot.source_group
 
 
-def _query(side: Side, kafka: Kafka, run: bool, settings: Mapping[str, str]) -> QueryStart:
-    """Where a query started; with ``run``, where Spark begins on a copy of the seed."""
-    files = Files()
-    has_begun, continuous = has_run(side.what, files), began_continuous(side.what, files)
-    if run:
-        return QueryStart(_starts_of_a_run(side, kafka, settings), None, has_begun, continuous)
-    started = starting_positions(side.label, side.what)
-    goes_on = committed_positions(side.label, side.what) if has_begun else started
-    return QueryStart(started, goes_on, has_begun, continuous)
-
-
-def _starts_of_a_run(side: Side, kafka: Kafka, settings: Mapping[str, str]) -> PositionSet:
-    from migrate.spark.resume_check import run_first_batch
-
-    if not kafka.given:
-        raise UsageError("--run needs a broker: add --bootstrap-servers HOST:PORT")
-    log.info("starting Spark on a copy of the seed")
-    with timed("running Spark on a copy of the seed"):
-        resume = run_first_batch(side.label, side.what, kafka.config(), settings)
-    log.info(f"Spark {resume.spark} planned its first batch, and read {resume.records} records")
-    return resume.started
+def _compare_plan(verification: Verification, expected: _Expected) -> Verification:
+    """Add how the plan compares with its origin, and leave out what it does not move."""
+    plan = expected.plan
+    if plan is None:
+        return verification
+    verification = replace(verification, plan=compare_with_origin(plan, expected.reading))
+    if not plan.only_some_partitions:
+        return verification
+    moved = plan.next_offsets
+    kept = (row for row in verification.partitions if row.topic_partition in moved)
+    return replace(verification, partitions=tuple(kept))
