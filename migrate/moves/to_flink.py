@@ -4,21 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from decoder.urls import redact_url
 from migrate.inputs.flink.choose_source import choose, choose_known
-from migrate.inputs.flink.extract import Extraction, Source
+from migrate.inputs.flink.extract import Extraction
 from migrate.inputs.flink.read import read
 from migrate.inputs.flink.source import topics_of
 from migrate.inputs.position_inputs import parse_side, side_input
-from migrate.model.errors import NoSuchName, Refused, UsageError
+from migrate.model.errors import Refused, UsageError
 from migrate.model.log import log, timed
-from migrate.model.policies import Policies
 from migrate.model.positions import SAVEPOINT
 from migrate.model.wording import counted
 from migrate.moves.load_inputs import asker
-from migrate.moves.options import Request, move_request
+from migrate.moves.match_sources import (
+    SourceMatch,
+    check_topic_map,
+    match_sources,
+    refuse_matches,
+    refuse_other_clusters,
+)
+from migrate.moves.options import move_request
 from migrate.moves.pipeline import plan_parts, report_plans
 from migrate.moves.sink import named_location
 from migrate.planning import Plan, PlannedPartition, Refusal
@@ -28,8 +34,6 @@ from migrate.targets.location import LocalDirectory, RemoteDirectory
 from migrate.targets.savepoint import ClusterPartition, write_savepoint
 from migrate.targets.savepoint.changes import (
     SourceChange,
-    refuse_left_out,
-    restrict_to_topics,
     source_change,
     split_shared_topics,
 )
@@ -54,14 +58,6 @@ class NewSavepoint:
     path: str
     partitions: Mapping[str, tuple[PlannedPartition, ...]] = field(repr=False)
     warnings: tuple[str, ...] = ()
-
-
-class SourceMatch(NamedTuple):
-    """A source of the savepoint in one cluster, and the side's sources that it goes on from."""
-
-    source: Source
-    cluster: str | None
-    goes_on_from: Sequence[Source]
 
 
 def to_flink(
@@ -105,15 +101,15 @@ def to_flink(
     theirs, unknown_to_it = choose_known(side, request)
     if unknown & unknown_to_it:
         choose(old, request)  # which says what there is
-    matches = _match_sources(chosen, theirs, request.policies)
-    if other_clusters := list(_other_clusters(matches, theirs)):
+    matches = match_sources(chosen, theirs, request.policies)
+    if other_clusters := list(refuse_other_clusters(matches, theirs)):
         raise Refused(list(map(str, other_clusters)))
     if request.policies.topic_pattern is not None and len(matches) > 1:
         raise UsageError(
             "--topic-pattern: which of several sources would read a new topic is not known; choose "
             "one with --source"
         )
-    _check_topic_map(request.policies.topic_map, from_side, theirs, chosen)
+    check_topic_map(request.policies.topic_map, from_side, theirs, chosen)
     used = list({id(one): one for match in matches for one in match.goes_on_from}.values())
     parts = [match.goes_on_from for match in matches]
     move = plan_parts(request, side, theirs, parts, asked_about=used, into=old, named=True)
@@ -132,9 +128,7 @@ def to_flink(
     refusals, warnings = check_savepoint(
         old, chosen, move.snapshot, request.policies, named=request.source is not None
     )
-    refusals += _clusters_unnamed(matches)
-    refusals += _refuse_unknown_clusters(matches, request)
-    refusals += _left_out(from_side, theirs, matches, request)
+    refusals += refuse_matches(matches, theirs, from_side, request)
     refusals += _refusals_of(matches, move.plans)
     refusals += [refusal for change in changes for refusal in change.refusals]
     mismatches, moved = state_mismatches(changes, old, allowed=allow_state_mismatch)
@@ -202,89 +196,6 @@ def _without_what_stays(side: Extraction) -> Extraction:
     return replace(side, findings=findings)
 
 
-def _match_sources(
-    chosen: Sequence[Source], theirs: Sequence[Source], policies: Policies
-) -> list[SourceMatch]:
-    """Each source of the savepoint, by cluster, with what it goes on from: of a checkpoint of the
-    same job its own operator, else whatever has its topics, of that cluster where it names one."""
-    matches: list[SourceMatch] = []
-    for source in chosen:
-        for cluster in sorted(source.clusters, key=lambda name: name or ""):
-            own = source.of_cluster(cluster) if cluster is not None else source
-            same = [one for one in theirs if one.operator_id == source.operator_id]
-            of_it = [
-                one if cluster is None or None in one.clusters else one.of_cluster(cluster)
-                for one in same or theirs
-            ]
-            matches.append(
-                SourceMatch(own, cluster, tuple(restrict_to_topics(of_it, own.topics, policies)))
-            )
-    if policies.partitions is None or len(matches) == 1:
-        return matches
-    named = {
-        (policies.topic_map.get(topic, topic), partition)
-        for topic, partitions in policies.partitions.items()
-        for partition in partitions
-    }
-    held = [{position.topic_partition for position in match.source.positions} for match in matches]
-    new = {topic for topic, _ in named - set().union(*held)}
-    return [
-        match
-        if named & own or new & match.source.topics
-        else match._replace(goes_on_from=())  # it keeps its positions
-        for match, own in zip(matches, held, strict=True)
-    ]
-
-
-def _other_clusters(matches: Sequence[SourceMatch], theirs: Sequence[Source]) -> Iterator[Refusal]:
-    """Offsets of one cluster are not those of another."""
-    own = {match.cluster for match in matches} - {None}
-    others = {cluster for one in theirs for cluster in one.clusters} - own - {None}
-    if own and others:
-        ours, of_others = (", ".join(sorted(map(repr, names))) for names in (own, others))
-        yield Refusal(
-            f"the savepoint reads cluster {ours}, and these positions are of {of_others}",
-            "choose one that both name with --cluster ID; or name positions as json:FILE, which "
-            "are those of the savepoint's cluster",
-        )
-
-
-def _clusters_unnamed(matches: Sequence[SourceMatch]) -> Iterator[Refusal]:
-    """Positions that name no cluster cannot be those of several."""
-    unnamed = {
-        match.cluster
-        for match in matches
-        if match.cluster is not None
-        and any(match.cluster not in one.clusters for one in match.goes_on_from)
-    }
-    if len(unnamed) > 1:
-        yield Refusal(
-            f"the savepoint reads {len(unnamed)} Kafka clusters: "
-            + ", ".join(sorted(map(repr, unnamed))),
-            "these positions are of one: choose it with --cluster ID",
-        )
-
-
-def _refuse_unknown_clusters(matches: Sequence[SourceMatch], request: Request) -> Iterator[Refusal]:
-    """Refuse topics that several sources read, perhaps on different Kafka clusters.
-
-    Sources that each go on from their own operator need no cluster to be told apart, unless a
-    broker is asked, which is one cluster's.
-    """
-    if request.policies.one_cluster:
-        return
-    moving = [match for match in matches if match.goes_on_from]
-    from_others = {
-        match.source.operator_id
-        for match in moving
-        if any(one.operator_id != match.source.operator_id for one in match.goes_on_from)
-    }
-    for topic in shared_topics(match.source for match in moving):
-        ids = {source.operator_id for source in topic.sources}
-        if topic.may_be_two and (request.kafka.given or from_others & ids):
-            yield topic.refuse_unnamed_cluster()
-
-
 def _refusals_of(matches: Sequence[SourceMatch], plans: Sequence[Plan]) -> Iterator[Refusal]:
     """Return the plans' refusals, with the operator where a refusal is not about all of them."""
     for match, plan in zip(matches, plans, strict=True):
@@ -293,53 +204,3 @@ def _refusals_of(matches: Sequence[SourceMatch], plans: Sequence[Plan]) -> Itera
                 yield refusal
             else:
                 yield replace(refusal, what=f"operator {match.source.operator_id}: {refusal.what}")
-
-
-def _check_topic_map(
-    topic_map: Mapping[str, str], side: str, theirs: Sequence[Source], chosen: Sequence[Source]
-) -> None:
-    """Check the names of ``--topic-map``: OLD is the side's, NEW the savepoint's.
-
-    Raises:
-        NoSuchName: the side has no topic OLD, or no source of the savepoint reads NEW.
-    """
-    known = topics_of(theirs)
-    read = topics_of(chosen)
-    for old, new in topic_map.items():
-        if old not in known:
-            raise NoSuchName(
-                f"--topic-map {old}={new}: {side} has no topic {old}",
-                old,
-                known,
-                f"it has: {', '.join(sorted(known))}",
-            )
-        if new not in read:
-            raise NoSuchName(
-                f"--topic-map {old}={new}: no source of the savepoint reads {new}",
-                new,
-                read,
-                f"they read: {', '.join(sorted(read))}. A savepoint keeps the names of its topics: "
-                f"name the one that goes on from {side}'s {old}",
-            )
-
-
-def _left_out(
-    name: str, theirs: Sequence[Source], matches: Sequence[SourceMatch], request: Request
-) -> Iterator[Refusal]:
-    """Topics that the side has and no source of the savepoint takes."""
-    taken = {
-        position.topic
-        for match in matches
-        for one in match.goes_on_from
-        for position in one.positions
-    }
-    own = {match.source.operator_id for match in matches}
-    same = [source for source in theirs if source.operator_id in own]
-    # Of one job its other sources go on as they are.
-    topics = topics_of(same or theirs) - taken
-    if request.policies.partitions is not None:
-        topics &= request.policies.partitions.keys()
-    if topics and request.source is None:
-        yield refuse_left_out(name, topics)
-    elif topics:
-        log.info(f"note: --source leaves out {', '.join(sorted(topics))}")

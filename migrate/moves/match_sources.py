@@ -1,0 +1,187 @@
+"""Which sources of a side each source of a savepoint goes on from, and what speaks against it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from migrate.inputs.flink.extract import Source
+from migrate.inputs.flink.source import topics_of
+from migrate.model.errors import NoSuchName
+from migrate.model.log import log
+from migrate.model.policies import Policies
+from migrate.moves.options import Request
+from migrate.planning import Refusal
+from migrate.planning.shared_topics import shared_topics
+from migrate.targets.savepoint.changes import (
+    refuse_left_out,
+    restrict_to_topics,
+)
+
+
+class SourceMatch(NamedTuple):
+    """A source of the savepoint in one cluster, and the side's sources that it goes on from."""
+
+    source: Source
+    cluster: str | None
+    goes_on_from: Sequence[Source]
+
+
+def match_sources(
+    chosen: Sequence[Source], theirs: Sequence[Source], policies: Policies
+) -> list[SourceMatch]:
+    """Return what each source of a savepoint goes on from, cluster by cluster.
+
+    Of a checkpoint of the same job that is its own operator, else whatever has its topics, of that
+    cluster where it names one.
+
+    Args:
+        chosen: sources of the savepoint.
+        theirs: sources of the side.
+        policies: what the user allows.
+    """
+    matches: list[SourceMatch] = []
+    for source in chosen:
+        for cluster in sorted(source.clusters, key=lambda name: name or ""):
+            own = source.of_cluster(cluster) if cluster is not None else source
+            same = [other for other in theirs if other.operator_id == source.operator_id]
+            in_cluster = [
+                other if cluster is None or None in other.clusters else other.of_cluster(cluster)
+                for other in same or theirs
+            ]
+            goes_on_from = tuple(restrict_to_topics(in_cluster, own.topics, policies))
+            matches.append(SourceMatch(own, cluster, goes_on_from))
+    if policies.partitions is None or len(matches) == 1:
+        return matches
+    named = {
+        (policies.topic_map.get(topic, topic), partition)
+        for topic, partitions in policies.partitions.items()
+        for partition in partitions
+    }
+    own_partitions = [
+        {position.topic_partition for position in match.source.positions} for match in matches
+    ]
+    new = {topic for topic, _ in named - set().union(*own_partitions)}
+    return [
+        match
+        if named & own or new & match.source.topics
+        else match._replace(goes_on_from=())  # it keeps its positions
+        for match, own in zip(matches, own_partitions, strict=True)
+    ]
+
+
+def refuse_other_clusters(
+    matches: Sequence[SourceMatch], theirs: Sequence[Source]
+) -> Iterator[Refusal]:
+    """Refuse positions of another cluster than the savepoint's."""
+    own = {match.cluster for match in matches} - {None}
+    others = {cluster for source in theirs for cluster in source.clusters} - own - {None}
+    if own and others:
+        ours, of_others = (", ".join(sorted(map(repr, names))) for names in (own, others))
+        yield Refusal(
+            f"the savepoint reads cluster {ours}, and these positions are of {of_others}",
+            "choose one that both name with --cluster ID; or name positions as json:FILE, which "
+            "are those of the savepoint's cluster",
+        )
+
+
+def refuse_matches(
+    matches: Sequence[SourceMatch], theirs: Sequence[Source], side: str, request: Request
+) -> Iterator[Refusal]:
+    """Refuse positions of a cluster that is not known, and topics that no source takes.
+
+    Args:
+        matches: what each source of the savepoint goes on from.
+        theirs: sources of the side.
+        side: how the user names it.
+        request: what was asked for.
+    """
+    yield from _refuse_unnamed_positions(matches)
+    yield from _refuse_unknown_clusters(matches, request)
+    yield from _refuse_topics_left_out(side, theirs, matches, request)
+
+
+def _refuse_unnamed_positions(matches: Sequence[SourceMatch]) -> Iterator[Refusal]:
+    """Refuse positions that name no cluster for a savepoint of several."""
+    unnamed = {
+        match.cluster
+        for match in matches
+        if match.cluster is not None
+        and any(match.cluster not in source.clusters for source in match.goes_on_from)
+    }
+    if len(unnamed) > 1:
+        yield Refusal(
+            f"the savepoint reads {len(unnamed)} Kafka clusters: "
+            + ", ".join(sorted(map(repr, unnamed))),
+            "these positions are of one: choose it with --cluster ID",
+        )
+
+
+def _refuse_unknown_clusters(matches: Sequence[SourceMatch], request: Request) -> Iterator[Refusal]:
+    """Refuse topics that several sources read, perhaps on different Kafka clusters.
+
+    Sources that each go on from their own operator need no cluster to be told apart, unless a
+    broker is asked, which is one cluster's.
+    """
+    if request.policies.one_cluster:
+        return
+    moving = [match for match in matches if match.goes_on_from]
+    from_others = {
+        match.source.operator_id
+        for match in moving
+        if any(other.operator_id != match.source.operator_id for other in match.goes_on_from)
+    }
+    for topic in shared_topics(match.source for match in moving):
+        ids = {source.operator_id for source in topic.sources}
+        if topic.may_be_two and (request.kafka.given or from_others & ids):
+            yield topic.refuse_unnamed_cluster()
+
+
+def _refuse_topics_left_out(
+    name: str, theirs: Sequence[Source], matches: Sequence[SourceMatch], request: Request
+) -> Iterator[Refusal]:
+    """Refuse topics that the side has and no source of the savepoint takes."""
+    taken = {
+        position.topic
+        for match in matches
+        for source in match.goes_on_from
+        for position in source.positions
+    }
+    own = {match.source.operator_id for match in matches}
+    same = [source for source in theirs if source.operator_id in own]
+    # Of one job its other sources go on as they are.
+    topics = topics_of(same or theirs) - taken
+    if request.policies.partitions is not None:
+        topics &= request.policies.partitions.keys()
+    if topics and request.source is None:
+        yield refuse_left_out(name, topics)
+    elif topics:
+        log.info(f"note: --source leaves out {', '.join(sorted(topics))}")
+
+
+def check_topic_map(
+    topic_map: Mapping[str, str], side: str, theirs: Sequence[Source], chosen: Sequence[Source]
+) -> None:
+    """Check the names of ``--topic-map``: OLD is the side's, NEW the savepoint's.
+
+    Raises:
+        NoSuchName: the side has no topic OLD, or no source of the savepoint reads NEW.
+    """
+    known = topics_of(theirs)
+    read = topics_of(chosen)
+    for old, new in topic_map.items():
+        if old not in known:
+            raise NoSuchName(
+                f"--topic-map {old}={new}: {side} has no topic {old}",
+                old,
+                known,
+                f"it has: {', '.join(sorted(known))}",
+            )
+        if new not in read:
+            raise NoSuchName(
+                f"--topic-map {old}={new}: no source of the savepoint reads {new}",
+                new,
+                read,
+                f"they read: {', '.join(sorted(read))}. A savepoint keeps the names of its topics: "
+                f"name the one that goes on from {side}'s {old}",
+            )
