@@ -20,7 +20,7 @@ from migrate.moves.spark_sources import plan_as_one
 from migrate.moves.state import keyed_states
 from migrate.planning import Plan
 from migrate.report.cut_over import PartitionReport, PlanReport
-from migrate.state.taken_states import TakenStates, take_states, tell
+from migrate.state.taken_states import TakenStates, log_states, take_states
 
 # What becomes of a state that the spec names.
 _HANDED = "is handed to the command that primes"
@@ -69,7 +69,7 @@ def plan_move(context: CutOverContext, chk: str, *, job_runs: bool = False) -> P
     else:
         plan, streams = plan_request(request), {}
     if states is not None:
-        tell(states, _HANDED)
+        log_states(states, _HANDED)
     return PlannedMove(plan, states, streams)
 
 

@@ -32,7 +32,7 @@ def keyed_states(
     Raises:
         DecodeError: the checkpoint cannot be read. What cannot be read of one operator's state
             stands in ``unread``.
-        UsageError: no operator with keyed state answers to the name (``NoSuchState``), or the extra
+        UsageError: no operator with keyed state answers to the name, or the extra
             that reads such a URL is not installed.
     """
     return of_operator(_read(chk, allow_external_files), operator)
@@ -55,8 +55,8 @@ def find_state(
 
     Raises:
         DecodeError: the checkpoint, or the state, cannot be read.
-        UsageError: there is no such operator or state (``NoSuchState``), or an extra is missing.
-        Refused: several operators have such a state (``AmbiguousState``).
+        UsageError: there is no such operator or state, or an extra is missing.
+        Refused: several operators have such a state.
     """
     found = choose_state(_read(chk, allow_external_files), operator, state)
     found.check_readable()
@@ -73,8 +73,8 @@ def read_state(
     """The entries of a keyed state as batches of Arrow, some thousands of rows each.
 
     Columns are ``key_group, key, namespace, map_key, value, last_access``, each where the state has
-    it; the types are those of ``migrate.state.columns``, and all batches have the same. A state
-    without entries is one batch without rows. No more than a key group is held at a time.
+    it; the types are those of ``migrate.state.type_mapping``, and all batches have the same. Of a
+    state without entries there is one batch without rows. One key group is in memory at a time.
 
     Args:
         chk: as for ``inspect``.
@@ -85,7 +85,7 @@ def read_state(
     Raises:
         DecodeError: as for ``find_state``, at once; later, if its bytes are not what Flink writes.
         InputError: later, if a value has no place in its column (``DoesNotFit``).
-        UsageError: as for ``find_state``; or pyarrow is not installed (``MissingArrow``).
+        UsageError: as for ``find_state``; or pyarrow is not installed.
         Refused: as for ``find_state``.
     """
     from migrate.state.arrow import check_arrow, record_batches

@@ -17,7 +17,7 @@ from migrate.moves.sink import check_sink_of_a_query, named_location
 from migrate.moves.spark_sources import plan_streams
 from migrate.moves.state import keyed_states
 from migrate.planning import Plan
-from migrate.state.taken_states import take_states, tell
+from migrate.state.taken_states import log_states, take_states
 from migrate.targets.location import Location
 from migrate.targets.seed import check_free, write_checkpoint
 from migrate.targets.source_options import IsolationLevel, SparkSource, SparkStream, read_options
@@ -102,7 +102,7 @@ def to_spark(
         more = move.warnings
         origin = move.origin
     if states is not None:
-        tell(states)
+        log_states(states)
     streams = _streams(sources, request, level, seeded=target is not None)
     if target is not None and states is None:
         with timed(f"writing {target.name}"):

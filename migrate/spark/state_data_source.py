@@ -23,9 +23,9 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
+from migrate.model.errors import UsageError
 from migrate.spark.state_frame import struct_type
 from migrate.state.views import (
-    BadStateOption,
     Table,
     open_table,
     parse_state_options,
@@ -53,7 +53,7 @@ class FlinkStateDataSource(DataSource):
     def reader(self, schema: StructType) -> DataSourceReader:
         table = self._table()
         if schema != struct_type(table):
-            raise BadStateOption("the schema is the state's: choose of its columns by select")
+            raise UsageError("the schema is the state's: choose of its columns by select")
         return _Reader(table)
 
     def _table(self) -> Table:
@@ -68,7 +68,7 @@ def _open(options: Mapping[str, str]) -> Table:
     options = {name.lower(): value for name, value in options.items()}
     path = options.pop("path", None)
     if path is None or "paths" in options:
-        raise BadStateOption("one path: load(CHK)")
+        raise UsageError("one path: load(CHK)")
     return open_table(path, parse_state_options(options))
 
 

@@ -32,7 +32,7 @@ from pyspark.sql.types import (
 
 from migrate.spark.checkpoint_frame import read_shares
 from migrate.spark.transfer.origin import metadata_of
-from migrate.state.columns import (
+from migrate.state.column_types import (
     ArrayOf,
     ColumnType,
     DecimalOf,
@@ -84,8 +84,8 @@ def _spark_type(type_: ColumnType) -> DataType:
             return ArrayType(_spark_type(element))
         case MapOf(key, value):
             return MapType(_spark_type(key), _spark_type(value))
-        case PairsOf(key, value):
-            return ArrayType(_spark_type(StructOf((("key", key), ("value", value)))))
+        case PairsOf():
+            return _spark_type(type_.stored)
         case StructOf(fields):
             return StructType([StructField(name, _spark_type(part)) for name, part in fields])
 

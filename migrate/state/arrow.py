@@ -10,102 +10,54 @@ from typing import TYPE_CHECKING, Any
 from decoder.keyed_state import Entry, KeyedState, Part
 from migrate.model.errors import InputError, UsageError
 from migrate.model.wording import install_command
-from migrate.state.columns import (
-    ArrayOf,
-    Column,
-    ColumnType,
-    DecimalOf,
-    Leaf,
-    MapOf,
-    PairsOf,
-    StructOf,
-    columns,
-)
+from migrate.state.column_types import arrow_type
+from migrate.state.columns import StateColumn, columns
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from migrate.state.kernel.read import FastReader
 
+# The value of a column in all entries of a state.
+Constants = Mapping[str, Callable[[KeyedState], Any]]
+
+_NO_CONSTANTS: Constants = MappingProxyType({})
 # Of a batch, about: rows, and bytes.
 _ROWS = 8192
 _BYTES = 16 * 1024 * 1024
 
 
-class MissingArrow(UsageError):
-    """pyarrow is not installed."""
-
-
 class DoesNotFit(InputError):
-    """A value has no place in its column: a timestamp beyond 64 bits of microseconds, a null as the
-    key of a map."""
+    """A value that its column cannot hold: a timestamp beyond 64 bits of microseconds, a null as
+    the key of a map."""
 
 
 def check_arrow() -> None:
-    """Raise MissingArrow where pyarrow is not installed."""
+    """Raise UsageError if pyarrow is not installed."""
     if find_spec("pyarrow") is None:
-        raise MissingArrow(f"a state in Arrow batches needs pyarrow: {install_command('parquet')}")
+        raise UsageError(f"a state in Arrow batches needs pyarrow: {install_command('parquet')}")
 
 
-def arrow_schema(columns: Iterable[Column]) -> pa.Schema:
-    """The schema of batches of these columns."""
+def arrow_schema(columns: Iterable[StateColumn]) -> pa.Schema:
+    """Return the schema of batches of these columns."""
     import pyarrow as pa
 
     return pa.schema([(column.name, arrow_type(column.type)) for column in columns])
 
 
-def arrow_type(type_: ColumnType) -> pa.DataType:
-    import pyarrow as pa
-
-    match type_:
-        case Leaf(ddl):
-            return _leaves()[ddl]
-        case DecimalOf(precision, scale):
-            return pa.decimal128(precision, scale)
-        case ArrayOf(element):
-            return pa.list_(arrow_type(element))
-        case MapOf(key, value):
-            return pa.map_(arrow_type(key), arrow_type(value))
-        case PairsOf(key, value):
-            return arrow_type(ArrayOf(StructOf((("key", key), ("value", value)))))
-        case StructOf(fields):
-            return pa.struct([(name, arrow_type(part)) for name, part in fields])
-
-
-def _leaves() -> dict[str, pa.DataType]:
-    import pyarrow as pa
-
-    return {
-        "BOOLEAN": pa.bool_(),
-        "TINYINT": pa.int8(),
-        "SMALLINT": pa.int16(),
-        "INT": pa.int32(),
-        "BIGINT": pa.int64(),
-        "FLOAT": pa.float32(),
-        "DOUBLE": pa.float64(),
-        "STRING": pa.string(),
-        "BINARY": pa.binary(),
-        "VOID": pa.null(),
-        "DATE": pa.date32(),
-        # The one unit that Spark takes.
-        "TIMESTAMP": pa.timestamp("us", tz="UTC"),
-        "TIMESTAMP_NTZ": pa.timestamp("us"),
-    }
-
-
 def record_batches(state: KeyedState) -> Iterator[pa.RecordBatch]:
-    """All entries of a state; of one without entries a batch without rows.
+    """Yield all entries of a state; of one without entries a batch without rows.
 
     Raises:
         DecodeError: as for ``KeyedState.entries``.
-        DoesNotFit: a value has no place in its column.
+        DoesNotFit: a value does not fit into its column.
     """
     import pyarrow as pa
 
     state.check_readable()
     empty = True
     for part in state.parts:
-        for batch in part_batches(state, part, None):
+        for batch in part_batches(state, part, part.key_groups):
             empty = False
             yield batch
     if empty:
@@ -115,36 +67,33 @@ def record_batches(state: KeyedState) -> Iterator[pa.RecordBatch]:
 def part_batches(
     state: KeyedState,
     part: Part,
-    key_groups: Iterable[int] | None,
-    made: Sequence[Column] | None = None,
-    constants: Mapping[str, Callable[[KeyedState], Any]] = MappingProxyType({}),
+    key_groups: Iterable[int],
+    made: Sequence[StateColumn] | None = None,
+    constants: Constants = _NO_CONSTANTS,
 ) -> Iterator[pa.RecordBatch]:
-    """The same of some key groups of a part, or of all that it has; nothing where they are empty.
+    """Yield the entries of some key groups of a part; nothing if they are empty.
 
     Args:
         made: the columns, where they are not the state's own.
-        constants: what stands in those that no entry has, by name.
+        constants: the columns that no entry has.
 
     Raises:
-        as ``record_batches``.
+        DecodeError, DoesNotFit: as for ``record_batches``.
     """
-    found = columns(state) if made is None else made
-    wanted = part.key_groups if key_groups is None else key_groups
-    fast = _fast_reader(state, part, found, constants)
+    if made is None:
+        made = columns(state)
+    fast = _fast_reader(state, part, made, constants)
     if fast is not None:
-        yield from fast.batches(wanted)
+        yield from fast.batches(key_groups)
     else:
-        yield from plain_batches(state, part, wanted, found, constants)
+        yield from plain_batches(state, part, key_groups, made, constants)
 
 
 def _fast_reader(
-    state: KeyedState,
-    part: Part,
-    made: Sequence[Column],
-    constants: Mapping[str, Callable[[KeyedState], Any]],
+    state: KeyedState, part: Part, made: Sequence[StateColumn], constants: Constants
 ) -> FastReader | None:
-    """What reads it by the kernel; None where the extra ``fast`` is not installed, or the kernel
-    does not know the shape."""
+    """Return the compiled reader, or None without the extra ``fast`` or for a shape that it does
+    not know."""
     own = columns(state)
     if find_spec("numba") is None or any(
         column.name not in constants and column not in own for column in made
@@ -156,9 +105,9 @@ def _fast_reader(
     def plain(key_group: int, leave_out: int) -> Iterator[pa.RecordBatch]:
         return plain_batches(state, part, [key_group], made, constants, leave_out)
 
-    told = {name: constant(state) for name, constant in constants.items()}
+    values = {name: constant(state) for name, constant in constants.items()}
     try:
-        return FastReader(state, part, arrow_schema(made), told, plain)
+        return FastReader(state, part, arrow_schema(made), values, plain)
     except Unknown:
         return None
 
@@ -167,16 +116,16 @@ def plain_batches(
     state: KeyedState,
     part: Part,
     key_groups: Iterable[int],
-    made: Sequence[Column],
-    constants: Mapping[str, Callable[[KeyedState], Any]] = MappingProxyType({}),
+    made: Sequence[StateColumn],
+    constants: Constants = _NO_CONSTANTS,
     leave_out: int = 0,
 ) -> Iterator[pa.RecordBatch]:
-    """As ``part_batches``, without the kernel; ``leave_out``: how many entries at the start."""
+    """Yield what ``part_batches`` does, without the kernel and the first ``leave_out`` entries."""
     entries: list[Entry] = []
-    rows = 1  # what the first ones take tells how many a batch may have
-    for some in part.batches(key_groups):
-        entries += some[leave_out:]
-        leave_out = max(0, leave_out - len(some))
+    rows = 1  # the size of the first batch shows how many rows fit into the next ones
+    for batch_of_entries in part.batches(key_groups):
+        entries += batch_of_entries[leave_out:]
+        leave_out = max(0, leave_out - len(batch_of_entries))
         if len(entries) >= rows:
             batch = _batch_of(state, made, entries, constants)
             rows = max(1, min(_ROWS, _BYTES * len(entries) // max(1, batch.nbytes)))
@@ -188,9 +137,9 @@ def plain_batches(
 
 def _batch_of(
     state: KeyedState,
-    columns: Sequence[Column],
+    columns: Sequence[StateColumn],
     entries: Sequence[Entry],
-    constants: Mapping[str, Callable[[KeyedState], Any]],
+    constants: Constants,
 ) -> pa.RecordBatch:
     by_name = Entry._make(zip(*entries, strict=True))._asdict()
     for name, constant in constants.items():
@@ -201,12 +150,12 @@ def _batch_of(
         raise DoesNotFit(f"state {state.name!r}: {error}") from error
 
 
-def batch_of_rows(columns: Sequence[Column], rows: Iterable[Sequence[Any]]) -> pa.RecordBatch:
-    """Rows as one batch of these columns."""
+def batch_of_rows(columns: Sequence[StateColumn], rows: Iterable[Sequence[Any]]) -> pa.RecordBatch:
+    """Return rows as one batch of these columns."""
     return _batch(columns, list(zip(*rows, strict=True)))
 
 
-def _batch(columns: Sequence[Column], by_column: Sequence[Sequence[Any]]) -> pa.RecordBatch:
+def _batch(columns: Sequence[StateColumn], by_column: Sequence[Sequence[Any]]) -> pa.RecordBatch:
     import pyarrow as pa
 
     schema = arrow_schema(columns)

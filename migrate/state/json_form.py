@@ -1,4 +1,4 @@
-"""An entry of a keyed state in its JSON form: one object, what the state lacks left out.
+"""The JSON form of an entry of a keyed state: one object, what the state lacks left out.
 
 Structs by field; a map as an object where all of its keys are text in JSON, else as a list of
 {"key", "value"}; decimals and integers of any size as text, without an exponent; bytes as hex;
@@ -16,31 +16,34 @@ from decoder.keyed_state import Entry, KeyedState, StateKind
 from decoder.keyed_state.java_values import Instant, LocalDate, LocalDateTime, LocalTime, Pairs
 from decoder.keyed_state.types import Kind, Scalar
 
-_NO_NAMESPACE = (Scalar(Kind.VOID_NAMESPACE), Scalar(Kind.GLOBAL_WINDOW))
+# Of states that are kept under nothing but their key, or in the one global window.
+NO_NAMESPACE = (Scalar(Kind.VOID_NAMESPACE), Scalar(Kind.GLOBAL_WINDOW))
 # A scale may be any 32-bit number: digits without an exponent could be gigabytes of zeros.
 _MOST_ZEROS = 10_000
 
 
 def entry_json(state: KeyedState, entry: Entry) -> dict[str, Any]:
-    """The object of an entry of ``state``: values that ``json.dumps`` prints as they are."""
-    found = {"key_group": entry.key_group, "key": value_json(entry.key)}
-    if state.namespace not in _NO_NAMESPACE:
-        found["namespace"] = value_json(entry.namespace)
+    """Return the object of an entry: values that ``json.dumps`` prints as they are."""
+    row = {"key_group": entry.key_group, "key": value_json(entry.key)}
+    if state.namespace not in NO_NAMESPACE:
+        row["namespace"] = value_json(entry.namespace)
     if state.kind is StateKind.MAP:
-        found["map_key"] = value_json(entry.map_key)
-    found["value"] = value_json(entry.value)
+        row["map_key"] = value_json(entry.map_key)
+    row["value"] = value_json(entry.value)
     if state.ttl:
-        found["last_access"] = entry.last_access
-    return found
+        row["last_access"] = entry.last_access
+    return row
 
 
 def value_json(value: Any) -> Any:
-    """A value that the decoder gave, in its JSON form."""
+    """Return the JSON form of a value of the decoder's."""
     match value:
         case None | bool() | int() | str():
             return value
         case float():
-            return value if math.isfinite(value) else _not_finite(value)
+            if math.isfinite(value):
+                return value
+            return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
         case Decimal():
             return _plain(value)
         case bytes():
@@ -52,13 +55,7 @@ def value_json(value: Any) -> Any:
         case dict():
             return {name: value_json(part) for name, part in value.items()}
         case _:
-            return [value_json(one) for one in value]
-
-
-def _not_finite(value: float) -> str:
-    if math.isnan(value):
-        return "NaN"
-    return "Infinity" if value > 0 else "-Infinity"
+            return [value_json(part) for part in value]
 
 
 def _plain(value: Decimal) -> str:
@@ -69,7 +66,7 @@ def _plain(value: Decimal) -> str:
 
 
 def _map(pairs: Pairs) -> Any:
-    told = [(value_json(key), value_json(value)) for key, value in pairs]
-    if all(isinstance(key, str) for key, _ in told):
-        return dict(told)
-    return [{"key": key, "value": value} for key, value in told]
+    entries = [(value_json(key), value_json(value)) for key, value in pairs]
+    if all(isinstance(key, str) for key, _ in entries):
+        return dict(entries)
+    return [{"key": key, "value": value} for key, value in entries]

@@ -1,6 +1,5 @@
-"""What is told of a keyed state: its names and types, and what a state of Flink's own operators is.
-
-``migrate state`` and Spark's ``view=states`` tell the same.
+"""The list of keyed states for ``migrate state`` and Spark's ``view=states``: names and types, and
+the meaning of states of Flink's own operators.
 """
 
 from __future__ import annotations
@@ -11,13 +10,17 @@ from typing import NamedTuple
 
 from decoder.keyed_state import KeyedState, StateKind
 from decoder.keyed_state.types import Sql
-from migrate.state.columns import ColumnType, column_type, namespace_type, value_type
+from migrate.state.column_types import ColumnType
+from migrate.state.columns import namespace_type, value_type
+from migrate.state.type_mapping import column_type
 
 
 class StateRow(NamedTuple):
-    """The command contract has these names. A type is None where there is none, or where its
-    values cannot be read; ``name`` is the operator's. A state that is readable has a ``reason``
-    where some of its values may yet be of a class that is not."""
+    """A keyed state, by the names of the command contract.
+
+    A type is None where there is none, or where its values cannot be read; ``name`` is the
+    operator's. A readable state has a ``reason`` where some values may be of a class that is not.
+    """
 
     operator_id: str
     uid: str | None
@@ -33,6 +36,7 @@ class StateRow(NamedTuple):
 
 
 def state_row(state: KeyedState) -> StateRow:
+    """Return the row of a state."""
     return StateRow(
         state.operator_id,
         state.uid,
@@ -49,6 +53,7 @@ def state_row(state: KeyedState) -> StateRow:
 
 
 def ddl(type_: ColumnType | None) -> str | None:
+    """Return the DDL of a type, if there is one."""
     return type_.ddl if type_ is not None else None
 
 
@@ -72,7 +77,7 @@ _OWN = {
     "sharedBuffer-events-count": "CEP: how many events each timestamp has had",
     "sharedBuffer-entries": "CEP: how events of partial matches follow each other",
 }
-# By the state beside which they stand.
+# Only beside another state, by that state's name.
 _BESIDE = {
     _WINDOW: {
         "count": "elements counted by the window's trigger",
@@ -117,13 +122,17 @@ _SQL_PATTERNS = (
 
 
 def meaning(state: KeyedState, beside: Collection[str]) -> str:
-    """What it is, in a few words; empty of a state of the job's own.
+    """Return what a state is, in a few words; empty for a state of the job's own.
 
     Args:
         beside: the names of all states of its operator.
     """
     if state.kind is StateKind.TIMERS:
-        return _timers(state.name)
+        name = _TIMERS.fullmatch(state.name)
+        if name is None:
+            return "pending timers"
+        kind, service = name.groups()
+        return f"pending {kind}-time timers {_TIMERS_OF.get(service, '')}".rstrip()
     if state.name == _WINDOW and _MERGING in beside:
         return f"{_OWN[_WINDOW]}, under f1 of {_MERGING}"
     if state.name in _OWN:
@@ -131,19 +140,8 @@ def meaning(state: KeyedState, beside: Collection[str]) -> str:
     for own, names in _BESIDE.items():
         if own in beside and state.name in names:
             return names[state.name]
-    return _of_sql(state.name) if isinstance(state.key, Sql) else ""
-
-
-def _timers(name: str) -> str:
-    found = _TIMERS.fullmatch(name)
-    if found is None:
-        return "pending timers"
-    kind, service = found.groups()
-    told = _TIMERS_OF.get(service, "")
-    return f"pending {kind}-time timers{f' {told}' if told else ''}"
-
-
-def _of_sql(name: str) -> str:
-    if name in _SQL:
-        return _SQL[name]
-    return next((told for pattern, told in _SQL_PATTERNS if pattern.fullmatch(name)), "")
+    if not isinstance(state.key, Sql):
+        return ""
+    if state.name in _SQL:
+        return _SQL[state.name]
+    return next((text for pattern, text in _SQL_PATTERNS if pattern.fullmatch(state.name)), "")

@@ -1,24 +1,16 @@
-"""Which keyed state of a checkpoint is meant: ``--operator`` and ``--state``.
+"""The choice of keyed states: ``--operator`` and ``--state``.
 
 An operator is named by its operator id, its name or its uid, as a source is by ``--source``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Protocol
 
 from decoder.keyed_state import KeyedState, KeyedStates
 from migrate.inputs.flink.choose_source import operator_id_of
 from migrate.model.errors import NoSuchName, Refused
-
-
-class NoSuchState(NoSuchName):
-    """No operator with keyed state, or no state of it, answers to the name."""
-
-
-class AmbiguousState(Refused):
-    """Several operators have such a state."""
 
 
 class _OfOperator(Protocol):
@@ -30,85 +22,78 @@ class _OfOperator(Protocol):
     def uid(self) -> str | None: ...
 
 
-def of_operator(found: KeyedStates, operator: str | None) -> KeyedStates:
-    """What there is of the operators that are meant; of all where none is named.
+def of_operator(keyed: KeyedStates, operator: str | None) -> KeyedStates:
+    """Return the states of the operators of a name; all of them if it is None.
 
     Raises:
-        NoSuchState: none answers to the name.
+        NoSuchName: no operator has this id, name or uid.
     """
     if operator is None:
-        return found
-    everything: list[_OfOperator] = [*found.states, *found.unread]
+        return keyed
+    everything: list[_OfOperator] = [*keyed.states, *keyed.unread]
     if not everything:
-        raise NoSuchState("this checkpoint holds no keyed state")
-    meant = _meant(everything, operator)
-    if not meant:
-        names = {name for one in everything for name in (one.operator_name, one.uid) if name}
-        raise NoSuchState(
+        raise NoSuchName("this checkpoint holds no keyed state")
+    ids = _ids_of(everything, operator)
+    if not ids:
+        names = {name for state in everything for name in (state.operator_name, state.uid) if name}
+        raise NoSuchName(
             f"no operator with keyed state answers to {operator!r}",
             operator,
             names,
             f"there are: {_operators(everything)}",
         )
     return KeyedStates(
-        tuple(state for state in found.states if state.operator_id in meant),
-        tuple(one for one in found.unread if one.operator_id in meant),
+        tuple(state for state in keyed.states if state.operator_id in ids),
+        tuple(unread for unread in keyed.unread if unread.operator_id in ids),
     )
 
 
-def choose_state(found: KeyedStates, operator: str | None, name: str) -> KeyedState:
-    """The one state of that name.
+def choose_state(keyed: KeyedStates, operator: str | None, name: str) -> KeyedState:
+    """Return the only state of a name.
 
     Raises:
-        NoSuchState: there is none.
-        AmbiguousState: several operators have one.
-        DecodeError: there is none that is known, and of an operator that is meant not all are.
+        NoSuchName: there is none.
+        Refused: several operators have one.
+        DecodeError: there is none that is known, and of the operator not all are.
     """
-    candidates = of_operator(found, operator)
+    candidates = of_operator(keyed, operator)
     chosen = [state for state in candidates.states if state.name == name]
     if len(chosen) == 1:
         return chosen[0]
     if chosen:
-        raise AmbiguousState(
-            [
-                f"{len(chosen)} operators have a state {name!r}: choose one with --operator, by "
-                f"its operator id: {_operators(chosen)}"
-            ]
+        raise Refused(
+            f"{len(chosen)} operators have a state {name!r}: choose one with --operator, by "
+            f"its operator id: {_operators(chosen)}"
         )
     if candidates.unread:
         raise candidates.unread[0].error
     known = sorted({state.name for state in candidates.states})
     if not known:
-        raise NoSuchState("this checkpoint holds no keyed state")
-    where = "" if operator is None else f" of operator {operator!r}"
-    raise NoSuchState(
-        f"no keyed state {name!r}{where}",
-        name,
-        known,
-        f"there are: {', '.join(map(repr, known))}",
+        raise NoSuchName("this checkpoint holds no keyed state")
+    of = "" if operator is None else f" of operator {operator!r}"
+    raise NoSuchName(
+        f"no keyed state {name!r}{of}", name, known, f"there are: {', '.join(map(repr, known))}"
     )
 
 
-def _meant(some: Iterable[_OfOperator], name: str) -> set[str]:
-    """The ids of the operators that answer to a name."""
-    known = {
-        one.operator_id
-        for one in some
-        if name in (one.operator_name, one.uid) or one.operator_id == name.lower()
+def _ids_of(states: Iterable[_OfOperator], name: str) -> set[str]:
+    """Return the ids of the operators of a name."""
+    ids = {
+        state.operator_id
+        for state in states
+        if name in (state.operator_name, state.uid) or state.operator_id == name.lower()
     }
-    if known:
-        return known
-    hashed = operator_id_of(name)  # which takes a library that executors may not have
-    return {one.operator_id for one in some if one.operator_id == hashed}
+    if ids:
+        return ids
+    # Only now: it takes a library that executors may not have.
+    return {operator_id_of(name)} & {state.operator_id for state in states}
 
 
-def _operators(some: Sequence[_OfOperator]) -> str:
-    return "; ".join(_unique(map(_described, some)))
-
-
-def _described(one: _OfOperator) -> str:
-    return one.operator_id + "".join(f" {name!r}" for name in (one.uid, one.operator_name) if name)
-
-
-def _unique(some: Iterable[str]) -> Iterable[str]:
-    return dict.fromkeys(some)
+def _operators(states: Iterable[_OfOperator]) -> str:
+    """Return the operators of states, each once, with their uids and names."""
+    described = (
+        state.operator_id
+        + "".join(f" {name!r}" for name in (state.uid, state.operator_name) if name)
+        for state in states
+    )
+    return "; ".join(dict.fromkeys(described))

@@ -1,4 +1,4 @@
-"""``--state OPERATOR/NAME``: which keyed states a Spark query goes on with, and which stay."""
+"""The keyed states that a Spark query goes on with (``--state OPERATOR/NAME``), and the others."""
 
 from __future__ import annotations
 
@@ -10,11 +10,14 @@ from decoder.keyed_state import KeyedState, KeyedStates, StateKind
 from migrate.model.errors import UsageError
 from migrate.model.log import log
 from migrate.model.wording import counted
-from migrate.state.columns import StructOf, column_type, namespace_type, quoted, value_type
+from migrate.state.column_types import StructOf, quoted
+from migrate.state.columns import namespace_type, value_type
+from migrate.state.listing import ddl
 from migrate.state.select import choose_state
+from migrate.state.type_mapping import column_type
 
 GOES_ALONG = "goes along"
-# Says where the contents of sessions lie; it goes with them.
+# Names the windows that hold the contents of sessions; it goes with them.
 MERGING = "merging-window-set"
 # Flink's own, of a window operator.
 _OF_WINDOWS = "_timer_state/event_window-timers"
@@ -53,7 +56,7 @@ class TakenStates:
         merging: the ids of operators whose windows are sessions.
         closed: pending timers of windows that go along.
         timers: pending timers that Spark has none in place of.
-        looked: whether it was looked if they are pending.
+        looked: whether their entries were read, so that all are pending.
     """
 
     taken: tuple[KeyedState, ...]
@@ -67,28 +70,28 @@ class TakenStates:
     @property
     def whole_operators(self) -> frozenset[str]:
         """The ids of operators of which no keyed state stays."""
-        staying = {one.operator_id for one in self.left}
-        return frozenset(one.operator_id for one in self.taken) - staying
+        staying = {state.operator_id for state in self.left}
+        return frozenset(state.operator_id for state in self.taken) - staying
 
     def to_prime(self) -> Iterator[StateToPrime]:
-        """What a file that primes them must know of each."""
-        for one in self.taken:
-            key = column_type(one.key)
+        """Yield what a file that primes the states needs of each."""
+        for state in self.taken:
+            key = column_type(state.key)
             assert key is not None  # it is readable
             parts = [("key", key.ddl, "key")]
             if isinstance(key, StructOf):
                 parts = [
                     (quoted(name), part.ddl, f"key.{quoted(name)}") for name, part in key.fields
                 ]
-            value = None if one.kind in (StateKind.LIST, StateKind.MAP) else value_type(one)
+            is_single = state.kind not in (StateKind.LIST, StateKind.MAP)
             yield StateToPrime(
-                one.operator_id,
-                one.name,
+                state.operator_id,
+                state.name,
                 tuple(parts),
-                None if value is None else value.ddl,
-                windowed=namespace_type(one) is not None,
-                merging=one.operator_id in self.merging,
-                ttl=one.ttl,
+                ddl(value_type(state)) if is_single else None,
+                windowed=namespace_type(state) is not None,
+                merging=state.operator_id in self.merging,
+                ttl=state.ttl,
             )
 
     def lines(self, taken: str = GOES_ALONG) -> Iterator[str]:
@@ -96,103 +99,104 @@ class TakenStates:
         yield from self.along(taken)
         yield from self.warnings()
 
+    def along(self, taken: str = GOES_ALONG) -> Iterator[str]:
+        """Yield the lines of what goes along."""
+        for state in self.taken:
+            yield f"state {_label(state)} {taken}"
+        for state in self.closed:
+            yield f"timers {_label(state)}: in their place Spark's watermark closes what goes along"
+
     def warnings(self) -> Iterator[str]:
-        """Yield what is lost, or has to be given."""
+        """Yield what has to be given, and what is left behind."""
         for state in self.taken:
             if state.ttl:
                 yield (
-                    f"state {_named(state)} has a time to live, whose length is in the job's code "
+                    f"state {_label(state)} has a time to live, whose length is in the job's code "
                     "alone: priming takes it as ttl_ms, and refuses without it"
                 )
-        yield from self.behind()
-
-    def along(self, taken: str = GOES_ALONG) -> Iterator[str]:
-        """The lines of what is not left behind."""
-        for one in self.taken:
-            yield f"state {_named(one)} {taken}"
-        for one in self.closed:
-            yield f"timers {_named(one)}: in their place Spark's watermark closes what goes along"
-
-    def behind(self) -> Iterator[str]:
-        """Those of what is."""
         if self.timers:
-            told = ", ".join(map(_named, self.timers))
             pending = "pending timers" if self.looked else "timers, pending or not,"
-            yield f"{pending} left behind, as Spark sets none for them: {told}"
+            labels = ", ".join(map(_label, self.timers))
+            yield f"{pending} left behind, as Spark sets none for them: {labels}"
         if self.left:
-            told = ", ".join(map(_named, self.left))
-            yield f"{counted(len(self.left), 'state')} left behind by choice: {told}"
+            labels = ", ".join(map(_label, self.left))
+            yield f"{counted(len(self.left), 'state')} left behind by choice: {labels}"
         for reason in self.unreadable:
             yield f"left behind, as it cannot be read: {reason}"
 
 
-def take_states(found: KeyedStates, names: Sequence[str]) -> TakenStates:
+def take_states(keyed: KeyedStates, names: Sequence[str]) -> TakenStates:
     """Divide the keyed states of a checkpoint.
 
-    Timers are told by nobody's name. Those of event-time windows that go along Spark's watermark
-    stands in for; of others that are pending it has none. States of timers without one are nothing.
+    Nobody names timers. Spark's watermark stands in for those of event-time windows that go along,
+    and for no others that are pending. Timers that are not pending are left out.
 
     Args:
-        found: those states.
-        names: ``OPERATOR/NAME``; an operator as in ``find_state``. Where there are none, no entry
-            is read, and so no timer looked for.
+        keyed: those states.
+        names: ``OPERATOR/NAME``; an operator as in ``find_state``. Without names no entry is read,
+            and so it is not known whether timers are pending.
 
     Raises:
         UsageError: a name of another form, no such operator or state, or one of timers.
         Refused: several operators have such a state.
         DecodeError: a state that is named cannot be read.
     """
-    taken = [_one(found, name) for name in names]
-    along = {(one.operator_id, one.name) for one in taken}
+    taken = tuple(_choose(keyed, name) for name in names)
+    along = {(state.operator_id, state.name) for state in taken}
     along |= {(operator_id, MERGING) for operator_id, _ in along}
-    others = [one for one in found.states if (one.operator_id, one.name) not in along]
-    operators = {one.operator_id for one in taken}
+    operators = {state.operator_id for state in taken}
+    left: list[KeyedState] = []
     closed: list[KeyedState] = []
     timers: list[KeyedState] = []
-    unreadable = []
-    for one in [one for one in others if one.kind is StateKind.TIMERS]:
-        try:
-            pending = not names or next(one.entries(), None) is not None
-        except DecodeError as error:
-            unreadable.append(f"{_named(one)}: {error}")
+    unreadable: list[str] = []
+    unreadable_timers: list[str] = []
+    for state in keyed.states:
+        if (state.operator_id, state.name) in along:
             continue
-        if pending:
-            with_windows = one.operator_id in operators and one.name == _OF_WINDOWS
-            (closed if with_windows else timers).append(one)
-    others = [one for one in others if one.kind is not StateKind.TIMERS]
+        if state.kind is StateKind.TIMERS:
+            try:
+                pending = not names or next(state.entries(), None) is not None
+            except DecodeError as error:
+                unreadable_timers.append(f"{_label(state)}: {error}")
+                continue
+            if pending:
+                with_windows = state.operator_id in operators and state.name == _OF_WINDOWS
+                (closed if with_windows else timers).append(state)
+        elif state.readable:
+            left.append(state)
+        else:
+            unreadable.append(f"{_label(state)}: {state.reason}")
+    unread = (f"operator {unread.operator_id}: {unread.error}" for unread in keyed.unread)
     return TakenStates(
-        tuple(taken),
-        tuple(one for one in others if one.readable),
-        (
-            *(f"{_named(one)}: {one.reason}" for one in others if not one.readable),
-            *unreadable,
-            *(f"operator {one.operator_id}: {one.error}" for one in found.unread),
-        ),
-        frozenset(one.operator_id for one in found.states if one.name == MERGING),
+        taken,
+        tuple(left),
+        (*unreadable, *unreadable_timers, *unread),
+        frozenset(state.operator_id for state in keyed.states if state.name == MERGING),
         tuple(closed),
         tuple(timers),
         looked=bool(names),
     )
 
 
-def tell(states: TakenStates, taken: str = GOES_ALONG) -> None:
-    """Say of each state what becomes of it."""
+def log_states(states: TakenStates, taken: str = GOES_ALONG) -> None:
+    """Log what becomes of each state."""
     for line in states.along(taken):
         log.info(line)
     for line in states.warnings():
         log.warning(line)
 
 
-def _one(found: KeyedStates, text: str) -> KeyedState:
+def _choose(keyed: KeyedStates, text: str) -> KeyedState:
+    """Return the state of an ``OPERATOR/NAME``."""
     operator, slash, name = text.partition("/")
     if not (operator and slash and name):
         raise UsageError(f"--state {text!r}: not OPERATOR/NAME, as `migrate state CHK` lists them")
-    state = choose_state(found, operator, name)
+    state = choose_state(keyed, operator, name)
     state.check_readable()
     if state.kind is StateKind.TIMERS or name == MERGING:
         raise UsageError(f"--state {text!r}: it goes with the state of its windows: name that one")
     return state
 
 
-def _named(state: KeyedState) -> str:
+def _label(state: KeyedState) -> str:
     return f"{state.uid or state.operator_name or state.operator_id}/{state.name}"

@@ -1,7 +1,7 @@
-"""Keyed state as flat tables that many processes read: what Spark's data source stands on.
+"""Keyed state as flat tables that many processes read, for Spark's data source.
 
-``open_table`` looks at what there is, once. Its shares are read elsewhere: each by what it holds,
-without another look at the checkpoint's metadata.
+``open_table`` reads the checkpoint's metadata, once. A share of the table is read elsewhere,
+without the metadata.
 """
 
 from __future__ import annotations
@@ -16,15 +16,17 @@ from decoder.keyed_state import KeyedState, KeyedStates, Part, StateKind, read_k
 from decoder.keyed_state.key_groups import key_group_of
 from decoder.keyed_state.types import Kind, Scalar
 from migrate.model.errors import UsageError
-from migrate.state.columns import BIGINT, BOOLEAN, INT, JSON, STRING, Column, ColumnType, columns
+from migrate.state.column_types import ColumnType
+from migrate.state.columns import StateColumn, columns
 from migrate.state.listing import StateRow, state_row
 from migrate.state.select import choose_state, of_operator
+from migrate.state.type_mapping import BIGINT, BOOLEAN, INT, JSON, STRING
 from migrate.storage.files import Files
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# What a task reads at most, where it can be cut: some million entries, and some seconds of work.
+# What a task reads at most, where shares can be cut: some million entries, some seconds of work.
 _SHARE_BYTES = 16 * 1024 * 1024
 
 # A key that may be asked for by itself.
@@ -33,23 +35,19 @@ _KEY_BITS = {Kind.BYTE: 8, Kind.SHORT: 16, Kind.INT: 32, Kind.LONG: 64}
 _WHOLE_NUMBER = re.compile(r"-?[0-9]{1,19}")
 
 
-class View(str, Enum):
-    """The tables: what a row is about."""
+class StateView(str, Enum):
+    """The tables, by what a row is about."""
 
     ENTRIES = "entries"  # of one state
     STATES = "states"  # as `migrate state` lists them
     TIMERS = "timers"  # all pending timers
 
 
-class BadStateOption(UsageError):
-    """An option that is not known, not of the known values, or missing."""
-
-
 @dataclass(frozen=True, slots=True)
 class StateOptions:
-    """What is to be read; ``state``, and the one ``key`` of it, are of the entries alone."""
+    """The options of the data source; ``state`` and one ``key`` of it are of the entries alone."""
 
-    view: View = View.ENTRIES
+    view: StateView = StateView.ENTRIES
     operator: str | None = None
     state: str | None = None
     allow_external_files: bool = False
@@ -60,34 +58,29 @@ _NAMES = ("operator", "state", "view", "key", "allowExternalFiles")
 
 
 def parse_state_options(options: Mapping[str, str]) -> StateOptions:
-    """Spark's options, whose names it takes in any case, without the path.
+    """Parse Spark's options, whose names it takes in any case, without the path.
 
     Raises:
-        BadStateOption: an unknown name or value; the message names the known ones.
+        UsageError: an unknown name or value; the message names the known ones.
     """
-    given = {name.lower(): value for name, value in options.items()}
-    unknown = sorted(given.keys() - {name.lower() for name in _NAMES})
+    values = {name.lower(): value for name, value in options.items()}
+    unknown = sorted(values.keys() - {name.lower() for name in _NAMES})
     if unknown:
-        raise BadStateOption(f"no such option: {unknown[0]}; there are: {', '.join(_NAMES)}")
-    named = given.get("view", View.ENTRIES.value).lower()
-    if named not in [view.value for view in View]:
-        known = ", ".join(view.value for view in View)
-        raise BadStateOption(f"view = {named!r}: not one of {known}")
-    view, state = View(named), given.get("state")
-    if view is View.ENTRIES and state is None:
-        raise BadStateOption("no state: option state names it, and view=states lists them")
-    for name in ("state", "key"):
-        if view is not View.ENTRIES and name in given:
-            raise BadStateOption(f"option {name} is of view=entries, not of view={named}")
-    external = _flag("allowExternalFiles", given)
-    return StateOptions(view, given.get("operator"), state, external, given.get("key"))
-
-
-def _flag(name: str, given: Mapping[str, str]) -> bool:
-    value = given.get(name.lower(), "false").lower()
-    if value not in ("true", "false"):
-        raise BadStateOption(f"{name} = {value!r}: not one of true, false")
-    return value == "true"
+        raise UsageError(f"no such option: {unknown[0]}; there are: {', '.join(_NAMES)}")
+    name = values.get("view", StateView.ENTRIES.value).lower()
+    known = [view.value for view in StateView]
+    if name not in known:
+        raise UsageError(f"view = {name!r}: not one of {', '.join(known)}")
+    view, state = StateView(name), values.get("state")
+    if view is StateView.ENTRIES and state is None:
+        raise UsageError("no state: option state names it, and view=states lists them")
+    for option in ("state", "key"):
+        if view is not StateView.ENTRIES and option in values:
+            raise UsageError(f"option {option} is of view=entries, not of view={name}")
+    external = values.get("allowexternalfiles", "false").lower()
+    if external not in ("true", "false"):
+        raise UsageError(f"allowExternalFiles = {external!r}: not one of true, false")
+    return StateOptions(view, values.get("operator"), state, external == "true", values.get("key"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,17 +105,16 @@ class Table:
     """A table to be read.
 
     Attributes:
-        view: which.
-        columns: its columns; they are all that is needed to read a share.
+        columns: all that is needed to read a share.
         slices: where its rows are; of view=states none.
         states: of view=states, its rows.
-        key: the only one that is asked for; None: all.
-        state: of view=entries, whose they are, without its parts.
+        key: the only key to read; None: all.
+        state: of view=entries, the state, without its parts.
         pointer, allow_external_files: the checkpoint, as it was asked for.
     """
 
-    view: View
-    columns: tuple[Column, ...]
+    view: StateView
+    columns: tuple[StateColumn, ...]
     slices: tuple[Slice, ...] = ()
     states: tuple[StateRow, ...] = ()
     key: Key | None = None
@@ -131,47 +123,47 @@ class Table:
     allow_external_files: bool = False
 
     def shares(self) -> list[Share]:
-        """Work for a task each: some slices, or some rows."""
-        if self.view is View.STATES:
+        """Return the work of a task each: some slices, or some rows."""
+        if self.view is StateView.STATES:
             return [Share(self.view, self.columns, (), self.states)]
         packed: list[list[Slice]] = []
-        room = 0
-        for one in self.slices:
-            if not packed or one.size > room:
+        bytes_left = 0
+        for slice_ in self.slices:
+            if not packed or slice_.size > bytes_left:
                 packed.append([])
-                room = _SHARE_BYTES
-            packed[-1].append(one)
-            room -= one.size
+                bytes_left = _SHARE_BYTES
+            packed[-1].append(slice_)
+            bytes_left -= slice_.size
         # Of no partition Spark makes one of its own, in ways that differ by its version.
         return [
-            Share(self.view, self.columns, tuple(some), key=self.key) for some in packed or [[]]
+            Share(self.view, self.columns, tuple(slices), key=self.key) for slices in packed or [[]]
         ]
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What one task reads of a table."""
+    """The part of a table that one task reads."""
 
-    view: View
-    columns: tuple[Column, ...]
+    view: StateView
+    columns: tuple[StateColumn, ...]
     slices: tuple[Slice, ...]
     states: tuple[StateRow, ...] = ()
     key: Key | None = None
 
 
 def open_table(chk: str, options: StateOptions) -> Table:
-    """Look at what there is.
+    """Read which states there are, and return the table of the options.
 
     Raises:
         DecodeError: the checkpoint, or a state that is asked for, cannot be read.
         UsageError: no such operator or state, or an extra is missing.
         Refused: several operators have such a state.
     """
-    found = read_keyed_states(chk, Files(), allow_external_files=options.allow_external_files)
+    keyed = read_keyed_states(chk, Files(), allow_external_files=options.allow_external_files)
     match options.view:
-        case View.ENTRIES:
+        case StateView.ENTRIES:
             assert options.state is not None
-            state = choose_state(found, options.operator, options.state)
+            state = choose_state(keyed, options.operator, options.state)
             state.check_readable()
             key = None if options.key is None else _key(state, options.key)
             slices = tuple(_slices(state, None if key is None else _key_group(state, key)))
@@ -184,39 +176,38 @@ def open_table(chk: str, options: StateOptions) -> Table:
                 pointer=chk,
                 allow_external_files=options.allow_external_files,
             )
-        case View.STATES:
-            states = of_operator(found, options.operator).states
+        case StateView.STATES:
+            states = of_operator(keyed, options.operator).states
             return Table(options.view, _LISTED, states=tuple(map(state_row, states)))
-        case View.TIMERS:
-            return _timers(of_operator(found, options.operator))
+        case StateView.TIMERS:
+            return _timers(of_operator(keyed, options.operator))
 
 
-def _key(state: KeyedState, told: str) -> Key:
+def _key(state: KeyedState, text: str) -> Key:
+    """Parse the option ``key``."""
     match state.key:
         case Scalar(Kind.STRING, mutable=False):
-            return told
+            return text
         case Scalar(kind, mutable=False) if kind in _KEY_BITS:
             bound = 1 << _KEY_BITS[kind] - 1
-            if _WHOLE_NUMBER.fullmatch(told) and -bound <= int(told) < bound:
-                return int(told)
-            raise BadStateOption(
-                f"key = {told!r}: the keys of state {state.name!r} are {kind.name}"
-            )
+            if _WHOLE_NUMBER.fullmatch(text) and -bound <= int(text) < bound:
+                return int(text)
+            raise UsageError(f"key = {text!r}: the keys of state {state.name!r} are {kind.name}")
         case _:
-            raise BadStateOption(
+            raise UsageError(
                 f"option key is of keys that are text or whole numbers; those of state "
                 f"{state.name!r} are neither: choose of them by where()"
             )
 
 
 def _key_group(state: KeyedState, key: Key) -> int | None:
-    """None where it could lie in any."""
+    """Return the key group of a key, or None if it may be any."""
     key_group = key_group_of(state.key, state.max_parallelism)
     return None if key_group is None else key_group(b"", 0, key)
 
 
 def _slices(state: KeyedState, only: int | None = None) -> Iterator[Slice]:
-    """Those of all key groups, or of one."""
+    """Yield the slices of all key groups, or of one."""
     alone = replace(state, parts=())
     for part in state.parts:
         for key_groups, size in part.shares(_SHARE_BYTES):
@@ -227,18 +218,20 @@ def _slices(state: KeyedState, only: int | None = None) -> Iterator[Slice]:
 
 
 def read_share(share: Share) -> Iterator[pa.RecordBatch]:
-    """The rows of a share.
+    """Yield the rows of a share.
 
     Raises:
         DecodeError: as for ``Part.batches``.
-        DoesNotFit: a value has no place in its column.
+        DoesNotFit: a value does not fit into its column.
     """
     from migrate.state.arrow import batch_of_rows, part_batches
 
     if share.states:
         yield batch_of_rows(share.columns, share.states)
-    for one in share.slices:
-        batches = part_batches(one.state, one.part, one.key_groups, share.columns, _CONSTANTS)
+    for slice_ in share.slices:
+        batches = part_batches(
+            slice_.state, slice_.part, slice_.key_groups, share.columns, _CONSTANTS
+        )
         yield from batches if share.key is None else _of_key(batches, share.key)
 
 
@@ -249,46 +242,43 @@ def _of_key(batches: Iterable[pa.RecordBatch], key: Key) -> Iterator[pa.RecordBa
         yield batch.filter(pc.equal(batch.column("key"), key))
 
 
-# -- view=states ---------------------------------------------------------------------------------
-
 _LISTED = tuple(
-    Column(name, BOOLEAN if name in ("ttl", "readable") else STRING) for name in StateRow._fields
+    StateColumn(name, BOOLEAN if name in ("ttl", "readable") else STRING)
+    for name in StateRow._fields
 )
 
 
-# -- view=timers ---------------------------------------------------------------------------------
+def _timers(keyed: KeyedStates) -> Table:
+    """Return the table of all timers.
 
-
-def _timers(found: KeyedStates) -> Table:
-    """The timers of all operators, or of one. Where their keys, or their namespaces, are not all of
-    one type, the column is their JSON."""
-    for one in found.unread:
-        raise one.error
-    states = [state for state in found.states if state.kind is StateKind.TIMERS]
-    for state in states:
-        state.check_readable()
+    If keys, or namespaces, are not all of one type, the column is their JSON.
+    """
+    for unread in keyed.unread:
+        raise unread.error
+    states = [state for state in keyed.states if state.kind is StateKind.TIMERS]
     types: dict[str, list[ColumnType]] = {"key": [], "namespace": []}
     for state in states:
+        state.check_readable()
         for column in columns(state):
             if column.name in types:
                 types[column.name].append(column.type)
-    made = [
-        *(Column(name, STRING) for name in _CONSTANTS),
-        Column("key_group", INT),
-        *(Column(name, _common(some)) for name, some in types.items()),
-        Column("value", BIGINT),
-    ]
-    slices = tuple(one for state in states for one in _slices(state))
-    return Table(View.TIMERS, tuple(made), slices)
+    made = (
+        *(StateColumn(name, STRING) for name in _CONSTANTS),
+        StateColumn("key_group", INT),
+        *(StateColumn(name, _common_type(of_states)) for name, of_states in types.items()),
+        StateColumn("value", BIGINT),
+    )
+    slices = tuple(slice_ for state in states for slice_ in _slices(state))
+    return Table(StateView.TIMERS, made, slices)
 
 
-def _common(types: Sequence[ColumnType]) -> ColumnType:
+def _common_type(types: Sequence[ColumnType]) -> ColumnType:
     if not types:
         return STRING
-    return types[0] if all(one == types[0] for one in types) else JSON
+    return types[0] if all(type_ == types[0] for type_ in types) else JSON
 
 
-# What is alike in all rows of a state.
+# Columns with one value in all rows of a state.
 _CONSTANTS: Mapping[str, Callable[[KeyedState], Any]] = {
     "operator_id": lambda state: state.operator_id,
     "uid": lambda state: state.uid,

@@ -27,14 +27,14 @@ from migrate.inputs.flink.choose_source import source_positions
 from migrate.inputs.flink.extract import Source, SourceKind
 from migrate.inputs.group_csv import read_group_csv
 from migrate.inputs.offsets_json import read_starting_offsets
-from migrate.model.errors import InputError, Refused, UsageError
+from migrate.model.errors import InputError, NoSuchName, Refused, UsageError
 from migrate.model.policies import policies_of
 from migrate.model.positions import Marker, Position, PositionSet, PositionState, Unknown
 from migrate.model.topic_pattern import topic_pattern
 from migrate.planning.plan import Refusal
 from migrate.state.json_form import value_json
 from migrate.state.listing import meaning
-from migrate.state.select import NoSuchState, choose_state
+from migrate.state.select import choose_state
 from migrate.storage.files import Files, local_path, path_of
 from migrate.storage.new_file import _open_to_others
 from tests.support.keyed_bytes import OPERATOR
@@ -275,7 +275,7 @@ def test_what_a_state_of_flinks_own_is(state: KeyedState, beside: set[str], told
 
 @pytest.mark.parametrize("operator", [None, "theirs"])
 def test_a_state_of_a_checkpoint_that_holds_none(operator: str | None) -> None:
-    with pytest.raises(NoSuchState, match=r"^this checkpoint holds no keyed state$"):
+    with pytest.raises(NoSuchName, match=r"^this checkpoint holds no keyed state$"):
         choose_state(KeyedStates((), ()), operator, "count")
 
 

@@ -1,4 +1,4 @@
-"""Column types of keyed state that no golden snapshot has: what is text, what is refused."""
+"""StateColumn types of keyed state that no golden snapshot has: what is text, what is refused."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ import migrate
 from decoder.keyed_state import avro_schema, types
 from decoder.keyed_state.java_values import MAX_SECOND, Instant, LocalDate, LocalTime, Pairs
 from decoder.keyed_state.types import AvroKind, Field, Kind, Scalar, SqlKind
-from migrate.state.arrow import DoesNotFit, MissingArrow, batch_of_rows
-from migrate.state.columns import Column, column_type
+from migrate.model.errors import UsageError
+from migrate.state.arrow import DoesNotFit, batch_of_rows
+from migrate.state.columns import StateColumn
+from migrate.state.type_mapping import column_type
 
 _LONG, _STRING = Scalar(Kind.LONG), Scalar(Kind.STRING)
 _INT = types.AvroScalar(AvroKind.INT)
@@ -31,7 +33,7 @@ def _told(type_: types.Type, value: Any) -> Any:
     """What a column of that type has of a value."""
     found = column_type(type_)
     assert found is not None
-    return batch_of_rows((Column("value", found),), [(value,)]).column("value").to_pylist()[0]
+    return batch_of_rows((StateColumn("value", found),), [(value,)]).column("value").to_pylist()[0]
 
 
 def _avro(schema: types.AvroType) -> types.Avro:
@@ -213,5 +215,5 @@ def test_no_type_is_told_of_what_cannot_be_read() -> None:
 
 def test_without_pyarrow_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(MissingArrow, match=r"flink-offset-migrate\[parquet\]"):
+    with pytest.raises(UsageError, match=r"flink-offset-migrate\[parquet\]"):
         migrate.read_state("nothing", state="x")

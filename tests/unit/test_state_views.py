@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from migrate.model.errors import UsageError
 from migrate.state import views
 from migrate.state.views import (
-    BadStateOption,
     StateOptions,
-    View,
+    StateView,
     open_table,
     parse_state_options,
     read_share,
@@ -26,9 +26,9 @@ _BY_NAME = {entry["name"]: entry for entry in ENTRIES}
 
 def test_options_are_sparks() -> None:
     assert parse_state_options({"State": "x", "OPERATOR": "o"}) == (
-        StateOptions(View.ENTRIES, "o", "x")
+        StateOptions(StateView.ENTRIES, "o", "x")
     )
-    assert parse_state_options({"view": "TIMERS"}).view is View.TIMERS
+    assert parse_state_options({"view": "TIMERS"}).view is StateView.TIMERS
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_options_are_sparks() -> None:
     ],
 )
 def test_what_is_not_known_is_refused(options: dict[str, str], says: str) -> None:
-    with pytest.raises(BadStateOption, match=says):
+    with pytest.raises(UsageError, match=says):
         parse_state_options(options)
 
 
@@ -69,7 +69,7 @@ def test_shares_are_the_whole_each_row_once(
 
 def test_timers_of_operators_with_other_keys_are_told_as_json() -> None:
     chk = str(STATE / _BY_NAME["2.2/sql-groups/canonical"]["path"])
-    table = open_table(chk, StateOptions(View.TIMERS))
+    table = open_table(chk, StateOptions(StateView.TIMERS))
     assert [(column.name, column.type.ddl) for column in table.columns] == [
         *((name, "STRING") for name in ("operator_id", "uid", "name", "state")),
         ("key_group", "INT"),
@@ -81,7 +81,7 @@ def test_timers_of_operators_with_other_keys_are_told_as_json() -> None:
 
 def test_the_list_of_states_is_a_share_of_its_own() -> None:
     chk = str(STATE / _BY_NAME["2.2/kinds/canonical"]["path"])
-    table = open_table(chk, StateOptions(View.STATES))
+    table = open_table(chk, StateOptions(StateView.STATES))
     (share,) = table.shares()
     assert (share.slices, share.states) == ((), table.states)
     (batch,) = read_share(pickle.loads(pickle.dumps(share)))
@@ -131,7 +131,7 @@ def test_one_key_is_read_of_its_key_group_alone(name: str) -> None:
 )
 def test_a_key_that_no_state_can_have(name: str, state: str, key: str, says: str) -> None:
     entry = _BY_NAME[name]
-    with pytest.raises(BadStateOption, match=says):
+    with pytest.raises(UsageError, match=says):
         open_table(str(STATE / entry["path"]), StateOptions(state=state, key=key))
 
 

@@ -20,7 +20,7 @@ from pyspark.sql.types import (
 )
 
 from migrate.model.errors import UsageError
-from migrate.state.columns import quoted
+from migrate.state.column_types import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

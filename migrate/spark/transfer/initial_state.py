@@ -18,7 +18,7 @@ from migrate.model.log import log
 from migrate.spark.transfer.exact_cast import exactly, schema_of
 from migrate.spark.transfer.origin import contradictions, origin_of
 from migrate.spark.transfer.time_to_live import TimeToLive, leave_out_expired
-from migrate.state.columns import quoted
+from migrate.state.column_types import quoted
 from migrate.targets.location import location
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from migrate.inputs.flink.choose_source import Reading
 from migrate.inputs.flink.read import read
 from migrate.inputs.offsets_json import NextOffsets
 from migrate.model.positions import PositionState
-from migrate.state.columns import quoted
+from migrate.state.column_types import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -33,7 +33,7 @@ from migrate.spark.transfer.exact_cast import WHOLE, exactly, schema_of
 from migrate.spark.transfer.origin import StateOrigin, origin_of
 from migrate.spark.transfer.time_to_live import ExpiredEntries, TimeToLive, leave_out_expired
 from migrate.spark.transfer.windows import FiredWindows, check_instants, panes, unfired
-from migrate.state.columns import quoted
+from migrate.state.column_types import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -28,7 +28,7 @@ from migrate.spark.transfer.proof import compare, in_units, key_order
 from migrate.spark.transfer.spark_state import SparkState, is_before_4, read_spark_state
 from migrate.spark.transfer.time_to_live import TimeToLive, leave_out_expired
 from migrate.spark.transfer.windows import session_windows, unfired
-from migrate.state.columns import quoted
+from migrate.state.column_types import quoted
 from migrate.storage.files import Files
 from migrate.targets.location import LocalDirectory, location
 

@@ -21,8 +21,9 @@ from decoder.keyed_state.value_sizes import (
     MAX_COMPACT_TIMESTAMP,
     has_fixed_length,
 )
-from migrate.state.columns import PairsOf, column_type
+from migrate.state.column_types import PairsOf
 from migrate.state.kernel import operations as k
+from migrate.state.type_mapping import column_type
 
 # The forms of values of which not all that fit into their bytes are ones that Flink writes, or that
 # fit into their column.

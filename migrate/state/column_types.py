@@ -1,0 +1,179 @@
+"""Column types of keyed state: each has its DDL, as Spark's ``DataType.sql`` prints it, its type of
+Arrow, and what turns a value of the decoder's into what Arrow takes for it.
+
+pyarrow is an extra, and states are listed without it: it is imported where it is asked for.
+
+Source: DataType.sql, QuotingUtils.quoteIfNeeded @ Spark 4.0.0.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Convert = Callable[[Any], Any]
+
+_PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """A type without parts; ``convert`` is None where Arrow takes the value as it is."""
+
+    ddl: str
+    convert: Convert | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DecimalOf:
+    precision: int
+    scale: int
+
+    @property
+    def ddl(self) -> str:
+        return f"DECIMAL({self.precision},{self.scale})"
+
+    @property
+    def convert(self) -> Convert | None:
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayOf:
+    element: ColumnType
+
+    @property
+    def ddl(self) -> str:
+        return f"ARRAY<{self.element.ddl}>"
+
+    @property
+    def convert(self) -> Convert | None:
+        convert = self.element.convert
+        if convert is None:
+            return None
+        return lambda value: [None if part is None else convert(part) for part in value]
+
+
+@dataclass(frozen=True, slots=True)
+class MapOf:
+    key: ColumnType
+    value: ColumnType
+
+    @property
+    def ddl(self) -> str:
+        return f"MAP<{self.key.ddl}, {self.value.ddl}>"
+
+    @property
+    def convert(self) -> Convert | None:
+        if self.key.convert is None and self.value.convert is None:
+            return None
+        of_key, of_value = _nullable(self.key), _nullable(self.value)
+        return lambda pairs: [(of_key(key), of_value(value)) for key, value in pairs]
+
+
+@dataclass(frozen=True, slots=True)
+class PairsOf:
+    """A map whose keys may be what Spark's may not: a list of structs of key and value."""
+
+    key: ColumnType
+    value: ColumnType
+
+    @property
+    def stored(self) -> ArrayOf:
+        return ArrayOf(StructOf((("key", self.key), ("value", self.value))))
+
+    @property
+    def ddl(self) -> str:
+        return self.stored.ddl
+
+    @property
+    def convert(self) -> Convert | None:
+        of_key, of_value = _nullable(self.key), _nullable(self.value)
+        return lambda pairs: [
+            {"key": of_key(key), "value": of_value(value)} for key, value in pairs
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class StructOf:
+    fields: tuple[tuple[str, ColumnType], ...]
+
+    @property
+    def ddl(self) -> str:
+        fields = ", ".join(f"{quoted(name)}: {type_.ddl}" for name, type_ in self.fields)
+        return f"STRUCT<{fields}>"
+
+    @property
+    def convert(self) -> Convert | None:
+        converts = {name: own for name, type_ in self.fields if (own := type_.convert)}
+        if not converts:
+            return None
+
+        def convert(value: Mapping[str, Any]) -> dict[str, Any]:
+            converted = dict(value)
+            for name, convert_part in converts.items():
+                part = converted.get(name)
+                if part is not None:
+                    converted[name] = convert_part(part)
+            return converted
+
+        return convert
+
+
+ColumnType = Leaf | DecimalOf | ArrayOf | MapOf | PairsOf | StructOf
+
+
+def quoted(name: str) -> str:
+    """Return a name as DDL has it."""
+    return name if _PLAIN_NAME.fullmatch(name) else "`" + name.replace("`", "``") + "`"
+
+
+def _nullable(type_: ColumnType) -> Convert:
+    """Return what converts a value of a type that may be None."""
+    convert = type_.convert
+    if convert is None:
+        return lambda value: value
+    return lambda value: None if value is None else convert(value)
+
+
+def arrow_type(type_: ColumnType) -> pa.DataType:
+    """Return the type of Arrow that a column of this type has."""
+    import pyarrow as pa
+
+    match type_:
+        case Leaf("TIMESTAMP"):
+            return pa.timestamp("us", tz="UTC")  # the one unit that Spark takes
+        case Leaf(ddl):
+            return pa.type_for_alias(_ALIASES[ddl])
+        case DecimalOf(precision, scale):
+            return pa.decimal128(precision, scale)
+        case ArrayOf(element):
+            return pa.list_(arrow_type(element))
+        case MapOf(key, value):
+            return pa.map_(arrow_type(key), arrow_type(value))
+        case PairsOf():
+            return arrow_type(type_.stored)
+        case StructOf(fields):
+            return pa.struct([(name, arrow_type(part)) for name, part in fields])
+
+
+# Arrow's names of leaves.
+_ALIASES = {
+    "BOOLEAN": "bool",
+    "TINYINT": "int8",
+    "SMALLINT": "int16",
+    "INT": "int32",
+    "BIGINT": "int64",
+    "FLOAT": "float",
+    "DOUBLE": "double",
+    "STRING": "string",
+    "BINARY": "binary",
+    "VOID": "null",
+    "DATE": "date32",
+    "TIMESTAMP_NTZ": "timestamp[us]",
+}
