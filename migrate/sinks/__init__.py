@@ -1,7 +1,7 @@
-"""What a sink remembers of those who wrote to it: batch numbers of Spark, checkpoint ids of Flink.
+"""Sinks that remember their writers: batch numbers of Spark, checkpoint ids of Flink.
 
-A sink that remembers skips what comes under a number that it has seen, and says nothing. Which
-writer a number belongs to is the format's own affair, and each format has a module here.
+Such a sink silently skips a number that it has seen. How it identifies a writer depends on the
+format; each format has a module here.
 """
 
 from __future__ import annotations
@@ -10,7 +10,13 @@ from collections.abc import Callable, Mapping
 
 from migrate.sinks import delta, hudi, iceberg, paimon, spark_files
 from migrate.sinks.directory import Directory, UnreadableSink
-from migrate.sinks.remembered import DEFAULT_IDENTIFIER, Found, Remembered, SinkMemory, WriterKind
+from migrate.sinks.remembered import (
+    DEFAULT_IDENTIFIER,
+    FormatMemory,
+    Remembered,
+    SinkMemory,
+    WriterKind,
+)
 from migrate.storage.files import Files
 
 __all__ = [
@@ -22,36 +28,37 @@ __all__ = [
     "sink_memory",
 ]
 
-# By the name in the sink's directory that shows the format.
-_FORMATS: Mapping[str, Callable[[Directory], Found | None]] = {
-    spark_files.LOG: spark_files.look,
-    delta.LOG: delta.look,
-    hudi.LOG: hudi.look,
-    iceberg.LOG: iceberg.look,
-    paimon.LOG: paimon.look,
+# By the name in a sink's directory that identifies the format.
+_FORMATS: Mapping[str, Callable[[Directory], FormatMemory | None]] = {
+    spark_files.LOG: spark_files.read_log,
+    delta.LOG: delta.read_log,
+    hudi.LOG: hudi.read_log,
+    iceberg.LOG: iceberg.read_log,
+    paimon.LOG: paimon.read_log,
 }
 
 
 def sink_memory(path: str, files: Files) -> SinkMemory:
-    """What the sink in a directory remembers; a directory may be a table of several formats.
+    """Read what the sink in a directory remembers; it may be a table of several formats.
 
     Args:
-        path: a local directory, or a URL that ``files`` reads.
+        path: a local directory, or a URL.
+        files: reads the path.
 
     Raises:
-        UnreadableSink: it is no directory, or a log in it is not as its writers write it.
-        OSError: it cannot be looked at.
+        UnreadableSink: this is no directory, or one of its logs is damaged.
+        OSError: the directory cannot be read.
     """
     directory = Directory(path, files)
     names = directory.names()
-    found = [
-        one
-        for name, look in _FORMATS.items()
-        if name in names and (one := look(directory)) is not None
+    memories = [
+        memory
+        for name, read_log in _FORMATS.items()
+        if name in names and (memory := read_log(directory)) is not None
     ]
     return SinkMemory(
-        formats=tuple(one.format for one in found),
-        remembered=tuple(each for one in found for each in one.remembered),
-        unread=tuple(why for one in found for why in one.unread),
+        formats=tuple(memory.format for memory in memories),
+        remembered=tuple(number for memory in memories for number in memory.remembered),
+        unread=tuple(reason for memory in memories for reason in memory.unread),
         empty=not names,
     )

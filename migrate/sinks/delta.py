@@ -1,15 +1,15 @@
-"""Delta: it skips what comes under an application id and a version that its log has a ``txn`` of.
+"""Delta: a sink skips a version if its log has a ``txn`` of that application id up to the version.
 
-``_delta_log`` has a commit ``<version>.json`` with an action a line, and checkpoints, each of which
-stands for all commits up to its version: ``<version>.checkpoint.parquet``, in parts
-``.checkpoint.<part>.<parts>.parquet``, or under a UUID, in Parquet or JSON. The action
-``{"txn": {"appId", "version"}}``:
+``_delta_log`` has commits ``<version>.json`` with an action per line, and checkpoints, each of
+which replaces all commits up to its version: ``<version>.checkpoint.parquet``, in parts
+``.checkpoint.<part>.<parts>.parquet``, or with a UUID, in Parquet or JSON. The action
+``{"txn": {"appId", "version"}}`` holds:
 
-- of a streaming query has the query's id, and the batch. Its commit says so in ``commitInfo``:
-  ``operation`` STREAMING UPDATE, ``operationParameters`` with ``queryId``. A checkpoint has no
-  ``commitInfo``: there a query's id cannot be told from another UUID.
-- of ``foreachBatch`` with ``txnAppId`` and ``txnVersion`` has these.
-- of Delta's sink for Flink has ``<job id>-<subtask>``, and the checkpoint's id.
+- for a streaming query the query's id and the batch. Its commit has ``commitInfo`` with
+  ``operation`` STREAMING UPDATE, and ``queryId`` in ``operationParameters``. A checkpoint has no
+  ``commitInfo``: there a query's id looks like any other UUID.
+- for ``foreachBatch`` its ``txnAppId`` and ``txnVersion``.
+- for Delta's sink for Flink ``<job id>-<subtask>`` and the checkpoint's id.
 
 Source: the Delta protocol, ``txn``, ``checkpoint``; DeltaSink, DeltaCommand.hasBeenExecuted @
 io.delta:delta-spark 4.0.0; io.delta.flink.sink.DeltaCommitter @ delta bb1057f.
@@ -23,7 +23,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from migrate.sinks.directory import MOST_FILES, Directory, UnreadableSink, number, parse, table
-from migrate.sinks.remembered import Found, Remembered, WriterKind
+from migrate.sinks.remembered import FormatMemory, Remembered, WriterKind
 
 LOG = "_delta_log"
 
@@ -32,60 +32,60 @@ _CHECKPOINT = re.compile(
     r"(\d{20})\.checkpoint(?:\.(\d{10})\.(\d{10})\.parquet|\.parquet|\.[0-9a-fA-F-]{36}\.(?:parquet|json))"
 )
 _FLINK = re.compile(r"([0-9a-f]{32})-(\d{1,9})")
-# In bytes, and rows: a checkpoint lists every file of the table.
+# Bytes and rows: a checkpoint lists every file of the table.
 _LARGEST_CHECKPOINT = 512 << 20
 _MOST_ROWS = 50_000_000
 
 
 @dataclass(slots=True)
 class _Log:
-    """What has been read so far: the last version of each application, and ids of queries."""
+    """The content read so far: the last version of each application, and ids of queries."""
 
     versions: dict[str, int] = field(default_factory=dict)
     queries: set[str] = field(default_factory=set)
     unread: list[str] = field(default_factory=list)
 
 
-def look(directory: Directory) -> Found:
+def read_log(directory: Directory) -> FormatMemory:
     names = directory.names(LOG)
     log = _Log()
     newest, checkpoint = _newest_checkpoint(names)
     for name in checkpoint:
         content = directory.read(f"{LOG}/{name}", _LARGEST_CHECKPOINT)
         if name.endswith(".json"):
-            _take(log, content, name)
+            _add_actions(log, content, name)
         else:
-            _take_parquet(log, content, name)
+            _add_parquet(log, content, name)
     commits = [(int(match[1]), name) for name in names if (match := _COMMIT.fullmatch(name))]
     since = [name for version, name in commits if version > newest]
     for name in since[-MOST_FILES:]:
-        _take(log, directory.read(f"{LOG}/{name}"), name)
+        _add_actions(log, directory.read(f"{LOG}/{name}"), name)
     if len(since) > MOST_FILES:
         log.unread.append(f"the oldest {len(since) - MOST_FILES} commits of {LOG}")
     if directory.names(f"{LOG}/_staged_commits"):
         log.unread.append("_staged_commits, of which a catalog knows which ones count")
     _find_queries(directory, log, [name for version, name in commits if version <= newest])
-    return Found("a Delta table", tuple(_remembered(log)), tuple(log.unread))
+    return FormatMemory("a Delta table", tuple(_remembered(log)), tuple(log.unread))
 
 
 def _newest_checkpoint(names: Iterable[str]) -> tuple[int, list[str]]:
-    """The newest that is complete: its version, or -1, and its files."""
-    found: dict[tuple[int, str], list[str]] = {}
+    """Return the version of the newest complete checkpoint, or -1, and its files."""
+    files_of: dict[tuple[int, str], list[str]] = {}
     for name in names:
         if match := _CHECKPOINT.fullmatch(name):
             parts = match[3] or ""
-            found.setdefault((int(match[1]), parts), []).append(name)
-    whole = {
+            files_of.setdefault((int(match[1]), parts), []).append(name)
+    complete = {
         version: files
-        for (version, parts), files in found.items()
+        for (version, parts), files in files_of.items()
         if not parts or len(files) == int(parts)
     }
-    newest = max(whole, default=-1)
-    return newest, whole.get(newest, [])
+    newest = max(complete, default=-1)
+    return newest, complete.get(newest, [])
 
 
-def _take(log: _Log, content: bytes, name: str) -> None:
-    """The actions of a file with one a line, in its order."""
+def _add_actions(log: _Log, content: bytes, name: str) -> None:
+    """Add the actions of a file with one per line, in its order."""
     what = f"{LOG}/{name}: not a commit of Delta's"
     for line in content.splitlines():
         if not line.strip():
@@ -103,8 +103,8 @@ def _take(log: _Log, content: bytes, name: str) -> None:
                 log.queries.add(query)
 
 
-def _take_parquet(log: _Log, content: bytes, name: str) -> None:
-    """The same of a checkpoint in Parquet; told as unread where pyarrow is not installed."""
+def _add_parquet(log: _Log, content: bytes, name: str) -> None:
+    """Add the actions of a checkpoint in Parquet; without pyarrow, it counts as unread."""
     try:
         import pyarrow
         import pyarrow.parquet
@@ -123,26 +123,22 @@ def _take_parquet(log: _Log, content: bytes, name: str) -> None:
             for row in rows:
                 if row["appId"] is not None:
                     log.versions[row["appId"]] = number(row["version"], what)
-    # Damage comes as an OSError too, of bytes that are here already.
+    # pyarrow raises OSError for damaged bytes, too.
     except (pyarrow.ArrowException, OSError, KeyError, TypeError, ValueError) as error:
         raise UnreadableSink(f"{what}: {error}") from error
 
 
 def _find_queries(directory: Directory, log: _Log, older: list[str]) -> None:
-    """Which applications of a checkpoint are queries, by the commits that Delta has kept."""
-    found = _Log(dict(log.versions), log.queries)
+    """Find the queries among a checkpoint's applications, in the commits that Delta has kept."""
+    commits = _Log(dict(log.versions), log.queries)
+    not_queries = {app for app in log.versions if len(app) != 36}  # a query's id is a UUID
     for name in reversed(older[-MOST_FILES:]):
-        if log.versions.keys() <= found.queries | _named(log):
+        if log.versions.keys() <= commits.queries | not_queries:
             return
         try:
-            _take(found, directory.read(f"{LOG}/{name}"), name)
-        except (UnreadableSink, OSError):  # what does not count any more need not be readable
+            _add_actions(commits, directory.read(f"{LOG}/{name}"), name)
+        except (UnreadableSink, OSError):  # older commits need not be readable
             continue
-
-
-def _named(log: _Log) -> set[str]:
-    """Ids that are no query's, by their form."""
-    return {app for app in log.versions if len(app) != 36}
 
 
 def _remembered(log: _Log) -> Iterator[Remembered]:

@@ -1,8 +1,9 @@
-"""A sink's directory: files of it are read whole, up to a size. Nothing in it is trusted."""
+"""A sink's directory: its files are read whole, up to a size. Nothing in it is trusted."""
 
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,31 +11,31 @@ from decoder.storage import join
 from migrate.model.wording import clipped
 from migrate.storage.files import Files
 
-# In bytes. A commit lists its files: thousands of them make some megabytes.
+# Bytes of a file. A commit lists its data files: thousands of them make some megabytes.
 LARGEST = 64 << 20
-# How many files of a log are read: their writers keep some tens of them.
+# Files of a log: their writers keep some tens of them.
 MOST_FILES = 1_000
-# How much of what a writer wrote is shown.
+# Characters of a writer's text in a message.
 _SHOWN = 60
 
 
 class UnreadableSink(Exception):
-    """A sink, or a log of one, that cannot be read."""
+    """A sink or one of its logs that cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Directory:
-    """A sink; paths are below it, with slashes."""
+    """A sink's directory; paths are relative to it, with slashes."""
 
     path: str
     files: Files
 
     def names(self, below: str = "") -> list[str]:
-        """The names in a directory, sorted; none where it is not there.
+        """Return the names in a directory, sorted; empty if it is missing.
 
         Raises:
             UnreadableSink: it is a file.
-            OSError: it cannot be looked at.
+            OSError: it cannot be read.
         """
         path = join(self.path, below) if below else self.path
         names = self.files.list_directory(path)
@@ -42,12 +43,17 @@ class Directory:
             raise UnreadableSink(f"{below} in it is no directory" if below else "no directory")
         return sorted(names or ())
 
+    def numbered(self, below: str, pattern: re.Pattern[str]) -> list[tuple[int, str]]:
+        """Return the names that match a pattern, each after the number in its first group."""
+        matches = ((pattern.fullmatch(name), name) for name in self.names(below))
+        return [(int(match[1]), name) for match, name in matches if match]
+
     def read(self, below: str, largest: int = LARGEST) -> bytes:
-        """A whole file.
+        """Read a whole file.
 
         Raises:
-            UnreadableSink: it is larger than that.
-            OSError: it cannot be read.
+            UnreadableSink: the file is larger than ``largest``.
+            OSError: the file cannot be read.
         """
         content = self.files.read_range(join(self.path, below), 0, largest + 1)
         if len(content) > largest:
@@ -56,10 +62,10 @@ class Directory:
 
 
 def parse(content: bytes, what: str) -> Any:
-    """A JSON value.
+    """Parse JSON.
 
     Raises:
-        UnreadableSink: it is none, or nested too deeply.
+        UnreadableSink: the content is no JSON, or nested too deeply.
     """
     try:
         return json.loads(content)
@@ -68,10 +74,10 @@ def parse(content: bytes, what: str) -> Any:
 
 
 def number(value: object, what: str) -> int:
-    """A number as these logs have it, which some write as text.
+    """Return a number, which some logs hold as text.
 
     Raises:
-        UnreadableSink: it is none.
+        UnreadableSink: the value is no number.
     """
     if type(value) is int:
         return value
@@ -81,10 +87,10 @@ def number(value: object, what: str) -> int:
 
 
 def table(value: object, what: str) -> dict[str, Any]:
-    """A JSON object.
+    """Return a value that must be a JSON object.
 
     Raises:
-        UnreadableSink: it is none.
+        UnreadableSink: it is another value.
     """
     if not isinstance(value, dict):
         raise UnreadableSink(f"{what}: {short(repr(value))} where an object should be")
@@ -92,10 +98,10 @@ def table(value: object, what: str) -> dict[str, Any]:
 
 
 def items(value: object, what: str) -> list[Any]:
-    """A JSON array.
+    """Return a value that must be a JSON array.
 
     Raises:
-        UnreadableSink: it is none.
+        UnreadableSink: it is another value.
     """
     if not isinstance(value, list):
         raise UnreadableSink(f"{what}: {short(repr(value))} where an array should be")
@@ -103,5 +109,5 @@ def items(value: object, what: str) -> list[Any]:
 
 
 def short(text: str) -> str:
-    """As much of a text of unknown length as a message bears."""
+    """Return the beginning of a text for a message."""
     return clipped(text, _SHOWN)

@@ -1,9 +1,9 @@
 """Hudi: a streaming query's sink skips the batches that the timeline has of its identifier.
 
 A completed commit holds ``extraMetadata``, a map with ``_hudi_streaming_sink_checkpoint``: a JSON
-object of one batch by identifier. The newest commit that has the identifier counts. The identifier
-is ``hoodie.datasource.write.streaming.checkpoint.identifier``; of a query that sets none it is one
-for all. What is archived counts no more.
+object with a batch for each identifier. The newest commit that has the identifier counts, except
+archived ones. The identifier is ``hoodie.datasource.write.streaming.checkpoint.identifier``; all
+queries that do not set it share one.
 
 The timeline: ``.hoodie/timeline/<requested>_<completed>.<action>`` in Avro (table version 8 on;
 ``hoodie.timeline.path`` names the folder), ``.hoodie/<time>.<action>`` in JSON before.
@@ -18,7 +18,7 @@ import re
 
 from migrate.sinks.avro import is_avro, read_map
 from migrate.sinks.directory import MOST_FILES, Directory, UnreadableSink, number, parse, table
-from migrate.sinks.remembered import Found, Remembered, WriterKind
+from migrate.sinks.remembered import FormatMemory, Remembered, WriterKind
 
 LOG = ".hoodie"
 
@@ -30,13 +30,13 @@ _COMPLETED_BEFORE_8 = re.compile(rf"(\d{{8,20}})\.{_WRITE}")
 _CHECKPOINT_KEY = "_hudi_streaming_sink_checkpoint"
 
 
-def look(directory: Directory) -> Found:
+def read_log(directory: Directory) -> FormatMemory:
     names = directory.names(LOG)
     commits = _commits(names, "", _COMPLETED_BEFORE_8)
     folder = _TIMELINE
     if "hoodie.properties" in names:
-        given = _TIMELINE_PATH.search(directory.read(f"{LOG}/hoodie.properties"))
-        folder = given[1].decode() if given else _TIMELINE
+        setting = _TIMELINE_PATH.search(directory.read(f"{LOG}/hoodie.properties"))
+        folder = setting[1].decode() if setting else _TIMELINE
     if folder in names:
         commits += _commits(directory.names(f"{LOG}/{folder}"), f"{folder}/", _COMPLETED)
     commits.sort(reverse=True)
@@ -44,19 +44,19 @@ def look(directory: Directory) -> Found:
     for _, path in commits[:MOST_FILES]:
         for identifier, batch in _batches(directory, f"{LOG}/{path}").items():
             batches.setdefault(identifier, batch)
-    passed_over = commits[MOST_FILES:]
-    unread = (f"the oldest {len(passed_over)} commits of {LOG}",) if passed_over else ()
-    remembered = (Remembered(WriterKind.HUDI, *one) for one in sorted(batches.items()))
-    return Found("a Hudi table", tuple(remembered), unread)
+    skipped = len(commits) - MOST_FILES
+    unread = (f"the oldest {skipped} commits of {LOG}",) if skipped > 0 else ()
+    remembered = (Remembered(WriterKind.HUDI, *item) for item in sorted(batches.items()))
+    return FormatMemory("a Hudi table", tuple(remembered), unread)
 
 
 def _commits(names: list[str], folder: str, pattern: re.Pattern[str]) -> list[tuple[str, str]]:
-    """When each was requested, and its path."""
+    """Return the times of the requests, and the paths."""
     return [(m[1], folder + name) for name in names if (m := pattern.fullmatch(name))]
 
 
 def _batches(directory: Directory, path: str) -> dict[str, int]:
-    """What one commit says: batch by identifier."""
+    """Return the batches of a commit by identifier."""
     what = f"{path}: not a commit of Hudi's"
     content = directory.read(path)
     if not content.strip():

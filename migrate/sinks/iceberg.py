@@ -1,4 +1,4 @@
-"""Iceberg: each snapshot says who committed it; a sink looks back for its own last commit.
+"""Iceberg: each snapshot holds its writer; a sink searches the snapshots for its own last commit.
 
 ``metadata/<n>-<uuid>.metadata.json``, or ``v<n>.metadata.json``, is the table; the highest number
 counts. Its ``snapshots`` have a parent and a ``summary``:
@@ -6,11 +6,11 @@ counts. Its ``snapshots`` have a parent and a ``summary``:
 - Spark's streaming sink writes ``spark.sql.streaming.queryId`` and ``…epochId``, the batch, and
   skips batches up to that of the newest snapshot with its query's id.
 - Flink's writes ``flink.job-id``, ``flink.operator-id`` and ``flink.max-committed-checkpoint-id``.
-  IcebergSink (and the dynamic one) drops what comes with a checkpoint's id up to that of the newest
-  snapshot with its job and operator, whether or not the job was restored (apache/iceberg#18098,
-  #10892). FlinkSink, the older one, looks only where the job was restored.
+  IcebergSink (and the dynamic one) drops checkpoints up to the id in the newest snapshot with its
+  job and operator, whether or not the job was restored (apache/iceberg#18098, #10892). FlinkSink,
+  the older one, does so only in a restored job.
 
-Each looks along the parents from the head of its branch.
+Each follows the parents from the head of its branch.
 
 Source: SparkWrite.BaseStreamingWrite, SinkUtil.getMaxCommittedCheckpointId, IcebergCommitter,
 IcebergFilesCommitter @ Iceberg 1.10.0; the table specification, table metadata.
@@ -24,7 +24,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from migrate.sinks.directory import LARGEST, Directory, UnreadableSink, items, number, parse, table
-from migrate.sinks.remembered import Found, Remembered, WriterKind
+from migrate.sinks.remembered import FormatMemory, Remembered, WriterKind
 
 LOG = "metadata"
 
@@ -34,25 +34,20 @@ _GZIP = b"\x1f\x8b"
 _Writer = tuple[WriterKind, str]
 
 
-def look(directory: Directory) -> Found | None:
-    """None where there is no table's metadata."""
-    found = [(int(m[1]), name) for name in directory.names(LOG) if (m := _METADATA.fullmatch(name))]
-    if not found:
+def read_log(directory: Directory) -> FormatMemory | None:
+    """Read the newest metadata; None if there is none."""
+    files = directory.numbered(LOG, _METADATA)
+    if not files:
         return None
-    newest = max(version for version, _ in found)
+    newest = max(version for version, _ in files)
     last: dict[_Writer, int] = {}
     # A commit that lost a race may have left another file of the same number.
-    for name in sorted(name for version, name in found if version == newest):
+    for name in sorted(name for version, name in files if version == newest):
         what = f"{LOG}/{name}: not a table of Iceberg's"
-        for writer, at in _of_a_table(_read(directory, name), what).items():
-            last[writer] = max(at, last.get(writer, at))
-    remembered = (Remembered(*writer, at) for writer, at in sorted(last.items(), key=_by_name))
-    return Found("an Iceberg table", tuple(remembered))
-
-
-def _by_name(item: tuple[_Writer, int]) -> tuple[str, str]:
-    (kind, name), _ = item
-    return kind.value, name
+        for writer, last_number in _read_table(_read(directory, name), what).items():
+            last[writer] = max(last_number, last.get(writer, last_number))
+    remembered = (Remembered(*writer, last_number) for writer, last_number in sorted(last.items()))
+    return FormatMemory("an Iceberg table", tuple(remembered))
 
 
 def _read(directory: Directory, name: str) -> bytes:
@@ -68,7 +63,8 @@ def _read(directory: Directory, name: str) -> bytes:
     return plain
 
 
-def _of_a_table(content: bytes, what: str) -> dict[_Writer, int]:
+def _read_table(content: bytes, what: str) -> dict[_Writer, int]:
+    """Return the last number of each writer in the branches of a table."""
     metadata = table(parse(content, what), what)
     snapshots = {
         number(table(snapshot, what).get("snapshot-id"), what): snapshot
@@ -84,18 +80,18 @@ def _of_a_table(content: bytes, what: str) -> dict[_Writer, int]:
     last: dict[_Writer, int] = {}
     for branch, head in heads.items():
         summaries = _back_from(head, snapshots, what)
-        for writer, at in _newest_of_each(summaries, branch, what).items():
-            last[writer] = max(at, last.get(writer, at))
+        for writer, last_number in _newest_of_each(summaries, branch, what).items():
+            last[writer] = max(last_number, last.get(writer, last_number))
     return last
 
 
 def _back_from(
     head: object, snapshots: Mapping[int, dict[str, Any]], what: str
 ) -> Iterable[dict[str, Any]]:
-    """The summaries from a snapshot back to the first; each once, in a ring of parents too."""
-    passed: set[object] = set()
-    while isinstance(head, int) and head in snapshots and head not in passed:
-        passed.add(head)
+    """Yield the summaries from a snapshot back to the first; a ring of parents ends, too."""
+    seen: set[object] = set()
+    while isinstance(head, int) and head in snapshots and head not in seen:
+        seen.add(head)
         yield table(snapshots[head].get("summary") or {}, what)
         head = snapshots[head].get("parent-snapshot-id")
 

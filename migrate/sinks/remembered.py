@@ -1,24 +1,24 @@
-"""What is remembered, and of whom."""
+"""Numbers that sinks remember, by writer."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
 
-# The identifier of a query that sets none: DataSourceWriteOptions @ Hudi 1.1.1.
+# The identifier of a query without one: DataSourceWriteOptions @ Hudi 1.1.1.
 DEFAULT_IDENTIFIER = "default_single_writer"
 
 
-class WriterKind(Enum):
-    """Whose number it is, and by which name the writer is known to the sink.
+class WriterKind(str, Enum):
+    """The kind of a writer, and what its name in the sink is.
 
     Attributes:
-        FILES: batches of a file sink, whichever query wrote them; without a name.
+        FILES: batches of a file sink, of any query; without a name.
         QUERY: batches of a streaming query, by the query's own id: a new query has a new one.
-        TXN_APP: batches of an application id of Delta, a ``txnAppId`` or a query's id.
+        TXN_APP: batches of an application id of Delta: a ``txnAppId``, or a query's id.
         HUDI: batches of a streaming query, by Hudi's checkpoint identifier.
         FLINK_JOB: checkpoints of a Flink job, by its job id and its operator or subtask.
-        COMMIT_USER: commits to Paimon, by a user that each writer makes up anew.
+        COMMIT_USER: commits to Paimon, by a user that each writer generates.
     """
 
     FILES = "files"
@@ -31,7 +31,7 @@ class WriterKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
-    """The last number that a sink has of one writer: it skips numbers up to that one, from it."""
+    """The last number of a writer: the sink skips its numbers up to this one."""
 
     kind: WriterKind
     name: str
@@ -39,8 +39,13 @@ class Remembered:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """What one format's log says: ``unread`` tells what of it was not looked at, and why."""
+class FormatMemory:
+    """The content of one format's log.
+
+    Attributes:
+        format: such as ``a Delta table``.
+        unread: parts of the log that were not read, each with the reason.
+    """
 
     format: str
     remembered: tuple[Remembered, ...]
@@ -49,12 +54,12 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class SinkMemory:
-    """What a sink remembers.
+    """The numbers that a sink remembers.
 
     Attributes:
-        formats: what it is, such as ``a Delta table``; nothing where its kind is not known.
-        unread: what of its logs was not looked at, and why.
-        empty: there is nothing in it, or it is not there.
+        formats: such as ``a Delta table``; empty for an unknown kind.
+        unread: parts of its logs that were not read, each with the reason.
+        empty: whether the directory is empty or missing.
     """
 
     formats: tuple[str, ...]
@@ -63,5 +68,5 @@ class SinkMemory:
     empty: bool
 
     def of(self, kind: WriterKind) -> dict[str, int]:
-        """The last number of each writer of a kind, by name."""
-        return {one.name: one.last for one in self.remembered if one.kind is kind}
+        """Return the last number of each writer of a kind, by name."""
+        return {number.name: number.last for number in self.remembered if number.kind is kind}

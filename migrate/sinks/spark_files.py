@@ -1,4 +1,4 @@
-"""Spark's file sink: it skips every batch up to the last in ``_spark_metadata``, of any query.
+"""Spark's file sink: a sink skips every batch up to the last in ``_spark_metadata``, of any query.
 
 A file ``<batch>`` for each batch; some are compacted into ``<batch>.compact``.
 
@@ -11,14 +11,14 @@ from __future__ import annotations
 import re
 
 from migrate.sinks.directory import Directory
-from migrate.sinks.remembered import Found, Remembered, WriterKind
+from migrate.sinks.remembered import FormatMemory, Remembered, WriterKind
 
 LOG = "_spark_metadata"
 
 _BATCH = re.compile(r"(\d{1,19})(?:\.compact)?")
 
 
-def look(directory: Directory) -> Found:
-    batches = [int(m[1]) for name in directory.names(LOG) if (m := _BATCH.fullmatch(name))]
+def read_log(directory: Directory) -> FormatMemory:
+    batches = [batch for batch, _ in directory.numbered(LOG, _BATCH)]
     remembered = (Remembered(WriterKind.FILES, "", max(batches)),) if batches else ()
-    return Found("a file sink's directory", remembered)
+    return FormatMemory("a file sink's directory", remembered)
