@@ -1,15 +1,15 @@
 """Key groups in canonical form: savepoints of any backend, and the rows of RocksDB.
 
-A key group is one stream (where it is compressed, one of Snappy): ``i16`` number of a state, then
-entries {``i32 n``, key; ``i32 n``, value}. Where the highest bit of a key's first byte is set, an
-``i16`` follows the entry: the number of the next entries' state, or FFFF: the end. States of no
-entries are left out.
+A key group is one stream (if compressed, one Snappy stream): ``i16`` number of a state, then
+entries {``i32 n``, key; ``i32 n``, value}. If the highest bit of a key's first byte is set, an
+``i16`` follows the entry: the number of the next entries' state, or FFFF: the end. A state without
+entries is left out.
 
-*Key*: the key group in 1 byte, or in 2 where the max parallelism is above 128; key; namespace; of a
-MAP its own key. Where neither the key's nor the namespace's serializer has a fixed length, each is
-followed by its length, the lowest byte first, as many bytes as it needs. *Value*: of a LIST the
-elements, joined by the byte ``,``; of a MAP ``bool valueIsNull`` and the value; of timers nothing:
-their key is key group and timer.
+*Key*: the key group in 1 byte, or in 2 if the max parallelism is above 128; key; namespace; a MAP's
+own key. If neither the key's nor the namespace's serializer has a fixed length, each is followed by
+its length, the lowest byte first, in as many bytes as it needs. *Value*: a LIST's elements, joined
+by the byte ``,``; a MAP's ``bool valueIsNull`` and value; nothing for timers: their key is key
+group and timer.
 
 Source: FullSnapshotAsyncWriter, FullSnapshotRestoreOperation, HeapKeyValueStateIterator,
 CompositeKeySerializationUtils, ListDelimitedSerializer @ Flink 2.2.0; RocksDBMapState @ 2.2.0.
@@ -32,6 +32,7 @@ from decoder.keyed_state.entries import (
     located,
     new_entry,
     split_ttl,
+    too_large_entry,
     torn,
 )
 from decoder.keyed_state.stream_head import StateKind
@@ -50,12 +51,12 @@ _TIMESTAMP_BYTES = 8
 
 
 def prefix_bytes(max_parallelism: int) -> int:
-    """How many bytes of a key tell its key group."""
+    """Return the number of bytes of a key that hold its key group."""
     return 1 if max_parallelism <= _ONE_BYTE_KEY_GROUPS else 2
 
 
 def canonical_frame(number: int, rows: Sequence[tuple[bytes, bytes]]) -> bytes:
-    """Keys and values of one state, one or more, as a key group of its own."""
+    """Return one or more (key, value) rows of one state as a key group."""
     parts = [number.to_bytes(2, "big")]
     for key, value in rows:
         parts += (_size(len(key)), key, _size(len(value)), value)
@@ -67,12 +68,13 @@ def canonical_frame(number: int, rows: Sequence[tuple[bytes, bytes]]) -> bytes:
     return b"".join(parts)
 
 
-def canonical_parts(blocks: Iterable[bytes], most_bytes: int, what: str) -> Iterator[bytes]:
-    """A key group, which comes in ``blocks``, as several that are each whole in itself: one for
-    each block in which an entry ends. ``what`` names it in errors.
+def canonical_parts(blocks: Iterable[bytes], max_bytes: int, what: str) -> Iterator[bytes]:
+    """Split a key group into several, one for each block in which an entry ends.
+
+    ``what`` names it in errors.
 
     Raises:
-        DecodeError: it is not what Flink writes, or one entry has more than ``most_bytes``.
+        DecodeError: it is not what Flink writes, or an entry is larger than ``max_bytes``.
     """
     left = b""
     number = b""
@@ -86,7 +88,7 @@ def canonical_parts(blocks: Iterable[bytes], most_bytes: int, what: str) -> Iter
             number, start = data[:2], 2
         first = number
         position = start
-        last = -1  # where the key of the last whole entry stands
+        last = -1  # the start of the last whole entry's key
         try:
             while number != b"\xff\xff":
                 key = position + 4
@@ -105,12 +107,8 @@ def canonical_parts(blocks: Iterable[bytes], most_bytes: int, what: str) -> Iter
             pass  # it goes on in the next block
         part = bytearray(first + data[start:position]) if last >= 0 else None
         data = left = data[position:]
-        if len(left) > most_bytes:
-            raise DecodeError(
-                ErrorKind.TOO_LARGE,
-                f"an entry has more than the {most_bytes} bytes that are read at once",
-                file=what,
-            )
+        if len(left) > max_bytes:
+            raise too_large_entry(max_bytes, what)
         if part:
             if part[last - start + 2] & _STATE_FOLLOWS:
                 part[-2:] = b"\xff\xff"
@@ -125,7 +123,7 @@ def canonical_parts(blocks: Iterable[bytes], most_bytes: int, what: str) -> Iter
 
 
 class CanonicalReader:
-    """Reads the entries of one state."""
+    """A reader of one state's entries."""
 
     def __init__(self, readers: Readers, number: int, max_parallelism: int) -> None:
         info = readers.info
@@ -136,8 +134,9 @@ class CanonicalReader:
         self._kind = info.kind
 
     def batches(self, data: bytes, key_group: int, what: str) -> Iterator[list[Entry]]:
-        """The state's entries in one key group's bytes, some at a time; ``what`` names the bytes
-        in errors.
+        """Yield the state's entries in one key group, some at a time.
+
+        ``what`` names it in errors.
 
         Raises:
             DecodeError: not what Flink writes, or a value that cannot be read.
@@ -154,8 +153,10 @@ class CanonicalReader:
             yield batch
 
     def _raw(self, data: bytes, what: str) -> Iterator[tuple[int, int, int]]:
-        """(start of a key, its end, end of its value) of each entry of this state. Between the key
-        and the value stands the value's length."""
+        """Yield (start of a key, its end, end of its value) of each entry of this state.
+
+        The value's length is between the key and the value.
+        """
         position = 0
         try:
             number = _u16(data)[0]
@@ -183,7 +184,7 @@ class CanonicalReader:
             )
 
     def _simple_entry(self) -> Callable[[bytes, int, int, int, int, str], Entry]:
-        """As ``_entry``, of states that are ``simple``: what is not as it should be, that tells."""
+        """Return a fast ``_entry`` for ``simple`` states; it leaves every error to ``_entry``."""
         readers, prefix = self._readers, self._prefix
         read_key, read_value, group_of = readers.key, readers.value, readers.group_of
         mask = 0x7F if prefix == 1 else 0x7FFF
@@ -197,11 +198,11 @@ class CanonicalReader:
                 own = group_of(data, start + prefix, key) if group_of is not None else None
             except (IndexError, struct_error, DecodeError):
                 return self._entry(data, key_group, start, end, value_end, what)
-            told = data[start] if prefix == 1 else _u16(data, start)[0]
+            stored = data[start] if prefix == 1 else _u16(data, start)[0]
             if (
                 key_end + 1 != end
                 or used != value_end
-                or told & mask != key_group & mask
+                or stored & mask != key_group & mask
                 or (own is not None and own != key_group)
                 or self._lengths
             ):
@@ -230,7 +231,7 @@ class CanonicalReader:
         value_start: int,
         value_end: int,
     ) -> Entry:
-        """One entry, from where its key and its value stand.
+        """Read one entry from the places of its key and its value.
 
         Raises:
             DecodeError, IndexError, struct.error: it is not what Flink writes.
@@ -242,7 +243,7 @@ class CanonicalReader:
             own = _u16(key_data, start)[0] & ~(_STATE_FOLLOWS << 8)
         if own != key_group & (0x7F if self._prefix == 1 else 0x7FFF):
             raise DecodeError(
-                ErrorKind.CORRUPT, f"a key of key group {own} lies in key group {key_group}"
+                ErrorKind.CORRUPT, f"a key of key group {own} is in key group {key_group}"
             )
         if self._kind is StateKind.TIMERS:
             return self._timer(key_data, key_group, position, end)
@@ -288,7 +289,7 @@ class CanonicalReader:
 
 
 def _skip_length(data: bytes, start: int, position: int) -> int:
-    """After what stands from ``start`` to ``position`` comes its length."""
+    """Step over the length of what is between ``start`` and ``position``; check it."""
     length = position - start
     while True:
         if data[position] != length & 0xFF:

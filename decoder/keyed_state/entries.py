@@ -1,4 +1,4 @@
-"""What one state holds, entry by entry, whatever the layout it came in."""
+"""The entries of a state, whatever the layout of its bytes."""
 
 from __future__ import annotations
 
@@ -30,29 +30,29 @@ from decoder.keyed_state.types import (
 from decoder.keyed_state.values import Read, reader
 
 _COMMA = 0x2C
-# How many entries are handed on at once, and of about how many bytes, whichever is less.
+# The most entries of a batch, and about the most bytes, whichever is less.
 BATCH = 1024
 BATCH_BYTES = 4 * 1024 * 1024
 
 
 class KeyGroupLayout(Enum):
-    """How the bytes of a key group are laid out: see the modules of these names."""
+    """The layout of a key group's bytes: see the modules of these names."""
 
     CANONICAL = "canonical"
     HEAP = "heap"
 
 
 class Entry(NamedTuple):
-    """One entry: of a MAP one for each of its keys, of timers one for each timer.
+    """One entry: a MAP has one for each of its keys, timers one for each timer.
 
     Attributes:
-        key_group: of the key.
-        key: the key of the stream's record.
-        namespace: the window, or what else the state is kept under; None where there is none.
-        map_key: of a MAP, its key.
-        value: what is kept; of timers the timestamp in epoch milliseconds. Of which types, and in
-            what form, ``types`` tells.
-        last_access: with TTL, when it was last used, in epoch milliseconds; of a LIST one time for
+        key_group: the key's key group.
+        key: the key of the stream's records.
+        namespace: the window, or another namespace; None if there is none.
+        map_key: the key in a MAP.
+        value: the value, in the form that ``types`` describes; a timer's timestamp in epoch
+            milliseconds.
+        last_access: with TTL, the time of its last use in epoch milliseconds; for a LIST one for
             each element. None without TTL.
     """
 
@@ -64,12 +64,12 @@ class Entry(NamedTuple):
     last_access: Any
 
 
-# An entry of a tuple: as ``Entry._make``, in half its time.
+# ``Entry._make``, in half its time.
 new_entry = partial(tuple.__new__, Entry)
 
 
 def check_keys(info: StateInfo, batch: list[Entry], what: str) -> None:
-    """Raise DecodeError where text of a key, namespace or map key is no Unicode.
+    """Refuse keys, namespaces and map keys with text that is not Unicode.
 
     It was read as U+FFFD: two keys would become one.
     """
@@ -117,7 +117,7 @@ def _replaced(value: Any) -> bool:
 
 
 class Readers:
-    """The functions that read one state's parts."""
+    """The functions that read the parts of one state's entries."""
 
     def __init__(self, info: StateInfo, max_parallelism: int) -> None:
         value = Ttl(info.value) if info.ttl else info.value
@@ -128,7 +128,7 @@ class Readers:
         self.value = reader(value)
         self.whole_value = reader(_whole(info, value))
         self.group_of: KeyGroupOf | None = key_group_of(info.key, max_parallelism)
-        # One value under a key and nothing else, as most states are: read by a loop of its own.
+        # One value for a key and nothing else, as in most states: it has faster readers.
         self.simple = (
             info.kind in (StateKind.VALUE, StateKind.REDUCING, StateKind.AGGREGATING)
             and info.namespace == Scalar(Kind.VOID_NAMESPACE)
@@ -136,21 +136,21 @@ class Readers:
         )
 
     def check(self, key_group: int, data: bytes, start: int, key: Any) -> None:
-        """Refuse a key, which stands at ``start``, whose own key group is another one."""
+        """Refuse a key, at ``start``, that is not of this key group."""
         if self.group_of is None:
             return
         own = self.group_of(data, start, key)
         if own is not None and own != key_group:
             raise DecodeError(
                 ErrorKind.CORRUPT,
-                f"a key of key group {own} lies in key group {key_group}: it is not read right, or "
+                f"a key of key group {own} is in key group {key_group}: it is not read right, or "
                 "the operator's max parallelism is another one",
                 field=f"state {self.info.name!r}",
             )
 
 
 def _whole(info: StateInfo, value: Type) -> Type:
-    """The type of what is kept under a key and namespace."""
+    """Return the type of all that a state keeps for a key and namespace."""
     match info.kind:
         case StateKind.LIST:
             return List(value)
@@ -163,16 +163,16 @@ def _whole(info: StateInfo, value: Type) -> Type:
 
 
 def split_ttl(readers: Readers, value: Any) -> tuple[Any, Any]:
-    """(value, last access) of what a state's own serializer read."""
+    """Split what a state's serializer read into (value, last access)."""
     if not readers.info.ttl or value is None:
         return value, None
     if readers.info.kind is StateKind.LIST:
-        return [one[1] for one in value], [one[0] for one in value]
+        return [element for _, element in value], [last_access for last_access, _ in value]
     return value[1], value[0]
 
 
 def torn(what: str, state: str, byte_offset: int | None = None) -> NoReturn:
-    """Raise for bytes that end inside of a value."""
+    """Raise DecodeError for bytes that end inside of an entry."""
     raise DecodeError(
         ErrorKind.TRUNCATED,
         "the bytes end inside of an entry",
@@ -182,10 +182,16 @@ def torn(what: str, state: str, byte_offset: int | None = None) -> NoReturn:
     )
 
 
+def too_large_entry(max_bytes: int, what: str) -> DecodeError:
+    """Return the error for an entry of more bytes than are read at once."""
+    problem = f"an entry has more than the {max_bytes} bytes that are read at once"
+    return DecodeError(ErrorKind.TOO_LARGE, problem, file=what)
+
+
 def located(
     error: DecodeError, what: str, state: str, byte_offset: int | None = None
 ) -> DecodeError:
-    """The same error, told where."""
+    """Return the error with its place added."""
     return DecodeError(
         error.kind,
         error.problem,
@@ -196,15 +202,15 @@ def located(
 
 
 def elements(read: Read, data: bytes, position: int, end: int) -> list[Any]:
-    """The elements of a LIST as they are joined in canonical form: ``,`` between them."""
-    found = []
+    """Read the elements of a LIST in canonical form: ``,`` between them."""
+    joined = []
     while True:
         element, position = read(data, position)
-        found.append(element)
+        joined.append(element)
         if position >= end:
             if position > end:
                 raise IndexError
-            return found
+            return joined
         if data[position] != _COMMA:
             raise DecodeError(ErrorKind.CORRUPT, "the elements of a list are not joined by a comma")
         position += 1

@@ -1,11 +1,11 @@
-"""Key groups as the heap backend's own snapshots have them: checkpoints, and native savepoints.
+"""Key groups in the heap backend's own form: checkpoints, and native savepoints.
 
 ``i32`` key group, never compressed; then for each state of the head, in any order, ``i16`` number
 of the state, ``i32 n`` x entry. Of key-value state an entry is namespace, key and value, by its own
 serializer (a LIST's, a MAP's, begins with ``i32 n``); of a queue a timer. Compressed, each state's
 part is a Snappy stream of its own.
 
-Nothing tells a length: a value that cannot be read ends the reading of every state behind it.
+Nothing has a length: a value that cannot be read blocks every state behind it.
 
 Source: HeapSnapshotStrategy, CopyOnWriteStateMapSnapshot, HeapRestoreOperation @ Flink 2.2.0.
 """
@@ -26,6 +26,7 @@ from decoder.keyed_state.entries import (
     located,
     new_entry,
     split_ttl,
+    too_large_entry,
     torn,
 )
 from decoder.keyed_state.stream_head import StateInfo, StateKind
@@ -34,37 +35,42 @@ _i32 = Struct(">i").unpack_from
 _u16 = Struct(">H").unpack_from
 
 _KEY_GROUP_BYTES = 4
-# A state's number, and how many entries it has.
+# A state's number, and the number of its entries.
 _BEGIN_BYTES = 6
 _TIMESTAMP_BYTES = 8
 
 
-class HeapReader:
-    """Reads the entries of one state, and steps over those of the others."""
+def heap_batches(
+    states: Sequence[Readers],
+    number: int,
+    unread: DecodeError | None,
+    data: bytes,
+    key_group: int,
+    what: str,
+) -> Iterator[list[Entry]]:
+    """Yield one state's entries in a key group, some at a time; step over the other states'.
 
-    def __init__(self, states: Sequence[Readers], number: int, more: DecodeError | None) -> None:
-        self._states = states
-        self._number = number
-        self._more = more
+    Args:
+        states: the states of the head.
+        number: the state's number among them.
+        unread: why the head lists no more states, if there are more.
+        data: the key group, decompressed and without its number.
+        key_group: its number.
+        what: its name in errors.
 
-    def batches(self, data: bytes, key_group: int, what: str) -> Iterator[list[Entry]]:
-        """The state's entries in one key group's bytes, decompressed and without its number, some
-        at a time; ``what`` names the bytes in errors.
-
-        Raises:
-            DecodeError: not what Flink writes, or a value that cannot be read: also one of a state
-                that lies before this one.
-        """
-        wanted = self._states[self._number].info
-        begun = False
-        for number, entries in walk(self._states, data, key_group, what, wanted, self._more):
-            if number != self._number:
-                if begun:  # what lies behind may be nothing that can be read
-                    break
-                continue
-            begun = True
-            if entries:
-                yield entries
+    Raises:
+        DecodeError: not what Flink writes, or a value of this state, or of one before it, that
+            cannot be read.
+    """
+    begun = False
+    for walked, entries in walk(states, data, key_group, what, states[number].info, unread):
+        if walked != number:
+            if begun:  # what follows may be unreadable
+                break
+            continue
+        begun = True
+        if entries:
+            yield entries
 
 
 def walk(
@@ -73,11 +79,13 @@ def walk(
     key_group: int,
     what: str,
     wanted: StateInfo | None,
-    more: DecodeError | None,
+    unread: DecodeError | None,
 ) -> Iterator[tuple[int, list[Entry]]]:
-    """(number of a state, some of its entries), and (number, []) before the first, to
-    the end of the key group; ``wanted``: the state that is looked for, for errors; ``more``: why
-    the head tells of no more states, though there are."""
+    """Yield (a state's number, some of its entries) to the end of the key group.
+
+    The first of a state is (number, []). ``wanted`` is the state to be read, for errors; the rest
+    as for ``heap_batches``.
+    """
     position = 0
     left = set(range(len(states)))
     readers: Readers | None = None
@@ -87,11 +95,11 @@ def walk(
             start = position
             number = _u16(data, position)[0]
             readers = None
-            if number >= len(states) and more is not None:
-                # The head ends with the state whose serializer is not known.
+            if number >= len(states) and unread is not None:
+                # The head ends with the state whose serializer is unknown.
                 readers = states[-1]
                 yield len(states) - 1, []
-                raise DecodeError(ErrorKind.UNSUPPORTED, more.problem)
+                raise DecodeError(ErrorKind.UNSUPPORTED, unread.problem)
             if number not in left:
                 raise DecodeError(ErrorKind.CORRUPT, f"state {number} of {len(states)}, or again")
             left.remove(number)
@@ -128,14 +136,14 @@ def walk(
 
 
 def blocked_reason(name: str, problem: str) -> str:
-    """Why a state cannot be read that lies behind the state ``name``."""
+    """Return why a state behind the unreadable state ``name`` cannot be read."""
     return (
-        f"it lies behind the state {name!r}, which cannot be read ({problem}), and nothing tells "
-        "where that ends: take a savepoint in canonical format"
+        f"it is behind the state {name!r}, which cannot be read ({problem}) and has no length: "
+        "take a savepoint in canonical format"
     )
 
 
-# Where an entry ends, which it puts into the list.
+# It appends an entry to the list, and returns the entry's end.
 _Read = Callable[[Readers, bytes, int, int, list[Entry]], int]
 
 
@@ -152,7 +160,7 @@ def _reader(readers: Readers) -> _Read:
 
 
 def _simple(readers: Readers, data: bytes, position: int, key_group: int, out: list[Entry]) -> int:
-    """Of a state that is ``simple``; the namespace is a byte."""
+    """Read an entry of a ``simple`` state: its namespace is one byte."""
     start = position + 1
     key, position = readers.key(data, start)
     readers.check(key_group, data, start, key)
@@ -164,7 +172,7 @@ def _simple(readers: Readers, data: bytes, position: int, key_group: int, out: l
 def _key_value(
     readers: Readers, data: bytes, position: int, key_group: int
 ) -> tuple[Any, Any, Any, int]:
-    """Namespace, key and what is kept of them."""
+    """Read a namespace, a key, and the value of both."""
     namespace, position = readers.namespace(data, position)
     start = position
     key, position = readers.key(data, position)
@@ -180,7 +188,7 @@ def _value(readers: Readers, data: bytes, position: int, key_group: int, out: li
 
 
 def _list(readers: Readers, data: bytes, position: int, key_group: int, out: list[Entry]) -> int:
-    """An empty one is nothing: canonical form does not write it either."""
+    """Read a LIST; leave out an empty one, as canonical form does."""
     namespace, key, value, position = _key_value(readers, data, position, key_group)
     if value:
         out.append(Entry(key_group, key, namespace, None, *split_ttl(readers, value)))
@@ -206,17 +214,24 @@ def heap_parts(
     blocks: Iterable[bytes],
     wanted: int,
     key_group: int,
-    most_bytes: int,
+    max_bytes: int,
     what: str,
 ) -> Iterator[bytes]:
-    """What one state has in a key group, which comes in ``blocks``, decompressed and without its
-    number: as several that are each whole in itself, of which the other states have nothing.
+    """Split a key group into several that hold only the entries of the state ``wanted``.
 
-    Only who reads an entry knows where it ends: each is read twice. From one on that cannot be
-    read, the rest is handed on as it is, for the error of who reads it.
+    Only by reading an entry its end is found: each is read twice. From an unreadable one on, the
+    rest is yielded as it is: its reader raises the error.
+
+    Args:
+        states: the states of the head.
+        blocks: the key group, decompressed and without its number.
+        wanted: the state's number.
+        key_group: the key group's number.
+        max_bytes: the largest entry that is read.
+        what: the key group's name in errors.
 
     Raises:
-        DecodeError: it is not what Flink writes, or one entry has more than ``most_bytes``.
+        DecodeError: it is not what Flink writes, or an entry is larger than ``max_bytes``.
     """
     blocks = iter(blocks)
     others = b"".join(_begin(number, 0) for number in range(len(states)) if number != wanted)
@@ -232,7 +247,7 @@ def heap_parts(
                 ErrorKind.CORRUPT, f"state {number} of {len(states)}, or again", file=what
             )
         if wanted not in left and number >= 0:
-            return  # what lies behind may be nothing that can be read
+            return  # what follows may be unreadable
         count = _i32(data, position + 2)[0] if number in left else -1
         if count < 0:
             yield data[position:]
@@ -240,7 +255,7 @@ def heap_parts(
         left.remove(number)
         position += _BEGIN_BYTES
         read = _reader(states[number])
-        first, done = position, 0  # of what is not handed on yet
+        first, done = position, 0  # of what is not yielded yet
         while done < count:
             try:
                 end = read(states[number], data, position, key_group, [])
@@ -251,22 +266,18 @@ def heap_parts(
                     yield b"".join((_begin(number, done), memoryview(data)[first:position], others))
                 count, done = count - done, 0
                 data, first, position = data[position:], 0, 0
-                told = error.kind if isinstance(error, DecodeError) else None
-                too_large = len(data) > most_bytes
-                if too_large and told is None:
-                    raise DecodeError(
-                        ErrorKind.TOO_LARGE,
-                        f"an entry has more than the {most_bytes} bytes that are read at once",
-                        file=what,
-                    ) from error
-                # Some readers tell of bytes that end too early by an error of their own.
-                given_up = too_large or told is ErrorKind.UNSUPPORTED
-                more = [] if given_up else list(_as_much(blocks, len(data)))
+                kind = error.kind if isinstance(error, DecodeError) else None
+                too_large = len(data) > max_bytes
+                if too_large and kind is None:
+                    raise too_large_entry(max_bytes, what) from error
+                # Some readers raise an error of their own where the bytes end too early.
+                given_up = too_large or kind is ErrorKind.UNSUPPORTED
+                more = [] if given_up else list(_blocks_of(blocks, len(data)))
                 if not more:
                     yield _begin(number, count) + data
                     return
                 data = b"".join((data, *more))
-                more = []  # not held beside what it is a part of now
+                more = []  # do not hold it twice
             else:
                 position = end
                 done += 1
@@ -278,26 +289,28 @@ def heap_parts(
         )
 
 
-def _as_much(blocks: Iterator[bytes], size: int) -> Iterator[bytes]:
-    """Some blocks, of about so many bytes: an entry that is begun again and again, as it ends in a
-    later one, is read a few times, and not once for each block."""
+def _blocks_of(blocks: Iterator[bytes], size: int) -> Iterator[bytes]:
+    """Yield blocks of about ``size`` bytes.
+
+    So a long entry is begun again a few times only, not once for each of its blocks.
+    """
     while size >= 0 and (block := next(blocks, None)) is not None:
         yield block
         size -= len(block)
 
 
 def _begin(number: int, count: int) -> bytes:
-    """Of what a state has in a key group."""
+    """Return what precedes a state's entries in a key group."""
     return number.to_bytes(2, "big") + count.to_bytes(4, "big", signed=True)
 
 
 def has_key_group(data: bytes) -> bool:
-    """Whether the key group's number is there."""
+    """Return whether the key group's number is complete."""
     return len(data) >= _KEY_GROUP_BYTES
 
 
 def strip_key_group(data: bytes, key_group: int, what: str) -> bytes:
-    """What follows the key group's number."""
+    """Return what follows the key group's number."""
     if not has_key_group(data) or _i32(data)[0] != key_group:
         raise DecodeError(
             ErrorKind.CORRUPT, f"key group {key_group} does not begin where it should", file=what

@@ -1,8 +1,7 @@
-"""A state in one subtask's handle: from the handle to its entries, whatever the layout.
+"""The states of one subtask's handle, in either layout of key groups.
 
-Which layout a stream of key groups has: a savepoint's is canonical; a checkpoint's is the heap
-backend's, unless an older RocksDB wrote it (before 1.15 its full checkpoints were canonical): each
-key group of the heap backend begins with its number.
+A savepoint's key groups are canonical. A checkpoint's are the heap backend's, each of which begins
+with its number, unless a RocksDB before 1.15 wrote a full checkpoint: those were canonical.
 """
 
 from __future__ import annotations
@@ -18,23 +17,23 @@ from decoder.errors import DecodeError, ErrorKind
 from decoder.keyed_state.canonical import CanonicalReader, canonical_parts
 from decoder.keyed_state.entries import Entry, KeyGroupLayout, Readers
 from decoder.keyed_state.heap import (
-    HeapReader,
     blocked_reason,
     has_key_group,
+    heap_batches,
     heap_parts,
     strip_key_group,
     walk,
 )
 from decoder.keyed_state.stream_head import Head
-from decoder.keyed_state.streams import KeyGroupsStream, without
+from decoder.keyed_state.streams import KeyGroupsStream, state_without
 from decoder.snappy import decompress_blocks, decompress_stream
 
-# The most that one entry comes to, decompressed.
+# The largest entry, decompressed.
 _MOST_AT_ONCE = 256 * 1024 * 1024
-# A key group of the heap backend of more than this is read in parts: each entry twice.
+# A larger key group of the heap backend is read in parts, each entry twice.
 _MOST_WHOLE = 32 * 1024 * 1024
-# A canonical key group of more than this is read in parts, each of one such block; Snappy makes 21
-# bytes of one at most.
+# A larger canonical key group is read in parts of one such block each. Snappy packs 21 to 1 at
+# most.
 _BLOCK_BYTES = 16 * 1024 * 1024
 _COMPRESSED_BLOCK_BYTES = 2 * 1024 * 1024
 _HEAP_BLOCK_BYTES = 4 * 1024 * 1024
@@ -51,39 +50,42 @@ class StateSource(Protocol):
 
     @property
     def what(self) -> str:
-        """Names it in errors."""
+        """Its name in errors."""
 
     def batches(self, number: int, key_group: int) -> Iterator[list[Entry]]:
-        """The entries of the state of that number in one key group, some at a time.
+        """Yield the entries of the state of that number in one key group, some at a time.
 
         Raises:
-            DecodeError: a file is not there, or what is there cannot be read.
+            DecodeError: a file is missing, or cannot be read.
         """
 
     @property
     def layout(self) -> KeyGroupLayout | None:
-        """How ``frames`` are laid out; None: there are none."""
+        """The layout of ``frames``; None: there are none."""
 
     def frames(self, number: int, key_group: int) -> Iterator[bytes]:
-        """The bytes that ``batches`` reads, decompressed; those of the heap backend without the
-        key group's number. Each is whole in itself.
+        """Yield the bytes that ``batches`` reads, decompressed, each a whole key group in itself.
+
+        The heap backend's are without the key group's number.
 
         Raises:
             DecodeError: as for ``batches``.
         """
 
     def blocked(self) -> dict[int, str]:
-        """By the number of a state, why it cannot be read though its own types can."""
+        """Return, by a state's number, why it cannot be read although its own types can."""
 
-    def shares(self, most_bytes: int) -> list[tuple[range, int]]:
-        """The key groups cut into ranges that can be read apart, each with about how many bytes
-        that takes: at most ``most_bytes``, or one key group, or what can only be read whole. Key
-        groups without anything are left out at both ends."""
+    def shares(self, max_bytes: int) -> list[tuple[range, int]]:
+        """Cut the key groups into ranges that can be read apart, with their bytes, about.
+
+        Each has at most ``max_bytes``, or is one key group, or can only be read whole. Empty key
+        groups are left out at both ends.
+        """
 
 
 @dataclass(frozen=True)
 class KeyGroupsSource:
-    """States in a stream of key groups."""
+    """The states in a stream of key groups."""
 
     stream: KeyGroupsStream
     head: Head
@@ -92,15 +94,14 @@ class KeyGroupsSource:
 
     @property
     def key_groups(self) -> range:
-        handle = self.stream.handle
-        return range(handle.first, handle.first + len(handle.byte_offsets))
+        return self.stream.key_groups
 
     @cached_property
     def canonical(self) -> bool:
         """Whether the stream is in canonical form."""
         if self.stream.handle.savepoint:
             return True
-        # Key group 0 of state 0 may begin alike in both.
+        # From the last on: key group 0 of state 0 may begin alike in both.
         for key_group in reversed(self.key_groups):
             begin = next(self.stream.blocks(key_group, 4), None)
             if begin:
@@ -118,8 +119,9 @@ class KeyGroupsSource:
                 reader = CanonicalReader(self._readers[number], number, self.max_parallelism)
                 yield from reader.batches(data, key_group, what)
             else:
-                heap = HeapReader(self._readers, number, self.head.unread)
-                yield from heap.batches(data, key_group, what)
+                yield from heap_batches(
+                    self._readers, number, self.head.unread, data, key_group, what
+                )
 
     @property
     def layout(self) -> KeyGroupLayout:
@@ -147,7 +149,7 @@ class KeyGroupsSource:
         return self.stream.blocks(key_group, size)
 
     def _heap_frames(self, number: int, key_group: int, what: str) -> Iterator[bytes]:
-        """The key group whole, or a large one in parts."""
+        """Yield the key group whole, or a large one in parts."""
         blocks = self._blocks(key_group)
         begin = b""
         while not has_key_group(begin) and (block := next(blocks, None)) is not None:
@@ -163,52 +165,48 @@ class KeyGroupsSource:
             whole.append(block)
             size += len(block)
             if size > _MOST_WHOLE:
-                some = (whole.popleft() for _ in range(len(whole)))
+                read_before = (whole.popleft() for _ in range(len(whole)))
+                every_block = chain(read_before, blocks)
                 yield from heap_parts(
-                    *(self._readers, chain(some, blocks), number, key_group, _MOST_AT_ONCE, what)
+                    self._readers, every_block, number, key_group, _MOST_AT_ONCE, what
                 )
                 return
         yield b"".join(whole)
 
-    def shares(self, most_bytes: int) -> list[tuple[range, int]]:
-        return self.stream.shares(most_bytes)
+    def shares(self, max_bytes: int) -> list[tuple[range, int]]:
+        return self.stream.shares(max_bytes)
 
     def __getstate__(self) -> dict[str, Any]:
-        return without(self, "_readers")
-
-    def _plain(self, data: bytes, what: str) -> bytes:
-        if not self.head.compressed:
-            return data
-        return decompress_stream(data, what, _MOST_AT_ONCE)
+        return state_without(self, "_readers")
 
     def blocked(self) -> dict[int, str]:
-        """In the heap backend's form, the states behind one that cannot be read and has entries:
-        found by walking the key groups up to it."""
+        """Find the states behind an unreadable one that has entries, in the heap backend's form.
+
+        The key groups are walked up to it.
+        """
         readable = self.head.unread is None and all(s.reason is None for s in self.head.states)
         if readable or self.canonical:
             return {}
-        found: dict[int, str] = {}
+        reasons: dict[int, str] = {}
         for key_group in self.key_groups:
             what = f"{self.what} key group {key_group}"
-            data = self.stream.key_group(key_group)
-            plain = self._plain(strip_key_group(data, key_group, what), what)
+            data = strip_key_group(self.stream.key_group(key_group), key_group, what)
+            if self.head.compressed:
+                data = decompress_stream(data, what, _MOST_AT_ONCE)
             seen: list[int] = []
             last = 0
             try:
-                for number, _ in walk(
-                    self._readers, plain, key_group, what, None, self.head.unread
-                ):
+                for number, _ in walk(self._readers, data, key_group, what, None, self.head.unread):
                     last = number
                     if number not in seen:
                         seen.append(number)
             except DecodeError as error:
                 if error.kind is not ErrorKind.UNSUPPORTED:
                     raise
-                name = self.head.states[last].name
-                reason = blocked_reason(name, error.problem)
+                reason = blocked_reason(self.head.states[last].name, error.problem)
                 for number in range(len(self.head.states)):
                     if number not in seen:
-                        found.setdefault(number, reason)
+                        reasons.setdefault(number, reason)
                 if all(self.head.states[number].reason is None for number in seen[:-1]):
                     break
-        return found
+        return reasons

@@ -22,9 +22,8 @@ from decoder.errors import DecodeError, ErrorKind
 from decoder.keyed_state.entries import BATCH, Entry, KeyGroupLayout, Readers, located, torn
 from decoder.keyed_state.snapshots import read_snapshot
 from decoder.keyed_state.stream_head import Head, timers
-from decoder.keyed_state.streams import Stream, shares
+from decoder.keyed_state.streams import KeyGroupsStream
 from decoder.keyed_state.types import Timer, unreadable
-from decoder.metadata.keyed import KeyGroupsState
 
 _IDENTIFIER = bytes.fromhex("f1cd859f")
 _VERSIONS = (2,)
@@ -37,34 +36,31 @@ _i64 = Struct(">q").unpack_from
 class RawTimersSource:
     """The timers of one subtask."""
 
-    handle: KeyGroupsState
-    stream: Stream
+    stream: KeyGroupsStream
     kryo_version: int
     max_parallelism: int
     what: str
 
     @property
     def key_groups(self) -> range:
-        return range(self.handle.first, self.handle.first + len(self.handle.byte_offsets))
+        return self.stream.key_groups
 
     def blocked(self) -> dict[int, str]:
         return {}
 
-    def shares(self, most_bytes: int) -> list[tuple[range, int]]:
-        return shares(
-            self.handle.first, (offset >= 0 for offset in self.handle.byte_offsets), most_bytes
-        )
+    def shares(self, max_bytes: int) -> list[tuple[range, int]]:
+        return self.stream.shares(max_bytes)
 
     @cached_property
     def head(self) -> Head:
-        """The services of the first key group: each key group has all of them.
+        """The services of the first key group that is not empty: each key group has all of them.
 
         Raises:
             DecodeError: raw keyed state of another kind, or not what Flink writes.
         """
         states = []
         for key_group in self.key_groups:
-            data = self._key_group(key_group)
+            data = self.stream.key_group(key_group)
             if data:
                 for name, timer, _, entry in self._services(data, key_group):
                     if entry is None:
@@ -73,10 +69,10 @@ class RawTimersSource:
         return Head(False, tuple(states), None, None)
 
     def batches(self, number: int, key_group: int) -> Iterator[list[Entry]]:
-        data = self._key_group(key_group)
+        data = self.stream.key_group(key_group)
         batch: list[Entry] = []
-        for _, _, place, entry in self._services(data, key_group) if data else ():
-            if entry is not None and place == number:
+        for _, _, state_number, entry in self._services(data, key_group) if data else ():
+            if entry is not None and state_number == number:
                 batch.append(entry)
                 if len(batch) == BATCH:
                     yield batch
@@ -91,36 +87,23 @@ class RawTimersSource:
     def frames(self, number: int, key_group: int) -> Iterator[bytes]:
         raise AssertionError("there are none")
 
-    @cached_property
-    def _ends(self) -> dict[int, int | None]:
-        offsets = [offset for offset in self.handle.byte_offsets if offset >= 0]
-        if offsets != sorted(set(offsets)):
-            raise DecodeError(
-                ErrorKind.CORRUPT, "its key groups do not lie one behind another", file=self.what
-            )
-        return dict(zip(offsets, [*offsets[1:], None], strict=True))
-
-    def _key_group(self, key_group: int) -> bytes:
-        offset = self.handle.byte_offsets[key_group - self.handle.first]
-        return self.stream.read(offset, self._ends[offset]) if offset >= 0 else b""
-
     def _services(
         self, data: bytes, key_group: int
     ) -> Iterator[tuple[str, Timer, int, Entry | None]]:
-        """(service, type, number of the state, timer); without a timer once for each service."""
+        """Yield (service, type, number of the state, timer); once per service without a timer."""
         what = f"{self.what} key group {key_group}"
         cursor = Cursor(data, what)
         if not cursor.skip_if(_IDENTIFIER):
             cursor.fail("raw keyed state other than timers", "timers", ErrorKind.UNSUPPORTED)
         cursor.version("timers", _VERSIONS)
-        for place in range(cursor.count("timer services")):
+        for service in range(cursor.count("timer services")):
             name = cursor.utf("timer service")
             key = read_snapshot(cursor, self.kryo_version)
             timer = Timer(key, read_snapshot(cursor, self.kryo_version))
-            yield name, timer, 2 * place, None
+            yield name, timer, 2 * service, None
             blocked = unreadable(timer)
             readers = Readers(timers(name, timer), self.max_parallelism)
-            for part in (2 * place, 2 * place + 1):
+            for state_number in (2 * service, 2 * service + 1):
                 count = cursor.count("timers")
                 if count and blocked is not None:
                     cursor.fail(
@@ -129,7 +112,7 @@ class RawTimersSource:
                 for _ in range(count):
                     entry, size = _timer(readers, data, cursor.byte_offset, key_group, what)
                     cursor.skip(size, "timer")
-                    yield name, timer, part, entry
+                    yield name, timer, state_number, entry
         cursor.finish("timers")
 
 

@@ -1,13 +1,13 @@
 """States in the files of RocksDB or ForSt: checkpoints, and native savepoints.
 
-The handle has a stream that holds the head alone, and the database's files under the names they
-had. A column family a state, named as it is; a row's key and value are those of canonical form. The
-files may hold rows of other subtasks' key groups, which are not this one's.
+The handle has a stream that holds only the head, and the database's files under their names. A
+state has a column family of its name; a row's key and value are those of canonical form. The files
+may hold rows of key groups of other subtasks.
 
-RocksDB reads them: PyPI's ``rocksdict``, asked for when a state is read. The files are copied to a
-temporary directory and opened for reading alone. Elements of a LIST are merges: their operator is
-named in the OPTIONS file, and without it they would silently be missing. That file also names the
-task manager's directory of logs, which is blanked.
+RocksDB reads them: PyPI's ``rocksdict``, imported when a state is read. The files are copied to a
+temporary directory and opened read-only. Elements of a LIST are merges: their operator is named in
+the OPTIONS file, and without it they would silently be missing. That file also names the task
+manager's log directory, which is blanked.
 
 Source: RocksDBSnapshotStrategyBase, RocksIncrementalSnapshotStrategy, RocksDBOperationUtils @ Flink
 1.15.4, 1.20.3, 2.2.0 (frocksdb 6.20.3, 8.10.0; forstjni 0.1.8); rocksdict 0.3.29.
@@ -38,7 +38,7 @@ from decoder.keyed_state.entries import (
     torn,
 )
 from decoder.keyed_state.stream_head import Head
-from decoder.keyed_state.streams import without
+from decoder.keyed_state.streams import state_without
 from decoder.metadata.keyed import IncrementalState
 from decoder.metadata.model import EmptySegment, InlineState, StreamState
 from decoder.state_files import StateFiles
@@ -46,17 +46,17 @@ from decoder.state_files import StateFiles
 # RocksDB's own names: nothing else is written into the temporary directory.
 _NAME = re.compile(r"\d{1,20}\.(sst|blob)|MANIFEST-\d{1,20}|OPTIONS-\d{1,20}|CURRENT|IDENTITY")
 _LOG_DIRECTORY = re.compile(rb"(?m)^([ \t]*(?:wal_dir|db_log_dir)[ \t]*=).*$")
-# rocksdict keeps in it that keys and values are bytes as they are.
+# rocksdict's own file: keys and values are raw bytes.
 _CONFIG = "rocksdict-config.json"
 _RAW = '{"raw_mode":true,"prefix_extractors":{}}'
 _ROWS_OF_A_FRAME = 4096
-# How much of a file is copied at once.
+# The bytes of a file that are copied at once.
 _COPIED_AT_ONCE = 16 * 1024 * 1024
 
 
 @dataclass(frozen=True)
 class RocksSource:
-    """States in one subtask's files."""
+    """The states in one subtask's files."""
 
     handle: IncrementalState
     head: Head
@@ -71,21 +71,20 @@ class RocksSource:
     def blocked(self) -> dict[int, str]:
         return {}
 
-    def shares(self, most_bytes: int) -> list[tuple[range, int]]:
-        """One: whoever reads a key group copies all files."""
+    def shares(self, max_bytes: int) -> list[tuple[range, int]]:
+        """Return one share: to read a key group, all files are copied."""
         return [(self.key_groups, sum(stream.size for _, stream in self.handle.files))]
 
     def __getstate__(self) -> dict[str, Any]:
-        return without(self, "_database")
+        return state_without(self, "_database")
 
     def batches(self, number: int, key_group: int) -> Iterator[list[Entry]]:
         info = self.head.states[number]
         reader = CanonicalReader(Readers(info, self.max_parallelism), number, self.max_parallelism)
-        prefix = key_group.to_bytes(prefix_bytes(self.max_parallelism), "big")
         what = f"{self.what} key group {key_group}"
         batch: list[Entry] = []
         size = 0
-        for key, value in self._database.rows(info.name, prefix):
+        for key, value in self._rows(number, key_group):
             try:
                 batch.append(reader.entry(key, key_group, 0, len(key), value, 0, len(value)))
             except (IndexError, struct_error):
@@ -104,11 +103,14 @@ class RocksSource:
         return KeyGroupLayout.CANONICAL
 
     def frames(self, number: int, key_group: int) -> Iterator[bytes]:
-        """As a savepoint has them, some thousand rows each."""
+        """Yield frames as a savepoint has them, of some thousand rows each."""
+        rows = self._rows(number, key_group)
+        while frame := list(islice(rows, _ROWS_OF_A_FRAME)):
+            yield canonical_frame(number, frame)
+
+    def _rows(self, number: int, key_group: int) -> Iterator[tuple[bytes, bytes]]:
         prefix = key_group.to_bytes(prefix_bytes(self.max_parallelism), "big")
-        rows = self._database.rows(self.head.states[number].name, prefix)
-        while some := list(islice(rows, _ROWS_OF_A_FRAME)):
-            yield canonical_frame(number, some)
+        return self._database.rows(self.head.states[number].name, prefix)
 
     @cached_property
     def _database(self) -> _Database:
@@ -116,7 +118,7 @@ class RocksSource:
 
 
 class _Database:
-    """The files, copied and opened; they go when nothing refers to it any more."""
+    """A copy of the files, opened by RocksDB; it is deleted with the object."""
 
     def __init__(self, handle: IncrementalState, files: StateFiles, what: str) -> None:
         rocksdict = _library()
@@ -147,7 +149,7 @@ class _Database:
         self._families = set(families)
 
     def rows(self, name: str, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """The rows of a column family whose keys begin with ``prefix``, in order."""
+        """Yield the rows of a column family whose keys begin with ``prefix``, in order."""
         if name not in self._families:
             raise DecodeError(
                 ErrorKind.CORRUPT, f"RocksDB has no column family {name!r}", file=self._what

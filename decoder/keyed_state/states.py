@@ -1,7 +1,7 @@
-"""The facade: the keyed states of a checkpoint, and what is in them.
+"""The keyed states of a checkpoint, and their entries.
 
-A state is told by its operator and its name. Each subtask holds a part of it: some key groups, in a
-stream or in files of its own.
+A state is identified by its operator and its name. Each subtask has a part of it: some key groups,
+in a stream or in files of its own.
 """
 
 from __future__ import annotations
@@ -18,9 +18,8 @@ from decoder.keyed_state.kryo import KRYO_2, KRYO_5, open_class
 from decoder.keyed_state.parts import KeyGroupsSource, StateSource
 from decoder.keyed_state.raw_timers import RawTimersSource
 from decoder.keyed_state.rocksdb import RocksSource
-from decoder.keyed_state.stream_head import StateInfo, StateKind, read_head
+from decoder.keyed_state.stream_head import StateInfo, read_head
 from decoder.keyed_state.streams import KeyGroupsStream, Stream
-from decoder.keyed_state.types import Type
 from decoder.metadata.keyed import (
     ChangelogState,
     IncrementalState,
@@ -38,13 +37,13 @@ _LAST_VERSION_OF_1_X = 4
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What one subtask holds of a state.
+    """One subtask's part of a state.
 
     Attributes:
-        subtask: its index.
-        source: what it is read from.
+        subtask: the subtask's index.
+        source: what the part is read from.
         number: the state's number there.
-        info: the state as that subtask's serializers have it.
+        info: the state in that subtask's serializers.
     """
 
     subtask: int
@@ -56,20 +55,22 @@ class Part:
     def key_groups(self) -> range:
         return self.source.key_groups
 
-    def shares(self, most_bytes: int) -> list[tuple[range, int]]:
-        """Ranges of key groups that can be read apart, in other processes, to which the part can be
-        sent: each of ``most_bytes`` at most, where it can be cut, and how many those are."""
+    def shares(self, max_bytes: int) -> list[tuple[range, int]]:
+        """Cut the key groups into ranges to be read apart, in other processes, with their bytes.
+
+        Each has at most ``max_bytes``, if it can be cut. The part can be pickled.
+        """
         with translate_os_errors(self.source.what):
-            return self.source.shares(most_bytes)
+            return self.source.shares(max_bytes)
 
     @property
     def layout(self) -> KeyGroupLayout | None:
-        """How ``frames`` are laid out; None: there are none, and ``batches`` alone reads it."""
+        """The layout of ``frames``; None: there are none, and only ``batches`` reads the part."""
         with translate_os_errors(self.source.what):
             return self.source.layout
 
     def frames(self, key_group: int) -> Iterator[bytes]:
-        """The bytes of a key group that ``batches`` reads, as ``layout`` has them.
+        """Yield the bytes of a key group that ``batches`` reads, in ``layout``.
 
         Raises:
             DecodeError: as for ``KeyedState.entries``.
@@ -78,8 +79,9 @@ class Part:
             yield from self.source.frames(self.number, key_group)
 
     def batches(self, key_groups: Iterable[int] | None = None) -> Iterator[list[Entry]]:
-        """The entries of these key groups, or of all that the subtask has, in lists of a bounded
-        length: no more than one key group is held at a time.
+        """Yield the entries of these key groups, or of all, in lists of bounded length.
+
+        No more than one key group is held at a time.
 
         Raises:
             DecodeError: as for ``KeyedState.entries``.
@@ -92,31 +94,18 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class KeyedState:
-    """One keyed state of an operator.
+class KeyedState(StateInfo):
+    """A keyed state of an operator.
 
     Attributes:
         operator_id, operator_name, uid: the operator, as in ``Operator``.
-        name: the state's.
-        kind: what it holds for each key and namespace.
-        key, namespace, map_key, value: the types, as in ``StateInfo``.
-        ttl: whether times of last access are kept.
-        reason: why it cannot be read; None: it can.
-        max_parallelism: of the operator: the number of key groups.
-        parts: what each subtask holds.
+        max_parallelism: the operator's: the number of key groups.
+        parts: the subtasks' parts.
     """
 
     operator_id: str
     operator_name: str | None
     uid: str | None
-    name: str
-    kind: StateKind
-    key: Type
-    namespace: Type
-    map_key: Type | None
-    value: Type
-    ttl: bool
-    reason: str | None
     max_parallelism: int
     parts: tuple[Part, ...]
 
@@ -126,7 +115,7 @@ class KeyedState:
 
     @property
     def caveat(self) -> str | None:
-        """Why it is not known whether all of its values can be read, though its types can."""
+        """Why some of its values may be unreadable although its types are readable, or None."""
         for type_ in (self.key, self.namespace, self.map_key, self.value):
             name = open_class(type_) if type_ is not None else None
             if name is not None:
@@ -137,10 +126,10 @@ class KeyedState:
         return None
 
     def entries(self) -> Iterator[Entry]:
-        """Every entry, key group by key group.
+        """Yield every entry, key group by key group.
 
         Raises:
-            DecodeError: the state cannot be read; a file is not there, or not the checkpoint's; or
+            DecodeError: the state cannot be read; a file is missing, or not the checkpoint's; or
                 its bytes are not what Flink writes.
         """
         self.check_readable()
@@ -149,14 +138,14 @@ class KeyedState:
                 yield from batch
 
     def check_readable(self) -> None:
-        """Raise DecodeError where it cannot be read."""
+        """Raise DecodeError if the state cannot be read."""
         if self.reason is not None:
             raise DecodeError(ErrorKind.UNSUPPORTED, self.reason, field=f"state {self.name!r}")
 
 
 @dataclass(frozen=True, slots=True)
 class Unread:
-    """Keyed state that nothing is known of: an operator's, or a part of it, and why."""
+    """Keyed state of an operator that could not be listed, and why."""
 
     operator_id: str
     operator_name: str | None
@@ -166,9 +155,11 @@ class Unread:
 
 @dataclass(frozen=True, slots=True)
 class KeyedStates:
-    """Attributes:
-    states: by operator as in the checkpoint, and by their place in its stream.
-    unread: what could not even be listed.
+    """The keyed states of a checkpoint.
+
+    Attributes:
+        states: in the order of the operators in the checkpoint, and of the states in the stream.
+        unread: the keyed state that could not be listed.
     """
 
     states: tuple[KeyedState, ...]
@@ -181,72 +172,75 @@ def read_keyed_states(
     *,
     allow_external_files: bool = False,
 ) -> KeyedStates:
-    """The keyed states of a checkpoint: which there are and of what types. Their entries are read
-    when they are asked for.
+    """Read the keyed states of a checkpoint and their types; entries are read on demand.
 
     Args:
-        as for ``read_checkpoint``.
+        pointer: as for ``read_checkpoint``.
+        source: as for ``read_checkpoint``.
+        allow_external_files: as for ``read_checkpoint``.
 
     Raises:
-        DecodeError: nothing there, or its ``_metadata`` cannot be read. What cannot be read of one
-            operator's state stands in ``unread``.
+        DecodeError: there is no such checkpoint, or its ``_metadata`` cannot be read. An operator's
+            state that cannot be listed is in ``unread``.
     """
     file = read_metadata(pointer, source)
     files = StateFiles(file.directory, file.source, allow_external_files)
     states: list[KeyedState] = []
     unread: list[Unread] = []
     for operator in file.metadata.operators:
-        found, missing = _read_operator(operator, file, files)
-        states += found
-        unread += missing
+        by_name, errors = _read_operator(operator, file, files)
+        states += by_name.values()
+        unread += (
+            Unread(operator.operator_id, operator.name, operator.uid, error)
+            for error in errors.values()
+        )
     return KeyedStates(tuple(states), tuple(unread))
 
 
 def _read_operator(
     operator: Operator, file: MetadataFile, files: StateFiles
-) -> tuple[list[KeyedState], list[Unread]]:
-    by_name: dict[str, KeyedState] = {}
-    unread: dict[str, DecodeError] = {}
+) -> tuple[dict[str, KeyedState], dict[str, DecodeError]]:
+    """Return an operator's states by name, and its errors by problem."""
+    states: dict[str, KeyedState] = {}
+    errors: dict[str, DecodeError] = {}
     for subtask in operator.subtasks:
-        for place, make, kind in (
-            (subtask.managed_keyed_state_at, _source, "keyed state"),
+        for byte_offset, open_source, kind in (
+            (subtask.managed_keyed_state_at, _managed_source, "keyed state"),
             (subtask.raw_keyed_state_at, _raw_source, "raw keyed state"),
         ):
-            if place is None:
+            if byte_offset is None:
                 continue
             what = f"operator {operator.operator_id} subtask {subtask.index} {kind}"
             try:
                 with translate_os_errors(what):
-                    handle = read_keyed_handle(Cursor(file.data, file.path, place), what)
-                    sources = [make(one, operator, file, files, what) for one in _handles(handle)]
-                    told = [(source, source.head, source.blocked()) for source in sources]
+                    keyed_handle = read_keyed_handle(
+                        Cursor(file.data, file.path, byte_offset), what
+                    )
+                    sources = [
+                        open_source(handle, operator, file, files, what)
+                        for handle in _state_handles(read_keyed_handle(cursor, what))
+                    ]
+                    heads = [(source, source.head, source.blocked()) for source in sources]
             except DecodeError as error:
-                unread.setdefault(error.problem, error)
+                errors.setdefault(error.problem, error)
                 continue
-            for source, head, blocked in told:
+            for source, head, blocked in heads:
                 if head.unread is not None:
-                    unread.setdefault(head.unread.problem, head.unread)
+                    errors.setdefault(head.unread.problem, head.unread)
                 for number, info in enumerate(head.states):
                     part = Part(subtask.index, source, number, info)
-                    _add(by_name, operator, part, info.reason or blocked.get(number))
-    return (
-        list(by_name.values()),
-        [
-            Unread(operator.operator_id, operator.name, operator.uid, error)
-            for error in unread.values()
-        ],
-    )
+                    _add_part(states, operator, part, info.reason or blocked.get(number))
+    return states, errors
 
 
-def _handles(handle: KeyedHandle | None) -> tuple[KeyGroupsState | IncrementalState, ...]:
-    """The handles of states' bytes: of the changelog backend those of its base, where nothing
-    changed since.
+def _state_handles(handle: KeyedHandle | None) -> tuple[KeyGroupsState | IncrementalState, ...]:
+    """Return the handles of states: for the changelog backend its base, if nothing has changed.
 
-    A log by itself cannot be read: it names no type of keys, and to merge windows it calls the
+    A log cannot be read: it does not contain the keys' type, and to merge windows it calls the
     job's functions (ChangelogBackendLogApplier @ Flink 2.2.0).
 
     Raises:
-        DecodeError: there are changes.
+        DecodeError: the log has changes.
     """
     if handle is None:
         return ()
@@ -261,17 +255,17 @@ def _handles(handle: KeyedHandle | None) -> tuple[KeyGroupsState | IncrementalSt
     return handle.base
 
 
-def _source(
+def _managed_source(
     handle: KeyGroupsState | IncrementalState,
     operator: Operator,
     file: MetadataFile,
     files: StateFiles,
     what: str,
 ) -> StateSource:
-    """What reads a handle.
+    """Return the source of a backend's handle.
 
     Raises:
-        DecodeError: no head that can be read.
+        DecodeError: its head cannot be read.
     """
     kryo_version = _kryo_version(file)
     if isinstance(handle, KeyGroupsState):
@@ -288,39 +282,40 @@ def _raw_source(
     files: StateFiles,
     what: str,
 ) -> StateSource:
-    """As ``_source``, of what the operator wrote itself: only timers are known."""
+    """Return the source of raw keyed state, of which only timers are known."""
     if not isinstance(handle, KeyGroupsState):
         raise DecodeError(ErrorKind.UNSUPPORTED, "raw keyed state of an unknown kind", file=what)
-    stream = Stream(handle.stream, files, what)
-    return RawTimersSource(handle, stream, _kryo_version(file), operator.max_parallelism, what)
+    # A raw key group may begin at 0.
+    stream = KeyGroupsStream(handle, Stream(handle.stream, files, what), first_offset=0)
+    return RawTimersSource(stream, _kryo_version(file), operator.max_parallelism, what)
 
 
 def _kryo_version(file: MetadataFile) -> int:
     return KRYO_2 if file.metadata.version <= _LAST_VERSION_OF_1_X else KRYO_5
 
 
-def _add(
-    by_name: dict[str, KeyedState], operator: Operator, part: Part, reason: str | None
+def _add_part(
+    states: dict[str, KeyedState], operator: Operator, part: Part, reason: str | None
 ) -> None:
     info = part.info
-    known = by_name.get(info.name)
+    known = states.get(info.name)
     if known is not None:
-        by_name[info.name] = replace(
+        states[info.name] = replace(
             known, reason=known.reason or reason, parts=(*known.parts, part)
         )
         return
-    by_name[info.name] = KeyedState(
-        operator.operator_id,
-        operator.name,
-        operator.uid,
-        info.name,
-        info.kind,
-        info.key,
-        info.namespace,
-        info.map_key,
-        info.value,
-        info.ttl,
-        reason,
-        operator.max_parallelism,
-        (part,),
+    states[info.name] = KeyedState(
+        name=info.name,
+        kind=info.kind,
+        key=info.key,
+        namespace=info.namespace,
+        map_key=info.map_key,
+        value=info.value,
+        ttl=info.ttl,
+        reason=reason,
+        operator_id=operator.operator_id,
+        operator_name=operator.name,
+        uid=operator.uid,
+        max_parallelism=operator.max_parallelism,
+        parts=(part,),
     )

@@ -1,11 +1,11 @@
-"""The stream of a keyed state handle, read by its parts: the head, and a key group at a time.
+"""The stream of a keyed state handle, read in parts: the head, and one key group at a time.
 
 Source: KeyGroupsStateHandle, HeapSnapshotStrategy, FullSnapshotAsyncWriter @ Flink 2.2.0.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -17,35 +17,17 @@ from decoder.metadata.keyed import KeyGroupsState
 from decoder.metadata.model import EmptySegment, InlineState, StreamState
 from decoder.state_files import StateFiles
 
-# A stream of this size is read at once, and kept as long as its state is: there may be thousands.
+# A stream of at most this size is read at once and kept as long as its state: there may be
+# thousands.
 _WHOLE_BYTES = 256 * 1024
-# Of a larger one so much at least: what follows is wanted next, and a store is asked less often.
+# The least that is read of a larger one: what follows is read next, and a store is asked less
+# often.
 _AHEAD_BYTES = 4 * 1024 * 1024
 
 
-def without(made: object, name: str) -> dict[str, Any]:
-    """What an object is pickled as that another process goes on with: without what it keeps at hand
-    under that name, which is made anew there."""
-    return {one: value for one, value in vars(made).items() if one != name}
-
-
-def shares(first: int, sizes: Iterable[int], most_bytes: int) -> list[tuple[range, int]]:
-    """Key groups from ``first`` on, of these sizes in bytes, as ``parts.Source.shares`` has
-    them."""
-    found: list[tuple[range, int]] = []
-    start, end, total = first, first, 0
-    for key_group, size in enumerate(sizes, first):
-        if total and total + size > most_bytes:
-            found.append((range(start, end), total))
-            total = 0
-        if size:
-            if not total:
-                start = key_group
-            total += size
-            end = key_group + 1
-    if total:
-        found.append((range(start, end), total))
-    return found
+def state_without(instance: object, cached: str) -> dict[str, Any]:
+    """Return an instance's attributes to pickle, without the cached one."""
+    return {name: value for name, value in vars(instance).items() if name != cached}
 
 
 class Stream:
@@ -55,14 +37,14 @@ class Stream:
         self._stream = stream
         self._files = files
         self.what = what
-        self._ahead = (0, b"")  # from where on, what was read
+        self._ahead = (0, b"")  # the start of the bytes read ahead, and these
 
     def read(self, start: int, end: int | None) -> bytes:
-        """Bytes ``start`` to ``end``; None: to the end of the stream.
+        """Read bytes ``start`` to ``end``; None: to the end of the stream.
 
         Raises:
-            DecodeError: the file is not there, not the checkpoint's, or too short; or more is asked
-                for than is read at once.
+            DecodeError: the file is missing, not the checkpoint's, or too short; or the range is
+                larger than is read at once.
         """
         if self._whole is not None:
             if end is None:
@@ -83,22 +65,20 @@ class Stream:
             return self._files.read_range(stream, start, None, self.what)
         first, data = self._ahead
         if not first <= start <= end <= first + len(data):
-            # A head alone may be wanted, of many streams.
+            # Of many streams only the head may be read: nothing is read ahead of it.
             until = min(start + _AHEAD_BYTES, stream.size) if start else end
             first = start
             data = self._files.read_range(stream, start, max(start, end, until) - start, self.what)
-        found = data[start - first : end - first]
         self._ahead = (first, data) if end < first + len(data) else (0, b"")
-        return found
+        return data[start - first : end - first]
 
     @property
     def size(self) -> int:
-        """In bytes, as the handle says."""
-        stream = self._stream
-        return 0 if isinstance(stream, EmptySegment) else stream.size
+        """The size in bytes, as the handle says."""
+        return self._stream.size
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**without(self, "_whole"), "_ahead": (0, b"")}
+        return {**state_without(self, "_whole"), "_ahead": (0, b"")}
 
     @cached_property
     def _whole(self) -> bytes | None:
@@ -110,29 +90,31 @@ class Stream:
 
 @dataclass(frozen=True)
 class KeyGroupsStream:
-    """The stream of key groups, each at its offset; one at 0 has nothing."""
+    """A stream of key groups, each at its offset; one below ``first_offset`` is empty."""
 
     handle: KeyGroupsState
     stream: Stream
+    first_offset: int = 1
+
+    @property
+    def key_groups(self) -> range:
+        return range(self.handle.first, self.handle.first + len(self.handle.byte_offsets))
 
     @cached_property
     def _ends(self) -> dict[int, int | None]:
-        """Where what begins at an offset ends."""
-        offsets = [offset for offset in self.handle.byte_offsets if offset > 0]
+        """The end of the key group at each offset; None: the end of the stream."""
+        offsets = [offset for offset in self.handle.byte_offsets if offset >= self.first_offset]
         if offsets != sorted(set(offsets)):
             raise DecodeError(
-                ErrorKind.CORRUPT,
-                "its key groups do not lie one behind another",
-                file=self.stream.what,
+                ErrorKind.CORRUPT, "its key groups are not in order", file=self.stream.what
             )
-        ends: list[int | None] = [*offsets[1:], None] if offsets else []
-        return dict(zip(offsets, ends, strict=True))
+        return dict(zip(offsets, [*offsets[1:], None], strict=False))
 
     def head(self, kryo_version: int) -> Head:
-        """The head, which ends where the first key group begins.
+        """Read the head, which ends at the first key group.
 
         Raises:
-            DecodeError: as ``read_head``, and where something stands between the two.
+            DecodeError: as ``read_head``, or there are bytes between the two.
         """
         end = next(iter(self._ends), None)
         cursor = Cursor(self.stream.read(0, end), self.stream.what)
@@ -141,27 +123,33 @@ class KeyGroupsStream:
             cursor.finish("head of a keyed state's stream")
         return head
 
-    def shares(self, most_bytes: int) -> list[tuple[range, int]]:
-        """As ``parts.Source.shares``."""
-        size = self.stream.size
-        # Where the handle tells no size, the last key group counts as a byte.
-        sizes = (
-            (end if (end := self._ends[offset]) is not None else max(size, offset + 1)) - offset
-            if offset > 0
-            else 0
-            for offset in self.handle.byte_offsets
-        )
-        return shares(self.handle.first, sizes, most_bytes)
+    def shares(self, max_bytes: int) -> list[tuple[range, int]]:
+        """Cut the key groups into shares, as ``StateSource.shares`` does."""
+        shares: list[tuple[range, int]] = []
+        start = end = total = 0
+        for key_group, offset in zip(self.key_groups, self.handle.byte_offsets, strict=True):
+            if offset < self.first_offset:
+                continue
+            # A stream of unknown size: its last key group counts as one byte.
+            size = (self._ends[offset] or max(self.stream.size, offset + 1)) - offset
+            if total and total + size > max_bytes:
+                shares.append((range(start, end), total))
+                total = 0
+            if not total:
+                start = key_group
+            total += size
+            end = key_group + 1
+        return [*shares, (range(start, end), total)] if total else shares
 
     def key_group(self, key_group: int) -> bytes:
-        """What is kept of one key group, as it lies there; nothing: b""."""
+        """Read the bytes of one key group, as stored; none of an empty one."""
         offset = self.handle.byte_offsets[key_group - self.handle.first]
-        return self.stream.read(offset, self._ends[offset]) if offset > 0 else b""
+        return self.stream.read(offset, self._ends[offset]) if offset >= self.first_offset else b""
 
     def blocks(self, key_group: int, block_bytes: int) -> Iterator[bytes]:
-        """The same in blocks of that size; of a stream of unknown size the last key group whole."""
+        """Read the same in blocks; the last key group of a stream of unknown size whole."""
         offset = self.handle.byte_offsets[key_group - self.handle.first]
-        if offset <= 0:
+        if offset < self.first_offset:
             return
         end = self._ends[offset] or self.stream.size
         if end <= offset:

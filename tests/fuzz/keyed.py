@@ -127,8 +127,8 @@ def fuzz_kernel(data: bytes) -> object:
     return [
         both_ways(
             KeyedState(
-                *("0" * 32, None, None, info.name, info.kind, info.key, info.namespace),
-                *(info.map_key, info.value, info.ttl, None, source.max_parallelism),
+                *(info.name, info.kind, info.key, info.namespace, info.map_key, info.value),
+                *(info.ttl, None, "0" * 32, None, None, source.max_parallelism),
                 (Part(0, source, number, info),),
             )
         )

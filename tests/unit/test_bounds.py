@@ -226,7 +226,7 @@ def test_a_part_of_no_known_hash_makes_none_of_the_whole() -> None:
 
 def _state(name: str, kind: StateKind = StateKind.VALUE, key: keyed.Type = _LONG) -> KeyedState:
     return KeyedState(
-        OPERATOR.hex(), None, None, name, kind, key, _TEXT, None, _LONG, False, None, 128, ()
+        name, kind, key, _TEXT, None, _LONG, False, None, OPERATOR.hex(), None, None, 128, ()
     )
 
 

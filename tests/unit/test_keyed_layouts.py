@@ -564,7 +564,7 @@ _WHERE = f"operator 000102030405060708090a0b0c0d0e0f subtask 0 keyed state key g
         (
             canonical_group((0, bytes((_GROUP ^ 1,)) + _KEY[1:], _LONG_1)),
             CORRUPT,
-            f"a key of key group {_GROUP ^ 1} lies in key group {_GROUP}",
+            f"a key of key group {_GROUP ^ 1} is in key group {_GROUP}",
             6,
         ),
     ],
@@ -660,7 +660,7 @@ def test_two_bytes_tell_a_key_group_above_128() -> None:
     (found,) = one_group(
         canonical_group((0, key, _LONG_1)), value_state("one"), at=group, max_parallelism=129
     )
-    assert f"a key of key group {group ^ 256} lies in key group {group}" in fails(found).problem
+    assert f"a key of key group {group ^ 256} is in key group {group}" in fails(found).problem
 
 
 def test_maps_in_canonical_form() -> None:
@@ -794,7 +794,7 @@ def test_key_groups_lie_one_behind_another() -> None:
         error = refused(read(Handle(stream, wrong, savepoint=False)))
         assert (error.kind, error.problem) == (
             CORRUPT,
-            "its key groups do not lie one behind another",
+            "its key groups are not in order",
         )
     error = refused(read(Handle(stream[:10], offsets, savepoint=False)))
     assert error.kind is TRUNCATED
@@ -815,7 +815,7 @@ def test_what_lies_behind_a_state_that_cannot_be_read() -> None:
     assert [line["value"] for line in told(a)] == [4]
     assert unreadable.reason is not None and "Java's own serialization" in unreadable.reason
     assert c.reason is not None
-    assert "it lies behind the state 'java', which cannot be read" in c.reason
+    assert "it is behind the state 'java', which cannot be read" in c.reason
     assert "take a savepoint in canonical format" in c.reason
     # Nothing of it is there; or it comes last.
     for group in (one + empty + last, last + one + filled):
@@ -890,7 +890,7 @@ def test_timers_of_a_backend(heap: bool) -> None:
         else canonical_group((0, bytes((_GROUP,)) + wrong, b""))
     )
     error = fails(only(read(Handle(start + group, (len(start),), _GROUP, savepoint=not heap))))
-    assert f"a key of key group {key_group_of(2, 128)} lies in key group {_GROUP}" in error.problem
+    assert f"a key of key group {key_group_of(2, 128)} is in key group {_GROUP}" in error.problem
 
 
 def service(
@@ -1007,12 +1007,12 @@ def test_timers_that_are_damaged() -> None:
     error = refused(raw_states(whole[: place + 25]))
     assert error.kind is TRUNCATED
     error = refused(raw_states(other))
-    problem = f"a key of key group {key_group_of(2, 128)} lies in key group {_GROUP}"
+    problem = f"a key of key group {key_group_of(2, 128)} is in key group {_GROUP}"
     assert problem in error.problem
     assert (error.file, error.byte_offset) == (_RAW_WHERE, place)
     swapped = Handle(whole * 2, (len(whole), 0), _GROUP, savepoint=False, raw=True)
     error = refused(read(swapped))
-    assert error.problem == "its key groups do not lie one behind another"
+    assert error.problem == "its key groups are not in order"
 
 
 def test_no_timers_of_a_key_that_cannot_be_read_are_none() -> None:

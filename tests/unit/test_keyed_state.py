@@ -66,7 +66,7 @@ def test_a_key_in_the_wrong_key_group_is_an_error() -> None:
     assert data.count(key) >= 1
     files.files[name] = data.replace(key, changed)
     (damaged,) = (s for s in read_keyed_states(path, files).states if s.name == "deduplicate-state")
-    with pytest.raises(DecodeError, match="lies in key group") as refused:
+    with pytest.raises(DecodeError, match="is in key group") as refused:
         list(damaged.entries())
     assert refused.value.kind is ErrorKind.CORRUPT
 

@@ -165,7 +165,7 @@ def test_a_large_stream_is_shared_out_by_key_groups() -> None:
 def test_key_groups_of_nothing_are_in_no_share() -> None:
     data, offsets = _stream((30, 20, 10))
     found, _ = _read(data, (0, *offsets, 0))
-    with pytest.raises(DecodeError, match="a key of key group 7 lies in key group 8"):
+    with pytest.raises(DecodeError, match="a key of key group 7 is in key group 8"):
         told(only(found))
     (part,) = only(found).parts
     assert [key_groups for key_groups, _ in part.shares(1)] == [

@@ -115,7 +115,7 @@ def test_a_key_in_another_key_group_than_flinks_is_refused(
     for one in written:
         other = one["key_group"] ^ 1
         state = only(read(_keyed(one, other, heap=heap), flink=one["flink"][0]))
-        problem = f"a key of key group {one['key_group']} lies in key group {other}: "
+        problem = f"a key of key group {one['key_group']} is in key group {other}: "
         with pytest.raises(DecodeError, match=problem) as refused:
             told(state)
         assert refused.value.kind is ErrorKind.CORRUPT
