@@ -1,18 +1,18 @@
-"""What Kryo writes: objects of the few classes whose form is Kryo's own, or Java's.
+"""Values that Kryo wrote: objects of the classes whose form is Kryo's own, or Java's.
 
 An object with its class: *varint* class id (0 null; 1 by name: varint name id and, the first time,
 its text; else a registered class, its id plus 2), then, but for the boxed primitives and, in 5.6,
 enums, varint reference (1: new; else the place of an object before it, plus 2), then the class's
 own content.
-Nothing tells a length: what is of another class ends the reading of the value.
+Nothing has a length: an object of another class makes the value unreadable.
 
 A varint is 7 bits a byte, the lowest first, the high bit set on all but the last; a signed one is
 zig-zag. Text is ASCII, the high bit set on its last byte; or the number of its UTF-16 units plus
 one (0 null) as a varint whose first byte holds 6 bits (80 is always set, 40 says that more follow)
 and each unit in 1 to 3 bytes of UTF-8.
 
-Flink 1.x is built with Kryo 2.24, 2.x with 5.6. They write different bytes, and nothing in a
-snapshot tells which: the version of ``_metadata`` does.
+Flink 1.x is built with Kryo 2.24, 2.x with 5.6. They write different bytes. The version of
+``_metadata`` says which of them wrote; no snapshot does.
 
 Source: Kryo, DefaultClassResolver, Input, DefaultSerializers, DefaultArraySerializers,
 CollectionSerializer, MapSerializer, FieldSerializer, ObjectField @ kryo 2.24.0; the same,
@@ -25,9 +25,11 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Sequence
 from decimal import Decimal
-from typing import Any, NoReturn
+from functools import partial
+from typing import Any, NoReturn, TypeVar
 
 from decoder.errors import DecodeError, ErrorKind
+from decoder.java import signed_32
 from decoder.keyed_state.java_values import (
     Instant,
     LocalDate,
@@ -45,13 +47,15 @@ from decoder.keyed_state.types import Kryo, Type, Unreadable, parts
 
 KRYO_2, KRYO_5 = 2, 5
 
+_Time = TypeVar("_Time", LocalDate, LocalTime, Instant)
+
 _F32_BE, _F64_BE = struct.Struct(">f"), struct.Struct(">d")
 _F32_LE, _F64_LE = struct.Struct("<f"), struct.Struct("<d")
 
 # How deep objects may nest: the bound keeps hostile bytes off Python's stack.
 _MAX_DEPTH = 64
-# How many objects one value may come to. Each takes a byte at least but where one is referred to
-# again, or where all elements of a collection are null: a few bytes could stand for any number.
+# The most objects of one value. Each takes at least a byte, except a repeated reference and a
+# collection whose elements are all null: there a few bytes could stand for any number.
 _MAX_OBJECTS = 10_000_000
 _MAX_NULLS = 1 << 16
 
@@ -76,7 +80,7 @@ _PRIMITIVES = (
     "java.lang.Long",
     "java.lang.Double",
 )
-# Those of Flink's registrar, whether or not they are read here.
+# The classes of Flink's registrar, whether or not they are read here.
 _REGISTERED = {
     **dict(enumerate(_PRIMITIVES)),
     73: "java.util.Arrays$ArrayList",
@@ -94,7 +98,7 @@ _REGISTERED = {
 }
 _WRAPPERS = frozenset(_PRIMITIVES) - {"java.lang.String"}
 # Kryo writes each element of these arrays, and 2.24 each field of these objects, with the
-# serializer that is registered for its class. For these objects 5.6 asks for no other serializer.
+# serializer registered for its class. For these objects 5.6 uses no other serializer.
 _ARRAYS = {f"[L{name};": name for name in _PRIMITIVES}
 _PARTS = {
     "java.time.LocalDateTime": ("java.time.LocalDate", "java.time.LocalTime"),
@@ -106,7 +110,7 @@ _PARTS = {
     ),
     "java.time.OffsetTime": ("java.time.LocalTime", "java.time.ZoneOffset"),
 }
-# A value says its own class: of these there are none but through a class that has them.
+# A value names its own class: no object is of one of these itself.
 _ABSTRACT = frozenset(
     {
         "java.lang.Object",
@@ -148,8 +152,8 @@ def kryo_type(
         return Unreadable(name, f"Kryo writes it, with the job's own serializer of {own}")
     if name not in _ABSTRACT and name not in _CLASSES:
         return Unreadable(name, "Kryo writes it, and no snapshot tells its fields")
-    # A class that has an id already is given another one only with a serializer of the job's own;
-    # what that writes is known by no name.
+    # A class that has an id gets another one only with a serializer of the job's own, whose form is
+    # unknown: it has no name here.
     known = _REGISTERED.values()
     names = (own if plain else "" for own, plain in registered if not (plain and own in known))
     return Kryo(name, tuple(names), replaced, version)
@@ -163,9 +167,9 @@ def _parts_of(name: str, version: int) -> Sequence[str]:
 
 
 def open_class(type_: Type) -> str | None:
-    """Return the first class in a type whose objects Kryo writes with classes of their own.
+    """Return the first class in a type whose objects hold objects of any class, or None.
 
-    Whether those are read here shows only when the values are read.
+    Whether those can be read shows only when the values are read.
     """
     if isinstance(type_, Kryo):
         own = type_.class_name
@@ -174,11 +178,11 @@ def open_class(type_: Type) -> str | None:
 
 
 def read_kryo(type_: Kryo, data: bytes, position: int) -> tuple[Any, int]:
-    """The object at ``position``, and where it ends.
+    """Return the object at ``position``, and its end.
 
     Raises:
         DecodeError: an object of a class that is not read here, or not what Kryo writes.
-        IndexError, struct.error: it goes on after the end of ``data``.
+        IndexError, struct.error: it continues past the end of ``data``.
     """
     reader = _Reader(type_, data, position)
     value = reader.object(0)
@@ -186,7 +190,7 @@ def read_kryo(type_: Kryo, data: bytes, position: int) -> tuple[Any, int]:
 
 
 class _Reader:
-    """One value: the position, and what back-references may point at."""
+    """A reader of one value: its position, and the objects that may be referred to."""
 
     def __init__(self, type_: Kryo, data: bytes, position: int) -> None:
         self.data = data
@@ -194,17 +198,17 @@ class _Reader:
         self._type = type_
         self._little = type_.version == KRYO_5
         self._names: list[str] = []
-        # What may be referred to, and how many objects it comes to; 0 while it is being read.
+        # Each referable object and its number of objects in all; 0 while it is being read.
         self._objects: list[tuple[Any, int]] = []
         self._count = 0
 
     def object(self, depth: int) -> Any:
-        """An object with its class."""
+        """Read an object with its class."""
         name = self.class_name()
         return None if name is None else self.referable(name, depth)
 
     def referable(self, name: str, depth: int, nullable: bool = False) -> Any:
-        """An object of a class that is known; ``nullable``: where it may be null (0)."""
+        """Read an object of a known class; ``nullable``: it may be null (0)."""
         self._count += 1
         if depth > _MAX_DEPTH or self._count > _MAX_OBJECTS:
             self.fail(f"objects nested more than {_MAX_DEPTH} deep, or {_MAX_OBJECTS} of them")
@@ -223,17 +227,17 @@ class _Reader:
         if reference == _NULL and nullable:
             return None
         if reference != _NEW:
-            return self._again(reference - _REFERENCE)
-        place, before = len(self._objects), self._count
+            return self._referred(reference - _REFERENCE)
+        index, before = len(self._objects), self._count
         self._objects.append((None, 0))
         value = read(self, depth)
-        self._objects[place] = (value, self._count - before + 1)
+        self._objects[index] = (value, self._count - before + 1)
         return value
 
-    def _again(self, place: int) -> Any:
-        if not 0 <= place < len(self._objects):
+    def _referred(self, index: int) -> Any:
+        if not 0 <= index < len(self._objects):
             self.fail("a reference to nothing")
-        value, count = self._objects[place]
+        value, count = self._objects[index]
         if count == 0:
             self.fail("an object that holds itself", ErrorKind.UNSUPPORTED)
         self._count += count
@@ -242,7 +246,7 @@ class _Reader:
         return value
 
     def class_name(self) -> str | None:
-        """Of the object that follows; None: it is null."""
+        """Read the class of the object that follows; None: it is null."""
         identifier = self.varint()
         if identifier == _NULL:
             return None
@@ -262,10 +266,10 @@ class _Reader:
         return name
 
     def _name(self) -> str:
-        place = self.varint()
-        if place < len(self._names):
-            return self._names[place]
-        name = self.text() if place == len(self._names) else None
+        index = self.varint()
+        if index < len(self._names):
+            return self._names[index]
+        name = self.text() if index == len(self._names) else None
         if name is None:
             self.fail("a class without a name")
         self._names.append(name)
@@ -280,9 +284,9 @@ class _Reader:
         end = self.position + size
         if end > len(self.data):
             raise IndexError
-        found = self.data[self.position : end]
+        data = self.data[self.position : end]
         self.position = end
-        return found
+        return data
 
     def u8(self) -> int:
         value = self.data[self.position]
@@ -294,7 +298,10 @@ class _Reader:
         return value - 256 if value > 127 else value
 
     def varint(self, first: int = 0x7F) -> int:
-        """Unsigned, at most 32 bits; ``first``: the bits of the first byte that count."""
+        """Read an unsigned varint of at most 32 bits; ``first`` masks its first byte.
+
+        Inlined, as a call of a shared function for each would double the time.
+        """
         byte = self.u8()
         value, more = byte & first, byte & (first + 1)
         shift = first.bit_length()
@@ -312,7 +319,7 @@ class _Reader:
         return (value >> 1) ^ -(value & 1)
 
     def varlong(self) -> int:
-        """Unsigned, 64 bits: eight bytes of 7 bits and one of 8."""
+        """Read an unsigned varint of 64 bits: eight bytes of 7 bits and one of 8."""
         value = 0
         for shift in range(0, 56, 7):
             byte = self.u8()
@@ -326,7 +333,7 @@ class _Reader:
         return (value >> 1) ^ -(value & 1)
 
     def time(self) -> int:
-        """A long written as if it were not negative."""
+        """Read a long that is written as unsigned."""
         value = self.varlong()
         return value - (1 << 64) if value >> 63 else value
 
@@ -339,7 +346,7 @@ class _Reader:
         return float(value)
 
     def count(self) -> int:
-        """A varint of elements, each at least a byte."""
+        """Read a varint that counts elements of at least a byte each."""
         value = self.varint()
         self.check_count(value)
         return value
@@ -381,21 +388,24 @@ class _Reader:
         return decode_text(units, "utf-16-be")
 
     def unit(self) -> str:
-        """A UTF-16 unit."""
+        """Read a UTF-16 unit."""
         return decode_text(self.raw(2), "utf-16-le" if self._little else "utf-16-be")
 
     def unscaled(self) -> int | None:
-        """varint of the bytes plus one (0 null), big-endian two's complement."""
+        """Read the bytes of an integer: varint n + 1 (0 null), n bytes of two's complement."""
         size = self.varint()
         return None if size == 0 else big_integer(self.raw(size - 1))
 
     # -- collections -----------------------------------------------------------------------------
 
     def elements(self, depth: int, sorted_: bool = False, nulls: bool = True) -> list[Any]:
-        """2.24: a sorted one's comparator; varint n, n objects. 5.6: varint n + 1 whose first
-        byte's high bit says that all are of one class; a sorted one's comparator; then that class
-        (0: all are null), unless it is never so ``bool`` whether some are null, and the objects
-        without their classes."""
+        """Read a collection.
+
+        2.24: a sorted one's comparator; varint n, n objects. 5.6: varint n + 1, the high bit of
+        its first byte set if all are of one class; a sorted one's comparator; then that class
+        (0: all are null), a ``bool`` whether some are null if ``nulls``, and the objects without
+        their classes.
+        """
         if not self._little:
             if sorted_:
                 self._no_comparator(depth)
@@ -421,8 +431,11 @@ class _Reader:
         return [self.referable(name, depth + 1, nullable) for _ in range(count)]
 
     def pairs(self, depth: int, sorted_: bool = False) -> Pairs:
-        """2.24: a sorted one's comparator; varint n x {key, value}, each with its class. 5.6:
-        varint n + 1; a sorted one's comparator; the same."""
+        """Read a map.
+
+        2.24: a sorted one's comparator; varint n x {key, value}, each with its class. 5.6: varint
+        n + 1; a sorted one's comparator; the same.
+        """
         if not self._little and sorted_:
             self._no_comparator(depth)
         count = self.varint() - self._little
@@ -434,7 +447,7 @@ class _Reader:
         return Pairs((self.object(depth + 1), self.object(depth + 1)) for _ in range(count))
 
     def array(self, element: Callable[[], Any]) -> list[Any]:
-        """varint n + 1, n elements, each at least a byte."""
+        """Read varint n + 1, n elements of at least a byte each."""
         count = self.varint() - 1
         if count < 0:
             self.fail("an array is null")
@@ -442,14 +455,14 @@ class _Reader:
         return [element() for _ in range(count)]
 
     def bytes_(self, depth: int) -> bytes:
-        """varint n + 1, n bytes."""
+        """Read varint n + 1, n bytes."""
         count = self.varint() - 1
         if count < 0:
             self.fail("an array is null")
         return self.raw(count)
 
     def array_as_list(self, depth: int) -> list[Any]:
-        """2.24: varint n, the array's class, n objects. 5.6: as ``elements``."""
+        """Read an Arrays.asList: 2.24: varint n, the class, n objects. 5.6: as ``elements``."""
         if self._little:
             return self.elements(depth)
         count = self.count()
@@ -469,65 +482,68 @@ class _Reader:
 
     # -- java.time -------------------------------------------------------------------------------
 
-    def exists(self, value: Any) -> Any:
+    def check(self, value: _Time) -> _Time:
+        """Refuse a date or time that does not exist."""
         if not value.exists:
             self.fail("there is no such date or time")
         return value
 
     def date(self, depth: int) -> LocalDate:
-        """2.24, by field: ``i16 day, i16 month``, signed varint year. 5.6: varint year, ``u8
-        month, u8 day``."""
+        """Read a LocalDate.
+
+        2.24, by field: ``i16 day, i16 month``, signed varint year. 5.6: varint year, ``u8 month,
+        u8 day``.
+        """
         if not self._little:
             day, month = self.fixed(2), self.fixed(2)
-            found = LocalDate(self.signed(), month, day)
-        else:
-            year = self.varint()
-            found = LocalDate(year - (year >> 31 << 32), self.i8(), self.i8())
-        self.exists(found)
-        return found
+            return self.check(LocalDate(self.signed(), month, day))
+        return self.check(LocalDate(signed_32(self.varint()), self.i8(), self.i8()))
 
     def time_of_day(self, depth: int) -> LocalTime:
-        """2.24, by field: ``u8 hour, u8 minute``, signed varint nano, ``u8 second``. 5.6: hour,
-        minute, second, varint nano; the last that is not 0 is inverted, and ends it."""
+        """Read a LocalTime.
+
+        2.24, by field: ``u8 hour, u8 minute``, signed varint nano, ``u8 second``. 5.6: hour,
+        minute, second, varint nano; the last that is not 0 is inverted, and ends it.
+        """
         if not self._little:
             hour, minute, nano = self.i8(), self.i8(), self.signed()
-            found = LocalTime(hour, minute, self.i8(), nano)
+            return self.check(LocalTime(hour, minute, self.i8(), nano))
+        parts: list[int] = []
+        while len(parts) < 3:
+            part = self.i8()
+            parts.append(part if part >= 0 else ~part)
+            if part < 0:
+                break
         else:
-            parts: list[int] = []
-            while len(parts) < 3:
-                part = self.i8()
-                parts.append(part if part >= 0 else ~part)
-                if part < 0:
-                    break
-            else:
-                parts.append(self.varint())
-            hour, minute, second, nano = (*parts, 0, 0, 0)[:4]
-            found = LocalTime(hour, minute, second, nano)
-        self.exists(found)
-        return found
+            parts.append(self.varint())
+        hour, minute, second, nano = (*parts, 0, 0, 0)[:4]
+        return self.check(LocalTime(hour, minute, second, nano))
 
     def date_time(self, depth: int) -> LocalDateTime:
-        """2.24: each with its reference, as fields; 5.6: one after the other."""
+        """Read a LocalDateTime: 2.24: each with its reference; 5.6: one after the other."""
         if self._little:
             return LocalDateTime(self.date(depth), self.time_of_day(depth))
-        date = self.referable("java.time.LocalDate", depth)  # it holds no object, so as deep
+        date = self.referable("java.time.LocalDate", depth)  # as deep, as it holds no object
         time = self.referable("java.time.LocalTime", depth)
         return LocalDateTime(date, time)
 
     def instant(self, depth: int) -> Instant:
-        """2.24, by field: signed varint nanos, signed varlong seconds. 5.6: varlong seconds, varint
-        nanos."""
+        """Read an Instant.
+
+        2.24, by field: signed varint nanos, signed varlong seconds. 5.6: varlong seconds, varint
+        nanos.
+        """
         if self._little:
-            found = Instant(self.time(), self.varint())
-        else:
-            nanos = self.signed()
-            found = Instant(self.signed_long(), nanos)
-        self.exists(found)
-        return found
+            return self.check(Instant(self.time(), self.varint()))
+        nanos = self.signed()
+        return self.check(Instant(self.signed_long(), nanos))
 
     def duration(self, depth: int) -> str:
-        """2.24, by field: signed varint nanos, signed varlong seconds. 5.6: ``i64`` seconds, varint
-        nanos."""
+        """Read a Duration.
+
+        2.24, by field: signed varint nanos, signed varlong seconds. 5.6: ``i64`` seconds, varint
+        nanos.
+        """
         if self._little:
             seconds, nanos = self.fixed(8), self.varint()
         else:
@@ -538,8 +554,11 @@ class _Reader:
         return duration_text(seconds, nanos)
 
     def zone_offset(self, depth: int) -> str:
-        """2.24, by field: signed varint seconds. 5.6: ``i8`` quarters of an hour, or 127 and
-        ``i32`` seconds."""
+        """Read a ZoneOffset.
+
+        2.24, by field: signed varint seconds. 5.6: ``i8`` quarters of an hour, or 127 and ``i32``
+        seconds.
+        """
         if self._little:
             quarters = self.i8()
             seconds = self.fixed(4) if quarters == _SECONDS_FOLLOW else quarters * 900
@@ -550,35 +569,35 @@ class _Reader:
         return offset_text(seconds)
 
     def offset_date_time(self, depth: int) -> str:
-        """2.24: each with its reference, as fields; 5.6: one after the other."""
+        """Read an OffsetDateTime: 2.24: each with its reference; 5.6: one after the other."""
         if self._little:
             return f"{self.date_time(depth)}{self.zone_offset(depth)}"
         date_time = self.referable("java.time.LocalDateTime", depth)
         return f"{date_time}{self.referable('java.time.ZoneOffset', depth)}"
 
     def offset_time(self, depth: int) -> str:
-        """2.24: the offset and the time, each with its reference, as fields; 5.6: the time and the
-        offset."""
+        """Read an OffsetTime.
+
+        2.24: the offset and the time, each with its reference; 5.6: the time and the offset.
+        """
         if self._little:
             return f"{self.time_of_day(depth)}{self.zone_offset(depth)}"
         offset = self.referable("java.time.ZoneOffset", depth)
         return f"{self.referable('java.time.LocalTime', depth)}{offset}"
 
     def timestamp(self, depth: int) -> Instant:
-        """varlong milliseconds of whole seconds, varint nanoseconds."""
+        """Read a Timestamp: varlong milliseconds of whole seconds, varint nanoseconds."""
         millis = self.time()
-        found = Instant(millis // 1000, self.varint())
-        self.exists(found)
-        return found
+        return self.check(Instant(millis // 1000, self.varint()))
 
     def uuid(self, depth: int) -> str:
-        """The most and the least significant bits. 2.24: signed varlongs; 5.6: ``i64``."""
+        """Read a UUID: its most and least significant bits, signed varlongs; in 5.6 ``i64``."""
         parts = (self.fixed(8) if self._little else self.signed_long() for _ in range(2))
         most, least = (f"{part & (1 << 64) - 1:016x}" for part in parts)
         return f"{most[:8]}-{most[8:12]}-{most[12:]}-{least[:4]}-{least[4:]}"
 
     def constant(self, names: Sequence[str]) -> str | None:
-        """varint ordinal plus one, 0 null."""
+        """Read an enum: varint ordinal plus one, 0 null."""
         number = self.varint()
         if number > len(names):
             self.fail("an enum has no such constant")
@@ -589,32 +608,12 @@ class _Reader:
         return None if value is None else Decimal(value)
 
     def decimal(self, depth: int) -> Decimal | None:
-        """The unscaled value; signed varint scale."""
+        """Read a BigDecimal: the unscaled value; signed varint scale."""
         unscaled = self.unscaled()
         return None if unscaled is None else scaled(unscaled, self.signed())
 
 
 _Read = Callable[[_Reader, int], Any]
-
-
-def _list(reader: _Reader, depth: int) -> Any:
-    return reader.elements(depth)
-
-
-def _sorted_list(reader: _Reader, depth: int) -> Any:
-    return reader.elements(depth, sorted_=True)
-
-
-def _map(reader: _Reader, depth: int) -> Any:
-    return reader.pairs(depth)
-
-
-def _sorted_map(reader: _Reader, depth: int) -> Any:
-    return reader.pairs(depth, sorted_=True)
-
-
-def _immutable_list(reader: _Reader, depth: int) -> Any:
-    return reader.elements(depth, nulls=False)
 
 
 def _constant(names: Sequence[str]) -> _Read:
@@ -630,7 +629,7 @@ def _array_of(name: str) -> _Read:
     return _array(lambda reader, depth: reader.referable(name, depth, nullable=True))
 
 
-# The enums of the JDK that values hold; of another one the bytes have no names.
+# Enums of the JDK; the bytes hold no names of another one's constants.
 _ENUMS: dict[str, Sequence[str]] = {
     "java.time.DayOfWeek": (
         *("MONDAY", "TUESDAY", "WEDNESDAY", "THURSDAY", "FRIDAY", "SATURDAY", "SUNDAY"),
@@ -643,7 +642,7 @@ _ENUMS: dict[str, Sequence[str]] = {
         *("NANOSECONDS", "MICROSECONDS", "MILLISECONDS", "SECONDS", "MINUTES", "HOURS", "DAYS"),
     ),
 }
-# Of what may be of any class.
+# Classes that hold objects of any class.
 _CONTAINERS: dict[str, _Read] = {
     **dict.fromkeys(
         (
@@ -661,7 +660,7 @@ _CONTAINERS: dict[str, _Read] = {
             "java.util.Collections$UnmodifiableSet",
             "java.util.Collections$UnmodifiableSortedSet",
         ),
-        _list,
+        _Reader.elements,
     ),
     **dict.fromkeys(
         (
@@ -671,7 +670,7 @@ _CONTAINERS: dict[str, _Read] = {
             "java.util.ImmutableCollections$Set12",
             "java.util.ImmutableCollections$SetN",
         ),
-        _immutable_list,
+        partial(_Reader.elements, nulls=False),
     ),
     **dict.fromkeys(
         (
@@ -684,11 +683,11 @@ _CONTAINERS: dict[str, _Read] = {
             "java.util.Collections$UnmodifiableMap",
             "java.util.Collections$UnmodifiableSortedMap",
         ),
-        _map,
+        _Reader.pairs,
     ),
     "java.util.Arrays$ArrayList": _Reader.array_as_list,
-    "java.util.TreeSet": _sorted_list,
-    "java.util.TreeMap": _sorted_map,
+    "java.util.TreeSet": partial(_Reader.elements, sorted_=True),
+    "java.util.TreeMap": partial(_Reader.pairs, sorted_=True),
     "java.util.Collections$SingletonList": lambda reader, depth: [reader.object(depth + 1)],
     "java.util.Collections$SingletonSet": lambda reader, depth: [reader.object(depth + 1)],
     "java.util.Collections$SingletonMap": lambda reader, depth: Pairs(

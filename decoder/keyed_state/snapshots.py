@@ -275,42 +275,16 @@ def _row(reader: _Reader, outer: int) -> Type:
     return Row(reader.nested(), has_kind)
 
 
-def _list(reader: _Reader, outer: int) -> Type:
-    return List(reader.part())
-
-
-def _map(reader: _Reader, outer: int) -> Type:
-    return Map(*reader.two())
-
-
-def _null_aware_map(reader: _Reader, outer: int) -> Type:
-    return Map(*reader.two(), null_keys=True)
-
-
-def _same(reader: _Reader, outer: int) -> Type:
-    """One serializer that writes through another: ListView, MapView."""
-    return reader.part()
-
-
 def _array(reader: _Reader, outer: int) -> Type:
     """``UTF componentClass``; the component."""
     reader.cursor.skip_utf("class of an array's components")
     return NullableList(reader.part(), null=0)
 
 
-def _set(reader: _Reader, outer: int) -> Type:
-    return NullableList(reader.part(), null=1)
-
-
 def _nullable(reader: _Reader, outer: int) -> Type:
     """``i32 padding``; the type."""
     padding = reader.number("padding", _MAX_PADDING)
     return Nullable(reader.part(), padding)
-
-
-def _ttl(reader: _Reader, outer: int) -> Type:
-    """Long and value."""
-    return Ttl(reader.two()[1])
 
 
 def _linked_list(reader: _Reader, outer: int) -> Type:
@@ -331,27 +305,10 @@ def _raw_value(reader: _Reader, outer: int) -> Type:
     return Sql(SqlScalar(SqlKind.RAW))
 
 
-def _either(reader: _Reader, outer: int) -> Type:
-    return Either(*reader.two())
-
-
-def _tagged_union(reader: _Reader, outer: int) -> Type:
-    return TaggedUnion(*reader.two())
-
-
-def _timer(reader: _Reader, outer: int) -> Type:
-    return Timer(*reader.two())
-
-
 def _buffer_entry(reader: _Reader, outer: int) -> Type:
     """The element; the entry is ``bool hasBeenJoined`` and it."""
     joined = Field("hasBeenJoined", Scalar(Kind.BOOLEAN))
     return Struct("IntervalJoinOperator$BufferEntry", (joined, Field("element", reader.part())))
-
-
-def _stream_element(reader: _Reader, outer: int) -> Type:
-    """The value of a record; what else it may be, a watermark for one, no state holds."""
-    return StreamRecord(reader.part())
 
 
 def _window_key(reader: _Reader, outer: int) -> Type:
@@ -363,24 +320,29 @@ def _window_key(reader: _Reader, outer: int) -> Type:
 _COMPOSITES: dict[str, Callable[[_Reader, int], Type]] = {
     "TupleSerializerSnapshot": _tuple,
     "RowSerializer$RowSerializerSnapshot": _row,
-    "ListSerializerSnapshot": _list,
-    "ArrayListSerializerSnapshot": _list,
-    "MapSerializerSnapshot": _map,
-    "SetSerializerSnapshot": _set,
-    "JavaEitherSerializerSnapshot": _either,
+    "ListSerializerSnapshot": lambda reader, _: List(reader.part()),
+    "ArrayListSerializerSnapshot": lambda reader, _: List(reader.part()),
+    "MapSerializerSnapshot": lambda reader, _: Map(*reader.two()),
+    "SetSerializerSnapshot": lambda reader, _: NullableList(reader.part(), null=1),
+    "JavaEitherSerializerSnapshot": lambda reader, _: Either(*reader.two()),
     "GenericArraySerializerSnapshot": _array,
     "NullableSerializer$NullableSerializerSnapshot": _nullable,
-    "TtlStateFactory$TtlSerializerSnapshot": _ttl,
-    "TimerSerializerSnapshot": _timer,
-    "CoGroupedStreams$UnionSerializerSnapshot": _tagged_union,
+    # The time of last access, and the value.
+    "TtlStateFactory$TtlSerializerSnapshot": lambda reader, _: Ttl(reader.two()[1]),
+    "TimerSerializerSnapshot": lambda reader, _: Timer(*reader.two()),
+    "CoGroupedStreams$UnionSerializerSnapshot": lambda reader, _: TaggedUnion(*reader.two()),
     "IntervalJoinOperator$BufferEntrySerializerSnapshot": _buffer_entry,
-    "ListViewSerializerSnapshot": _same,
-    "MapViewSerializerSnapshot": _same,
-    "NullAwareMapSerializerSnapshot": _null_aware_map,
+    # They write through the one serializer in them.
+    "ListViewSerializerSnapshot": lambda reader, _: reader.part(),
+    "MapViewSerializerSnapshot": lambda reader, _: reader.part(),
+    "NullAwareMapSerializerSnapshot": lambda reader, _: Map(*reader.two(), null_keys=True),
     "LinkedListSerializer$LinkedListSerializerSnapshot": _linked_list,
     "ExternalSerializer$ExternalSerializerSnapshot": _external,
     "RawValueDataSerializer$RawValueDataSerializerSnapshot": _raw_value,
-    "StreamElementSerializer$StreamElementSerializerSnapshot": _stream_element,
+    # A record; state holds no other stream element, such as a watermark.
+    "StreamElementSerializer$StreamElementSerializerSnapshot": (
+        lambda reader, _: StreamRecord(reader.part())
+    ),
     "WindowKeySerializer$WindowKeySerializerSnapshot": _window_key,
     "MetaSqnInfoSerializer$MetaSqnInfoSerializerSnapshot": partial(
         _struct, "MetaSqnInfo", ("highSqn", "size")

@@ -213,9 +213,7 @@ def _read_operator(
             what = f"operator {operator.operator_id} subtask {subtask.index} {kind}"
             try:
                 with translate_os_errors(what):
-                    keyed_handle = read_keyed_handle(
-                        Cursor(file.data, file.path, byte_offset), what
-                    )
+                    cursor = Cursor(file.data, file.path, byte_offset)
                     sources = [
                         open_source(handle, operator, file, files, what)
                         for handle in _state_handles(read_keyed_handle(cursor, what))
