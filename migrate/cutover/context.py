@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from migrate.cutover.command import Command
 from migrate.cutover.record import Record
 from migrate.cutover.spec import SpecFile
 from migrate.inputs.flink.rest_api import JobManager
-from migrate.kafka.config import KafkaConfig
 from migrate.model.errors import MigrateError, Refused, UsageError
 from migrate.moves.options import kafka
 from migrate.planning import Plan
@@ -18,6 +18,9 @@ from migrate.planning.plan_file import read_plan
 from migrate.storage.files import Files, path_of
 from migrate.targets.location import LocalDirectory, RemoteDirectory, location
 from migrate.targets.source_options import SparkSource
+
+if TYPE_CHECKING:
+    from migrate.kafka.groups import ConsumerGroups
 
 
 class CutOverStopped(MigrateError):
@@ -76,12 +79,14 @@ class CutOverContext:
     @property
     def savepoint(self) -> str | None:
         """The path of the savepoint that the plan is made from, or None while none is known."""
-        named = self.spec.flink.savepoint
-        return self.file.place(named) if named is not None else self.record.model.flink.savepoint
+        return self.spec.flink.savepoint or self.record.model.flink.savepoint
 
-    def kafka_config(self) -> KafkaConfig:
-        """Return how to reach the brokers, as librdkafka's properties."""
-        return kafka(self.file.kafka()).config()
+    @cached_property
+    def groups(self) -> ConsumerGroups:
+        """A client that reads groups."""
+        from migrate.kafka.groups import ConsumerGroups
+
+        return ConsumerGroups(kafka(self.file.kafka()).config())
 
     def read_plan(self) -> Plan | None:
         """Return the saved plan, or None.
@@ -98,18 +103,17 @@ class CutOverContext:
         Raises:
             Refused: it cannot be written from here.
         """
-        if self.file.checkpoint_dir is None:
-            return None
+        directory = self.spec.target.checkpoint_dir
         try:
-            return location(self.file.checkpoint_dir)
+            return location(directory) if directory is not None else None
         except UsageError as error:
             raise Refused([f"target.checkpoint-dir {error}"]) from error
 
     @property
     def query_directory(self) -> str:
         """The checkpoint location, as it is read."""
-        assert self.file.checkpoint_dir is not None
-        return path_of(self.file.checkpoint_dir, self.files)
+        assert self.spec.target.checkpoint_dir is not None
+        return path_of(self.spec.target.checkpoint_dir, self.files)
 
     def streams(self, plan: Plan) -> list[SparkSource]:
         """Return where each Kafka source of the query starts by a plan."""

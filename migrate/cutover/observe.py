@@ -43,7 +43,6 @@ from migrate.targets.seed import is_unfinished
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from migrate.kafka.groups import ConsumerGroups
 
 _Fact = TypeVar("_Fact")
 
@@ -65,7 +64,7 @@ def observe(context: CutOverContext, *needs: Need) -> Facts:
     needs_job = has_ended or (Need.JOB in needs and record.flink.savepoint is None)
 
     def read_target() -> GroupFacts | LocationFacts:
-        is_group = context.file.checkpoint_dir is None
+        is_group = context.spec.target.is_group
         return read_group(context) if is_group else _read_location(context, seeds, priming)
 
     return Facts(
@@ -105,27 +104,15 @@ def _read_if(is_needed: bool, read: Callable[[], _Fact | None]) -> _Fact | Unava
         return Unavailable(error)
 
 
-def open_groups(context: CutOverContext) -> ConsumerGroups:
-    """Return a client that reads groups."""
-    from migrate.kafka.groups import ConsumerGroups
-
-    return ConsumerGroups(context.kafka_config())
-
-
-def read_group(context: CutOverContext, groups: ConsumerGroups | None = None) -> GroupFacts:
+def read_group(context: CutOverContext) -> GroupFacts:
     """Return the consumer group as it is now.
-
-    Args:
-        context: the cut-over.
-        groups: the client to ask; a new one by default.
 
     Raises:
         BrokerError: the broker did not answer.
     """
     group = context.spec.target.group
     assert group is not None
-    groups = groups if groups is not None else open_groups(context)
-    return GroupFacts(groups.view(group), groups.cluster_id())
+    return GroupFacts(context.groups.view(group), context.groups.cluster_id())
 
 
 def _read_location(

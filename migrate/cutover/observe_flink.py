@@ -225,7 +225,7 @@ def read_job_started_again(context: CutOverContext) -> FlinkJob | None:
         return None
     jobs = [KnownJob(job, _restored_from(context.flink, job)) for job in context.flink.jobs()]
     start = context.record.model.start
-    if start is not None and context.file.checkpoint_dir is None:
+    if start is not None and context.spec.target.is_group:
         # The consumers may be a Flink job of the same name, which our command has started.
         started_ms = int(datetime.fromisoformat(start.at).timestamp() * 1000)
         jobs = [

@@ -88,7 +88,7 @@ def check(context: CutOverContext, facts: Facts) -> str:
         )
     refusals += _collect_refusals(partial(_check_target, context))
     refusals += _collect_refusals(partial(_check_sink, context))
-    refusals += missing_programs(context.spec, context.file.home)
+    refusals += missing_programs(context.spec, context.file.base)
     if refusals:
         raise Refused(refusals)
     return ", ".join(seen)
@@ -147,7 +147,7 @@ def _check_plan(context: CutOverContext, chk: str, seen: list[str]) -> None:
         )
     move = plan_move(context, chk, job_runs=not context.stopped_by_others)
     move.plan.check()
-    if context.file.checkpoint_dir is None:
+    if context.spec.target.is_group:
         _check_group_offsets(context, move.plan)
     moves = len(move.plan.next_offsets)
     partitions = counted(len(move.plan.partitions), "partition")
@@ -198,10 +198,10 @@ def _check_target(context: CutOverContext) -> None:
 
 
 def _check_sink(context: CutOverContext) -> None:
-    if context.file.checkpoint_dir is None:
-        check_sink_of_a_job(context.file.sink)
+    if context.spec.target.is_group:
+        check_sink_of_a_job(context.spec.sink)
     else:
-        check_sink_of_a_query(context.file.sink, context.spec.sink_writer)
+        check_sink_of_a_query(context.spec.sink, context.spec.sink_writer)
 
 
 # -- the commands ----------------------------------------------------------------------------------

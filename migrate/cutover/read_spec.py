@@ -53,9 +53,11 @@ def read_spec(path: Path) -> SpecFile:
         problem = "is empty" if values is None else f"is {kind}, not keys with values"
         raise SpecError(f"{path}: the spec {problem}")
     try:
-        return SpecFile(path, Spec.model_validate_json(json.dumps(values)), content)
+        folder = path.absolute().parent
+        spec = Spec.model_validate_json(json.dumps(values), context=folder)
     except ValidationError as error:
         raise SpecError(f"{path}: {_problems(error)}") from error
+    return SpecFile(path, content, spec)
 
 
 class _NotInASpec(yaml.YAMLError):

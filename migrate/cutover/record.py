@@ -130,11 +130,11 @@ class Record:
             if file.exists():
                 file.rename(file.with_stem(f"{file.stem}-{at}"))
 
-    def begin_run(self, asked: str) -> None:
+    def begin_run(self, command: str) -> None:
         """Add a run of the command."""
         run = RunReport(
             number=len(self.model.runs) + 1,
-            asked=asked,
+            asked=command,
             user=_user(),
             host=socket.gethostname(),
             migrate=package_version() or "not installed",
@@ -204,7 +204,7 @@ def _new_record(file: SpecFile) -> CutOverRecord:
         spec_sha256=file.sha256,
         brokers=spec.kafka.bootstrap_servers or "",
         target=file.target,
-        sink=file.sink,
+        sink=spec.sink,
         moved_with=None,
         written=None,
         query_id=None,

@@ -164,7 +164,7 @@ def raise_halt(decision: Halt | Fail) -> NoReturn:
 
 
 def _title(context: CutOverContext, step: Step) -> str:
-    return step.title if context.file.checkpoint_dir is not None else step.group_title
+    return step.title if not context.spec.target.is_group else step.group_title
 
 
 def _steps(until: str | None) -> Sequence[Step]:

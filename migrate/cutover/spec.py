@@ -1,7 +1,7 @@
-"""The spec of a cut-over: one YAML file that says what is to happen.
+"""The spec of a cut-over: one YAML file that says what to do.
 
-Strict: a key that nobody knows, or that is there twice, is refused by name. Options have the names
-that they have on the command line. A relative path is one of the folder that the spec is in.
+Options have the names that they have on the command line. A relative path is one of the folder that
+the spec is in.
 
 ``docs/schemas/cut-over-spec.schema.json`` is generated from here (``python -m
 migrate.cutover.spec``).
@@ -15,7 +15,14 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 
-from pydantic import AfterValidator, ConfigDict, Field, create_model, model_validator
+from pydantic import (
+    AfterValidator,
+    ConfigDict,
+    Field,
+    ValidationInfo,
+    create_model,
+    model_validator,
+)
 
 from migrate.inputs.flink.rest_client import check_address
 from migrate.model.errors import InputError, UsageError
@@ -36,9 +43,10 @@ def _kebab(name: str) -> str:
     return name.replace("_", "-")
 
 
-def _without_credentials(text: str) -> str:
+def _absolute(text: str, info: ValidationInfo) -> str:
+    """Return a path or a URL; a relative path is one of the spec's folder, the context."""
     check_no_credentials(text, SpecError)
-    return text
+    return text if is_uri(text) or info.context is None else str(info.context / text)
 
 
 def shortened(text: str) -> str:
@@ -61,7 +69,7 @@ def _flink_address(url: str) -> str:
 
 
 Text = Annotated[str, Field(min_length=1)]
-Place = Annotated[Text, AfterValidator(_without_credentials)]
+Place = Annotated[Text, AfterValidator(_absolute)]
 Duration = Annotated[
     str, AfterValidator(_duration), Field(description="a length of time: 500ms, 10s, 5m, 1h")
 ]
@@ -144,6 +152,10 @@ class TargetSpec(_Part):
             raise ValueError("checkpoint-dir or group: one of them")
         return self
 
+    @property
+    def is_group(self) -> bool:
+        return self.group is not None
+
 
 class Timeouts(_Part):
     """How long to wait at a step."""
@@ -196,104 +208,78 @@ class Spec(_Part):
 
 
 class SpecFile:
-    """A spec that was read, its paths those of this machine.
+    """A spec that was read.
 
-    Attributes:
-        spec: as it was written.
+    Args:
         path: the file.
-        sha256: of its bytes.
+        content: its bytes.
+        spec: the spec, its paths absolute.
     """
 
-    def __init__(self, path: Path, spec: Spec, content: bytes) -> None:
-        self.spec, self.path = spec, path.absolute()
+    def __init__(self, path: Path, content: bytes, spec: Spec) -> None:
+        self.spec, self.name, self.base = spec, path.stem, path.absolute().parent
         self.sha256 = hashlib.sha256(content).hexdigest()
-        self.home = self.path.parent
-
-    @property
-    def name(self) -> str:
-        return self.path.stem
-
-    @property
-    def folder(self) -> Path:
-        """Where the record is kept, and what else a run leaves."""
-        record = self.spec.record
-        return Path(self.place(record)) if record else self.home / f"{self.name}.cut-over"
-
-    def place(self, name: str) -> str:
-        """Return a path or a URL; a relative path is one of the spec's folder."""
-        return name if is_uri(name) else str(self.home / name)
+        # The folder of the record, and of what else a run leaves.
+        self.folder = Path(spec.record or self.base / f"{self.name}.cut-over")
 
     @property
     def savepoint_folder(self) -> str | None:
-        """The folder for savepoints, as a URI, or None where the spec names none."""
+        """The folder for savepoints, as a URI, or None if the spec names none."""
         savepoints = self.spec.flink.savepoints
         if savepoints is None:
             return None
-        folder = Files().absolute(self.place(savepoints))
+        folder = Files().absolute(savepoints)
         return folder if "://" in folder else f"file://{folder}"
 
     @property
     def target(self) -> str:
         """The target as a side: ``spark:DIR`` or ``group:NAME``."""
-        directory = self.checkpoint_dir
-        return f"spark:{directory}" if directory is not None else f"group:{self.spec.target.group}"
-
-    @property
-    def checkpoint_dir(self) -> str | None:
-        directory = self.spec.target.checkpoint_dir
-        return self.place(directory) if directory is not None else None
-
-    @property
-    def sink(self) -> str | None:
-        return self.place(self.spec.sink) if self.spec.sink is not None else None
+        target = self.spec.target
+        return f"group:{target.group}" if target.is_group else f"spark:{target.checkpoint_dir}"
 
     def kafka(self) -> KafkaArguments:
-        """As the calls take it."""
-        asked = self.spec.kafka
+        """Return how to reach Kafka, as the calls take it."""
+        kafka = self.spec.kafka
         return {
-            "bootstrap_servers": asked.bootstrap_servers,
-            "kafka_config": self.place(asked.config) if asked.config is not None else None,
-            "kafka_properties": asked.properties,
+            "bootstrap_servers": kafka.bootstrap_servers,
+            "kafka_config": kafka.config,
+            "kafka_properties": kafka.properties,
         }
 
     def move(self) -> MoveArguments:
-        """As the calls take it: what is named, and how to reach Kafka."""
-        named = {
-            name: value
-            for name, value in self.spec.move.model_dump(exclude={"allow_moved_on"}).items()
-            if value is not None
-        }
-        return cast(MoveArguments, {**named, **self.kafka()})
+        """Return the options that are named, and how to reach Kafka, as the calls take them."""
+        options = self.spec.move.model_dump(exclude={"allow_moved_on"}, exclude_none=True)
+        return cast(MoveArguments, {**options, **self.kafka()})
 
     def spark_sources(self) -> dict[int, list[str]]:
-        """Flink's sources by the number of the query's; empty where none is named."""
-        named = self.spec.spark_source or {}
+        """Return Flink's sources by the number of the query's; empty if none is named."""
+        sources = self.spec.spark_source or {}
         return {
-            number: [names] if isinstance(names, str) else list(names)
-            for number, names in sorted(named.items())
+            number: [names] if isinstance(names, str) else names
+            for number, names in sorted(sources.items())
         }
 
     def decides(self) -> dict[str, str]:
         """Return the keys of the spec that decide where the target starts; no value is secret."""
-        flink, target = self.spec.flink, self.spec.target
-        named = {
-            "flink.savepoint": self.place(flink.savepoint) if flink.savepoint else None,
-            "target.checkpoint-dir": self.checkpoint_dir,
-            "target.group": target.group,
-            "sink": self.sink,
-            "sink-writer": self.spec.sink_writer,
-            "states": ", ".join(self.spec.states) or None,
-            "spark-source": json.dumps(self.spark_sources()) if self.spec.spark_source else None,
+        spec = self.spec
+        values = {
+            "flink.savepoint": spec.flink.savepoint,
+            "target.checkpoint-dir": spec.target.checkpoint_dir,
+            "target.group": spec.target.group,
+            "sink": spec.sink,
+            "sink-writer": spec.sink_writer,
+            "states": ", ".join(spec.states) or None,
+            "spark-source": json.dumps(self.spark_sources()) if spec.spark_source else None,
             **{f"move.{name}": value for name, value in self.policies().items()},
         }
-        return {name: value for name, value in named.items() if value is not None}
+        return {name: value for name, value in values.items() if value is not None}
 
     def policies(self) -> dict[str, str]:
         """Return the keys under ``move`` with their values, as text."""
-        named = self.spec.move.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+        options = self.spec.move.model_dump(mode="json", by_alias=True, exclude_defaults=True)
         return {
             name: value if isinstance(value, str) else json.dumps(value)
-            for name, value in named.items()
+            for name, value in options.items()
         }
 
 

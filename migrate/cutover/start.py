@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 from migrate.cutover.context import CutOverContext, CutOverStopped, poll
 from migrate.cutover.decide import START_END_UNKNOWN, first_work
 from migrate.cutover.facts import Facts, GroupFacts, Need, Unavailable
-from migrate.cutover.observe import observe, open_groups, read_group
+from migrate.cutover.observe import observe, read_group
 from migrate.cutover.record import now
 from migrate.model.log import log, timed
 from migrate.model.wording import parse_duration
@@ -29,7 +28,7 @@ def start(context: CutOverContext, facts: Facts) -> str:
     assert command is not None  # decided on it
     context.record.change(start=StartReport(at=now(), returned=None))
     try:
-        process = starting.run(command, context.file.home)
+        process = starting.run(command, context.file.base)
     except (OSError, ValueError) as error:
         raise CutOverStopped(f"start: {getattr(error, 'strerror', None) or error}") from error
     return f"process {process}; its output is in {starting.log}"
@@ -46,10 +45,14 @@ def await_first_batch(context: CutOverContext, facts: Facts) -> str:
     """
     limit = context.spec.timeouts.first_batch
     what = "the first commit of the group" if facts.is_group else "the first batch"
+    pause = _GROUP_PAUSE if facts.is_group else _PAUSE
     with timed(f"waiting for {what}"):
-        read_target = _target_reader(context)
-        for _ in poll(parse_duration(limit), _GROUP_PAUSE if facts.is_group else _PAUSE):
-            facts = read_target()
+        facts = observe(context)
+        for _ in poll(parse_duration(limit), pause):
+            if facts.is_group:  # it alone is read again, to be fast
+                facts = replace(facts, record=context.record.model, target=read_group(context))
+            else:
+                facts = observe(context, Need.TARGET)
             if isinstance(facts.target, Unavailable):
                 raise facts.target.error
             watch_group(context, facts)
@@ -67,14 +70,6 @@ def await_first_batch(context: CutOverContext, facts: Facts) -> str:
             "query commits no batch: run the same command to wait longer"
         )
     raise CutOverStopped(text, details=tuple(context.starting.last_lines()))
-
-
-def _target_reader(context: CutOverContext) -> Callable[[], Facts]:
-    """Return how to read the target again and again; a group by one client, which is fast."""
-    if context.file.checkpoint_dir is not None:
-        return lambda: observe(context, Need.TARGET)
-    facts, groups = observe(context), open_groups(context)
-    return lambda: replace(facts, record=context.record.model, target=read_group(context, groups))
 
 
 def watch_group(context: CutOverContext, facts: Facts) -> None:

@@ -74,7 +74,7 @@ def _write_location(context: CutOverContext, location: LocalDirectory | RemoteDi
     # Checks that the plan still holds, and that the sink is still free.
     to_spark(
         plan=plan_path,
-        sink=context.file.sink,
+        sink=context.spec.sink,
         sink_writer=context.spec.sink_writer,
         **context.file.kafka(),
     )
@@ -99,7 +99,7 @@ def _prime(context: CutOverContext, location: LocalDirectory | RemoteDirectory) 
         CutOverStopped: it took too long, and still runs.
     """
     command, priming = context.spec.prime, context.priming
-    directory, savepoint = context.file.checkpoint_dir, context.savepoint
+    directory, savepoint = context.spec.target.checkpoint_dir, context.savepoint
     assert command is not None and directory is not None and savepoint is not None
     if priming.runs():
         log.info("the command that primes the location runs, as an earlier run has started it")
@@ -110,7 +110,7 @@ def _prime(context: CutOverContext, location: LocalDirectory | RemoteDirectory) 
             "CUT_OVER_CHECKPOINT_DIR": directory,
         }
         try:
-            process = priming.run(command, context.file.home, environment)
+            process = priming.run(command, context.file.base, environment)
         except OSError as error:
             raise NotPrimed(f"prime: {error.strerror or error}") from error
         log.info(f"priming {directory}: process {process}; its output is in {priming.log}")
@@ -136,7 +136,7 @@ def _prime(context: CutOverContext, location: LocalDirectory | RemoteDirectory) 
 
 def _await_priming(context: CutOverContext) -> None:
     limit = context.spec.timeouts.prime
-    with timed(f"priming {context.file.checkpoint_dir}"):
+    with timed(f"priming {context.spec.target.checkpoint_dir}"):
         for _ in poll(parse_duration(limit)):
             if not context.priming.runs():
                 return
