@@ -1,15 +1,14 @@
-"""Positions and what a broker said -> a Plan: pure, no I/O.
+"""Positions and a broker's answers -> a Plan: pure, no I/O.
 
-A plan names, per topic-partition, the next offset a target is to start from and a verdict. What
-would lose or repeat records is not clipped but refused, each with the way out and, where there is
-one, the flag that allows it.
+A plan has, per topic-partition, the next offset that a target starts from and a verdict. What would
+lose or repeat records is not clipped but refused, each with the way out and, where there is one,
+the flag that allows it.
 
-The rooms: ``model`` (what a plan is), ``obstacles`` (what stands in the way of the whole),
-``transactions`` (what brokers say of a sink's), ``position`` (one position against one log),
-``new_topics`` (topics that the checkpoint does not know), ``refusals_and_warnings`` (of partitions;
-the plan in lines), joined by ``planner``; ``savepoint`` plans what a savepoint is to hold;
-``plan_file`` saves a plan, ``recheck`` says what has moved since, and ``compare_origin`` compares a
-saved plan with what it was made from.
+``planner`` makes a ``plan`` from ``obstacles`` to the whole move, ``shared_topics`` (that several
+sources read), ``transactions`` (of sinks), each ``partition``, ``new_topics`` (that the checkpoint
+does not know) and ``refusals_and_warnings``. ``plan_file`` saves it, ``recheck`` compares it with
+the cluster before it is applied, ``compare_origin`` with what it was made from. ``verify`` checks a
+target, ``diff`` compares two sides.
 """
 
 from migrate.planning.new_topics import may_have_a_pattern, pattern_to_ask

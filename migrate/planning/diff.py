@@ -62,7 +62,7 @@ class DiffRow(PartitionRow):
 
     @property
     def records_between(self) -> int | None:
-        """At most how many records lie between the sides: of these offsets, those the log holds.
+        """At most how many records are between the sides: of these offsets, those in the log.
 
         An upper bound, as transaction markers and compaction leave gaps.
         """

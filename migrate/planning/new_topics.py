@@ -23,9 +23,9 @@ _SHOWN = 5
 
 
 def may_have_a_pattern(chosen: Iterable[Source]) -> bool:
-    """Return whether one of them may find topics by a pattern.
+    """Return whether any source may find topics by a pattern.
 
-    The pattern of a DynamicKafkaSource is one of streams.
+    A DynamicKafkaSource has a pattern of streams.
     """
     return any(source.kind is not SourceKind.DYNAMIC_KAFKA_SOURCE for source in chosen)
 
@@ -55,8 +55,7 @@ def found_topic_warnings(
 ) -> Iterator[str]:
     """Warn of topics that the checkpoint does not know, with the time of their first record.
 
-    Args:
-        planned: the topics of the plan.
+    ``planned`` are the topics of the plan.
     """
     pattern = pattern_to_ask(plan_input, chosen, policies)
     if snapshot is None or pattern is None:

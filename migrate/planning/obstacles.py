@@ -15,13 +15,11 @@ from migrate.planning.plan import Refusal
 def relevant_findings(
     plan_input: PlanInput, chosen: Sequence[Source], named: bool
 ) -> list[Finding]:
-    """Return the findings that bear on moving the chosen sources.
+    """Return the findings that matter to a move of the chosen sources.
 
-    Without those that the plan repeats by partition. All state left behind is one finding.
-
-    Args:
-        named: whether the user chose the sources by name: findings about the others are left out
-            then, unless they are about the job as a whole.
+    Those that the plan repeats by partition are left out. All state left behind is one finding. If
+    the user chose the sources by name (``named``), findings about other sources are left out,
+    unless they are about the job as a whole.
     """
     others = {source.operator_id for source in plan_input.sources}
     others -= {source.operator_id for source in chosen}
@@ -56,7 +54,7 @@ def refuse_blockers(findings: Iterable[Finding], policies: Policies) -> Iterator
 
 
 def operator_prefix(finding: Finding) -> str:
-    """Return a message's beginning, which names the operator of a finding."""
+    """Return the beginning of a finding's message, which names its operator."""
     return f"operator {finding.operator_id}: " if finding.operator_id is not None else ""
 
 
@@ -93,7 +91,7 @@ def refuse_colliding_names(chosen: Iterable[Source], policies: Policies) -> Iter
 def refuse_one_group_for_several(
     chosen: Iterable[Source], snapshot: ClusterSnapshot | None
 ) -> Iterator[Refusal]:
-    """Refuse ``--source-group`` where several sources need one: each has a group of its own."""
+    """Refuse ``--source-group`` if several sources need a group: each has its own."""
     if snapshot is None or snapshot.source_group is None:
         return
     marked = [
@@ -120,11 +118,12 @@ def other_brokers_warnings(
 ) -> Iterator[str]:
     """Warn if a DynamicKafkaSource knows its cluster by other brokers than those that were asked.
 
-    No proof that it is another one: one broker may be reached by several names.
+    That does not prove that it is another cluster: a broker may have several names. Sources of
+    several clusters are refused elsewhere.
 
     Args:
-        chosen: the sources that move. Several clusters are refused elsewhere.
-        bootstrap_servers: as the user named them; None without a broker.
+        chosen: the sources that move.
+        bootstrap_servers: the brokers as the user named them; None without a broker.
     """
     clusters = {cluster for source in chosen for cluster in source.clusters if cluster is not None}
     if bootstrap_servers is None or len(clusters) != 1:

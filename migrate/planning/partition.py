@@ -1,4 +1,4 @@
-"""One position against one log: its next offset and verdict, or why there is none.
+"""One position and one log: the next offset and the verdict, or the problem.
 
 What would lose or repeat records is a problem, never clipped, unless a policy allows it.
 """
@@ -15,7 +15,7 @@ from migrate.model.wording import did_you_mean
 from migrate.planning.plan import PlannedPartition, Verdict
 
 # A recreated topic that has grown past a position holds other records there. It is suspected where
-# the first record since the checkpoint's time lies below the position by at least this part of the
+# the first record since the checkpoint's time is below the position by at least this part of the
 # log before it: timestamps are the producers' and need not rise with the offsets.
 _SUSPECT_PART = 0.5
 
@@ -23,31 +23,30 @@ _SUSPECT_PART = 0.5
 def plan_position(
     position: Position, snapshot: ClusterSnapshot | None, policies: Policies
 ) -> PlannedPartition:
-    """A position that the checkpoint holds; ``snapshot`` is None where no broker was asked."""
+    """Plan a position of the checkpoint; ``snapshot`` is None without a broker."""
     if snapshot is None:
         return _plan_without_broker(position)
     if position.topic not in snapshot.topics:
         similar = snapshot.alike.get(position.topic, ())
-        return _gone(position, Verdict.TOPIC_GONE, policies, similar)
+        return _plan_gone(position, Verdict.TOPIC_GONE, policies, similar)
     log = snapshot.topics[position.topic].get(position.partition)
     if log is None:
-        return _gone(position, Verdict.PARTITION_GONE, policies)
-    found = _where_it_stood(position, log, snapshot)
-    if isinstance(found, str):
-        return _unresolved(position, log, found, snapshot, policies)
-    verdict, next_offset = found
-    planned = _in_range(position, next_offset, verdict, log, policies)
-    return replace(planned, reached=next_offset)  # where the job stood, whatever is made of it
+        return _plan_gone(position, Verdict.PARTITION_GONE, policies)
+    resolved = _resolve(position, log, snapshot)
+    if isinstance(resolved, str):
+        return _plan_unresolved(position, log, resolved, snapshot, policies)
+    verdict, next_offset = resolved
+    planned = _plan_in_range(position, next_offset, verdict, log, policies)
+    return replace(planned, reached=next_offset)  # whatever the policies make of it
 
 
-def _where_it_stood(
+def _resolve(
     position: Position, log: LogRange, snapshot: ClusterSnapshot
 ) -> tuple[Verdict, int] | str:
-    """The next offset, or why that cannot be told."""
+    """Return the next offset with its verdict, or why it is not known."""
     match position.start:
         case int(next_offset):
-            finished = position.state is PositionState.FINISHED
-            return (Verdict.FINISHED if finished else Verdict.OK), next_offset
+            return _verdict(position), next_offset
         case Marker.EARLIEST:
             return Verdict.MARKER_RESOLVED, log.start
         case Marker.COMMITTED:
@@ -69,38 +68,41 @@ def _where_it_stood(
             return position.reason
 
 
+def _verdict(position: Position) -> Verdict:
+    return Verdict.FINISHED if position.state is PositionState.FINISHED else Verdict.OK
+
+
 def _plan_without_broker(position: Position) -> PlannedPartition:
     if isinstance(position.start, int):
-        finished = position.state is PositionState.FINISHED
-        verdict = Verdict.FINISHED if finished else Verdict.OK
-        planned = _planned(position, verdict, position.start, None)
-        return replace(planned, reached=position.start)
+        return _planned(position, _verdict(position), position.start, reached=position.start)
     problem = (
         f"it has read no record and is still at the '{position.start.value}' marker, which only a "
         "broker can resolve"
         if position.start is not None
         else position.reason
     )
-    return _problem(position, Verdict.UNRESOLVED, problem, None, lost=None, repeated=None)
+    return _planned(position, Verdict.UNRESOLVED, None, lost=None, repeated=None, problem=problem)
 
 
-def _unresolved(
+def _plan_unresolved(
     position: Position, log: LogRange, problem: str, snapshot: ClusterSnapshot, policies: Policies
 ) -> PlannedPartition:
-    """A position that only the user can decide on."""
-    chosen = _chosen(position, log, snapshot, policies)
-    if chosen is None and policies.unresolved is Unresolved.COMMITTED:
-        problem += ", and --unresolved committed finds nothing committed by --source-group"
+    """Plan a position that only the user can decide on."""
+    chosen = _choose_start(position, log, snapshot, policies)
     if chosen is None:
-        return _problem(position, Verdict.UNRESOLVED, problem, log, lost=None, repeated=None)
-    planned = _in_range(position, chosen, Verdict.UNRESOLVED, log, policies)
-    # Where it really stood is not known: anywhere in the log, or in the gap below it.
+        if policies.unresolved is Unresolved.COMMITTED:
+            problem += ", and --unresolved committed finds nothing committed by --source-group"
+        return _planned(
+            position, Verdict.UNRESOLVED, None, log, lost=None, repeated=None, problem=problem
+        )
+    planned = _plan_in_range(position, chosen, Verdict.UNRESOLVED, log, policies)
+    # Where the job was is not known: anywhere in the log, or in the gap below it.
     gap = max(0, log.start - chosen)
     goes_on = min(max(chosen, log.start), log.end)
     return replace(planned, lost=gap + goes_on - log.start, repeated=log.end - goes_on)
 
 
-def _chosen(
+def _choose_start(
     position: Position, log: LogRange, snapshot: ClusterSnapshot, policies: Policies
 ) -> int | None:
     match policies.unresolved:
@@ -116,9 +118,10 @@ def _chosen(
             return flink_committed(position.topic, position.partition, snapshot)
 
 
-def _in_range(
+def _plan_in_range(
     position: Position, next_offset: int, verdict: Verdict, log: LogRange, policies: Policies
 ) -> PlannedPartition:
+    """Plan an offset that must be in the log."""
     if next_offset < log.start:
         lost = log.start - next_offset
         if policies.on_expired is OnExpired.EARLIEST:
@@ -127,7 +130,7 @@ def _in_range(
             f"its next offset {next_offset} lies below the log start {log.start}: "
             f"up to {lost} records are already gone"
         )
-        return _problem(position, Verdict.EXPIRED, problem, log, lost=lost)
+        return _planned(position, Verdict.EXPIRED, None, log, lost=lost, problem=problem)
     if next_offset > log.end:
         # The records of a recreated topic are new to everyone: going on from its end skips them.
         lost = log.end - log.start
@@ -137,7 +140,7 @@ def _in_range(
             f"its next offset {next_offset} lies beyond the log end {log.end}: the topic was "
             "recreated, or this is another cluster"
         )
-        return _problem(position, Verdict.BEYOND_END, problem, log, lost=lost)
+        return _planned(position, Verdict.BEYOND_END, None, log, lost=lost, problem=problem)
     if _looks_recreated(position, next_offset, log):
         verdict = Verdict.SUSPECT
     return _planned(position, verdict, next_offset, log)
@@ -159,22 +162,20 @@ def new_partition(
     *,
     listed: bool = False,
 ) -> PlannedPartition:
-    """A partition that no source of the checkpoint knows.
+    """Plan a partition that no source of the checkpoint knows.
 
-    Args:
-        as_flink: whether Flink would start it at the log start.
-        listed: whether the positions are none of Flink's.
+    ``as_flink``: Flink would start it at the log start. ``listed``: the positions are none of
+    Flink's.
     """
-    held = log.end - log.start
-
+    size = log.end - log.start
     new = PlannedPartition(
         topic, partition, Verdict.NEW_PARTITION, None, log_start=log.start, log_end=log.end
     )
 
     def planned(next_offset: int, lost: int, repeated: int) -> PlannedPartition:
         # A KafkaSource looks for partitions as it starts and, of today's connectors, every five
-        # minutes: KafkaSourceOptions @ 3.4.0-1.20, 5.0.0-2.2. One that was given its partitions
-        # finds no others.
+        # minutes: KafkaSourceOptions @ 3.4.0-1.20, 5.0.0-2.2. With a list of partitions it finds no
+        # others.
         older = log.first_since - log.start if log.first_since is not None else 0
         return replace(
             new,
@@ -201,44 +202,34 @@ def new_partition(
             )
         case NewPartitions.EARLIEST:
             # Where Flink's first discovery had not finished, it may have read it since.
-            return planned(log.start, 0, 0 if as_flink else held)
+            return planned(log.start, 0, 0 if as_flink else size)
         case NewPartitions.LATEST:
-            return planned(log.end, held, 0)
+            return planned(log.end, size, 0)
         case NewPartitions.FAIL:
             there = "among the positions" if listed else "in the checkpoint"
             return refused(Verdict.NEW_PARTITION, f"it is not {there}")
 
 
-def _gone(
+def _plan_gone(
     position: Position, verdict: Verdict, policies: Policies, similar: Sequence[str] = ()
 ) -> PlannedPartition:
     if policies.gone is Gone.SKIP:
-        return _planned(position, verdict, None, None, lost=None)
-    what = "topic" if verdict is Verdict.TOPIC_GONE else "partition"
-    problem = f"the broker has no such {what}{did_you_mean(similar)}"
-    return _problem(position, verdict, problem, None, lost=None)
-
-
-def _problem(
-    position: Position,
-    verdict: Verdict,
-    problem: str,
-    log: LogRange | None,
-    *,
-    lost: int | None,
-    repeated: int | None = 0,
-) -> PlannedPartition:
-    planned = _planned(position, verdict, None, log, lost=lost)
-    return replace(planned, repeated=repeated, problem=problem)
+        return _planned(position, verdict, None, lost=None)
+    noun = "topic" if verdict is Verdict.TOPIC_GONE else "partition"
+    problem = f"the broker has no such {noun}{did_you_mean(similar)}"
+    return _planned(position, verdict, None, lost=None, problem=problem)
 
 
 def _planned(
     position: Position,
     verdict: Verdict,
     next_offset: int | None,
-    log: LogRange | None,
+    log: LogRange | None = None,
     *,
     lost: int | None = 0,
+    repeated: int | None = 0,
+    reached: int | None = None,
+    problem: str = "",
 ) -> PlannedPartition:
     return PlannedPartition(
         position.topic,
@@ -250,10 +241,13 @@ def _planned(
         log_start=log.start if log is not None else None,
         log_end=log.end if log is not None else None,
         lost=lost,
+        repeated=repeated,
+        reached=reached,
+        problem=problem,
     )
 
 
 def flink_committed(topic: str, partition: int, snapshot: ClusterSnapshot) -> int | None:
-    """What Flink's own group would read next, where it is named and has committed."""
+    """Return the next offset of Flink's own group, if it is named and has committed one."""
     group = snapshot.source_group
     return group.next_offset(topic, partition) if group is not None else None

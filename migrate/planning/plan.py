@@ -1,4 +1,4 @@
-"""What a plan is: topic-partitions with a verdict each, refusals, and warnings."""
+"""A plan: topic-partitions with a verdict each, refusals, and warnings."""
 
 from __future__ import annotations
 
@@ -39,25 +39,24 @@ class PlannedPartition(PartitionRow):
     """One topic-partition of a plan.
 
     Attributes:
-        next_offset: what is to be written; None where there is a problem, or it is skipped.
-        position: what the checkpoint says, a marker included; None where it does not tell.
-        operator_id: the source the position is of; None for a partition that no source knows.
-        subtask: the subtask whose reader holds it; None where none does.
-        log_start, log_end: the broker's log range; None without a broker and for what it lacks.
-        current: the next offset the target holds now, where it holds one.
-        flink_committed: the next offset that Flink's own group holds now, where it is named and
-            holds one.
+        next_offset: the offset to write; None where there is a problem, or it is skipped.
+        position: the offset or marker of the checkpoint; None where it has neither.
+        operator_id: the source of the position; None for a partition that no source knows.
+        subtask: the subtask whose reader has the partition; None where none does.
+        log_start, log_end: the broker's log range; None without a broker, or without such a log.
+        current: the next offset of the target now, if it has one.
+        flink_committed: the next offset of Flink's own group now, if it is named and has one.
         lost, repeated: upper bounds of the records that going on from ``next_offset`` (or, where
             there is a problem, from where the refused way would have gone on) skips or reads again;
-            None where nobody can tell. What a job that runs on has emitted since its last commit
+            None where that is not known. What a job that runs on has emitted since its last commit
             is not among them.
-        reached: the next offset that the job had come to with this checkpoint, the source furthest
-            on where several read it; None where that is not known. Not saved.
+        reached: the job's next offset at this checkpoint, the highest where several sources read
+            it; None where that is not known. Not saved.
         unknown_to_some: whether a source that reads its topic does not know it, and so may not have
             read any of it. Not saved.
         undiscovered: of a partition that no source knows, how many offsets are older than the
             checkpoint, as far as that is known. Not saved.
-        problem: why it is refused; empty where it is not. Not saved, as no such plan is.
+        problem: why it is refused, or empty. Not saved, as no such plan is.
     """
 
     verdict: Verdict
@@ -78,29 +77,31 @@ class PlannedPartition(PartitionRow):
 
     @property
     def difference(self) -> int | None:
-        """How far the target is moved: positive skips what it would have read."""
+        """How far the target moves: positive skips records that it would have read."""
         if self.next_offset is None or self.current is None:
             return None
         return self.next_offset - self.current
 
     @property
     def ran_on(self) -> int:
-        """How many offsets beyond the checkpoint Flink's group has committed: it commits with each
-        completed checkpoint, so that one beyond proves that the job ran on."""
+        """How many offsets beyond the checkpoint Flink's group has committed.
+
+        It commits with each completed checkpoint, so that one beyond proves that the job ran on.
+        """
         if self.reached is None or self.flink_committed is None or self.next_offset is None:
             return 0
         return max(0, self.flink_committed - self.reached)
 
     @property
     def read_already(self) -> int:
-        """How many offsets the source furthest on had come beyond where the lowest goes on."""
+        """How many offsets the furthest source had read beyond the next offset."""
         if self.reached is None or self.next_offset is None:
             return 0
         return max(0, self.reached - self.next_offset)
 
     @property
     def records_left(self) -> int | None:
-        """An upper bound: transaction markers and compaction leave gaps between offsets."""
+        """At most how many records are left to read: there are gaps between offsets."""
         if self.next_offset is None or self.log_end is None:
             return None
         return max(0, self.log_end - self.next_offset)
@@ -108,7 +109,7 @@ class PlannedPartition(PartitionRow):
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a plan must not be carried out: what, where, and the way out."""
+    """A reason not to carry out a plan, and the way out."""
 
     what: str
     way_out: str = ""
@@ -119,21 +120,20 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a target is to start from. Only a plan without refusals is carried out.
+    """The next offsets that a target starts from. Only a plan without refusals is carried out.
 
     Attributes:
-        refusals: why it must not be carried out, each with the way out.
         warnings: what is not refused, and must be known.
-        cluster_id, topic_ids: Kafka's own ids, None and empty where no broker was asked.
-        source_group: Flink's own consumer group, where it is named.
+        cluster_id, topic_ids: Kafka's own ids; None and empty without a broker.
+        source_group: Flink's own consumer group, if it is named.
         allow_ran_on: whether the job may have run on.
-        only_some_partitions: whether its topics have partitions that are not to move.
-        topic_pattern: the pattern by which the job finds its topics, where it is named.
-        operators: the sources that were chosen, by id.
-        source_cluster: the cluster of their positions, by the id that a DynamicKafkaSource knows it
-            by; None where the state names none.
+        only_some_partitions: whether its topics have partitions that do not move.
+        topic_pattern: the pattern by which the job finds its topics, if it is named.
+        operators: the ids of the chosen sources.
+        source_cluster: the DynamicKafkaSource's id of the cluster of the positions; None where the
+            state names none.
         topic_map: the target's names of topics, by their names in what is moved.
-        snapshot: what the broker said; None without one. Not saved.
+        snapshot: the broker's answers; None without a broker. Not saved.
         notes: what was in doubt, and is in order. Not saved.
     """
 
@@ -157,7 +157,7 @@ class Plan:
 
     @property
     def next_offsets(self) -> dict[TopicPartition, int]:
-        """What is to be written: the next offset of each topic-partition that has one."""
+        """The offsets to write, of each topic-partition that has one."""
         return {
             planned.topic_partition: planned.next_offset
             for planned in self.partitions
@@ -169,16 +169,16 @@ class Plan:
         return {planned.topic for planned in self.partitions}
 
     def check(self) -> None:
-        """Raise ``Refused`` where it must not be carried out."""
+        """Raise ``Refused`` if there are refusals."""
         if self.refusals:
             raise Refused([str(refusal) for refusal in self.refusals])
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write it as JSON, to be applied later: ``--plan-out``.
+        """Write the plan as JSON, to be applied later: ``--plan-out``.
 
         Raises:
-            Refused: it must not be carried out, or there is a file of this name.
-            UsageError: it cannot be written there.
+            Refused: the plan has refusals, or there is a file of this name.
+            UsageError: the file cannot be written.
         """
         from migrate.planning.plan_file import save_plan
 

@@ -1,4 +1,4 @@
-"""``make_plan``: refuses what stands in the way of the whole move, then plans each partition.
+"""``make_plan``: refuses obstacles to the whole move, then plans each partition.
 
 Partitions that several sources read are merged; new partitions only the broker knows.
 """
@@ -58,13 +58,13 @@ def make_plan(
     """Plan the move of the chosen sources.
 
     Args:
-        plan_input: the whole checkpoint: what is in flight anywhere stands in the way.
+        plan_input: the whole checkpoint: records in flight anywhere are an obstacle.
         chosen: the sources to move, some or all of them.
-        snapshot: what the broker said of their topics (``topics_to_ask``), or None without one.
+        snapshot: the broker's answers about ``topics_to_ask``, or None without a broker.
         policies: what the user allows.
-        named: whether the user chose them by name: then a source that is not read is left out
-            knowingly.
-        bootstrap_servers: the brokers that were asked, as they were named.
+        target: where the positions go.
+        named: whether the user chose the sources by name: the others are left out knowingly then.
+        bootstrap_servers: the brokers as the user named them.
     """
     findings, refusals, notes = resolve_transactions(
         relevant_findings(plan_input, chosen, named), plan_input, snapshot, policies
@@ -153,7 +153,7 @@ def _select_positions(source: Source, policies: Policies) -> Source:
 def _plan_partitions(
     chosen: Sequence[Source], snapshot: ClusterSnapshot | None, policies: Policies
 ) -> list[PlannedPartition]:
-    """Return every topic-partition that moves or stands in the way, by topic and number."""
+    """Return every topic-partition that moves or has a problem, by topic and number."""
     readers: dict[str, list[Source]] = {}
     by_source: dict[TopicPartition, list[PlannedPartition]] = {}
     for source in chosen:
@@ -177,10 +177,10 @@ def _plan_partitions(
 
 
 def _merge(by_source: Sequence[PlannedPartition], *, unknown_to_some: bool) -> PlannedPartition:
-    """Return the lowest of the plans of one partition, with what it costs the other sources."""
+    """Return the lowest of the sources' plans of a partition, with what it costs the others."""
     for planned in by_source:
         if planned.next_offset is None:
-            return planned  # not covered up by one that has an offset
+            return planned  # its problem counts, whatever the others have
     lowest = min(by_source, key=_next_offset)
     start = _next_offset(lowest)
     reached = [planned.reached for planned in by_source if planned.reached is not None]
@@ -191,7 +191,7 @@ def _merge(by_source: Sequence[PlannedPartition], *, unknown_to_some: bool) -> P
         lost = start - lowest.log_start if lowest.log_start is not None else None
     return replace(
         lowest,
-        # Where one is not known, Flink's group may be the group of that one.
+        # Flink's group may be the group of the source whose offset is not known.
         reached=max(reached) if len(reached) == len(by_source) else None,
         unknown_to_some=unknown_to_some,
         lost=lost,

@@ -30,8 +30,8 @@ def moved_meanwhile(plan: Plan, snapshot: ClusterSnapshot) -> Iterator[str]:
     """Yield what is no longer as it was when the plan was made, in lines.
 
     Records may have been produced, and records below every planned offset deleted: neither
-    changes what the plan does. Nor is a topic looked at again for being ``suspect``: one that was
-    when the plan was made is so in the plan, and one created again since has another id.
+    changes what the plan does. Topics are not checked for being ``suspect`` again: the plan says
+    which were, and a topic recreated since has another id.
     """
     if other := other_cluster(plan, snapshot):
         yield other
@@ -88,7 +88,7 @@ def ran_on_since(
     """Yield what shows that what a plan was made from has gone on since, in lines about it.
 
     Args:
-        plan: as it was made.
+        plan: the plan as it was made.
         snapshot: with the plan's ``source_group``, or with the group that its positions are of.
         newer_checkpoints: the job's complete checkpoints that are newer than the plan's, the last
             written at the end.

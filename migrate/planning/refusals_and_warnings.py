@@ -57,12 +57,12 @@ def _way_out(planned: PlannedPartition) -> str:
     if planned.operator_id is None:
         return "choose with --new-partitions earliest or latest"
     choose = "choose with --unresolved earliest|latest|committed|timestamp:T"
-    asked = planned.log_end is not None
+    has_broker = planned.log_end is not None
     match planned.position:
         case Marker.EARLIEST:
             return "add --bootstrap-servers HOST:PORT"
         case Marker.COMMITTED:
-            needed = "" if asked else "--bootstrap-servers HOST:PORT "
+            needed = "" if has_broker else "--bootstrap-servers HOST:PORT "
             return f"name Flink's own with {needed}--source-group GROUP, or {choose}"
         case Marker.LATEST:
             return (
@@ -160,21 +160,21 @@ def refuse_ran_on(partitions: Iterable[PlannedPartition]) -> Iterator[Refusal]:
 def _target_group_warnings(group: str, partitions: Iterable[PlannedPartition]) -> Iterator[str]:
     """Yield what a group that holds offsets already will read again or skip.
 
-    Not refused: to be moved is what it is for. Who runs a move twice, the second time after the
-    group's consumers have gone on, must see it.
+    It is not refused, as to move the group is what the user wants. But the user may have moved it
+    before, and its consumers have gone on since.
     """
     moved = [(planned, planned.difference) for planned in partitions if planned.difference]
     for direction, effect, sign in (
         ("back", "reads up to {} again", -1),
         ("ahead", "never reads up to {}", 1),
     ):
-        those = [(planned, by * sign) for planned, by in moved if by * sign > 0]
-        if those:
-            first = those[0][0]
-            records = counted(sum(by for _, by in those), "record")
+        same_way = [(planned, by * sign) for planned, by in moved if by * sign > 0]
+        if same_way:
+            first = same_way[0][0]
+            records = counted(sum(by for _, by in same_way), "record")
             yield (
-                f"group {group!r} is moved {direction} in {counted(len(those), 'partition')} (the "
-                f"first is {first.name}: from {first.current} to {first.next_offset}): it "
+                f"group {group!r} is moved {direction} in {counted(len(same_way), 'partition')} "
+                f"(the first is {first.name}: from {first.current} to {first.next_offset}): it "
                 + effect.format(records)
             )
 
@@ -224,8 +224,7 @@ def unknown_age_warnings(origin: Origin, snapshot: ClusterSnapshot | None) -> It
 def renamed_topic_warnings(moved: Iterable[Source], policies: Policies) -> Iterator[str]:
     """Warn of offsets of one topic that are taken for another's.
 
-    Args:
-        moved: the sources with the positions that move, by the target's names.
+    ``moved`` are the sources with the positions that move, by the target's names.
     """
     topics = {topic for source in moved for topic in source.topics}
     for old, new in sorted(policies.topic_map.items()):
@@ -242,8 +241,7 @@ def partial_topic_warnings(
 ) -> Iterator[str]:
     """Warn of topics of which Spark must not read every partition.
 
-    Args:
-        chosen: the sources with all their positions, by the checkpoint's names.
+    ``chosen`` are the sources with all their positions, by the checkpoint's names.
     """
     if policies.partitions is None:
         return

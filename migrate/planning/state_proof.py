@@ -30,10 +30,10 @@ class StateProof:
         return not (self.wrong or self.missing or self.unexpected)
 
     def __str__(self) -> str:
-        told = f"{counted(self.right, 'key')} right, {self.wrong} wrong, {self.missing} missing"
+        text = f"{counted(self.right, 'key')} right, {self.wrong} wrong, {self.missing} missing"
         if self.unexpected is None:
-            return f"{told}; keys that Flink does not have were not looked for"
-        return f"{told}, {self.unexpected} that Flink does not have"
+            return f"{text}; keys that Flink does not have were not looked for"
+        return f"{text}, {self.unexpected} that Flink does not have"
 
     def problems(self) -> list[str]:
         return [f"Spark's state is not Flink's: {self}", *self.examples]

@@ -42,14 +42,14 @@ def resolve_transactions(
     *,
     restored: bool = False,
 ) -> ResolvedFindings:
-    """Put what the brokers say in the place of what the checkpoint cannot tell.
+    """Replace findings about pending transactions by what the brokers say of these.
 
-    Args:
-        restored: whether the job itself goes on: then it commits what it had yet to commit, and
-            what is committed already once more, which changes nothing. Of a transaction that the
-            brokers have aborted it logs an error, and goes on without. Source:
-            KafkaCommitter.commit, TransactionAborter (which aborts later checkpoints' alone) @
-            connector 3.4.0-1.20.
+    ``restored``: the job itself goes on. It then commits what it had yet to commit, and once more
+    what is committed already, which changes nothing. Of a transaction that the brokers have aborted
+    it logs an error, and goes on without it.
+
+    Source: KafkaCommitter.commit, TransactionAborter (which aborts later checkpoints' alone) @
+    connector 3.4.0-1.20.
     """
     resolved = ResolvedFindings([], [], [])
     for finding in findings:

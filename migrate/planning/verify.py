@@ -121,20 +121,20 @@ class QueryStart:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What became of a move, sorted by topic and partition number.
+    """The outcome of a move, sorted by topic and partition number.
 
     Attributes:
-        target: as it was named.
+        target: the target as the user named it.
         has_run: whether a query has run there; a group's consumers do not show.
-        continuous: as for ``QueryStart``: then no start can be told.
+        continuous: as for ``QueryStart``: then no start is known.
         like_flinks: how many of those that have moved on were committed as Flink's Kafka sources do
             it: with neither metadata nor a leader epoch (KafkaSourceReader and KafkaFetcher @
             connectors 1.15.4 to 5.0.0). Consumers that commit by themselves give an epoch; programs
             may leave it out.
-        state: a keyed state beside what the query holds; None where none was asked for.
-        plan: a plan beside what it was made from; None where no plan is verified.
-        passed_by_log_start: of a query that has run, the partitions whose log start lies above
-            where it started: whether it read their first records before they went is not known.
+        state: a keyed state compared with the query's; None where that was not asked for.
+        plan: a plan compared with what it was made from; None where no plan is verified.
+        passed_by_log_start: of a query that has run, the partitions whose log start is above where
+            it started: whether it read their first records before they went is not known.
         first_batches_gone: whether a query's log lacks its first batches, so that it does not show
             that it went on from its seed.
     """
@@ -151,7 +151,7 @@ class Verification:
 
     @property
     def verified(self) -> bool:
-        """Whether it started where it should everywhere, and there is something that was moved.
+        """Whether every partition started where it should, and there is one.
 
         Of a query that has run, this is about its seed: see ``passed_by_log_start``.
         """
@@ -159,7 +159,7 @@ class Verification:
 
     @property
     def verified_or_moved_on(self) -> bool:
-        """Whether nothing worse is known of any partition than that the target has moved on."""
+        """Whether every partition has started where it should, or has moved on since."""
         return self._all(StartOutcome.OK, StartOutcome.MOVED_ON)
 
     def _all(self, *outcomes: StartOutcome) -> bool:
@@ -173,7 +173,7 @@ class Verification:
 
     @property
     def counts(self) -> dict[StartOutcome, int]:
-        """How many partitions came out how; those that none did are left out."""
+        """How many partitions have each outcome, without those that none has."""
         counts = Counter(partition.outcome for partition in self.partitions)
         return {outcome: counts[outcome] for outcome in StartOutcome if counts[outcome]}
 
@@ -278,10 +278,8 @@ def verify_group(
 ) -> Verification:
     """Check where a consumer group goes on.
 
-    Args:
-        expected: as for `verify_query`, and so the rest.
-        group: the group now.
-        metadata_prefix: how the metadata of our own commits begins.
+    The metadata of our own commits begins with ``metadata_prefix``. For the rest see
+    ``verify_query``.
     """
     starts = {place: committed.next_offset for place, committed in group.committed.items()}
     others = {
@@ -306,7 +304,7 @@ class _Target:
 
     Attributes:
         starts: where it started, or will.
-        goes_on: where it reads next, as far as that is to be looked at.
+        goes_on: where it reads next, as far as that is to be checked.
         unknown: whether nothing says where it started.
         committed_by_others: the partitions that others than us have committed last.
     """

@@ -28,8 +28,10 @@ _BYTES = 16 * 1024 * 1024
 
 
 class DoesNotFit(InputError):
-    """A value that its column cannot hold: a timestamp beyond 64 bits of microseconds, a null as
-    the key of a map."""
+    """A value that its column cannot hold.
+
+    A timestamp beyond 64 bits of microseconds, or a null as the key of a map.
+    """
 
 
 def check_arrow() -> None:
@@ -46,7 +48,7 @@ def arrow_schema(columns: Iterable[StateColumn]) -> pa.Schema:
 
 
 def record_batches(state: KeyedState) -> Iterator[pa.RecordBatch]:
-    """Yield all entries of a state; of one without entries a batch without rows.
+    """Yield all entries of a state; if there are none, a batch without rows.
 
     Raises:
         DecodeError: as for ``KeyedState.entries``.
@@ -73,9 +75,8 @@ def part_batches(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the entries of some key groups of a part; nothing if they are empty.
 
-    Args:
-        made: the columns, where they are not the state's own.
-        constants: the columns that no entry has.
+    ``made`` are the columns, where they are not the state's own; ``constants`` those of them that
+    entries do not have.
 
     Raises:
         DecodeError, DoesNotFit: as for ``record_batches``.
@@ -92,8 +93,7 @@ def part_batches(
 def _fast_reader(
     state: KeyedState, part: Part, made: Sequence[StateColumn], constants: Constants
 ) -> FastReader | None:
-    """Return the compiled reader, or None without the extra ``fast`` or for a shape that it does
-    not know."""
+    """Return the compiled reader, or None without the extra ``fast`` or for an unknown shape."""
     own = columns(state)
     if find_spec("numba") is None or any(
         column.name not in constants and column not in own for column in made

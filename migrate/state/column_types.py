@@ -1,7 +1,7 @@
-"""Column types of keyed state: each has its DDL, as Spark's ``DataType.sql`` prints it, its type of
-Arrow, and what turns a value of the decoder's into what Arrow takes for it.
+"""Column types of keyed state.
 
-pyarrow is an extra, and states are listed without it: it is imported where it is asked for.
+A type has its DDL, as Spark's ``DataType.sql`` prints it, a type of Arrow, and a function that
+turns the decoder's values into Arrow's. States are listed without pyarrow, which is an extra.
 
 Source: DataType.sql, QuotingUtils.quoteIfNeeded @ Spark 4.0.0.
 """

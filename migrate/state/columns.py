@@ -1,6 +1,6 @@
-"""The columns of a keyed state, each where the state has it:
+"""The columns of a keyed state.
 
-``key_group, key, namespace, map_key, value, last_access``.
+``key_group, key, namespace, map_key, value, last_access``, each where the state has it.
 """
 
 from __future__ import annotations

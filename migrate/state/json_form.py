@@ -1,4 +1,4 @@
-"""The JSON form of an entry of a keyed state: one object, what the state lacks left out.
+"""The JSON form of an entry of a keyed state: an object without what the state lacks.
 
 Structs by field; a map as an object where all of its keys are text in JSON, else as a list of
 {"key", "value"}; decimals and integers of any size as text, without an exponent; bytes as hex;
@@ -16,7 +16,7 @@ from decoder.keyed_state import Entry, KeyedState, StateKind
 from decoder.keyed_state.java_values import Instant, LocalDate, LocalDateTime, LocalTime, Pairs
 from decoder.keyed_state.types import Kind, Scalar
 
-# Of states that are kept under nothing but their key, or in the one global window.
+# Namespaces of states that have none: VoidNamespace, or the global window.
 NO_NAMESPACE = (Scalar(Kind.VOID_NAMESPACE), Scalar(Kind.GLOBAL_WINDOW))
 # A scale may be any 32-bit number: digits without an exponent could be gigabytes of zeros.
 _MOST_ZEROS = 10_000

@@ -1,5 +1,6 @@
-"""The list of keyed states for ``migrate state`` and Spark's ``view=states``: names and types, and
-the meaning of states of Flink's own operators.
+"""The list of keyed states for ``migrate state`` and Spark's ``view=states``.
+
+It has their names and types, and the meaning of states of Flink's own operators.
 """
 
 from __future__ import annotations
@@ -122,10 +123,9 @@ _SQL_PATTERNS = (
 
 
 def meaning(state: KeyedState, beside: Collection[str]) -> str:
-    """Return what a state is, in a few words; empty for a state of the job's own.
+    """Return the meaning of a state in a few words; empty for a state of the job's own.
 
-    Args:
-        beside: the names of all states of its operator.
+    ``beside`` are the names of all states of its operator.
     """
     if state.kind is StateKind.TIMERS:
         name = _TIMERS.fullmatch(state.name)

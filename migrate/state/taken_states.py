@@ -95,7 +95,7 @@ class TakenStates:
             )
 
     def lines(self, taken: str = GOES_ALONG) -> Iterator[str]:
-        """Yield what happens to each state; ``taken`` to those that are named."""
+        """Yield what happens to each state; ``taken`` says it of those that go along."""
         yield from self.along(taken)
         yield from self.warnings()
 
@@ -107,7 +107,7 @@ class TakenStates:
             yield f"timers {_label(state)}: in their place Spark's watermark closes what goes along"
 
     def warnings(self) -> Iterator[str]:
-        """Yield what has to be given, and what is left behind."""
+        """Yield what the user must give, and what is left behind."""
         for state in self.taken:
             if state.ttl:
                 yield (
@@ -128,11 +128,11 @@ class TakenStates:
 def take_states(keyed: KeyedStates, names: Sequence[str]) -> TakenStates:
     """Divide the keyed states of a checkpoint.
 
-    Nobody names timers. Spark's watermark stands in for those of event-time windows that go along,
-    and for no others that are pending. Timers that are not pending are left out.
+    Timers have no name. Spark's watermark replaces those of event-time windows that go along, and
+    no others that are pending. Timers that are not pending are left out.
 
     Args:
-        keyed: those states.
+        keyed: the states.
         names: ``OPERATOR/NAME``; an operator as in ``find_state``. Without names no entry is read,
             and so it is not known whether timers are pending.
 

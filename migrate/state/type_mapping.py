@@ -1,4 +1,6 @@
-"""The decoder's types as column types. Values that no column type of Spark holds exactly are text:
+"""The decoder's types as column types.
+
+Values that no column type of Spark holds exactly are text:
 
 - integers and decimals of Java's (BigInteger, BigDecimal), which have any number of digits, and a
   scale of their own each;
@@ -182,8 +184,8 @@ def _column(type_: types.Type) -> ColumnType:
             return StructOf(tuple((f"f{n}", _column(part)) for n, part in enumerate(parts)))
         case types.Either(left, right):
             return StructOf((("left", _column(left)), ("right", _column(right))))
-        case types.TaggedUnion(one, two):
-            return StructOf((("one", _column(one)), ("two", _column(two))))
+        case types.TaggedUnion(first, second):
+            return StructOf((("one", _column(first)), ("two", _column(second))))
         case types.StreamRecord(value):
             return StructOf((("timestamp", BIGINT), ("value", _column(value))))
         case types.List(element) | types.NullableList(element) | types.LinkedList(element):
@@ -260,11 +262,7 @@ def _sql(type_: types.SqlType) -> ColumnType:
 
 
 def _avro(type_: types.AvroType, named: dict[str, ColumnType]) -> ColumnType:
-    """Return the column type of a part of a schema.
-
-    Args:
-        named: the types of the schema that have had their turn, by name; they are added.
-    """
+    """Return the column type of a part of a schema, and add its named types to ``named``."""
     match type_:
         case types.AvroScalar(kind, logical, scale, precision):
             if logical == "decimal":

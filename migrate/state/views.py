@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 # What a task reads at most, where shares can be cut: some million entries, some seconds of work.
 _SHARE_BYTES = 16 * 1024 * 1024
 
-# A key that may be asked for by itself.
+# A key that may be read alone.
 Key = str | int
 _KEY_BITS = {Kind.BYTE: 8, Kind.SHORT: 16, Kind.INT: 32, Kind.LONG: 64}
 _WHOLE_NUMBER = re.compile(r"-?[0-9]{1,19}")
@@ -110,7 +110,7 @@ class Table:
         states: of view=states, its rows.
         key: the only key to read; None: all.
         state: of view=entries, the state, without its parts.
-        pointer, allow_external_files: the checkpoint, as it was asked for.
+        pointer, allow_external_files: the checkpoint, as the user named it.
     """
 
     view: StateView
@@ -134,7 +134,7 @@ class Table:
                 bytes_left = _SHARE_BYTES
             packed[-1].append(slice_)
             bytes_left -= slice_.size
-        # Of no partition Spark makes one of its own, in ways that differ by its version.
+        # Without a partition Spark makes one, in ways that differ by its version.
         return [
             Share(self.view, self.columns, tuple(slices), key=self.key) for slices in packed or [[]]
         ]
@@ -155,7 +155,7 @@ def open_table(chk: str, options: StateOptions) -> Table:
     """Read which states there are, and return the table of the options.
 
     Raises:
-        DecodeError: the checkpoint, or a state that is asked for, cannot be read.
+        DecodeError: the checkpoint, or a state of the options, cannot be read.
         UsageError: no such operator or state, or an extra is missing.
         Refused: several operators have such a state.
     """
