@@ -69,7 +69,7 @@ def cut_over(
     target and Spark's log how far it came. stdout names the record of it, JSON beside its page.
     """
     from migrate.cutover import run as calls
-    from migrate.cutover.context import CutOverStopped
+    from migrate.cutover.decision import CutOverStopped
 
     check_flags(execute=execute, dry_run=dry_run, yes=yes)
     try:

@@ -11,7 +11,7 @@ from migrate.cutover.command import Command
 from migrate.cutover.record import Record
 from migrate.cutover.spec import SpecFile
 from migrate.inputs.flink.rest_api import JobManager
-from migrate.model.errors import MigrateError, Refused, UsageError
+from migrate.model.errors import Refused, UsageError
 from migrate.moves.options import kafka
 from migrate.planning import Plan
 from migrate.planning.plan_file import read_plan
@@ -21,19 +21,6 @@ from migrate.targets.source_options import SparkSource
 
 if TYPE_CHECKING:
     from migrate.kafka.groups import ConsumerGroups
-
-
-class CutOverStopped(MigrateError):
-    """A step failed after the stop of the job had begun. What was done stays done.
-
-    Attributes:
-        reasons: why, a line each.
-        details: lines for the terminal alone, as they may hold secrets.
-    """
-
-    def __init__(self, *reasons: str, details: tuple[str, ...] = ()) -> None:
-        super().__init__("; ".join(reasons))
-        self.reasons, self.details = reasons, details
 
 
 def poll(seconds: float, pause: float = 0.25) -> Iterator[None]:

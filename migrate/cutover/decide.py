@@ -6,7 +6,7 @@ Before the stop Flink's job decides, after it the target, which could be read th
 from __future__ import annotations
 
 from decoder import StopKind
-from migrate.cutover.decision import Action, Decision, Do, Done, Halt, missing, refuse
+from migrate.cutover.decision import Action, Decision, Do, Done, Halt, halt, missing, refuse
 from migrate.cutover.facts import (
     Facts,
     LocationFacts,
@@ -36,8 +36,8 @@ def decide_check(facts: Facts) -> Decision:
     job = facts.job
     if not isinstance(job, StoppedJob):
         return missing(job)
-    if halt := _ended_before_any_run(facts, job):
-        return halt
+    if decision := _ended_before_any_run(facts, job):
+        return decision
     if job.job.ended or not job.is_known:
         return Done(f"Flink has the job as {job.job.state}")
     if job.attempt is not None and facts.record.flink.job_id is not None:
@@ -64,8 +64,8 @@ def decide_stop(facts: Facts) -> Decision:
     job = facts.job
     if not isinstance(job, StoppedJob):
         return missing(job)
-    if halt := _ended_before_any_run(facts, job):
-        return halt
+    if decision := _ended_before_any_run(facts, job):
+        return decision
     if job.ended_with is not None:
         return Do(Action.RECORD_SAVEPOINT)
     if job.attempt is not None:
@@ -79,25 +79,21 @@ def _ended_without_a_stop(job: StoppedJob) -> Halt:
     """Return what to do about a job that has ended, and not by a stop that Flink knows of."""
     job_id = job.job.job_id
     if not job.is_known and job.left:
-        return Halt(
-            (
-                f"Flink no longer knows job {job_id}, and savepoint {job.left[-1].pointer} of a "
-                "stop is whole: nobody can tell whether the job committed all that it held",
-                "start the job from that savepoint once (flink run -s), and run this again under a "
-                "new record; or name the savepoint yourself (flink.savepoint)",
-            )
+        return halt(
+            f"Flink no longer knows job {job_id}, and savepoint {job.left[-1].pointer} of a "
+            "stop is whole: nobody can tell whether the job committed all that it held",
+            "start the job from that savepoint once (flink run -s), and run this again under a "
+            "new record; or name the savepoint yourself (flink.savepoint)",
         )
     runs_not = "" if job.job.ended else ", if it does not run,"
     newest = "its newest checkpoint"
     if job.left:
         savepoints = ", ".join(savepoint.pointer for savepoint in job.left)
         newest += f" or savepoint, whichever is newer ({savepoints})"
-    return Halt(
-        (
-            f"Flink has job {job_id} ({job.job.name}) as {job.job.state}, and reports no savepoint "
-            f"in {job.folder} that it ended with",
-            f"start the job{runs_not} from {newest}, and run this again under a new record",
-        )
+    return halt(
+        f"Flink has job {job_id} ({job.job.name}) as {job.job.state}, and reports no savepoint "
+        f"in {job.folder} that it ended with",
+        f"start the job{runs_not} from {newest}, and run this again under a new record",
     )
 
 
@@ -110,12 +106,10 @@ def decide_clean(facts: Facts) -> Decision:
     if not isinstance(savepoint, Savepoint):
         return missing(savepoint)
     if savepoint.stop is StopKind.NONE:
-        return Halt(
-            (
-                f"{savepoint.pointer} is not of a stop: the job ran on after it, and would repeat "
-                "everything since",
-                "stop the job with a savepoint",
-            )
+        return halt(
+            f"{savepoint.pointer} is not of a stop: the job ran on after it, and would repeat "
+            "everything since",
+            "stop the job with a savepoint",
         )
     if facts.stopped_by_others:
         return Do(Action.RECORD_CLEAN_STOP)
@@ -123,20 +117,15 @@ def decide_clean(facts: Facts) -> Decision:
         return missing(facts.job)
     job, ended_with = facts.job.job, facts.job.ended_with
     if ended_with is not None and not is_same_savepoint(ended_with.pointer, savepoint.pointer):
-        return Halt(
-            (
-                f"Flink says that the job ended with {ended_with.pointer}, and this record has "
-                f"{savepoint.pointer}: the job was started again and stopped since",
-                "name another folder for the record, and begin anew",
-            )
+        return halt(
+            f"Flink says that the job ended with {ended_with.pointer}, and this record has "
+            f"{savepoint.pointer}: the job was started again and stopped since",
+            "name another folder for the record, and begin anew",
         )
     if not flink.finished or job.state not in ("FINISHED", "UNKNOWN"):
-        return Halt(
-            (
-                f"the savepoint is whole, and Flink has not said that the job FINISHED "
-                f"({job.state})",
-                "wait for it, or look into Flink's log",
-            )
+        return halt(
+            f"the savepoint is whole, and Flink has not said that the job FINISHED ({job.state})",
+            "wait for it, or look into Flink's log",
         )
     return Do(Action.RECORD_CLEAN_STOP)
 
@@ -181,8 +170,8 @@ def decide_apply(facts: Facts) -> Decision:
         case Content.NOT_OURS:
             action = Action.ADOPT
         case _:
-            if halt := _lost_after_writing(facts):
-                return halt
+            if decision := _lost_after_writing(facts):
+                return decision
             action = Action.WRITE
     return _started_again(facts) or Do(action)
 
@@ -224,8 +213,8 @@ def _started_again(facts: Facts) -> Halt | None:
         way_out = (
             f"{facts.target_name} has begun, too: stop one of the two, and compare what they wrote"
         )
-    return Halt(
-        (f"job {job.name} {how}, as {job.job_id}: the savepoint is not its last output", way_out)
+    return halt(
+        f"job {job.name} {how}, as {job.job_id}: the savepoint is not its last output", way_out
     )
 
 
@@ -236,8 +225,8 @@ def decide_verify(facts: Facts) -> Decision:
 
 
 def decide_verify_again(facts: Facts) -> Decision:
-    if facts.record.state != "done" and (halt := _started_again(facts)):
-        return halt
+    if facts.record.state != "done" and (decision := _started_again(facts)):
+        return decision
     return Do(Action.VERIFY_AGAIN)
 
 
@@ -287,7 +276,7 @@ def decide_start(facts: Facts) -> Decision:
         case 0:
             return Done("an earlier run has started the command, and it has ended well")
         case "unknown":
-            return Done(work.reason) if begun else Halt((START_END_UNKNOWN,))
+            return Done(work.reason) if begun else halt(START_END_UNKNOWN)
         case _:  # never run, or it failed: a query that is started again runs its planned batch
             return _started_again(facts) or Do(Action.START)
 

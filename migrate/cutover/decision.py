@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 from migrate.cutover.facts import Unavailable
+from migrate.model.errors import MigrateError, Refused
 
 
 class Action(Enum):
@@ -44,6 +45,19 @@ _CHANGES = frozenset(
 )
 
 
+class CutOverStopped(MigrateError):
+    """A step failed after the stop of the job had begun. What was done stays done.
+
+    Attributes:
+        reasons: why, a line each.
+        details: lines for the terminal alone, as they may hold secrets.
+    """
+
+    def __init__(self, *reasons: str, details: tuple[str, ...] = ()) -> None:
+        super().__init__("; ".join(reasons))
+        self.reasons, self.details = reasons, details
+
+
 @dataclass(frozen=True, slots=True)
 class Done:
     """Nothing to do, with the reason."""
@@ -70,6 +84,11 @@ class Halt:
     reasons: tuple[str, ...]
     is_refusal: bool = False
 
+    @property
+    def error(self) -> Exception:
+        """The error that a run raises."""
+        return Refused(self.reasons) if self.is_refusal else CutOverStopped(*self.reasons)
+
 
 @dataclass(frozen=True, slots=True)
 class Fail:
@@ -79,6 +98,11 @@ class Fail:
 
 
 Decision = Done | Do | Halt | Fail
+
+
+def halt(*reasons: str) -> Halt:
+    """Return the stop of a step that has failed."""
+    return Halt(reasons)
 
 
 def refuse(reason: str) -> Halt:

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from decoder import DecodeError, ErrorKind, StopKind
-from migrate.cutover.context import CutOverContext, CutOverStopped
+from migrate.cutover.context import CutOverContext
+from migrate.cutover.decision import CutOverStopped
 from migrate.cutover.facts import Facts
 from migrate.cutover.observe_flink import read_savepoint
 from migrate.inputs.flink.read import read

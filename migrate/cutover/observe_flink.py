@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import hashlib
 import posixpath
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from decoder import DecodeError, StopKind
 from decoder.checkpoint import read_metadata
 from decoder.storage import join
-from migrate.cutover.context import CutOverContext, CutOverStopped, poll
+from migrate.cutover.context import CutOverContext, poll
+from migrate.cutover.decision import CutOverStopped
 from migrate.cutover.facts import Savepoint, StoppedJob, is_same_savepoint
 from migrate.inputs.flink.rest_api import FlinkJob, JobManager, StopAttempt
 from migrate.inputs.flink.rest_client import FlinkRestError, UnknownToFlink
@@ -274,16 +275,12 @@ def job_started_again(
             by then: all others of its name are newer.
     """
 
-    def is_newer(known: KnownJob) -> bool:
-        job = known.job
-        if is_same_savepoint(known.restored_from, savepoint):
-            return True
+    def is_newer(job: FlinkJob) -> bool:
         if job.job_id == job_id:
             return not job.ended or (ended_ms is not None and job.began_ms >= ended_ms)
         return job.name == name and job.began_ms >= (ended_ms or 0)
 
-    newer = (known.job for known in jobs if is_newer(known))
-    return max(newer, key=lambda job: job.began_ms, default=None)
+    return _newest(jobs, savepoint, is_newer)
 
 
 def job_started_since(
@@ -299,14 +296,21 @@ def job_started_since(
         savepoint: the savepoint that the job was stopped with.
         name_or_id: the name or the id of the job, or None if the spec names none.
     """
-    written_at = savepoint.written_at
 
-    def is_newer(known: KnownJob) -> bool:
-        job = known.job
-        if is_same_savepoint(known.restored_from, savepoint.pointer):
-            return True
-        since = written_at is not None and job.began_ms > written_at
+    def is_newer(job: FlinkJob) -> bool:
+        since = savepoint.written_at is not None and job.began_ms > savepoint.written_at
         return name_or_id in (job.job_id, job.name) and (not job.ended or since)
 
-    newer = (known.job for known in jobs if is_newer(known))
+    return _newest(jobs, savepoint.pointer, is_newer)
+
+
+def _newest(
+    jobs: Sequence[KnownJob], savepoint: str | None, is_newer: Callable[[FlinkJob], bool]
+) -> FlinkJob | None:
+    """Return the newest job that was restored from the savepoint or is newer, or None."""
+    newer = (
+        known.job
+        for known in jobs
+        if is_same_savepoint(known.restored_from, savepoint) or is_newer(known.job)
+    )
     return max(newer, key=lambda job: job.began_ms, default=None)

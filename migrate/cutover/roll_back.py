@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 
-from migrate.cutover.context import CutOverContext, CutOverStopped
+from migrate.cutover.context import CutOverContext
 from migrate.cutover.decide import decide_stop
-from migrate.cutover.decision import Action, Do, Fail, Halt, refuse
+from migrate.cutover.decision import Action, CutOverStopped, Do, Fail, Halt, refuse
 from migrate.cutover.facts import Facts, GroupFacts, LocationFacts, StoppedJob, Unavailable
 from migrate.cutover.stop_job import record_savepoint
 from migrate.cutover.target_state import (
@@ -38,8 +38,8 @@ def decide_roll_back(facts: Facts) -> Halt | Fail | None:
     for command, does in ((facts.starting, "starts the query"), (facts.priming, "primes")):
         if command.runs:
             return refuse(f"the command that {does} runs; stop it first")
-    if halt := _stop_not_ended(facts):
-        return halt
+    if decision := _stop_not_ended(facts):
+        return decision
     if isinstance(facts.target, Unavailable):
         return Fail(facts.target.error)
     if problem := other_cluster(facts):

@@ -9,10 +9,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
 
-from migrate.cutover.context import CutOverContext, CutOverStopped
-from migrate.cutover.decision import Do, Done, Fail, Halt
+from migrate.cutover.context import CutOverContext
+from migrate.cutover.decision import CutOverStopped, Do, Done, Fail, Halt
 from migrate.cutover.facts import Facts, Need, Unavailable
 from migrate.cutover.observe import observe
 from migrate.cutover.read_spec import read_spec
@@ -145,26 +144,8 @@ def _decide(context: CutOverContext, step: Step) -> tuple[Facts, Done | Do]:
         log.warning(f"whether the job was started again is not known: {facts.started_again.error}")
     decision = step.decide(facts)
     if isinstance(decision, Halt | Fail):
-        raise_halt(decision)
-    return facts, decision
-
-
-def raise_halt(decision: Halt | Fail) -> NoReturn:
-    """Raise the error of a decision.
-
-    Raises:
-        Refused, CutOverStopped: the cut-over cannot continue.
-        Exception: the one that kept a fact from being read.
-    """
-    if isinstance(decision, Fail):
         raise decision.error
-    if decision.is_refusal:
-        raise Refused(decision.reasons)
-    raise CutOverStopped(*decision.reasons)
-
-
-def _title(context: CutOverContext, step: Step) -> str:
-    return step.title if not context.spec.target.is_group else step.group_title
+    return facts, decision
 
 
 def _steps(until: str | None) -> Sequence[Step]:
@@ -186,7 +167,10 @@ def _dry_run(context: CutOverContext, until: str | None) -> CutOver:
         else:
             text = ACTIONS[decision.action](context, facts)
             results.append(StepResult(step.name, "ok", text))
-    rest = (StepResult(step.name, "to do", _title(context, step)) for step in steps[len(results) :])
+    rest = (
+        StepResult(step.name, "to do", step.title_of(context.spec.target.is_group))
+        for step in steps[len(results) :]
+    )
     return CutOver((*results, *rest), context.record.model)
 
 
@@ -205,7 +189,7 @@ def _plan_roll_back(context: CutOverContext) -> tuple[Facts, Sequence[str], str]
     needs = (Need.JOB, Need.TARGET, Need.STARTED_AGAIN)
     facts = observe(context, *needs)
     if decision := decide_roll_back(facts):
-        raise_halt(decision)
+        raise decision.error
     record_end_of_stop(context, facts)
     if context.savepoint is None:
         raise Refused(["the job was not stopped, so there is nothing to go back from"])
@@ -223,7 +207,7 @@ def _run(
     with _recorded_run(context, f"until {until}" if until is not None else "execute") as progress:
         results = []
         for step in _steps(until):
-            title, progress.step = _title(context, step), step.name
+            title, progress.step = step.title_of(context.spec.target.is_group), step.name
             progress.left = _left_before(context, step)
             with _failure_recorded(record, step):
                 facts, decision = _decide(context, step)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from migrate.cutover.context import CutOverContext, CutOverStopped, poll
+from migrate.cutover.context import CutOverContext, poll
 from migrate.cutover.decide import START_END_UNKNOWN, first_work
+from migrate.cutover.decision import CutOverStopped
 from migrate.cutover.facts import Facts, GroupFacts, Need, Unavailable
 from migrate.cutover.observe import observe, read_group
 from migrate.cutover.record import now

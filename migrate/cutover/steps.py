@@ -47,6 +47,9 @@ class Step:
     before: str
     during: str
 
+    def title_of(self, is_group: bool) -> str:
+        return self.group_title if is_group else self.title
+
     def decide(self, facts: Facts) -> Decision:
         """Return the next action, or the reason why there is none."""
         if isinstance(facts.target, Unavailable):

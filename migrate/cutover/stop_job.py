@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 
 from decoder import StopKind
-from migrate.cutover.context import CutOverContext, CutOverStopped, poll
+from migrate.cutover.context import CutOverContext, poll
+from migrate.cutover.decision import CutOverStopped
 from migrate.cutover.facts import Facts, Savepoint, StoppedJob
 from migrate.cutover.observe_flink import AWAY_SECONDS
 from migrate.inputs.flink.rest_api import StopAttempt

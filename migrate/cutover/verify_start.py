@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from migrate.cutover.context import CutOverContext, CutOverStopped
+from migrate.cutover.context import CutOverContext
 from migrate.cutover.decide import first_batch
+from migrate.cutover.decision import CutOverStopped
 from migrate.cutover.facts import Facts, GroupFacts
 from migrate.cutover.target_state import Started, started_work
 from migrate.inputs.spark_log import committed_positions

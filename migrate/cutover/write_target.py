@@ -6,7 +6,8 @@ import shlex
 import uuid
 from dataclasses import replace
 
-from migrate.cutover.context import CutOverContext, CutOverStopped, poll
+from migrate.cutover.context import CutOverContext, poll
+from migrate.cutover.decision import CutOverStopped
 from migrate.cutover.facts import Facts, LocationFacts
 from migrate.cutover.observe import priming_problem
 from migrate.cutover.record import now

@@ -10,7 +10,6 @@ from migrate.cutover.facts import Facts
 from migrate.cutover.observe import observe
 from migrate.cutover.read_spec import read_spec
 from migrate.cutover.record import Record
-from migrate.cutover.run import raise_halt
 from migrate.cutover.steps import ACTIONS, STEPS
 
 _STEPS = {step.name: step for step in STEPS}
@@ -38,7 +37,7 @@ def reason_done(context: CutOverContext, step: str) -> str | None:
     decision = decide(context, step)
     if isinstance(decision, Done | Do):
         return decision.reason if isinstance(decision, Done) else None
-    raise_halt(decision)
+    raise decision.error
 
 
 def act(context: CutOverContext, step: str) -> str:
@@ -48,4 +47,4 @@ def act(context: CutOverContext, step: str) -> str:
     if isinstance(decision, Do):
         return ACTIONS[decision.action](context, facts)
     assert not isinstance(decision, Done), decision
-    raise_halt(decision)
+    raise decision.error

@@ -15,8 +15,9 @@ import yaml
 
 from decoder import StopKind
 from migrate.cutover.command import Command
-from migrate.cutover.context import CutOverContext, CutOverStopped
+from migrate.cutover.context import CutOverContext
 from migrate.cutover.decide import first_batch
+from migrate.cutover.decision import CutOverStopped
 from migrate.cutover.facts import Savepoint
 from migrate.cutover.observe_flink import (
     KnownJob,

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 import yaml
 
-from migrate.cutover.context import CutOverContext, CutOverStopped
+from migrate.cutover.context import CutOverContext
+from migrate.cutover.decision import CutOverStopped
 from migrate.cutover.facts import Need
 from migrate.cutover.observe import observe
 from migrate.cutover.observe_flink import read_savepoint

@@ -11,8 +11,7 @@ import pytest
 import yaml
 
 from migrate.cutover import run
-from migrate.cutover.context import CutOverStopped
-from migrate.cutover.decision import Action, Decision, Do, Done, Halt
+from migrate.cutover.decision import Action, CutOverStopped, Decision, Do, Done, Halt
 from migrate.cutover.facts import Facts
 from migrate.cutover.run import CutOver, cut_over
 from migrate.cutover.steps import Step

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from migrate.cutover.context import CutOverContext, CutOverStopped
+from migrate.cutover.context import CutOverContext
+from migrate.cutover.decision import CutOverStopped
 from migrate.cutover.record import locked
 from migrate.model.errors import Refused
 from migrate.moves.plan import plan
