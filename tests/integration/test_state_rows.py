@@ -28,8 +28,9 @@ from migrate.spark import (
     read_keyed_state,
     seen_rows,
 )
+from migrate.spark.transfer.flat_state import Field, SparkState
 from migrate.spark.transfer.proof import compare
-from migrate.spark.transfer.spark_state import Field, SparkState, is_before_4
+from migrate.spark.transfer.spark_state import is_before_4
 from migrate.spark.transfer.verify_state import _expected
 from tests.support.command import migrate as command
 from tests.support.spark import Spark

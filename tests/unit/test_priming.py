@@ -26,11 +26,13 @@ from pyspark.sql.types import (
 from migrate.model.errors import Refused, UsageError
 from migrate.planning.state_proof import StateProof
 from migrate.spark.transfer.exact_cast import may_be_cast
+from migrate.spark.transfer.flat_state import Field
 from migrate.spark.transfer.origin import StateOrigin, contradictions
-from migrate.spark.transfer.prime import _check_watermark, _warnings
-from migrate.spark.transfer.proof import told_by, value_orders
-from migrate.spark.transfer.rows import StateRows, ToldValue
-from migrate.spark.transfer.spark_state import Field, _operator, _stored_schemas
+from migrate.spark.transfer.proof import match_values, value_orders
+from migrate.spark.transfer.rows import StateRows
+from migrate.spark.transfer.spark_state import operator_of, stored_schemas
+from migrate.spark.transfer.spread import AggregateValue
+from migrate.spark.transfer.watermark import check_watermark, priming_warnings
 from migrate.spark.transfer.windows import FiredWindows
 
 (SAVEPOINT,) = (Path(__file__).parents[1] / "golden" / "stateful").glob("savepoint-*")
@@ -69,9 +71,9 @@ def test_which_casts_tell_whether_a_value_is_the_same(
     assert may_be_cast(own, target) is told
 
 
-_COUNT, _SUM = ToldValue("count"), ToldValue("sum", "a")
-_OF_A = ToldValue("count", "a")
-_AVERAGE = [ToldValue("sum", "a", of_an_average=True), ToldValue("count", "a", of_an_average=True)]
+_COUNT, _SUM = AggregateValue("count"), AggregateValue("sum", "a")
+_OF_A = AggregateValue("count", "a")
+_AVERAGE = [AggregateValue(kind, "a", of_an_average=True) for kind in ("sum", "count")]
 
 
 def _fields(*names: str) -> list[Field]:
@@ -91,9 +93,9 @@ def _fields(*names: str) -> list[Field]:
     ],
 )
 def test_each_field_has_a_value_of_its_own(
-    told: list[ToldValue], fields: list[Field], places: list[int]
+    told: list[AggregateValue], fields: list[Field], places: list[int]
 ) -> None:
-    assert told_by(told, fields) == places
+    assert match_values(told, fields) == places
 
 
 @pytest.mark.parametrize(
@@ -106,7 +108,7 @@ def test_each_field_has_a_value_of_its_own(
     ],
 )
 def test_a_count_of_records_has_each_place_among_counts_of_columns(
-    values: list[ToldValue], orders: list[list[int]]
+    values: list[AggregateValue], orders: list[list[int]]
 ) -> None:
     assert [list(order) for order in value_orders(values)] == orders
 
@@ -123,9 +125,9 @@ def test_a_count_of_records_has_each_place_among_counts_of_columns(
         ([_COUNT, _SUM, *_AVERAGE], _fields("sum", "count", "sum", "count")),
     ],
 )
-def test_no_value_stands_for_two_fields(told: list[ToldValue], fields: list[Field]) -> None:
+def test_no_value_stands_for_two_fields(told: list[AggregateValue], fields: list[Field]) -> None:
     with pytest.raises(Refused, match=r"say what the state must hold \(expected\)"):
-        told_by(told, fields)
+        match_values(told, fields)
 
 
 def test_what_was_not_looked_for_is_said() -> None:
@@ -146,25 +148,25 @@ def _rows(first_end: int | None, fired: FiredWindows) -> list[StateRows]:
 @pytest.mark.parametrize("first_end", [0, 100])
 def test_pending_windows_bound_the_watermark_from_above(first_end: int) -> None:
     rows = _rows(first_end, FiredWindows())
-    _check_watermark(True, first_end - 1, rows)
+    check_watermark(True, first_end - 1, rows)
     with pytest.raises(Refused, match=f"a window that ends at {first_end}"):
-        _check_watermark(True, first_end, rows)
+        check_watermark(True, first_end, rows)
     with pytest.raises(UsageError, match=f"that Flink still keeps ends at {first_end}"):
-        _check_watermark(True, None, rows)
+        check_watermark(True, None, rows)
 
 
 def test_fired_windows_bound_it_from_below() -> None:
     rows = _rows(100, FiredWindows(3, 90))
-    _check_watermark(True, 90, rows)
+    check_watermark(True, 90, rows)
     with pytest.raises(Refused, match="Flink has fired a window that ends at 90"):
-        _check_watermark(True, 89, rows)
-    assert any("3 windows that Flink has fired" in told for told in _warnings(rows, 90))
+        check_watermark(True, 89, rows)
+    assert any("3 windows that Flink has fired" in told for told in priming_warnings(rows, 90))
 
 
 def test_without_a_pending_window_it_is_said_that_nothing_does() -> None:
-    (told,) = _warnings(_rows(None, FiredWindows()), 5)
+    (told,) = priming_warnings(_rows(None, FiredWindows()), 5)
     assert "no window is pending" in told and "drops records" in told
-    assert list(_warnings(_rows(None, FiredWindows()), None)) == []
+    assert list(priming_warnings(_rows(None, FiredWindows()), None)) == []
 
 
 @pytest.mark.parametrize(
@@ -216,11 +218,11 @@ def test_spark_3_5_tells_an_operator_by_its_state(
         text = one.json()
         told += (2).to_bytes(4, "big") + _java_utf(text[:5]) + _java_utf(text[5:])
     path.write_bytes(told)
-    found = _stored_schemas(path)
-    assert (found, _operator(*found)) == ((key, value), operator)
+    found = stored_schemas(path)
+    assert (found, operator_of(*found)) == ((key, value), operator)
     path.write_bytes(_java_utf("v3"))
     with pytest.raises(Refused, match="a schema of version 'v3'"):
-        _stored_schemas(path)
+        stored_schemas(path)
 
 
 def _java_utf(text: str) -> bytes:

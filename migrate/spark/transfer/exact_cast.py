@@ -1,4 +1,4 @@
-"""Values of Flink's in the types of a stream: the same ones, or none."""
+"""Exact casts of Flink's values to the types of a stream: the same value, or an error."""
 
 from __future__ import annotations
 
@@ -26,38 +26,45 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 WHOLE = (ByteType, ShortType, IntegerType, LongType)
-# Of these a value that comes back from a cast unchanged is the same value. It is not so of times:
-# 1700000000000 becomes a time of seconds and comes back, and others hang on the session's time
-# zone. A FLOAT 0.1 comes back from DOUBLE, where the stream's 0.1 is another number.
-_TOLD_BY_THE_WAY_BACK = (*WHOLE, DecimalType, DoubleType, StringType)
+# A value of these types that is unchanged after a cast there and back is the same value. Times are
+# not: 1700000000000 is cast to a time of seconds and back, and others depend on the session's time
+# zone. Nor is FLOAT: 0.1 is cast to DOUBLE and back, where the stream's 0.1 is another number.
+_PROVEN_BY_CAST_BACK = (*WHOLE, DecimalType, DoubleType, StringType)
 
 
 def schema_of(spark: SparkSession, schema: StructType | str) -> StructType:
-    """A schema, also where it is given as DDL."""
+    """Return a schema that is given as such, or as DDL."""
     return schema if isinstance(schema, StructType) else spark.createDataFrame([], schema).schema
 
 
 def may_be_cast(own: DataType, target: DataType) -> bool:
-    """Whether a cast and the way back tell that a value is the same in both types."""
+    """Return whether a cast and a cast back show that a value is the same in both types."""
     match own, target:
         case StructType(), StructType():
             return len(own) == len(target) and all(
-                may_be_cast(one.dataType, other.dataType)
-                for one, other in zip(own.fields, target.fields, strict=True)
+                may_be_cast(from_field.dataType, to_field.dataType)
+                for from_field, to_field in zip(own.fields, target.fields, strict=True)
             )
         case ArrayType(), ArrayType():
             return may_be_cast(own.elementType, target.elementType)
     if own == target or isinstance(own, NullType):
         return True
-    return isinstance(own, _TOLD_BY_THE_WAY_BACK) and isinstance(target, _TOLD_BY_THE_WAY_BACK)
+    return isinstance(own, _PROVEN_BY_CAST_BACK) and isinstance(target, _PROVEN_BY_CAST_BACK)
 
 
 def exactly(frame: DataFrame, column: str, type_: DataType, name: str) -> DataFrame:
-    """A column as a type. A value that is not exactly one of it is an error when Spark comes to it:
-    a key that were cast into another would be lost in silence.
+    """Cast a column; a value that is not exactly of the type fails when Spark reads it.
+
+    A key that is cast to another key would be lost in silence.
+
+    Args:
+        frame: the frame of the column.
+        column: the column.
+        type_: the new type.
+        name: the column's name in errors.
 
     Raises:
-        UsageError: between these types no cast tells whether a value stays the same.
+        UsageError: no cast shows whether a value of these types stays the same.
     """
     own, name = frame.schema[column].dataType, name.replace("'", "")
     if own == type_:

@@ -1,8 +1,8 @@
 """``initial_state``: Flink's state for a processor of one's own, ``transformWithStateInPandas``.
 
 The processor's ``handleInitialState`` gets the rows of each key once, when Spark runs batch 0. On a
-checkpoint location that is past batch 0 Spark takes no notice of them, and says nothing: that is
-refused here. A restart gives None for the state, and so needs neither rows nor savepoint.
+checkpoint location that is past batch 0 Spark ignores them in silence: that is refused here. A
+restart passes None for the state, and so needs neither rows nor savepoint.
 
 Source: TransformWithStateInPandasExec (``currentBatchId == 0``) @ Spark 4.0.0.
 """
@@ -37,30 +37,30 @@ def initial_state(
     ttl_ms: TimeToLive = ...,
     stopped_at_ms: int | None = None,
 ) -> GroupedData:
-    """Return what ``transformWithStateInPandas`` takes as ``initialState``.
+    """Return the ``initialState`` of ``transformWithStateInPandas``.
 
     Args:
-        state: Flink's, as ``flink_state`` gives it; None of a query that has run batch 0, and goes
-            on from its own state.
-        schema: what the processor gets; its key columns are of the stream's types.
+        spark: the session.
+        state: Flink's, as ``flink_state`` returns it; None for a query that has run batch 0, and
+            goes on from its own state.
+        schema: the columns that the processor gets; the key's have the stream's types.
         columns: for each column of the schema an expression over the state's columns, cast to the
             column's type exactly.
-        keys: the columns that the stream is grouped by, too.
+        keys: the columns that the stream is grouped by.
         checkpoint_location: the query's, seeded by ``to_spark(checkpoint_dir=…)`` from the same
             savepoint.
-        ttl_ms: of a state with a time to live how long that is: as for ``aggregate_rows``.
+        ttl_ms: as for ``aggregate_rows``.
         stopped_at_ms: as for ``aggregate_rows``.
 
     Raises:
-        Refused, Refused: as for ``aggregate_rows``.
-        Refused: batch 0 has been committed there, so that Spark would ignore the state; or the
+        Refused: batch 0 has been committed there, so that Spark would ignore the state; the
             location is not seeded, or from another savepoint, so that the query would begin
-            elsewhere; or there is neither a state nor a committed batch.
+            elsewhere; there is neither a state nor a committed batch; or as for ``aggregate_rows``.
         UsageError: columns that do not go together.
         InputError: the location is damaged.
     """
-    made = schema_of(spark, schema)
-    names = [field.name for field in made.fields]
+    type_ = schema_of(spark, schema)
+    names = type_.names
     if sorted(columns) != sorted(names) or not keys or set(keys) - set(names):
         raise UsageError(
             f"columns and keys must be of the schema ({', '.join(names)}), and all of its columns "
@@ -70,16 +70,16 @@ def initial_state(
         directory, files = location(checkpoint_location).to_read
     except UsageError as error:
         raise UsageError(f"checkpoint_location: {error}") from error
-    there = files.list_directory(directory) is not None
-    begun = there and newest_committed_batch(directory, files) is not None
+    exists = files.list_directory(directory) is not None
+    begun = exists and newest_committed_batch(directory, files) is not None
     if state is None:
         if not begun:
             raise Refused(
                 f"{checkpoint_location} has committed no batch: the query would begin without the "
                 "state; give it"
             )
-        return spark.createDataFrame([], made).groupBy(*keys)
-    seeds = kafka_seeds(directory, files) if there else {}
+        return spark.createDataFrame([], type_).groupBy(*keys)
+    seeds = kafka_seeds(directory, files) if exists else {}
     if not seeds:
         raise Refused(
             f"{checkpoint_location} is not seeded: the query would not begin where Flink stopped; "
@@ -95,8 +95,9 @@ def initial_state(
     state, expired = leave_out_expired(state, ttl_ms, stopped_at_ms)
     for warning in () if expired is None else expired.warnings():
         log.warning(warning)
-    told = (f"{expression} AS {quoted(name)}" for name, expression in columns.items())
-    frame = state.selectExpr(*told)
-    for field in made.fields:
+    frame = state.selectExpr(
+        *(f"{expression} AS {quoted(name)}" for name, expression in columns.items())
+    )
+    for field in type_.fields:
         frame = exactly(frame, field.name, field.dataType, field.name)
     return frame.select(*map(quoted, names)).groupBy(*keys)

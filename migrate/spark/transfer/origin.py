@@ -1,6 +1,6 @@
-"""Which savepoint a state is from, told by the columns of its DataFrame; and what must fit to it.
+"""The savepoint of a state, in the metadata of its DataFrame's columns; and checks against it.
 
-Columns that are made anew by an expression lose it. The key's, the window's and most others stay.
+Columns that an expression makes lose the metadata. The key's, the window's and most others keep it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pyspark.sql.types import StructType
 from migrate.inputs.flink.choose_source import Reading
 from migrate.inputs.flink.read import read
 from migrate.inputs.offsets_json import NextOffsets
-from migrate.model.positions import PositionState
+from migrate.model.positions import PositionState, TopicPartition
 from migrate.state.column_types import quoted
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class StateOrigin:
 
 
 def metadata_of(table: Table) -> dict[str, str | bool]:
-    """What each column of a table tells; nothing where it is not one state's."""
+    """Return the metadata of a table's columns; empty if the table is not of one state."""
     if table.state is None:
         return {}
     return {
@@ -57,7 +57,7 @@ def metadata_of(table: Table) -> dict[str, str | bool]:
 
 
 def origin_of(state: DataFrame) -> StateOrigin | None:
-    """None of a DataFrame that has no column of a state's."""
+    """Return the origin of a state; None if the DataFrame has no column of a state."""
     for field in state.schema.fields:
         if _SAVEPOINT in field.metadata:
             names = (_SAVEPOINT, _OPERATOR, _STATE, _EXTERNAL)
@@ -91,7 +91,7 @@ def mark_unexpired(state: DataFrame) -> DataFrame:
 def _marks_in(plan: Any) -> list[bool]:
     """Return whether each column that a plan reads from a state may be of an expired entry.
 
-    A plan that ``mark_unexpired`` made says so itself. What it was made from is not looked at.
+    A plan that ``mark_unexpired`` made is marked itself: its inputs are not looked at.
     """
     schema = _schema_of(plan)
     sequences = (plan.children(), plan.subqueries())
@@ -119,32 +119,32 @@ def _marks_of(schema: StructType) -> list[bool]:
 def contradictions(
     origins: Iterable[StateOrigin | None], starts: Iterable[NextOffsets]
 ) -> Iterator[str]:
-    """Where Kafka would go on elsewhere than the savepoints of some states say.
+    """Yield where Kafka would go on elsewhere than the savepoints of some states.
 
-    Of topics that a savepoint does not read, and of partitions without a position in it, nothing
-    is said.
+    Topics that a savepoint does not read, and partitions without a position in it, are not
+    compared.
 
     Raises:
         DecodeError: a savepoint cannot be read.
     """
-    given: dict[tuple[str, int], set[int]] = {}
+    planned: dict[TopicPartition, set[int]] = {}
     for start in starts:
-        for place, next_offset in start.items():
-            given.setdefault(place, set()).add(next_offset)
-    topics = {topic for topic, _ in given}
-    known: dict[tuple[str, int], set[int]] = {}
-    for origin in {one for one in origins if one is not None}:
-        found = read(origin.savepoint, Reading(allow_external_files=origin.allow_external_files))
-        for source in found.sources:
-            for one in source.positions:
-                if one.state is PositionState.NEXT and one.next_offset is not None:
-                    known.setdefault(one.topic_partition, set()).add(one.next_offset)
-    for place, offsets in sorted(known.items()):
-        asked = given.get(place, set())
-        if place[0] in topics and not (asked and asked <= offsets):
-            told = ", ".join(map(str, sorted(asked))) or "none"
+        for partition, next_offset in start.items():
+            planned.setdefault(partition, set()).add(next_offset)
+    topics = {topic for topic, _ in planned}
+    saved: dict[TopicPartition, set[int]] = {}
+    for origin in {origin for origin in origins if origin is not None}:
+        reading = Reading(allow_external_files=origin.allow_external_files)
+        for source in read(origin.savepoint, reading).sources:
+            for position in source.positions:
+                if position.state is PositionState.NEXT and position.next_offset is not None:
+                    saved.setdefault(position.topic_partition, set()).add(position.next_offset)
+    for (topic, number), offsets in sorted(saved.items()):
+        starts_at = planned.get((topic, number), set())
+        if topic in topics and not (starts_at and starts_at <= offsets):
+            shown = ", ".join(map(str, sorted(starts_at))) or "none"
             yield (
-                f"positions of {place[0]}-{place[1]}: {told}, and "
+                f"positions of {topic}-{number}: {shown}, and "
                 f"{', '.join(map(str, sorted(offsets)))} in the savepoint of the rows: state and "
                 "positions must be of one savepoint"
             )

@@ -1,8 +1,8 @@
-"""State with a time to live: which entries had expired when the job was stopped.
+"""The expired entries of a state with a time to live, as of the job's stop.
 
-Flink treats an expired entry as absent, and Spark expires none. A state keeps when each entry was
-last used. For how long it is kept is in the job's code (``StateTtlConfig``, or
-``table.exec.state.ttl`` for SQL) and nowhere in the savepoint, so the user gives it.
+Flink treats an expired entry as absent, and Spark expires none. A state keeps the last access of
+each entry. Its time to live is in the job's code alone (``StateTtlConfig``, or
+``table.exec.state.ttl`` for SQL), not in the savepoint, so the user gives it.
 
 Source: TtlUtils.expired (``lastAccess + ttl <= now``), TtlListState, TtlMapState @ Flink 1.20, 2.2.
 """
@@ -26,23 +26,20 @@ from migrate.spark.transfer.origin import LAST_ACCESS, mark_unexpired, may_expir
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-    from migrate.model.positions import Origin
-
-# Milliseconds; None keeps every entry; ``...`` where the user has not said.
+# Milliseconds; None keeps every entry; ``...`` is a missing argument.
 TimeToLive = int | None | EllipsisType
 
 
 @dataclass(frozen=True, slots=True)
 class ExpiredEntries:
-    """The entries of a state with a time to live that do not go along.
+    """The expired entries of a state with a time to live.
 
     Attributes:
-        ttl_ms: the time to live; None where every entry goes along.
+        ttl_ms: the time to live; None where every entry is kept.
         number: how many entries (of a LIST: elements) had expired.
-        stopped_at_ms: when the job was stopped, in epoch milliseconds; None where it did not
-            matter.
-        doubtful: how many of them had not expired yet at the last access in the state. It is 0
-            where the user gave the time of the stop.
+        stopped_at_ms: when the job was stopped, in epoch milliseconds; None where it is not needed.
+        doubtful: how many of them had not expired at the last access in the state; 0 if the user
+            gave the time of the stop.
     """
 
     ttl_ms: int | None
@@ -51,7 +48,7 @@ class ExpiredEntries:
     doubtful: int = 0
 
     def warnings(self) -> Iterator[str]:
-        """Yield what the user must know about a query that goes on with this state."""
+        """Yield what the user must know about a query with this state."""
         if self.ttl_ms is None:
             yield (
                 "every entry of a state with a time to live goes along (ttl_ms=None): where Flink "
@@ -77,20 +74,20 @@ def unexpired(
 ) -> DataFrame:
     """Return the entries of a state that Flink would still use.
 
-    ``aggregate_rows``, ``seen_rows`` and ``initial_state`` do it themselves. It is for rows of your
-    own. Of a LIST the expired elements are left out.
+    It is for rows of your own: ``aggregate_rows``, ``seen_rows`` and ``initial_state`` call it
+    themselves. Of a LIST the expired elements are left out.
 
     Args:
-        state: Flink's, as ``flink_state`` gives it, with its column ``last_access``.
+        state: Flink's, as ``flink_state`` returns it, with its column ``last_access``.
         ttl_ms: the job's time to live in milliseconds; None keeps every entry.
         stopped_at_ms: when the job was stopped, in epoch milliseconds. By default when the
             checkpoint's ``_metadata`` was written, or the last access in the state if that is
             later.
 
     Raises:
-        Refused: the state has a time to live, and ``ttl_ms`` is missing.
-        Refused: the state was used after ``stopped_at_ms``; or it is missing, the checkpoint
-            is a copy, and the time matters.
+        Refused: the state has a time to live, and ``ttl_ms`` is missing; or the state was used
+            after ``stopped_at_ms``, or it is missing, the checkpoint is a copy, and the time
+            matters.
         UsageError: the state has no time to live, or its times are not among the columns.
         DecodeError: the checkpoint cannot be read.
     """
@@ -100,10 +97,10 @@ def unexpired(
 def leave_out_expired(
     state: DataFrame, ttl_ms: TimeToLive, stopped_at_ms: int | None
 ) -> tuple[DataFrame, ExpiredEntries | None]:
-    """Return what ``unexpired`` does, and what was left out; None of a state without TTL.
+    """Return what ``unexpired`` returns, and what was left out; None without a time to live.
 
     Raises:
-        Refused, Refused, UsageError, DecodeError: as for ``unexpired``.
+        Refused, UsageError, DecodeError: as for ``unexpired``.
     """
     if not may_expire(state):
         if isinstance(ttl_ms, int):
@@ -133,16 +130,12 @@ def leave_out_expired(
             f"checkpoint is a copy of {copied_from}: give the time of the stop (stopped_at_ms, "
             "--stopped-at)"
         )
-    found = ExpiredEntries(ttl_ms, expired, stop, doubtful)
-    return mark_unexpired(_kept(state, stop - ttl_ms)), found
+    kept = mark_unexpired(_kept(state, stop - ttl_ms))
+    return kept, ExpiredEntries(ttl_ms, expired, stop, doubtful)
 
 
 def check_time_to_live(states: Sequence[DataFrame], ttl_ms: TimeToLive = ...) -> None:
-    """Check that the time to live of each state was given.
-
-    Raises:
-        Refused: it was not.
-    """
+    """Raise Refused if a state has a time to live, and it was not given."""
     if ttl_ms is not ...:
         return
     for state in filter(may_expire, states):
@@ -167,10 +160,10 @@ def _newest_access(state: DataFrame) -> int | None:
 
 
 def _stop(state: DataFrame, stopped_at_ms: int | None, newest: int) -> tuple[int, str | None]:
-    """Return when the job was stopped; and of a copied checkpoint where it was written.
+    """Return when the job was stopped; and the original of a checkpoint that is a copy.
 
-    The files' store may have another clock than the job, or whole seconds only. So the stop is not
-    before the last access.
+    The store of the files may have another clock than the job, or whole seconds only. So the stop
+    is not before the last access.
     """
     if stopped_at_ms is not None:
         if stopped_at_ms < newest:
@@ -179,7 +172,10 @@ def _stop(state: DataFrame, stopped_at_ms: int | None, newest: int) -> tuple[int
                 "is not when the job was stopped (stopped_at_ms, --stopped-at)"
             )
         return stopped_at_ms, None
-    checkpoint = _checkpoint(state)
+    origin, checkpoint = origin_of(state), None
+    if origin is not None:
+        reading = Reading(allow_external_files=origin.allow_external_files)
+        checkpoint = read(origin.savepoint, reading).origin
     if checkpoint is None or checkpoint.written_at is None:
         raise UsageError(
             "when the job was stopped is not known: give it in epoch milliseconds (stopped_at_ms, "
@@ -188,19 +184,11 @@ def _stop(state: DataFrame, stopped_at_ms: int | None, newest: int) -> tuple[int
     return max(checkpoint.written_at, newest), checkpoint.copied_from
 
 
-def _checkpoint(state: DataFrame) -> Origin | None:
-    origin = origin_of(state)
-    if origin is None:
-        return None
-    reading = Reading(allow_external_files=origin.allow_external_files)
-    return read(origin.savepoint, reading).origin
-
-
 def _count(state: DataFrame, *limits: int) -> tuple[int, int]:
     """Count the entries that were last used at the first limit or before.
 
     Returns:
-        How many there are, and how many of these were used after the second limit.
+        Their number, and how many of them were used after the second limit.
     """
 
     def number(limit: int) -> Column:

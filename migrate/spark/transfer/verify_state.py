@@ -1,7 +1,7 @@
-"""``verify --state``: a savepoint's state beside what a primed query holds, key by key.
+"""``verify --state``: a savepoint's state compared with that of a primed query, key by key.
 
-It is read as it was before Kafka's first batch: the query may have run on since, as long as Spark
-keeps the state of that batch.
+The query's state is read as it was before Kafka's first batch: the query may have run on since, as
+long as Spark keeps the state of that batch.
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ from migrate.planning.state_proof import StateProof
 from migrate.spark.session import failure_of, runs_on_spark, session
 from migrate.spark.state_frame import read_keyed_state
 from migrate.spark.transfer.exact_cast import exactly
+from migrate.spark.transfer.flat_state import SparkState
 from migrate.spark.transfer.origin import origin_of
 from migrate.spark.transfer.proof import compare, in_units, key_order
-from migrate.spark.transfer.spark_state import SparkState, is_before_4, read_spark_state
+from migrate.spark.transfer.spark_state import is_before_4, read_spark_state
 from migrate.spark.transfer.time_to_live import TimeToLive, leave_out_expired
 from migrate.spark.transfer.windows import session_windows, unfired
 from migrate.state.column_types import quoted
@@ -54,18 +55,21 @@ def verify_state(
     """Compare all keys, or a sample.
 
     Args:
+        savepoint: the checkpoint or savepoint.
         directory: the query's checkpoint location, on a disk.
+        operator: the operator in the savepoint.
+        state: the name of its state.
         expect: what Spark's key and value hold, in the order of their fields: expressions of
             Spark's SQL over Flink's columns. By default the parts of the key, the window, and the
             parts of the value.
-        sample: how many keys of Flink's; then keys that Spark alone has are not looked for.
-        conf: settings for a Spark of our own.
-        ttl_ms: of a state with a time to live how long that is: as for ``aggregate_rows``.
+        sample: how many of Flink's keys; then keys that only Spark has are not looked for.
+        conf: settings for a new Spark session.
+        ttl_ms: as for ``aggregate_rows``.
         stopped_at_ms: as for ``aggregate_rows``.
+        allow_external_files: as for ``read_checkpoint``.
 
     Raises:
-        Refused, Refused: as for ``aggregate_rows``.
-        Refused: it holds another state than one that was primed.
+        Refused: as for ``aggregate_rows``; or the location holds another state than a primed one.
         UsageError: what is expected does not go together with what Spark keeps.
         DecodeError: the savepoint cannot be read.
     """
@@ -77,21 +81,21 @@ def verify_state(
         session(None if runs_on_spark(None) else "local[*]", conf) as spark,
         _work(spark, target.path) as work,
     ):
-        found = read_spark_state(spark, target.path, batch, Path(work))
+        spark_state = read_spark_state(spark, target.path, batch, Path(work))
         options: dict[str, str | bool] = {"operator": operator}
         options["allowExternalFiles"] = allow_external_files
-        flink = _flink(spark, savepoint, state, options, found.window)
+        flink = _flink_state(spark, savepoint, state, options, spark_state.window)
         flink, expired = leave_out_expired(flink, ttl_ms, stopped_at_ms)
         for warning in () if expired is None else expired.warnings():
             log.warning(warning)
-        expected = _expected(flink, expect, found)
+        expected = _expected(flink, expect, spark_state)
         if sample is not None:
-            expected = expected.orderBy(F.xxhash64(*found.key_columns)).limit(sample)
-        return compare(found, expected, of_flink_alone=sample is not None)
+            expected = expected.orderBy(F.xxhash64(*spark_state.key_columns)).limit(sample)
+        return compare(spark_state, expected, of_flink_alone=sample is not None)
 
 
 def _work(spark: SparkSession, checkpoint: Path) -> TemporaryDirectory[str] | nullcontext[str]:
-    """A directory that the executors share, where Spark needs one."""
+    """Return a directory that the executors share, where Spark needs one."""
     if not is_before_4(spark):
         return nullcontext("")
     return TemporaryDirectory(
@@ -100,7 +104,7 @@ def _work(spark: SparkSession, checkpoint: Path) -> TemporaryDirectory[str] | nu
 
 
 def primed_batch(directory: str) -> int:
-    """The last one before Kafka's first: it ended where Kafka's sources begin.
+    """Return the last batch before Kafka's first: it ended where Kafka's sources begin.
 
     Raises:
         Refused: there is none, or it is not logged any more.
@@ -120,87 +124,89 @@ def primed_batch(directory: str) -> int:
     return primed
 
 
-def _flink(
+def _flink_state(
     spark: SparkSession, savepoint: str, state: str, options: Mapping[str, str | bool], window: bool
 ) -> DataFrame:
-    """Flink's state; of windows those that wait, and of sessions as they are now."""
-    found = read_keyed_state(spark, savepoint, state=state, **options)
+    """Return Flink's state, with the windows that wait, and with sessions as they are now."""
+    flink = read_keyed_state(spark, savepoint, state=state, **options)
     if not window:
-        return found
-    origin = origin_of(found)
+        return flink
+    origin = origin_of(flink)
     assert origin is not None
-    found, _ = unfired(found, origin)
-    listed = read_keyed_state(spark, savepoint, view="states", **options)
-    if listed.where(F.col("state") == _MERGING).isEmpty():
-        return found
-    return session_windows(found, read_keyed_state(spark, savepoint, state=_MERGING, **options))
+    flink, _ = unfired(flink, origin)
+    states = read_keyed_state(spark, savepoint, view="states", **options)
+    if states.where(F.col("state") == _MERGING).isEmpty():
+        return flink
+    return session_windows(flink, read_keyed_state(spark, savepoint, state=_MERGING, **options))
 
 
-def _expected(flink: DataFrame, expect: str | None, found: SparkState) -> DataFrame:
-    """Flink's entries in the columns of Spark's."""
-    asked = list(_parts(flink, found)) if expect is None else [expect]
-    told = flink.selectExpr(*asked) if expect is None else _select(flink, expect)
-    types = [
-        *(one.type for one in found.keys),
-        *([None] if found.window else []),
-        *(one.type for one in found.values),
-    ]
-    names = found.key_columns + found.value_columns
-    if len(told.columns) != len(names):
-        keys = ", ".join(map(str, found.keys)) or "nothing"
-        values = ", ".join(map(str, found.values))
+def _expected(flink: DataFrame, expect: str | None, state: SparkState) -> DataFrame:
+    """Return Flink's entries in the columns of Spark's state."""
+    expected = _select(flink, expect) if expect else flink.selectExpr(*_parts(flink, state))
+    names = state.key_columns + state.value_columns
+    if len(expected.columns) != len(names):
+        keys = ", ".join(map(str, state.keys)) or "nothing"
+        values = ", ".join(map(str, state.values))
         raise UsageError(
-            f"{len(told.columns)} columns of Flink's, and Spark's state has {len(names)}: by "
-            f"{keys}{', a window' * found.window}, it keeps {values or 'nothing'}; name each with "
+            f"{len(expected.columns)} columns of Flink's, and Spark's state has {len(names)}: by "
+            f"{keys}{', a window' * state.window}, it keeps {values or 'nothing'}; name each with "
             "--expect"
         )
-    told = told.toDF(*names)
+    expected = expected.toDF(*names)
     if expect is None:
-        for n, field in enumerate(found.values):
-            own = told.schema[f"v{n}"].dataType
-            told = told.withColumn(f"v{n}", in_units(F.col(f"v{n}"), own, field))
-    for name, type_ in zip(names, types, strict=True):
-        told = _window(told) if type_ is None else exactly(told, name, type_, name)
-    return told
+        for name, field in zip(state.value_columns, state.values, strict=True):
+            own = expected.schema[name].dataType
+            expected = expected.withColumn(name, in_units(F.col(name), own, field))
+    if state.window:
+        expected = _window(expected)
+    fields = {f"k{number}": field for number, field in enumerate(state.keys)}
+    fields |= zip(state.value_columns, state.values, strict=True)
+    for name, field in fields.items():
+        expected = exactly(expected, name, field.type, name)
+    return expected
 
 
-def _parts(flink: DataFrame, found: SparkState) -> Iterator[str]:
+def _parts(flink: DataFrame, state: SparkState) -> Iterator[str]:
+    """Yield the parts of the key, the window, and the parts of the value."""
     for name in ("key", "namespace", "value"):
-        if name not in flink.columns or (name == "namespace" and not found.window):
+        if name not in flink.columns or (name == "namespace" and not state.window):
             continue
-        if name == "value" and not found.values:
-            continue  # as of what was seen
+        if name == "value" and not state.values:
+            continue  # as for dropDuplicates
         type_ = flink.schema[name].dataType
-        if name == "key" and isinstance(type_, StructType):
-            names = [type_.names[n] for n in key_order(type_.names, found)]
-            yield from (f"key.{quoted(part)} AS key_{n}" for n, part in enumerate(names))
-        elif isinstance(type_, StructType) and name != "namespace":
-            yield from (f"{name}.{quoted(one)} AS {name}_{n}" for n, one in enumerate(type_.names))
-        else:
+        if name == "namespace" or not isinstance(type_, StructType):
             yield name
+            continue
+        fields = type_.names
+        if name == "key":
+            fields = [fields[number] for number in key_order(fields, state)]
+        yield from (
+            f"{name}.{quoted(field)} AS {name}_{number}" for number, field in enumerate(fields)
+        )
 
 
 def _select(flink: DataFrame, expect: str) -> DataFrame:
-    """A list of expressions, with the commas in them that are theirs.
+    """Select a list of expressions, which may have commas inside.
 
     Raises:
         UsageError: they are no SQL over the columns.
     """
-    told = expect.replace("{", "{{").replace("}", "}}")
+    escaped = expect.replace("{", "{{").replace("}", "}}")
     try:
-        return flink.sparkSession.sql(f"SELECT {told} FROM {{flink}}", flink=flink)
+        return flink.sparkSession.sql(f"SELECT {escaped} FROM {{flink}}", flink=flink)
     except AnalysisException as error:
         raise UsageError(f"--expect: {failure_of(error)}") from error
 
 
-def _window(told: DataFrame) -> DataFrame:
-    type_ = told.schema["window"].dataType
+def _window(expected: DataFrame) -> DataFrame:
+    """Return the window as a struct of timestamps."""
+    type_ = expected.schema["window"].dataType
     if not isinstance(type_, StructType) or type_.names != ["start", "end"]:
         raise UsageError(
             f"the window is told as {type_.simpleString()}: --expect wants a struct of start and "
             "end, as named_struct('start', …, 'end', …)"
         )
     if isinstance(type_.fields[0].dataType, LongType):
-        bounds = (F.timestamp_millis(f"window.{one}").alias(one) for one in type_.names)
-        return told.withColumn("window", F.struct(*bounds))
-    return told
+        bounds = (F.timestamp_millis(f"window.{bound}").alias(bound) for bound in type_.names)
+        return expected.withColumn("window", F.struct(*bounds))
+    return expected

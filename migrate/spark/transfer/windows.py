@@ -1,5 +1,4 @@
-"""Windows in Flink's state: which have fired, under which the contents of sessions lie, and the
-panes that hopping windows are made of.
+"""Windows in Flink's state: fired windows, merged sessions, and the panes of hopping windows.
 
 Source: WindowOperator (registerCleanupTimer), EventTimeTrigger, MergingWindowSet, TimeWindowUtil
 (toUtcTimestampMills, toEpochMillsForTimer) @ Flink 1.20, 2.2.
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class FiredWindows:
-    """Windows that have fired, and are kept as the job allows records to be late.
+    """Windows that have fired, and are kept for late records.
 
     Attributes:
         number: how many.
@@ -37,14 +36,14 @@ class FiredWindows:
     last_end: int | None = None
 
 
-# Of DataStream's windows; of SQL's there are others.
+# The state of DataStream's windows; SQL's has other names.
 _CONTENTS = "window-contents"
 
 
 def session_windows(contents: DataFrame, windows: DataFrame) -> DataFrame:
-    """The contents of sessions, with the window that each is now as their ``namespace``.
+    """Return the contents of sessions, with the current window of each as its ``namespace``.
 
-    Where sessions have become one, Flink keeps its contents under one of them.
+    When sessions merge, Flink keeps the contents under one of the old windows.
 
     Args:
         contents: the state ``window-contents``.
@@ -56,13 +55,17 @@ def session_windows(contents: DataFrame, windows: DataFrame) -> DataFrame:
 
 
 def unfired(state: DataFrame, origin: StateOrigin) -> tuple[DataFrame, FiredWindows]:
-    """The windows that wait to fire, and what is told of the others.
+    """Return the windows that wait to fire, and how many others there are.
 
     A window that waits has a timer at its last millisecond. One that has fired is kept for late
     records until a later timer, which cleans it up: Spark would fire it again.
 
+    Args:
+        state: Flink's state.
+        origin: where it is from.
+
     Raises:
-        Refused: there are such windows, and the state's columns do not show which; or none waits.
+        Refused: some have fired, and the state's columns do not show which; or none waits.
     """
     timers = _timers(state, origin)
     if origin.state != _CONTENTS or timers is None:
@@ -79,52 +82,53 @@ def unfired(state: DataFrame, origin: StateOrigin) -> tuple[DataFrame, FiredWind
         F.col("key").alias("its"), F.col("namespace").alias("of")
     )
     same = F.col("key").eqNullSafe(F.col("its")) & (F.col("namespace") == F.col("of"))
-    (told,) = (
+    (fired,) = (
         state.join(waiting, same, "left_anti")
         .agg(F.count("*").alias("number"), F.max("namespace.end").alias("last"))
         .collect()
     )
     kept = state.join(waiting, same, "left_semi")
-    if told["number"] and kept.isEmpty():
+    if fired["number"] and kept.isEmpty():
         raise Refused(
-            f"of {counted(told['number'], 'window')} none waits for its end: either Flink has "
+            f"of {counted(fired['number'], 'window')} none waits for its end: either Flink has "
             "fired all of them, and there is nothing to take along, or their trigger does not "
             "fire at the end (a CountTrigger, say), and Spark has no such windows"
         )
-    return kept, FiredWindows(told["number"], told["last"])
+    return kept, FiredWindows(fired["number"], fired["last"])
 
 
 def check_instants(state: DataFrame, origin: StateOrigin, first_end: int | None) -> None:
-    """SQL keeps windows over a TIMESTAMP_LTZ by the wall clock of the job's time zone, and their
-    timers by the instants: the first window must end at an instant.
+    """Check that the first window ends at an instant, not at a wall-clock time.
+
+    SQL keeps windows over a TIMESTAMP_LTZ by the wall clock of the job's time zone, and their
+    timers by the instants.
 
     Args:
-        first_end: when it ends, as the rows tell it.
+        state: Flink's state.
+        origin: where it is from.
+        first_end: when the first window of the rows ends, in epoch milliseconds.
 
     Raises:
-        Refused: it ends elsewhere.
+        Refused: Flink's timer for it is at another time.
     """
     timers = _timers(state, origin)
     if origin.state == _CONTENTS or timers is None:
         return
-    end = (
-        "namespace.end"
-        if isinstance(timers.schema["namespace"].dataType, StructType)
-        else ("namespace")
-    )
-    (told,) = timers.agg(
-        F.min("value").alias("first"), F.max(F.expr(f"abs(value + 1 - {end})")).alias("apart")
+    is_struct = isinstance(timers.schema["namespace"].dataType, StructType)
+    end = "namespace.end" if is_struct else "namespace"
+    (timer,) = timers.agg(
+        F.min("value").alias("first"), F.max(F.expr(f"abs(value + 1 - {end})")).alias("offset")
     ).collect()
-    if told["apart"] and first_end != told["first"] + 1:
+    if timer["offset"] and first_end != timer["first"] + 1:
         raise Refused(
             f"the first window ends at {first_end}, and Flink's timer for it is at "
-            f"{told['first']}: over a TIMESTAMP_LTZ SQL keeps windows by the wall clock of "
+            f"{timer['first']}: over a TIMESTAMP_LTZ SQL keeps windows by the wall clock of "
             "table.local-time-zone; let window give the instants, by to_utc_timestamp"
         )
 
 
 def _timers(state: DataFrame, origin: StateOrigin) -> DataFrame | None:
-    """The pending timers of event-time windows; None of an operator that has none."""
+    """Return the pending timers of event-time windows; None for an operator without any."""
     timers = read_keyed_state(
         state.sparkSession,
         origin.savepoint,
@@ -140,11 +144,17 @@ def _timers(state: DataFrame, origin: StateOrigin) -> DataFrame | None:
 
 
 def panes(entries: DataFrame, keys: Sequence[str], sums: Sequence[str], slide_ms: int) -> DataFrame:
-    """Windows that hop, as the panes between their starts, which do not overlap.
+    """Return hopping windows as the panes between their starts, which do not overlap.
 
-    The window that starts at p is the panes from p on, the next one all of those but the first, and
-    one more. So pane p is window p less the next window, and the pane a window's size later: a sum
-    over windows, with signs. Windows before the first that is kept have fired.
+    Window p has the panes from p on; the next window has the same ones without pane p, and one
+    more. So pane p is window p minus the next window, plus the pane a window's size later: a signed
+    sum over windows. Windows before the first in the state have fired.
+
+    Args:
+        entries: a row for each window: the key, ``start``, ``end``, ``n`` and the sums.
+        keys: the columns of the key.
+        sums: the columns of the sums.
+        slide_ms: the distance between the starts of windows.
     """
     (bounds,) = entries.agg(
         F.min("start").alias("first"),
@@ -154,7 +164,6 @@ def panes(entries: DataFrame, keys: Sequence[str], sums: Sequence[str], slide_ms
     first, size = bounds["first"] or 0, bounds["size"] or slide_ms
     if bounds["largest"] not in (None, size) or size % slide_ms:
         raise UsageError(f"slide_ms {slide_ms}: windows of {size} ms are not made of whole panes")
-    # 0 is a window's own pane, and those whole sizes before; 1 is the pane before it, and so on.
     steps = [
         f"transform(sequence(0L, (start - {shift} - {first}) div {size}), "
         f"j -> named_struct('start', start - {shift} - j * {size}, 'plus', {plus}))"

@@ -1,0 +1,176 @@
+"""The values of a stream's columns, spread over the rows of an entry.
+
+A sum is spread so that each row's value fits where the records' own values did; the least and the
+greatest value get rows of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+from pyspark.sql.types import DataType, DecimalType, DoubleType, FloatType, LongType, StringType
+
+from migrate.model.errors import UsageError
+from migrate.spark.transfer.exact_cast import WHOLE, exactly
+from migrate.state.column_types import quoted
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_ROUNDED = (FloatType, DoubleType)
+_UNITS = "DECIMAL(38,0)"
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateValue:
+    """A value that Flink's state has of each entry.
+
+    Attributes:
+        kind: ``count``, ``sum``, ``min`` or ``max``: the name that Spark gives its field.
+        column: the stream's column that it aggregates; None of ``count(*)``.
+        of_an_average: whether it is half of an average.
+    """
+
+    kind: str
+    column: str | None = None
+    of_an_average: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.kind} of {self.column or 'records'}"
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnParts:
+    """The values that Flink has of one column of the stream.
+
+    Attributes:
+        parts: the columns of the entries, by ``count``, ``sum``, ``min`` or ``max``.
+    """
+
+    column: str
+    type: DataType
+    parts: dict[str, str] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return f"{self.column} {self.type.simpleString()}"
+
+    @property
+    def ends(self) -> list[str]:
+        """The columns of the least and the greatest value, where there are any."""
+        return [self.parts[kind] for kind in ("min", "max") if kind in self.parts]
+
+    @property
+    def records(self) -> str:
+        """How many rows have a value in this column: the first ones."""
+        return f"coalesce({self.parts['count']}, 0)" if "count" in self.parts else "n"
+
+    @property
+    def value(self) -> str:
+        """The column of the rows' values."""
+        return f"value of {self.column}"
+
+    @property
+    def scale(self) -> int:
+        return self.type.scale if isinstance(self.type, DecimalType) else 0
+
+    def units(self, part: str) -> str:
+        """Return an expression for a part in units of the last digit."""
+        return f"CAST({part} * {10**self.scale}BD AS {_UNITS})"
+
+
+def type_of(value: AggregateValue, types: Mapping[str, DataType]) -> DataType:
+    """Return the type of a value: a sum has more digits than its column."""
+    if value.kind == "count" or value.column is None:
+        return LongType()
+    type_ = types[value.column]
+    if value.kind == "sum" and isinstance(type_, (*WHOLE, DecimalType)):
+        return DecimalType(38, type_.scale if isinstance(type_, DecimalType) else 0)
+    return type_
+
+
+def parts_by_column(
+    types: Mapping[str, DataType], values: Sequence[AggregateValue]
+) -> list[ColumnParts]:
+    """Return the values of each column, by the first value of each kind."""
+    columns: dict[str, ColumnParts] = {}
+    for number, value in enumerate(values):
+        if value.column is not None:
+            new = ColumnParts(value.column, types[value.column])
+            columns.setdefault(value.column, new).parts.setdefault(value.kind, f"v{number}")
+    for column in columns.values():
+        if "sum" in column.parts and not isinstance(column.type, (*WHOLE, *_ROUNDED, DecimalType)):
+            raise UsageError(f"a sum of {column}: no number")
+        if "sum" in column.parts and column.ends and isinstance(column.type, _ROUNDED):
+            raise UsageError(
+                f"{column}: a sum beside a least or a greatest value would be rounded; make rows "
+                "of your own, and say what is expected"
+            )
+    return list(columns.values())
+
+
+def row_count(values: Sequence[AggregateValue], columns: Sequence[ColumnParts]) -> str:
+    """Return an expression for the number of an entry's rows: its count, or as few as hold it."""
+    if values and values[0] == AggregateValue("count"):
+        return "v0"
+    counts = [column.parts["count"] for column in columns if "count" in column.parts]
+    rows = max([1, *(len(column.ends) for column in columns)])
+    return f"greatest({', '.join([f'{rows}L', '0L', *counts])})"
+
+
+def add_shares(entries: DataFrame, column: ColumnParts) -> DataFrame:
+    """Add columns with the share of a sum of whole numbers that each row gets.
+
+    In units of the last digit, the rows that are neither the least nor the greatest have ``each``,
+    and the first ``odd`` ones have one more.
+    """
+    if "sum" not in column.parts or isinstance(column.type, _ROUNDED):
+        return entries
+    ends = [column.units(end) for end in column.ends]
+    rest, odd = quoted(f"rest of {column.column}"), quoted(f"odd of {column.column}")
+    others = f"CAST(greatest({column.records} - {len(ends)}, 1) AS {_UNITS})"
+    for name, expression in (
+        (rest, " - ".join([column.units(column.parts["sum"]), *ends])),
+        (odd, f"pmod({rest}, {others})"),
+        (quoted(f"each of {column.column}"), f"({rest} - {odd}) / {others}"),
+    ):
+        entries = entries.withColumn(name.strip("`"), F.expr(f"CAST({expression} AS {_UNITS})"))
+    return entries
+
+
+def add_value(rows: DataFrame, column: ColumnParts) -> DataFrame:
+    """Add the value of row ``i`` of ``n``, in the stream's type."""
+    ends, total = column.ends, column.parts.get("sum")
+    if total is None:
+        value = f"IF(i = 0, {ends[0]}, {ends[-1]})" if ends else _any_value(column.type)
+    elif isinstance(column.type, _ROUNDED):
+        # Nothing is added, so nothing is rounded.
+        value = f"IF({total} IS NULL OR i = 0, {total}, 0)"
+    else:
+        each, odd = (quoted(f"{name} of {column.column}") for name in ("each", "odd"))
+        cases = "".join(
+            f" WHEN i = {number} THEN {column.units(end)}" for number, end in enumerate(ends)
+        )
+        value = (
+            f"CASE WHEN {column.records} = 1 THEN {column.units(total)}{cases} "
+            f"ELSE {each} + IF(i - {len(ends)} < {odd}, 1, 0) END"
+        )
+        if scale := column.scale:
+            # Spark's own division keeps six digits of such a quotient.
+            value = f"CAST(concat(CAST({value} AS {_UNITS}), 'E-{scale}') AS DECIMAL(38,{scale}))"
+    rows = rows.withColumn(column.value, F.expr(f"IF(i < {column.records}, {value}, NULL)"))
+    return exactly(rows, column.value, column.type, column.column)
+
+
+def _any_value(type_: DataType) -> str:
+    """Return a value of a column of which only the count is known."""
+    if isinstance(type_, (*WHOLE, *_ROUNDED, DecimalType)):
+        return f"CAST(0 AS {type_.simpleString()})"
+    if isinstance(type_, StringType):
+        return "''"
+    raise UsageError(
+        f"a count of a column of {type_.simpleString()}, of which nothing else is told: make rows "
+        "of your own, and say what is expected"
+    )

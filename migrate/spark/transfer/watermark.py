@@ -1,0 +1,102 @@
+"""The watermark of a primed query: checks against Flink's windows, and warnings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from migrate.model.errors import Refused, UsageError
+from migrate.model.wording import counted
+from migrate.planning.state_proof import StateProof
+from migrate.spark.transfer.rows import StateRows
+
+
+def check_watermark(
+    has_watermark: bool, watermark_ms: int | None, rows: Sequence[StateRows]
+) -> None:
+    """Check that a query's watermark is between Flink's fired and pending windows.
+
+    Args:
+        has_watermark: whether the query has one.
+        watermark_ms: the user's, in epoch milliseconds.
+        rows: the rows of Flink's state.
+
+    Raises:
+        UsageError: it is given without a watermark in the query, or not given with one.
+        Refused: Flink's watermark was lower, or higher.
+    """
+    if not has_watermark:
+        if watermark_ms is not None:
+            raise UsageError("watermark_ms: the query has no watermark (withWatermark)")
+        return
+    pending = _first_pending_end(rows)
+    if watermark_ms is None:
+        known = ""
+        if pending is not None:
+            known = f"; the first window that Flink still keeps ends at {pending}"
+        raise UsageError(
+            "the query has a watermark, and Flink's is not in a savepoint: give watermark_ms, at "
+            f"least the end of the last window that Flink has fired{known}"
+        )
+    if pending is not None and watermark_ms >= pending:
+        raise Refused(
+            f"watermark_ms {watermark_ms}: Flink keeps a window that ends at {pending}, so its "
+            "watermark was lower; Spark would close that window at once and drop its later "
+            "records"
+        )
+    fired = max((part.fired.last_end for part in rows if part.fired.last_end), default=None)
+    if fired is not None and watermark_ms < fired:
+        raise Refused(
+            f"watermark_ms {watermark_ms}: Flink has fired a window that ends at {fired}, so "
+            "its watermark was there; a late record would have Spark fire it again"
+        )
+
+
+def _first_pending_end(rows: Sequence[StateRows]) -> int | None:
+    return min((part.first_end for part in rows if part.first_end is not None), default=None)
+
+
+def window_hint(proof: StateProof, rows: Sequence[StateRows]) -> Iterator[str]:
+    """Yield what may be missing if Spark's state has windows that Flink's has not."""
+    if proof.unexpected and _first_pending_end(rows) is not None:
+        yield (
+            "a row lies in every window that covers its time: hopping windows need slide_ms, and a "
+            "watermark_ms at which the windows that Flink has fired are over"
+        )
+
+
+def priming_warnings(
+    rows: Sequence[StateRows], watermark_ms: int | None, empty: bool = False
+) -> Iterator[str]:
+    """Yield what the user must know about a primed query.
+
+    Args:
+        rows: the rows of Flink's state.
+        watermark_ms: the query's watermark.
+        empty: whether the state has no key.
+    """
+    pending = _first_pending_end(rows)
+    if watermark_ms is not None and pending is not None:
+        yield (
+            f"watermark_ms {watermark_ms}: a window that ends between it and {pending}, where the "
+            "first pending one does, is opened again by a late record, if Flink has fired it"
+        )
+    if watermark_ms is not None and pending is None:
+        yield (
+            f"watermark_ms {watermark_ms}: no window is pending that would bound it from above; if "
+            "Flink's was lower, Spark drops records that Flink would have taken"
+        )
+    if fired := sum(part.fired.number for part in rows):
+        yield (
+            f"{counted(fired, 'window')} that Flink has fired and keeps for late records stay "
+            "behind: Flink would fire such a window again for a late record, and Spark drops it"
+        )
+    for part in rows:
+        if part.expired is not None:
+            yield from part.expired.warnings()
+            if part.expired.ttl_ms is not None:
+                yield (
+                    f"Flink forgets an entry {part.expired.ttl_ms} ms after its last access, and "
+                    "Spark never does: from now on a key that is idle for longer keeps its value"
+                )
+    if empty:
+        yield "no key is expected: the query begins with an empty state"
