@@ -1,7 +1,7 @@
 """Where a checkpoint location is written: a local directory, a mount, or an object store.
 
-Spark and Databricks name them by URI. A local directory can be renamed, so that it appears whole;
-elsewhere files are written one by one.
+Spark and Databricks name them by URI. A local directory appears whole, by a rename; elsewhere files
+are written one by one.
 """
 
 from __future__ import annotations
@@ -22,35 +22,37 @@ from migrate.storage.new_file import named
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?=/)")
 
-# Where Databricks shows its own file system, and Unity Catalog's volumes, as local paths.
+# Databricks mounts its own file system, and Unity Catalog's volumes, here.
 DBFS = Path("/dbfs")
 VOLUMES = Path("/Volumes")
 
 
 class Location(Protocol):
-    """A directory, named as its user named it; paths are below it, with slashes."""
+    """A directory by the user's name for it; paths are below it, with slashes."""
 
     @property
     def name(self) -> str: ...
 
     @property
     def for_spark(self) -> str:
-        """What a query is to be told."""
+        """The name that a query needs."""
 
     def names(self, path: str = "") -> set[str] | None:
-        """The names in a directory, none where there is none; None where it is a file or a link,
-        or lies in a file."""
+        """Return the names in a directory; empty if it is missing.
+
+        None if it is a file or a link, or below a file.
+        """
 
     def write(self, path: str, content: bytes) -> None:
-        """Write a file; one that is there is replaced whole."""
+        """Write a file; an existing one is replaced whole."""
 
     def remove(self, path: str) -> None:
-        """Remove a file, where it is there."""
+        """Remove a file, if it exists."""
 
 
 @dataclass(frozen=True, slots=True)
 class LocalDirectory:
-    """A directory of this machine; ``mounted`` where it stands for a store without a rename."""
+    """A directory of this machine; ``mounted`` if a store without a rename is behind it."""
 
     name: str
     path: Path
@@ -58,19 +60,19 @@ class LocalDirectory:
 
     @property
     def for_spark(self) -> str:
-        """What a query is to be told: it may be started in another directory."""
+        """The name that a query needs, which may be started in another directory."""
         return self.name if self.mounted else str(self.path)
 
     def names(self, path: str = "") -> set[str] | None:
         directory = self.path / path
-        there = next(one for one in (directory, *directory.parents) if one.exists())
-        if directory.is_symlink() or not there.is_dir():
+        existing = next(path for path in (directory, *directory.parents) if path.exists())
+        if directory.is_symlink() or not existing.is_dir():
             return None
         return {entry.name for entry in directory.iterdir()} if directory.exists() else set()
 
     @property
     def to_read(self) -> tuple[str, Files]:
-        """Its path, and what reads it."""
+        """Its path, and the files that read it."""
         return str(self.path), Files()
 
     def write(self, path: str, content: bytes) -> None:
@@ -98,7 +100,7 @@ class RemoteDirectory:
         return self.name
 
     def names(self, path: str = "") -> set[str] | None:
-        # A key may have others below it; where it is a file of HDFS, writing below it fails.
+        # Other keys may be below a key; below a file of HDFS, writing fails.
         return set(self.files.list_directory(self._full(path)) or ())
 
     @property
@@ -117,13 +119,13 @@ class RemoteDirectory:
 
 
 def location(text: str) -> LocalDirectory | RemoteDirectory:
-    """The directory meant: a local path, ``file:``, ``dbfs:``, ``/Volumes/…``, or a URL.
+    """Return the directory of a local path, ``file:``, ``dbfs:``, ``/Volumes/…``, or a URL.
 
     Raises:
         UsageError: it cannot be written from this machine.
     """
     if not text or any(unicodedata.category(character) == "Cc" for character in text):
-        # Printed in the options it would read as several.
+        # In the printed options it would look like several.
         raise UsageError(f"{redact_url(text)!r}: no name of a directory")
     if redact_url(text) != text:
         raise UsageError(f"{redact_url(text)}: {CREDENTIALS_REFUSED}")
@@ -134,17 +136,19 @@ def location(text: str) -> LocalDirectory | RemoteDirectory:
         below = "/" + text[scheme.end() :].lstrip("/")
         return _local(text, below if Path(below).is_relative_to(VOLUMES) else f"{DBFS}{below}")
     files = Files()
-    place = files.from_uri(text)
-    if place is None:
+    path = files.from_uri(text)
+    if path is None:
         raise UsageError(f"{text}: not a place that is written; name s3://BUCKET/… or its like")
-    if _SCHEME.match(place) is None:
-        return _local(text, place)
-    return RemoteDirectory(text, place, files)
+    if _SCHEME.match(path) is None:
+        return _local(text, path)
+    return RemoteDirectory(text, path, files)
 
 
 def _local(text: str, path: str) -> LocalDirectory:
-    """A local directory. Where a mount is missing it would become one of the local disk, and the
-    query would find no seed."""
+    """Return a local directory; a missing mount is refused.
+
+    It would be made on the local disk, and the query would find no seed.
+    """
     directory = Path(path).absolute()
     mount = next((mount for mount in (DBFS, VOLUMES) if directory.is_relative_to(mount)), None)
     if mount is not None and not mount.is_dir():

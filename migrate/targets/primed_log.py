@@ -1,12 +1,11 @@
-"""A checkpoint location in which a file source stood in Kafka's place: its logs, as Kafka's.
+"""The logs of a checkpoint location whose file sources are replaced by Kafka.
 
-Spark has run one batch over rows of files. What it logged of that batch becomes what it would have
-logged had those rows come from Kafka: ``offsets/0`` has a line for each source, which gets the
-positions that batch 0 ended at; ``sources/<source>/0`` becomes Kafka's seed; ``commits/0`` holds
-the watermark that batch 1 begins with. The state stays as it is.
+Spark has run one batch over rows of files. Its log entries become those of Kafka: ``offsets/0`` has
+a line for each source, which gets the positions that batch 0 ended at; ``sources/<source>/0``
+becomes Kafka's seed; ``commits/0`` gets the watermark that batch 1 begins with. The state stays.
 
-The watermark goes into ``offsets/0`` as well: what is late in batch 1 is judged by the watermark of
-the batch before it, which stands there.
+The watermark goes into ``offsets/0`` as well: batch 1 judges late records by the watermark of the
+batch before it, which is there.
 
 Source: OffsetSeq, OffsetSeqLog, OffsetSeqMetadata, CommitLog, CommitMetadata, FileStreamSourceLog,
 MicroBatchExecution.populateStartOffsets, IncrementalExecution (inputWatermarkForLateEvents of
@@ -27,13 +26,13 @@ from migrate.inputs.offsets_json import NextOffsets, NotOffsets, parse_json, sta
 from migrate.model.errors import InputError, Refused
 from migrate.targets.seed import seed_of
 
-# The versions of the logs that are rewritten here. Spark 4.2 can be told to write offsets v2, whose
-# lines begin with the source; and Spark 4.0 commits v2, with the ids of state files.
+# The log versions that are rewritten here. Spark 4.2 can write offsets v2, whose lines begin with
+# the source; Spark 4.0 can write commits v2, with the ids of state files.
 _OFFSETS = ("v1", "v2")
 _COMMITS = ("v1", "v2", "v3")
 _BATCH = re.compile(r"[0-9]+")
 
-# What a query takes from its checkpoint location, not from its session, once a batch is logged.
+# Settings of the checkpoint location that a logged batch fixes, whatever the session sets.
 _PINNED = {
     "spark.sql.shuffle.partitions",
     "spark.sql.streaming.stateStore.providerClass",
@@ -44,7 +43,7 @@ _PINNED = {
 
 
 def source_of_rows(checkpoint: Path, source: str) -> str | None:
-    """The directory whose files a source (``sources_of``) has read; None where it has read none.
+    """Return the directory that a source (``sources_of``) has read files of, or None.
 
     Raises:
         InputError: it is not a file source's.
@@ -64,11 +63,10 @@ def source_of_rows(checkpoint: Path, source: str) -> str | None:
 
 
 def sources_of(checkpoint: Path) -> list[str]:
-    """What the logs call each of the query's sources, in their order: its number, or (Spark 4.2)
-    its name.
+    """Return the names of the query's sources in the logs: numbers, or (Spark 4.2) names.
 
     Raises:
-        InputError: its logs are of a version not known here.
+        InputError: its logs are of an unknown version.
     """
     version, _, *lines = _offsets(checkpoint, 0)
     if version == "v1":
@@ -77,18 +75,18 @@ def sources_of(checkpoint: Path) -> list[str]:
 
 
 def set_watermark(checkpoint: Path, batch: int, watermark_ms: int) -> None:
-    """Have a batch end with a watermark, by which the next one judges what is late.
+    """Set the watermark of a batch, by which the next one judges late records.
 
     Raises:
-        InputError: its logs are of a version not known here.
+        InputError: its logs are of an unknown version.
         OSError: it cannot be read or written.
     """
     version, metadata, *sources = _offsets(checkpoint, batch)
-    told = {**_object(metadata), "batchWatermarkMs": watermark_ms}
-    _write(checkpoint / "offsets" / str(batch), "\n".join([version, _compact(told), *sources]))
+    changed = {**_object(metadata), "batchWatermarkMs": watermark_ms}
+    _write(checkpoint / "offsets" / str(batch), "\n".join([version, _compact(changed), *sources]))
     version, metadata = _entry(checkpoint / "commits" / str(batch), _COMMITS)
-    told = {**_object(metadata), "nextBatchWatermarkMs": watermark_ms}
-    _write(checkpoint / "commits" / str(batch), f"{version}\n{_compact(told)}")
+    changed = {**_object(metadata), "nextBatchWatermarkMs": watermark_ms}
+    _write(checkpoint / "commits" / str(batch), f"{version}\n{_compact(changed)}")
 
 
 def put_kafka(
@@ -97,20 +95,20 @@ def put_kafka(
     watermark_ms: int | None,
     batches: int = 1,
 ) -> dict[str, str]:
-    """Put Kafka in the place of every source, in a checkpoint location that nobody uses yet.
+    """Replace every source by Kafka, in a checkpoint location that no query uses yet.
 
     Returns:
-        The settings that the location keeps, whatever a later session says.
+        The settings that the location keeps, whatever a later session sets.
 
     Args:
-        checkpoint: with its first batches and nothing else, committed.
-        positions: of each source, in the order of ``sources_of``.
-        watermark_ms: where event time stands, in epoch milliseconds; None of a query without one.
-        batches: how many there are.
+        checkpoint: the location, with its first batches committed and nothing else.
+        positions: where each source goes on, in the order of ``sources_of``.
+        watermark_ms: the watermark, in epoch milliseconds; None for a query without one.
+        batches: the number of batches.
 
     Raises:
         Refused: it holds another number of batches.
-        InputError: its logs are of a version not known here.
+        InputError: its logs are of an unknown version.
         OSError: it cannot be read or written.
     """
     _check_batches(checkpoint, batches)
@@ -123,8 +121,8 @@ def put_kafka(
     for batch in range(batches):
         version, metadata, *_ = _offsets(checkpoint, batch)
         _entry(checkpoint / "commits" / str(batch), _COMMITS)  # before anything is written
-        told = [_line(version, *one) for one in zip(sources, lines, strict=True)]
-        _write(checkpoint / "offsets" / str(batch), "\n".join([version, metadata, *told]))
+        named = [_line(version, *pair) for pair in zip(sources, lines, strict=True)]
+        _write(checkpoint / "offsets" / str(batch), "\n".join([version, metadata, *named]))
         set_watermark(checkpoint, batch, watermark_ms or 0)
     for source, starts in zip(sources, positions, strict=True):
         folder = checkpoint / "sources" / source
@@ -136,20 +134,25 @@ def put_kafka(
 
 
 def commit_version(checkpoint: Path, batch: int) -> str:
-    """Of which version a batch's entry of the commit log is.
+    """Return the version of a batch's entry in the commit log.
 
     Raises:
-        InputError: one not known here.
+        InputError: it is unknown.
     """
     return _entry(checkpoint / "commits" / str(batch), _COMMITS)[0]
 
 
 def copy_to_read(checkpoint: Path, batch: int, copy: Path, has_read: Path) -> None:
-    """Copy a checkpoint location as it was after a batch, for another query over its state: of one
-    source, of files, of which it has read one.
+    """Copy a checkpoint location as it was after a batch, for another query over its state.
+
+    Args:
+        checkpoint: the location.
+        batch: the last batch of the copy.
+        copy: the new directory, of a query with one file source.
+        has_read: the file that the source has read.
 
     Raises:
-        InputError: its logs are of a version not known here.
+        InputError: its logs are of an unknown version.
         OSError: it cannot be read or written.
     """
     _copy_changing(checkpoint / "state", copy / "state")
@@ -161,15 +164,18 @@ def copy_to_read(checkpoint: Path, batch: int, copy: Path, has_read: Path) -> No
         _write(copy / "offsets" / str(number), "\n".join(lines))
         commit = "\n".join(_entry(checkpoint / "commits" / str(number), _COMMITS))
         _write(copy / "commits" / str(number), commit)
-    millis = has_read.stat().st_mtime_ns // 1_000_000  # too old, and Spark would forget that it has
+    millis = has_read.stat().st_mtime_ns // 1_000_000  # an old one is forgotten by Spark
     read = _compact({"path": has_read.absolute().as_uri(), "timestamp": millis, "batchId": 0})
     _write(copy / "sources" / "0" / "0", f"v1\n{read}")
     shutil.copyfile(checkpoint / "metadata", copy / "metadata")
 
 
 def _copy_changing(folder: Path, copy: Path) -> None:
-    """Copy what a running query writes to. It renames its temporary files, and deletes old ones; a
-    state that lacks a file of its batch is not read by Spark."""
+    """Copy a folder that a running query writes to.
+
+    The query renames its temporary files, and deletes old ones. Spark does not read a state that
+    lacks a file of its batch.
+    """
 
     def copied(source: str, target: str) -> None:
         with suppress(FileNotFoundError):
@@ -184,22 +190,22 @@ def _check_batches(checkpoint: Path, batches: int) -> None:
     for log in ("offsets", "commits"):
         folder = checkpoint / log
         names = sorted(file.name for file in folder.iterdir()) if folder.is_dir() else []
-        found = [name for name in names if _BATCH.fullmatch(name)]
-        if found != [str(batch) for batch in range(batches)]:
+        logged = [name for name in names if _BATCH.fullmatch(name)]
+        if logged != [str(batch) for batch in range(batches)]:
             raise Refused(
                 f"over the rows Spark ran other batches than {batches - 1} ({log}: "
-                f"{', '.join(found) or 'none'}): nothing can take their place"
+                f"{', '.join(logged) or 'none'}): nothing can take their place"
             )
 
 
 def _offsets(checkpoint: Path, batch: int) -> list[str]:
-    """The lines of an entry of the offset log: version, metadata, a line for each source."""
+    """Return the lines of an entry of the offset log: version, metadata, a line for each source."""
     version, rest = _entry(checkpoint / "offsets" / str(batch), _OFFSETS)
     return [version, *rest.split("\n")]
 
 
 def _line(version: str, source: str, offset: str) -> str:
-    """What an entry of the offset log says of a source."""
+    """Return the line of a source in an entry of the offset log."""
     return offset if version == "v1" else f"{source}:{offset}"
 
 
@@ -215,12 +221,12 @@ def _entry(path: Path, known: Sequence[str]) -> tuple[str, str]:
 
 def _object(text: str) -> dict[str, Any]:
     try:
-        found = parse_json(text)
+        value = parse_json(text)
     except NotOffsets as error:
         raise InputError(f"an entry of a log: {error}") from error
-    if not isinstance(found, dict):
+    if not isinstance(value, dict):
         raise InputError("an entry of a log is no JSON object")
-    return found
+    return value
 
 
 def _compact(value: Mapping[str, Any]) -> str:
@@ -228,6 +234,6 @@ def _compact(value: Mapping[str, Any]) -> str:
 
 
 def _write(path: Path, content: str) -> None:
-    """Hadoop's checksum beside a file that is not Hadoop's any more would be stale."""
+    """Write a file, and remove Hadoop's checksum beside it, which would be stale."""
     path.write_bytes(content.encode())
     (path.parent / f".{path.name}.crc").unlink(missing_ok=True)

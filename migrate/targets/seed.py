@@ -2,13 +2,13 @@
 
 ``metadata`` holds ``{"id":"<uuid>"}``; ``sources/<n>/0``, for each Kafka source, a zero byte,
 ``v1``, a newline and the offsets as JSON. A micro-batch query, stateless or stateful, starts its
-batch 0 exactly there, whatever its ``startingOffsets`` says. The continuous trigger ignores it.
+batch 0 exactly there, whatever its ``startingOffsets``. The continuous trigger ignores it.
 
-Spark takes each of these files by itself: where only ``metadata`` is there, or one source's file of
-two, the query starts all the same, what is missing by its ``startingOffsets``, by default at the
-log end. So a seed must never be seen in part. A local directory is staged beside its place and
-renamed. Elsewhere ``metadata`` is written first as something that Spark fails on, then the sources,
-then ``metadata`` again.
+Spark reads each of these files by itself: with ``metadata`` alone, or one source's file of two, the
+query starts all the same, and the missing sources start by their ``startingOffsets``, by default at
+the log end. So a seed must never be visible in part. A local directory is staged beside its place
+and renamed. Elsewhere ``metadata`` is first written with text that Spark fails on, then the
+sources, then ``metadata`` again.
 
 Source: org.apache.spark.sql.kafka010.{KafkaMicroBatchStream, KafkaSourceInitialOffsetWriter},
 org.apache.spark.sql.execution.streaming.{StreamExecution, StreamMetadata} @ Spark 4.0.0.
@@ -41,7 +41,7 @@ def check_free(location: Location) -> None:
 
     Raises:
         Refused: it holds anything at all.
-        OSError: it cannot be looked at.
+        OSError: it cannot be listed.
     """
     names = location.names()
     if names is None:
@@ -61,13 +61,13 @@ def check_free(location: Location) -> None:
 def write_checkpoint(
     sources: Iterable[SparkSource], location: Location, query_id: str | None = None
 ) -> None:
-    """Write the seed of a query with these Kafka sources, so that Spark sees it whole or fails.
+    """Write the seed of a query with these Kafka sources, which Spark reads whole or fails on.
 
     Args:
         sources: the Kafka sources of the query.
         location: the new checkpoint location.
-        query_id: the id of the query, a UUID that no query has had: a Delta table skips the batches
-            that it has of an id. A fresh one by default.
+        query_id: the id of the query, a UUID that no query has had: a Delta table skips batches
+            that it has from the same id. A new one by default.
 
     Raises:
         Refused: the directory is not new or empty.
@@ -83,9 +83,9 @@ def write_checkpoint(
 
 
 def replace_query_id(location: Location) -> str:
-    """Give a location from which no query has started another query id, and return it.
+    """Give a location that no query has started from another query id, and return it.
 
-    Whoever has written the location knows it by the id that it had.
+    Its writer knows it by the old id.
 
     Raises:
         OSError: it cannot be written.
@@ -101,13 +101,12 @@ def _metadata(query_id: str) -> bytes:
 
 
 def seed_of(next_offsets: NextOffsets) -> bytes:
-    """What ``sources/<n>/0`` holds of a Kafka source that starts batch 0 there."""
+    """Return the content of ``sources/<n>/0`` for a Kafka source that starts there."""
     return f"\0v1\n{starting_offsets(next_offsets)}".encode()
 
 
 def is_unfinished(location: LocalDirectory | RemoteDirectory) -> bool:
-    """Whether it holds a seed that was not written, or taken back, to its end: nothing of a
-    query."""
+    """Return whether it holds a seed that was not written, or removed, to its end, and no query."""
     if _METADATA not in (location.names() or ()) or not _no_batch(location):
         return False
     path, files = location.to_read
@@ -125,7 +124,7 @@ def remove_seed(location: Location) -> None:
         raise Refused(f"{location.name} holds more than a seed: a query has begun there")
     folders = [*_LOGS, *(f"sources/{source}" for source in location.names("sources") or ())]
     files = [f"{folder}/{name}" for folder in folders for name in location.names(folder) or ()]
-    _take_back(files, location)
+    _remove_files(files, location)
     if isinstance(location, LocalDirectory):
         for directory in sorted(location.path.rglob("*"), reverse=True):
             directory.rmdir()
@@ -133,7 +132,7 @@ def remove_seed(location: Location) -> None:
 
 
 def _no_batch(location: Location) -> bool:
-    """Whether nothing is there but a seed, and the folders that Spark makes before it plans."""
+    """Return whether only a seed is there, and the folders that Spark makes before it plans."""
     names = location.names() or set()
     logged = (name for log in _LOGS for name in location.names(log) or ())
     return names <= {_METADATA, "sources", *_LOGS} and not any(map(str.isdigit, logged))
@@ -147,13 +146,16 @@ def _write_in_place(metadata: bytes, files: dict[str, bytes], location: Location
         location.write(_METADATA, metadata)
     except BaseException:
         with contextlib.suppress(Exception):
-            _take_back(files, location)
+            _remove_files(files, location)
         raise
 
 
-def _take_back(files: Iterable[str], location: Location) -> None:
-    """Remove what was written, as far as that goes: what Spark fails on goes last, and is there
-    before anything is missing, also where the last write has arrived although it failed."""
+def _remove_files(files: Iterable[str], location: Location) -> None:
+    """Remove what was written, as far as possible.
+
+    The text that Spark fails on is written before anything is removed, as the last write may have
+    arrived although it failed; it is removed last.
+    """
     location.write(_METADATA, UNFINISHED)
     for path in (*files, _METADATA):
         location.remove(path)
@@ -166,5 +168,5 @@ def _stage_and_rename(files: dict[str, bytes], location: LocalDirectory) -> None
             for path, content in files.items():
                 staged.write(path, content)
     except OSError:
-        check_free(location)  # something has come there meanwhile
+        check_free(location)  # something was written there meanwhile
         raise

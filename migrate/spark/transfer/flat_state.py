@@ -54,7 +54,10 @@ class Field(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SparkState:
-    """The state of one operator, flat: ``k0``…, ``window`` where it has one, ``v0``…"""
+    """The state of one operator, flat.
+
+    Its columns are ``k0``, ``k1``… of the key, ``window`` where it has one, and ``v0``, ``v1``….
+    """
 
     operator: str
     frame: DataFrame

@@ -142,7 +142,9 @@ def _flink_state(
 
 def _expected(flink: DataFrame, expect: str | None, state: SparkState) -> DataFrame:
     """Return Flink's entries in the columns of Spark's state."""
-    expected = _select(flink, expect) if expect else flink.selectExpr(*_parts(flink, state))
+    expected = (
+        _select(flink, expect) if expect is not None else flink.selectExpr(*_parts(flink, state))
+    )
     names = state.key_columns + state.value_columns
     if len(expected.columns) != len(names):
         keys = ", ".join(map(str, state.keys)) or "nothing"

@@ -158,8 +158,8 @@ def split_shared_topics(
     added: dict[str, list[ClusterPartition]] = {}
     for key, next_offset in change.new_offsets.items():
         # A topic that the source has no partition of comes from the user's pattern.
-        held = own.get(key.topic)
-        if next_offset is not None and held is not None and key.partition not in held:
+        numbers = own.get(key.topic)
+        if next_offset is not None and numbers is not None and key.partition not in numbers:
             added.setdefault(key.topic, []).append(key)
     removed: set[ClusterPartition] = set()
     notes: list[str] = []
@@ -222,11 +222,11 @@ def restrict_to_topics(
     """Yield sources with their positions of these topics, or of those that a pattern finds."""
     pattern = policies.topic_pattern
     for source in sources:
-        found = set(pattern.matching(source.topics)) if pattern is not None else set[str]()
+        matching = set(pattern.matching(source.topics)) if pattern is not None else set[str]()
         kept = tuple(
             position
             for position in source.positions
-            if policies.topic_map.get(position.topic, position.topic) in topics | found
+            if policies.topic_map.get(position.topic, position.topic) in topics | matching
         )
         if kept:
             yield replace(source, positions=kept)

@@ -77,10 +77,11 @@ def entries_after(source: Source, changes: OffsetChanges) -> Entries:
     What is removed is left out; what is added is assigned, with the start that it was discovered
     with if it was.
     """
-    known, held, enumerators = entries(source), next_offsets(source), _enumerators(source)
+    known, enumerators = entries(source), _enumerators(source)
+    read_already = next_offsets(source)
     after = {key: entry for key, entry in known.items() if changes.get(key, 0) is not None}
     for key, next_offset in changes.items():
-        if next_offset is None or key in held or key.cluster not in enumerators:
+        if next_offset is None or key in read_already or key.cluster not in enumerators:
             continue
         has_splits = enumerators[key.cluster].version == _FIRST_WITH_SPLITS
         split = Split(key.topic, key.partition, next_offset, None) if has_splits else None
