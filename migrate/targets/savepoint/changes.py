@@ -158,8 +158,8 @@ def split_shared_topics(
     added: dict[str, list[ClusterPartition]] = {}
     for key, next_offset in change.new_offsets.items():
         # A topic that the source has no partition of comes from the user's pattern.
-        numbers = own.get(key.topic)
-        if next_offset is not None and numbers is not None and key.partition not in numbers:
+        known = own.get(key.topic)
+        if next_offset is not None and known is not None and key.partition not in known:
             added.setdefault(key.topic, []).append(key)
     removed: set[ClusterPartition] = set()
     notes: list[str] = []
