@@ -11,7 +11,8 @@ from shutil import copytree
 
 from benchmarks.checkpoints import D
 from benchmarks.results import Costs
-from migrate.fleet import Candidate, discover, read_candidate
+from migrate.fleet.candidates import Candidate, read_candidate
+from migrate.fleet.discovery import discover
 from migrate.storage.files import Files
 from tests.support.stores import S3, s3
 

@@ -11,7 +11,8 @@ import json
 import sys
 import time
 
-from migrate.fleet import discover, read_candidate
+from migrate.fleet.candidates import read_candidate
+from migrate.fleet.discovery import discover
 from migrate.storage.files import Files
 
 

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from benchmarks.machine import Others
 from benchmarks.processes import BenchmarkError, Run, run
 from benchmarks.results import Scan, spread
-from migrate.fleet import discover
+from migrate.fleet.discovery import discover
 from migrate.storage.files import Files
 from tests.support.estate import generate
 

@@ -1,7 +1,6 @@
-"""Candidates: directories that may be checkpoints; which of them stand for their jobs, how they are
-shared out among tasks, and how they are read.
+"""Candidates: directories that may be checkpoints, how they are shared out, and how they are read.
 
-Whatever is wrong with one, it is read as a ``Failure`` that says why, and the others go on.
+Reading a candidate never fails: an error is returned as a ``Failure``, and the others go on.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from decoder import DecodeError, ErrorKind, read_checkpoint
 from decoder.storage import checkpoint_number
@@ -24,26 +23,26 @@ from migrate.storage.files import Files, MissingExtra
 _JOB_ID = re.compile(r"[0-9a-f]{32}")
 _LONG_MAX = (1 << 63) - 1
 
-# A task is worth its start, and what is lost with an executor is soon read again.
-_MOST_CANDIDATES = 250
-_MOST_BYTES = 32 * 1024 * 1024
-# What a checkpoint costs besides its metadata: finding and opening it, as bytes of metadata.
-_BYTES_OF_ONE = 32 * 1024
-# What is read ahead from a store, each from another checkpoint; botocore keeps ten connections.
-_AHEAD = 8
-# A larger one is read when its turn comes.
-_LARGEST_AHEAD = 4 * 1024 * 1024
+# Limits of a share: large enough to be worth a task's start, small enough to be read again soon.
+_MAX_CANDIDATES = 250
+_MAX_BYTES = 32 * 1024 * 1024
+# The cost of finding and opening a checkpoint, as bytes of metadata.
+_OPEN_COST = 32 * 1024
+# How many checkpoints of a store are read ahead. botocore keeps ten connections.
+_READ_AHEAD = 8
+# Larger metadata is not read ahead.
+_MAX_BYTES_AHEAD = 4 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why a checkpoint, or a directory that may hold some, could not be read.
+    """The reason why a checkpoint, or a directory that may hold some, could not be read.
 
     Attributes:
-        kind: a value of ``decoder.ErrorKind``, ``missing package`` (a library that its storage or
-            its compression needs is not installed where it was read), or ``internal error`` (a bug
-            of ours: it costs this checkpoint alone).
-        message: what is wrong and where, in one line.
+        kind: a value of ``decoder.ErrorKind``, ``missing package`` (a library for its storage or
+            its compression is not installed where it was read), or ``internal error`` (a bug of
+            ours).
+        message: the error and the path, in one line.
     """
 
     kind: str
@@ -52,66 +51,48 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """One row of an inventory: a checkpoint, complete or not, or a directory that failed.
+    """A checkpoint, complete or not, or a directory that could not be listed.
 
     Attributes:
-        pointer: the directory that holds ``_metadata``, or should; absolute, or a URL.
+        pointer: the directory of ``_metadata``; absolute, or a URL.
         job_directory: the directory of its job, which holds the ``chk-<n>``; None for a savepoint.
-        metadata_bytes: the size of its ``_metadata``; None where there is none (yet).
-        newest: whether it stands for the newest complete checkpoint of its job directory: it is
-            then read as such, so that one which Flink completes meanwhile takes its place.
-        failure: why this directory could not even be looked at; None where it could.
+        metadata_bytes: the size of its ``_metadata``; None if there is none (yet).
+        read_newest: whether to read the newest complete checkpoint of the job directory at the
+            time of reading, whatever its number.
+        job_numbers: for the newest checkpoint of a job, the numbers of all candidates of the job;
+            None for the others (``mark_newest``).
+        failure: the reason why this directory could not be listed, or None.
     """
 
     pointer: str
     job_directory: str | None = None
     metadata_bytes: int | None = None
-    newest: bool = False
+    read_newest: bool = False
+    job_numbers: frozenset[int] | None = None
     failure: Failure | None = None
 
     @property
     def job_id(self) -> str | None:
-        """The job's id, where its directory is named by it (Flink's default)."""
+        """The job's id, if its directory is named by it (Flink's default)."""
         return job_id_of(self.job_directory)
 
     @property
     def number(self) -> int | None:
-        """``n`` of ``chk-<n>``, where it is one that Flink could have given."""
+        """``n`` of ``chk-<n>``, if it fits into Flink's long."""
         number = checkpoint_number(self.pointer)
         return number if number is not None and number <= _LONG_MAX else None
 
 
 def job_id_of(job_directory: str | None) -> str | None:
-    """The job id that a job's directory is named by, or None where it is named otherwise."""
+    """Return the job id that a job's directory is named by, or None."""
     name = posixpath.basename(job_directory) if job_directory is not None else ""
     return name if _JOB_ID.fullmatch(name) else None
 
 
-@dataclass(frozen=True, slots=True)
-class Marked:
-    """A candidate, and whether it stands for its job.
+def mark_newest(candidates: Iterable[Candidate]) -> list[Candidate]:
+    """Return all candidates, with ``job_numbers`` set for the newest complete one of each job.
 
-    Attributes:
-        newest: whether it is the newest complete one of its job's directory, or lies in none.
-        numbers: of the newest, the numbers of all of its job's that are candidates.
-    """
-
-    candidate: Candidate
-    newest: bool
-    numbers: frozenset[int] = frozenset()
-
-    @property
-    def metadata_bytes(self) -> int | None:
-        return self.candidate.metadata_bytes
-
-
-_Item = TypeVar("_Item", Candidate, Marked)
-
-
-def mark_newest(candidates: Iterable[Candidate]) -> list[Marked]:
-    """Each job's newest complete checkpoint marked as such, in a list of all of them.
-
-    Where none of a job's is complete, its newest is; of what lies in no job's directory each is.
+    If no checkpoint of a job is complete, its newest one is marked. Each savepoint is.
     """
     candidates = list(candidates)
     jobs: dict[str, list[Candidate]] = {}
@@ -119,10 +100,10 @@ def mark_newest(candidates: Iterable[Candidate]) -> list[Marked]:
         jobs.setdefault(candidate.job_directory or candidate.pointer, []).append(candidate)
     newest = {max(of_job, key=_rank).pointer: of_job for of_job in jobs.values()}
     return [
-        Marked(one, True, frozenset(_number(other) for other in newest[one.pointer]))
-        if one.pointer in newest
-        else Marked(one, False)
-        for one in candidates
+        replace(candidate, job_numbers=frozenset(map(_number, newest[candidate.pointer])))
+        if candidate.pointer in newest
+        else candidate
+        for candidate in candidates
     ]
 
 
@@ -135,42 +116,39 @@ def _number(candidate: Candidate) -> int:
 
 
 def pack(
-    items: Sequence[_Item], shares: int | None = None, most: int = _MOST_CANDIDATES
-) -> list[list[_Item]]:
-    """Cut into ``shares``; by default into as many as their sizes and number need.
+    candidates: Sequence[Candidate], shares: int | None = None, limit: int = _MAX_CANDIDATES
+) -> list[list[Candidate]]:
+    """Cut candidates into shares of about the same cost.
 
-    The largest is given away first, each to the share that has the least so far: a giant ends up
-    alone, thousands of small ones together. No share is empty, and each keeps the given order.
+    The largest is given away first, each to the share with the least cost so far. No share is
+    empty, and each keeps the order of the candidates.
 
     Args:
-        most: how many a share may hold, where ``shares`` is not given.
+        shares: how many; None: as many as the number and size of the candidates need.
+        limit: how many candidates a share may hold, if ``shares`` is None.
     """
+    costs = [_OPEN_COST + (candidate.metadata_bytes or 0) for candidate in candidates]
     if shares is None:
-        size = sum(item.metadata_bytes or 0 for item in items)
-        shares = max(-(-len(items) // most), -(-size // _MOST_BYTES))
-    shares = min(shares, len(items))
+        size = sum(candidate.metadata_bytes or 0 for candidate in candidates)
+        shares = max(-(-len(candidates) // limit), -(-size // _MAX_BYTES))
+    shares = min(shares, len(candidates))
     packed: list[list[int]] = [[] for _ in range(shares)]
-    lightest = [(0, index) for index in range(shares)]
-    costs = [_BYTES_OF_ONE + (item.metadata_bytes or 0) for item in items]
-    for place in sorted(range(len(items)), key=lambda place: -costs[place]):
-        cost, index = lightest[0]
-        packed[index].append(place)
-        heapq.heapreplace(lightest, (cost + costs[place], index))
-    return [[items[place] for place in sorted(share)] for share in packed]
+    lightest = [(0, share) for share in range(shares)]
+    for index in sorted(range(len(candidates)), key=lambda index: -costs[index]):
+        cost, share = lightest[0]
+        packed[share].append(index)
+        heapq.heapreplace(lightest, (cost + costs[index], share))
+    return [[candidates[index] for index in sorted(indexes)] for indexes in packed]
 
 
 def read_candidate(
     candidate: Candidate, files: Files, *, allow_external_files: bool = False
 ) -> Extraction | Failure:
-    """Read one checkpoint; whatever is wrong with it, it comes back as a Failure.
-
-    The newest of a job is read through the job's directory, so that a checkpoint which Flink
-    completes or deletes meanwhile does no harm.
-    """
+    """Read one checkpoint, or return why it could not be read."""
     if candidate.failure is not None:
         return candidate.failure
     path = candidate.pointer
-    if candidate.newest and candidate.job_directory is not None:
+    if candidate.read_newest and candidate.job_directory is not None:
         path = candidate.job_directory
     try:
         return extract(read_checkpoint(path, files, allow_external_files=allow_external_files))
@@ -185,36 +163,35 @@ def read_candidate(
 def read_each(
     candidates: Iterable[Candidate], files: Files, *, allow_external_files: bool = False
 ) -> Iterator[tuple[Candidate, Extraction | Failure]]:
-    """Each with what came of it, in their order; a store is asked for a few at once."""
+    """Read candidates in their order; those of a store some ahead, in threads."""
     read = partial(read_candidate, files=files, allow_external_files=allow_external_files)
-    under_way: deque[tuple[Candidate, Future[Extraction | Failure] | None]] = deque()
+    queue: deque[tuple[Candidate, Future[Extraction | Failure] | None]] = deque()
 
-    def next_one() -> tuple[Candidate, Extraction | Failure]:
-        candidate, reading = under_way.popleft()
-        return candidate, reading.result() if reading is not None else read(candidate)
+    def read_first() -> tuple[Candidate, Extraction | Failure]:
+        candidate, future = queue.popleft()
+        return candidate, future.result() if future is not None else read(candidate)
 
-    pool = ThreadPoolExecutor(_AHEAD)  # no thread is started before something is submitted
+    pool = ThreadPoolExecutor(_READ_AHEAD)  # no thread is started before something is submitted
     try:
         for candidate in candidates:
-            ahead = "://" in candidate.pointer and (
-                (candidate.metadata_bytes or 0) <= _LARGEST_AHEAD
-            )
-            under_way.append((candidate, pool.submit(read, candidate) if ahead else None))
-            if len(under_way) == _AHEAD:
-                yield next_one()
-        while under_way:
-            yield next_one()
+            small = (candidate.metadata_bytes or 0) <= _MAX_BYTES_AHEAD
+            ahead = "://" in candidate.pointer and small
+            queue.append((candidate, pool.submit(read, candidate) if ahead else None))
+            if len(queue) == _READ_AHEAD:
+                yield read_first()
+        while queue:
+            yield read_first()
     finally:
         pool.shutdown(wait=False, cancel_futures=True)  # see decoder.operator_state.fetch
 
 
-class Read(NamedTuple):
-    """What came of a candidate.
+class ReadCheckpoint(NamedTuple):
+    """A candidate and the outcome of reading it.
 
     Attributes:
-        newest: whether it stands for its job; each job has one that does.
-        listed: whether it is one of the candidates, each of which is listed once; one that is not
-            stands in for the newest of a job, which has vanished meanwhile.
+        newest: whether it is the newest of its job; each job has one.
+        listed: whether it counts as a checkpoint of the scan. False for one that replaces a
+            vanished newest one and is a candidate itself.
     """
 
     candidate: Candidate
@@ -223,24 +200,25 @@ class Read(NamedTuple):
     listed: bool
 
 
-def read_marked(share: Sequence[Marked], files: Files) -> Iterator[Read]:
-    """Read each while its job goes on, and deletes older checkpoints.
+def read_marked(candidates: Iterable[Candidate], files: Files) -> Iterator[ReadCheckpoint]:
+    """Read candidates of ``mark_newest`` while their jobs go on and delete older checkpoints.
 
-    Where the newest of a job has vanished, the one that is the newest by now stands in for the job.
-    Most often Flink was about to complete that one, and it is then listed itself too.
+    If the newest of a job has vanished, the newest one by now is read as well. Most often Flink was
+    about to complete that one, and it is a candidate itself.
     """
-    outcomes = read_each([one.candidate for one in share], files)
-    for one, (candidate, outcome) in zip(share, outcomes, strict=True):
-        if one.newest and isinstance(outcome, Failure) and _may_have_vanished(candidate, outcome):
-            now = read_candidate(replace(candidate, newest=True), files)
-            if isinstance(now, Extraction):
-                yield Read(candidate, outcome, newest=False, listed=True)
-                listed = now.checkpoint.checkpoint_id not in one.numbers
-                yield Read(candidate, now, newest=True, listed=listed)
+    for candidate, outcome in read_each(candidates, files):
+        numbers = candidate.job_numbers
+        if numbers is not None and _has_vanished(candidate, outcome):
+            newest = read_candidate(replace(candidate, read_newest=True), files)
+            if isinstance(newest, Extraction):
+                yield ReadCheckpoint(candidate, outcome, newest=False, listed=True)
+                listed = newest.checkpoint.checkpoint_id not in numbers
+                yield ReadCheckpoint(candidate, newest, newest=True, listed=listed)
                 continue
-        yield Read(candidate, outcome, one.newest, listed=True)
+        yield ReadCheckpoint(candidate, outcome, numbers is not None, listed=True)
 
 
-def _may_have_vanished(candidate: Candidate, failure: Failure) -> bool:
-    was_there = candidate.job_directory is not None and candidate.metadata_bytes is not None
-    return was_there and failure.kind == ErrorKind.NOT_FOUND.value
+def _has_vanished(candidate: Candidate, outcome: Extraction | Failure) -> bool:
+    complete = candidate.job_directory is not None and candidate.metadata_bytes is not None
+    missing = isinstance(outcome, Failure) and outcome.kind == ErrorKind.NOT_FOUND.value
+    return complete and missing

@@ -1,4 +1,4 @@
-"""Looks for checkpoints: walks directories from their roots, many at once.
+"""The search for checkpoints: directories walked from their roots, many at once.
 
 A directory costs one listing, a ``chk-<n>`` one look at its ``_metadata``. The walk does not enter
 a checkpoint's own directory, nor ``shared`` and ``taskowned`` beside it, which hold state alone.
@@ -11,7 +11,6 @@ import posixpath
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from enum import Enum, auto
 from fnmatch import fnmatchcase
 from itertools import chain
 from pathlib import Path
@@ -30,82 +29,74 @@ from migrate.fleet.candidates import Candidate, Failure, job_id_of, mark_newest
 from migrate.storage.files import Files, Listed, is_uri
 
 # A remote store takes tens of milliseconds for each answer.
-_AT_ONCE = 16
-_PIECES = 8
+_THREADS = 16
+_BATCHES_PER_THREAD = 8
 # CheckpointCoordinator: savepoint-<first characters of the job id>-<random> @ Flink 2.2.0.
 _SAVEPOINT = re.compile(r"savepoint-[0-9a-f]{6}-[0-9a-f]{12}")
-_BESIDE_CHECKPOINTS = frozenset({"shared", "taskowned"})
+_STATE_DIRECTORIES = frozenset({"shared", "taskowned"})
 _MAGIC = re.compile(r"[*?[]")
 # A local path's root, or a URL's host or bucket, which no glob can match.
 _BASE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/]*|/")
 
 
-class _Kind(Enum):
-    ROOT = auto()  # as the user named it: it must be there
-    DIRECTORY = auto()
-    CHECKPOINT = auto()  # chk-<n> or a savepoint, by its name
-    NEWEST = auto()  # the newest complete chk-<n> of a job's directory
+class _Visit(NamedTuple):
+    """A directory to look at.
 
+    Attributes:
+        is_checkpoint: whether its name is that of a ``chk-<n>`` or a savepoint.
+        choices: the ``chk-<n>`` of a job's directory, newest first: the first complete one is
+            meant.
+    """
 
-class _Place(NamedTuple):
-    """What is to be looked at next; ``names`` are those of a job's ``chk-<n>``, newest first."""
-
-    kind: _Kind
     path: str
-    names: tuple[str, ...] = ()
+    is_checkpoint: bool = False
+    choices: tuple[str, ...] = ()
 
 
-_Found = tuple[Sequence[Candidate], Sequence[_Place]]
+_Step = tuple[Sequence[Candidate], Sequence[_Visit]]
 
 
 def discover(roots: Iterable[str], files: Files, *, latest_only: bool = False) -> list[Candidate]:
-    """Every checkpoint and savepoint below the roots, sorted by pointer.
+    """Return every checkpoint and savepoint below the roots, sorted by pointer.
 
-    One without ``_metadata`` (half-written, or being written) is among them: reading it says so.
-    What could not be listed is a candidate with a failure, a root that is not there as well.
+    One without ``_metadata`` (half-written, or being written) is returned too: reading it fails.
+    A root that does not exist, or a directory that cannot be listed, is a candidate with a failure.
 
     Args:
         roots: directories, ``_metadata`` files, or globs with ``*``, ``?`` and ``[…]`` in the
             parts of a path; local, or of any URL that ``files`` knows.
-        latest_only: of each job's directory the newest complete ``chk-<n>`` alone (where none is
-            complete, the newest); savepoints lie in no job's directory and all stay.
+        latest_only: return of each job's directory only the newest complete ``chk-<n>`` (if none
+            is complete, the newest), and all savepoints.
 
     Raises:
         MissingExtra: the library for a root's kind of URL is not installed.
     """
     walk = _Walk(files, latest_only)
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
-        found, level = _gathered(pool.map(walk.begin, dict.fromkeys(roots)))
-        seen: set[_Place] = set()
-        while level:
-            new = [place for place in dict.fromkeys(level) if place not in seen]
-            seen.update(new)
-            # A piece costs a thread some time; a few for each leave none waiting for a slow one.
-            size = -(-len(new) // (_AT_ONCE * _PIECES))
-            pieces = [new[start : start + size] for start in range(0, len(new), size)]
-            more, level = _gathered(
-                chain.from_iterable(pool.map(lambda piece: list(map(walk.look, piece)), pieces))
-            )
-            found += more
     by_pointer: dict[str, Candidate] = {}
-    for candidate in found:
-        by_pointer.setdefault(candidate.pointer, candidate)
-    candidates = list(by_pointer.values())
-    if latest_only:  # of what was named one by one (chk-*); a walk leaves one of each already
-        candidates = [one.candidate for one in mark_newest(candidates) if one.newest]
-    return sorted(candidates, key=_order)
+    seen: set[_Visit] = set()
+    with ThreadPoolExecutor(_THREADS) as pool:
+        steps: Iterable[_Step] = pool.map(walk.begin, dict.fromkeys(roots))
+        while True:
+            visits: dict[_Visit, None] = {}
+            for candidates, more in steps:
+                for candidate in candidates:
+                    by_pointer.setdefault(candidate.pointer, candidate)
+                visits.update((visit, None) for visit in more if visit not in seen)
+            if not visits:
+                break
+            seen |= visits.keys()
+            # Batches, as handing work to a thread takes time; some for each, as some are slow.
+            level = list(visits)
+            size = -(-len(level) // (_THREADS * _BATCHES_PER_THREAD))
+            batches = [level[start : start + size] for start in range(0, len(level), size)]
+            steps = chain.from_iterable(pool.map(walk.look_at_all, batches))
+    found: Iterable[Candidate] = by_pointer.values()
+    if latest_only:  # of roots that name checkpoints one by one (chk-*)
+        found = [newest for newest in mark_newest(found) if newest.job_numbers is not None]
+    return sorted(found, key=_sort_key)
 
 
-def _gathered(steps: Iterable[_Found]) -> tuple[list[Candidate], list[_Place]]:
-    found: list[Candidate] = []
-    places: list[_Place] = []
-    for candidates, more in steps:
-        found += candidates
-        places += more
-    return found, places
-
-
-def _order(candidate: Candidate) -> tuple[str, int, str]:
+def _sort_key(candidate: Candidate) -> tuple[str, int, str]:
     number = candidate.number
     parent = posixpath.dirname(candidate.pointer)
     return (candidate.pointer, 0, "") if number is None else (parent, number, candidate.pointer)
@@ -116,116 +107,114 @@ class _Walk:
         self._files = files
         self._latest_only = latest_only
 
-    def begin(self, root: str) -> _Found:
-        """What a root stands for."""
-        if redact_url(root) != root:
-            shown = redact_url(root)
-            message = f"{shown}: {CREDENTIALS_REFUSED}"
-            return [_not_one(shown, ErrorKind.UNSUPPORTED, message)], ()
-        path = self._path(root)
+    def begin(self, root: str) -> _Step:
+        """Return the directories that a root names."""
+        shown = redact_url(root)
+        if shown != root:
+            return _failed(shown, ErrorKind.UNSUPPORTED, f"{shown}: {CREDENTIALS_REFUSED}")
+        # Absolute, as executors have a working directory of their own.
+        path = self._files.from_uri(root) if is_uri(root) else str(Path(root).absolute())
         if path is None:
             message = f"{root}: checkpoints are not read from a URI of this kind"
-            return [_not_one(root, ErrorKind.UNSUPPORTED, message)], ()
+            return _failed(root, ErrorKind.UNSUPPORTED, message)
+        path = normalise_path(path)
         if not is_glob(path):
-            return (), [self._root(path)]
+            return (), [_visit_of(path)]
         try:
-            found = _matches(path, self._files)
+            matches = _matches(path, self._files)
         except OSError as error:
-            return [_failed(path, error)], ()
-        if not found:
-            return [_not_one(path, ErrorKind.NOT_FOUND, f"{path}: no directory matches")], ()
-        return (), [self._root(match) for match in found]
+            return _unreadable(path, error)
+        if not matches:
+            return _failed(path, ErrorKind.NOT_FOUND, f"{path}: no directory matches")
+        return (), list(map(_visit_of, matches))
 
-    def _path(self, root: str) -> str | None:
-        # Executors have a working directory of their own.
-        path = self._files.from_uri(root) if is_uri(root) else str(Path(root).absolute())
-        return normalise_path(path) if path is not None else None
+    def look_at_all(self, visits: Iterable[_Visit]) -> list[_Step]:
+        return list(map(self._look_at, visits))
 
-    def _root(self, path: str) -> _Place:
-        if posixpath.basename(path) == METADATA_FILE:
-            return _Place(_Kind.CHECKPOINT, posixpath.dirname(path))
-        kind = _Kind.CHECKPOINT if _is_named_as_one(posixpath.basename(path)) else _Kind.ROOT
-        return _Place(kind, path)
-
-    def look(self, place: _Place) -> _Found:
-        """What is there: checkpoints, and places to look at next."""
+    def _look_at(self, visit: _Visit) -> _Step:
         try:
-            if place.kind is _Kind.NEWEST:
-                return [self._newest(place)], ()
-            if place.kind is _Kind.CHECKPOINT:
-                return [self._checkpoint(place.path)], ()
-            return self._directory(place)
+            if visit.is_checkpoint:
+                return [self._checkpoint(visit.path)], ()
+            if visit.choices:
+                return [self._newest(visit)], ()
+            return self._directory(visit.path)
         except OSError as error:
-            return [_failed(place.path, error)], ()
+            return _unreadable(visit.path, error)
 
     def _checkpoint(self, path: str) -> Candidate:
         size = self._files.file_size(join(path, METADATA_FILE))
         return Candidate(path, _job_directory(path), size)
 
-    def _newest(self, place: _Place) -> Candidate:
-        for name in place.names:
-            path = join(place.path, name)
+    def _newest(self, visit: _Visit) -> Candidate:
+        paths = [join(visit.path, name) for name in visit.choices]
+        for path in paths:
             size = self._files.file_size(join(path, METADATA_FILE))
             if size is not None:
-                return Candidate(path, place.path, size, newest=True)
-        return Candidate(join(place.path, place.names[0]), place.path, newest=True)
+                return Candidate(path, visit.path, size, read_newest=True)
+        return Candidate(paths[0], visit.path, read_newest=True)
 
-    def _directory(self, place: _Place) -> _Found:
-        entries = self._files.entries(place.path)
+    def _directory(self, path: str) -> _Step:
+        entries = self._files.entries(path)
         if entries is None:
-            message = f"{place.path}: no such directory"
-            return [_not_one(place.path, ErrorKind.NOT_FOUND, message)], ()
+            return _failed(path, ErrorKind.NOT_FOUND, f"{path}: no such directory")
         for entry in entries:
             if entry.name == METADATA_FILE and not entry.is_directory:
-                return [Candidate(place.path, _job_directory(place.path), entry.size)], ()
-        return (), list(self._below(place.path, entries))
+                return [Candidate(path, _job_directory(path), entry.size)], ()
+        return (), list(self._below(path, entries))
 
-    def _below(self, path: str, entries: Iterable[Listed]) -> Iterator[_Place]:
+    def _below(self, path: str, entries: Iterable[Listed]) -> Iterator[_Visit]:
         names = [entry.name for entry in entries if entry.is_directory]
         numbered = [(n, name) for name in names if (n := checkpoint_number(name)) is not None]
         checkpoints = tuple(name for _, name in sorted(numbered, reverse=True))
         skipped = {*checkpoints}
-        if checkpoints or job_id_of(path) is not None or set(names) >= _BESIDE_CHECKPOINTS:
-            skipped |= _BESIDE_CHECKPOINTS
+        if checkpoints or job_id_of(path) is not None or set(names) >= _STATE_DIRECTORIES:
+            skipped |= _STATE_DIRECTORIES
         if self._latest_only and checkpoints:
-            yield _Place(_Kind.NEWEST, path, checkpoints)
+            yield _Visit(path, choices=checkpoints)
         else:
-            for name in checkpoints:
-                yield _Place(_Kind.CHECKPOINT, join(path, name))
+            yield from (_Visit(join(path, name), is_checkpoint=True) for name in checkpoints)
         for name in names:
             if name not in skipped:
-                kind = _Kind.CHECKPOINT if _SAVEPOINT.fullmatch(name) else _Kind.DIRECTORY
-                yield _Place(kind, join(path, name))
+                yield _Visit(join(path, name), _SAVEPOINT.fullmatch(name) is not None)
 
 
-def _is_named_as_one(name: str) -> bool:
-    return checkpoint_number(name) is not None or _SAVEPOINT.fullmatch(name) is not None
+def _visit_of(path: str) -> _Visit:
+    """Return the first look at a root."""
+    name = posixpath.basename(path)
+    if name == METADATA_FILE:
+        return _Visit(posixpath.dirname(path), is_checkpoint=True)
+    named = checkpoint_number(name) is not None or _SAVEPOINT.fullmatch(name) is not None
+    return _Visit(path, is_checkpoint=named)
 
 
 def _job_directory(path: str) -> str | None:
     return posixpath.dirname(path) if checkpoint_number(path) is not None else None
 
 
-def _failed(path: str, error: OSError) -> Candidate:
+def _unreadable(path: str, error: OSError) -> _Step:
     unavailable = isinstance(error, StorageUnavailable)
     kind = ErrorKind.UNAVAILABLE if unavailable else ErrorKind.UNREADABLE
     message = f"{error.filename or path}: cannot be read: {error.strerror or error}"
-    return Candidate(path, _job_directory(path), failure=Failure(kind.value, message))
+    return _failed(path, kind, message, _job_directory(path))
 
 
-def _not_one(root: str, kind: ErrorKind, message: str) -> Candidate:
-    return Candidate(root, failure=Failure(kind.value, message))
+def _failed(path: str, kind: ErrorKind, message: str, job_directory: str | None = None) -> _Step:
+    return [Candidate(path, job_directory, failure=Failure(kind.value, message))], ()
 
 
 def is_glob(path: str) -> bool:
-    """Whether a path or a URL has ``*``, ``?`` or ``[…]`` behind its root."""
+    """Return whether a path or a URL has ``*``, ``?`` or ``[…]`` behind its root."""
     root = _BASE.match(path)  # the brackets of an IPv6 address are none
     return _MAGIC.search(path, root.end() if root is not None else 0) is not None
 
 
 def _matches(pattern: str, files: Files) -> list[str]:
-    """What lies under an absolute path or a URL with a glob in it: directories, and ``_metadata``
-    where the last part names it; sorted.
+    """Return the directories that match a glob, sorted.
+
+    If the last part matches ``_metadata``, such files are returned as well.
+
+    Args:
+        pattern: an absolute path or a URL.
 
     Raises:
         OSError, MissingExtra: a directory on the way cannot be listed.

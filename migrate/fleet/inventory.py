@@ -1,4 +1,4 @@
-"""Inventory: each job of an estate by its newest complete checkpoint, and what can move today."""
+"""The inventory of a scan: each job by its newest complete checkpoint, and whether it can move."""
 
 from __future__ import annotations
 
@@ -11,39 +11,39 @@ from datetime import datetime, timedelta, timezone
 from decoder import ErrorKind
 from migrate.fleet.lag import OBSTACLES, TOPIC_GONE, Lag
 from migrate.fleet.rows import Row
-from migrate.fleet.views import VIEWS, View
+from migrate.fleet.views import VIEWS, CheckpointView
 from migrate.model.wording import counted, join_some
 
-# How a root ends that is not there, and a directory that cannot be listed.
+# The errors of a missing root, and of a directory that cannot be listed.
 _NOWHERE = {
     kind.value for kind in (ErrorKind.NOT_FOUND, ErrorKind.UNREADABLE, ErrorKind.UNAVAILABLE)
 }
-# How many topics that are gone a line names.
-_NAMED = 5
+# How many missing topics a line names.
+_MAX_TOPICS = 5
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _WORDS = dict(OBSTACLES.values())
-_NAMES = [column.name for column in VIEWS[View.CHECKPOINTS]]
+_NAMES = [column.name for column in VIEWS[CheckpointView.CHECKPOINTS]]
 
 
 @dataclass(frozen=True, slots=True)
 class ScannedJob:
-    """A job, by its newest complete checkpoint; or a savepoint, which lies in no job's directory.
+    """A job, by its newest complete checkpoint; or a savepoint.
 
     Attributes:
-        pointer: the checkpoint's directory: what the other commands take as CHK.
-        job_id: the job's id, where its directory is named by it.
-        checkpoint_id, checkpoint_kind, stop, written_at: of the checkpoint; None where it could
+        pointer: the checkpoint's directory, the argument CHK of the other commands.
+        job_id: the job's id, if its directory is named by it.
+        checkpoint_id, checkpoint_kind, stop, written_at: of the checkpoint; None if it could
             not be read.
-        sources: how many Kafka sources it has.
-        topics: what they read, sorted.
-        positions: how many topic-partitions they read, each source's counted.
-        lag: with a broker, how many records lay between its positions and the log ends: an upper
-            bound. None without one, and where that is known of no position.
-        lag_unknown: of how many positions it is not known.
-        obstacles: why it cannot move today, as codes, sorted; of what the broker says, ``expired``,
-            ``beyond-end``, ``topic-gone`` and ``partition-gone``. Empty where it can.
+        sources: the number of its Kafka sources.
+        topics: those that they read, sorted.
+        positions: the number of topic-partitions of each source, added up.
+        lag: the number of records between its positions and the log ends, an upper bound; None
+            without a broker, and if it is known for no position.
+        lag_unknown: the number of positions whose lag is unknown.
+        obstacles: why it cannot move, as codes, sorted; those of the broker are ``expired``,
+            ``beyond-end``, ``topic-gone`` and ``partition-gone``. Empty if it can.
         why_not: the same in words.
-        to_check: what is to be made sure of before it moves, as codes, sorted.
+        to_check: what to check before it moves, as codes, sorted.
         error_kind, error: why its checkpoint could not be read.
     """
 
@@ -76,44 +76,44 @@ class ScannedJob:
 
     @property
     def label(self) -> str:
-        """A name for it: the job's id, or that of the directory that stands for it."""
+        """Its name: the job's id, or the name of its directory."""
         return self.job_id or posixpath.basename(self.job_directory or self.pointer)
 
 
 def scanned_job(row: Row, lags: Sequence[Lag] | None) -> ScannedJob:
-    """The line of a job: its checkpoint's row, and what a broker said of each of its positions.
+    """Return a job from its checkpoint's row and the lag of each position.
 
     Args:
         row: of the view ``checkpoints``.
-        lags: None where no broker was asked.
+        lags: None without a broker.
     """
-    told = dict(zip(_NAMES, row, strict=True))
+    values = dict(zip(_NAMES, row, strict=True))
     lags = lags or ()
     known = [lag.records for lag in lags if lag.records is not None]
-    found = Counter(lag.obstacle for lag in lags)
-    at_broker = {code: found[code] for code in _WORDS if found[code]}
-    gone = {lag.topic for lag in lags if lag.obstacle == TOPIC_GONE}
+    counts = Counter(lag.obstacle for lag in lags)
+    at_broker = {code: counts[code] for code in _WORDS if counts[code]}
+    topics_gone = {lag.topic for lag in lags if lag.obstacle == TOPIC_GONE}
     return ScannedJob(
-        pointer=told["pointer"],
-        job_directory=told["job_directory"],
-        job_id=told["job_id"],
-        checkpoint_id=told["checkpoint_id"],
-        checkpoint_kind=told["checkpoint_kind"],
-        stop=told["stop"],
-        written_at=_instant(told["written_at"]),
-        sources=told["sources"],
-        topics=told["topics"] or (),
-        positions=told["positions"],
+        pointer=values["pointer"],
+        job_directory=values["job_directory"],
+        job_id=values["job_id"],
+        checkpoint_id=values["checkpoint_id"],
+        checkpoint_kind=values["checkpoint_kind"],
+        stop=values["stop"],
+        written_at=_instant(values["written_at"]),
+        sources=values["sources"],
+        topics=values["topics"] or (),
+        positions=values["positions"],
         lag=sum(known) if known else None,
         lag_unknown=len(lags) - len(known),
-        obstacles=tuple(sorted({*(told["obstacles"] or ()), *at_broker})),
+        obstacles=tuple(sorted({*(values["obstacles"] or ()), *at_broker})),
         why_not=(
-            *([told["why_not"]] if told["why_not"] else ()),
-            *_in_words(at_broker, sorted(gone)),
+            *([values["why_not"]] if values["why_not"] else ()),
+            *_describe_obstacles(at_broker, sorted(topics_gone)),
         ),
-        to_check=told["to_check"] or (),
-        error_kind=told["error_kind"],
-        error=told["error"],
+        to_check=values["to_check"] or (),
+        error_kind=values["error_kind"],
+        error=values["error"],
     )
 
 
@@ -121,12 +121,12 @@ def _instant(milliseconds: int | None) -> datetime | None:
     return EPOCH + timedelta(milliseconds=milliseconds) if milliseconds is not None else None
 
 
-def _in_words(at_broker: Mapping[str, int], topics_gone: Sequence[str]) -> Iterator[str]:
+def _describe_obstacles(at_broker: Mapping[str, int], topics_gone: Sequence[str]) -> Iterator[str]:
     for code, number in at_broker.items():
-        what = _WORDS[code]
+        words = _WORDS[code]
         if code == TOPIC_GONE:
-            what += f": {join_some(topics_gone, _NAMED)}"
-        yield f"{counted(number, 'position')} {what}"
+            words += f": {join_some(topics_gone, _MAX_TOPICS)}"
+        yield f"{counted(number, 'position')} {words}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,11 +134,11 @@ class Totals:
     """An inventory in numbers.
 
     Attributes:
-        jobs, savepoints: how many of both; what is said of jobs below is of both.
-        nowhere: how many roots are not there, and directories could not be looked into.
-        obstacles: how many jobs each stands in the way of, the most frequent first.
-        to_check: of how many that can move each is to be checked first, likewise.
-        errors: how many jobs cannot be read for what kind of reason, likewise.
+        jobs, savepoints: the numbers of both; the others count both.
+        nowhere: the number of missing roots and of directories that could not be listed.
+        obstacles: the number of jobs by obstacle, the most frequent first.
+        to_check: the number of jobs that can move by what to check first, likewise.
+        errors: the number of unreadable jobs by kind of error, likewise.
     """
 
     jobs: int
@@ -161,7 +161,7 @@ class Totals:
 
 
 def totals(jobs: Sequence[ScannedJob]) -> Totals:
-    """What the jobs come to together."""
+    """Return the totals of jobs."""
     known = [job.lag for job in jobs if job.lag is not None]
     alone = [job for job in jobs if job.job_directory is None]
     nowhere = sum(map(_is_nowhere, alone))
@@ -179,8 +179,7 @@ def totals(jobs: Sequence[ScannedJob]) -> Totals:
 
 
 def _is_nowhere(job: ScannedJob) -> bool:
-    """Of what lies in no job's directory, whether there is nothing that could be a savepoint; one
-    whose files are gone still has its name."""
+    """Return whether a job without a directory is a missing root, and not a savepoint by name."""
     named = posixpath.basename(job.pointer).startswith("savepoint-")
     return job.error_kind in _NOWHERE and not named
 
@@ -191,15 +190,14 @@ def _most_frequent(codes: Iterable[str]) -> dict[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class BulkPlan:
-    """What became of the plan of one job.
+    """The plan of one job, or why there is none.
 
     Attributes:
-        group: the consumer group it is for; None plans for Spark.
-        file: the name of its file; None where there is none.
-        warnings: what is not refused, and must be known, of a plan that was made.
-        reasons: why none was made.
-        failure: what ended the work on this one before it was clear whether it can be planned, a
-            bug of ours perhaps; None where nothing did.
+        group: the consumer group that it is for; None: for Spark.
+        file: the name of its file, or None.
+        warnings: the warnings of the plan.
+        reasons: why there is no plan.
+        failure: the error that ended planning, perhaps a bug of ours, or None.
     """
 
     group: str | None
@@ -211,12 +209,12 @@ class BulkPlan:
 
 @dataclass(frozen=True, slots=True)
 class Inventory:
-    """What a scan has found.
+    """The result of a scan.
 
     Attributes:
         jobs: each job by its newest complete checkpoint, and each savepoint; sorted by pointer.
-        checkpoints, unreadable: how many checkpoints were read, and how many could not be.
-        plans: what became of the plan of each job, by pointer; None where none was asked for.
+        checkpoints, unreadable: the number of checkpoints, and of those that could not be read.
+        plans: by pointer, for each job; None if no plans were asked for.
     """
 
     jobs: tuple[ScannedJob, ...]
@@ -226,7 +224,7 @@ class Inventory:
 
     @property
     def failures(self) -> list[Exception]:
-        """What ended the planning of a job, of each that it did."""
+        """The errors that ended the planning of jobs."""
         plans = (self.plans or {}).values()
         return [plan.failure for plan in plans if plan.failure is not None]
 

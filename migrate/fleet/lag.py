@@ -1,4 +1,4 @@
-"""The lag of one position in a scan, and what keeps it from being read on, as a broker says it."""
+"""The lag of one position by a broker, and what prevents reading on from it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from migrate.planning import Verdict
 from migrate.planning.partition import plan_position
 
 TOPIC_GONE = "topic-gone"
-# What keeps a position from being read on: its code, and what is said of so many positions.
+# By verdict: a code, and the words behind the number of positions.
 OBSTACLES = {
     Verdict.EXPIRED: ("expired", "below the log start: records are already gone"),
     Verdict.BEYOND_END: (
@@ -22,18 +22,18 @@ OBSTACLES = {
     Verdict.TOPIC_GONE: (TOPIC_GONE, "of topics that the broker does not have"),
     Verdict.PARTITION_GONE: ("partition-gone", "of partitions that the broker does not have"),
 }
-# A scan allows nothing.
+# No policy allows anything.
 _POLICIES = Policies()
 
 
 class Lag(NamedTuple):
-    """What a broker says of one position; nothing where it is another cluster's.
+    """The lag of one position; all None if the position is another cluster's.
 
     Attributes:
-        log_start, log_end: its log; None of what the broker does not have.
+        log_start, log_end: the bounds of its log; None if the broker does not have it.
         records: the log end minus the next offset, an upper bound, as transaction markers and
-            compaction leave gaps; None where no next offset is known, or it lies beyond the end.
-        obstacle: what keeps it from being read on: ``expired``, ``beyond-end``, ``topic-gone`` or
+            compaction leave gaps; None if the next offset is unknown or beyond the end.
+        obstacle: what prevents reading on: ``expired``, ``beyond-end``, ``topic-gone`` or
             ``partition-gone``.
     """
 
@@ -45,13 +45,14 @@ class Lag(NamedTuple):
 
 
 def topics_to_ask(positions: Iterable[Position]) -> set[str]:
-    """The topics of positions whose cluster the state does not name: it is the broker's."""
+    """Return the topics of positions of no named cluster: theirs is the broker's."""
     return {position.topic for position in positions if position.cluster is None}
 
 
 def lag_of(position: Position, snapshot: ClusterSnapshot) -> Lag:
-    """What a plan would find. A cluster that the state names cannot be told from others: of its
-    positions nothing is known.
+    """Return the lag that a plan would find; an empty one if the state names a cluster.
+
+    Whether that cluster is the broker's is unknown.
     """
     if position.cluster is not None:
         return Lag(position.topic)

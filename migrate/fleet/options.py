@@ -1,4 +1,4 @@
-"""The options of the data source ``flink_checkpoint``, and the rows that they ask for."""
+"""The options of the data source ``flink_checkpoint``, and the rows that they select."""
 
 from __future__ import annotations
 
@@ -8,21 +8,13 @@ from enum import Enum
 
 from migrate.fleet.candidates import Candidate, Failure, read_each
 from migrate.fleet.rows import Row, Selection, view_rows
-from migrate.fleet.views import View
+from migrate.fleet.views import CheckpointView
 from migrate.model.errors import InputError, UsageError
 from migrate.storage.files import Files
 
 
-class UnreadableCheckpoint(InputError):
-    """A checkpoint that could not be read, where the mode is FAILFAST."""
-
-
-class BadOption(UsageError):
-    """An option that is not known, or not of the known values."""
-
-
 class Mode(str, Enum):
-    """What becomes of a checkpoint that cannot be read; as Spark's own readers have it."""
+    """What a checkpoint that cannot be read gives; as in Spark's own readers."""
 
     PERMISSIVE = "PERMISSIVE"  # a row with its error
     DROPMALFORMED = "DROPMALFORMED"  # no row
@@ -30,16 +22,16 @@ class Mode(str, Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class FleetOptions:
-    """What to scan for.
+class CheckpointOptions:
+    """The parsed options.
 
     Attributes:
-        latest_only: of each job's directory the newest complete ``chk-<n>`` alone.
-        allow_external_files: whether state may be read from outside of a checkpoint's directories.
-        partitions: into how many shares the work is cut; None: by number and size.
+        latest_only: whether to read only the newest complete ``chk-<n>`` of each job.
+        allow_external_files: whether state may be read outside of a checkpoint's directories.
+        partitions: the number of tasks; None: by the number and size of the checkpoints.
     """
 
-    view: View = View.POSITIONS
+    view: CheckpointView = CheckpointView.POSITIONS
     mode: Mode = Mode.PERMISSIVE
     selection: Selection = field(default_factory=Selection)
     latest_only: bool = False
@@ -48,31 +40,31 @@ class FleetOptions:
 
 
 _NAMES = ("view", "mode", "topic", "uid", "latestOnly", "allowExternalFiles", "numPartitions")
-_VIEWS = [view.value for view in View]
+_VIEWS = [view.value for view in CheckpointView]
 _MODES = [mode.value for mode in Mode]
-# Spark hands these over as well.
+# Spark adds these.
 _PATHS = frozenset({"path", "paths"})
 
 
-def parse_options(options: Mapping[str, str]) -> FleetOptions:
-    """Spark's options -> what they ask for; names and known values in any case.
+def parse_options(options: Mapping[str, str]) -> CheckpointOptions:
+    """Parse Spark's options; names and known values in any case.
 
     ``topic`` takes several with commas between them.
 
     Raises:
-        BadOption: an unknown name or value; the message names the known ones.
+        UsageError: an unknown name or value; the message names the known ones.
     """
-    given = {name.lower(): value for name, value in options.items()}
-    unknown = sorted(given.keys() - {name.lower() for name in _NAMES} - _PATHS)
+    values = {name.lower(): value for name, value in options.items()}
+    unknown = sorted(values.keys() - {name.lower() for name in _NAMES} - _PATHS)
     if unknown:
-        raise BadOption(f"no such option: {unknown[0]}; there are: {', '.join(_NAMES)}")
-    return FleetOptions(
-        view=View(_one_of("view", given.get("view", "positions").lower(), _VIEWS)),
-        mode=Mode(_one_of("mode", given.get("mode", "permissive").upper(), _MODES)),
-        selection=_selection(given.get("topic", ""), given.get("uid")),
-        latest_only=_flag("latestOnly", given),
-        allow_external_files=_flag("allowExternalFiles", given),
-        partitions=_count("numPartitions", given),
+        raise UsageError(f"no such option: {unknown[0]}; there are: {', '.join(_NAMES)}")
+    return CheckpointOptions(
+        view=CheckpointView(_one_of("view", values.get("view", "positions").lower(), _VIEWS)),
+        mode=Mode(_one_of("mode", values.get("mode", "permissive").upper(), _MODES)),
+        selection=_selection(values.get("topic", ""), values.get("uid")),
+        latest_only=_flag("latestOnly", values),
+        allow_external_files=_flag("allowExternalFiles", values),
+        partitions=_count("numPartitions", values),
     )
 
 
@@ -87,34 +79,36 @@ def _selection(topics: str, uid: str | None) -> Selection:
 
 def _one_of(name: str, value: str, known: list[str]) -> str:
     if value not in known:
-        raise BadOption(f"{name} = {value!r}: not one of {', '.join(known)}")
+        raise UsageError(f"{name} = {value!r}: not one of {', '.join(known)}")
     return value
 
 
-def _flag(name: str, given: Mapping[str, str]) -> bool:
-    value = given.get(name.lower(), "false").lower()
+def _flag(name: str, values: Mapping[str, str]) -> bool:
+    value = values.get(name.lower(), "false").lower()
     return _one_of(name, value, ["true", "false"]) == "true"
 
 
-def _count(name: str, given: Mapping[str, str]) -> int | None:
-    value = given.get(name.lower())
+def _count(name: str, values: Mapping[str, str]) -> int | None:
+    value = values.get(name.lower())
     if value is None:
         return None
     if not value.isdecimal() or int(value) < 1:
-        raise BadOption(f"{name} = {value!r}: not a number of at least 1")
+        raise UsageError(f"{name} = {value!r}: not a number of at least 1")
     return int(value)
 
 
-def scan(candidates: Iterable[Candidate], files: Files, options: FleetOptions) -> Iterator[Row]:
-    """The rows of ``options.view`` of these candidates, in their order.
+def selected_rows(
+    candidates: Iterable[Candidate], files: Files, options: CheckpointOptions
+) -> Iterator[Row]:
+    """Yield the rows of ``options.view`` of candidates, in their order.
 
     Raises:
-        UnreadableCheckpoint: one could not be read, and the mode is FAILFAST.
+        InputError: one could not be read, and the mode is FAILFAST.
     """
     external = options.allow_external_files
     for candidate, outcome in read_each(candidates, files, allow_external_files=external):
         if isinstance(outcome, Failure) and options.mode is not Mode.PERMISSIVE:
             if options.mode is Mode.FAILFAST:
-                raise UnreadableCheckpoint(f"{outcome.message} ({outcome.kind})")
+                raise InputError(f"{outcome.message} ({outcome.kind})")
             continue
         yield from view_rows(options.view, candidate, outcome, options.selection)

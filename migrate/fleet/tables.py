@@ -1,4 +1,4 @@
-"""Rows of a table as batches of Arrow, and as files: Parquet or CSV, as Spark writes them too."""
+"""Tables of a scan: batches of Arrow, and files in Parquet or CSV like those that Spark writes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from decoder.storage import join
 from migrate.fleet.inventory import EPOCH
 from migrate.fleet.rows import Row
-from migrate.fleet.views import Column, ColumnType
+from migrate.fleet.views import ValueType, ViewColumn
 from migrate.model.errors import Refused, UsageError
 from migrate.model.wording import install_command
 from migrate.storage.files import Files
@@ -28,15 +28,15 @@ from migrate.storage.files import Files
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# As many rows as Spark itself puts into a batch (spark.sql.execution.arrow.maxRecordsPerBatch).
-_ROWS_OF_A_BATCH = 10_000
-_UPLOADS_AT_ONCE = 8
-# What Spark leaves in a table that is whole.
+# Spark's own default (spark.sql.execution.arrow.maxRecordsPerBatch).
+_BATCH_ROWS = 10_000
+_UPLOAD_THREADS = 8
+# The file that Spark writes into a complete table.
 _SUCCESS = "_SUCCESS"
 
 
 class TableFormat(str, Enum):
-    """What the tables of an estate are written as."""
+    """The file format of the tables of a scan."""
 
     PARQUET = "parquet"
     CSV = "csv"
@@ -44,60 +44,25 @@ class TableFormat(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """Where tables are to be written, ``DIRECTORY/positions`` and so on, and as what.
+    """Where tables are written, as ``DIRECTORY/positions`` and so on, and their format.
 
-    CSV has a header, and lists with commas between.
+    CSV has a header, and commas between the items of a list.
     """
 
     directory: str
     format: TableFormat
 
 
-@dataclass(frozen=True, slots=True)
-class Stage:
-    """Tables before they have their names: a folder of this machine, in which each has its own."""
-
-    folder: Path
-    tables: Sequence[str]
-    target: str
-    files: Files
-
-    def publish(self) -> None:
-        """Give the tables their names.
-
-        Raises:
-            Refused: one of them is there already; none has its name then.
-        """
-        for table in self.tables:
-            name = join(self.target, table)
-            if self.files.list_directory(name):
-                raise already_there(name)
-        for table in self.tables:
-            if "://" in self.target:
-                self._upload(table)
-            else:
-                (self.folder / table / _SUCCESS).touch()
-                (self.folder / table).rename(Path(self.target) / table)
-
-    def _upload(self, table: str) -> None:
-        def upload(part: Path) -> None:
-            self.files.write(join(self.target, table, part.name), part.read_bytes())
-
-        with ThreadPoolExecutor(_UPLOADS_AT_ONCE) as pool:
-            list(pool.map(upload, (self.folder / table).iterdir()))
-        self.files.write(join(self.target, table, _SUCCESS), b"")
-
-
-def already_there(table: str) -> Refused:
-    """Why nothing is written as this table."""
+def table_exists(table: str) -> Refused:
+    """Return why nothing is written as this table."""
     return Refused([f"{table} is there already; name a new directory"])
 
 
 def check_output(output: Output) -> None:
-    """Before any work is done: can tables be written there without Spark?
+    """Check, before any work is done, that tables can be written there without Spark.
 
     Raises:
-        UsageError: not to a URI of this kind; or the library for such files is not installed.
+        UsageError: not to a URI of this kind, or pyarrow is not installed.
     """
     if Files().from_uri(output.directory) is None:
         raise UsageError(
@@ -112,60 +77,87 @@ def check_output(output: Output) -> None:
 
 
 @contextmanager
-def staged(output: Output, tables: Sequence[str]) -> Iterator[Stage]:
-    """A stage for these tables; whatever is left on it goes with the block.
+def staged_tables(output: Output, tables: Sequence[str]) -> Iterator[Path]:
+    """Return a local folder with a folder for each table; at the end they get their names.
+
+    After an error nothing is left of them.
 
     Args:
-        output: one that ``check_output`` has nothing against.
+        output: one that ``check_output`` allows.
+
+    Raises:
+        Refused: one of the tables exists already; none gets its name then.
     """
     files = Files()
     target = files.from_uri(output.directory) or output.directory
-    with tempfile.TemporaryDirectory() if "://" in target else _beside(Path(target)) as folder:
+    remote = "://" in target
+    with tempfile.TemporaryDirectory() if remote else _folder_in(Path(target)) as folder:
+        stage = Path(folder)
         for table in tables:
-            (Path(folder) / table).mkdir()
-        yield Stage(Path(folder), tables, target, files)
+            (stage / table).mkdir()
+        yield stage
+        for table in tables:
+            name = join(target, table)
+            if files.list_directory(name):
+                raise table_exists(name)
+        for table in tables:
+            if remote:
+                _upload(files, stage / table, join(target, table))
+            else:
+                (stage / table / _SUCCESS).touch()
+                (stage / table).rename(Path(target) / table)
+
+
+def _upload(files: Files, folder: Path, table: str) -> None:
+    def upload(part: Path) -> None:
+        files.write(join(table, part.name), part.read_bytes())
+
+    with ThreadPoolExecutor(_UPLOAD_THREADS) as pool:
+        list(pool.map(upload, folder.iterdir()))
+    files.write(join(table, _SUCCESS), b"")
 
 
 @contextmanager
-def _beside(target: Path) -> Iterator[str]:
-    """A folder in the one that the tables are to be in, so that they can be renamed."""
-    made = not target.exists()
+def _folder_in(target: Path) -> Iterator[str]:
+    """Return a folder in the target directory, so that tables in it can be renamed."""
+    created = not target.exists()
     folder = target / f".migrate-{token_hex(8)}.tmp"
     try:
         folder.mkdir(parents=True)
         yield str(folder)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-        if made:
+        if created:
             with suppress(OSError):  # it holds the tables
                 target.rmdir()
 
 
-def arrow_schema(columns: Sequence[Column]) -> pa.Schema:
+def arrow_schema(columns: Sequence[ViewColumn]) -> pa.Schema:
+    """Return the Arrow schema of a table."""
     import pyarrow as pa
 
     types = {
-        ColumnType.STRING: pa.string(),
-        ColumnType.INT: pa.int32(),
-        ColumnType.LONG: pa.int64(),
-        ColumnType.BOOLEAN: pa.bool_(),
-        ColumnType.TIMESTAMP: pa.timestamp("us", tz="UTC"),  # the one unit that Spark takes
-        ColumnType.STRINGS: pa.list_(pa.string()),
-        ColumnType.INTS: pa.list_(pa.int32()),
+        ValueType.STRING: pa.string(),
+        ValueType.INT: pa.int32(),
+        ValueType.LONG: pa.int64(),
+        ValueType.BOOLEAN: pa.bool_(),
+        ValueType.TIMESTAMP: pa.timestamp("us", tz="UTC"),  # the only unit that Spark takes
+        ValueType.STRINGS: pa.list_(pa.string()),
+        ValueType.INTS: pa.list_(pa.int32()),
     }
     return pa.schema([(column.name, types[column.type]) for column in columns])
 
 
-def batches(columns: Sequence[Column], rows: Iterable[Row]) -> Iterator[pa.RecordBatch]:
-    """Rows of a table, some thousands at a time."""
+def batches(columns: Sequence[ViewColumn], rows: Iterable[Row]) -> Iterator[pa.RecordBatch]:
+    """Yield rows of a table as batches of some thousand rows."""
     import pyarrow as pa
 
     schema = arrow_schema(columns)
     remaining = iter(rows)
-    while some := list(islice(remaining, _ROWS_OF_A_BATCH)):
+    while batch := list(islice(remaining, _BATCH_ROWS)):
         arrays = [
             _array(field, values)
-            for field, values in zip(schema, zip(*some, strict=True), strict=True)
+            for field, values in zip(schema, zip(*batch, strict=True), strict=True)
         ]
         yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
@@ -185,11 +177,11 @@ def _array(field: pa.Field, values: Sequence[Any]) -> pa.Array:
 def _encodable(value: Any) -> Any:
     if isinstance(value, str):
         return value.encode("utf-8", "backslashreplace").decode()
-    return [_encodable(each) for each in value] if isinstance(value, tuple) else value
+    return [_encodable(item) for item in value] if isinstance(value, tuple) else value
 
 
 class TableFile(Protocol):
-    """One file of a table, being written."""
+    """A file of a table that is being written."""
 
     def add(self, rows: Iterable[Row]) -> None: ...
 
@@ -197,9 +189,9 @@ class TableFile(Protocol):
 
 
 def table_file(
-    directory: Path, number: int, columns: Sequence[Column], format: TableFormat
+    directory: Path, number: int, columns: Sequence[ViewColumn], format: TableFormat
 ) -> TableFile:
-    """A new file of a table, by its number in a directory that is there; an older one goes."""
+    """Create a file of a table, by its number in an existing directory, or replace it."""
     path = directory / f"part-{number:05}.{format.value}"
     match format:
         case TableFormat.PARQUET:
@@ -209,7 +201,7 @@ def table_file(
 
 
 class _Parquet:
-    def __init__(self, path: Path, columns: Sequence[Column]) -> None:
+    def __init__(self, path: Path, columns: Sequence[ViewColumn]) -> None:
         from pyarrow import parquet
 
         self._columns = columns
@@ -218,7 +210,7 @@ class _Parquet:
 
     def add(self, rows: Iterable[Row]) -> None:
         self._rows += rows
-        if len(self._rows) >= _ROWS_OF_A_BATCH:
+        if len(self._rows) >= _BATCH_ROWS:
             self._write()
 
     def _write(self) -> None:
@@ -232,9 +224,9 @@ class _Parquet:
 
 
 class _Csv:
-    """As Spark writes it: a header, nothing for null, times with their zone's offset."""
+    """A CSV file like Spark's: a header, nothing for null, times with their zone's offset."""
 
-    def __init__(self, path: Path, columns: Sequence[Column]) -> None:
+    def __init__(self, path: Path, columns: Sequence[ViewColumn]) -> None:
         self._types = [column.type for column in columns]
         self._file = path.open("w", encoding="utf-8", errors="backslashreplace", newline="")
         self._writer = csv.writer(self._file, lineterminator="\n")
@@ -248,22 +240,22 @@ class _Csv:
         self._file.close()
 
 
-def _cell(type: ColumnType, value: Any) -> Any:
+def _cell(type: ValueType, value: Any) -> Any:
     if value is None:
         return None
     match type:
-        case ColumnType.BOOLEAN:
+        case ValueType.BOOLEAN:
             return str(value).lower()
-        case ColumnType.TIMESTAMP:
-            return _time(value)
-        case ColumnType.STRINGS | ColumnType.INTS:
+        case ValueType.TIMESTAMP:
+            return _format_time(value)
+        case ValueType.STRINGS | ValueType.INTS:
             return ",".join(map(str, value))
         case _:
             return value
 
 
-def _time(milliseconds: int) -> str:
-    at = EPOCH + timedelta(milliseconds=milliseconds)
+def _format_time(milliseconds: int) -> str:
+    time = EPOCH + timedelta(milliseconds=milliseconds)
     with suppress(OverflowError):  # the last hours of the year 9999
-        at = at.astimezone()
-    return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        time = time.astimezone()
+    return time.isoformat(timespec="milliseconds").replace("+00:00", "Z")

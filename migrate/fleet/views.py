@@ -1,8 +1,8 @@
-"""The views: flat tables over checkpoints, each column with its name, its type and its value.
+"""The views: flat tables of checkpoints, with a name, a type and a value for each column.
 
-Names and meaning are those of ``migrate inspect --format json``. Every view begins with what tells
-the checkpoint, and ends with ``error_kind`` and ``error``: of a checkpoint that could not be read
-there is one row in each view, with what its path tells and these two. No Spark is known here.
+Names and meaning are those of ``migrate inspect --format json``. Every view begins with the columns
+of the checkpoint, and ends with ``error_kind`` and ``error``. A checkpoint that could not be read
+has one row in each view, with these two and the values that its path holds.
 """
 
 from __future__ import annotations
@@ -10,14 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
+from operator import attrgetter
 from typing import Any
 
 _LAST_INSTANT = 253_402_300_799_999  # the end of the year 9999
 _LONG_MAX = (1 << 63) - 1
 
 
-class View(str, Enum):
-    """The tables: what a row is about."""
+class CheckpointView(str, Enum):
+    """The tables, by what a row is about."""
 
     POSITIONS = "positions"
     OPERATORS = "operators"
@@ -25,77 +27,75 @@ class View(str, Enum):
     FINDINGS = "findings"
 
 
-class ColumnType(Enum):
-    """What a column holds; every one of them may be None but where the comment says never."""
+class ValueType(Enum):
+    """The type of a column's values; each value may be None."""
 
     STRING = "string"
     INT = "int"  # 32 bits
     LONG = "long"  # 64 bits
     BOOLEAN = "boolean"
-    TIMESTAMP = "timestamp"  # milliseconds of the epoch, an int
+    TIMESTAMP = "timestamp"  # milliseconds since the epoch, an int
     STRINGS = "strings"  # a tuple of str
     INTS = "ints"  # a tuple of int
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
-    """``value`` makes a row's of what the row is about."""
+class ViewColumn:
+    """A column of a view; ``value`` gets its value from what a row is about."""
 
     name: str
-    type: ColumnType
+    type: ValueType
     comment: str
     value: Callable[[Any], Any]
 
 
-def _string(name: str, comment: str, value: Callable[[Any], str | None]) -> Column:
-    return Column(name, ColumnType.STRING, comment, value)
+def _column(
+    type: ValueType, name: str, comment: str, value: str | Callable[[Any], Any]
+) -> ViewColumn:
+    """Return a column; ``value`` may be an attribute's path."""
+    return ViewColumn(name, type, comment, attrgetter(value) if isinstance(value, str) else value)
 
 
-def _int(name: str, comment: str, value: Callable[[Any], int | None]) -> Column:
-    return Column(name, ColumnType.INT, comment, value)
+_string = partial(_column, ValueType.STRING)
+_strings = partial(_column, ValueType.STRINGS)
+_int = partial(_column, ValueType.INT)
+_long = partial(_column, ValueType.LONG)
+_boolean = partial(_column, ValueType.BOOLEAN)
 
 
-def _long(name: str, comment: str, value: Callable[[Any], int | None]) -> Column:
-    return Column(name, ColumnType.LONG, comment, value)
+def _size(name: str, comment: str, size: Callable[[Any], int]) -> ViewColumn:
+    """Return a column of a sum of sizes; a hostile checkpoint may claim more than a long holds."""
+    return _long(name, comment, lambda row: min(size(row), _LONG_MAX))
 
 
-def _size(name: str, comment: str, value: Callable[[Any], int]) -> Column:
-    """A sum of sizes that a hostile checkpoint claims may be more than a long holds."""
-    return _long(name, comment, lambda it: min(value(it), _LONG_MAX))
-
-
-def _instant(milliseconds: int | None) -> int | None:
-    """A file may claim any time; those that no date is written for are none."""
+def _valid_instant(milliseconds: int | None) -> int | None:
+    """Return a time, or None if no date can be written for it; a file may claim any time."""
     if milliseconds is None or not 0 <= milliseconds <= _LAST_INSTANT:
         return None
     return milliseconds
 
 
-HEAD = (  # of Whole
-    _string(
-        "pointer", "directory that holds _metadata; never null", lambda it: it.checkpoint.pointer
-    ),
+HEAD = (  # of a CheckpointRow
+    _string("pointer", "directory that holds _metadata; never null", "checkpoint.pointer"),
     _string(
         "job_id",
         "job's id, 32 hex digits, where the job's directory is named by it",
-        lambda it: it.candidate.job_id,
+        "candidate.job_id",
     ),
-    _long("checkpoint_id", "number of the checkpoint", lambda it: it.checkpoint.checkpoint_id),
+    _long("checkpoint_id", "number of the checkpoint", "checkpoint.checkpoint_id"),
     _string(
         "checkpoint_kind",
         "checkpoint, savepoint, or unknown (Flink up to 1.14)",
-        lambda it: it.checkpoint.type.kind.value,
+        "checkpoint.type.kind.value",
     ),
 )
 ERROR = (  # of a Failure
     _string(
         "error_kind",
         "why the checkpoint could not be read, as one of a few kinds; else null",
-        lambda it: it.kind,
+        "kind",
     ),
-    _string(
-        "error", "why the checkpoint could not be read, in words; else null", lambda it: it.message
-    ),
+    _string("error", "why the checkpoint could not be read, in words; else null", "message"),
 )
 _OPERATOR_ID = ("operator_id", "operator's id, 32 hex digits as Flink prints it")
 _NAME = ("name", "operator's name; null in metadata up to version 4")
@@ -107,188 +107,171 @@ _SOURCE_KIND = (
 )
 _IN_FLIGHT = ("in_flight_bytes", "bytes of records in its channels (unaligned checkpoint)")
 
-_POSITIONS = (  # of Held
-    _string(*_OPERATOR_ID, lambda it: it.source.operator_id),
-    _string(*_NAME, lambda it: it.source.name),
-    _string(*_UID, lambda it: it.source.uid),
-    _string(*_SOURCE_KIND, lambda it: it.source.kind.value),
+_POSITIONS = (  # of a PositionRow
+    _string(*_OPERATOR_ID, "source.operator_id"),
+    _string(*_NAME, "source.name"),
+    _string(*_UID, "source.uid"),
+    _string(*_SOURCE_KIND, "source.kind.value"),
     _string(
-        "cluster",
-        "Kafka cluster's id, of a DynamicKafkaSource; else null",
-        lambda it: it.position.cluster,
+        "cluster", "Kafka cluster's id, of a DynamicKafkaSource; else null", "position.cluster"
     ),
-    _string("topic", "Kafka topic", lambda it: it.position.topic),
-    _int("partition", "Kafka partition", lambda it: it.position.partition),
+    _string("topic", "Kafka topic", "position.topic"),
+    _int("partition", "Kafka partition", "position.partition"),
     _string(
         "state",
         "next, earliest, latest, committed, finished, unassigned or unresolved",
-        lambda it: it.position.state.value,
+        "position.state.value",
     ),
     _long(
         "next_offset",
         "offset of the next record to read; null where the state has none",
-        lambda it: it.position.next_offset,
+        "position.next_offset",
     ),
     _long(
         "stopping_offset",
         "where a bounded source stops, as stored (-1 latest, -3 committed); null if unbounded",
-        lambda it: it.position.stopping_offset,
+        "position.stopping_offset",
     ),
     _int(
         "subtask",
         "subtask whose reader holds the partition; null where none does",
-        lambda it: it.position.subtask,
+        "position.subtask",
     ),
     _string(
         "reason",
         "why the start is not known; null where it is",
-        lambda it: it.position.reason or None,
+        lambda row: row.position.reason or None,
     ),
 )
-_OPERATORS = (  # of Run
-    _string(*_OPERATOR_ID, lambda it: it.operator.operator_id),
-    _string(*_NAME, lambda it: it.operator.name),
-    _string(*_UID, lambda it: it.operator.uid),
-    _string(*_SOURCE_KIND, lambda it: it.source_kind),
-    _int("parallelism", "operator's parallelism", lambda it: it.operator.parallelism),
-    _int(
-        "max_parallelism", "operator's maximum parallelism", lambda it: it.operator.max_parallelism
-    ),
-    Column(
-        "finished",
-        ColumnType.BOOLEAN,
-        "whether it had finished and kept no state",
-        lambda it: it.operator.finished,
-    ),
-    Column(
-        "state_names",
-        ColumnType.STRINGS,
-        "names of its operator states, sorted",
-        lambda it: it.operator.state_names,
-    ),
-    _size("keyed_state_bytes", "bytes of keyed state", lambda it: it.operator.keyed_state_bytes),
+_OPERATORS = (  # of an OperatorRow
+    _string(*_OPERATOR_ID, "operator.operator_id"),
+    _string(*_NAME, "operator.name"),
+    _string(*_UID, "operator.uid"),
+    _string(*_SOURCE_KIND, "source_kind"),
+    _int("parallelism", "operator's parallelism", "operator.parallelism"),
+    _int("max_parallelism", "operator's maximum parallelism", "operator.max_parallelism"),
+    _boolean("finished", "whether it had finished and kept no state", "operator.finished"),
+    _strings("state_names", "names of its operator states, sorted", "operator.state_names"),
+    _size("keyed_state_bytes", "bytes of keyed state", attrgetter("operator.keyed_state_bytes")),
     _size(
         "operator_state_bytes",
         "bytes of operator state",
-        lambda it: it.operator.operator_state_bytes,
+        attrgetter("operator.operator_state_bytes"),
     ),
-    _size(*_IN_FLIGHT, lambda it: it.operator.in_flight_bytes),
+    _size(*_IN_FLIGHT, attrgetter("operator.in_flight_bytes")),
     _size(
         "raw_state_bytes",
         "the part of both states that is raw, in bytes",
-        lambda it: it.operator.raw_state_bytes,
+        attrgetter("operator.raw_state_bytes"),
     ),
-    Column(
+    _column(
+        ValueType.INTS,
         "finished_subtasks",
-        ColumnType.INTS,
         "subtasks that had finished, ascending",
-        lambda it: it.operator.finished_subtasks,
+        "operator.finished_subtasks",
     ),
 )
-_CHECKPOINTS = (  # of Whole
+_CHECKPOINTS = (  # of a CheckpointRow
     _string(
         "job_directory",
         "directory that holds the job's chk-<n>; null for a savepoint",
-        lambda it: it.candidate.job_directory,
+        "candidate.job_directory",
     ),
     _string(
         "stop",
         "whether the job stopped with it: suspend, terminate, none or unknown",
-        lambda it: it.checkpoint.type.stop.value,
+        "checkpoint.type.stop.value",
     ),
-    _int("metadata_version", "version of _metadata", lambda it: it.checkpoint.metadata_version),
-    Column(
+    _int("metadata_version", "version of _metadata", "checkpoint.metadata_version"),
+    _column(
+        ValueType.TIMESTAMP,
         "written_at",
-        ColumnType.TIMESTAMP,
         "when _metadata was written, or copied without its time; null where not kept",
-        lambda it: _instant(it.checkpoint.written_at),
+        lambda row: _valid_instant(row.checkpoint.written_at),
     ),
     _long(
         "metadata_bytes",
         "size of _metadata; null where a newer checkpoint took the place of the one found",
-        lambda it: (
-            it.candidate.metadata_bytes if it.checkpoint.pointer == it.candidate.pointer else None
+        lambda row: (
+            row.candidate.metadata_bytes
+            if row.checkpoint.pointer == row.candidate.pointer
+            else None
         ),
     ),
-    _int("operators", "number of operators", lambda it: len(it.checkpoint.operators)),
-    _int("sources", "number of Kafka sources", lambda it: len(it.extraction.sources)),
-    Column(
+    _int("operators", "number of operators", lambda row: len(row.checkpoint.operators)),
+    _int("sources", "number of Kafka sources", lambda row: len(row.extraction.sources)),
+    _strings(
         "topics",
-        ColumnType.STRINGS,
         "Kafka topics that its sources read, sorted",
-        lambda it: tuple(sorted(it.topics)),
+        lambda row: tuple(sorted(row.topics)),
     ),
     _long(
         "positions",
         "number of positions: topic-partitions of each source",
-        lambda it: sum(len(source.positions) for source in it.extraction.sources),
+        lambda row: sum(len(source.positions) for source in row.extraction.sources),
     ),
-    _size(*_IN_FLIGHT, lambda it: sum(each.in_flight_bytes for each in it.checkpoint.operators)),
-    Column(
+    _size(
+        *_IN_FLIGHT,
+        lambda row: sum(operator.in_flight_bytes for operator in row.checkpoint.operators),
+    ),
+    _boolean(
         "movable",
-        ColumnType.BOOLEAN,
         "whether its positions can be moved as they are; null where it could not be read",
-        lambda it: not it.obstacles,
+        lambda row: not row.obstacles,
     ),
-    Column(
+    _strings(
         "obstacles",
-        ColumnType.STRINGS,
         "codes of what stands in the way, sorted",
-        lambda it: tuple(sorted({obstacle.code for obstacle in it.obstacles})),
+        lambda row: tuple(sorted({obstacle.code for obstacle in row.obstacles})),
     ),
     _string(
         "why_not",
         "the same in words; null where nothing does",
-        lambda it: "; ".join(obstacle.message for obstacle in it.obstacles) or None,
+        lambda row: "; ".join(obstacle.message for obstacle in row.obstacles) or None,
     ),
-    Column(
+    _strings(
         "to_check",
-        ColumnType.STRINGS,
         "codes of what to check before it moves, sorted",
-        lambda it: tuple(sorted({finding.code.value for finding in it.to_check})),
+        lambda row: tuple(sorted({finding.code.value for finding in row.to_check})),
     ),
 )
 _FINDINGS = (  # of a Finding
-    _string("code", "what was found, such as in-flight-records", lambda it: it.code.value),
-    _string("severity", "blocker, warning or note", lambda it: it.severity.value),
+    _string("code", "what was found, such as in-flight-records", "code.value"),
+    _string("severity", "blocker, warning or note", "severity.value"),
     _string(
-        "operator_id",
-        "operator it is about; null for the checkpoint as a whole",
-        lambda it: it.operator_id,
+        "operator_id", "operator it is about; null for the checkpoint as a whole", "operator_id"
     ),
-    _string("message", "the finding in words", lambda it: it.message),
+    _string("message", "the finding in words", "message"),
 )
 # Every view begins with HEAD, and ends with ERROR.
-OWN: Mapping[View, tuple[Column, ...]] = {
-    View.POSITIONS: _POSITIONS,
-    View.OPERATORS: _OPERATORS,
-    View.CHECKPOINTS: _CHECKPOINTS,
-    View.FINDINGS: _FINDINGS,
+OWN: Mapping[CheckpointView, tuple[ViewColumn, ...]] = {
+    CheckpointView.POSITIONS: _POSITIONS,
+    CheckpointView.OPERATORS: _OPERATORS,
+    CheckpointView.CHECKPOINTS: _CHECKPOINTS,
+    CheckpointView.FINDINGS: _FINDINGS,
 }
 
-VIEWS: Mapping[View, tuple[Column, ...]] = {
+VIEWS: Mapping[CheckpointView, tuple[ViewColumn, ...]] = {
     view: (*HEAD, *own, *ERROR) for view, own in OWN.items()
 }
-# What the positions of a scan have more where a broker was asked.
+# Columns that the positions of a scan with a broker have in addition.
 LAG = (  # of a Lag
     _long(
         "log_start",
         "partition's log start offset; null where the broker does not have it",
-        lambda it: it.log_start,
+        "log_start",
     ),
     _long(
-        "log_end",
-        "partition's log end offset; null where the broker does not have it",
-        lambda it: it.log_end,
+        "log_end", "partition's log end offset; null where the broker does not have it", "log_end"
     ),
     _long(
         "lag",
         "log end minus next offset, an upper bound of the records left; null where not known",
-        lambda it: it.records,
+        "records",
     ),
     _string(
         "obstacle",
         "why it cannot be read on: expired, beyond-end, topic-gone or partition-gone; else null",
-        lambda it: it.obstacle,
+        "obstacle",
     ),
 )

@@ -1,4 +1,4 @@
-"""``scan``: an inventory of a whole estate, and a saved plan for each job that can move."""
+"""``scan``: an inventory of all jobs below some roots, and a saved plan for each that can move."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from migrate.fleet import Candidate, discover
-from migrate.fleet.candidates import Marked, mark_newest
+from migrate.fleet.candidates import Candidate, mark_newest
+from migrate.fleet.discovery import discover
 from migrate.fleet.inventory import BulkPlan, Inventory, ScannedJob
-from migrate.fleet.scan_run import Estate, Progress, Wanted, local_estate
+from migrate.fleet.scan_run import AskBroker, Progress, ScanSummary, scan_locally
 from migrate.fleet.tables import Output, TableFormat, check_output
-from migrate.model.cluster_snapshot import Question
+from migrate.model.cluster_snapshot import ClusterSnapshot, Question
 from migrate.model.errors import InputError, Refused, UsageError
 from migrate.model.log import log, timed
 from migrate.model.policies import one_of
@@ -42,28 +42,28 @@ def scan(
 ) -> Inventory:
     """Read every checkpoint below the roots, by processes of this machine, or on Spark.
 
-    Spark is used where a master is named, or a session is active already; one that is started is
-    stopped at the end. What cannot be read is told of, and ends nothing.
+    Spark is used if a master is named, or a session is active already; a session that is started
+    is stopped at the end. A checkpoint that cannot be read is a job with an error.
 
     Args:
         roots: directories, or globs with ``*``, ``?`` and ``[…]``; local paths or URLs.
-        latest_only: read of each job its newest complete checkpoint alone; savepoints all.
+        latest_only: read only the newest complete checkpoint of each job, and all savepoints.
         output: write the tables ``checkpoints``, ``positions``, ``operators`` and ``findings``
-            below this directory; none may be there yet.
-        format: what they are written as.
+            below this directory; none of them may exist yet.
+        format: the file format of the tables.
         plans: save a plan for each job that can move in this directory, which must be new or empty.
-        group: plan for consumer groups of this name, in which ``{job}`` stands for the job's id;
-            None plans for Spark.
+        group: plan for consumer groups of this name, in which ``{job}`` is replaced by the job's
+            id; None: plan for Spark.
         master: the Spark to run on, such as ``spark://host:7077``.
-        progress: is told now and then how far it has come.
-        arguments: see ``KafkaArguments``: a broker tells the lag.
+        progress: is called now and then.
+        arguments: see ``KafkaArguments``; with a broker, jobs have a lag.
 
     Raises:
-        UsageError: arguments that do not go together, a package that is not installed, or no Spark
-            starts.
-        InputError: there is nothing where the roots are said to be.
-        Refused: ``output`` or ``plans`` is there already.
-        BrokerError: the broker did not answer, or denied what was asked.
+        UsageError: arguments that do not go together, a package that is not installed, or Spark
+            does not start.
+        InputError: none of the roots could be read.
+        Refused: ``output`` or ``plans`` exists already.
+        BrokerError: the broker did not answer, or denied a request.
         ServiceError: Spark failed as a whole, or processes of this machine were killed again and
             again.
     """
@@ -80,63 +80,69 @@ def scan(
     if master is not None:
         check_no_credentials(master, UsageError, "--master")
     on_spark = runs_on_spark(master)
-    wanted = Wanted(broker.given)
+    tables = None
     if output is not None:
-        wanted = Wanted(broker.given, _output(os.fspath(output), table_format, on_spark))
+        tables = _output(os.fspath(output), table_format, on_spark)
     with timed("looking for checkpoints"):
-        candidates = discover([os.fspath(root) for root in roots], Files(), latest_only=latest_only)
-    _check_found(candidates)
-    marked = mark_newest(candidates)
-    with ExitStack() as stack:
-        if on_spark:
-            estate = _on_spark(stack, master, marked, wanted, progress)
-        else:
-            estate = stack.enter_context(local_estate(marked, wanted, progress))
+        found = discover([os.fspath(root) for root in roots], Files(), latest_only=latest_only)
+    _check_found(found)
+
+    def ask(topics: set[str]) -> ClusterSnapshot:
+        return ask_broker(broker.config(), Question(frozenset(topics)))
+
+    candidates = mark_newest(found)
+    ask_about = ask if broker.given else None
+    if on_spark:
+        summary = _scan_on_spark(master, candidates, tables, ask_about, progress)
+    else:
         with timed("scanning"):
-            snapshot = None
-            if broker.given:
-                asked = Question(frozenset(estate.topics()))
-                snapshot = ask_broker(broker.config(), asked)
-            told = estate.finish(snapshot)
-    if wanted.output is not None:
-        log.info(f"wrote {wanted.output.directory}")
-    made = None
+            summary = scan_locally(candidates, tables, ask_about, progress)
+    if tables is not None:
+        log.info(f"wrote {tables.directory}")
+    saved = None
     if plans is not None:
-        made = _plan(told.jobs, local_path(os.fspath(plans)), group, progress, **arguments)
-    return Inventory(tuple(told.jobs), told.checkpoints, told.unreadable, made)
+        saved = _plan(summary.jobs, local_path(os.fspath(plans)), group, progress, **arguments)
+    return Inventory(tuple(summary.jobs), summary.checkpoints, summary.unreadable, saved)
 
 
-def _on_spark(
-    stack: ExitStack,
+def _scan_on_spark(
     master: str | None,
-    marked: Sequence[Marked],
-    wanted: Wanted,
+    candidates: Sequence[Candidate],
+    output: Output | None,
+    ask_broker: AskBroker | None,
     progress: Progress | None,
-) -> Estate:
-    with timed("starting Spark"):
-        spark = stack.enter_context(session(master))
-    from migrate.spark.scan_on_spark import spark_estate
+) -> ScanSummary:
+    with ExitStack() as stack:
+        with timed("starting Spark"):
+            spark = stack.enter_context(session(master))
+        from migrate.spark.scan_on_spark import scan_on_spark
 
-    return stack.enter_context(spark_estate(spark, marked, wanted, progress))
+        with timed("scanning"):
+            return scan_on_spark(spark, candidates, output, ask_broker, progress)
 
 
 def _output(output: str, table_format: TableFormat, on_spark: bool) -> Output:
-    """Where to write, whatever directory Spark runs in; refused where something is."""
+    """Return where to write, whatever directory Spark runs in.
+
+    Raises:
+        Refused: the directory is not empty.
+        UsageError: tables cannot be written there.
+    """
     check_no_credentials(output, UsageError, "--output")
     directory = output if is_uri(output) else os.path.abspath(output)  # noqa: PTH100  # links stay
-    asked = Output(directory, table_format)
+    tables = Output(directory, table_format)
     if not on_spark:
-        check_output(asked)
+        check_output(tables)
     files = Files()
-    # What our storage does not know, Spark itself refuses to write over, at the end.
+    # A URI that our storage does not know is checked by Spark, at the end.
     known = files.from_uri(directory)
     if known is not None and files.list_directory(known):
         raise Refused([f"{output} is not empty; name a new directory for the tables"])
-    return asked
+    return tables
 
 
 def _check_found(candidates: Sequence[Candidate]) -> None:
-    failures = [one.failure for one in candidates if one.failure is not None]
+    failures = [candidate.failure for candidate in candidates if candidate.failure is not None]
     if failures and len(failures) == len(candidates):
         raise InputError("; ".join(failure.message for failure in failures))
     if not candidates:

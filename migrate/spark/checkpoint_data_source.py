@@ -16,8 +16,12 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
-from migrate.fleet import VIEWS, BadOption, FleetOptions, discover, pack, parse_options, scan
+from migrate.fleet.candidates import pack
+from migrate.fleet.discovery import discover
+from migrate.fleet.options import CheckpointOptions, parse_options, selected_rows
 from migrate.fleet.tables import batches
+from migrate.fleet.views import VIEWS
+from migrate.model.errors import UsageError
 from migrate.spark.checkpoint_frame import struct_type
 from migrate.storage.files import Files
 
@@ -42,12 +46,14 @@ class FlinkCheckpointDataSource(DataSource):
     def reader(self, schema: StructType) -> DataSourceReader:
         options = parse_options(self.options)
         if schema != struct_type(VIEWS[options.view]):
-            raise BadOption("the schema is the view's: choose a view, and of its columns by select")
+            raise UsageError(
+                "the schema is the view's: choose a view, and of its columns by select"
+            )
         return _Reader(_paths(self.options), options)
 
 
 class _Reader(DataSourceReader):
-    def __init__(self, paths: Sequence[str], options: FleetOptions) -> None:
+    def __init__(self, paths: Sequence[str], options: CheckpointOptions) -> None:
         self._paths = paths
         self._options = options
 
@@ -59,7 +65,9 @@ class _Reader(DataSourceReader):
         return [InputPartition(share) for share in shares]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        return batches(VIEWS[self._options.view], scan(partition.value, Files(), self._options))
+        return batches(
+            VIEWS[self._options.view], selected_rows(partition.value, Files(), self._options)
+        )
 
 
 def _paths(options: Mapping[str, str]) -> list[str]:
@@ -68,5 +76,5 @@ def _paths(options: Mapping[str, str]) -> list[str]:
     if (path := options.get("path")) is not None:
         paths.append(path)
     if not paths:
-        raise BadOption("no path: load(ROOT), or load([ROOT, …])")
+        raise UsageError("no path: load(ROOT), or load([ROOT, …])")
     return paths

@@ -10,17 +10,11 @@ from typing import TYPE_CHECKING, TypeVar
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructField, StructType
 
-from migrate.fleet import (
-    VIEWS,
-    Candidate,
-    Column,
-    FleetOptions,
-    discover,
-    pack,
-    parse_options,
-    scan,
-)
+from migrate.fleet.candidates import Candidate, pack
+from migrate.fleet.discovery import discover
+from migrate.fleet.options import CheckpointOptions, parse_options, selected_rows
 from migrate.fleet.tables import arrow_schema, batches
+from migrate.fleet.views import VIEWS, ViewColumn
 from migrate.storage.files import Files
 
 if TYPE_CHECKING:
@@ -30,7 +24,7 @@ if TYPE_CHECKING:
 _Share = TypeVar("_Share")
 
 
-def struct_type(columns: Sequence[Column]) -> StructType:
+def struct_type(columns: Sequence[ViewColumn]) -> StructType:
     """Return a table's schema, with a comment for each column."""
     fields = from_arrow_schema(arrow_schema(columns)).fields
     return StructType(
@@ -48,11 +42,11 @@ def read_checkpoints(spark: SparkSession, *paths: str, **options: str | bool | i
 
     Args:
         spark: the session.
-        paths: as for ``migrate.fleet.discover``.
+        paths: as for ``migrate.fleet.discovery.discover``.
         options: as for the data source (``migrate.fleet.options``), ``latestOnly=True`` and so on.
 
     Raises:
-        BadOption: an unknown option, or value of one.
+        UsageError: an unknown option, or value of one.
         MissingExtra: the library for a path's kind of URL is not installed.
     """
     parsed = parse_options({name: str(value) for name, value in options.items()})
@@ -89,5 +83,5 @@ def _unpacked(
             yield from read(pickle.loads(share.as_py()))
 
 
-def _read(options: FleetOptions, candidates: list[Candidate]) -> Iterator[pa.RecordBatch]:
-    return batches(VIEWS[options.view], scan(candidates, Files(), options))
+def _read(options: CheckpointOptions, candidates: list[Candidate]) -> Iterator[pa.RecordBatch]:
+    return batches(VIEWS[options.view], selected_rows(candidates, Files(), options))

@@ -1,7 +1,7 @@
-"""An estate read on Spark: by the functions of ``migrate.fleet.scan_run``, on its executors.
+"""One run of a scan on Spark: the functions of ``migrate.fleet.scan_run`` on its executors.
 
 A row of the DataFrame is what was read of one checkpoint, pickled: read once, and kept by Spark.
-The last row of each share answers the first question about it, as a task of Python costs a start.
+The last row of each share is its answer to the first question, as starting a Python task is costly.
 """
 
 from __future__ import annotations
@@ -18,20 +18,19 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType
 
-from migrate.fleet.candidates import Marked, pack, read_marked
+from migrate.fleet.candidates import Candidate, pack
 from migrate.fleet.lag import topics_to_ask
 from migrate.fleet.scan_run import (
+    AskBroker,
     Progress,
-    Scanned,
-    Told,
-    Wanted,
-    lags_of,
-    rows_of,
-    scanned,
-    together,
+    ScannedCheckpoint,
+    ScanRequest,
+    ScanSummary,
+    merge_summaries,
+    read_share,
 )
-from migrate.fleet.tables import Output, TableFormat, already_there, batches
-from migrate.fleet.views import View
+from migrate.fleet.tables import Output, TableFormat, batches, table_exists
+from migrate.fleet.views import CheckpointView
 from migrate.spark.checkpoint_frame import read_shares, struct_type
 from migrate.storage.files import Files
 
@@ -42,32 +41,52 @@ if TYPE_CHECKING:
 
 _SCHEMA = "scanned BINARY, answer BINARY"
 _ANSWER = "answer BINARY"
-# What goes to Spark at a time; a giant may be more.
-_BYTES_AT_ONCE = 4 * 1024 * 1024
-# Of what Spark has kept: to lay out the rows of a share takes less than the start of a task.
-_SHARES_OF_A_TASK = 8
-# In seconds, between two looks at how far it has come.
-_EVERY = 0.2
+# The size of a batch for Spark; a giant checkpoint may be more.
+_BATCH_BYTES = 4 * 1024 * 1024
+# Of shares that Spark has kept: their rows cost less than the start of a task.
+_SHARES_PER_TASK = 8
+# In seconds, between two reports of progress.
+_INTERVAL = 0.2
 
 
-@contextmanager
-def spark_estate(
-    spark: SparkSession, marked: Sequence[Marked], wanted: Wanted, progress: Progress | None = None
-) -> Iterator[SparkEstate]:
-    """An estate of which nothing is read before something is asked."""
-    shares = pack(marked)
-    read = read_shares(spark, shares, partial(_read, wanted), _SCHEMA).persist()
-    kept = read.coalesce(max(1, -(-len(shares) // _SHARES_OF_A_TASK)))
+def scan_on_spark(
+    spark: SparkSession,
+    candidates: Sequence[Candidate],
+    output: Output | None = None,
+    ask_broker: AskBroker | None = None,
+    progress: Progress | None = None,
+) -> ScanSummary:
+    """Read the candidates of ``mark_newest`` on Spark, which writes the tables.
+
+    Raises:
+        Refused: one of the tables exists already.
+    """
+    request = ScanRequest(ask_broker is not None, output)
+    shares = pack(candidates)
+    read = read_shares(spark, shares, partial(_read, request), _SCHEMA).persist()
+    kept = read.coalesce(max(1, -(-len(shares) // _SHARES_PER_TASK)))
+    snapshot = None
     try:
-        with _watched(spark, progress):
-            yield SparkEstate(read, kept, wanted)
+        with _reported(spark, progress):
+            if ask_broker is None:
+                summary = merge_summaries(_answers(read))
+            else:
+                snapshot = ask_broker(set().union(*_answers(read)))
+                compared = kept.mapInArrow(partial(_compare, snapshot), _ANSWER)
+                summary = merge_summaries(_answers(compared))
+            if output is not None:
+                for view in request.views:
+                    columns = struct_type(request.columns(view))
+                    table = kept.mapInArrow(partial(_table, view, request, snapshot), columns)
+                    _write(table, view, output)
+            return summary
     finally:
         read.unpersist()
 
 
 @contextmanager
-def _watched(spark: SparkSession, progress: Progress | None) -> Iterator[None]:
-    """Tell, now and then, how many of the tasks of what Spark is at are done, and how many it has.
+def _reported(spark: SparkSession, progress: Progress | None) -> Iterator[None]:
+    """Report now and then how many tasks of Spark's active stages are done.
 
     Spark Connect does not tell.
     """
@@ -78,14 +97,14 @@ def _watched(spark: SparkSession, progress: Progress | None) -> Iterator[None]:
     done = Event()
 
     def watch() -> None:
-        while not done.wait(_EVERY):
-            stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
-            there = [stage for stage in stages if stage is not None]
-            if there:
+        while not done.wait(_INTERVAL):
+            infos = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+            stages = [stage for stage in infos if stage is not None]
+            if stages:
                 progress(
                     "read",
-                    sum(stage.numCompletedTasks for stage in there),
-                    sum(stage.numTasks for stage in there),
+                    sum(stage.numCompletedTasks for stage in stages),
+                    sum(stage.numTasks for stage in stages),
                 )
 
     thread = Thread(target=watch, daemon=True)
@@ -97,102 +116,78 @@ def _watched(spark: SparkSession, progress: Progress | None) -> Iterator[None]:
         thread.join()
 
 
-class SparkEstate:
-    """An ``Estate`` on Spark; it is Spark that writes its tables."""
-
-    def __init__(self, to_read: DataFrame, kept: DataFrame, wanted: Wanted) -> None:
-        self._to_read = to_read
-        self._kept = kept
-        self._wanted = wanted
-
-    def topics(self) -> set[str]:
-        return set().union(*_answers(self._to_read))
-
-    def finish(self, snapshot: ClusterSnapshot | None) -> Told:
-        if snapshot is None:
-            whole = together(_answers(self._to_read))
-        else:
-            compared = self._kept.mapInArrow(partial(_compared, snapshot), _ANSWER)
-            whole = together(_answers(compared))
-        if self._wanted.output is not None:
-            for view in self._wanted.views:
-                self._write(view, snapshot, self._wanted.output)
-        return whole
-
-    def _write(self, view: View, snapshot: ClusterSnapshot | None, output: Output) -> None:
-        columns = self._wanted.columns(view)
-        table = self._kept.mapInArrow(
-            partial(_table, view, self._wanted, snapshot), struct_type(columns)
+def _write(table: DataFrame, view: CheckpointView, output: Output) -> None:
+    if output.format is TableFormat.CSV:
+        table = table.withColumns(
+            {
+                field.name: F.array_join(field.name, ",")
+                for field in table.schema
+                if isinstance(field.dataType, ArrayType)
+            }
         )
-        if output.format is TableFormat.CSV:
-            table = table.withColumns(
-                {
-                    field.name: F.array_join(field.name, ",")
-                    for field in table.schema
-                    if isinstance(field.dataType, ArrayType)
-                }
-            )
-            writer = table.write.options(header=True, escape='"', emptyValue="")
-        else:
-            writer = table.write
-        path = f"{output.directory.rstrip('/')}/{view.value}"
-        try:
-            writer.format(output.format.value).save(path)
-        except AnalysisException as error:
-            if "PATH_ALREADY_EXISTS" not in str(error):
-                raise
-            raise already_there(path) from error
+        writer = table.write.options(header=True, escape='"', emptyValue="")
+    else:
+        writer = table.write
+    path = f"{output.directory.rstrip('/')}/{view.value}"
+    try:
+        writer.format(output.format.value).save(path)
+    except AnalysisException as error:
+        if "PATH_ALREADY_EXISTS" not in str(error):
+            raise
+        raise table_exists(path) from error
 
 
-def _answers(made: DataFrame) -> Iterator[Any]:
-    """What is told of each share."""
-    for row in made.where("answer IS NOT NULL").select("answer").collect():
+def _answers(frame: DataFrame) -> Iterator[Any]:
+    """Yield the answer of each share."""
+    for row in frame.where("answer IS NOT NULL").select("answer").collect():
         yield pickle.loads(row.answer)
 
 
-def _read(wanted: Wanted, share: list[Marked]) -> Iterator[pa.RecordBatch]:
-    """The answer is what topics there are, where a broker is to be asked; else all that is told."""
+def _read(request: ScanRequest, share: list[Candidate]) -> Iterator[pa.RecordBatch]:
+    """Read a share; the answer is its topics if a broker is asked, otherwise its summary."""
     topics: set[str] = set()
-    told = Told()
-    some: list[bytes] = []
+    summary = ScanSummary()
+    pickled: list[bytes] = []
     size = 0
-    for read in read_marked(share, Files()):
-        one = scanned(read, wanted)
-        topics |= topics_to_ask(one.positions)
-        told.add(one, None)
-        some.append(pickle.dumps(one))
-        size += len(some[-1])
-        if size >= _BYTES_AT_ONCE:
-            yield _batch(scanned=some, answer=[None] * len(some))
-            some, size = [], 0
-    answer = pickle.dumps(topics if wanted.broker else told)
-    yield _batch(scanned=[*some, None], answer=[*[None] * len(some), answer])
+    for checkpoint in read_share(Files(), request, share):
+        topics |= topics_to_ask(checkpoint.positions)
+        summary.add(checkpoint, None)
+        pickled.append(pickle.dumps(checkpoint))
+        size += len(pickled[-1])
+        if size >= _BATCH_BYTES:
+            yield _batch(scanned=pickled, answer=[None] * len(pickled))
+            pickled, size = [], 0
+    answer = pickle.dumps(topics if request.broker else summary)
+    yield _batch(scanned=[*pickled, None], answer=[*[None] * len(pickled), answer])
 
 
-def _compared(
-    snapshot: ClusterSnapshot, read: Iterable[pa.RecordBatch]
-) -> Iterator[pa.RecordBatch]:
-    told = Told()
-    for one in _kept(read):
-        told.add(one, lags_of(one, snapshot))
-    yield _batch(answer=[pickle.dumps(told)])
+def _compare(snapshot: ClusterSnapshot, read: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    summary = ScanSummary()
+    for checkpoint in _kept(read):
+        summary.add(checkpoint, checkpoint.lags(snapshot))
+    yield _batch(answer=[pickle.dumps(summary)])
 
 
 def _table(
-    view: View,
-    wanted: Wanted,
+    view: CheckpointView,
+    request: ScanRequest,
     snapshot: ClusterSnapshot | None,
     read: Iterable[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
-    asked = snapshot if wanted.has_lag(view) else None
-    rows = (row for one in _kept(read) for row in rows_of(one, view, wanted, lags_of(one, asked)))
-    return batches(wanted.columns(view), rows)
+    if not request.has_lag(view):
+        snapshot = None
+    rows = (
+        row
+        for checkpoint in _kept(read)
+        for row in checkpoint.table_rows(view, request, checkpoint.lags(snapshot))
+    )
+    return batches(request.columns(view), rows)
 
 
-def _kept(read: Iterable[pa.RecordBatch]) -> Iterator[Scanned]:
+def _kept(read: Iterable[pa.RecordBatch]) -> Iterator[ScannedCheckpoint]:
     for batch in read:
-        for one in batch.column("scanned").drop_null():
-            yield pickle.loads(one.as_py())
+        for pickled in batch.column("scanned").drop_null():
+            yield pickle.loads(pickled.as_py())
 
 
 def _batch(**columns: Sequence[bytes | None]) -> pa.RecordBatch:

@@ -53,10 +53,10 @@ def test_a_target_is_judged_by_its_median_and_memory_by_its_most(results: Result
 
 
 def test_the_arithmetic_is_on_what_the_fleet_scan_does() -> None:
-    assert thousandfold.DISCOVERING_AT_ONCE == discovery._AT_ONCE
-    assert thousandfold.READING_AT_ONCE == candidates._AHEAD
-    assert thousandfold.CHECKPOINTS_OF_A_TASK == candidates._MOST_CANDIDATES
-    assert thousandfold.BYTES_OF_A_TASK == candidates._MOST_BYTES
+    assert thousandfold.DISCOVERING_AT_ONCE == discovery._THREADS
+    assert thousandfold.READING_AT_ONCE == candidates._READ_AHEAD
+    assert thousandfold.CHECKPOINTS_OF_A_TASK == candidates._MAX_CANDIDATES
+    assert thousandfold.BYTES_OF_A_TASK == candidates._MAX_BYTES
 
 
 def test_a_line_is_found_again() -> None:

@@ -22,8 +22,9 @@ from pyspark.sql.types import StructType
 from pyspark.version import __version__ as pyspark_version
 
 import migrate.spark
-from migrate.fleet import VIEWS, BadOption, View
 from migrate.fleet.tables import batches
+from migrate.fleet.views import VIEWS, CheckpointView
+from migrate.model.errors import UsageError
 from migrate.spark import read_checkpoints, write_package
 from tests.support import stores
 from tests.support.checkpoints import splits, write_source
@@ -84,7 +85,7 @@ def test_positions_are_what_flinks_classes_tell(read: Any) -> None:
 
 
 @needs_data_source
-@pytest.mark.parametrize("view", [view.value for view in View])
+@pytest.mark.parametrize("view", [view.value for view in CheckpointView])
 def test_both_ways_give_the_same_rows(session: SparkSession, tmp_path: Path, view: str) -> None:
     (tmp_path / "chk-1").mkdir()
     roots = (GOLDEN / "2.3", tmp_path)
@@ -95,8 +96,8 @@ def test_both_ways_give_the_same_rows(session: SparkSession, tmp_path: Path, vie
     assert loaded.where("error_kind = 'not found'").count() == 1
 
 
-@pytest.mark.parametrize("view", list(View))
-def test_schemas_are_typed_and_commented(read: Any, view: View) -> None:
+@pytest.mark.parametrize("view", list(CheckpointView))
+def test_schemas_are_typed_and_commented(read: Any, view: CheckpointView) -> None:
     schema: StructType = read(GOLDEN / "2.3" / "retained", view=view.value).schema
     assert schema.names == [column.name for column in VIEWS[view]]
     assert {field.name: field.metadata["comment"] for field in schema.fields} == {
@@ -104,10 +105,10 @@ def test_schemas_are_typed_and_commented(read: Any, view: View) -> None:
     }
     types = {field.name: field.dataType.simpleString() for field in schema.fields}
     expected = {
-        View.POSITIONS: {"topic": "string", "partition": "int", "next_offset": "bigint"},
-        View.OPERATORS: {"finished": "boolean", "state_names": "array<string>"},
-        View.CHECKPOINTS: {"written_at": "timestamp", "movable": "boolean"},
-        View.FINDINGS: {"severity": "string"},
+        CheckpointView.POSITIONS: {"topic": "string", "partition": "int", "next_offset": "bigint"},
+        CheckpointView.OPERATORS: {"finished": "boolean", "state_names": "array<string>"},
+        CheckpointView.CHECKPOINTS: {"written_at": "timestamp", "movable": "boolean"},
+        CheckpointView.FINDINGS: {"severity": "string"},
     }[view]
     assert types == {**types, **expected}
 
@@ -131,7 +132,7 @@ def damaged(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("view", [view.value for view in View])
+@pytest.mark.parametrize("view", [view.value for view in CheckpointView])
 def test_what_cannot_be_read_is_a_row_and_fails_no_job(read: Any, damaged: Path, view: str) -> None:
     loop = damaged / "loop"
     loop.symlink_to(loop)
@@ -191,7 +192,9 @@ def test_a_name_with_half_a_surrogate_is_told(read: Any, tmp_path: Path) -> None
     (tmp_path / b"t\xe9am".decode("utf-8", "surrogateescape") / "chk-1").mkdir(parents=True)
     (row,) = rows(read(tmp_path))
     assert row["pointer"].endswith("/t\\udce9am/chk-1")
-    (batch,) = batches(VIEWS[View.OPERATORS], [(None,) * 11 + (("\ud800", "b"),) + (None,) * 7])
+    (batch,) = batches(
+        VIEWS[CheckpointView.OPERATORS], [(None,) * 11 + (("\ud800", "b"),) + (None,) * 7]
+    )
     assert batch.column("state_names").to_pylist() == [["\\ud800", "b"]]
 
 
@@ -203,7 +206,7 @@ def test_a_name_with_half_a_surrogate_is_told(read: Any, tmp_path: Path) -> None
     ],
 )
 def test_what_is_not_known_is_refused(read: Any, options: dict[str, str], says: str) -> None:
-    with pytest.raises((BadOption, PySparkException), match=says):
+    with pytest.raises((UsageError, PySparkException), match=says):
         read(GOLDEN, **options)
 
 

@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow.parquet as parquet
 import pytest
 
-from migrate.fleet import View
+from migrate.fleet.views import CheckpointView
 from tests.support.checkpoints import SourceState, source_operator, splits, write_checkpoint
 from tests.support.command import migrate
 from tests.support.golden import GOLDEN
@@ -132,7 +132,7 @@ def test_a_root_with_credentials_is_a_line_without_them(
     assert "hush" not in done.stdout + done.stderr
     for file in filter(Path.is_file, tmp_path.rglob("*")):
         assert b"hush" not in file.read_bytes()
-    for view in View:
+    for view in CheckpointView:
         table = tmp_path / "out" / view.value
         rows: list[Any] = [row for file in table.glob("*.csv") for row in csv_rows(file)]
         if table_format == "parquet":

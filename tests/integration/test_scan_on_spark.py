@@ -5,8 +5,6 @@ from __future__ import annotations
 import pickle
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
 
@@ -14,12 +12,12 @@ import pytest
 
 import migrate as library
 from migrate.cli import submit
-from migrate.fleet import discover
-from migrate.fleet.candidates import Marked, mark_newest
-from migrate.fleet.scan_run import Estate, Wanted, local_estate
+from migrate.fleet.candidates import mark_newest
+from migrate.fleet.discovery import discover
+from migrate.fleet.scan_run import scan_locally
 from migrate.fleet.tables import Output, TableFormat
 from migrate.spark import read_checkpoints
-from migrate.spark.scan_on_spark import spark_estate
+from migrate.spark.scan_on_spark import scan_on_spark
 from migrate.storage.files import Files
 from tests.support.command import Result, migrate
 from tests.support.estate import generate, vanish
@@ -136,15 +134,12 @@ def test_a_session_that_is_there_has_its_master(spark: Spark, estate: SmallEstat
     assert "there is a Spark session already" in done.stderr
 
 
-_Open = Callable[[Sequence[Marked], Wanted], AbstractContextManager[Estate]]
-
-
 @pytest.mark.parametrize("where", ["here", "on Spark"])
 def test_a_job_that_goes_on_while_it_is_scanned_is_a_line_and_no_checkpoint_is_there_twice(
     spark: Spark, tmp_path: Path, where: str
 ) -> None:
     """What was found is not what is read: the newest was subsumed, or deleted, in between."""
-    opened: _Open = local_estate if where == "here" else partial(spark_estate, spark.session)
+    run = scan_locally if where == "here" else partial(scan_on_spark, spark.session)
     for job, number in ((1, 1), (1, 2), (2, 1), (2, 2), (3, 1)):
         write_job(tmp_path, job, number, "t", [number])
     being_written = tmp_path / JOB(1) / "chk-3"
@@ -155,9 +150,7 @@ def test_a_job_that_goes_on_while_it_is_scanned_is_a_line_and_no_checkpoint_is_t
     being_written.rmdir()
     write_job(tmp_path, 1, 3, "t", [3])
     write_job(tmp_path, 3, 9, "t", [9])
-    wanted = Wanted(output=Output(str(tmp_path / "out"), TableFormat.PARQUET))
-    with opened(found, wanted) as scanned:
-        told = scanned.finish(None)
+    told = run(found, Output(str(tmp_path / "out"), TableFormat.PARQUET))
     assert {job.pointer: job.movable for job in told.jobs} == {
         str(being_written): True,
         str(tmp_path / JOB(2) / "chk-1"): True,

@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from migrate.fleet import Candidate, discover, read_candidate
-from migrate.fleet.candidates import Failure
-from migrate.fleet.discovery import is_glob
+from migrate.fleet.candidates import Candidate, Failure, read_candidate
+from migrate.fleet.discovery import discover, is_glob
 from migrate.storage.files import Files
 from tests.support.checkpoints import splits, write_source
 
@@ -75,7 +74,7 @@ def test_everything_below_a_root(estate: Path) -> None:
     assert whole.job_directory == str(estate / "team" / JOB)
     assert whole.number == 10
     assert whole.metadata_bytes == (Path(whole.pointer) / "_metadata").stat().st_size
-    assert not whole.newest
+    assert not whole.read_newest
     assert by_name[f"team/{JOB}/chk-11"].metadata_bytes is None
     savepoint = by_name[f"savepoints/{SAVEPOINT}"]
     assert (savepoint.job_id, savepoint.job_directory, savepoint.number) == (None, None, None)
@@ -90,7 +89,7 @@ def test_the_newest_complete_one_of_each_job_and_every_savepoint(estate: Path) -
     assert sorted(names(candidates, estate)) == sorted(
         [*ALL[:3], f"team/{JOB}/chk-10"],
     )
-    assert [c.newest for c in candidates] == [c.job_directory is not None for c in candidates]
+    assert [c.read_newest for c in candidates] == [c.job_directory is not None for c in candidates]
 
 
 def test_a_job_that_has_completed_none_is_not_passed_over(tmp_path: Path) -> None:
@@ -117,7 +116,7 @@ def test_a_root_may_be_a_checkpoint(estate: Path, root: str) -> None:
     for latest_only in (False, True):
         (candidate,) = found(f"{estate}/{root}", latest_only=latest_only)
         assert candidate.pointer == str(estate / "team" / JOB / "chk-9")
-        assert not candidate.newest  # this one, whatever has become of the job
+        assert not candidate.read_newest  # this one, whatever has become of the job
 
 
 def test_a_relative_root_is_told_as_executors_find_it(

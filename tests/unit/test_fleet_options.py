@@ -6,22 +6,17 @@ import random
 
 import pytest
 
-from migrate.fleet import (
-    BadOption,
-    Candidate,
-    FleetOptions,
-    Mode,
-    Selection,
-    View,
-    pack,
-    parse_options,
-)
+from migrate.fleet.candidates import Candidate, pack
+from migrate.fleet.options import CheckpointOptions, Mode, parse_options
+from migrate.fleet.rows import Selection
+from migrate.fleet.views import CheckpointView
+from migrate.model.errors import UsageError
 
 
 def test_the_defaults() -> None:
-    assert parse_options({"path": "/flink"}) == FleetOptions()
-    assert FleetOptions().view is View.POSITIONS
-    assert FleetOptions().mode is Mode.PERMISSIVE
+    assert parse_options({"path": "/flink"}) == CheckpointOptions()
+    assert CheckpointOptions().view is CheckpointView.POSITIONS
+    assert CheckpointOptions().mode is Mode.PERMISSIVE
 
 
 def test_names_and_values_in_any_case() -> None:
@@ -34,8 +29,8 @@ def test_names_and_values_in_any_case() -> None:
         "NUMPARTITIONS": "7",
         "paths": '["/a","/b"]',
     }
-    assert parse_options(options) == FleetOptions(
-        view=View.CHECKPOINTS,
+    assert parse_options(options) == CheckpointOptions(
+        view=CheckpointView.CHECKPOINTS,
         mode=Mode.FAILFAST,
         selection=Selection(frozenset({"orders", "payments"})),
         latest_only=True,
@@ -56,7 +51,7 @@ def test_names_and_values_in_any_case() -> None:
     ],
 )
 def test_what_is_not_known_is_refused_with_what_is(name: str, value: str, known: str) -> None:
-    with pytest.raises(BadOption, match=known):
+    with pytest.raises(UsageError, match=known):
         parse_options({name: value})
 
 

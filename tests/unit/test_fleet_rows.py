@@ -10,20 +10,12 @@ from typing import Any
 import pytest
 
 from decoder import ErrorKind
-from migrate.fleet import (
-    VIEWS,
-    ColumnType,
-    Failure,
-    FleetOptions,
-    Mode,
-    Selection,
-    UnreadableCheckpoint,
-    View,
-    discover,
-    parse_options,
-    read_each,
-    scan,
-)
+from migrate.fleet.candidates import Failure, read_each
+from migrate.fleet.discovery import discover
+from migrate.fleet.options import CheckpointOptions, Mode, parse_options, selected_rows
+from migrate.fleet.rows import Selection
+from migrate.fleet.views import VIEWS, CheckpointView, ValueType
+from migrate.model.errors import InputError
 from migrate.storage.files import Files
 from tests.support.checkpoints import (
     SourceState,
@@ -50,19 +42,19 @@ TOLD_ALIKE = (
     "keyed_state_bytes",
     "in_flight_bytes",
 )
-TYPES: dict[ColumnType, tuple[type, ...]] = {
-    ColumnType.STRING: (str,),
-    ColumnType.INT: (int,),
-    ColumnType.LONG: (int,),
-    ColumnType.BOOLEAN: (bool,),
-    ColumnType.TIMESTAMP: (int,),
-    ColumnType.STRINGS: (tuple,),
-    ColumnType.INTS: (tuple,),
+TYPES: dict[ValueType, tuple[type, ...]] = {
+    ValueType.STRING: (str,),
+    ValueType.INT: (int,),
+    ValueType.LONG: (int,),
+    ValueType.BOOLEAN: (bool,),
+    ValueType.TIMESTAMP: (int,),
+    ValueType.STRINGS: (tuple,),
+    ValueType.INTS: (tuple,),
 }
 
 
 def rows(
-    view: View,
+    view: CheckpointView,
     *roots: str | Path,
     mode: Mode = Mode.PERMISSIVE,
     selection: Selection | None = None,
@@ -70,9 +62,9 @@ def rows(
 ) -> Iterator[dict[str, Any]]:
     """The rows of a view by column name."""
     files = files or Files()
-    options = FleetOptions(view=view, mode=mode, selection=selection or Selection())
+    options = CheckpointOptions(view=view, mode=mode, selection=selection or Selection())
     columns = VIEWS[view]
-    for row in scan(discover(map(str, roots), files), files, options):
+    for row in selected_rows(discover(map(str, roots), files), files, options):
         assert len(row) == len(columns)
         for column, value in zip(columns, row, strict=True):
             assert value is None or type(value) in TYPES[column.type], (column, value)
@@ -80,8 +72,8 @@ def rows(
 
 
 @pytest.fixture(scope="module")
-def read() -> dict[View, list[dict[str, Any]]]:
-    return {view: list(rows(view, GOLDEN / RELEASE)) for view in View}
+def read() -> dict[CheckpointView, list[dict[str, Any]]]:
+    return {view: list(rows(view, GOLDEN / RELEASE)) for view in CheckpointView}
 
 
 def of(read: list[dict[str, Any]], entry: dict[str, Any]) -> list[dict[str, Any]]:
@@ -90,13 +82,16 @@ def of(read: list[dict[str, Any]], entry: dict[str, Any]) -> list[dict[str, Any]
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: str(entry["name"]))
 def test_rows_are_what_flinks_classes_tell(
-    read: dict[View, list[dict[str, Any]]], entry: dict[str, Any]
+    read: dict[CheckpointView, list[dict[str, Any]]], entry: dict[str, Any]
 ) -> None:
     expected = entry["expected"]
-    held = [Held(*(row[name] for name in Held._fields)) for row in of(read[View.POSITIONS], entry)]
+    held = [
+        Held(*(row[name] for name in Held._fields))
+        for row in of(read[CheckpointView.POSITIONS], entry)
+    ]
     assert sorted(held, key=repr) == sorted(positions_of(entry), key=repr)
 
-    operators = of(read[View.OPERATORS], entry)
+    operators = of(read[CheckpointView.OPERATORS], entry)
     by_id = {operator["operator_id"]: operator for operator in expected["operators"]}
     assert len(operators) == len(by_id)
     for row in operators:
@@ -107,7 +102,7 @@ def test_rows_are_what_flinks_classes_tell(
     kafka = {row["operator_id"] for row in operators if row["source_kind"] is not None}
     assert {operator_id for operator_id, *_ in positions_of(entry)} <= kafka
 
-    (checkpoint,) = of(read[View.CHECKPOINTS], entry)
+    (checkpoint,) = of(read[CheckpointView.CHECKPOINTS], entry)
     assert checkpoint["checkpoint_id"] == expected["checkpoint_id"]
     assert checkpoint["metadata_version"] == expected["metadata_version"]
     savepoint = expected["checkpoint_type"]["savepoint"]
@@ -138,21 +133,23 @@ OBSTACLES = {
 }
 
 
-def test_what_can_move_today_and_why_not(read: dict[View, list[dict[str, Any]]]) -> None:
+def test_what_can_move_today_and_why_not(read: dict[CheckpointView, list[dict[str, Any]]]) -> None:
     for entry in ENTRIES:
-        (row,) = of(read[View.CHECKPOINTS], entry)
+        (row,) = of(read[CheckpointView.CHECKPOINTS], entry)
         expected = OBSTACLES.get(entry["name"].partition("/")[2], set())
         assert set(row["obstacles"]) == expected, entry["name"]
         assert row["movable"] is (not expected)
         assert (row["why_not"] is None) is row["movable"]
 
 
-def test_findings_are_told_with_their_checkpoint(read: dict[View, list[dict[str, Any]]]) -> None:
-    in_flight = [row for row in read[View.FINDINGS] if row["code"] == "in-flight-records"]
+def test_findings_are_told_with_their_checkpoint(
+    read: dict[CheckpointView, list[dict[str, Any]]],
+) -> None:
+    in_flight = [row for row in read[CheckpointView.FINDINGS] if row["code"] == "in-flight-records"]
     held = {Path(row["pointer"]).relative_to(GOLDEN).parts[1] for row in in_flight}
     assert held == {"unaligned", "async-io"}
     assert {row["severity"] for row in in_flight} == {"blocker"}
-    assert {row["pointer"] for row in read[View.FINDINGS]} == {
+    assert {row["pointer"] for row in read[CheckpointView.FINDINGS]} == {
         str(GOLDEN / entry["path"]) for entry in ENTRIES
     }
 
@@ -183,9 +180,9 @@ def damaged(tmp_path: Path) -> dict[str, str]:
     return kinds
 
 
-@pytest.mark.parametrize("view", View)
+@pytest.mark.parametrize("view", CheckpointView)
 def test_what_cannot_be_read_is_a_row_with_its_error_in_every_view(
-    damaged: dict[str, str], tmp_path: Path, view: View
+    damaged: dict[str, str], tmp_path: Path, view: CheckpointView
 ) -> None:
     whole = write_source(tmp_path / "whole", {0: splits("t", [1])})
     told = list(rows(view, tmp_path))
@@ -205,14 +202,14 @@ def test_what_cannot_be_read_is_a_row_with_its_error_in_every_view(
 
     dropped = rows(view, tmp_path, mode=Mode.DROPMALFORMED)
     assert {row["pointer"] for row in dropped} == {str(whole)}
-    with pytest.raises(UnreadableCheckpoint, match=r"chk-2/_metadata.*\(truncated\)"):
+    with pytest.raises(InputError, match=r"chk-2/_metadata.*\(truncated\)"):
         list(rows(view, tmp_path, mode=Mode.FAILFAST))
 
 
 def test_what_narrows_a_scan_leaves_errors_in(damaged: dict[str, str], tmp_path: Path) -> None:
     write_source(tmp_path / "whole", {0: splits("t", [1])})
     selection = Selection(frozenset({"another"}))
-    told = rows(View.POSITIONS, tmp_path, selection=selection)
+    told = rows(CheckpointView.POSITIONS, tmp_path, selection=selection)
     assert {row["pointer"] for row in told} == set(damaged)
 
 
@@ -222,25 +219,27 @@ def test_a_topic_narrows_every_view(tmp_path: Path) -> None:
     write_checkpoint(tmp_path / "chk-7", both, other, in_flight_operator(8))
     orders = parse_options({"topic": "orders"}).selection
 
-    positions = list(rows(View.POSITIONS, tmp_path, selection=orders))
+    positions = list(rows(CheckpointView.POSITIONS, tmp_path, selection=orders))
     assert [(row["topic"], row["partition"]) for row in positions] == [("orders", 0), ("orders", 1)]
     (operator_id,) = {row["operator_id"] for row in positions}
-    (operator,) = rows(View.OPERATORS, tmp_path, selection=orders)
+    (operator,) = rows(CheckpointView.OPERATORS, tmp_path, selection=orders)
     assert operator["operator_id"] == operator_id
     # All of the checkpoint's: what is in flight elsewhere stands in the way of these as well.
-    assert list(rows(View.FINDINGS, tmp_path, selection=orders)) == list(
-        rows(View.FINDINGS, tmp_path)
+    assert list(rows(CheckpointView.FINDINGS, tmp_path, selection=orders)) == list(
+        rows(CheckpointView.FINDINGS, tmp_path)
     )
-    (checkpoint,) = rows(View.CHECKPOINTS, tmp_path, selection=orders)
+    (checkpoint,) = rows(CheckpointView.CHECKPOINTS, tmp_path, selection=orders)
     assert checkpoint["topics"] == ("clicks", "orders", "payments")  # as a whole
 
     several = parse_options({"topic": "clicks,payments"}).selection
-    assert {row["topic"] for row in rows(View.POSITIONS, tmp_path, selection=several)} == {
+    assert {
+        row["topic"] for row in rows(CheckpointView.POSITIONS, tmp_path, selection=several)
+    } == {
         "clicks",
         "payments",
     }
     nothing = parse_options({"topic": "nothing"}).selection
-    for view in View:
+    for view in CheckpointView:
         assert list(rows(view, tmp_path, selection=nothing)) == []
 
 
@@ -248,14 +247,16 @@ def test_a_uid_is_found_in_metadata_that_holds_none() -> None:
     """Flink up to 1.20 stores the hash alone; the goldens of 2.2 have both."""
     uids = {
         row["uid"]: row["operator_id"]
-        for row in rows(View.OPERATORS, GOLDEN / RELEASE / "two-sources")
+        for row in rows(CheckpointView.OPERATORS, GOLDEN / RELEASE / "two-sources")
         if row["source_kind"] is not None
     }
     assert len(uids) == 2
     for uid, operator_id in uids.items():
         selection = parse_options({"uid": uid}).selection
         for release in ("1.20", RELEASE):
-            operators = rows(View.OPERATORS, GOLDEN / release / "two-sources", selection=selection)
+            operators = rows(
+                CheckpointView.OPERATORS, GOLDEN / release / "two-sources", selection=selection
+            )
             assert [row["operator_id"] for row in operators] == [operator_id]
 
 
@@ -266,7 +267,7 @@ def test_sizes_that_no_long_holds_do_not_end_a_scan(tmp_path: Path) -> None:
     )
     operator = Operator(bytes(16), 1, 128, subtasks=(Subtask(0, input_channels=channels),))
     write_checkpoint(tmp_path / "chk-7", operator)
-    for view in (View.OPERATORS, View.CHECKPOINTS):
+    for view in (CheckpointView.OPERATORS, CheckpointView.CHECKPOINTS):
         (row,) = rows(view, tmp_path)
         assert row["in_flight_bytes"] == (1 << 63) - 1
 
@@ -288,7 +289,7 @@ def test_state_outside_of_a_checkpoint_is_read_with_leave_alone(
 
 def test_a_path_that_no_flink_wrote_does_not_end_a_scan(tmp_path: Path) -> None:
     (tmp_path / ("chk-" + "9" * 40)).mkdir()
-    (row,) = rows(View.POSITIONS, tmp_path)
+    (row,) = rows(CheckpointView.POSITIONS, tmp_path)
     assert (row["checkpoint_id"], row["error_kind"]) == (None, "not found")
 
 
@@ -304,6 +305,6 @@ class Buggy(Files):
 def test_a_bug_costs_one_checkpoint_alone(tmp_path: Path) -> None:
     for number in (1, 2, 3):
         write_source(tmp_path / f"chk-{number}", {0: splits("t", [1])})
-    told = list(rows(View.POSITIONS, tmp_path, files=Buggy()))
+    told = list(rows(CheckpointView.POSITIONS, tmp_path, files=Buggy()))
     assert [row["error_kind"] for row in told] == [None, "internal error", None]
     assert "chk-2: ZeroDivisionError: by zero" in told[1]["error"]

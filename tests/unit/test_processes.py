@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from migrate.fleet import workers as processes
-from migrate.fleet.workers import Processes, ProcessLost, cores
+from migrate.fleet import workers as workers
+from migrate.fleet.workers import WorkerPool, cores
+from migrate.model.errors import ServiceError
 from tests.support.estate import generate
 
 pytestmark = pytest.mark.slow  # a process each
@@ -31,7 +32,7 @@ def square_and_process(number: int) -> tuple[int, int]:
 
 def test_results_come_in_the_order_of_the_items_whichever_process_made_them() -> None:
     told: list[int] = []
-    with Processes(3) as some:
+    with WorkerPool(3) as some:
         made = some.map(square_and_process, range(200), told.append)
         again = some.map(square_and_process, range(50))
     assert [square for square, _ in made] == [number**2 for number in range(200)]
@@ -44,7 +45,7 @@ def test_results_come_in_the_order_of_the_items_whichever_process_made_them() ->
 
 
 def test_a_process_alone_starts_no_other() -> None:
-    with Processes(1) as alone:
+    with WorkerPool(1) as alone:
         assert {process for _, process in alone.map(square_and_process, range(5))} == {os.getpid()}
 
 
@@ -70,14 +71,17 @@ def killed_elsewhere(caller: int, folder: Path, times: int, number: int) -> int:
 
 def test_what_a_killed_process_was_at_is_done_by_another(tmp_path: Path) -> None:
     function = partial(killed_elsewhere, os.getpid(), tmp_path, 3)
-    with Processes(2) as two:
+    with WorkerPool(2) as two:
         assert two.map(function, range(20)) == list(range(20))
     assert len(list(tmp_path.iterdir())) == 3
 
 
 def test_what_ends_every_process_ends_the_work(tmp_path: Path) -> None:
     function = partial(killed_elsewhere, os.getpid(), tmp_path, 1_000)
-    with Processes(2) as two, pytest.raises(ProcessLost, match="killed by signal 9, and so did 3"):
+    with (
+        WorkerPool(2) as two,
+        pytest.raises(ServiceError, match="killed by signal 9, and so did 3"),
+    ):
         two.map(function, range(20))
     assert len(list(tmp_path.iterdir())) == 4
 
@@ -90,7 +94,7 @@ def raises(caller: int, number: int) -> int:
 
 
 def test_what_is_raised_elsewhere_is_raised_here_with_its_traceback() -> None:
-    with Processes(2) as two, pytest.raises(FileExistsError, match="/there") as raised:
+    with WorkerPool(2) as two, pytest.raises(FileExistsError, match="/there") as raised:
         two.map(partial(raises, os.getpid()), range(20))
     assert "in raises" in str(raised.value.__cause__)
 
@@ -99,8 +103,8 @@ _SLEEPS = """
 import sys
 from functools import partial
 from tests.unit.test_processes import sleeps
-from migrate.fleet.workers import Processes
-with Processes(2) as two:
+from migrate.fleet.workers import WorkerPool
+with WorkerPool(2) as two:
     two.map(partial(sleeps, float(sys.argv[1])), ["a", "b"])
 """
 
@@ -158,7 +162,7 @@ def test_no_more_cores_are_used_than_a_container_may(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     limit = tmp_path / "cpu.max"
-    monkeypatch.setattr(processes, "_LIMIT", limit)
+    monkeypatch.setattr(workers, "_CGROUP_V2", limit)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)), raising=False)
     for told, expected in (
         ("max 100000", 8),
@@ -170,7 +174,7 @@ def test_no_more_cores_are_used_than_a_container_may(
         assert cores() == expected
     limit.unlink()
     old = (tmp_path / "quota", tmp_path / "period")
-    monkeypatch.setattr(processes, "_OLD_LIMIT", old)
+    monkeypatch.setattr(workers, "_CGROUP_V1", old)
     assert cores() == 8
     for quota, expected in (("-1", 8), ("200000", 2)):
         for file, text in zip(old, (quota, "100000"), strict=True):

@@ -14,7 +14,8 @@ import pytest
 
 from decoder import DecodeError, read_checkpoint
 from decoder.storage import LocalFiles
-from migrate.fleet import discover, read_candidate
+from migrate.fleet.candidates import read_candidate
+from migrate.fleet.discovery import discover
 from migrate.fleet.rows import obstacles
 from migrate.inputs.flink.extract import Extraction, Severity, extract
 from migrate.inputs.flink.newer_checkpoints import Beside, look_beside

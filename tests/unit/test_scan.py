@@ -10,13 +10,14 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from migrate.fleet import Candidate, discover
-from migrate.fleet.candidates import Marked, mark_newest, read_marked
+from migrate.fleet.candidates import Candidate, mark_newest, read_marked
+from migrate.fleet.discovery import discover
 from migrate.fleet.inventory import Inventory, ScannedJob, totals
 from migrate.inputs.flink.extract import Extraction, Source
 from migrate.model.errors import Refused, UsageError
@@ -59,9 +60,9 @@ def test_the_newest_complete_checkpoint_stands_for_a_job() -> None:
         candidate("savepoint-2"),
     ]
     marked = mark_newest(candidates)
-    assert [one.candidate for one in marked] == candidates
-    assert marked[1].numbers == {9, 10, 11}
-    assert [one.candidate.pointer for one in marked if one.newest] == [
+    assert [replace(candidate, job_numbers=None) for candidate in marked] == candidates
+    assert marked[1].job_numbers == frozenset({9, 10, 11})
+    assert [c.pointer for c in marked if c.job_numbers is not None] == [
         *("/e/a/chk-10", "/e/b/chk-4", "/e/savepoint-1", "/e/savepoint-2")
     ]
 
@@ -239,7 +240,7 @@ def test_jobs_that_would_share_a_group_have_no_plan(tmp_path: Path) -> None:
     assert list((tmp_path / "plans").iterdir()) == []
 
 
-def _read(marked: list[Marked]) -> list[tuple[bool, bool]]:
+def _read(marked: list[Candidate]) -> list[tuple[bool, bool]]:
     return [(one.newest, one.listed) for one in read_marked(marked, Files())]
 
 
@@ -336,7 +337,7 @@ def test_an_estate_is_generated_in_seconds_and_found_again(tmp_path: Path) -> No
     assert all(estate.of(fate) for fate in DAMAGES)
     found = discover([str(tmp_path)], Files())
     assert {one.pointer for one in found} == estate.checkpoints.keys()
-    newest = {one.candidate.pointer for one in mark_newest(found) if one.newest}
+    newest = {c.pointer for c in mark_newest(found) if c.job_numbers is not None}
     assert newest >= set(estate.newest().values())
 
 
