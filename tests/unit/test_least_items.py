@@ -165,7 +165,7 @@ def test_one_transaction_more_than_there_is_room_for() -> None:
     data = encode_writer_element("p", 2, {"": 5})
     error = _refused(lambda: read_writer_state(_one_more(data, len(data) - 14), "w"))
     assert error.problem == "2 items of at least 10 bytes cannot fit into the 10 bytes left"
-    assert error.field == "transactions under way"
+    assert error.field == "open transactions"
 
 
 @pytest.mark.parametrize(("code", "size"), [("B", 1), ("S", 2), ("I", 4), ("J", 8), ("Z", 1)])
