@@ -14,7 +14,7 @@ from migrate.fleet.candidates import Candidate, Failure
 from migrate.fleet.views import ERROR, HEAD, OWN, CheckpointView, ViewColumn
 from migrate.inputs.flink.extract import Code, Extraction, Finding, Severity, Source, is_last_output
 from migrate.model.positions import Position
-from migrate.planning.obstacles import operator_prefix, refuse_several_clusters
+from migrate.planning.obstacles import refuse_several_clusters
 from migrate.planning.shared_topics import shared_topics
 
 # Values in the order of a view's columns.
@@ -165,7 +165,7 @@ def obstacles(extraction: Extraction) -> tuple[Obstacle, ...]:
     """
     checked = to_check(extraction)
     reasons = [
-        Obstacle(finding.code.value, operator_prefix(finding) + finding.message)
+        Obstacle(finding.code.value, finding.text)
         for finding in extraction.findings
         if finding.severity is Severity.BLOCKER or (finding.is_undecided and finding not in checked)
     ]

@@ -125,6 +125,12 @@ class Finding:
     message: str
 
     @property
+    def text(self) -> str:
+        """The message, and the operator that it is about."""
+        operator = "" if self.operator_id is None else f"operator {self.operator_id}: "
+        return operator + self.message
+
+    @property
     def is_undecided(self) -> bool:
         """Return whether the finding needs a choice of the user before the job can move."""
         return self.severity is Severity.WARNING and self.code.policy.undecided

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from migrate.inputs.flink.extract import Source
-from migrate.model.positions import Marker, TopicPartition
+from migrate.model.positions import Marker, TopicPartition, format_start
 from migrate.planning.plan import Plan, PlannedPartition
 
 # The start of a partition in each source, by operator id.
@@ -71,6 +71,4 @@ def _shown(starts: Mapping[str, int | Marker | None]) -> str:
 
 
 def _start(start: int | Marker | None) -> str:
-    if start is None:
-        return "no offset"
-    return str(start) if isinstance(start, int) else start.value
+    return "no offset" if start is None else format_start(start)

@@ -50,12 +50,7 @@ def refuse_blockers(findings: Iterable[Finding], policies: Policies) -> Iterator
     for finding in findings:
         policy = finding.code.policy
         if finding.severity is Severity.BLOCKER and not policy.allowed(policies):
-            yield Refusal(operator_prefix(finding) + finding.message, policy.way_out)
-
-
-def operator_prefix(finding: Finding) -> str:
-    """Return the beginning of a finding's message, which names its operator."""
-    return f"operator {finding.operator_id}: " if finding.operator_id is not None else ""
+            yield Refusal(finding.text, policy.way_out)
 
 
 def refuse_several_clusters(chosen: Sequence[Source]) -> Iterator[Refusal]:

@@ -11,7 +11,6 @@ from migrate.model.cluster_snapshot import ClusterSnapshot
 from migrate.model.policies import Policies
 from migrate.model.positions import Marker, Origin
 from migrate.model.wording import counted, did_you_mean, iso_time, join_some
-from migrate.planning.obstacles import operator_prefix
 from migrate.planning.plan import Plan, PlannedPartition, Refusal, Verdict
 
 # How many partitions one refusal names.
@@ -88,7 +87,7 @@ def collect_warnings(
         policy = finding.code.policy
         of_the_group = policy.of_a_group and target_group is not None
         if finding.severity is Severity.WARNING or policy.allowed(policies) or of_the_group:
-            yield operator_prefix(finding) + finding.message
+            yield finding.text
     yield from _cost_warnings(partitions)
     if target_group is not None:
         yield from _target_group_warnings(target_group.name, partitions)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from migrate.inputs.flink.extract import Source
 from migrate.model.policies import MergeSources, Policies
-from migrate.model.positions import Marker, PositionState
+from migrate.model.positions import Marker, PositionState, format_start
 from migrate.model.wording import printable
 from migrate.planning.plan import Refusal
 
@@ -45,7 +45,8 @@ class SharedTopic(NamedTuple):
             one_cluster: whether the user says that they read the same Kafka cluster.
         """
         first = self.differing[0]
-        shown = (_show_start(of.get(first, (None, None))[1]) for of in self.starts)
+        starts = (of.get(first, (None, None))[1] for of in self.starts)
+        shown = ("none" if start is None else format_start(start) for start in starts)
         operators = ", ".join(source.operator_id for source in self.sources)
         way_out = (
             "choose one with --source OPERATOR_ID or, if they read the same Kafka cluster, which "
@@ -122,9 +123,3 @@ def _label(source: Source) -> str:
     """Return a source's operator id, with its uid or name where the checkpoint has one."""
     name = source.uid or source.name
     return f"{source.operator_id} ({printable(name)})" if name else source.operator_id
-
-
-def _show_start(start: int | Marker | None) -> str:
-    if start is None:
-        return "none"
-    return start.value if isinstance(start, Marker) else str(start)

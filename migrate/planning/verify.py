@@ -206,8 +206,8 @@ def verify_query(
         }
         starts |= query.started.next_offsets
     goes_on = query.goes_on.next_offsets if query.goes_on is not None else {}
-    target = _Target(starts, goes_on, unknown=query.continuous)
-    partitions = _verify_partitions(expected, target, logs, new_at_earliest, recreated)
+    target = _Target(starts, goes_on, logs, recreated, unknown=query.continuous)
+    partitions = target.verify(expected, new_at_earliest)
     passed = [
         partition.topic_partition
         for partition in partitions
@@ -287,8 +287,8 @@ def verify_group(
         for place, committed in group.committed.items()
         if not committed.metadata.startswith(metadata_prefix)
     }
-    target = _Target(starts, starts, committed_by_others=others)
-    partitions = _verify_partitions(expected, target, logs, new_at_earliest, recreated)
+    target = _Target(starts, starts, logs, recreated, committed_by_others=others)
+    partitions = target.verify(expected, new_at_earliest)
     moved_on = (
         group.committed[partition.topic_partition]
         for partition in partitions
@@ -300,76 +300,65 @@ def verify_group(
 
 @dataclass(frozen=True, slots=True)
 class _Target:
-    """What is known of a target.
+    """A target, and what the broker has of its topics.
 
     Attributes:
         starts: where it started, or will.
         goes_on: where it reads next, as far as that is to be checked.
+        logs, recreated: as for ``verify_query``.
         unknown: whether nothing says where it started.
         committed_by_others: the partitions that others than us have committed last.
     """
 
     starts: Mapping[TopicPartition, int]
     goes_on: Mapping[TopicPartition, int]
+    logs: Logs | None
+    recreated: Container[str]
     unknown: bool = False
     committed_by_others: Container[TopicPartition] = ()
 
+    def verify(self, expected: PositionSet, new_at_earliest: bool) -> tuple[VerifiedPartition, ...]:
+        """Check each partition that any side knows, of the expected topics."""
+        new = Marker.EARLIEST if new_at_earliest else Unknown.UNRESOLVED
+        topics = expected.topics
+        starts: dict[TopicPartition, Start] = {
+            **{place: new for place in self.starts if place[0] in topics},
+            **{(topic, n): new for topic in topics for n in (self.logs or {}).get(topic, ())},
+            **expected.starts,
+        }
+        partitions = []
+        for place, start in sorted(starts.items(), key=lambda item: item[0]):
+            outcome, records = self._outcome(place, start)
+            started = self.starts.get(place)
+            partitions.append(VerifiedPartition(*place, start, started, outcome, records))
+        return tuple(partitions)
 
-def _verify_partitions(
-    expected: PositionSet,
-    target: _Target,
-    logs: Logs | None,
-    new_at_earliest: bool,
-    recreated: Container[str],
-) -> tuple[VerifiedPartition, ...]:
-    """Check each partition that any side knows, of the expected topics."""
-    new = Marker.EARLIEST if new_at_earliest else Unknown.UNRESOLVED
-    topics = expected.topics
-    starts: dict[TopicPartition, Start] = {
-        **{place: new for place in target.starts if place[0] in topics},
-        **{(topic, n): new for topic in topics for n in (logs or {}).get(topic, ())},
-        **expected.starts,
-    }
-    partitions = []
-    for place, start in sorted(starts.items(), key=lambda item: item[0]):
-        outcome, records = _outcome(place, start, target, logs, recreated)
-        started = target.starts.get(place)
-        partitions.append(VerifiedPartition(*place, start, started, outcome, records))
-    return tuple(partitions)
+    def _outcome(self, place: TopicPartition, expected: Start) -> tuple[StartOutcome, int]:
+        """Return the outcome of a partition, and its records.
 
-
-def _outcome(
-    place: TopicPartition,
-    expected: Start,
-    target: _Target,
-    logs: Logs | None,
-    recreated: Container[str],
-) -> tuple[StartOutcome, int]:
-    """Return the outcome of a partition, and its records.
-
-    What the log says goes before what the start says, unless records are lost already.
-    """
-    if place[0] in recreated:
-        return StartOutcome.RECREATED, 0
-    if target.unknown:
-        return StartOutcome.UNKNOWN, 0
-    log = log_of(logs or {}, *place)
-    outcome, records = _compare(expected, target.starts.get(place), log)
-    if outcome is StartOutcome.MISSING:
-        return outcome, records
-    if logs is not None and log is None:
-        return StartOutcome.GONE, 0
-    if outcome is StartOutcome.LOST:
-        if place not in target.committed_by_others:
+        What the log says goes before what the start says, unless records are lost already.
+        """
+        if place[0] in self.recreated:
+            return StartOutcome.RECREATED, 0
+        if self.unknown:
+            return StartOutcome.UNKNOWN, 0
+        log = log_of(self.logs or {}, *place)
+        outcome, records = _compare(expected, self.starts.get(place), log)
+        if outcome is StartOutcome.MISSING:
             return outcome, records
-        outcome = StartOutcome.MOVED_ON
-    goes_on = target.goes_on.get(place)
-    if log is not None and goes_on is not None:
-        if goes_on < log.start:
-            return StartOutcome.EXPIRED, log.start - goes_on
-        if goes_on > log.end:
-            return StartOutcome.BEYOND_END, 0
-    return outcome, records
+        if self.logs is not None and log is None:
+            return StartOutcome.GONE, 0
+        if outcome is StartOutcome.LOST:
+            if place not in self.committed_by_others:
+                return outcome, records
+            outcome = StartOutcome.MOVED_ON
+        goes_on = self.goes_on.get(place)
+        if log is not None and goes_on is not None:
+            if goes_on < log.start:
+                return StartOutcome.EXPIRED, log.start - goes_on
+            if goes_on > log.end:
+                return StartOutcome.BEYOND_END, 0
+        return outcome, records
 
 
 def _compare(

@@ -9,7 +9,7 @@ from migrate.inputs.flink.extract import Code, PlanInput, Severity, Source
 from migrate.model.cluster_snapshot import ClusterSnapshot
 from migrate.model.policies import Policies
 from migrate.model.wording import counted, join_some
-from migrate.planning.obstacles import operator_prefix, refuse_blockers, relevant_findings
+from migrate.planning.obstacles import refuse_blockers, relevant_findings
 from migrate.planning.plan import PlannedPartition, Refusal
 from migrate.planning.transactions import resolve_transactions
 from migrate.targets.savepoint.changes import MOST_NAMED, SourceChange
@@ -113,7 +113,7 @@ def check_savepoint(
     others = [finding for finding in findings if finding.code is not Code.IN_FLIGHT_RECORDS]
     refusals = [*refusals, *refuse_blockers(others, policies)]
     warnings = [
-        operator_prefix(finding) + finding.message
+        finding.text
         for finding in others
         if finding.code in _WARNED_OF and finding.severity is Severity.WARNING
     ]
