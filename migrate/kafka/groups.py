@@ -1,4 +1,4 @@
-"""The consumer groups of a cluster, over a connection that is made anew after any failure."""
+"""Consumer groups of a cluster, over a connection that is replaced after any failure."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException, TopicPartition
 
-from migrate.kafka import snapshot as reading
+from migrate.kafka import snapshot as snapshots
 from migrate.kafka.client import Connection, kafka_error
 from migrate.kafka.config import KafkaConfig, redact_secrets
-from migrate.kafka.snapshot import COORDINATOR_AWAY
+from migrate.kafka.describe_group import COORDINATOR_AWAY, describe_group
 from migrate.model.cluster_snapshot import BrokerError, ClusterSnapshot, Committed, GroupView
 
-# What may go away by itself; and what librdkafka says where the answer was lost.
+# Errors that may end by themselves, and librdkafka's errors for a lost answer.
 _TRANSIENT = COORDINATOR_AWAY | {
     KafkaError.REQUEST_TIMED_OUT,
     KafkaError.NETWORK_EXCEPTION,
@@ -34,10 +34,10 @@ _DELETE_MEANINGS = {
     KafkaError.GROUP_AUTHORIZATION_FAILED: "access denied; grant this user DELETE on the group",
 }
 
-# One commit request becomes one record batch of the offsets topic, and a batch larger than that
-# topic's max.message.bytes (by default 1048588) is refused whole; half of that leaves room.
+# A commit request becomes one record batch of the offsets topic. A batch larger than that topic's
+# max.message.bytes (by default 1048588) is refused; this is half of it.
 _REQUEST_BYTES = 500_000
-# A record's own framing, the lengths of its strings, the partition, the offset and the times.
+# A record's framing, the lengths of its strings, the partition, the offset and the times.
 _RECORD_OVERHEAD = 100
 
 # RecordBatch.NO_PARTITION_LEADER_EPOCH @ kafka-clients 4.1.1
@@ -46,13 +46,13 @@ _NO_EPOCH = -1
 
 @dataclass(frozen=True, slots=True)
 class CommitFailure:
-    """Why a group, or one partition's offset, was not changed, as far as the answer tells.
+    """The reason why a group, or one partition's offset, was not changed.
 
     Attributes:
         code: Kafka's name of the error, such as UNKNOWN_MEMBER_ID.
-        reason: what it means here.
-        transient: it may go away by itself; or the answer was lost, and only reading the group
-            tells whether it was changed.
+        reason: its meaning here.
+        transient: the error may end by itself; or the answer was lost, and only the group itself
+            shows whether it was changed.
     """
 
     code: str
@@ -63,7 +63,8 @@ class CommitFailure:
 class ConsumerGroups:
     """The consumer groups of a cluster.
 
-    One connection serves as long as it answers; after any failure the next request has a new one.
+    One connection is used as long as it answers; after a failure the next request has a new one.
+    Methods that read raise BrokerError.
     """
 
     def __init__(self, config: KafkaConfig) -> None:
@@ -72,31 +73,31 @@ class ConsumerGroups:
         self._connected: Connection | None = None
 
     def cluster_id(self) -> str | None:
-        """Raises BrokerError."""
+        """Return the cluster's own id."""
         with self._connection() as connection:
-            return reading.cluster_id(connection)
+            return snapshots.cluster_id(connection)
 
     def view(self, group: str) -> GroupView:
-        """The group as it is now. Raises BrokerError."""
+        """Return the group as it is now."""
         with self._connection() as connection:
-            return reading.view(connection, group)
+            return describe_group(connection, group)
 
     def topic_ids(self, topics: Iterable[str]) -> dict[str, str]:
-        """``ClusterSnapshot.topic_ids`` of those that exist. Raises BrokerError."""
+        """Return the ids of the topics that exist (``ClusterSnapshot.topic_ids``)."""
         with self._connection() as connection:
-            return reading.topic_ids(connection, topics)
+            return snapshots.topic_ids(connection, topics)
 
     def snapshot(self, topics: Iterable[str]) -> ClusterSnapshot:
-        """Topics and their log ranges as they are now. Raises BrokerError."""
+        """Return topics and their log ranges as they are now."""
         with self._connection() as connection:
-            return reading.snapshot(connection, topics)
+            return snapshots.snapshot(connection, topics)
 
     def commit(
         self, group: str, offsets: Mapping[tuple[str, int], Committed]
     ) -> dict[tuple[str, int], CommitFailure]:
-        """Commit offsets of a group without members, once; the partitions that failed.
+        """Commit offsets of a group without members, once; return the partitions that failed.
 
-        After a request without an answer the rest is not sent: it would only wait as long again.
+        After a request without an answer the rest is not sent: each would wait as long again.
         """
         failures: dict[tuple[str, int], CommitFailure] = {}
         unanswered: CommitFailure | None = None
@@ -105,7 +106,9 @@ class ConsumerGroups:
                 failed = self._commit(group, request)
                 failures |= failed
                 if failed.keys() == request.keys():
-                    unanswered = next((f for f in failed.values() if f.transient), None)
+                    unanswered = next(
+                        (failure for failure in failed.values() if failure.transient), None
+                    )
             else:
                 failures |= dict.fromkeys(request, unanswered)
         return failures
@@ -122,7 +125,7 @@ class ConsumerGroups:
         return failed
 
     def delete(self, group: str) -> CommitFailure | None:
-        """Delete a group without members, and with it every offset it holds, once."""
+        """Delete a group without members and its offsets, once; return why that failed, or None."""
         try:
             with self._connection() as connection:
                 failure = _delete_once(connection, group)
@@ -137,10 +140,10 @@ class ConsumerGroups:
 
     @contextmanager
     def _connection(self) -> Iterator[Connection]:
-        """The connection at hand, or a new one.
+        """Give the current connection, or a new one.
 
-        librdkafka 2.16 aborts the whole process (``eonce->refcnt > 0``) where a request about a
-        group is made on a client whose connection to the group's coordinator has failed.
+        librdkafka 2.16 aborts the whole process (``eonce->refcnt > 0``) on a request about a group
+        if the client's connection to the group's coordinator has failed before.
         """
         try:
             if self._connected is None:
@@ -154,7 +157,7 @@ class ConsumerGroups:
 def _requests(
     group: str, offsets: Mapping[tuple[str, int], Committed]
 ) -> Iterator[dict[tuple[str, int], Committed]]:
-    """Offsets in as many requests as the coordinator can append: each becomes one record batch."""
+    """Divide offsets into requests that the coordinator can append as one record batch each."""
     request: dict[tuple[str, int], Committed] = {}
     size = 0
     for (topic, partition), committed in sorted(offsets.items()):
@@ -171,8 +174,8 @@ def _requests(
 def _commit_once(
     connection: Connection, group: str, offsets: Mapping[tuple[str, int], Committed]
 ) -> dict[tuple[str, int], CommitFailure]:
-    """One request; the partitions that failed."""
-    wanted = [
+    """Send one commit request; return the partitions that failed."""
+    partitions = [
         TopicPartition(
             topic,
             partition,
@@ -183,14 +186,14 @@ def _commit_once(
         for (topic, partition), committed in offsets.items()
     ]
     future = connection.admin.alter_consumer_group_offsets(
-        [ConsumerGroupTopicPartitions(group, wanted)], request_timeout=connection.timeout
+        [ConsumerGroupTopicPartitions(group, partitions)], request_timeout=connection.timeout
     )[group]
     try:
         answer = future.result()
     except KafkaException as error:
         failure = _failure(kafka_error(error), _COMMIT_MEANINGS, connection.config)
         return dict.fromkeys(offsets, failure)
-    # The request as a whole succeeds even where every partition of it has failed.
+    # The request as a whole succeeds even if every partition of it has failed.
     return {
         (place.topic, place.partition): _failure(place.error, _COMMIT_MEANINGS, connection.config)
         for place in answer.topic_partitions
@@ -199,7 +202,7 @@ def _commit_once(
 
 
 def _delete_once(connection: Connection, group: str) -> CommitFailure | None:
-    """One request; why it failed."""
+    """Send one request to delete a group; return why it failed, or None."""
     futures = connection.admin.delete_consumer_groups([group], request_timeout=connection.timeout)
     try:
         futures[group].result()

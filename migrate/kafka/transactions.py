@@ -1,14 +1,14 @@
-"""What became of transactions: read from the cluster's transaction log, ``__transaction_state``.
+"""Outcomes of transactions, read from the cluster's transaction log, ``__transaction_state``.
 
-librdkafka has no DescribeTransactions. The log holds what that request answers, for those who may
-read it (READ on the topic). A transactional id is in partition ``abs(hash) % partitions``, the hash
-that of a Java String. Each change of a transaction's state is a record::
+librdkafka has no DescribeTransactions. The log holds its answers, for users with READ on the topic.
+A transactional id is in partition ``abs(hash) % partitions``, with the hash of a Java String. Each
+change of a transaction's state is a record::
 
     key    i16 version 0, i16 n, n bytes transactional id
     value  i16 version 0 or 1, i64 producer id, i16 epoch, i32 timeout in ms, i8 state, …
 
-A value is missing where the id has expired (``transactional.id.expiration.ms``, 7 days). Kafka ends
-a transaction that times out under the next epoch, and since 4.0 every one of a newer client's.
+The value of an expired id is missing (``transactional.id.expiration.ms``, 7 days). Kafka ends a
+transaction that times out under the next epoch, and since 4.0 every transaction of newer clients.
 
 Source: TransactionLogKey.json, TransactionLogValue.json, TransactionState, TransactionStateManager
 (partitionFor), TransactionMetadata @ Kafka 4.1.1.
@@ -41,55 +41,57 @@ _FATES = {
     5: Fate.ABORTED,
 }
 
-# A partition of it is compacted, and seldom larger than its newest segment (100 MB by default).
+# A partition is compacted, and seldom larger than its newest segment (100 MB by default).
 _READ_SECONDS = 60.0
 _AT_ONCE = 10_000
 _WAIT = 0.1
 
 
 class StateChange(NamedTuple):
-    """A record of the transaction log, of one transactional id."""
+    """A record of a transactional id in the transaction log."""
 
     producer_id: int
     epoch: int
     state: int
 
 
-def fates(connection: Connection, wanted: Iterable[Transaction]) -> dict[Transaction, Fate]:
-    """What became of each transaction.
+def fates(connection: Connection, transactions: Iterable[Transaction]) -> dict[Transaction, Fate]:
+    """Return the outcome of each transaction.
 
     Raises:
         BrokerError: the log cannot be read.
     """
-    wanted = set(wanted)
-    if not wanted:
+    transactions = set(transactions)
+    if not transactions:
         return {}
-    changes: dict[str, list[StateChange]] = {one: [] for one, _, _ in wanted}
+    changes: dict[str, list[StateChange]] = {name: [] for name, _, _ in transactions}
     for key, value in _records(connection, changes):
         transactional_id = _transactional_id(key)
         if transactional_id in changes and (change := _state_change(value)) is not None:
             changes[transactional_id].append(change)
-    return {one: fate_of(one, changes[one[0]]) for one in wanted}
+    return {
+        transaction: fate_of(transaction, changes[transaction[0]]) for transaction in transactions
+    }
 
 
 def fate_of(transaction: Transaction, changes: Iterable[StateChange]) -> Fate:
-    """What the records of its id, in their order, say of a transaction."""
+    """Return the outcome of a transaction, by the records of its id in their order."""
     _, producer_id, epoch = transaction
-    found = Fate.UNKNOWN
+    fate = Fate.UNKNOWN
     for change in changes:
-        said = _FATES.get(change.state)
-        if said is None or change.producer_id != producer_id:
+        new_fate = _FATES.get(change.state)
+        if new_fate is None or change.producer_id != producer_id:
             continue
-        # Without its own record, which may be compacted away, the next epoch is another one's.
-        if change.epoch == epoch or (found is Fate.OPEN and change.epoch == epoch + 1):
-            found = said
-    return found
+        # The own record may be compacted away; then the next epoch is another transaction's.
+        if change.epoch == epoch or (fate is Fate.OPEN and change.epoch == epoch + 1):
+            fate = new_fate
+    return fate
 
 
 def log_partition(transactional_id: str, partitions: int) -> int:
-    """The partition of the log that holds an id."""
+    """Return the partition of the log that holds an id."""
     hashed = abs(signed_32(string_hash(transactional_id)))
-    # Utils.abs: of the smallest number there is no positive one.
+    # Utils.abs: the smallest number has no positive counterpart.
     return 0 if hashed == 1 << 31 else hashed % partitions
 
 
@@ -111,7 +113,7 @@ def _state_change(value: bytes | None) -> StateChange | None:
 def _records(
     connection: Connection, transactional_ids: Iterable[str]
 ) -> Iterator[tuple[bytes | None, bytes | None]]:
-    """Key and value of every record that their partitions hold now; no group is made or joined."""
+    """Yield the key and value of every record in their partitions, without joining a group."""
     consumer = Consumer(
         {
             **connection.settings,
@@ -123,9 +125,9 @@ def _records(
         logger=QUIET,
     )
     try:
-        there = _partitions(connection, consumer)
-        unread = {log_partition(one, there) for one in transactional_ids} if there else set()
-        consumer.assign([TopicPartition(_LOG, one, OFFSET_BEGINNING) for one in unread])
+        count = _partition_count(connection, consumer)
+        unread = {log_partition(name, count) for name in transactional_ids} if count else set()
+        consumer.assign([TopicPartition(_LOG, number, OFFSET_BEGINNING) for number in unread])
         deadline = time.monotonic() + _READ_SECONDS
         while unread:
             if time.monotonic() > deadline:
@@ -136,15 +138,15 @@ def _records(
                     yield message.key(), message.value()
                 elif error.code() == KafkaError._PARTITION_EOF:
                     unread.discard(message.partition())
-                # librdkafka looks for a group's coordinator even where none is joined.
+                # librdkafka looks for a group's coordinator even without joining one.
                 elif error.code() != KafkaError.GROUP_AUTHORIZATION_FAILED:
                     raise _failure(connection, error)
     finally:
         consumer.close()
 
 
-def _partitions(connection: Connection, consumer: Consumer) -> int:
-    """How many the log has; none before the cluster's first transaction."""
+def _partition_count(connection: Connection, consumer: Consumer) -> int:
+    """Return how many partitions the log has; 0 before the cluster's first transaction."""
     try:
         log = consumer.list_topics(_LOG, timeout=connection.timeout).topics[_LOG]
     except KafkaException as error:

@@ -1,10 +1,10 @@
-"""Checkpoints in object stores and HDFS, through fsspec; local ones as the decoder reads them.
+"""Files in object stores and HDFS, through fsspec; local ones as the decoder reads them.
 
-Which library reads which kind of URI stands in one table here, each with the extra that brings it;
-nothing of it is imported before such a URI is used. Credentials and endpoints are found as each
-library finds them (``AWS_PROFILE`` and ``AWS_ENDPOINT_URL``, Google's application default
-credentials, ``AZURE_STORAGE_…``, Hadoop's configuration, and fsspec's own); none is taken from a
-URI, where it would be shown.
+A table has the library for each kind of URI, and the extra that installs it; a library is imported
+when such a URI is used. Each library finds credentials and endpoints in its own way
+(``AWS_PROFILE`` and ``AWS_ENDPOINT_URL``, Google's application default credentials,
+``AZURE_STORAGE_…``, Hadoop's configuration, and fsspec's own); none is taken from a URI, which is
+shown in messages.
 """
 
 from __future__ import annotations
@@ -37,14 +37,20 @@ if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
 
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/]*)")
-# As a user may write one: file:/data has no host.
+# As users write one: file:/data has no host.
 _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):/")
 
 
 @dataclass(frozen=True, slots=True)
 class _Store:
-    """How a kind of URI is read: fsspec's name for it, our extra that installs the library, what
-    its file system is made with, and what a range is read with."""
+    """A kind of URI.
+
+    Attributes:
+        protocol: fsspec's name for it.
+        extra: the extra of this package that installs the library.
+        options: arguments of the file system.
+        range_options: arguments for reading a range.
+    """
 
     protocol: str
     extra: str
@@ -52,10 +58,10 @@ class _Store:
     range_options: Mapping[str, object] = field(default_factory=dict)
 
 
-# botocore would wait for a minute, five times.
+# botocore's default is a minute, five times.
 _S3 = _Store("s3", "s3", {"config_kwargs": {"connect_timeout": 10}})
 _AZURE = _Store("abfs", "abfs")
-# By the schemes that Flink's file systems answer to.
+# By the URI schemes of Flink's file systems.
 _STORES = {
     "s3": _S3,
     "s3a": _S3,
@@ -67,18 +73,18 @@ _STORES = {
     "wasb": _AZURE,
     "wasbs": _AZURE,
     "hdfs": _Store("hdfs", "hdfs"),
-    # fsspec would read 5 MiB beyond a range.
+    # By default fsspec reads 5 MiB beyond a range.
     "webhdfs": _Store("webhdfs", "hdfs", range_options={"block_size": 1}),
 }
 
-# How much of a file is held in memory at a time.
+# The bytes of a file in memory at a time.
 _PIECE_BYTES = 8 * 1024 * 1024
 _NOT_THERE = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
 
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """What a directory lists: a file with its size in bytes, or a directory."""
+    """An entry of a directory: a file with its size in bytes, or a directory."""
 
     name: str
     is_directory: bool
@@ -90,16 +96,15 @@ class MissingExtra(UsageError):
 
 
 class Files:
-    """A ByteSource of local paths and of every kind of URL in the table, by its first spelling:
-    ``s3a://bucket/key`` is ``s3://bucket/key``.
+    """A ByteSource of local paths and of every kind of URL in the table.
 
-    Every method raises MissingExtra where the library is not installed, and what a ByteSource
-    raises.
+    ``s3a://bucket/key`` is read as ``s3://bucket/key``. Every method raises MissingExtra if the
+    library is not installed, and the errors of a ByteSource.
     """
 
     def __init__(self) -> None:
         self._local = LocalFiles()
-        # fsspec keeps one for each thread; this is one for all, with one set of connections.
+        # fsspec caches one for each thread; this one is for all, with one set of connections.
         self._systems: dict[tuple[str, str], AbstractFileSystem] = {}
         self._lock = Lock()
 
@@ -116,7 +121,7 @@ class Files:
     def read_range(self, path: str, start: int, size: int) -> bytes:
         if not _URL.match(path):
             return self._local.read_range(path, start, size)
-        with self._asking(path) as (system, name):
+        with self._file_system(path) as (system, name):
             if size == 0:
                 return b""
             try:
@@ -124,7 +129,7 @@ class Files:
                 data: bytes = system.cat_file(name, start=start, end=start + size, **options)
             except _NOT_THERE:
                 raise
-            # Asked for bytes that all lie beyond the end, some stores fail, each in its own way.
+            # Some stores fail on a range beyond the end, each in its own way.
             except Exception:
                 if system.size(name) > start:
                     raise
@@ -132,24 +137,23 @@ class Files:
             return data
 
     def pieces(self, path: str, start: int = 0, size: int | None = None) -> Iterator[bytes]:
-        """The bytes of a file from ``start`` on, ``size`` of them or, None, all; fewer where it
-        ends before."""
+        """Yield ``size`` bytes of a file from ``start`` on, or all; fewer if it ends before."""
         done = 0
         while size is None or done < size:
-            wanted = _PIECE_BYTES if size is None else min(_PIECE_BYTES, size - done)
-            piece = self.read_range(path, start + done, wanted)
+            piece_size = _PIECE_BYTES if size is None else min(_PIECE_BYTES, size - done)
+            piece = self.read_range(path, start + done, piece_size)
             if piece:
                 yield piece
             done += len(piece)
-            if len(piece) < wanted:
+            if len(piece) < piece_size:
                 return
 
     def is_file(self, path: str) -> bool:
         if not _URL.match(path):
             return self._local.is_file(path)
         try:
-            # Not fsspec's isfile: to that one, a store that does not answer has no such file.
-            with self._asking(path) as (system, name):
+            # fsspec's isfile returns False for a store that does not answer.
+            with self._file_system(path) as (system, name):
                 return bool(system.info(name)["type"] == "file")
         except _NOT_THERE:
             return False
@@ -157,7 +161,7 @@ class Files:
     def modified_at(self, path: str) -> int | None:
         if not _URL.match(path):
             return self._local.modified_at(path)
-        with self._asking(path) as (system, name):
+        with self._file_system(path) as (system, name):
             try:
                 return int(system.modified(name).timestamp() * 1000)
             except NotImplementedError:
@@ -173,23 +177,22 @@ class Files:
         return sorted(entry.name for entry in entries) if entries is not None else None
 
     def entries(self, path: str) -> list[Listed] | None:
-        """What a directory lists, or None where ``path`` is not a directory; a link is neither
-        a file nor a directory."""
+        """Return a directory's entries, or None if there is none; a link is neither kind."""
         if _URL.match(path):
             return self._listed(path)
         try:
             with os.scandir(path) as listed:
-                return [_entry(one) for one in listed]
+                return [_entry(entry) for entry in listed]
         except _NOT_THERE:
             return None
 
     def file_size(self, path: str) -> int | None:
-        """In bytes; None where there is no such file."""
+        """Return a file's size in bytes; None if there is no such file."""
         try:
             if not _URL.match(path):
                 status = Path(path).stat()
                 return status.st_size if stat.S_ISREG(status.st_mode) else None
-            with self._asking(path) as (system, name):
+            with self._file_system(path) as (system, name):
                 info = system.info(name)
                 return int(info["size"]) if info["type"] == "file" else None
         except _NOT_THERE:
@@ -197,13 +200,13 @@ class Files:
 
     def _listed(self, url: str) -> list[Listed] | None:
         try:
-            with self._asking(url) as (system, name):
+            with self._file_system(url) as (system, name):
                 below = system.ls(name, detail=True)
         except _NOT_THERE:
             return None
         if [entry["name"] for entry in below] == [name]:
             return None  # a file
-        # An object store may hold an empty object by the directory's own name.
+        # An object store may have an empty object of the directory's own name.
         return [
             Listed(
                 posixpath.basename(entry["name"].rstrip("/")),
@@ -215,25 +218,25 @@ class Files:
         ]
 
     def write(self, path: str, data: bytes) -> None:
-        """Write a file of a URL; one that is there is replaced whole. No bucket is created."""
-        with self._asking(path) as (system, name):
+        """Write or replace a file at a URL; no bucket is created."""
+        with self._file_system(path) as (system, name):
             system.pipe_file(name, data)
 
     def write_pieces(self, path: str, pieces: Iterable[bytes]) -> None:
-        """Write a file of a URL, of any size. Where that fails, a part of it may be there."""
-        with self._asking(path) as (system, name):
+        """Write a file of any size at a URL; a failure may leave a part of it."""
+        with self._file_system(path) as (system, name):
             out = system.open(name, "wb")
         try:
-            for piece in pieces:  # which may come from another store, and fail there
-                with self._asking(path):
+            for piece in pieces:  # may come from another store, and fail there
+                with self._file_system(path):
                     out.write(piece)
         finally:
-            with self._asking(path):
+            with self._file_system(path):
                 out.close()
 
     def remove(self, path: str) -> None:
-        """Remove a file of a URL."""
-        with self._asking(path) as (system, name):
+        """Remove a file at a URL."""
+        with self._file_system(path) as (system, name):
             system.rm_file(name)
 
     def from_uri(self, uri: str) -> str | None:
@@ -246,8 +249,8 @@ class Files:
         return normalise_path(f"{store.protocol}://{uri[url.start(2) :]}")
 
     @contextmanager
-    def _asking(self, path: str) -> Iterator[tuple[AbstractFileSystem, str]]:
-        """The file system of a URL and its own name for the path; its failures in our words."""
+    def _file_system(self, path: str) -> Iterator[tuple[AbstractFileSystem, str]]:
+        """Give the file system of a URL and its name for the path; translate its errors."""
         try:
             system = self._system(path)
             yield system, system._strip_protocol(path)
@@ -268,15 +271,15 @@ class Files:
 
 
 def is_uri(name: str) -> bool:
-    """Whether a name is a URI, of whatever kind, and not a local path."""
+    """Return whether a name is a URI of any kind, and not a local path."""
     return _URI.match(name) is not None
 
 
 def path_of(name: str, files: ByteSource) -> str:
-    """A path for a ``file:`` URI; a store's URI, or a path, as the user names it.
+    """Return the path of a ``file:`` URI, and any other name unchanged.
 
     Raises:
-        InputError: a URI of a kind that ``files`` does not read, or one with credentials in it.
+        InputError: a URI of a kind that ``files`` does not read, or one with credentials.
     """
     check_no_credentials(name, InputError)
     if not is_uri(name):
@@ -290,10 +293,10 @@ def path_of(name: str, files: ByteSource) -> str:
 
 
 def local_path(name: str) -> Path:
-    """The local file that a user names, by its path or its ``file:`` URI.
+    """Return a local file, by its path or its ``file:`` URI.
 
     Raises:
-        UsageError: a URI of another kind, or one with credentials in it.
+        UsageError: a URI of another kind, or one with credentials.
     """
     check_no_credentials(name, UsageError)
     path = LocalFiles().from_uri(name) if is_uri(name) else name
@@ -303,19 +306,19 @@ def local_path(name: str) -> Path:
 
 
 def lies_within(path: str, directory: str) -> bool:
-    """Whether a path is the directory, or lies below it; as ``from_uri`` names both."""
+    """Return whether a path is the directory or below it; both as ``from_uri`` returns them."""
     if "://" in path or "://" in directory:
         return f"{path}/".startswith(f"{directory}/")
     return Path(path).resolve().is_relative_to(Path(directory).resolve())
 
 
 def check_no_credentials(name: str, error: type[MigrateError], option: str = "") -> None:
-    """Refuse a URL that holds a user's password, a key or a signature; what fails shows none.
+    """Refuse a URL with a password, a key or a signature; the error does not show it.
 
     Args:
-        name: what may be a URL, or hold one.
-        error: what is raised.
-        option: the one that it was given to, where that is not plain.
+        name: a name that may be a URL, or hold one.
+        error: the type of the error.
+        option: the command's option, for the message.
     """
     shown = redact_url(name)
     if shown != name:
@@ -337,10 +340,10 @@ def _connect(path: str, store: _Store) -> AbstractFileSystem:
         from fsspec import get_filesystem_class
 
         kind = get_filesystem_class(store.protocol)
-        # Not url_to_fs: that one reads `::` in a path as the name of another file system. What a
-        # job writes and deletes meanwhile is not to be seen as it was before.
-        given = kind._get_kwargs_from_urls(path)
-        return kind(**given, **store.options, use_listings_cache=False, skip_instance_cache=True)
+        # Not url_to_fs, which reads `::` in a path as another file system. Without a cache, because
+        # a job writes and deletes files meanwhile.
+        from_url = kind._get_kwargs_from_urls(path)
+        return kind(**from_url, **store.options, use_listings_cache=False, skip_instance_cache=True)
     except ImportError as error:
         raise MissingExtra(
             f"{path}: reading {store.protocol}:// needs another package: "
@@ -349,7 +352,7 @@ def _connect(path: str, store: _Store) -> AbstractFileSystem:
 
 
 def _reason(error: Exception) -> str:
-    """What happened, in one line and without what was signed with."""
+    """Return the first line of an error, without secrets."""
     lines = str(error).strip().splitlines()
     text = redact_secrets(lines[0]) if lines else type(error).__name__
     return f"access denied: {text}" if isinstance(error, PermissionError) else text

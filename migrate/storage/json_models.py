@@ -1,7 +1,7 @@
-"""What crosses JSON: strict, frozen models, their schemas, and files that hold one each.
+"""JSON models: strict and frozen, with schemas, and files that hold one each.
 
-Plans, rollback files and diffs are such. A file is written whole or not at all, and read back only
-where it is of the kind and the version it should be.
+Plans, rollback files and diffs are such. A file is written completely or not at all, and must be of
+the right kind and version to be read.
 """
 
 from __future__ import annotations
@@ -21,35 +21,35 @@ PartitionNumber = Annotated[int, Field(ge=0, le=2**31 - 1)]
 
 
 class Model(BaseModel):
-    """Nothing is turned into another type, no field is unknown, and none is changed later."""
+    """A model without conversions of types, unknown fields, and later changes."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
-class _OfAPartition(Protocol):
+class _PartitionRow(Protocol):
     topic: str
     partition: int
 
 
-_Row = TypeVar("_Row", bound=_OfAPartition)
+_Row = TypeVar("_Row", bound=_PartitionRow)
 _Model = TypeVar("_Model", bound=Model)
 
 
-def _once_each(rows: list[_Row]) -> list[_Row]:
+def _check_unique(rows: list[_Row]) -> list[_Row]:
     if len({(row.topic, row.partition) for row in rows}) != len(rows):
         raise ValueError("a partition occurs twice")
     return rows
 
 
-# A list with a row per topic-partition, none of them twice.
-OncePerPartition = Annotated[list[_Row], AfterValidator(_once_each)]
+# A list with at most one row per topic-partition.
+OncePerPartition = Annotated[list[_Row], AfterValidator(_check_unique)]
 
 
 def write_file(model: Model, path: Path) -> None:
-    """Write it whole or not at all, and to the disk; an existing file is not overwritten.
+    """Write a model to a new file on the disk, completely or not at all.
 
     Raises:
-        FileExistsError: there is such a file.
+        FileExistsError: the file exists.
         OSError: it cannot be written.
     """
     write_new(path, json.dumps(model.model_dump(mode="json"), indent=2) + "\n")
@@ -68,9 +68,9 @@ def read_file(
     Args:
         of: the model.
         path: the file.
-        name: what to call it: "rollback file of version 1".
-        unreadable: makes what is raised where the file is missing, or is nothing of the kind.
-        whence: where such a file comes from, for who names one that is missing.
+        name: the kind of the file, such as "rollback file of version 1".
+        unreadable: makes the error for a missing file, or one of another kind.
+        whence: where such a file comes from, for the error about a missing one.
     """
     return parse(of, read_content(path, unreadable, whence=whence), path, name, unreadable)
 
@@ -105,7 +105,7 @@ def parse(
 
 
 def schema_of(shape: type[Any], title: str) -> dict[str, Any]:
-    """The JSON Schema of what is written, with a title of its own."""
+    """Return the JSON Schema of a written model, with a title."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         **TypeAdapter(shape).json_schema(mode="serialization"),

@@ -1,9 +1,9 @@
-"""Writes a file, or a directory, whole and to the disk, or not at all.
+"""Writing of files and directories to the disk, completely or not at all.
 
-A file is new, or takes another's place: plans and rollback files. A directory is new: seeds and
-savepoints. What is written goes to a stage beside its place, under a name that nobody else can
-have, and only then gets its own name. In a store nothing can be renamed: there files are written in
-their order, and the last is to be the one without which the others are nothing.
+A file is new, or replaces another: plans and rollback files. A directory is new: seeds and
+savepoints. The content is staged beside its path, under a unique name, and then renamed. In a store
+nothing can be renamed: there files are written in order, and the last must be the one without which
+the others have no meaning.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from migrate.storage.files import Files, is_uri
 # Writes a file of a new directory: its name, its bytes.
 WriteFile = Callable[[str, Iterable[bytes]], None]
 
-# What link() fails with on disks that have no hard links (FAT, some network disks).
+# Errors of link() on disks without hard links (FAT, some network disks).
 _NO_LINKS = frozenset({errno.EPERM, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP})
 
 
 def check_new(path: Path) -> None:
-    """Could this file be written now? Found out by trying, under another name; nothing is left.
+    """Check that a file can be written, by writing and removing one of another name.
 
     Raises:
         FileExistsError: there is something of this name.
-        OSError: it could not be written.
+        OSError: the file cannot be written.
     """
     try:
         path.lstat()
@@ -49,7 +49,7 @@ def check_new(path: Path) -> None:
 
 @contextmanager
 def named(path: Path | str) -> Iterator[None]:
-    """What the system says of no file by name, as that the disk is full, is said of this one."""
+    """Add the path to errors of the system that name no file, such as a full disk."""
     try:
         yield
     except OSError as error:
@@ -59,30 +59,30 @@ def named(path: Path | str) -> Iterator[None]:
 
 
 def write_new(path: Path, text: str) -> None:
-    """Write a file; if the process or the machine ends meanwhile, it is not there, or whole.
+    """Write a new file; if the process or the machine ends meanwhile, it is complete or absent.
 
     On a disk without hard links it may be left empty instead.
 
     Raises:
-        FileExistsError: there is something of this name; it is left as it is.
-        OSError: it cannot be written.
+        FileExistsError: there is something of this name; it is not changed.
+        OSError: the file cannot be written.
     """
     stage = _stage(path)
-    # What is removed below was made here: a stage that is there already fails before.
+    # An existing stage fails here, so that the one removed below is ours.
     out = stage.open("x", encoding="utf-8")
     try:
         with named(path), out:
             out.write(text)
             out.flush()
             os.fsync(out.fileno())
-        _name(stage, path)
+        _publish(stage, path)
     finally:
         stage.unlink(missing_ok=True)
     sync_folder(path.parent)
 
 
 def write_pieces(path: Path, pieces: Iterable[bytes]) -> None:
-    """Write a file of a directory that is staged (``new_directory``), to the disk.
+    """Write a file of a staged directory (``new_directory``) to the disk.
 
     Raises:
         OSError: it cannot be written.
@@ -96,7 +96,7 @@ def write_pieces(path: Path, pieces: Iterable[bytes]) -> None:
 
 
 def replace_file(path: Path, text: str) -> None:
-    """Write a file in the place of one that may be there; that one is there, whole, until then.
+    """Write a file over one that may exist, which stays complete until then.
 
     Raises:
         OSError: it cannot be written.
@@ -116,8 +116,8 @@ def _stage(path: Path) -> Path:
     return path.with_name(f".migrate-{secrets.token_hex(8)}.tmp")
 
 
-def _name(stage: Path, path: Path) -> None:
-    """Give the stage its name, unless that is taken; a rename would replace what has it."""
+def _publish(stage: Path, path: Path) -> None:
+    """Give a stage its name, unless that is taken; a rename would replace the other file."""
     try:
         os.link(stage, path)
     except OSError as error:
@@ -134,19 +134,19 @@ def _name(stage: Path, path: Path) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Write what a folder names to the disk: a crash of the machine could take a name away again.
+    """Write a folder's entries to the disk: a crash of the machine could lose a new name.
 
     Raises:
-        OSError: that failed; not where there is no such thing, or the folder may not be read.
+        OSError: that failed; not if the disk cannot do it, or the folder may not be read.
     """
     try:
         descriptor = os.open(folder, os.O_RDONLY)
     except PermissionError:
-        return  # a folder that may be written and not read
+        return  # the folder may be written and not read
     try:
         os.fsync(descriptor)
     except OSError as error:
-        if error.errno != errno.EINVAL:  # a disk that has no such thing
+        if error.errno != errno.EINVAL:  # not supported by the disk
             raise
     finally:
         os.close(descriptor)
@@ -154,14 +154,15 @@ def sync_folder(folder: Path) -> None:
 
 @contextmanager
 def new_place(place: str, files: Files) -> Iterator[tuple[str, WriteFile]]:
-    """Write a new directory, here or in a store.
+    """Write a new directory, local or in a store.
 
-    Gives where it is meanwhile, to read it back, and what writes a file of it. If it fails, nothing
-    is left of what was written; where the store does not remove it either, the error names it. If
-    the process is killed, a store is left with the first files.
+    Gives the directory's path meanwhile, to read it back, and a function that writes a file of it.
+    On failure all written files are removed; if a store refuses that, the error names them. If the
+    process is killed, a store keeps the first files.
 
     Args:
         place: a local path, or a store's URL; nothing is there yet.
+        files: the stores.
 
     Raises:
         OSError: it cannot be written.
@@ -179,20 +180,20 @@ def new_place(place: str, files: Files) -> Iterator[tuple[str, WriteFile]]:
     try:
         yield place, write
     except BaseException as error:
-        if left := _taken_back(written, files):
-            told = f"still there, and to be removed: {', '.join(left)}"
+        if remaining := _remove_written(written, files):
+            advice = f"still there, and to be removed: {', '.join(remaining)}"
             if isinstance(error, Exception):
-                why = getattr(error, "strerror", None) or error
-                raise OSError(errno.EIO, f"{why}; {told}", place) from error
-            log.warning(f"{place}: {told}")
+                reason = getattr(error, "strerror", None) or error
+                raise OSError(errno.EIO, f"{reason}; {advice}", place) from error
+            log.warning(f"{place}: {advice}")
         raise
 
 
-def _taken_back(written: list[str], files: Files) -> list[str]:
-    """Remove files of a store, the last one first: without it the others are nothing.
+def _remove_written(written: list[str], files: Files) -> list[str]:
+    """Remove files of a store, the last one first: without it the others have no meaning.
 
     Returns:
-        Those that are still there. Where one stays, so do those that it may need.
+        The files that are still there. If one cannot be removed, those before it are kept.
     """
     for number in range(len(written), 0, -1):
         try:
@@ -207,26 +208,25 @@ def _taken_back(written: list[str], files: Files) -> list[str]:
 
 @contextmanager
 def new_directory(directory: Path, name: str) -> Iterator[Path]:
-    """Fill the directory that this gives; at the end it gets its own name.
+    """Give a staged directory to fill, which is renamed at the end.
 
-    It is staged beside its place. If the process ends meanwhile, nothing is there under that name.
+    It is staged beside its path. If the process ends meanwhile, nothing is there under its name.
 
     Args:
-        directory: not there yet, or empty: a rename replaces nothing else.
-        name: how its user named it. What fails in the stage fails of this one: nobody knows the
-            stage's name.
+        directory: missing or empty: a rename replaces nothing else.
+        name: its user's name for it, for errors in the stage, whose own name nobody knows.
 
     Raises:
-        OSError: it cannot be written, or something has come there meanwhile.
+        OSError: it cannot be written, or something was created there meanwhile.
     """
-    with _of(name):
+    with _errors_of(name):
         directory.parent.mkdir(parents=True, exist_ok=True)
         stage = Path(tempfile.mkdtemp(prefix=f".{directory.name}.", dir=directory.parent))
     try:
-        with _of(name):
+        with _errors_of(name):
             yield stage
-        for made in (*(path for path in stage.rglob("*") if path.is_dir()), stage):
-            sync_folder(made)
+        for folder in (*(path for path in stage.rglob("*") if path.is_dir()), stage):
+            sync_folder(folder)
         _open_to_others(stage)
         stage.rename(directory)
     except BaseException:
@@ -236,10 +236,10 @@ def new_directory(directory: Path, name: str) -> Iterator[Path]:
 
 
 def unfinished(directory: Path) -> list[Path]:
-    """Return directories beside a place that a killed process left, or a running one still fills.
+    """Return staged directories beside a path, of a killed or a running process.
 
-    They are named as ``new_directory`` and ``tempfile.mkdtemp`` name theirs: ``.NAME.``, for some
-    a word of what they are for, and eight characters.
+    Their names are those of ``new_directory`` and ``tempfile.mkdtemp``: ``.NAME.``, for some a word
+    for their use, and eight characters.
     """
     name = re.compile(rf"\.{re.escape(directory.name)}(\.[a-z]+)?\.[a-z0-9_]{{8}}")
     if not directory.parent.is_dir():
@@ -249,7 +249,7 @@ def unfinished(directory: Path) -> list[Path]:
 
 
 @contextmanager
-def _of(name: str) -> Iterator[None]:
+def _errors_of(name: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
@@ -257,7 +257,7 @@ def _of(name: str) -> Iterator[None]:
 
 
 def _open_to_others(stage: Path) -> None:
-    """mkdtemp makes a private directory; others may read it as another user, under the umask."""
+    """Set the permissions of the umask: mkdtemp makes a private directory."""
     umask = os.umask(0)
     os.umask(umask)
     stage.chmod(0o777 & ~umask)

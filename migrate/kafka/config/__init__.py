@@ -1,8 +1,8 @@
-"""How to reach Kafka: librdkafka's properties and the Java client's, as librdkafka takes them.
+"""Kafka client properties: librdkafka's and the Java client's, as librdkafka accepts them.
 
-A file and ``-X`` arguments (`properties`) hold either kind, or both. What is the Java client's own
-is translated: `java`, with `jaas` for log-ins, `key_stores` for certificates, `aws_msk` for AWS.
-What bears on nothing here is left out by name. Every other property is librdkafka's to judge.
+A file and ``-X`` arguments (`properties`) hold either kind, or both. The Java client's own ones are
+translated: `java`, with `jaas` for log-ins, `key_stores` for certificates, `aws_msk` for AWS.
+Irrelevant properties are dropped by name. librdkafka checks all others.
 """
 
 from __future__ import annotations
@@ -48,16 +48,21 @@ def kafka_config(
     properties: Iterable[str],
     aws_region: str | None = None,
 ) -> KafkaConfig:
-    """librdkafka properties: the file's, over them ``key=value`` properties, over them the address.
+    """Return librdkafka properties: of the file, overridden by ``key=value``, and by the address.
 
     The file is read as Java reads a ``.properties`` file, in UTF-8: a backslash begins an escape.
     Each layer is translated by itself, so that a later one wins whichever names it uses: ``-X
-    sasl.password=…`` over the password in the file's ``sasl.jaas.config``. ``aws_region`` is where
-    an MSK cluster lies whose address does not tell.
+    sasl.password=…`` over the password in the file's ``sasl.jaas.config``.
+
+    Args:
+        bootstrap_servers: the brokers' addresses, or None.
+        file: the file, or None.
+        properties: ``key=value`` texts.
+        aws_region: the region of an MSK cluster whose address does not contain it.
 
     Raises:
         ConfigError: an unreadable file, a property that can't be translated, or no address at all.
-            A property that nobody knows is found only when librdkafka takes them.
+            librdkafka finds unknown properties later.
     """
     file_layer = translate(read_file(file)) if file is not None else Translation({})
     argument_layer = translate(read_arguments(properties))
@@ -80,17 +85,17 @@ def kafka_config(
 
 
 def names_brokers(file: Path | None, properties: Iterable[str]) -> bool:
-    """Whether these properties say which brokers are meant.
+    """Return whether these properties hold the brokers' addresses.
 
     Raises:
         ConfigError: as ``kafka_config`` does.
     """
-    given = {**(read_file(file) if file is not None else {}), **read_arguments(properties)}
-    return any(given.get(name) for name in _SERVERS)
+    layers = {**(read_file(file) if file is not None else {}), **read_arguments(properties)}
+    return any(layers.get(name) for name in _SERVERS)
 
 
 def check_servers(name: str, servers: str) -> None:
-    """Refuse addresses with credentials in them, which every message about the brokers would show.
+    """Refuse addresses with credentials, which every message about the brokers would show.
 
     Raises:
         ConfigError: ``servers``, the value of ``name``, holds some.

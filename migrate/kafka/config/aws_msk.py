@@ -1,7 +1,7 @@
-"""Logs in to Amazon MSK with IAM: tokens for librdkafka's OAUTHBEARER from AWS's own signer.
+"""Log-ins to Amazon MSK with IAM: tokens for librdkafka's OAUTHBEARER from AWS's own signer.
 
-Java clients say so by the mechanism AWS_MSK_IAM, or by OAUTHBEARER with a callback handler of
-aws-msk-iam-auth; both come to the same on the broker's side.
+Java clients configure the mechanism AWS_MSK_IAM, or OAUTHBEARER with a callback handler of
+aws-msk-iam-auth; both are the same for the broker.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ CALLBACK_HANDLERS = frozenset(
 # As in b-1.name.abc123.c2.kafka.eu-west-1.amazonaws.com:9098, and boot-….kafka-serverless.….
 _HOST = re.compile(r"\.kafka(?:-serverless)?\.([a-z0-9-]+)\.amazonaws\.com")
 
-# Names the assumed role in AWS's audit trail, where the properties don't.
+# The default name of an assumed role's session in AWS's audit trail.
 _SESSION_NAME = "flink-offset-migrate"
 
 
 @dataclass(frozen=True, slots=True)
 class AwsLogin:
-    """Whose credentials sign; the default chain of AWS's SDK where neither is given."""
+    """The credentials that sign; without profile and role, those of the AWS SDK's default chain."""
 
     profile: str | None = None
     role_arn: str | None = None
@@ -38,7 +38,7 @@ class AwsLogin:
 
 
 def aws_login(module: LoginModule) -> AwsLogin | None:
-    """What an IAMLoginModule says; None for any other module.
+    """Return the options of an IAMLoginModule; None for any other module.
 
     Raises:
         ConfigError: an option that the signer has no match for.
@@ -63,12 +63,12 @@ def aws_login(module: LoginModule) -> AwsLogin | None:
 def token_callback(
     bootstrap_servers: str, login: AwsLogin | None, aws_region: str | None
 ) -> TokenCallback:
-    """What librdkafka calls for a token when it connects.
+    """Return the callback from which librdkafka gets a token when it connects.
 
     Args:
-        bootstrap_servers: tells the region, where a host name is one of MSK's.
-        login: whose credentials sign.
-        aws_region: the region where the address does not tell it.
+        bootstrap_servers: the addresses; MSK's host names contain the region.
+        login: the credentials that sign, or None for the default.
+        aws_region: the region for other host names.
 
     Raises:
         ConfigError: the signer is not installed, has no credentials, or the region is not known.
@@ -83,16 +83,16 @@ def token_callback(
         raise ConfigError(
             f"{AWS_MSK_IAM}: the address does not tell the AWS region; set AWS_REGION"
         )
-    who = login or AwsLogin()
+    aws = login or AwsLogin()
 
     def token(_: str) -> tuple[str, float]:
         try:
-            if who.role_arn is not None:
+            if aws.role_arn is not None:
                 signed, expiry_ms = Signer.generate_auth_token_from_role_arn(
-                    region, who.role_arn, who.role_session_name
+                    region, aws.role_arn, aws.role_session_name
                 )
-            elif who.profile is not None:
-                signed, expiry_ms = Signer.generate_auth_token_from_profile(region, who.profile)
+            elif aws.profile is not None:
+                signed, expiry_ms = Signer.generate_auth_token_from_profile(region, aws.profile)
             else:
                 signed, expiry_ms = Signer.generate_auth_token(region)
         # The signer and boto3 have no error in common; without credentials at all it is an
@@ -104,6 +104,6 @@ def token_callback(
             ) from error
         return signed, expiry_ms / 1000
 
-    # A client that gets no token says so only after ten seconds, and not why.
+    # A client without a token fails only after ten seconds, and without the reason.
     token("")
     return token

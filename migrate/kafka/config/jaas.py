@@ -1,9 +1,8 @@
-"""Reads ``sasl.jaas.config``: one log-in module, a control flag, and options.
+"""The parser of ``sasl.jaas.config``: one log-in module, a control flag, and options.
 
 The grammar is that of the Java client's JaasConfig, which is java.io.StreamTokenizer's; source:
-org.apache.kafka.common.security.JaasConfig and JaasContext @ 4.1.1. Two things are stricter:
-a bare slash, which there makes a comment of the rest of the line, and a quote that its line does
-not end, which there ends with it, are refused.
+org.apache.kafka.common.security.JaasConfig and JaasContext @ 4.1.1. It is stricter in two points:
+a bare slash, which there begins a comment, and a quote that is not closed on its line are refused.
 """
 
 from __future__ import annotations
@@ -47,10 +46,10 @@ class LoginModule:
 
 
 def parse_login_module(text: str) -> LoginModule:
-    """The log-in module of a ``sasl.jaas.config``.
+    """Parse the log-in module of a ``sasl.jaas.config``.
 
     Raises:
-        ConfigError: the Java client would not take it either. The text is not shown.
+        ConfigError: the Java client would not accept it either. The text is not shown.
     """
     tokens = _tokens(text)
     module = _expect(tokens, "word")

@@ -1,4 +1,4 @@
-"""Translates one layer of properties from the Java client's to librdkafka's."""
+"""The translation of the Java client's properties to librdkafka's."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from migrate.kafka.config.jaas import LoginModule, parse_login_module
 from migrate.kafka.config.key_stores import STORE_PROPERTIES, translate_stores
 from migrate.kafka.config.properties import ConfigError
 
-# What Java clients are often told, and what bears on nothing that is done here: asking a cluster
-# for its partitions and groups, and altering a group's offsets. By the reason why.
+# Common properties of Java clients that are irrelevant for what is done here: asking a cluster for
+# its partitions and groups, and altering a group's offsets. By the reason.
 IGNORED: Mapping[str, tuple[str, ...]] = {
     "no record is read": (
         "allow.auto.create.topics",
@@ -112,7 +112,7 @@ _IGNORED = frozenset(name for names in IGNORED.values() for name in names)
 
 _RENAMED = {
     "receive.buffer.bytes": "socket.receive.buffer.bytes",
-    # librdkafka knows the name too: there it is how long a producer waits for acks.
+    # librdkafka has this name, too: there it is how long a producer waits for acks.
     "request.timeout.ms": "socket.timeout.ms",
     "sasl.mechanism": "sasl.mechanisms",
     "send.buffer.bytes": "socket.send.buffer.bytes",
@@ -139,7 +139,7 @@ _PEM_BLOCK = re.compile(r"\s*-----BEGIN ([A-Z0-9 ]+)-----([A-Za-z0-9+/=\s]*)----
 
 @dataclass(frozen=True, slots=True)
 class Translation:
-    """librdkafka properties, and how to log in to AWS where a Java log-in module said so.
+    """Properties of librdkafka, and the AWS log-in of a Java log-in module.
 
     ``sasl.mechanisms`` may be AWS_MSK_IAM, which librdkafka doesn't know.
     """
@@ -149,29 +149,28 @@ class Translation:
 
 
 def translate(layer: Mapping[str, str]) -> Translation:
-    """The properties of one file or command line in librdkafka's terms.
+    """Translate the properties of one file or command line.
 
-    Where a layer says a thing both ways, librdkafka's own name wins. Names that neither the tables
-    here nor the Java client's log-ins and stores explain pass through: librdkafka refuses by name
-    what it doesn't know.
+    If a layer has a setting under both names, librdkafka's wins. Names that neither the tables here
+    nor the Java client's log-ins and stores explain pass through: librdkafka refuses unknown names.
 
     Raises:
         ConfigError: a log-in or a store that librdkafka has no match for.
     """
     login = layer.get("sasl.jaas.config")
     module = parse_login_module(login) if login is not None else None
-    found = {**translate_stores(layer), **(_credentials(module) if module else {})}
+    translated = {**translate_stores(layer), **(_credentials(module) if module else {})}
     own: dict[str, str] = {}
     for name, value in layer.items():
         if name in _RENAMED:
-            found[_RENAMED[name]] = value
+            translated[_RENAMED[name]] = value
         elif name not in _IGNORED and name not in _TRANSLATED and value not in CALLBACK_HANDLERS:
             own[name] = value
     if any(layer.get(name) in CALLBACK_HANDLERS for name in _CALLBACK_HANDLER_PROPERTIES):
-        # They go with the mechanism AWS_MSK_IAM, or with OAUTHBEARER and AWS's tokens: the same.
-        found["sasl.mechanisms"] = AWS_MSK_IAM
+        # They belong to the mechanism AWS_MSK_IAM, or to OAUTHBEARER with AWS's tokens: the same.
+        translated["sasl.mechanisms"] = AWS_MSK_IAM
     properties = {
-        name: _VALUES.get((name, value), value) for name, value in {**found, **own}.items()
+        name: _VALUES.get((name, value), value) for name, value in {**translated, **own}.items()
     }
     for name in _PEM_PROPERTIES:
         if name in properties:
@@ -180,13 +179,13 @@ def translate(layer: Mapping[str, str]) -> Translation:
 
 
 def _credentials(module: LoginModule) -> dict[str, str]:
-    """What a log-in module says that librdkafka has properties for."""
+    """Return librdkafka's properties for a log-in module."""
     match module.name:
         case "PlainLoginModule" | "ScramLoginModule":
             _only(module, "username", "password")
             return {f"sasl.{option}": value for option, value in module.options.items()}
         case "IAMLoginModule":
-            return {}  # aws_login takes its options.
+            return {}  # aws_login() reads its options
         case "OAuthBearerLoginModule":
             _only(module)
             return {}
@@ -204,7 +203,7 @@ def _only(module: LoginModule, *known: str) -> None:
 
 
 def _pem_lines(block: re.Match[str]) -> str:
-    """A PEM block in lines of its own: Java takes joined ones as well, OpenSSL does not."""
+    """Split a PEM block into lines: Java accepts one without, OpenSSL does not."""
     label, body = block[1], "".join(block[2].split())
     lines = [body[at : at + 64] for at in range(0, len(body), 64)]
     return "\n".join([f"-----BEGIN {label}-----", *lines, f"-----END {label}-----", ""])

@@ -1,6 +1,6 @@
-"""Translates the Java client's key store and trust store files.
+"""The translation of the Java client's key store and trust store files.
 
-librdkafka takes certificates to trust as PEM, and its own certificate and key as PEM or PKCS#12.
+librdkafka reads trusted certificates as PEM, and its own certificate and key as PEM or PKCS#12.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ class _Kind(Enum):
 
 
 def translate_stores(layer: Mapping[str, str]) -> dict[str, str]:
-    """librdkafka's properties for the store files of a layer.
+    """Return librdkafka's properties for the store files of a layer.
 
-    A file's own first bytes tell its kind, not ``ssl.*store.type``: Java's default type is JKS,
+    A file's first bytes determine its kind, not ``ssl.*store.type``: Java's default type is JKS,
     and with it Java reads PKCS12 files as well.
 
     Raises:
         ConfigError: a file that can't be read, or that librdkafka has no reader for; then with
-            the keytool line that converts it.
+            the keytool command that converts it.
     """
-    found: dict[str, str] = {}
+    properties: dict[str, str] = {}
     if trusted := layer.get("ssl.truststore.location"):
         kind = _kind("ssl.truststore.location", trusted)
         if kind is not _Kind.PEM:
@@ -56,13 +56,14 @@ def translate_stores(layer: Mapping[str, str]) -> dict[str, str]:
                 f"certificates as PEM: `keytool -list -rfc -keystore {shlex.quote(trusted)} "
                 f"> {shlex.quote(str(pem))}`, and set ssl.ca.location to that file"
             )
-        found["ssl.ca.location"] = trusted
+        properties["ssl.ca.location"] = trusted
     if own := layer.get("ssl.keystore.location"):
         match _kind("ssl.keystore.location", own):
             case _Kind.PEM:
-                found["ssl.certificate.location"] = found["ssl.key.location"] = own
+                properties["ssl.certificate.location"] = own
+                properties["ssl.key.location"] = own
             case _Kind.PKCS12:
-                found["ssl.keystore.location"] = own
+                properties["ssl.keystore.location"] = own
             case _Kind.JKS:
                 pkcs12 = Path(own).with_suffix(".p12")
                 raise ConfigError(
@@ -71,11 +72,11 @@ def translate_stores(layer: Mapping[str, str]) -> dict[str, str]:
                     f"{shlex.quote(str(pkcs12))} -deststoretype PKCS12`, and set "
                     "ssl.keystore.location to that file"
                 )
-    return found
+    return properties
 
 
 def check_file(name: str, path: str) -> None:
-    """Keep librdkafka from a file that it would read for ever; what is not there it tells itself.
+    """Refuse a file that librdkafka would read for ever; it reports a missing one itself.
 
     Raises:
         ConfigError: a pipe, a device, or a file larger than any of certificates.

@@ -1,4 +1,4 @@
-"""Properties: what they are to a client, how files and arguments hold them, texts without secrets.
+"""Properties in files and arguments, and texts without their secrets.
 
 A file is read as Java's ``Properties`` reads it.
 """
@@ -13,7 +13,7 @@ from decoder.storage import read_file as read_file_bytes
 from decoder.urls import redact_urls
 from migrate.model.errors import UsageError
 
-# Takes `sasl.oauthbearer.config`; gives a token and when it expires, in seconds since the epoch.
+# From `sasl.oauthbearer.config` to a token and its expiry, in seconds since the epoch.
 TokenCallback = Callable[[str], tuple[str, float]]
 
 # By librdkafka's names. All are text, but for `oauth_cb`, which AWS_MSK_IAM needs.
@@ -22,13 +22,14 @@ KafkaConfig = Mapping[str, str | TokenCallback]
 _SECRET_NAME = re.compile(
     r"passw|passphrase|secret|token|account\.key|key\.pem|\.config$|kinit\.cmd"
 )
-# A part of a property's name, as `ssl` is, or of a number: only where it stands by itself.
+# A value that may be a part of a property's name, such as `ssl`, or of a number: it is replaced
+# only where it is a whole word.
 _PLAIN_WORD = re.compile(r"[a-z]+|[0-9]+")
 _HIDDEN = "…"
 _SHORT = 4
 # Properties with a chain of certificates in them are some 10 KB.
 MAX_BYTES = 1024 * 1024
-# Every name of librdkafka's and of the Java client's has this form. What hasn't is a value on the
+# All names of librdkafka and of the Java client have this form. Anything else is a value on the
 # wrong line, perhaps half a password or a line of a private key: it must not be shown.
 _NAME = re.compile(r"[a-z][a-z0-9]*(?:[._-][a-z0-9]+)*")
 _LINE_END = re.compile(r"\r\n|\r|\n")
@@ -36,24 +37,24 @@ _SEPARATOR = re.compile(r"[=:\s]")
 
 
 class ConfigError(UsageError):
-    """A Kafka property that cannot be used as given. Its text names properties, not their values.
+    """A Kafka property that cannot be used; the text holds names of properties, but no values.
 
-    Except for the path of a store that exists, where the text holds a command to convert it.
+    Except for the path of an existing store, in a command to convert it.
     """
 
 
 def redact_secrets(text: str, config: KafkaConfig) -> str:
-    """The text without passwords and the like, nor the credentials of a URL."""
+    """Hide passwords and other secrets, and the credentials of URLs, in a text."""
     text = redact_urls(text)
     for value in _values(config, secret=True):
-        # One of a letter or two would take pieces of words with it.
+        # A short one is a part of many words.
         short = rf"(?<!\w){re.escape(value)}(?!\w)"
         text = re.sub(short if len(value) < _SHORT else re.escape(value), _HIDDEN, text)
     return text
 
 
 def without_values(text: str, config: KafkaConfig) -> str:
-    """The text without any value: for what is said of a property that may hold a misplaced one."""
+    """Hide all values in a text about a property that may hold a misplaced one."""
     text = redact_secrets(text, config)
     for value in _values(config, secret=False):
         pattern = re.escape(value)
@@ -64,7 +65,7 @@ def without_values(text: str, config: KafkaConfig) -> str:
 
 
 def _values(config: KafkaConfig, *, secret: bool) -> list[str]:
-    """Longest first, so that none is left in part because it begins like another."""
+    """Return the values, longest first, because one may be the beginning of another."""
     values = {
         value
         for name, value in config.items()
@@ -74,12 +75,12 @@ def _values(config: KafkaConfig, *, secret: bool) -> list[str]:
 
 
 def read_file(file: Path) -> dict[str, str]:
-    """The properties of a file in Java's ``.properties`` syntax; the last of equal names holds.
+    """Read the properties of a file in Java's ``.properties`` syntax; the last of equal names wins.
 
     Raises:
-        ConfigError: it cannot be read, or a line is no property.
+        ConfigError: the file cannot be read, or a line is no property.
     """
-    # Takes 50 ms to import, which is only to be paid where there is a file.
+    # Its import takes 50 ms.
     import javaproperties
 
     try:
@@ -93,19 +94,19 @@ def read_file(file: Path) -> dict[str, str]:
         for entry in javaproperties.parse(text):
             if isinstance(entry, javaproperties.KeyValue):
                 where = f"{file} line {number}"
-                # A name alone would be a property for Java; here it is a slip.
+                # A name alone is a property for Java; here it is an error.
                 if not entry.value and not _SEPARATOR.search(entry.source.strip()):
                     raise _no_property(where)
                 properties[_name(entry.key, where)] = entry.value.strip()
             number += len(_LINE_END.findall(entry.source))
     except javaproperties.InvalidUEscapeError as error:
-        # Its own text would show a piece of the value.
+        # Its own text shows a piece of the value.
         raise ConfigError(f"{file} line {number}: \\u without four hex digits") from error
     return properties
 
 
 def read_arguments(arguments: Iterable[str]) -> dict[str, str]:
-    """``key=value`` arguments, taken as they are: the shell has its own escapes.
+    """Parse ``key=value`` arguments without escapes: the shell has its own.
 
     Raises:
         ConfigError: one is no ``key=value``.

@@ -1,7 +1,4 @@
-"""Findings: what a user must know of a checkpoint before moving from it, beside the positions.
-
-A module each for what is said of the checkpoint as a whole, of a Kafka source, of any operator.
-"""
+"""Findings about a checkpoint as a whole, its Kafka sources, and its operators."""
 
 from migrate.inputs.flink.findings.checkpoint import (
     SINKS_THAT_REMEMBER,

@@ -1,4 +1,4 @@
-"""About the checkpoint: whether the job ran on after it, and what wrote it."""
+"""Findings about a checkpoint as a whole: whether the job ran on after it, and what wrote it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from migrate.inputs.flink.source import KafkaState
 from migrate.model.finding import Code, Finding, blocker, note, warning
 from migrate.model.wording import counted
 
-# Which sinks do, and how: migrate.sinks.
+# migrate.sinks describes these sinks.
 SINKS_THAT_REMEMBER = (
     "if a Flink job goes on from a group's offsets without state, mind sinks that remember "
     "checkpoint ids (Iceberg's IcebergSink, Delta's): under the same job id it commits nothing to "
@@ -34,11 +34,12 @@ SINKS_THAT_REMEMBER = (
 
 
 def is_last_output(checkpoint: Checkpoint) -> bool:
-    """Whether the job ended with this snapshot, so that it is the job's last output."""
+    """Return whether the job ended with this snapshot, so that it is the job's last output."""
     return checkpoint.type.stop in (StopKind.SUSPEND, StopKind.TERMINATE)
 
 
 def findings_of_checkpoint(checkpoint: Checkpoint) -> Iterator[Finding]:
+    """Yield the findings about a checkpoint as a whole."""
     if checkpoint.newer_siblings:
         yield _ran_on(checkpoint.checkpoint_id, checkpoint.newer_siblings[-1])
     elif not is_last_output(checkpoint):
@@ -69,15 +70,18 @@ def findings_of_checkpoint(checkpoint: Checkpoint) -> Iterator[Finding]:
             f"{counted(len(finished), 'operator')} had finished and kept no state ({names}): were "
             "one of them a bounded Kafka source, its positions are not in this checkpoint",
         )
-    yield from _about_a_beam_pipeline(checkpoint)
-    yield from _about_its_sinks(checkpoint)
+    yield from _beam_findings(checkpoint)
+    yield from _sink_findings(checkpoint)
     yield _written_by(checkpoint)
 
 
-def _about_a_beam_pipeline(checkpoint: Checkpoint) -> Iterator[Finding]:
-    """Of a splittable DoFn the restrictions, which hold the positions, are keyed state of a
-    DoFnOperator's (SplittableParDoViaKeyedWorkItems @ Beam 2.62.0, ExecutableStageDoFnOperator of
-    portable pipelines). A pipeline may read Kafka by one beside another source."""
+def _beam_findings(checkpoint: Checkpoint) -> Iterator[Finding]:
+    """Yield findings about Beam DoFns that may read Kafka.
+
+    The positions of a splittable DoFn are in its restrictions, keyed state of a DoFnOperator
+    (SplittableParDoViaKeyedWorkItems @ Beam 2.62.0, ExecutableStageDoFnOperator of portable
+    pipelines). A pipeline may read Kafka by one beside another source.
+    """
     for operator in checkpoint.operators:
         if BEAM_BUNDLE in operator.state_names and operator.keyed_state_bytes:
             yield warning(
@@ -90,9 +94,11 @@ def _about_a_beam_pipeline(checkpoint: Checkpoint) -> Iterator[Finding]:
             )
 
 
-def _about_its_sinks(checkpoint: Checkpoint) -> Iterator[Finding]:
-    """Sinks that may remember checkpoints: committers of a kind that is not known, but for those of
-    FileSinks, whose writers are known."""
+def _sink_findings(checkpoint: Checkpoint) -> Iterator[Finding]:
+    """Yield the finding about sinks that may remember checkpoints.
+
+    These are committers of an unknown kind, except for those of FileSinks, whose writers are known.
+    """
     sinks = checkpoint.sinks.values()
     files = sum(isinstance(sink, FileSinkState) for sink in sinks)
     committers = [
@@ -111,51 +117,52 @@ def _about_its_sinks(checkpoint: Checkpoint) -> Iterator[Finding]:
 
 def _ran_on(number: int, newest: int) -> Finding:
     if newest > number:
-        told = f"chk-{newest} is complete beside it, so"
+        reason = f"chk-{newest} is complete beside it, so"
     else:
-        # A job's directory stands for its highest number, whichever run it is of.
-        told = (
+        # A job's directory means its highest number, of whichever run.
+        reason = (
             f"chk-{newest} beside it was written after this chk-{number}, though its number is "
             "lower (the job began to count anew, or these are copies without their times: name "
             "the one you mean), so"
         )
     return blocker(
         Code.RAN_ON,
-        f"the job ran on after this checkpoint: {told} what Flink emitted since would be emitted "
+        f"the job ran on after this checkpoint: {reason} what Flink emitted since would be emitted "
         "again",
     )
 
 
 def _contradiction(number: int, others: Sequence[int]) -> Finding:
-    """Two runs whose numbers meet, or a copy: only who knows the job can tell."""
+    """Return the finding about two runs with the same numbers, or a copy: the user must decide."""
     lower = [other for other in others if other < number]
     if lower:
-        told = (
+        message = (
             f"chk-{lower[-1]} beside it was written after this chk-{number}, though its number is "
             "lower: if the job began to count anew, that is the newer one; move from it by its "
             "name, with --allow-ran-on; if these are copies without their times, "
             f"chk-{number} is the newer"
         )
     else:
-        told = (
+        message = (
             f"chk-{others[-1]} beside it was written before this chk-{number}, though its number "
             "is higher: if the job began to count anew, this is the newer one, and --allow-ran-on "
             "moves from it; if these are copies without their times, "
             f"chk-{others[-1]} is the newer"
         )
-    return warning(Code.NUMBERING_BEGAN_ANEW, told)
+    return warning(Code.NUMBERING_BEGAN_ANEW, message)
 
 
 def _written_by(checkpoint: Checkpoint) -> Finding:
-    """Which releases wrote it: not in the state, but what its versions imply is."""
+    """Return the finding about the releases that its version numbers imply."""
     version = checkpoint.metadata_version
-    told = [f"{LAYOUTS[version].written_by} (metadata version {version})"]
+    writers = [f"{LAYOUTS[version].written_by} (metadata version {version})"]
     connectors = {
         text for source in checkpoint.sources.values() if (text := _connector(source)) is not None
     }
-    told += sorted(connectors)
+    writers += sorted(connectors)
     return note(
-        Code.WRITTEN_BY, f"written by {', and by '.join(told)}: the state itself names no release"
+        Code.WRITTEN_BY,
+        f"written by {', and by '.join(writers)}: the state itself names no release",
     )
 
 

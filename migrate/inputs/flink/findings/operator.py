@@ -1,4 +1,4 @@
-"""About an operator: what it holds that does not move, and sources that are not read."""
+"""Findings about an operator: state that does not move, and sources that are not read."""
 
 from __future__ import annotations
 
@@ -20,14 +20,15 @@ _LEGACY_PRODUCER_STATES = frozenset({"next-transactional-id-hint", "next-transac
 # List state of StreamingFileSink and of SQL's filesystem connector: StreamingFileSinkHelper @ Flink
 # 1.20.3.
 _FILE_SINK_STATE = "bucket-states"
-# List state of AsyncWaitOperator @ Flink 1.10.3 to 2.3.0: its queue, of records whose requests have
-# not been answered, and watermarks behind them. endInput waits for the answers, and only a drain
+# List state of AsyncWaitOperator @ Flink 1.10.3 to 2.3.0: the queue of records whose requests have
+# no answer yet, and of watermarks after them. endInput waits for the answers, and only a drain
 # calls it (StreamOperatorWrapper.finish @ 1.20.3). TableKeyedAsyncWaitOperator @ 2.2.0 has such a
-# queue in keyed state, of which nothing is told but its size.
+# queue in keyed state, of which only the size is reported.
 _ASYNC_QUEUE = "_async_wait_operator_state_"
-# List states of DoFnOperator @ Beam 2.50.0 and 2.62.0, by how their names begin: of what each keeps
-# here, and what lets go of it. Those of @RequiresStableInput are numbered (BufferingDoFnRunner).
-_BEAM_HELD = {
+# List states of DoFnOperator @ Beam 2.50.0 and 2.62.0, by the beginning of their names: the records
+# in each, and how to release them. Those of @RequiresStableInput are numbered
+# (BufferingDoFnRunner).
+_BEAM_BUFFERS = {
     BEAM_BUNDLE: (
         "that it gave out as it finished a bundle for the checkpoint",
         "run the pipeline with --finishBundleBeforeCheckpointing, and take another",
@@ -43,7 +44,7 @@ _BEAM_HELD = {
         "(--finishBundleBeforeCheckpointing does not let go of them)",
     ),
 }
-# A stop commits once its savepoint is complete. Where that fails, `flink stop` ends with
+# A stop commits when its savepoint is complete. If that fails, `flink stop` ends with
 # StopWithSavepointStoppingException @ Flink 1.15.4 to 2.2.0.
 _AFTER_A_STOP = (
     "a stop commits it after the savepoint is complete, so that the savepoint does not show "
@@ -51,10 +52,10 @@ _AFTER_A_STOP = (
     "process of the job die? Then restore the job from here once, let it commit, and stop it "
     "again: else that output is lost"
 )
-# List states without records: of SinkWriterOperator @ Flink 2.0.0, whether its input had ended.
+# List states without records: SinkWriterOperator @ Flink 2.0.0 stores whether its input has ended.
 _WITHOUT_RECORDS = frozenset({"end_of_input_state"})
-# FileWriterBucket.prepareCommit @ Flink 1.20.3 closes a file where its rolling policy says so, or
-# at the end of input, which a stop with a savepoint is not unless it drains the job.
+# FileWriterBucket.prepareCommit @ Flink 1.20.3 closes a file by its rolling policy, or at the end
+# of input, which a stop with a savepoint reaches only with --drain.
 _IS_HIDDEN = (
     "stays hidden (.inprogress), even at a stop with a savepoint: records before these positions "
     "are in it, and Flink alone, restored from here, would finish it; before the move, stop the "
@@ -68,7 +69,14 @@ _GOES_ON_WRITING = (
 def findings_of_operator(
     operator: Operator, state: KafkaState | UnknownSource | None, sink: Sink | None, stopped: bool
 ) -> Iterator[Finding]:
-    """``stopped``: whether the checkpoint is the job's last output."""
+    """Yield the findings about an operator.
+
+    Args:
+        operator: any operator of the checkpoint.
+        state: its state as a source, or None.
+        sink: its state as a sink, or None.
+        stopped: whether the checkpoint is the job's last output.
+    """
     if operator.in_flight_bytes:
         yield blocker(
             Code.IN_FLIGHT_RECORDS,
@@ -78,7 +86,7 @@ def findings_of_operator(
             operator.operator_id,
         )
     lists, names = list(_list_states(operator)), operator.state_names
-    waiting = sum(len(held.byte_offsets) for held in lists if held.name == _ASYNC_QUEUE)
+    waiting = sum(len(state.byte_offsets) for state in lists if state.name == _ASYNC_QUEUE)
     if waiting:
         yield blocker(
             Code.IN_FLIGHT_RECORDS,
@@ -89,28 +97,28 @@ def findings_of_operator(
             operator.operator_id,
         )
         return
-    held_back = [
-        (waiting, where, way)
-        for name, (where, way) in _BEAM_HELD.items()
-        if (waiting := sum(len(held.byte_offsets) for held in lists if held.name.startswith(name)))
+    buffers = [
+        (count, records, way_out)
+        for name, (records, way_out) in _BEAM_BUFFERS.items()
+        if (count := sum(len(state.byte_offsets) for state in lists if state.name.startswith(name)))
     ]
-    for waiting, where, way in held_back:
+    for count, records, way_out in buffers:
         yield blocker(
             Code.IN_FLIGHT_RECORDS,
-            f"an Apache Beam pipeline keeps {counted(waiting, 'record')} here {where}, past the "
+            f"an Apache Beam pipeline keeps {counted(count, 'record')} here {records}, past the "
             "source and not yet given on, even at a stop with a savepoint: moving from here loses "
-            f"them; {way}",
+            f"them; {way_out}",
             operator.operator_id,
         )
-    if held_back:
+    if buffers:
         return
     if isinstance(state, UnknownSource):
-        yield _about_an_unknown_source(operator, state)
+        yield _unknown_source_finding(operator, state)
     if isinstance(sink, FileSinkState):
-        yield _about_a_file_sink(operator, sink)
+        yield _file_sink_finding(operator, sink)
         return
     if sink is not None or not _LEGACY_PRODUCER_STATES.isdisjoint(names):
-        yield _about_a_sink(operator, sink, stopped)
+        yield _sink_finding(operator, sink, stopped)
         # Writers of other sinks may buffer records: AsyncSinkWriter.snapshotState @ Flink 2.2.0.
         if not (isinstance(sink, UnknownSink) and WRITER_STATE in names):
             return
@@ -119,45 +127,46 @@ def findings_of_operator(
             Code.FILES_IN_PROGRESS, f"a file sink: {_GOES_ON_WRITING}", operator.operator_id
         )
         return
-    held = [f"{size} bytes of {what}" for size, what in _held(operator)]
-    if held and state is None and SOURCE_READER_STATE not in names:
-        way = "; read it with 'migrate state CHK'" if operator.keyed_state_bytes else ""
-        # Of a keyed DoFn, what is pushed back is keyed state.
+    sizes = [f"{size} bytes of {kind}" for size, kind in _state_sizes(operator)]
+    if sizes and state is None and SOURCE_READER_STATE not in names:
+        way_out = "; read it with 'migrate state CHK'" if operator.keyed_state_bytes else ""
+        # A keyed DoFn keeps pushed-back elements in keyed state.
         beam = "; some may wait for side inputs" if BEAM_BUNDLE in names else ""
         yield warning(
             Code.STATE_NOT_MOVED,
-            f"it holds {' and '.join(held)}: records consumed but not yet emitted may be among "
-            f"them (windows, joins, buffers{beam}), and state does not move{way}",
+            f"it holds {' and '.join(sizes)}: records consumed but not yet emitted may be among "
+            f"them (windows, joins, buffers{beam}), and state does not move{way_out}",
             operator.operator_id,
         )
 
 
 def state_bytes(operator: Operator) -> int:
-    """How much state an operator holds in which records may be, in bytes."""
-    return sum(size for size, _ in _held(operator))
+    """Return the size of an operator's state that may hold records, in bytes."""
+    return sum(size for size, _ in _state_sizes(operator))
 
 
-def _held(operator: Operator) -> list[tuple[int, str]]:
-    """Its keyed and its operator state, in bytes, but for lists in which nothing is."""
-    lists = any(
-        held.byte_offsets and held.name not in _WITHOUT_RECORDS for held in _list_states(operator)
+def _state_sizes(operator: Operator) -> list[tuple[int, str]]:
+    """Return the sizes of keyed and operator state in bytes, without empty lists."""
+    has_records = any(
+        state.byte_offsets and state.name not in _WITHOUT_RECORDS
+        for state in _list_states(operator)
     )
     sizes = (
         (operator.keyed_state_bytes, "keyed state"),
-        (operator.operator_state_bytes if lists else 0, "operator state"),
+        (operator.operator_state_bytes if has_records else 0, "operator state"),
     )
-    return [(size, what) for size, what in sizes if size]
+    return [(size, kind) for size, kind in sizes if size]
 
 
 def _list_states(operator: Operator) -> Iterator[NamedState]:
-    """Its operator states, managed and raw, of each subtask."""
+    """Yield the operator states, managed and raw, of each subtask."""
     for subtask in operator.subtasks:
         for handle in (subtask.managed_operator_state, subtask.raw_operator_state):
             if handle is not None:
                 yield from handle.states
 
 
-def _about_an_unknown_source(operator: Operator, state: UnknownSource) -> Finding:
+def _unknown_source_finding(operator: Operator, state: UnknownSource) -> Finding:
     if state.partly_kafka:
         return blocker(
             Code.DAMAGED_SOURCE,
@@ -179,7 +188,7 @@ def _about_an_unknown_source(operator: Operator, state: UnknownSource) -> Findin
     )
 
 
-def _about_a_file_sink(operator: Operator, sink: FileSinkState) -> Finding:
+def _file_sink_finding(operator: Operator, sink: FileSinkState) -> Finding:
     paths = [bucket.path for bucket in sink.buckets if bucket.in_progress]
     if not paths:
         return note(
@@ -193,45 +202,42 @@ def _about_a_file_sink(operator: Operator, sink: FileSinkState) -> Finding:
     )
 
 
-def _about_a_sink(
+def _sink_finding(
     operator: Operator, sink: SinkState | UnknownSink | None, stopped: bool
 ) -> Finding:
-    """What a sink holds at a checkpoint it commits when that is complete: at a stop too."""
+    """Return the finding about a sink, which commits when a checkpoint is complete."""
     if isinstance(sink, SinkState) and not sink.pending:
         return note(Code.SINK_STATE, _nothing_pending(sink), operator.operator_id)
     match sink:
         case SinkState():
             prefixes = ", ".join(repr(p) for p in sorted({t.prefix for t in sink.pending}))
-            kept = (
+            contents = (
                 f"a KafkaSink keeps {counted(len(sink.pending), 'transaction')} yet to be "
                 f"committed (transactional id prefix {prefixes})"
             )
         case UnknownSink():
-            kept = (
+            contents = (
                 "a sink keeps what it has yet to commit in this state, which is not read here "
                 f"({sink.reason})"
             )
         case None:
-            kept = (
+            contents = (
                 "a FlinkKafkaProducer, the sink before KafkaSink, keeps the transactions that it "
                 "has yet to commit in this state, which is not read here"
             )
+    # An unknown writer may be a FileSink's.
+    may_be_files = isinstance(sink, UnknownSink) and WRITER_STATE in operator.state_names
     return warning(
         Code.PENDING_TRANSACTIONS,
-        f"{kept}: "
+        f"{contents}: "
         + (
             _AFTER_A_STOP
             if stopped
             else "unless the job commits it or is restored from here, that output is lost"
         )
-        + (f"; of a file sink, {_GOES_ON_WRITING}" if _may_be_files(operator, sink) else ""),
+        + (f"; of a file sink, {_GOES_ON_WRITING}" if may_be_files else ""),
         operator.operator_id,
     )
-
-
-def _may_be_files(operator: Operator, sink: Sink | None) -> bool:
-    """Whether it is a writer, of a sink that is not known: a FileSink's is among them."""
-    return isinstance(sink, UnknownSink) and WRITER_STATE in operator.state_names
 
 
 def _nothing_pending(sink: SinkState) -> str:

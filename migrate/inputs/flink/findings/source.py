@@ -1,4 +1,4 @@
-"""About a Kafka source: what its state leaves open, and what of it does not move."""
+"""Findings about a Kafka source: gaps in its state, and state that does not move."""
 
 from __future__ import annotations
 
@@ -25,14 +25,15 @@ _METADATA_2 = 2
 def findings_of_source(
     source: Source, state: KafkaState, checkpoint: Checkpoint
 ) -> Iterator[Finding]:
-    yield from _about_its_positions(source)
+    """Yield the findings about a Kafka source."""
+    yield from _position_findings(source)
     if isinstance(state, HybridSource):
-        yield from _about_a_hybrid_source(source, state)
+        yield from _hybrid_findings(source, state)
         if isinstance(state.current, UnknownSource):
             return
         state = state.current
     if isinstance(state, LegacyConsumer):
-        yield from _about_a_stopped_consumer(source, checkpoint)
+        yield from _stopped_consumer_findings(source, checkpoint)
         return
     if isinstance(state, BeamKafkaIO):
         # KafkaUnboundedSource.split @ Beam 2.50.0 and 2.62.0 asks for the partitions, once.
@@ -57,11 +58,11 @@ def findings_of_source(
             source.operator_id,
         )
     if isinstance(state, DynamicKafkaSource):
-        yield from _about_a_dynamic_source(source, state)
+        yield from _dynamic_findings(source, state)
 
 
-def _about_its_positions(source: Source) -> Iterator[Finding]:
-    """Those that the state tells no offset of."""
+def _position_findings(source: Source) -> Iterator[Finding]:
+    """Yield the findings about positions without an offset."""
     unresolved = [p for p in source.positions if p.state is PositionState.UNRESOLVED]
     if unresolved:
         first = unresolved[0]
@@ -72,7 +73,7 @@ def _about_its_positions(source: Source) -> Iterator[Finding]:
             f"{_on_cluster(first.cluster)}: {first.reason}",
             source.operator_id,
         )
-    for marker, code, says in (
+    for marker, code, consequence in (
         (Marker.LATEST, Code.LATEST_MARKER, "today's log end would skip what came since then"),
         (
             Marker.COMMITTED,
@@ -85,18 +86,20 @@ def _about_its_positions(source: Source) -> Iterator[Finding]:
             yield warning(
                 code,
                 f"{counted(len(marked), 'partition')} with no record read yet, still at the "
-                f"'{marker.value}' marker: {says}",
+                f"'{marker.value}' marker: {consequence}",
                 source.operator_id,
             )
 
 
-def _about_a_stopped_consumer(source: Source, checkpoint: Checkpoint) -> Iterator[Finding]:
-    """A FlinkKafkaConsumer is stopped before the savepoint that the job is stopped with, and stores
-    nothing more once it is: SourceStreamTask @ Flink 1.20.3, FlinkKafkaConsumerBase.snapshotState @
-    connector 3.4.0-1.20. Seen: after 10 records or more of a partition, a savepoint of -1.
+def _stopped_consumer_findings(source: Source, checkpoint: Checkpoint) -> Iterator[Finding]:
+    """Yield the finding about a FlinkKafkaConsumer that was stopped with a savepoint.
 
-    So since Flink 1.15, and 1.14 where it drained; those before took the savepoint first:
-    SourceStreamTask @ 1.10.3, 1.13.6, 1.14.6, 1.15.4.
+    Flink stops it before that savepoint, and then it stores nothing more: SourceStreamTask @ Flink
+    1.20.3, FlinkKafkaConsumerBase.snapshotState @ connector 3.4.0-1.20. A test saw a savepoint of
+    -1 after 10 records or more of a partition.
+
+    This holds since Flink 1.15, and for 1.14 with --drain; earlier releases took the savepoint
+    first: SourceStreamTask @ 1.10.3, 1.13.6, 1.14.6, 1.15.4.
     """
     stop = checkpoint.type.stop
     if stop is StopKind.NONE or checkpoint.metadata_version == _METADATA_2:
@@ -113,7 +116,7 @@ def _about_a_stopped_consumer(source: Source, checkpoint: Checkpoint) -> Iterato
     )
 
 
-def _about_a_hybrid_source(source: Source, state: HybridSource) -> Iterator[Finding]:
+def _hybrid_findings(source: Source, state: HybridSource) -> Iterator[Finding]:
     place = f"source {state.source_index + 1} of its list"
     if isinstance(state.current, UnknownSource):
         damaged = (
@@ -146,15 +149,15 @@ def _about_a_hybrid_source(source: Source, state: HybridSource) -> Iterator[Find
         )
 
 
-def _about_a_dynamic_source(source: Source, state: DynamicKafkaSource) -> Iterator[Finding]:
+def _dynamic_findings(source: Source, state: DynamicKafkaSource) -> Iterator[Finding]:
     streams = state.enumerator.streams.values() if state.enumerator is not None else ()
-    wanted = {
+    subscribed = {
         (cluster, topic)
         for clusters in streams
         for cluster, stream in clusters.items()
         for topic in stream.topics
     }
-    missing = sorted(wanted - {(p.cluster, p.topic) for p in source.positions})
+    missing = sorted(subscribed - {(p.cluster, p.topic) for p in source.positions})
     if missing:
         cluster, topic = missing[0]
         yield warning(

@@ -1,0 +1,138 @@
+"""Descriptions of consumer groups: state, members, and committed offsets."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any
+
+from confluent_kafka import (
+    ConsumerGroupState,
+    ConsumerGroupTopicPartitions,
+    ConsumerGroupType,
+    KafkaError,
+    KafkaException,
+)
+
+from migrate.kafka.client import Connection, kafka_error
+from migrate.model.cluster_snapshot import BrokerError, Committed, GroupView, Member
+from migrate.model.wording import close_names
+
+# Errors while a group's coordinator moves to another broker, or loads its offsets.
+COORDINATOR_AWAY = frozenset(
+    {
+        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+        KafkaError.COORDINATOR_NOT_AVAILABLE,
+        KafkaError.NOT_COORDINATOR,
+        KafkaError._WAIT_COORD,
+    }
+)
+# Seconds before the coordinator is asked again.
+_COORDINATOR_PAUSE = 0.25
+
+_GROUP_TYPES = {ConsumerGroupType.CLASSIC: "classic", ConsumerGroupType.CONSUMER: "consumer"}
+_GROUP_STATES = {
+    ConsumerGroupState.STABLE: "Stable",
+    ConsumerGroupState.EMPTY: "Empty",
+    ConsumerGroupState.DEAD: "Dead",
+    ConsumerGroupState.PREPARING_REBALANCING: "PreparingRebalance",
+    ConsumerGroupState.COMPLETING_REBALANCING: "CompletingRebalance",
+}
+
+
+def describe_group(connection: Connection, group: str) -> GroupView:
+    """Return a consumer group as it is now. Raises BrokerError."""
+    admin, timeout = connection.admin, connection.timeout
+
+    def describe() -> Any:
+        return _ask_coordinator(
+            connection,
+            group,
+            lambda: admin.describe_consumer_groups([group], request_timeout=timeout)[group],
+        )
+
+    description = describe()
+    answer = _ask_coordinator(
+        connection,
+        group,
+        lambda: admin.list_consumer_group_offsets(
+            [ConsumerGroupTopicPartitions(group)], request_timeout=timeout
+        )[group],
+    )
+    committed = {
+        (place.topic, place.partition): Committed(
+            place.offset, place.metadata or "", place.leader_epoch
+        )
+        for place in answer.topic_partitions
+        if place.offset >= 0
+    }
+    exists = True
+    if description.state is ConsumerGroupState.DEAD:
+        exists = bool(committed) or _is_listed(connection, group)
+        if exists:
+            description = describe()  # it may have been created in between
+    kind = _GROUP_TYPES.get(description.type, "unknown")
+    if exists and description.state is ConsumerGroupState.DEAD:
+        # Described as if it did not exist. Of other types only streams groups have offsets.
+        kind = "streams" if committed else "unknown"
+    members = tuple(
+        Member(
+            member.client_id,
+            member.host.lstrip("/"),
+            frozenset(
+                (place.topic, place.partition) for place in member.assignment.topic_partitions
+            ),
+        )
+        for member in description.members
+    )
+    state = _GROUP_STATES.get(description.state, "Unknown")
+    alike = () if exists else close_names(group, _group_names(connection))
+    return GroupView(group, exists, state, kind, members, committed, alike)
+
+
+def _ask_coordinator(connection: Connection, group: str, request: Callable[[], Future[Any]]) -> Any:
+    """Repeat a request while the group's coordinator moves or loads its offsets.
+
+    librdkafka passes those errors on as they come.
+    """
+    what = f"group {group}"
+    deadline = time.monotonic() + connection.timeout
+    while True:
+        try:
+            return request().result()
+        except KafkaException as exception:
+            error = kafka_error(exception)
+            if error.code() not in COORDINATOR_AWAY:
+                raise connection.error(what, exception) from exception
+            if time.monotonic() + _COORDINATOR_PAUSE > deadline:
+                raise BrokerError(
+                    f"{what}: its coordinator was not ready within {connection.timeout:.0f} s "
+                    f"({error.name()}); try again"
+                ) from exception
+        time.sleep(_COORDINATOR_PAUSE)
+
+
+def _is_listed(connection: Connection, group: str) -> bool:
+    """Return whether a group that is no consumer group has this name: a share or streams group.
+
+    Kafka describes it like a missing group; only this request, which is deprecated without a
+    successor, lists it. If the request fails, the group counts as missing: Kafka itself refuses to
+    commit for a share group (GROUP_ID_NOT_FOUND).
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        try:
+            return bool(connection.admin.list_groups(group, timeout=connection.timeout))
+        except KafkaException:
+            return False
+
+
+def _group_names(connection: Connection) -> list[str]:
+    """Return the consumer groups that this user may see; empty if they cannot be listed."""
+    try:
+        answer = connection.admin.list_consumer_groups(request_timeout=connection.timeout)
+        return [group.group_id for group in answer.result().valid]
+    except KafkaException:
+        return []
