@@ -43,12 +43,17 @@ class Move:
     snapshot: ClusterSnapshot | None
     plans: Sequence[Plan]
 
+    @property
+    def warnings(self) -> list[str]:
+        """The warnings of the plans."""
+        return [warning for plan in self.plans for warning in plan.warnings]
+
     def report(
         self, names: Sequence[str] = ("",), more_warnings: Iterable[str] = ()
     ) -> tuple[str, ...]:
         """Log what moves, each plan by the name of its part, and the warnings; return these."""
         _report_origin(self.positions.origin, self.request)
-        warnings = report_plans(self.plans, names, more_warnings)
+        warnings = report_plans(self.plans, names, (*self.warnings, *more_warnings))
         if self._may_miss_topics():
             log.info(
                 "note: a job that finds its topics by a pattern may not have found the youngest "
@@ -130,15 +135,13 @@ def plan_parts(
 
 
 def report_plans(
-    plans: Sequence[Plan], names: Sequence[str], more_warnings: Iterable[str] = ()
+    plans: Sequence[Plan], names: Sequence[str], warnings: Iterable[str]
 ) -> tuple[str, ...]:
-    """Log plans, each by the name of its part, and all warnings once; return the warnings."""
-    warnings: list[str] = []
+    """Log plans, each by the name of its part, and the warnings, each once; return these."""
     for name, plan in zip(names, plans, strict=True):
         for line in plan_lines(plan):
             log.info(f"{name}: {line}" if name else line)
-        warnings += plan.warnings
-    once = tuple(dict.fromkeys((*warnings, *more_warnings)))
+    once = tuple(dict.fromkeys(warnings))
     for warning in once:
         log.warning(warning)
     return once

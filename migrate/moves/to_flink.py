@@ -137,6 +137,7 @@ def to_flink(
         *one_cluster_warnings(shared_topics(match.source for match in matches), request.policies),
         *shared_topic_notes,
         *moved,
+        *move.warnings,
     ]
     names = [f"operator {match.source.operator_id}" if parts[1:] else "" for match in matches]
     all_warnings = report_plans(move.plans, names, warnings)
