@@ -100,7 +100,7 @@ def commit_group(
         emit(plan_table(change.plan.partitions, sys.stdout, wide=wide), end="")
         tell(_dry_run(change))
         return
-    question = f"commit {counted(len(change.wanted), 'offset')} for group {group}?"
+    question = f"commit {counted(len(change.new_offsets), 'offset')} for group {group}?"
     outcome = carry_out(
         lambda: change.execute(lambda: ask(question, yes)), group, change.rollback_path
     )
@@ -114,8 +114,8 @@ def commit_group(
 
 def _dry_run(change: api.GroupChange) -> str:
     """What would be done, in a line."""
-    moving = [one for one in change.plan.partitions if one.next_offset is not None]
-    changing = sum(one.next_offset != one.current for one in moving)
+    moving = [row for row in change.plan.partitions if row.next_offset is not None]
+    changing = sum(row.next_offset != row.current for row in moving)
     if not changing:
         return f"dry run: nothing to do, group {change.group.name} holds these offsets"
     return (

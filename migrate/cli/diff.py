@@ -52,24 +52,24 @@ def diff(
     from migrate.report.diff import diff_csv, diff_json, diff_table
     from migrate.report.right_side import right_for_others
 
-    found = calls.diff(
+    difference = calls.diff(
         left,
         right,
         **with_environment(arguments),
     )
     match format:
         case DiffFormat.TABLE:
-            table = diff_table(found, sys.stdout, every_partition=all_, wide=wide)
+            table = diff_table(difference, sys.stdout, every_partition=all_, wide=wide)
             emit(table, end="")
         case DiffFormat.JSON:
-            emit(diff_json(found))
+            emit(diff_json(difference))
         case DiffFormat.CSV:
-            emit(diff_csv(found), end="")
+            emit(diff_csv(difference), end="")
         case DiffFormat.GROUPS_CSV | DiffFormat.FLINK_SQL:
-            emit(right_for_others(found, format.value), end="")
+            emit(right_for_others(difference, format.value), end="")
         case DiffFormat.HTML:
             from migrate.report.diff_page import diff_page
 
-            emit(diff_page(found, datetime.now(timezone.utc)), end="")
-    if exit_code and found.differs:
+            emit(diff_page(difference, datetime.now(timezone.utc)), end="")
+    if exit_code and difference.differs:
         raise typer.Exit(Exit.DIFFERENT)

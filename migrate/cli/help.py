@@ -34,13 +34,13 @@ def command_help(command: Any, ctx: Any) -> str:
     """What ``migrate COMMAND --help`` shows."""
     arguments: list[Any] = []
     options: list[Any] = []
-    for one in command.get_params(ctx):
-        (arguments if one.param_type_name == "argument" else options).append(one)
-    usage = " ".join([*(_usage(one) for one in arguments), "[OPTIONS]"])
+    for parameter in command.get_params(ctx):
+        (arguments if parameter.param_type_name == "argument" else options).append(parameter)
+    usage = " ".join([*(_usage(parameter) for parameter in arguments), "[OPTIONS]"])
     blocks = [
         f"Usage: migrate {command.name} {usage}",
         *_paragraphs(command.help),
-        *_section("Arguments", [(one.metavar, _text(one)) for one in arguments]),
+        *_section("Arguments", [(parameter.metavar, _text(parameter)) for parameter in arguments]),
         *_sections(options),
         _bold("Examples") + "\n" + textwrap.indent(EXAMPLES[command.name].rstrip(), "  "),
     ]
@@ -71,12 +71,12 @@ def _sections(options: Iterable[Any]) -> Iterator[str]:
     """The common options first, what every command has last; the others in their order."""
     sections: dict[str, list[Row]] = {_OPTIONS: []}
     alike: list[Row] = []
-    for one in options:
-        row = (_flags(one), _text(one))
-        if not _ALIKE.isdisjoint(one.opts):
+    for option in options:
+        row = (_flags(option), _text(option))
+        if not _ALIKE.isdisjoint(option.opts):
             alike.append(row)
         else:
-            sections.setdefault(one.rich_help_panel or _OPTIONS, []).append(row)
+            sections.setdefault(option.rich_help_panel or _OPTIONS, []).append(row)
     for title, rows in (*sections.items(), (_LAST, alike)):
         yield from _section(title, rows)
 
@@ -93,7 +93,7 @@ def _choices(parameter: Any) -> list[str]:
     described = getattr(parameter, "type_descriptor", None)  # Typer 0.29; click's type before
     kind = getattr(described, "annotation", None)
     if isinstance(kind, type) and issubclass(kind, Enum):
-        return [str(one.value) for one in kind]
+        return [str(member.value) for member in kind]
     return list(getattr(getattr(parameter, "type", None), "choices", ()))
 
 
@@ -103,7 +103,11 @@ def _text(parameter: Any) -> str:
         return f"{parameter.help} [required]"
     if parameter.param_type_name == "option" and not parameter.is_flag and default is not None:
         shown = str(default.value if isinstance(default, Enum) else default)
-        others = [one for one in _choices(parameter) if one != shown and one not in parameter.help]
+        others = [
+            choice
+            for choice in _choices(parameter)
+            if choice != shown and choice not in parameter.help
+        ]
         more = f"; or {', '.join(others)}" if parameter.metavar is not None and others else ""
         return f"{parameter.help} [default: {shown}{more}]"
     return str(parameter.help)

@@ -74,17 +74,21 @@ def inspect(
 def _summary(chk: str, extraction: Extraction) -> str:
     """What there is, in a line, and what comes next."""
     positions = sum(len(source.positions) for source in extraction.sources)
-    found = Counter(finding.severity for finding in extraction.findings)
-    told = ", ".join(
+    severities = Counter(finding.severity for finding in extraction.findings)
+    summary = ", ".join(
         [
             counted(len(extraction.sources), "Kafka source"),
             counted(positions, "position"),
-            *(counted(found[one], one.value) for one in Severity if found[one]),
+            *(
+                counted(severities[severity], severity.value)
+                for severity in Severity
+                if severities[severity]
+            ),
         ]
     )
     if not positions:
-        return told
-    return f"{told}; next: {next_step.command('to-spark', chk, '-b', 'HOST:PORT')}"
+        return summary
+    return f"{summary}; next: {next_step.command('to-spark', chk, '-b', 'HOST:PORT')}"
 
 
 @contextmanager

@@ -14,9 +14,9 @@ from migrate.moves.options import KafkaArguments, MoveArguments
 
 def command(*words: str | os.PathLike[str], kafka: KafkaArguments | None = None) -> str:
     """``migrate`` with these arguments, and those that reach Kafka; no property is shown."""
-    told = [*(os.fspath(word) for word in words), *_reaching(kafka or {})]
+    arguments = [*(os.fspath(word) for word in words), *_reaching(kafka or {})]
     more = " -X …" if kafka and kafka.get("kafka_properties") else ""
-    return shlex.join(["migrate", *told]) + more
+    return shlex.join(["migrate", *arguments]) + more
 
 
 def _reaching(kafka: KafkaArguments) -> Iterator[str]:

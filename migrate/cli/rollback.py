@@ -25,7 +25,7 @@ from migrate.targets.group.rollback_file import read
 
 @partial(
     with_options,
-    told={"bootstrap_servers": "The group's Kafka cluster. [default: the brokers that FILE names]"},
+    help={"bootstrap_servers": "The group's Kafka cluster. [default: the brokers that FILE names]"},
 )
 def rollback(
     file: Annotated[str, typer.Argument(metavar="FILE", help="A rollback file.")],
@@ -84,6 +84,6 @@ def rollback(
 
 
 def _would_change(partitions: Sequence[RestoredOffset]) -> str:
-    removed = sum(one.target is None for one in partitions)
+    removed = sum(row.target is None for row in partitions)
     also = f", {removed} of them be removed" if removed else ""
     return f"{counted(len(partitions), 'offset')} would change{also}"

@@ -119,13 +119,13 @@ def _next(
         if not inventory.totals.movable:
             return None
         brokers = () if kafka else ("-b", "HOST:PORT")
-        asked = (*roots, *(["--latest-only"] if latest_only else []), "--plans", "plans")
-        make = next_step.command("scan", *asked, *brokers, kafka=kafka)
+        arguments = (*roots, *(["--latest-only"] if latest_only else []), "--plans", "plans")
+        make = next_step.command("scan", *arguments, *brokers, kafka=kafka)
         return f"next, a plan for each job that can move: {make}"
-    made = [plan for plan in inventory.plans.values() if plan.file is not None]
-    if not made or plans is None:
+    saved = [plan for plan in inventory.plans.values() if plan.file is not None]
+    if not saved or plans is None:
         return None
-    first = next_step.command("show", Path(plans, str(made[0].file)))
+    first = next_step.command("show", Path(plans, str(saved[0].file)))
     return f"next, look at each plan, as the first: {first}"
 
 

@@ -27,10 +27,10 @@ def show(
     from migrate.inputs.spark_query import QueryLocation
     from migrate.report.show import location_text, plan_text, rollback_text
 
-    found = calls.show(file)
-    if isinstance(found, Plan):
-        emit_pieces(plan_text(found, file, sys.stdout, wide=wide))
-    elif isinstance(found, QueryLocation):
-        emit_pieces(location_text(found, file, sys.stdout))
+    content = calls.show(file)
+    if isinstance(content, Plan):
+        emit_pieces(plan_text(content, file, sys.stdout, wide=wide))
+    elif isinstance(content, QueryLocation):
+        emit_pieces(location_text(content, file, sys.stdout))
     else:
-        emit_pieces(rollback_text(found, file, sys.stdout))
+        emit_pieces(rollback_text(content, file, sys.stdout))

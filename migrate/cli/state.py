@@ -65,51 +65,52 @@ def state(
 ) -> None:
     """Show the keyed states of a checkpoint, and with --state the entries of one of them."""
     if state is not None:
-        found = reading_state.find_state(chk, operator=operator, state=state, **reading)
-        _print_entries(found, format or StateFormat.JSON, limit)
+        keyed_state = reading_state.find_state(chk, operator=operator, state=state, **reading)
+        _print_entries(keyed_state, format or StateFormat.JSON, limit)
         return
     if limit is not None:
         raise UsageError("--limit is of the entries of a state: add --state NAME")
-    found_states = reading_state.keyed_states(chk, operator=operator, **reading)
-    _list(found_states, format or StateFormat.TABLE)
-    if format in (None, StateFormat.TABLE) and found_states.states:
-        tell(_summary(chk, found_states.states))
+    keyed_states = reading_state.keyed_states(chk, operator=operator, **reading)
+    _list(keyed_states, format or StateFormat.TABLE)
+    if format in (None, StateFormat.TABLE) and keyed_states.states:
+        tell(_summary(chk, keyed_states.states))
 
 
 def _summary(chk: str, states: Sequence[KeyedState]) -> str:
     """What there is, in a line, and how to see the entries of the first that can be read."""
     operators = len({state.operator_id for state in states})
     unread = sum(not state.readable for state in states)
-    told = f"{counted(len(states), 'state')} of {counted(operators, 'operator')}" + (
+    summary = f"{counted(len(states), 'state')} of {counted(operators, 'operator')}" + (
         f", {unread} of them cannot be read" if unread else ""
     )
     first = next((state for state in states if state.readable), None)
     if first is None:
-        return told
+        return summary
     which = ("--operator", first.operator_id, "--state", first.name)
-    return f"{told}; next, the entries of one: {next_step.command('state', chk, *which)}"
+    return f"{summary}; next, the entries of one: {next_step.command('state', chk, *which)}"
 
 
-def _list(found: KeyedStates, format: StateFormat) -> None:
+def _list(keyed_states: KeyedStates, format: StateFormat) -> None:
     from migrate.report.state import states_csv, states_json
 
-    if not found.states:
-        if found.unread:
-            raise found.unread[0].error
+    if not keyed_states.states:
+        if keyed_states.unread:
+            raise keyed_states.unread[0].error
         tell("no keyed state in this checkpoint")
     match format:
         case StateFormat.JSON:
-            emit(states_json(found.states))
+            emit(states_json(keyed_states.states))
         case StateFormat.CSV:
-            emit(states_csv(found.states), end="")
+            emit(states_csv(keyed_states.states), end="")
         case StateFormat.TABLE:
             from migrate.report.state import states_table
 
-            emit(states_table(found.states, sys.stdout), end="")
-    for one in found.unread:
+            emit(states_table(keyed_states.states, sys.stdout), end="")
+    for unread in keyed_states.unread:
+        name = f" ({unread.operator_name})" if unread.operator_name else ""
         log.warning(
-            f"operator {one.operator_id}{f' ({one.operator_name})' if one.operator_name else ''} "
-            f"has keyed state that cannot be listed: {one.error}"
+            f"operator {unread.operator_id}{name} has keyed state that cannot be listed: "
+            f"{unread.error}"
         )
 
 
@@ -131,15 +132,15 @@ def _print_entries(state: KeyedState, format: StateFormat, limit: int | None) ->
 
 def _held_back(pieces: Iterable[str]) -> Iterator[str]:
     """The same pieces, the first of them once there are many, or no more."""
-    held: list[str] = []
+    buffered: list[str] = []
     size = 0
     remaining = iter(pieces)
     for piece in remaining:
-        held.append(piece)
+        buffered.append(piece)
         size += len(piece)
         if size >= _HELD_BACK:
             break
-    yield from held
+    yield from buffered
     try:
         yield from remaining
     except DecodeError:

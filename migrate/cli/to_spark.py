@@ -174,14 +174,14 @@ def to_spark(
 _SPARK_SOURCE = re.compile(r"(0|[1-9][0-9]{0,3})=(.+)")
 
 
-def parse_spark_sources(given: Iterable[str]) -> dict[int, list[str]]:
+def parse_spark_sources(texts: Iterable[str]) -> dict[int, list[str]]:
     """``N=S`` arguments: what each Spark source is to go on from.
 
     Raises:
         UsageError: one is not of that form.
     """
     names: dict[int, list[str]] = {}
-    for text in given:
+    for text in texts:
         match = _SPARK_SOURCE.fullmatch(text)
         if match is None:
             raise UsageError(f"--spark-source {text!r}: not N=SOURCE, as 0=topic:orders")

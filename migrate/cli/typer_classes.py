@@ -77,7 +77,7 @@ class Command(TyperCommand):
         return _plain(super().get_params(ctx))
 
     def parse_args(self, ctx: Any, args: list[str]) -> Any:
-        given = list(args)  # the parser uses up its own
+        original = list(args)  # the parser uses up its own
         with _in_our_words():
             try:
                 rest = super().parse_args(ctx, args)
@@ -87,7 +87,7 @@ class Command(TyperCommand):
                     error.message = _OF_OTHERS[error.option_name]
                 raise
         if not ctx.resilient_parsing:
-            self._check_once(ctx, given)
+            self._check_once(ctx, original)
         return rest
 
     def _check_once(self, ctx: Any, args: list[str]) -> None:

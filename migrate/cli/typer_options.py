@@ -57,7 +57,7 @@ Wide = Annotated[bool, typer.Option("--wide", help="Show every column of the tab
 
 
 def with_options(
-    command: Callable[..., None], *, told: Mapping[str, str] | None = None
+    command: Callable[..., None], *, help: Mapping[str, str] | None = None
 ) -> Callable[..., None]:
     """Put options into the place of a command's parameter that takes arguments of the calls.
 
@@ -68,14 +68,14 @@ def with_options(
         told: help of options, by name, where the command says it otherwise.
     """
     parameters: list[Parameter] = []
-    taken, declared = "", dict[str, tuple[Any, Option]]()
+    name_of_arguments, declared = "", dict[str, tuple[Any, Option]]()
     for parameter in signature(command, eval_str=True).parameters.values():
         if not is_typeddict(parameter.annotation):
             parameters.append(parameter.replace(kind=Parameter.KEYWORD_ONLY))
             continue
-        taken, declared = parameter.name, options_of(parameter.annotation)
+        name_of_arguments, declared = parameter.name, options_of(parameter.annotation)
         parameters += [
-            _parameter(name, kind, option, (told or {}).get(name, option.help))
+            _parameter(name, kind, option, (help or {}).get(name, option.help))
             for name, (kind, option) in declared.items()
         ]
 
@@ -86,7 +86,7 @@ def with_options(
             value = values.pop(name)
             if value is not None:
                 arguments[name] = value if option.read is None else option.read(value)
-        command(**values, **{taken: arguments})
+        command(**values, **{name_of_arguments: arguments})
 
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     # What Typer asks ``inspect.signature`` for (PEP 362).
@@ -131,15 +131,15 @@ def with_environment(arguments: _Arguments) -> _Arguments:
     """
     from migrate.kafka.config import check_servers
 
-    given = kafka(arguments, MoveArguments)
-    its_servers = None if given.names_brokers else os.environ.get(_SERVERS_VARIABLE)
-    its_file = os.environ.get(_CONFIG_VARIABLE) if given.kafka_config is None else None
+    kafka_options = kafka(arguments, MoveArguments)
+    its_servers = None if kafka_options.names_brokers else os.environ.get(_SERVERS_VARIABLE)
+    its_file = os.environ.get(_CONFIG_VARIABLE) if kafka_options.kafka_config is None else None
     if its_servers and not _names_brokers(its_file):
         check_servers(_SERVERS_VARIABLE, its_servers)
         tell(f"{_SERVERS_VARIABLE} names the brokers: {its_servers}")
         arguments["bootstrap_servers"] = its_servers
     # How to log in is no reason to ask a broker: it takes one that is named.
-    named = arguments.get("bootstrap_servers") is not None or given.names_brokers
+    named = arguments.get("bootstrap_servers") is not None or kafka_options.names_brokers
     if its_file and (named or _names_brokers(its_file)):
         tell(f"{_CONFIG_VARIABLE} names the file of Kafka properties: {its_file}")
         arguments["kafka_config"] = local_path(its_file)

@@ -94,17 +94,17 @@ _RANGE = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
 _MOST_PARTITIONS = 1_000_000
 
 
-def partitions_of(given: Iterable[str]) -> dict[str, set[int]]:
+def partitions_of(texts: Iterable[str]) -> dict[str, set[int]]:
     """``TOPIC:0-3,5`` texts.
 
     Raises:
         UsageError: one is not of that form.
     """
-    wanted: dict[str, set[int]] = {}
-    for text in given:
+    partitions: dict[str, set[int]] = {}
+    for text in texts:
         topic, _, ranges = text.rpartition(":")
         matches = [_RANGE.fullmatch(part) for part in ranges.split(",")]
-        numbers = wanted.setdefault(topic, set())
+        numbers = partitions.setdefault(topic, set())
         for match in matches:
             if match is None or not topic:
                 raise UsageError(f"--partitions {text!r}: not TOPIC:0-3,5")
@@ -112,7 +112,7 @@ def partitions_of(given: Iterable[str]) -> dict[str, set[int]]:
             if not first <= last < first + _MOST_PARTITIONS:
                 raise UsageError(f"--partitions {text!r}: not a range of partitions")
             numbers.update(range(first, last + 1))
-    return wanted
+    return partitions
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,7 +62,7 @@ class GroupChange:
     _interval: float | None = field(repr=False, kw_only=True)
 
     @property
-    def wanted(self) -> dict[TopicPartition, Committed]:
+    def new_offsets(self) -> dict[TopicPartition, Committed]:
         """What is to be committed: with each offset the checkpoint and operator it came from."""
         origin = self.plan.origin
         name = f"{'batch' if origin.kind == 'batch' else 'chk'}-{origin.number}"
@@ -96,9 +96,10 @@ class GroupChange:
 
         if self.refusals:
             raise Refused(self.refusals)
-        wanted = self.wanted
+        new_offsets = self.new_offsets
         if not self.cut_over and all(
-            self.group.next_offset(*place) == held.next_offset for place, held in wanted.items()
+            self.group.next_offset(*partition) == committed.next_offset
+            for partition, committed in new_offsets.items()
         ):
             return ChangeOutcome(self.group.name, (), None)
         check_rollback_path(self.rollback_path)
@@ -114,7 +115,7 @@ class GroupChange:
             return commit(
                 config,
                 self.group.name,
-                wanted,
+                new_offsets,
                 self.group,
                 self.rollback_path,
                 mark=bool(self.cut_over),

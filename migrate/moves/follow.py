@@ -60,19 +60,19 @@ def follow(
     """
     from migrate.targets.group.follower import GroupFollower
 
-    asked = kafka(arguments, KafkaArguments)
+    brokers = kafka(arguments, KafkaArguments)
     if not query.startswith(SPARK_PREFIX) or query == SPARK_PREFIX:
         raise UsageError("follow takes a Spark query: name its checkpoint location spark:DIR")
     if not group:
         raise UsageError("--group: no name (an unset variable?)")
-    if not asked.given:
+    if not brokers.is_named:
         raise UsageError("follow needs a broker: add --bootstrap-servers HOST:PORT")
     try:
         pause = parse_duration(every)
     except ValueError as error:
         raise UsageError(f"--every {error}") from error
     metrics = local_path(os.fspath(metrics_file)) if metrics_file is not None else None
-    follower = GroupFollower(asked.config(), group, query.removeprefix(SPARK_PREFIX))
+    follower = GroupFollower(brokers.config(), group, query.removeprefix(SPARK_PREFIX))
     before: int | None = None
     while True:
         try:

@@ -50,29 +50,29 @@ def read_input(request: Request, topics: Collection[str] = ()) -> PlanInput:
         raise UsageError(f"{chk}: commit-group takes a checkpoint (CHK), or spark:DIR")
     if (request.source, request.cluster, request.source_group) != (None, None, None):
         raise UsageError(f"--source, --cluster and --source-group are Flink's: not with {chk}")
-    asked = set(request.policies.partitions or topics)
-    return side_input(side, request, asker(request.kafka), asked)
+    named_topics = set(request.policies.partitions or topics)
+    return side_input(side, request, asker(request.kafka), named_topics)
 
 
-def _without_what_is_taken(found: Extraction, taken: frozenset[str]) -> Extraction:
+def _without_what_is_taken(extraction: Extraction, taken: frozenset[str]) -> Extraction:
     """Of operators whose keyed state goes along, and that keep no other, nothing is left behind."""
     moves = {
-        one.operator_id
-        for one in found.checkpoint.operators
-        if one.operator_id in taken and not one.operator_state_bytes
+        item.operator_id
+        for item in extraction.checkpoint.operators
+        if item.operator_id in taken and not item.operator_state_bytes
     }
     return replace(
-        found,
+        extraction,
         findings=tuple(
-            one
-            for one in found.findings
-            if one.code is not Code.STATE_NOT_MOVED or one.operator_id not in moves
+            item
+            for item in extraction.findings
+            if item.code is not Code.STATE_NOT_MOVED or item.operator_id not in moves
         ),
     )
 
 
 def question(
-    request: Request, found: PlanInput, chosen: Sequence[Source], also: PlanInput | None = None
+    request: Request, positions: PlanInput, chosen: Sequence[Source], also: PlanInput | None = None
 ) -> Question:
     """What to ask of the topics of these sources.
 
@@ -85,14 +85,14 @@ def question(
     policies = request.policies
     _check_names(policies, topics_of(chosen))
     if policies.topic_pattern is not None:
-        if not request.kafka.given:
+        if not request.kafka.is_named:
             raise UsageError("--topic-pattern needs a broker: add --bootstrap-servers HOST:PORT")
         if not may_have_a_pattern(chosen):
             raise UsageError(
                 "--topic-pattern: a DynamicKafkaSource finds streams by a pattern, not topics"
             )
     topics = topics_to_ask(chosen, policies)
-    transactions = set(transactions_to_ask(found))
+    transactions = set(transactions_to_ask(positions))
     if also is not None:
         topics |= topics_of(also.sources)
         transactions |= set(transactions_to_ask(also))
@@ -100,15 +100,15 @@ def question(
         frozenset(topics),
         request.source_group,
         request.target.name,
-        found.origin.written_at,
+        positions.origin.written_at,
         policies.unresolved_since,
-        pattern_to_ask(found, chosen, policies),
+        pattern_to_ask(positions, chosen, policies),
         frozenset(transactions),
     )
 
 
 def look(
-    request: Request, found: PlanInput, chosen: Sequence[Source], also: PlanInput | None = None
+    request: Request, positions: PlanInput, chosen: Sequence[Source], also: PlanInput | None = None
 ) -> ClusterSnapshot | None:
     """What the broker says of the topics of these sources; None where none is to be asked.
 
@@ -119,15 +119,15 @@ def look(
         UsageError: options that do not go together, or name what no source reads.
         BrokerError: it did not answer, or denied what was asked.
     """
-    asked = question(request, found, chosen, also)
-    if request.kafka.given:
-        return ask_broker(request.kafka.config(), asked)
+    about = question(request, positions, chosen, also)
+    if request.kafka.is_named:
+        return ask_broker(request.kafka.config(), about)
     if request.source_group is not None:
         raise UsageError("--source-group needs a broker: add --bootstrap-servers HOST:PORT")
     return None
 
 
-def ask_broker(config: KafkaConfig, asked: Question) -> ClusterSnapshot:
+def ask_broker(config: KafkaConfig, about: Question) -> ClusterSnapshot:
     """One look at the cluster.
 
     Raises:
@@ -136,8 +136,8 @@ def ask_broker(config: KafkaConfig, asked: Question) -> ClusterSnapshot:
     """
     from migrate.kafka.snapshot import take_snapshot
 
-    with timed(f"asking {config['bootstrap.servers']} about {asked}"):
-        return take_snapshot(config, asked)
+    with timed(f"asking {config['bootstrap.servers']} about {about}"):
+        return take_snapshot(config, about)
 
 
 def _check_names(policies: Policies, topics: set[str]) -> None:
@@ -161,7 +161,7 @@ def _check_names(policies: Policies, topics: set[str]) -> None:
 
 def asker(kafka: Kafka) -> Ask | None:
     """How to ask the broker that was named; None if none was."""
-    if not kafka.given:
+    if not kafka.is_named:
         return None
     config = kafka.config()  # what is wrong with it shows before anything is read
 

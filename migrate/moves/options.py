@@ -251,7 +251,7 @@ class Kafka:
     kafka_properties: Sequence[str] = ()
 
     @property
-    def given(self) -> bool:
+    def is_named(self) -> bool:
         """Whether a broker is asked.
 
         An empty address (an unset variable of a shell) was meant as one: kafka_config refuses it.
@@ -343,7 +343,7 @@ def move_request(chk: AnyPath | None, target: Target, arguments: MoveArguments) 
     brokers, chosen = kafka(arguments, MoveArguments), choice(arguments)
     if target.name == "":
         raise UsageError("--group: no name (an unset variable?)")
-    if target.kind == "group" and not brokers.given:
+    if target.kind == "group" and not brokers.is_named:
         raise UsageError("commit-group needs a broker: add --bootstrap-servers HOST:PORT")
     return Request(
         chosen.allow_external_files,

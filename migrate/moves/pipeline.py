@@ -111,7 +111,7 @@ def plan_parts(
         BrokerError: the broker did not answer, or denied what was asked.
     """
     snapshot = look(request, positions, chosen if asked_about is None else asked_about, into)
-    brokers = str(request.kafka.config()["bootstrap.servers"]) if request.kafka.given else None
+    brokers = str(request.kafka.config()["bootstrap.servers"]) if request.kafka.is_named else None
     plans = []
     for sources in parts:
         if into is not None and not sources:  # of what keeps its positions

@@ -53,7 +53,7 @@ def plan_move(request: Request) -> Plan:
     return move.plans[0]
 
 
-def planned(request: Request, given: AnyPath | Plan | None) -> Plan:
+def planned(request: Request, plan: AnyPath | Plan | None) -> Plan:
     """A new plan, or one made before, where that is given, and still stands.
 
     Raises:
@@ -61,26 +61,26 @@ def planned(request: Request, given: AnyPath | Plan | None) -> Plan:
         UsageError: arguments that do not go together.
         PlanFileError: it cannot be read.
     """
-    if given is None:
+    if plan is None:
         return plan_move(request)
-    asked = (request.chk, request.source, request.cluster, request.source_group)
-    if any(value is not None for value in asked) or request.policies != Policies():
+    named = (request.chk, request.source, request.cluster, request.source_group)
+    if any(value is not None for value in named) or request.policies != Policies():
         raise UsageError(
             "--plan says it all: it goes with no CHK, no --plan-out, and no option that chooses or "
             "allows something; make a new plan with them"
         )
-    if isinstance(given, Plan):
-        given.check()
-        return _taken_up(request, given, "this")
+    if isinstance(plan, Plan):
+        plan.check()
+        return _taken_up(request, plan, "this")
     from migrate.planning.plan_file import read_plan
 
-    return _taken_up(request, read_plan(local_path(os.fspath(given))), str(given))
+    return _taken_up(request, read_plan(local_path(os.fspath(plan))), str(plan))
 
 
 def _taken_up(request: Request, plan: Plan, name: str) -> Plan:
     if plan.target != request.target:
         raise UsageError(f"{name} is a plan for " + _command(plan.target))
-    if plan.cluster_id is not None and not request.kafka.given:
+    if plan.cluster_id is not None and not request.kafka.is_named:
         raise UsageError("this plan was made against a broker: add --bootstrap-servers HOST:PORT")
     made_at = plan.made_at.isoformat(timespec="seconds")
     log.info(f"plan of {made_at} for {plan.origin.title}")
@@ -122,13 +122,13 @@ def _look_again(
     snapshot, moved = None, list[str]()
     if plan.cluster_id is not None:
         pattern = plan.topic_pattern
-        asked = Question(
+        question = Question(
             frozenset(plan.topics),
             plan.source_group or plan.origin.group,
             request.target.name,
             pattern=topic_pattern(pattern) if pattern is not None else None,
         )
-        snapshot = ask_broker(request.kafka.config(), asked)
+        snapshot = ask_broker(request.kafka.config(), question)
         moved += moved_meanwhile(plan, snapshot)
     ran_on = list(ran_on_since(plan, snapshot, _newer_checkpoints(plan.origin)))
     if plan.origin.kind == "batch" and (since := batches_since(plan)):

@@ -72,7 +72,7 @@ def scan(
     if plans is not None:
         from migrate.moves.scan_plans import check_plans
 
-        check_plans(local_path(os.fspath(plans)), group, broker=broker.given)
+        check_plans(local_path(os.fspath(plans)), group, broker=broker.is_named)
     elif group is not None:
         raise UsageError("--group says for which groups --plans DIR is to plan: add that")
     if not roots:
@@ -91,7 +91,7 @@ def scan(
         return ask_broker(broker.config(), Question(frozenset(topics)))
 
     candidates = mark_newest(found)
-    ask_about = ask if broker.given else None
+    ask_about = ask if broker.is_named else None
     if on_spark:
         summary = _scan_on_spark(master, candidates, tables, ask_about, progress)
     else:

@@ -86,7 +86,7 @@ def plan_each(
     move = cast("MoveArguments", arguments)  # which it is: none of its keys is required
     labels = Counter(job.label for job in jobs if job.movable)
 
-    def made(job: ScannedJob) -> BulkPlan:
+    def plan_job(job: ScannedJob) -> BulkPlan:
         target = group.replace(JOB, job.label) if group is not None else None
         if not job.movable:
             return BulkPlan(target, None, reasons=(job.error,) if job.error else job.why_not)
@@ -105,7 +105,7 @@ def plan_each(
 
     pool = ThreadPoolExecutor(_AT_ONCE)
     try:
-        for job, plan in zip(jobs, pool.map(made, jobs), strict=True):
+        for job, plan in zip(jobs, pool.map(plan_job, jobs), strict=True):
             yield job.pointer, plan
     finally:
         pool.shutdown(wait=False, cancel_futures=True)  # see decoder.operator_state.fetch
@@ -124,9 +124,9 @@ def _planned(request: Request, directory: Path, job: ScannedJob) -> BulkPlan:
     return BulkPlan(group, name, warnings=plan.warnings)
 
 
-def _undecided(made: Plan) -> Iterator[str]:
+def _undecided(plan: Plan) -> Iterator[str]:
     """What a command for one job only warns of, as somebody reads its warnings, and decides."""
-    suspects = [one for one in made.partitions if one.verdict is Verdict.SUSPECT]
+    suspects = [row for row in plan.partitions if row.verdict is Verdict.SUSPECT]
     if suspects:
         first = suspects[0]
         yield (

@@ -65,12 +65,12 @@ _NEITHER = (
 
 def _kind(path: Path) -> str:
     try:
-        held = json.loads(read_file(path))
+        document = json.loads(read_file(path))
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from error
     except (ValueError, RecursionError):
         return ""
-    return str(held.get("kind")) if isinstance(held, dict) else ""
+    return str(document.get("kind")) if isinstance(document, dict) else ""
 
 
 def _location(name: str, directory: str, files: Files) -> QueryLocation:

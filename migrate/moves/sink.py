@@ -76,11 +76,11 @@ def check_sink_of_a_copy(sink: AnyPath | None, query: str | None, batch: int) ->
         return
     name, memory = _look(sink)
     ahead = [
-        one
-        for one in memory.remembered
-        if one.last > batch
-        and one.kind not in (WriterKind.FLINK_JOB, WriterKind.COMMIT_USER)
-        and (one.kind is not WriterKind.QUERY or one.name == query)
+        writer
+        for writer in memory.remembered
+        if writer.last > batch
+        and writer.kind not in (WriterKind.FLINK_JOB, WriterKind.COMMIT_USER)
+        and (writer.kind is not WriterKind.QUERY or writer.name == query)
     ]
     if ahead:
         raise Refused(

@@ -133,7 +133,7 @@ def _read(
 
 
 def _assign(
-    found: PlanInput, chosen: Sequence[Source], names: Mapping[int, Sequence[str]]
+    positions: PlanInput, chosen: Sequence[Source], names: Mapping[int, Sequence[str]]
 ) -> Assignment:
     """What each Spark source takes; of a topic that is named, its positions alone."""
     by_id = {source.operator_id: source for source in chosen}
@@ -141,8 +141,8 @@ def _assign(
     for number in sorted(names):
         taken: dict[str, set[str]] = {}
         for name in names[number]:
-            meant = choose_sources(found, name)
-            for source in (by_id[s.operator_id] for s in meant if s.operator_id in by_id):
+            named = choose_sources(positions, name)
+            for source in (by_id[s.operator_id] for s in named if s.operator_id in by_id):
                 topics = {name.removeprefix(TOPIC_PREFIX)} if _is_topic(name) else source.topics
                 taken.setdefault(source.operator_id, set()).update(topics & source.topics)
         if not any(taken.values()):
@@ -212,12 +212,12 @@ def _forgotten(
         taken = {
             topic
             for sources in assignment.values()
-            for one in sources
-            if one.operator_id == source.operator_id
-            for topic in one.topics
+            for part in sources
+            if part.operator_id == source.operator_id
+            for topic in part.topics
         }
-        wanted = source.topics if policies.partitions is None else set(policies.partitions)
-        for topic in sorted((source.topics & wanted) - taken):
+        moving = source.topics if policies.partitions is None else set(policies.partitions)
+        for topic in sorted((source.topics & moving) - taken):
             yield (
                 f"topic {topic} of operator {source.operator_id} goes to no Spark source, so that "
                 f"its records would be read by none; name it too (--spark-source N=topic:{topic}), "

@@ -58,9 +58,9 @@ def find_state(
         UsageError: there is no such operator or state, or an extra is missing.
         Refused: several operators have such a state.
     """
-    found = choose_state(_read(chk, allow_external_files), operator, state)
-    found.check_readable()
-    return found
+    keyed_state = choose_state(_read(chk, allow_external_files), operator, state)
+    keyed_state.check_readable()
+    return keyed_state
 
 
 def read_state(

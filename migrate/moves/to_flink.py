@@ -110,7 +110,7 @@ def to_flink(
             "one with --source"
         )
     check_topic_map(request.policies.topic_map, from_side, theirs, chosen)
-    used = list({id(one): one for match in matches for one in match.goes_on_from}.values())
+    used = list({id(source): source for match in matches for source in match.goes_on_from}.values())
     parts = [match.goes_on_from for match in matches]
     move = plan_parts(request, side, theirs, parts, asked_about=used, into=old, named=True)
     log.info(f"{old.origin.title}: {old.origin.pointer}")
@@ -121,9 +121,11 @@ def to_flink(
     for match, plan in zip(matches, move.plans, strict=True):
         change = source_change(match.source, match.cluster, plan, from_side, request.policies)
         if request.source is None or request.policies.partitions is None:
-            others = [one for one in old.sources if one.operator_id != match.source.operator_id]
-            change, told = split_shared_topics(change, match.source, match.cluster, others)
-            shared_topic_notes += told
+            others = [
+                source for source in old.sources if source.operator_id != match.source.operator_id
+            ]
+            change, notes = split_shared_topics(change, match.source, match.cluster, others)
+            shared_topic_notes += notes
         changes.append(change)
     refusals, warnings = check_savepoint(
         old, chosen, move.snapshot, request.policies, named=request.source is not None
@@ -193,7 +195,7 @@ def _check_outside(place: LocalDirectory | RemoteDirectory, pointer: str) -> Non
 
 def _without_what_stays(side: Extraction) -> Extraction:
     """The savepoint itself as a side: what it holds besides positions is not left behind."""
-    findings = tuple(one for one in side.findings if one.code.policy.by_partition)
+    findings = tuple(finding for finding in side.findings if finding.code.policy.by_partition)
     return replace(side, findings=findings)
 
 

@@ -88,8 +88,8 @@ def to_spark(
     if state:
         if chk is None or spark_source:
             raise UsageError("--state goes with a checkpoint (CHK), and with one stream")
-        found = keyed_states(chk, allow_external_files=request.allow_external_files)
-        states = take_states(found, state)
+        keyed = keyed_states(chk, allow_external_files=request.allow_external_files)
+        states = take_states(keyed, state)
         request = replace(request, state_taken=states.whole_operators)
     if spark_source:
         if chk is None or plan is not None:
@@ -123,12 +123,14 @@ def to_spark(
 def _streams(
     sources: Sequence[SparkSource], request: Request, level: IsolationLevel | None, *, seeded: bool
 ) -> tuple[SparkStream, ...]:
-    known = request.kafka.config() if request.kafka.given else None
+    known = request.kafka.config() if request.kafka.is_named else None
     return tuple(
         SparkStream(
-            one.number, one.next_offsets, tuple(read_options(one, known, level, seeded=seeded))
+            source.number,
+            source.next_offsets,
+            tuple(read_options(source, known, level, seeded=seeded)),
         )
-        for one in sources
+        for source in sources
     )
 
 

@@ -226,7 +226,7 @@ def _verify_query(
         else:
             started = starting_positions(side.label, side.what)
             goes_on = committed_positions(side.label, side.what) if has_begun else started
-    if not brokers.given:
+    if not brokers.is_named:
         log.warning("not checked against Kafka: offsets may be gone; add -b HOST:PORT")
     verification = verify_query(
         expected.positions,
@@ -246,7 +246,7 @@ def _verify_query(
 def _run(side: Side, brokers: Kafka, settings: Mapping[str, str]) -> PositionSet:
     from migrate.spark.resume_check import run_first_batch
 
-    if not brokers.given:
+    if not brokers.is_named:
         raise UsageError("--run needs a broker: add --bootstrap-servers HOST:PORT")
     log.info("starting Spark on a copy of the seed")
     with timed("running Spark on a copy of the seed"):
