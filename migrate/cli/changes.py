@@ -11,8 +11,9 @@ import typer
 
 from migrate.cli import next_step
 from migrate.cli.exit_codes import Exit, is_interrupt
-from migrate.cli.terminal import emit, say, show, tell
+from migrate.cli.terminal import emit, say, show
 from migrate.model.errors import Refused, UsageError
+from migrate.model.log import log
 from migrate.moves.options import MoveArguments
 from migrate.moves.plan import plan
 from migrate.planning import Plan
@@ -93,7 +94,7 @@ def save_plan(
     move.save(path)
     to = ("to-spark",) if group is None else ("commit-group", "--group", group)
     apply = next_step.command(*to, "--plan", path, kafka=arguments)
-    tell(f"wrote {path}; next, once it is reviewed: {apply}")
+    log.info(f"wrote {path}; next, once it is reviewed: {apply}")
 
 
 def show_plan(move: Plan, *, needed: bool, wide: bool = False) -> None:

@@ -20,9 +20,10 @@ from migrate.cli.changes import (
     save_plan,
     show_plan,
 )
-from migrate.cli.terminal import emit, tell
+from migrate.cli.terminal import emit
 from migrate.cli.typer_options import with_environment
 from migrate.model.errors import Refused, UsageError
+from migrate.model.log import log
 from migrate.model.wording import counted
 from migrate.moves import commit_group as api
 from migrate.moves.options import MoveArguments
@@ -98,7 +99,7 @@ def commit_group(
         raise Refused(change.refusals)
     if not execute:
         emit(plan_table(change.plan.partitions, sys.stdout, wide=wide), end="")
-        tell(_dry_run(change))
+        log.info(_dry_run(change))
         return
     question = f"commit {counted(len(change.new_offsets), 'offset')} for group {group}?"
     outcome = carry_out(
@@ -106,14 +107,14 @@ def commit_group(
     )
     origin = change.plan.origin
     if check := next_step.verification(chk, plan, origin, f"group:{group}", arguments):
-        tell(f"next, before its consumers start: {check}")
+        log.info(f"next, before its consumers start: {check}")
     if outcome.rollback_path is not None:
         back = next_step.command("rollback", outcome.rollback_path, kafka=arguments)
-        tell(f"to see what would take it back: {back}")
+        log.info(f"to see what would take it back: {back}")
 
 
 def _dry_run(change: api.GroupChange) -> str:
-    """What would be done, in a line."""
+    """Return what would be done, in a line."""
     moving = [row for row in change.plan.partitions if row.next_offset is not None]
     changing = sum(row.next_offset != row.current for row in moving)
     if not changing:

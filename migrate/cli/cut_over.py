@@ -10,7 +10,8 @@ import typer
 
 from migrate.cli.changes import DryRun, Execute, Yes, ask, check_flags
 from migrate.cli.exit_codes import Exit
-from migrate.cli.terminal import emit, say, tell
+from migrate.cli.terminal import emit, say
+from migrate.model.log import log
 from migrate.model.wording import printable
 
 if TYPE_CHECKING:
@@ -90,13 +91,13 @@ def cut_over(
         raise typer.Exit(Exit.NOT_VERIFIED) from stopped
     if not execute:
         emit(_table(done.steps), end="")
-        tell(_verdict(done.steps, back=back))
+        log.info(_verdict(done.steps, back=back))
         return
     for step in done.steps:
         if step.state == "to do":
-            tell(f"next: {step.text}")
+            log.info(f"next: {step.text}")
     emit(str(done.record_path))
-    tell(f"its page: {done.page_path}")
+    log.info(f"its page: {done.page_path}")
 
 
 def _table(steps: Sequence[StepResult]) -> str:

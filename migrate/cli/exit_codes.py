@@ -1,4 +1,4 @@
-"""Exit codes: how a command ends, by what went wrong. The only place of them."""
+"""Exit codes: how a command ends, by what went wrong."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _EXITS: tuple[tuple[type[MigrateError], Exit], ...] = (
 
 
 def exit_of(error: Exception) -> Exit:
-    """How a command ends that this error ended; a bug of ours, where it is none that we know."""
+    """Return the exit code of an error; ``BUG`` for one that nothing here knows."""
     # Imported here: a command line that went well, or never got to a checkpoint, has no need of it.
     from decoder import DecodeError, ErrorKind
 
@@ -51,7 +51,7 @@ def exit_of(error: Exception) -> Exit:
 
 
 def is_interrupt(error: BaseException) -> bool:
-    """Whether it is Ctrl-C: while Kafka's client is at work in C, it comes as a SystemError."""
+    """Return whether an error is Ctrl-C, which Kafka's client, in C, makes a SystemError."""
     return isinstance(error, KeyboardInterrupt) or (
         isinstance(error, SystemError) and isinstance(error.__cause__, KeyboardInterrupt)
     )

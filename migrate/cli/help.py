@@ -31,7 +31,7 @@ Row = tuple[str, str]
 
 
 def command_help(command: Any, ctx: Any) -> str:
-    """What ``migrate COMMAND --help`` shows."""
+    """Return the help of a command."""
     arguments: list[Any] = []
     options: list[Any] = []
     for parameter in command.get_params(ctx):
@@ -48,9 +48,11 @@ def command_help(command: Any, ctx: Any) -> str:
 
 
 def group_help(group: Any, ctx: Any, sections: Iterable[tuple[str, Sequence[Row]]]) -> str:
-    """What ``migrate --help`` shows.
+    """Return the help of ``migrate`` itself.
 
     Args:
+        group: the group.
+        ctx: its context.
         sections: the commands, each with a line about it.
     """
     blocks = [
@@ -68,7 +70,7 @@ def _usage(argument: Any) -> str:
 
 
 def _sections(options: Iterable[Any]) -> Iterator[str]:
-    """The common options first, what every command has last; the others in their order."""
+    """Yield common options first, those of every command last, the others in their order."""
     sections: dict[str, list[Row]] = {_OPTIONS: []}
     alike: list[Row] = []
     for option in options:
@@ -89,7 +91,7 @@ def _flags(option: Any) -> str:
 
 
 def _choices(parameter: Any) -> list[str]:
-    """The values it takes; none where it takes any."""
+    """Return the values that a parameter takes; none where it takes any."""
     described = getattr(parameter, "type_descriptor", None)  # Typer 0.29; click's type before
     kind = getattr(described, "annotation", None)
     if isinstance(kind, type) and issubclass(kind, Enum):

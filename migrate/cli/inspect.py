@@ -16,11 +16,11 @@ import typer
 from decoder import list_checkpoints
 from decoder.urls import redact_url
 from migrate.cli import next_step
-from migrate.cli.terminal import emit, emit_pieces, tell
+from migrate.cli.terminal import emit, emit_pieces
 from migrate.cli.typer_options import Checkpoint, Wide, with_options
 from migrate.inputs.flink.extract import Extraction, Severity
 from migrate.model.errors import InputError
-from migrate.model.log import timed
+from migrate.model.log import log, timed
 from migrate.model.wording import counted
 from migrate.moves import inspect as inspecting
 from migrate.moves.options import ReadArguments
@@ -53,7 +53,7 @@ def inspect(
     if list_:
         _list(chk, format)
         return
-    with _nothing_collected():
+    with _without_garbage_collection():
         extraction = inspecting.inspect(chk, **reading)
         match format:
             case InspectFormat.JSON:
@@ -68,11 +68,11 @@ def inspect(
                 from migrate.report.inspection import inspection_table
 
                 emit(inspection_table(extraction, sys.stdout, wide=wide), end="")
-                tell(_summary(chk, extraction))
+                log.info(_summary(chk, extraction))
 
 
 def _summary(chk: str, extraction: Extraction) -> str:
-    """What there is, in a line, and what comes next."""
+    """Return a line about what there is, and what comes next."""
     positions = sum(len(source.positions) for source in extraction.sources)
     severities = Counter(finding.severity for finding in extraction.findings)
     summary = ", ".join(
@@ -92,9 +92,12 @@ def _summary(chk: str, extraction: Extraction) -> str:
 
 
 @contextmanager
-def _nothing_collected() -> Iterator[None]:
-    """What a checkpoint is made into has no cycles, and looking for some, over and over while it
-    grows, is a tenth of the time that 100,000 positions take."""
+def _without_garbage_collection() -> Iterator[None]:
+    """Switch the garbage collector off.
+
+    A checkpoint's values have no cycles. Looking for cycles while they grow is a tenth of the time
+    that 100,000 positions take.
+    """
     collecting = gc.isenabled()
     gc.disable()
     try:
@@ -120,4 +123,4 @@ def _list(chk: str, format: InspectFormat) -> None:
             emit("".join(f"{number}\t{path}\n" for number, path in checkpoints), end="")
             if checkpoints:
                 newest = next_step.command("inspect", checkpoints[-1][1])
-                tell(f"{counted(len(checkpoints), 'complete checkpoint')}; next: {newest}")
+                log.info(f"{counted(len(checkpoints), 'complete checkpoint')}; next: {newest}")

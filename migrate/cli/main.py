@@ -76,7 +76,7 @@ COMMANDS = _LOOK | _MOVE
 
 
 def load_command(name: str) -> Any:
-    """The command of that name, as Typer makes it of its function."""
+    """Return the command of that name, as Typer makes it of its function."""
     module, _, function = COMMANDS[name][0].partition(":")
     alone = typer.Typer(add_completion=False)
     alone.command(name, cls=Command)(getattr(import_module(module), function))
@@ -111,12 +111,12 @@ app = typer.Typer(
 )
 
 
-def _to_be_loaded() -> None:
-    """Stands in the list of commands for one that is not loaded."""
+def _placeholder() -> None:
+    """Take the place of a command in the list of those that are not loaded."""
 
 
 for _name, (_, _line) in COMMANDS.items():
-    app.command(_name, help=_line)(_to_be_loaded)
+    app.command(_name, help=_line)(_placeholder)
 
 
 def _show_version(value: bool) -> None:
@@ -145,7 +145,10 @@ def _root(
 
 
 def main() -> None:
-    """The console script. Typer itself exits with 2 on wrong arguments and 130 on Ctrl-C."""
+    """Run the console script.
+
+    Typer itself exits with 2 on wrong arguments and with 130 on Ctrl-C.
+    """
     terminal.reset_loudness()
     if sys.stdout is None:  # closed by the caller (>&-)
         _fail(Exit.USAGE, "stdout is closed, so that no result could be told; nothing was done")
@@ -157,13 +160,13 @@ def main() -> None:
     except KeyboardInterrupt:  # before Typer has begun
         sys.exit(Exit.INTERRUPTED)
     except SystemExit as end:
-        sys.exit(_as_if_read(end))
+        sys.exit(_exit_code(end))
     except Exception as error:
-        _end(error)
+        _exit_with(error)
 
 
-def _as_if_read(end: SystemExit) -> Any:
-    """The exit code, whether or not somebody reads on (``migrate --help | head -1``).
+def _exit_code(end: SystemExit) -> Any:
+    """Return the exit code, whether or not somebody reads on (``migrate --help | head -1``).
 
     Typer, and rich, which draws its help and its errors, end with 1 where nobody does.
     """
@@ -174,8 +177,8 @@ def _as_if_read(end: SystemExit) -> Any:
     return getattr(unread.__context__, "exit_code", 0)
 
 
-def _end(error: Exception) -> NoReturn:
-    """Tell what went wrong, and end as that is to end."""
+def _exit_with(error: Exception) -> NoReturn:
+    """Say what went wrong, and exit."""
     from decoder import ErrorKind  # here, as --help has no use for the decoder
 
     code = exit_of(error)

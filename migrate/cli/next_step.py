@@ -1,4 +1,4 @@
-"""What comes after a command, as a command that can be copied."""
+"""The next command after a command, to be copied."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from migrate.moves.options import KafkaArguments, MoveArguments
 
 
 def command(*words: str | os.PathLike[str], kafka: KafkaArguments | None = None) -> str:
-    """``migrate`` with these arguments, and those that reach Kafka; no property is shown."""
+    """Return ``migrate`` with arguments, and those that reach Kafka; no property is shown."""
     arguments = [*(os.fspath(word) for word in words), *_reaching(kafka or {})]
     more = " -X …" if kafka and kafka.get("kafka_properties") else ""
     return shlex.join(["migrate", *arguments]) + more
@@ -29,11 +29,17 @@ def _reaching(kafka: KafkaArguments) -> Iterator[str]:
 def verification(
     chk: str | None, plan: str | None, origin: Origin | None, target: str, arguments: MoveArguments
 ) -> str | None:
-    """The command that checks a move; None where none can tell, as the options made something else
-    of the checkpoint, and no plan keeps what.
+    """Return the command that checks a move.
+
+    None where no command can check it: the options made something else of the checkpoint, and no
+    plan was saved.
 
     Args:
+        chk: what moved.
+        plan: the file of the plan that was applied.
         origin: what the positions were from.
+        target: as ``verify`` takes it.
+        arguments: those of the move.
     """
     if plan is not None:
         return command("verify", f"plan:{plan}", target, kafka=arguments)

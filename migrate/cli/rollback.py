@@ -11,9 +11,10 @@ import typer
 
 from migrate.cli import next_step
 from migrate.cli.changes import DryRun, Execute, RollbackFile, Yes, ask, carry_out, check_flags
-from migrate.cli.terminal import emit, show, tell
+from migrate.cli.terminal import emit, show
 from migrate.cli.typer_options import Wide, with_environment, with_options
 from migrate.model.errors import Refused
+from migrate.model.log import log
 from migrate.model.wording import counted
 from migrate.moves import rollback as calls
 from migrate.moves.options import KafkaArguments
@@ -63,7 +64,7 @@ def rollback(
     )
     group = change.preview.file.group
     if not (change.refusals or change.partitions):
-        tell(f"nothing to do: group {group} holds what it held before")
+        log.info(f"nothing to do: group {group} holds what it held before")
         return
     if (execute or change.refusals) and sys.stderr is not None:
         table = restoration_table(change.partitions, sys.stderr, wide=wide)
@@ -72,7 +73,7 @@ def rollback(
         raise Refused(change.refusals)
     if not execute:
         emit(restoration_table(change.partitions, sys.stdout, wide=wide), end="")
-        tell(f"dry run: {_would_change(change.partitions)}; nothing was changed; add --execute")
+        log.info(f"dry run: {_would_change(change.partitions)}; nothing was changed; add --execute")
         return
     question = f"bring {counted(len(change.partitions), 'offset')} of group {group} back?"
     outcome = carry_out(
@@ -80,7 +81,7 @@ def rollback(
     )
     if outcome.rollback_path is not None:
         back = next_step.command("rollback", outcome.rollback_path, kafka=kafka)
-        tell(f"to see what would take it back: {back}")
+        log.info(f"to see what would take it back: {back}")
 
 
 def _would_change(partitions: Sequence[RestoredOffset]) -> str:

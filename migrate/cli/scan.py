@@ -12,11 +12,12 @@ import typer
 
 from migrate.cli import next_step, terminal
 from migrate.cli.exit_codes import exit_of
-from migrate.cli.terminal import after_writing, emit_pieces, tell
+from migrate.cli.terminal import after_writing, emit_pieces
 from migrate.cli.typer_options import Wide, with_environment, with_options
 from migrate.fleet.inventory import Inventory
 from migrate.fleet.scan_run import Progress
 from migrate.fleet.tables import TableFormat
+from migrate.model.log import log
 from migrate.moves import scan as scanning
 from migrate.moves.options import KafkaArguments
 
@@ -100,9 +101,9 @@ def scan(
         with after_writing(f"{wrote}: written, and whole" if wrote else ""):
             emit_pieces(inventory_table(inventory, sys.stdout, wide=wide))
     for line in summary_lines(inventory):
-        tell(line)
+        log.info(line)
     if step := _next(inventory, roots, latest_only, plans, kafka):
-        tell(step)
+        log.info(step)
     if inventory.failures:  # told job by job; a bug of ours before all others
         raise max(inventory.failures, key=exit_of)
 
@@ -114,7 +115,7 @@ def _next(
     plans: str | None,
     kafka: KafkaArguments,
 ) -> str | None:
-    """What comes next, where there is a job that moves."""
+    """Return what comes next, where there is a job that moves."""
     if inventory.plans is None:
         if not inventory.totals.movable:
             return None
@@ -131,7 +132,7 @@ def _next(
 
 @contextmanager
 def _progress() -> Iterator[Progress | None]:
-    """A bar on stderr, where that is a terminal, and not with --quiet."""
+    """Show a bar on stderr, where that is a terminal, and not with --quiet."""
     quiet = terminal.loudness > terminal.NORMAL
     if quiet or sys.stderr is None or not sys.stderr.isatty():
         yield None

@@ -13,7 +13,7 @@ import typer
 from decoder import DecodeError
 from decoder.keyed_state import KeyedState, KeyedStates
 from migrate.cli import next_step
-from migrate.cli.terminal import emit, emit_pieces, say, tell
+from migrate.cli.terminal import emit, emit_pieces, say
 from migrate.cli.typer_options import Checkpoint, with_options
 from migrate.model.errors import UsageError
 from migrate.model.log import log
@@ -73,11 +73,11 @@ def state(
     keyed_states = reading_state.keyed_states(chk, operator=operator, **reading)
     _list(keyed_states, format or StateFormat.TABLE)
     if format in (None, StateFormat.TABLE) and keyed_states.states:
-        tell(_summary(chk, keyed_states.states))
+        log.info(_summary(chk, keyed_states.states))
 
 
 def _summary(chk: str, states: Sequence[KeyedState]) -> str:
-    """What there is, in a line, and how to see the entries of the first that can be read."""
+    """Return a line about the states, and how to see the entries of the first readable one."""
     operators = len({state.operator_id for state in states})
     unread = sum(not state.readable for state in states)
     summary = f"{counted(len(states), 'state')} of {counted(operators, 'operator')}" + (
@@ -96,7 +96,7 @@ def _list(keyed_states: KeyedStates, format: StateFormat) -> None:
     if not keyed_states.states:
         if keyed_states.unread:
             raise keyed_states.unread[0].error
-        tell("no keyed state in this checkpoint")
+        log.info("no keyed state in this checkpoint")
     match format:
         case StateFormat.JSON:
             emit(states_json(keyed_states.states))
@@ -123,15 +123,15 @@ def _print_entries(state: KeyedState, format: StateFormat, limit: int | None) ->
 
         emit(entries_table(state, islice(entries, limit or _ROWS), sys.stdout), end="")
         if next(entries, None) is not None and limit is None:
-            tell(f"only the first {_ROWS} entries are shown: --limit N, or --format json")
+            log.info(f"only the first {_ROWS} entries are shown: --limit N, or --format json")
         return
     some = islice(entries, limit)
     print_as = entries_json if format is StateFormat.JSON else entries_csv
-    emit_pieces(_held_back(print_as(state, some)))
+    emit_pieces(_buffered(print_as(state, some)))
 
 
-def _held_back(pieces: Iterable[str]) -> Iterator[str]:
-    """The same pieces, the first of them once there are many, or no more."""
+def _buffered(pieces: Iterable[str]) -> Iterator[str]:
+    """Yield the same pieces, the first of them once there are many, or no more."""
     buffered: list[str] = []
     size = 0
     remaining = iter(pieces)

@@ -1,6 +1,4 @@
-"""How a command talks: data to stdout, messages and questions to stderr, ``-v`` and ``-q``; and a
-line on a terminal about what takes longer than two seconds.
-"""
+"""Output of a command: data to stdout, messages to stderr, and a line about what takes long."""
 
 from __future__ import annotations
 
@@ -31,7 +29,7 @@ _START_OF_LINE = "\r\x1b[K"
 
 
 class BusyLine:
-    """What is being done now, of things that begin and end one within the other."""
+    """A line about the innermost of the things that are being done."""
 
     def __init__(self) -> None:
         self._doing: list[tuple[str, float]] = []
@@ -57,14 +55,14 @@ class BusyLine:
 
     @contextmanager
     def away(self) -> Iterator[None]:
-        """While a line of something else is written."""
+        """Hide the line while another line is written."""
         with self._lock:
             self._erase()
             yield
 
     @contextmanager
     def disabled(self) -> Iterator[None]:
-        """Where something else shows how far it is."""
+        """Hide the line while something else shows progress."""
         self._disabled = True
         try:
             yield
@@ -98,7 +96,7 @@ class BusyLine:
 
 
 def _shortened(what: str) -> str:
-    """A line that wrapped could not be taken back."""
+    """Return a text cut to the terminal: a line that wraps cannot be erased."""
     try:
         columns = os.get_terminal_size(sys.stderr.fileno()).columns or 80
     except OSError:
@@ -138,8 +136,9 @@ def emit_pieces(pieces: Iterable[str]) -> None:
 
 @contextlib.contextmanager
 def after_writing(written: str) -> Iterator[None]:
-    """For data of a command that has written something already. If stdout fails, a message says
-    what was written, and the command ends with exit 5.
+    """Say what a command has written if its data cannot be.
+
+    If stdout fails, the command ends with exit 5.
 
     Args:
         written: what the command has written; empty if nothing.
@@ -172,13 +171,8 @@ def say(line: str) -> None:
             print(redact_urls(line), file=sys.stderr, flush=True)
 
 
-def tell(line: str) -> None:
-    """A message of the command line itself, as loud as those of the calls."""
-    log.info(line)
-
-
 class _Messages(logging.Handler):
-    """Shows the messages of the calls; control characters in them are made visible."""
+    """A handler that shows the messages of the calls, control characters escaped."""
 
     def emit(self, record: logging.LogRecord) -> None:
         stage = getattr(record, STAGE, None)
@@ -196,7 +190,7 @@ class _Messages(logging.Handler):
 
 
 class _MessagesOfLibraries(logging.Handler):
-    """Shows warnings of storage libraries with ``-v``: each once, without its traceback.
+    """A handler that shows warnings of storage libraries with ``-v``: each once, in one line.
 
     The error that ends the command says the line that matters. Without any handler, Python would
     print all of them.
@@ -241,7 +235,7 @@ def _set_loudness(level: int) -> None:
 
 
 def reset_loudness() -> None:
-    """Before a command's arguments are read."""
+    """Forget -v and -q of an earlier command."""
     global loudness
     loudness = NORMAL
 
@@ -269,7 +263,7 @@ Quiet = Annotated[
 
 
 def loudness_options() -> list[Any]:
-    """-v and -q as parameters of a command; they stand before or after its name."""
+    """Return -v and -q as parameters of a command."""
     alone = typer.Typer(add_completion=False)
 
     @alone.command()

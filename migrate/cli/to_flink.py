@@ -9,8 +9,9 @@ import typer
 
 from migrate.cli import next_step
 from migrate.cli import typer_options as options
-from migrate.cli.terminal import after_writing, emit, tell
+from migrate.cli.terminal import after_writing, emit
 from migrate.cli.typer_options import SIDE, with_environment
+from migrate.model.log import log
 from migrate.moves import to_flink as calls
 from migrate.moves.options import MoveArguments
 
@@ -66,4 +67,4 @@ def to_flink(
         emit(written.path)
     check = next_step.command("diff", savepoint, written.path, kafka=arguments)
     restore = f"flink run -s {shlex.quote(written.path)} …"
-    tell(f"next: {restore}, with the job as it was; what changed: {check}")
+    log.info(f"next: {restore}, with the job as it was; what changed: {check}")

@@ -12,9 +12,10 @@ import typer
 from migrate.cli import next_step
 from migrate.cli import typer_options as options
 from migrate.cli.changes import save_plan
-from migrate.cli.terminal import after_writing, emit, tell
+from migrate.cli.terminal import after_writing, emit
 from migrate.cli.typer_options import with_environment
 from migrate.model.errors import UsageError
+from migrate.model.log import log
 from migrate.moves import to_spark as spark
 from migrate.moves.options import MoveArguments
 from migrate.moves.to_spark import check_directories
@@ -158,24 +159,26 @@ def to_spark(
         else:
             emit(start.code(format.value, spark_version))
     if state:
-        tell("next: put your query in the printed file, and start it: it primes the location once")
+        log.info(
+            "next: put your query in the printed file, and start it: it primes the location once"
+        )
     elif checkpoint_dir is None:
         if format is SparkFormat.JSON:
-            tell(
+            log.info(
                 "next: a new query takes this as startingOffsets, with a new checkpointLocation; "
                 "--checkpoint-dir DIR writes one that starts there"
             )
     elif not spark_source:
         target = f"spark:{checkpoint_dir}"
         if check := next_step.verification(chk, plan, start.origin, target, arguments):
-            tell(f"next, before and after the query has run: {check}")
+            log.info(f"next, before and after the query has run: {check}")
 
 
 _SPARK_SOURCE = re.compile(r"(0|[1-9][0-9]{0,3})=(.+)")
 
 
 def parse_spark_sources(texts: Iterable[str]) -> dict[int, list[str]]:
-    """``N=S`` arguments: what each Spark source is to go on from.
+    """Return what each Spark source goes on from, of ``N=S`` arguments.
 
     Raises:
         UsageError: one is not of that form.

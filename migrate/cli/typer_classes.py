@@ -1,4 +1,8 @@
-"""The commands: options that are given once, text that Typer takes as it is, no credentials shown.
+"""Commands and parameters: each option once, no pydantic for plain text, no credentials shown.
+
+Typer 0.29 coerces each parameter by pydantic, also one that is missing. To import pydantic takes
+0.1 s of CPU, more than half of what ``inspect`` of a small checkpoint takes. So parameters of text,
+of texts or of an enum are read here; Typer gets all others, and what is wrong.
 
 Typer 0.29 coerces each parameter by pydantic, also one that is missing, and the import of pydantic
 takes longer than most checkpoints to be read. So a parameter of text, of texts or of an enum is

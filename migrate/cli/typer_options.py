@@ -1,4 +1,4 @@
-"""The options of a command: those that calls declare, and arguments that several commands share."""
+"""Options of several commands, and those that the calls declare."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Annotated, Any, TypeVar, is_typeddict
 
 import typer
 
-from migrate.cli.terminal import tell
+from migrate.model.log import log
 from migrate.moves.options import KafkaArguments, MoveArguments, Option, kafka, options_of
 from migrate.storage.files import local_path
 
@@ -65,7 +65,7 @@ def with_options(
 
     Args:
         command: a function with a parameter of ``MoveArguments``, say.
-        told: help of options, by name, where the command says it otherwise.
+        help: help of options, by name, where the command says it otherwise.
     """
     parameters: list[Parameter] = []
     name_of_arguments, declared = "", dict[str, tuple[Any, Option]]()
@@ -124,7 +124,7 @@ _Arguments = TypeVar("_Arguments", bound=KafkaArguments)
 
 
 def with_environment(arguments: _Arguments) -> _Arguments:
-    """How to reach Kafka by the options, else by the environment, which is told then.
+    """Return how to reach Kafka: by the options, else by the environment, which is logged.
 
     Raises:
         ConfigError: a file of properties cannot be read.
@@ -136,12 +136,12 @@ def with_environment(arguments: _Arguments) -> _Arguments:
     its_file = os.environ.get(_CONFIG_VARIABLE) if kafka_options.kafka_config is None else None
     if its_servers and not _names_brokers(its_file):
         check_servers(_SERVERS_VARIABLE, its_servers)
-        tell(f"{_SERVERS_VARIABLE} names the brokers: {its_servers}")
+        log.info(f"{_SERVERS_VARIABLE} names the brokers: {its_servers}")
         arguments["bootstrap_servers"] = its_servers
     # How to log in is no reason to ask a broker: it takes one that is named.
     named = arguments.get("bootstrap_servers") is not None or kafka_options.names_brokers
     if its_file and (named or _names_brokers(its_file)):
-        tell(f"{_CONFIG_VARIABLE} names the file of Kafka properties: {its_file}")
+        log.info(f"{_CONFIG_VARIABLE} names the file of Kafka properties: {its_file}")
         arguments["kafka_config"] = local_path(its_file)
     return arguments
 

@@ -10,9 +10,10 @@ from typing import Annotated
 import typer
 
 from migrate.cli.exit_codes import Exit
-from migrate.cli.terminal import emit, say, tell
+from migrate.cli.terminal import emit, say
 from migrate.cli.typer_options import Wide, with_environment, with_options
 from migrate.model.errors import UsageError
+from migrate.model.log import log
 from migrate.model.policies import milliseconds_of
 from migrate.model.wording import parse_duration, printable
 from migrate.moves import verify as calls
@@ -146,8 +147,8 @@ def verify(
     if verification.state is not None:
         emit(f"state {printable(state or '')}: {verification.state}\n", end="")
     for line in outcome_lines(verification):
-        tell(line)
-    tell(summary_line(verification, allow_moved_on=allow_moved_on))
+        log.info(line)
+    log.info(summary_line(verification, allow_moved_on=allow_moved_on))
     if not (verification.verified or (allow_moved_on and verification.verified_or_moved_on)):
         raise typer.Exit(Exit.NOT_VERIFIED)
 
@@ -169,7 +170,7 @@ def time_to_live(text: str | None) -> int | EllipsisType | None:
 
 
 def spark_settings(arguments: Iterable[str] | None) -> dict[str, str]:
-    """``--spark-conf`` arguments, the settings by name.
+    """Return Spark's settings, of ``--spark-conf`` arguments.
 
     Raises:
         UsageError: one is no ``key=value``.

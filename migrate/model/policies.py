@@ -1,4 +1,4 @@
-"""What the user allows: by default nothing that would lose or repeat records."""
+"""Policies: what the user allows; by default nothing that would lose or repeat records."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Gone(str, Enum):
 
 
 class Unresolved(str, Enum):
-    """A position that the state does not tell."""
+    """A position that the state does not hold."""
 
     FAIL = "fail"
     EARLIEST = "earliest"
@@ -63,7 +63,7 @@ class MergeSources(str, Enum):
 
 
 def topic_map_of(pairs: Iterable[str]) -> dict[str, str]:
-    """``OLD=NEW`` texts.
+    """Return topics by topic, of ``OLD=NEW`` texts.
 
     Raises:
         UsageError: one is not of that form, or there are two of one topic.
@@ -95,7 +95,7 @@ _MOST_PARTITIONS = 1_000_000
 
 
 def partitions_of(texts: Iterable[str]) -> dict[str, set[int]]:
-    """``TOPIC:0-3,5`` texts.
+    """Return partitions by topic, of ``TOPIC:0-3,5`` texts.
 
     Raises:
         UsageError: one is not of that form.
@@ -201,10 +201,11 @@ def _unresolved(text: str) -> tuple[Unresolved, int | None]:
 
 
 def milliseconds_of(text: str, named: str = "") -> int:
-    """Milliseconds of the epoch, given as such or as ISO 8601 (UTC where it names no zone).
+    """Return a time in milliseconds of the epoch.
 
     Args:
-        named: what it was given to, for errors.
+        text: such milliseconds, or ISO 8601 (UTC where it names no zone).
+        named: the option that it is of, for errors.
 
     Raises:
         UsageError: it is no time, or none that a record can have.

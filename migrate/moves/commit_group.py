@@ -14,7 +14,7 @@ from migrate.model.errors import Refused, UsageError
 from migrate.model.log import log, timed
 from migrate.model.positions import Target, TopicPartition
 from migrate.model.wording import counted, did_you_mean
-from migrate.moves.job_stopped import interval_of, look_twice, tell_what_runs
+from migrate.moves.job_stopped import interval_of, report_running_jobs, wait_for_checkpoint
 from migrate.moves.options import Request, move_request
 from migrate.moves.plan import check_unmoved, planned
 from migrate.moves.sink import check_sink_of_a_job
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class GroupChange:
-    """A change to a consumer group: as it would be made and, once made, what came of it.
+    """A change to a consumer group: as it would be made and, once made, its outcome.
 
     Attributes:
         group: the group as it was looked at.
@@ -63,7 +63,7 @@ class GroupChange:
 
     @property
     def new_offsets(self) -> dict[TopicPartition, Committed]:
-        """What is to be committed: with each offset the checkpoint and operator it came from."""
+        """The offsets to commit, each with the checkpoint and operator that it is of."""
         origin = self.plan.origin
         name = f"{'batch' if origin.kind == 'batch' else 'chk'}-{origin.number}"
         return {
@@ -103,7 +103,7 @@ class GroupChange:
         ):
             return ChangeOutcome(self.group.name, (), None)
         check_rollback_path(self.rollback_path)
-        look_twice(self._request, self.plan, self._interval)
+        wait_for_checkpoint(self._request, self.plan, self._interval)
         if confirm is not None:
             confirm()
         check_unmoved(self._request, self.plan)  # it may have waited for the answer
@@ -165,11 +165,11 @@ def commit_group(
     move = planned(request, plan)
     if sink is None and move.origin.kind == "batch":
         log.warning(SINKS_THAT_REMEMBER)
-    change = _looked_at(request, move, path, flink_rest, allow_moved_on)
+    change = _prepare(request, move, path, flink_rest, allow_moved_on)
     return replace(change, outcome=change.execute()) if execute else change
 
 
-def _looked_at(
+def _prepare(
     request: Request,
     move: Plan,
     path: Path | None,
@@ -186,11 +186,11 @@ def _looked_at(
     refusals = tuple(map(str, move.refusals))
     if not refusals:
         earlier = rollback_files.earlier_run((path.parent, Path()), move.cluster_id, before)
-        _tell_of_the_group(before, earlier)
+        _report_group(before, earlier)
         interval = interval_of(move)
-        refusals = (*write_obstacles(before), *tell_what_runs(move, interval, flink_rest))
+        refusals = (*write_obstacles(before), *report_running_jobs(move, interval, flink_rest))
         if not allow_moved_on:
-            refusals = (*refusals, *_goes_back(before, move, earlier))
+            refusals = (*refusals, *_refuse_going_back(before, move, earlier))
     return GroupChange(
         before,
         move,
@@ -202,7 +202,7 @@ def _looked_at(
     )
 
 
-def _tell_of_the_group(group: GroupView, run: EarlierRun | None) -> None:
+def _report_group(group: GroupView, run: EarlierRun | None) -> None:
     if not group.exists:
         log.warning(
             f"group {group.name} does not exist yet: it will be created; is its name right?"
@@ -224,8 +224,8 @@ def _tell_of_the_group(group: GroupView, run: EarlierRun | None) -> None:
         log.info(f"{run.path}: {run.progress.value}")
 
 
-def _goes_back(group: GroupView, move: Plan, run: EarlierRun | None) -> Iterator[str]:
-    """The same move again, after consumers have gone on from it, repeats what they have read."""
+def _refuse_going_back(group: GroupView, move: Plan, run: EarlierRun | None) -> Iterator[str]:
+    """Refuse to commit again what consumers have gone on from: they would read it again."""
     ours = run if run is not None and run.file.change == "commit" else None
     if ours is not None and ours.progress is ChangeProgress.APPLIED:
         return  # nobody has committed since

@@ -24,7 +24,7 @@ def diff(
     right: AnyPath,
     **arguments: Unpack[SideArguments],
 ) -> Diff:
-    """Lay two sets of positions side by side.
+    """Compare two sets of positions.
 
     Args:
         left: a checkpoint, ``group:NAME``, ``spark:DIR``, ``json:FILE``, ``csv:FILE``,

@@ -104,7 +104,7 @@ def _tell(followed: Followed, group: str) -> None:
 
 
 def _write(file: Path, followed: Followed, group: str) -> None:
-    """What Prometheus' node exporter takes from a text file; seen whole or not at all."""
+    """Write a text file for Prometheus' node exporter, whole or not at all."""
     of = f'group="{_label(group)}"'
     lines = [
         "# HELP migrate_follow_look_seconds When the query was looked at, in seconds of the epoch.",

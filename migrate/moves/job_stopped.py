@@ -1,4 +1,4 @@
-"""Has the job stopped? What there is to say of it before a consumer group is changed.
+"""Whether the job has stopped, before a consumer group is changed.
 
 A group without members is no proof: KafkaSource joins none, and a running job overwrites what is
 committed at its next checkpoint.
@@ -40,7 +40,7 @@ _WAYS_TO_PROVE = "--flink-rest URL asks Flink, and a stop-with-savepoint is proo
 
 
 def interval_of(plan: Plan) -> float | None:
-    """How often the job takes a checkpoint, in seconds; None where that does not show or matter."""
+    """Return how often the job takes a checkpoint, in seconds; None where that does not show."""
     origin = plan.origin
     if origin.kind != "checkpoint" or origin.stopped:
         return None
@@ -51,11 +51,14 @@ def interval_of(plan: Plan) -> float | None:
     return beside.interval if beside is not None else None
 
 
-def tell_what_runs(plan: Plan, interval: float | None, flink_rest: str | None) -> tuple[str, ...]:
-    """Tell what is known without waiting; the jobs that Flink still has, in lines, to refuse for.
+def report_running_jobs(
+    plan: Plan, interval: float | None, flink_rest: str | None
+) -> tuple[str, ...]:
+    """Log what is known without waiting, and return why to refuse: the jobs that Flink has.
 
     Args:
-        interval: what ``interval_of`` said.
+        plan: what moves.
+        interval: how often the job takes a checkpoint (``interval_of``).
         flink_rest: the address of a JobManager, where one is to be asked.
 
     Raises:
@@ -75,12 +78,12 @@ def tell_what_runs(plan: Plan, interval: float | None, flink_rest: str | None) -
             f"overwrites these offsets at its next checkpoint; {_watch(interval)}; {_WAYS_TO_PROVE}"
         )
     else:
-        _tell_of_its_job(plan.origin.pointer, jobs, interval)
+        _report_own_job(plan.origin.pointer, jobs, interval)
     return ()
 
 
-def _tell_of_its_job(pointer: str, jobs: Sequence[FlinkJob], interval: float | None) -> None:
-    """Nothing runs there; but is it there that this job ran?"""
+def _report_own_job(pointer: str, jobs: Sequence[FlinkJob], interval: float | None) -> None:
+    """Log whether the JobManager, which runs nothing, is the one that ran this job."""
     job_id = job_id_of(posixpath.dirname(pointer))
     own = [job for job in jobs if job.job_id == job_id]
     if own and job_id != _FIXED_JOB_ID:
@@ -107,8 +110,8 @@ def _watch(interval: float | None) -> str:
     return f"--execute looks twice, {_apart(interval):.0f} s apart"
 
 
-def look_twice(request: Request, plan: Plan, interval: float | None) -> None:
-    """Just before asking: did anything move in longer than the job takes to its next checkpoint?
+def wait_for_checkpoint(request: Request, plan: Plan, interval: float | None) -> None:
+    """Wait for longer than the job takes to its next checkpoint, and check that nothing moved.
 
     Also where Flink has said that nothing runs: it may have been another job's Flink.
 

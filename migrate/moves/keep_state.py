@@ -40,7 +40,7 @@ _ONE_ID = (
 
 
 def new_location(checkpoint_dir: AnyPath | None) -> LocalDirectory:
-    """Where a copy goes.
+    """Return the directory of the copy.
 
     Raises:
         Refused: it holds something.
@@ -59,6 +59,7 @@ def copy_query(
     """Write a copy of a query's checkpoint location that goes on from the request's positions.
 
     Args:
+        request: what moves.
         old: ``spark:DIR``, the query whose state is kept.
         target: the new checkpoint location.
         sink: where the query writes.

@@ -1,4 +1,4 @@
-"""What is to move: a checkpoint or another side read, and what the broker says of it."""
+"""The inputs of a move: a checkpoint or another side, and what the broker says of it."""
 
 from __future__ import annotations
 
@@ -28,10 +28,11 @@ if TYPE_CHECKING:
 
 
 def read_input(request: Request, topics: Collection[str] = ()) -> PlanInput:
-    """What is to be moved: a Flink checkpoint, or another side where that can be.
+    """Read what moves: a Flink checkpoint, or another side where that can be.
 
     Args:
-        topics: those that a ``broker:`` side is to tell of, where the user names no partitions.
+        request: what was asked for.
+        topics: the topics of a ``broker:`` side, where the user names no partitions.
 
     Raises:
         Refused: the query or the group has not committed anything yet.
@@ -45,7 +46,7 @@ def read_input(request: Request, topics: Collection[str] = ()) -> PlanInput:
     check_no_credentials(chk, InputError)  # in the name of a group, too
     side = parse_side(chk)
     if side.kind is SideKind.CHECKPOINT:
-        return _without_what_is_taken(read(chk, request), request.state_taken)
+        return _drop_moved_state(read(chk, request), request.state_taken)
     if request.target.kind == "group" and side.kind is not SideKind.SPARK:
         raise UsageError(f"{chk}: commit-group takes a checkpoint (CHK), or spark:DIR")
     if (request.source, request.cluster, request.source_group) != (None, None, None):
@@ -54,8 +55,8 @@ def read_input(request: Request, topics: Collection[str] = ()) -> PlanInput:
     return side_input(side, request, asker(request.kafka), named_topics)
 
 
-def _without_what_is_taken(extraction: Extraction, taken: frozenset[str]) -> Extraction:
-    """Of operators whose keyed state goes along, and that keep no other, nothing is left behind."""
+def _drop_moved_state(extraction: Extraction, taken: frozenset[str]) -> Extraction:
+    """Drop the findings about operators of which nothing but the keyed state that moves is kept."""
     moves = {
         item.operator_id
         for item in extraction.checkpoint.operators
@@ -74,9 +75,12 @@ def _without_what_is_taken(extraction: Extraction, taken: frozenset[str]) -> Ext
 def question(
     request: Request, positions: PlanInput, chosen: Sequence[Source], also: PlanInput | None = None
 ) -> Question:
-    """What to ask of the topics of these sources.
+    """Return what to ask of the topics of some sources.
 
     Args:
+        request: what was asked for.
+        positions: what was read.
+        chosen: its sources that move.
         also: what the positions go into, where that has topics and transactions of its own.
 
     Raises:
@@ -110,9 +114,12 @@ def question(
 def look(
     request: Request, positions: PlanInput, chosen: Sequence[Source], also: PlanInput | None = None
 ) -> ClusterSnapshot | None:
-    """What the broker says of the topics of these sources; None where none is to be asked.
+    """Ask the broker about the topics of some sources; return None where none is named.
 
     Args:
+        request: what was asked for.
+        positions: what was read.
+        chosen: its sources that move.
         also: as for ``question``.
 
     Raises:
@@ -128,7 +135,7 @@ def look(
 
 
 def ask_broker(config: KafkaConfig, about: Question) -> ClusterSnapshot:
-    """One look at the cluster.
+    """Take a snapshot of the cluster.
 
     Raises:
         ConfigError: it cannot be reached as it is given.
@@ -141,7 +148,7 @@ def ask_broker(config: KafkaConfig, about: Question) -> ClusterSnapshot:
 
 
 def _check_names(policies: Policies, topics: set[str]) -> None:
-    """A topic that no chosen source reads is a slip of the finger."""
+    """Refuse a topic that no chosen source reads."""
     for option, names in (
         ("--topic-map", policies.topic_map),
         ("--partitions", policies.partitions or {}),
@@ -160,7 +167,7 @@ def _check_names(policies: Policies, topics: set[str]) -> None:
 
 
 def asker(kafka: Kafka) -> Ask | None:
-    """How to ask the broker that was named; None if none was."""
+    """Return how to ask the broker that is named; None if none is."""
     if not kafka.is_named:
         return None
     config = kafka.config()  # what is wrong with it shows before anything is read

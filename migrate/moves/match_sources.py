@@ -1,4 +1,4 @@
-"""Which sources of a side each source of a savepoint goes on from, and what speaks against it."""
+"""The sources of a side that each source of a savepoint goes on from."""
 
 from __future__ import annotations
 

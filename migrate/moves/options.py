@@ -297,6 +297,7 @@ def kafka(arguments: KafkaArguments, kind: type = KafkaArguments) -> Kafka:
     """Return what ``KafkaArguments`` mean.
 
     Args:
+        arguments: how to reach Kafka.
         kind: what the call takes, these among others.
     """
     check_names(arguments, kind)

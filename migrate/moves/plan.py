@@ -1,4 +1,4 @@
-"""``plan``: what a move would do, or what a saved plan still stands for."""
+"""``plan``: what a move would do, or whether a saved plan still holds."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def plan_move(request: Request) -> Plan:
 
 
 def planned(request: Request, plan: AnyPath | Plan | None) -> Plan:
-    """A new plan, or one made before, where that is given, and still stands.
+    """Return a new plan, or check one that was made before.
 
     Raises:
         Refused: the cluster, the group or the job has moved since it was made.
@@ -71,13 +71,13 @@ def planned(request: Request, plan: AnyPath | Plan | None) -> Plan:
         )
     if isinstance(plan, Plan):
         plan.check()
-        return _taken_up(request, plan, "this")
+        return _recheck_saved(request, plan, "this")
     from migrate.planning.plan_file import read_plan
 
-    return _taken_up(request, read_plan(local_path(os.fspath(plan))), str(plan))
+    return _recheck_saved(request, read_plan(local_path(os.fspath(plan))), str(plan))
 
 
-def _taken_up(request: Request, plan: Plan, name: str) -> Plan:
+def _recheck_saved(request: Request, plan: Plan, name: str) -> Plan:
     if plan.target != request.target:
         raise UsageError(f"{name} is a plan for " + _command(plan.target))
     if plan.cluster_id is not None and not request.kafka.is_named:
@@ -93,7 +93,7 @@ def _taken_up(request: Request, plan: Plan, name: str) -> Plan:
             "these brokers give topics no id (Kafka < 2.8): one created again since, and "
             "grown beyond these offsets, would not show"
         )
-    snapshot, _ = _look_again(request, plan, "; make a new plan with --plan-out")
+    snapshot, _ = _recheck(request, plan, "; make a new plan with --plan-out")
     return replace(plan, snapshot=snapshot)
 
 
@@ -102,7 +102,7 @@ def _command(target: Target) -> str:
 
 
 def check_unmoved(request: Request, plan: Plan) -> bool:
-    """Just before writing: is what was decided on still what is there?
+    """Check just before writing that what was decided on is still there.
 
     Returns:
         Whether nothing shows that the job runs; it may, with ``allow_ran_on``.
@@ -110,15 +110,19 @@ def check_unmoved(request: Request, plan: Plan) -> bool:
     Raises:
         Refused: the cluster, the group or the job has moved.
     """
-    _, ran_on = _look_again(request, plan, "")
+    _, ran_on = _recheck(request, plan, "")
     return not ran_on
 
 
-def _look_again(
+def _recheck(
     request: Request, plan: Plan, way_out: str
 ) -> tuple[ClusterSnapshot | None, list[str]]:
-    """What is there now, where a plan still stands (None where it was made without a broker), and
-    what shows that the job has run on, where it may."""
+    """Check that a plan still holds.
+
+    Returns:
+        The cluster as it is now (None where the plan was made without a broker), and what shows
+        that the job has run on, where that is allowed.
+    """
     snapshot, moved = None, list[str]()
     if plan.cluster_id is not None:
         pattern = plan.topic_pattern
@@ -148,7 +152,7 @@ _READERS = {"checkpoint": "job", "batch": "query", "positions": "group"}
 
 
 def _newer_checkpoints(origin: Origin) -> tuple[int, ...]:
-    """Those that stand beside the plan's; none, and a note, where it cannot be looked at."""
+    """Return the newer checkpoints beside the plan's; none, and a note, if they cannot be read."""
     if origin.kind != "checkpoint":
         return ()
     files = Files()

@@ -1,4 +1,4 @@
-"""What a saved plan was made from, read again."""
+"""The origin of a saved plan, read again."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def compare_with_origin(plan: Plan, how: Reading) -> PlanCheck:
 
 
 class _AnotherOrigin(Exception):
-    """Something else lies now where the plan was made from."""
+    """The path of the plan's origin holds something else now."""
 
 
 def _sources(plan: Plan, how: Reading) -> Sequence[Source]:

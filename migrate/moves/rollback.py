@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class GroupRollback:
-    """A change to a consumer group taken back: as it would be done and, once done, its outcome.
+    """A change to a consumer group that is taken back: before, and once done, its outcome.
 
     Attributes:
         preview: the change, how far it came, the group as it is, and what it is to hold.
@@ -114,7 +114,7 @@ def rollback(
 
     file = local_path(os.fspath(file))
     change = rollback_files.read(file)
-    config = _asked_or_named(change.bootstrap_servers, arguments).config()
+    config = _brokers(change.bootstrap_servers, arguments).config()
     with timed(f"asking {config['bootstrap.servers']} about group {change.group}"):
         preview = read_preview(config, file, change)
     log.info(
@@ -136,7 +136,7 @@ def rollback(
     return replace(found, outcome=found.execute()) if execute else found
 
 
-def _asked_or_named(named: str, arguments: KafkaArguments) -> Kafka:
-    """The brokers that are asked for or, where none are, those that the rollback file names."""
+def _brokers(named: str, arguments: KafkaArguments) -> Kafka:
+    """Return the brokers of the arguments or, without any, those that the file names."""
     asked = kafka(arguments)
     return asked if asked.names_brokers else replace(asked, bootstrap_servers=named)

@@ -1,4 +1,4 @@
-"""``scan``: an inventory of all jobs below some roots, and a saved plan for each that can move."""
+"""``scan``: an inventory of many jobs, and a saved plan for each that can move."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def _scan_on_spark(
 
 
 def _output(output: str, table_format: TableFormat, on_spark: bool) -> Output:
-    """Return where to write, whatever directory Spark runs in.
+    """Return where to write the tables; refuse a directory that holds something.
 
     Raises:
         Refused: the directory is not empty.

@@ -1,4 +1,4 @@
-"""A saved plan for each job of an inventory, each the very one that its own command would make."""
+"""A saved plan for each job of an inventory, as the job's own command would make it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _DIGITS = 16
 
 
 def check_plans(directory: Path, group: str | None, *, broker: bool) -> None:
-    """Before any work is done: can plans be made as asked?
+    """Check before any work that plans can be made and written.
 
     Raises:
         Refused: there is something in the directory.
@@ -125,7 +125,7 @@ def _planned(request: Request, directory: Path, job: ScannedJob) -> BulkPlan:
 
 
 def _undecided(plan: Plan) -> Iterator[str]:
-    """What a command for one job only warns of, as somebody reads its warnings, and decides."""
+    """Yield what the command for one job only warns of, so that a person decides."""
     suspects = [row for row in plan.partitions if row.verdict is Verdict.SUSPECT]
     if suspects:
         first = suspects[0]
@@ -143,7 +143,7 @@ def _in_words(error: Exception) -> str:
 
 
 def file_name(job: ScannedJob) -> str:
-    """The name of a job's plan: what job and checkpoint it is, and what no other one can have.
+    """Return the name of a job's plan: its job and checkpoint, and what no other can have.
 
     Names of directories are whatever somebody gave them: none of it leads out of the directory.
     """
@@ -154,7 +154,7 @@ def file_name(job: ScannedJob) -> str:
 
 
 def index(jobs: Iterable[ScannedJob], plans: dict[str, BulkPlan]) -> str:
-    """All of them as CSV, by pointer: the file of each plan, or why there is none."""
+    """Return all plans as CSV, by pointer: each with its file, or why there is none."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(INDEX_COLUMNS)

@@ -1,4 +1,4 @@
-"""``show``: a saved plan, a rollback file, or where a Spark query stands."""
+"""``show``: a saved plan, a rollback file, or where a Spark query is."""
 
 from __future__ import annotations
 

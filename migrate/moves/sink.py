@@ -1,4 +1,4 @@
-"""``--sink``: does the sink remember earlier writers, and skip what a new one writes?"""
+"""``--sink``: whether the sink remembers earlier writers, and skips what a new one writes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LAST_OF_ALL = 2**63 - 1
 
 
 def named_location(option: str, path: AnyPath) -> LocalDirectory | RemoteDirectory:
-    """The directory that an option names.
+    """Return the directory that an option names.
 
     Raises:
         UsageError: there can be none of this name.
@@ -34,9 +34,10 @@ def named_location(option: str, path: AnyPath) -> LocalDirectory | RemoteDirecto
 
 
 def check_sink_of_a_query(sink: AnyPath | None, writer: str | None) -> tuple[str, ...]:
-    """Would this sink skip batches of a new Spark query, whose numbers begin at 0?
+    """Check that a sink skips no batches of a new Spark query, whose numbers begin at 0.
 
     Args:
+        sink: its directory.
         writer: the name that the query writes under: Hudi's checkpoint identifier, or Delta's
             ``txnAppId``; None where it sets none.
 
@@ -55,14 +56,14 @@ def check_sink_of_a_query(sink: AnyPath | None, writer: str | None) -> tuple[str
     refusals = [*_skips_files(name, memory), *_skips_by_name(name, memory, writer)]
     if refusals:
         raise Refused(refusals)
-    _tell_what_it_is(name, memory)
-    _tell_of_new_names(memory)
+    _report_formats(name, memory)
+    _report_new_names(memory)
     warnings = (*_not_known(name, memory), *_may_skip_by_name(name, memory, writer))
     return _warn(warnings)
 
 
 def check_sink_of_a_copy(sink: AnyPath | None, query: str | None, batch: int) -> None:
-    """Would this sink skip batches of a query that goes on after this one, under its own id?
+    """Check that a sink skips no batches of a query that goes on under its own id.
 
     Raises:
         Refused: it would, as the query has gone on elsewhere; or it cannot be read.
@@ -93,7 +94,7 @@ def check_sink_of_a_copy(sink: AnyPath | None, query: str | None, batch: int) ->
 
 
 def check_sink_of_a_job(sink: AnyPath | None) -> tuple[str, ...]:
-    """Would this sink drop what a Flink job commits that starts without state?
+    """Return warnings if a sink drops what a Flink job commits that starts without state.
 
     Returns:
         Warnings: what such a job must not do there.
@@ -105,12 +106,12 @@ def check_sink_of_a_job(sink: AnyPath | None) -> tuple[str, ...]:
     if sink is None:
         return ()
     name, memory = _look(sink)
-    _tell_what_it_is(name, memory)
+    _report_formats(name, memory)
     return _warn((*_not_known(name, memory), *_drops_a_job(name, memory), *_hides(name, memory)))
 
 
 def _look(sink: AnyPath) -> tuple[str, SinkMemory]:
-    """What the sink is called, and what it remembers."""
+    """Return the sink's name, and what it remembers."""
     place = named_location("--sink", sink)
     try:
         with timed(f"reading {place.name}"):
@@ -125,15 +126,15 @@ def _warn(warnings: tuple[str, ...]) -> tuple[str, ...]:
     return warnings
 
 
-def _tell_what_it_is(name: str, memory: SinkMemory) -> None:
+def _report_formats(name: str, memory: SinkMemory) -> None:
     if memory.empty:
         log.info(f"{name}: there is nothing in it that could be remembered")
     for format in memory.formats:
         log.info(f"{name}: {format}")
 
 
-def _tell_of_new_names(memory: SinkMemory) -> None:
-    """What is remembered under names that no new query has."""
+def _report_new_names(memory: SinkMemory) -> None:
+    """Log what is remembered under names that no new query has."""
     for kind, what in (
         (WriterKind.QUERY, "queries by their ids"),
         (WriterKind.COMMIT_USER, "commit users"),
@@ -167,7 +168,7 @@ def _skips_files(name: str, memory: SinkMemory) -> Iterator[str]:
 
 
 def _skips_by_name(name: str, memory: SinkMemory, writer: str | None) -> Iterator[str]:
-    """What the query writes under, as far as it is known here, and the sink remembers."""
+    """Yield refusals for the name that the query writes under."""
     identifiers, apps = memory.of(WriterKind.HUDI), memory.of(WriterKind.TXN_APP)
     identifier = DEFAULT_IDENTIFIER if writer is None else writer
     if identifier in identifiers:
@@ -189,7 +190,7 @@ def _skips_by_name(name: str, memory: SinkMemory, writer: str | None) -> Iterato
 
 
 def _may_skip_by_name(name: str, memory: SinkMemory, writer: str | None) -> Iterator[str]:
-    """Names that the query may write under, where it is not told which it does."""
+    """Yield warnings for the names that the query may write under, where it is not named."""
     if writer is not None:
         return
     for what, setting, kind in (
@@ -216,7 +217,7 @@ def _drops_a_job(name: str, memory: SinkMemory) -> Iterator[str]:
 
 
 def _listed(writers: Mapping[str, int]) -> str:
-    """Each with its last number, or so many that they can be read."""
+    """Return each writer with its last number, or as many as can be read."""
     named = [
         f"{writer!r} up to {last}{' (for good)' if last >= _LAST_OF_ALL else ''}"
         for writer, last in writers.items()

@@ -1,4 +1,4 @@
-"""``--spark-source``: which Flink source each Kafka source of a Spark query goes on from."""
+"""``--spark-source``: the Flink source that each Kafka source of a Spark query goes on from."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def _read(
 def _assign(
     positions: PlanInput, chosen: Sequence[Source], names: Mapping[int, Sequence[str]]
 ) -> Assignment:
-    """What each Spark source takes; of a topic that is named, its positions alone."""
+    """Return what each Spark source takes; of a topic that is named, its positions alone."""
     by_id = {source.operator_id: source for source in chosen}
     assignment: dict[int, list[Source]] = {}
     for number in sorted(names):
@@ -164,19 +164,19 @@ def _is_topic(name: str) -> bool:
 
 
 def _whole(chosen: Sequence[Source], assignment: Assignment) -> list[Source]:
-    """The Flink sources that are named, with all they read."""
+    """Return the Flink sources that are named, with all they read."""
     ids = {source.operator_id for sources in assignment.values() for source in sources}
     return [source for source in chosen if source.operator_id in ids]
 
 
 def _left_out(chosen: Sequence[Source], assignment: Assignment) -> list[Source]:
-    """The Flink sources of which no Spark source takes anything."""
+    """Return the Flink sources of which no Spark source takes anything."""
     ids = {source.operator_id for source in _whole(chosen, assignment)}
     return [source for source in chosen if source.operator_id not in ids]
 
 
 def _unnamed(chosen: Sequence[Source], assignment: Assignment, policies: Policies) -> Iterator[str]:
-    """Flink sources of which something is to move, and that no Spark source goes on from."""
+    """Refuse Flink sources that should move, and that no Spark source goes on from."""
     for source in _left_out(chosen, assignment):
         if policies.partitions is None or source.topics & set(policies.partitions):
             yield (
@@ -207,7 +207,7 @@ def _clusters_not_named(
 def _forgotten(
     chosen: Sequence[Source], assignment: Assignment, policies: Policies
 ) -> Iterator[str]:
-    """Topics of a Flink source that is split, and that no Spark source takes."""
+    """Refuse topics of a Flink source that is split, and that no Spark source takes."""
     for source in _whole(chosen, assignment):
         taken = {
             topic
@@ -226,7 +226,7 @@ def _forgotten(
 
 
 def _taken_twice(assignment: Assignment) -> Iterator[tuple[str, str]]:
-    """Topics that go to several Spark sources, with the numbers of these."""
+    """Yield topics that go to several Spark sources, with the numbers of these."""
     readers: dict[str, list[int]] = {}
     for number, sources in assignment.items():
         for topic in topics_of(sources):

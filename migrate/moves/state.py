@@ -1,4 +1,4 @@
-"""``state``: the keyed states of a checkpoint, and what is in them."""
+"""``state``: the keyed states of a checkpoint, and their entries."""
 
 from __future__ import annotations
 
@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 def keyed_states(
     chk: AnyPath, *, operator: str | None = None, allow_external_files: bool = False
 ) -> KeyedStates:
-    """The keyed states of a checkpoint: which there are, of what types, and whether they can be
-    read.
+    """Return the keyed states of a checkpoint, with their types and whether they are readable.
 
     Args:
         chk: as for ``inspect``.
@@ -45,7 +44,7 @@ def find_state(
     state: str,
     allow_external_files: bool = False,
 ) -> KeyedState:
-    """One keyed state; its ``entries()`` are what is in it.
+    """Return one keyed state; its ``entries()`` are what is in it.
 
     Args:
         chk: as for ``inspect``.
@@ -70,7 +69,7 @@ def read_state(
     state: str,
     allow_external_files: bool = False,
 ) -> Iterator[pa.RecordBatch]:
-    """The entries of a keyed state as batches of Arrow, some thousands of rows each.
+    """Return the entries of a keyed state as batches of Arrow, some thousands of rows each.
 
     Columns are ``key_group, key, namespace, map_key, value, last_access``, each where the state has
     it; the types are those of ``migrate.state.type_mapping``, and all batches have the same. Of a

@@ -97,7 +97,7 @@ def to_flink(
     topics = topics_of(chosen)
     side = side_input(parse_side(from_side), request, asker(request.kafka), topics)
     if isinstance(side, Extraction) and side.origin.pointer == old.origin.pointer:
-        side = _without_what_stays(side)
+        side = _drop_findings_of_state(side)
     theirs, unknown_to_it = choose_known(side, request)
     if unknown & unknown_to_it:
         choose(old, request)  # which says what there is
@@ -164,7 +164,7 @@ def to_flink(
 
 
 def _new_place(out: AnyPath) -> LocalDirectory | RemoteDirectory:
-    """The directory to write.
+    """Return the directory to write.
 
     Raises:
         Refused: it holds something.
@@ -187,14 +187,14 @@ def _new_place(out: AnyPath) -> LocalDirectory | RemoteDirectory:
 
 
 def _check_outside(place: LocalDirectory | RemoteDirectory, pointer: str) -> None:
-    """The old savepoint is never changed: nothing is written into its directory."""
+    """Refuse a directory within the old savepoint, which is never changed."""
     path, _ = place.to_read
     if lies_within(path, pointer):
         raise Refused([f"{path} lies in the savepoint itself; name a directory elsewhere"])
 
 
-def _without_what_stays(side: Extraction) -> Extraction:
-    """The savepoint itself as a side: what it holds besides positions is not left behind."""
+def _drop_findings_of_state(side: Extraction) -> Extraction:
+    """Return the savepoint itself as a side, without findings about what stays in it."""
     findings = tuple(finding for finding in side.findings if finding.code.policy.by_partition)
     return replace(side, findings=findings)
 

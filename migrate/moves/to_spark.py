@@ -1,4 +1,4 @@
-"""``to_spark``: where Spark is to start, and a seeded checkpoint location."""
+"""``to_spark``: where Spark starts, and a seeded checkpoint location."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def to_spark(
     keep_state: str | None = None,
     **arguments: Unpack[MoveArguments],
 ) -> SparkStart:
-    """Say where Spark is to start and, with ``checkpoint_dir``, seed a checkpoint location.
+    """Return where Spark is to start and, with ``checkpoint_dir``, seed a checkpoint location.
 
     Args:
         chk: the checkpoint, as for ``plan``, or another side: ``spark:DIR``, ``group:NAME``,
@@ -137,7 +137,7 @@ def _streams(
 def check_directories(
     checkpoint_dir: AnyPath | None, sink: AnyPath | None, sink_writer: str | None
 ) -> tuple[Location | None, tuple[str, ...]]:
-    """Before any work: can the one be seeded, and does the other skip nothing?
+    """Check before any work that the one can be seeded, and the other skips nothing.
 
     Returns:
         Where the seed goes, and warnings about the sink.

@@ -1,4 +1,4 @@
-"""``verify``: did the target start where the checkpoint ended?"""
+"""``verify``: check that the target started where the checkpoint ended."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def verify(
     one_cluster: bool = False,
     **arguments: Unpack[SideArguments],
 ) -> Verification:
-    """After the move: did the target start where the checkpoint ended?
+    """Check after the move that the target started where the checkpoint ended.
 
     Args:
         moved: the checkpoint, as for ``plan``, or ``plan:FILE``.
