@@ -16,21 +16,10 @@ from struct import Struct
 from typing import Any
 
 from decoder.errors import DecodeError, ErrorKind
+from decoder.keyed_state import types
 from decoder.keyed_state.java_values import Instant, LocalDate, LocalDateTime, LocalTime, Pairs
 from decoder.keyed_state.numbers import big_integer, scaled
 from decoder.keyed_state.strings import decode_text
-from decoder.keyed_state.types import (
-    AvroArray,
-    AvroEnum,
-    AvroFixed,
-    AvroKind,
-    AvroMap,
-    AvroRecord,
-    AvroReference,
-    AvroScalar,
-    AvroType,
-    AvroUnion,
-)
 from decoder.keyed_state.value_sizes import avro_may_be_nothing
 
 _i32 = Struct(">i").unpack_from
@@ -51,7 +40,7 @@ _NANOS_PER_DAY = 86_400 * _NANOS_PER_SECOND
 _Read = Callable[[bytes, int, int], tuple[Any, int]]
 
 
-def reader(schema: AvroType) -> Callable[[bytes, int], tuple[Any, int]]:
+def reader(schema: types.AvroType) -> Callable[[bytes, int], tuple[Any, int]]:
     """A function from (data, position) to the value there and where it ends.
 
     It raises DecodeError for what Flink never writes, and IndexError or struct.error for what goes
@@ -69,23 +58,23 @@ class _Compiler:
     def __init__(self) -> None:
         self._named: dict[str, _Read] = {}
 
-    def read(self, type_: AvroType) -> _Read:
+    def read(self, type_: types.AvroType) -> _Read:
         match type_:
-            case AvroScalar(kind, logical, scale):
+            case types.AvroScalar(kind, logical, scale):
                 return _logical(logical, scale) if logical else _SCALARS[kind]
-            case AvroFixed(name, size, scale):
+            case types.AvroFixed(name, size, scale):
                 return self._define(name, _fixed(size, scale))
-            case AvroEnum(name, symbols):
+            case types.AvroEnum(name, symbols):
                 return self._define(name, _enum(symbols))
-            case AvroRecord():
+            case types.AvroRecord():
                 return self._record(type_)
-            case AvroReference(name):
+            case types.AvroReference(name):
                 return self._reference(name)
-            case AvroUnion(branches):
+            case types.AvroUnion(branches):
                 return _union([self.read(branch) for branch in branches])
-            case AvroArray(element):
+            case types.AvroArray(element):
                 return _runs(self.read(element), avro_may_be_nothing(element), list)
-            case AvroMap(value):
+            case types.AvroMap(value):
                 item = _item(self.read(value))
                 return _runs(item, False, Pairs)
 
@@ -103,7 +92,7 @@ class _Compiler:
 
         return read
 
-    def _record(self, type_: AvroRecord) -> _Read:
+    def _record(self, type_: types.AvroRecord) -> _Read:
         fields: list[tuple[str, _Read]] = []
 
         def read(data: bytes, position: int, depth: int) -> tuple[Any, int]:
@@ -232,15 +221,15 @@ def _text(data: bytes, position: int, depth: int) -> tuple[str, int]:
     return decode_text(value, "utf-8"), position
 
 
-_SCALARS: dict[AvroKind, _Read] = {
-    AvroKind.NULL: _null,
-    AvroKind.BOOLEAN: _boolean,
-    AvroKind.INT: _int,
-    AvroKind.LONG: _long,
-    AvroKind.FLOAT: _float,
-    AvroKind.DOUBLE: _double,
-    AvroKind.BYTES: _bytes,
-    AvroKind.STRING: _text,
+_SCALARS: dict[types.AvroKind, _Read] = {
+    types.AvroKind.NULL: _null,
+    types.AvroKind.BOOLEAN: _boolean,
+    types.AvroKind.INT: _int,
+    types.AvroKind.LONG: _long,
+    types.AvroKind.FLOAT: _float,
+    types.AvroKind.DOUBLE: _double,
+    types.AvroKind.BYTES: _bytes,
+    types.AvroKind.STRING: _text,
 }
 
 

@@ -13,22 +13,11 @@ import json
 from typing import Any, NoReturn
 
 from decoder.cursor import Cursor
-from decoder.keyed_state.types import (
-    AvroArray,
-    AvroEnum,
-    AvroFixed,
-    AvroKind,
-    AvroMap,
-    AvroRecord,
-    AvroReference,
-    AvroScalar,
-    AvroType,
-    AvroUnion,
-)
+from decoder.keyed_state import types
 
 # How deep a schema may nest: as deep as a data engineer's ever does, and short of Python's stack.
 _MAX_DEPTH = 32
-_PRIMITIVES = {kind.value: kind for kind in AvroKind}
+_PRIMITIVES = {kind.value: kind for kind in types.AvroKind}
 _LOGICAL = {
     ("int", "date"),
     ("int", "time-millis"),
@@ -46,7 +35,7 @@ _MOST_SCALE = 1 << 16
 _FIELD = "Avro schema"
 
 
-def avro_schema(text: str, cursor: Cursor) -> AvroType:
+def avro_schema(text: str, cursor: Cursor) -> types.AvroType:
     """A schema from its JSON; ``cursor`` tells where it stood.
 
     Raises:
@@ -64,13 +53,13 @@ class _Parser:
         self._cursor = cursor
         self._named: set[str] = set()
 
-    def type(self, schema: Any, namespace: str, depth: int) -> AvroType:
+    def type(self, schema: Any, namespace: str, depth: int) -> types.AvroType:
         if depth > _MAX_DEPTH:
             self._fail(f"types nested more than {_MAX_DEPTH} deep")
         if isinstance(schema, list):
             if not schema:
                 self._fail("a union of nothing")
-            return AvroUnion(tuple(self.type(one, namespace, depth + 1) for one in schema))
+            return types.AvroUnion(tuple(self.type(one, namespace, depth + 1) for one in schema))
         if isinstance(schema, str):
             return self._by_name(schema, namespace)
         if not isinstance(schema, dict):
@@ -81,33 +70,33 @@ class _Parser:
                 return self._record(schema, namespace, depth)
             case "enum":
                 name = self._define(schema, namespace)
-                return AvroEnum(name, self._texts(schema.get("symbols")))
+                return types.AvroEnum(name, self._texts(schema.get("symbols")))
             case "fixed":
                 return self._fixed(schema, namespace)
             case "array":
-                return AvroArray(self.type(schema.get("items"), namespace, depth + 1))
+                return types.AvroArray(self.type(schema.get("items"), namespace, depth + 1))
             case "map":
-                return AvroMap(self.type(schema.get("values"), namespace, depth + 1))
+                return types.AvroMap(self.type(schema.get("values"), namespace, depth + 1))
             case str() if kind in _PRIMITIVES:
                 return self._primitive(kind, schema)
             case _:
                 return self.type(kind, namespace, depth + 1)
 
-    def _by_name(self, name: str, namespace: str) -> AvroType:
+    def _by_name(self, name: str, namespace: str) -> types.AvroType:
         if name in _PRIMITIVES:
-            return AvroScalar(_PRIMITIVES[name])
+            return types.AvroScalar(_PRIMITIVES[name])
         full = name if "." in name or not namespace else f"{namespace}.{name}"
         if full not in self._named:
             self._fail(f"no type of the name {name!r}")
-        return AvroReference(full)
+        return types.AvroReference(full)
 
-    def _primitive(self, kind: str, schema: dict[str, Any]) -> AvroScalar:
+    def _primitive(self, kind: str, schema: dict[str, Any]) -> types.AvroScalar:
         logical = schema.get("logicalType")
         if not isinstance(logical, str) or (kind, logical) not in _LOGICAL:
-            return AvroScalar(_PRIMITIVES[kind])
-        return AvroScalar(_PRIMITIVES[kind], logical, self._scale(schema), _precision(schema))
+            return types.AvroScalar(_PRIMITIVES[kind])
+        return types.AvroScalar(_PRIMITIVES[kind], logical, self._scale(schema), _precision(schema))
 
-    def _record(self, schema: dict[str, Any], namespace: str, depth: int) -> AvroRecord:
+    def _record(self, schema: dict[str, Any], namespace: str, depth: int) -> types.AvroRecord:
         name = self._define(schema, namespace)
         inner = name.rpartition(".")[0]
         fields = schema.get("fields")
@@ -118,17 +107,17 @@ class _Parser:
             if not isinstance(field, dict) or not isinstance(field.get("name"), str):
                 self._fail("a field without a name")
             named.append((field["name"], self.type(field.get("type"), inner, depth + 1)))
-        return AvroRecord(name, tuple(named))
+        return types.AvroRecord(name, tuple(named))
 
-    def _fixed(self, schema: dict[str, Any], namespace: str) -> AvroFixed:
+    def _fixed(self, schema: dict[str, Any], namespace: str) -> types.AvroFixed:
         name = self._define(schema, namespace)
         size = schema.get("size")
         if not isinstance(size, int) or size < 0:
             self._fail("a fixed without a size")
         decimal = schema.get("logicalType") == "decimal"
         if not decimal:
-            return AvroFixed(name, size)
-        return AvroFixed(name, size, self._scale(schema), _precision(schema))
+            return types.AvroFixed(name, size)
+        return types.AvroFixed(name, size, self._scale(schema), _precision(schema))
 
     def _define(self, schema: dict[str, Any], namespace: str) -> str:
         name, own = schema.get("name"), schema.get("namespace", namespace)

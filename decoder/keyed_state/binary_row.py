@@ -23,19 +23,10 @@ from struct import Struct
 from typing import Any
 
 from decoder.errors import DecodeError, ErrorKind
+from decoder.keyed_state import types
 from decoder.keyed_state.java_values import Instant, LocalDate, LocalDateTime, LocalTime, Pairs
 from decoder.keyed_state.numbers import big_integer, scaled
 from decoder.keyed_state.strings import decode_text
-from decoder.keyed_state.types import (
-    SqlArray,
-    SqlDecimal,
-    SqlKind,
-    SqlMap,
-    SqlRow,
-    SqlScalar,
-    SqlTimestamp,
-    SqlType,
-)
 from decoder.keyed_state.value_sizes import MAX_COMPACT_DECIMAL, MAX_COMPACT_TIMESTAMP
 
 _HEADER_BITS = 8
@@ -54,18 +45,18 @@ _ReadSlot = Callable[[bytes, int], tuple[Any, int]]
 Read = Callable[[bytes], Any]
 
 
-def reader(type_: SqlRow | SqlArray | SqlMap) -> Read:
+def reader(type_: types.SqlRow | types.SqlArray | types.SqlMap) -> Read:
     """A function from the bytes of such a value to it.
 
     It raises DecodeError for what Flink never writes, and struct.error or IndexError for what goes
     on after its end.
     """
     match type_:
-        case SqlRow():
+        case types.SqlRow():
             return _row(type_)
-        case SqlArray():
+        case types.SqlArray():
             return _array(type_)
-        case SqlMap():
+        case types.SqlMap():
             return _map(type_)
 
 
@@ -76,7 +67,7 @@ def _corrupt(problem: str) -> DecodeError:
 # -- the whole -----------------------------------------------------------------------------------
 
 
-def _row(type_: SqlRow) -> Read:
+def _row(type_: types.SqlRow) -> Read:
     arity = len(type_.fields)
     width = (arity + _HEADER_BITS + 63) // 64 * 8
     fixed = width + 8 * arity
@@ -103,7 +94,7 @@ def _row(type_: SqlRow) -> Read:
     return read
 
 
-def _array(type_: SqlArray) -> Read:
+def _array(type_: types.SqlArray) -> Read:
     size, slot = _element(type_.element)
 
     def read(data: bytes) -> list[Any]:
@@ -127,8 +118,8 @@ def _array(type_: SqlArray) -> Read:
     return read
 
 
-def _map(type_: SqlMap) -> Read:
-    read_keys, read_values = _array(SqlArray(type_.key)), _array(SqlArray(type_.value))
+def _map(type_: types.SqlMap) -> Read:
+    read_keys, read_values = _array(types.SqlArray(type_.key)), _array(types.SqlArray(type_.value))
 
     def read(data: bytes) -> Pairs:
         size = _i32(data)[0]
@@ -145,34 +136,34 @@ def _map(type_: SqlMap) -> Read:
 # -- slots ---------------------------------------------------------------------------------------
 
 
-def _element(type_: SqlType) -> tuple[int, _ReadSlot]:
+def _element(type_: types.SqlType) -> tuple[int, _ReadSlot]:
     """How many bytes an element takes in an array, and what reads it."""
-    if isinstance(type_, SqlScalar) and type_.kind in _ELEMENT_BYTES:
+    if isinstance(type_, types.SqlScalar) and type_.kind in _ELEMENT_BYTES:
         return _ELEMENT_BYTES[type_.kind], _slot(type_)
     return 8, _slot(type_)
 
 
 _ELEMENT_BYTES = {
-    SqlKind.BOOLEAN: 1,
-    SqlKind.TINYINT: 1,
-    SqlKind.SMALLINT: 2,
-    SqlKind.INT: 4,
-    SqlKind.FLOAT: 4,
-    SqlKind.DATE: 4,
-    SqlKind.TIME: 4,
-    SqlKind.INTERVAL_MONTHS: 4,
+    types.SqlKind.BOOLEAN: 1,
+    types.SqlKind.TINYINT: 1,
+    types.SqlKind.SMALLINT: 2,
+    types.SqlKind.INT: 4,
+    types.SqlKind.FLOAT: 4,
+    types.SqlKind.DATE: 4,
+    types.SqlKind.TIME: 4,
+    types.SqlKind.INTERVAL_MONTHS: 4,
 }
 
 
-def _slot(type_: SqlType) -> _ReadSlot:
+def _slot(type_: types.SqlType) -> _ReadSlot:
     match type_:
-        case SqlScalar(kind):
+        case types.SqlScalar(kind):
             return _SCALARS[kind]
-        case SqlDecimal(precision, scale):
+        case types.SqlDecimal(precision, scale):
             return _decimal(precision, scale)
-        case SqlTimestamp(precision, local_zone):
+        case types.SqlTimestamp(precision, local_zone):
             return _timestamp(precision, local_zone)
-        case SqlRow() | SqlArray() | SqlMap():
+        case types.SqlRow() | types.SqlArray() | types.SqlMap():
             read = reader(type_)
 
             def slot(data: bytes, position: int) -> tuple[Any, int]:
@@ -239,22 +230,22 @@ def _null(data: bytes, position: int) -> tuple[None, int]:
     return None, 0
 
 
-_SCALARS: dict[SqlKind, _ReadSlot] = {
-    SqlKind.BOOLEAN: _boolean,
-    SqlKind.TINYINT: _number("<b"),
-    SqlKind.SMALLINT: _number("<h"),
-    SqlKind.INT: _number("<i"),
-    SqlKind.BIGINT: _number("<q"),
-    SqlKind.FLOAT: _number("<f"),
-    SqlKind.DOUBLE: _number("<d"),
-    SqlKind.STRING: _text,
-    SqlKind.BYTES: _bytes,
-    SqlKind.DATE: _date,
-    SqlKind.TIME: _time,
-    SqlKind.INTERVAL_MONTHS: _number("<i"),
-    SqlKind.INTERVAL_MILLIS: _number("<q"),
-    SqlKind.RAW: _bytes,
-    SqlKind.NULL: _null,
+_SCALARS: dict[types.SqlKind, _ReadSlot] = {
+    types.SqlKind.BOOLEAN: _boolean,
+    types.SqlKind.TINYINT: _number("<b"),
+    types.SqlKind.SMALLINT: _number("<h"),
+    types.SqlKind.INT: _number("<i"),
+    types.SqlKind.BIGINT: _number("<q"),
+    types.SqlKind.FLOAT: _number("<f"),
+    types.SqlKind.DOUBLE: _number("<d"),
+    types.SqlKind.STRING: _text,
+    types.SqlKind.BYTES: _bytes,
+    types.SqlKind.DATE: _date,
+    types.SqlKind.TIME: _time,
+    types.SqlKind.INTERVAL_MONTHS: _number("<i"),
+    types.SqlKind.INTERVAL_MILLIS: _number("<q"),
+    types.SqlKind.RAW: _bytes,
+    types.SqlKind.NULL: _null,
 }
 
 

@@ -7,26 +7,10 @@ from functools import partial
 from typing import Any, NamedTuple, NoReturn
 
 from decoder.errors import DecodeError, ErrorKind
+from decoder.keyed_state import types
 from decoder.keyed_state.key_groups import KeyGroupOf, key_group_of
 from decoder.keyed_state.stream_head import StateInfo, StateKind
 from decoder.keyed_state.strings import ReplacedText
-from decoder.keyed_state.types import (
-    Avro,
-    Kind,
-    Kryo,
-    List,
-    Map,
-    Pojo,
-    PrimitiveArray,
-    Scalar,
-    Sql,
-    SqlKind,
-    SqlScalar,
-    Timer,
-    Ttl,
-    Type,
-    parts,
-)
 from decoder.keyed_state.values import Read, reader
 
 _COMMA = 0x2C
@@ -92,16 +76,16 @@ def check_keys(info: StateInfo, batch: list[Entry], what: str) -> None:
                 )
 
 
-def _may_hold_text(type_: Type) -> bool:
+def _may_hold_text(type_: types.Type) -> bool:
     match type_:
-        case Scalar(kind) | PrimitiveArray(kind):
-            return kind in (Kind.STRING, Kind.STRING_VALUE, Kind.CHAR)
-        case Sql(SqlScalar(kind)):
-            return kind is SqlKind.STRING
-        case Sql() | Avro() | Kryo() | Pojo():
+        case types.Scalar(kind) | types.PrimitiveArray(kind):
+            return kind in (types.Kind.STRING, types.Kind.STRING_VALUE, types.Kind.CHAR)
+        case types.Sql(types.SqlScalar(kind)):
+            return kind is types.SqlKind.STRING
+        case types.Sql() | types.Avro() | types.Kryo() | types.Pojo():
             return True
         case _:
-            return any(map(_may_hold_text, parts(type_)))
+            return any(map(_may_hold_text, types.parts(type_)))
 
 
 def _replaced(value: Any) -> bool:
@@ -120,7 +104,7 @@ class Readers:
     """The functions that read the parts of one state's entries."""
 
     def __init__(self, info: StateInfo, max_parallelism: int) -> None:
-        value = Ttl(info.value) if info.ttl else info.value
+        value = types.Ttl(info.value) if info.ttl else info.value
         self.info = info
         self.key = reader(info.key)
         self.namespace = reader(info.namespace)
@@ -131,7 +115,7 @@ class Readers:
         # One value for a key and nothing else, as in most states: it has faster readers.
         self.simple = (
             info.kind in (StateKind.VALUE, StateKind.REDUCING, StateKind.AGGREGATING)
-            and info.namespace == Scalar(Kind.VOID_NAMESPACE)
+            and info.namespace == types.Scalar(types.Kind.VOID_NAMESPACE)
             and not info.ttl
         )
 
@@ -149,15 +133,15 @@ class Readers:
             )
 
 
-def _whole(info: StateInfo, value: Type) -> Type:
+def _whole(info: StateInfo, value: types.Type) -> types.Type:
     """Return the type of all that a state keeps for a key and namespace."""
     match info.kind:
         case StateKind.LIST:
-            return List(value)
+            return types.List(value)
         case StateKind.MAP if info.map_key is not None:
-            return Map(info.map_key, value)
+            return types.Map(info.map_key, value)
         case StateKind.TIMERS:
-            return Timer(info.key, info.namespace)
+            return types.Timer(info.key, info.namespace)
         case _:
             return value
 

@@ -15,16 +15,7 @@ from typing import NoReturn
 
 from decoder.cursor import Cursor
 from decoder.errors import ErrorKind
-from decoder.keyed_state.types import (
-    SqlArray,
-    SqlDecimal,
-    SqlKind,
-    SqlMap,
-    SqlRow,
-    SqlScalar,
-    SqlTimestamp,
-    SqlType,
-)
+from decoder.keyed_state import types
 from decoder.metadata.java_stream import JavaArray, JavaEnum, JavaObject, JavaValue
 
 # How deep types may nest, and how many there may be in one. Objects may be referred to from many
@@ -37,30 +28,30 @@ _MAX_PRECISION = 38
 _MAX_TIME_PRECISION = 9
 
 _SCALARS = {
-    "CHAR": SqlKind.STRING,
-    "VARCHAR": SqlKind.STRING,
-    "BOOLEAN": SqlKind.BOOLEAN,
-    "BINARY": SqlKind.BYTES,
-    "VARBINARY": SqlKind.BYTES,
-    "TINYINT": SqlKind.TINYINT,
-    "SMALLINT": SqlKind.SMALLINT,
-    "INTEGER": SqlKind.INT,
-    "BIGINT": SqlKind.BIGINT,
-    "FLOAT": SqlKind.FLOAT,
-    "DOUBLE": SqlKind.DOUBLE,
-    "DATE": SqlKind.DATE,
-    "TIME_WITHOUT_TIME_ZONE": SqlKind.TIME,
-    "INTERVAL_YEAR_MONTH": SqlKind.INTERVAL_MONTHS,
-    "INTERVAL_DAY_TIME": SqlKind.INTERVAL_MILLIS,
-    "NULL": SqlKind.NULL,
-    "RAW": SqlKind.RAW,
+    "CHAR": types.SqlKind.STRING,
+    "VARCHAR": types.SqlKind.STRING,
+    "BOOLEAN": types.SqlKind.BOOLEAN,
+    "BINARY": types.SqlKind.BYTES,
+    "VARBINARY": types.SqlKind.BYTES,
+    "TINYINT": types.SqlKind.TINYINT,
+    "SMALLINT": types.SqlKind.SMALLINT,
+    "INTEGER": types.SqlKind.INT,
+    "BIGINT": types.SqlKind.BIGINT,
+    "FLOAT": types.SqlKind.FLOAT,
+    "DOUBLE": types.SqlKind.DOUBLE,
+    "DATE": types.SqlKind.DATE,
+    "TIME_WITHOUT_TIME_ZONE": types.SqlKind.TIME,
+    "INTERVAL_YEAR_MONTH": types.SqlKind.INTERVAL_MONTHS,
+    "INTERVAL_DAY_TIME": types.SqlKind.INTERVAL_MILLIS,
+    "NULL": types.SqlKind.NULL,
+    "RAW": types.SqlKind.RAW,
 }
-_COUNT = SqlScalar(SqlKind.INT)  # of an element of a MULTISET
+_COUNT = types.SqlScalar(types.SqlKind.INT)  # of an element of a MULTISET
 
 _FIELD = "logical type"
 
 
-def logical_type(value: JavaValue, cursor: Cursor) -> SqlType:
+def logical_type(value: JavaValue, cursor: Cursor) -> types.SqlType:
     """A LogicalType; ``cursor`` tells where it stood.
 
     Raises:
@@ -74,7 +65,7 @@ class _Converter:
         self._cursor = cursor
         self._types = 0
 
-    def type(self, value: JavaValue, depth: int) -> SqlType:
+    def type(self, value: JavaValue, depth: int) -> types.SqlType:
         self._types += 1
         if depth > _MAX_DEPTH or self._types > _MAX_TYPES:
             self._fail(f"more than {_MAX_DEPTH} types in one another, or {_MAX_TYPES} in all")
@@ -84,20 +75,20 @@ class _Converter:
             self._fail("not a logical type")
         name = root.constant
         if name in _SCALARS:
-            return SqlScalar(_SCALARS[name])
+            return types.SqlScalar(_SCALARS[name])
         match name:
             case "DECIMAL":
                 precision = self._number(fields, "precision", _MAX_PRECISION)
-                return SqlDecimal(precision, self._number(fields, "scale", precision))
+                return types.SqlDecimal(precision, self._number(fields, "scale", precision))
             case "TIMESTAMP_WITHOUT_TIME_ZONE" | "TIMESTAMP_WITH_LOCAL_TIME_ZONE":
                 precision = self._number(fields, "precision", _MAX_TIME_PRECISION)
-                return SqlTimestamp(precision, name == "TIMESTAMP_WITH_LOCAL_TIME_ZONE")
+                return types.SqlTimestamp(precision, name == "TIMESTAMP_WITH_LOCAL_TIME_ZONE")
             case "ARRAY":
-                return SqlArray(self.type(fields.get("elementType"), depth + 1))
+                return types.SqlArray(self.type(fields.get("elementType"), depth + 1))
             case "MULTISET":
-                return SqlMap(self.type(fields.get("elementType"), depth + 1), _COUNT)
+                return types.SqlMap(self.type(fields.get("elementType"), depth + 1), _COUNT)
             case "MAP":
-                return SqlMap(
+                return types.SqlMap(
                     self.type(fields.get("keyType"), depth + 1),
                     self.type(fields.get("valueType"), depth + 1),
                 )
@@ -110,7 +101,7 @@ class _Converter:
             case _:
                 self._fail(f"the logical type {name} is not read here", ErrorKind.UNSUPPORTED)
 
-    def _row(self, fields: Sequence[JavaValue], depth: int) -> SqlRow:
+    def _row(self, fields: Sequence[JavaValue], depth: int) -> types.SqlRow:
         """RowField or StructuredAttribute: ``name``, ``type``."""
         named = []
         for field in fields:
@@ -119,7 +110,7 @@ class _Converter:
             if not isinstance(name, str):
                 self._fail("a field of a row without a name")
             named.append((name, self.type(parts.get("type"), depth + 1)))
-        return SqlRow(tuple(named))
+        return types.SqlRow(tuple(named))
 
     def _attributes(self, value: JavaValue, depth: int) -> Sequence[JavaValue]:
         """Those of the super types first: StructuredType.getChildren @ 2.2.0."""

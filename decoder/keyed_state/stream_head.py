@@ -20,18 +20,8 @@ from enum import Enum
 
 from decoder.cursor import Cursor
 from decoder.errors import DecodeError, ErrorKind
+from decoder.keyed_state import types
 from decoder.keyed_state.snapshots import read_snapshot
-from decoder.keyed_state.types import (
-    Kind,
-    List,
-    Map,
-    Scalar,
-    Timer,
-    Ttl,
-    Type,
-    Unreadable,
-    unreadable,
-)
 
 _VERSIONS = (6,)  # Flink 1.8 and later
 _PROXY_VERSIONS = (2,)
@@ -72,10 +62,10 @@ class StateInfo:
 
     name: str
     kind: StateKind
-    key: Type
-    namespace: Type
-    map_key: Type | None
-    value: Type
+    key: types.Type
+    namespace: types.Type
+    map_key: types.Type | None
+    value: types.Type
     ttl: bool
     reason: str | None
 
@@ -122,13 +112,13 @@ def read_head(cursor: Cursor, kryo_version: int) -> Head:
     return Head(compressed, tuple(states), None, cursor.byte_offset)
 
 
-def _read_proxy(cursor: Cursor, kryo_version: int) -> Type:
+def _read_proxy(cursor: Cursor, kryo_version: int) -> types.Type:
     cursor.version("serializer's snapshot", _PROXY_VERSIONS)
     return read_snapshot(cursor, kryo_version)
 
 
 def _read_state(
-    cursor: Cursor, key: Type, kryo_version: int
+    cursor: Cursor, key: types.Type, kryo_version: int
 ) -> tuple[StateInfo, DecodeError | None]:
     """A state, and what cannot be read of the head from there on."""
     name = cursor.utf("state name")
@@ -137,7 +127,7 @@ def _read_state(
         cursor.fail(f"not a kind of keyed state: {backend_kind}", f"kind of state {name!r}", back=4)
     field = f"options of state {name!r}"
     options = {cursor.utf(field): cursor.utf(field) for _ in range(cursor.count(field))}
-    serializers: dict[str, Type] = {}
+    serializers: dict[str, types.Type] = {}
     field = f"serializers of state {name!r}"
     unread = None
     for _ in range(cursor.count(field)):
@@ -149,7 +139,7 @@ def _read_state(
                 raise
             unread = error
             break
-    missing = Unreadable("", unread.problem if unread else "it has no serializer")
+    missing = types.Unreadable("", unread.problem if unread else "it has no serializer")
     value = serializers.get(_VALUE, missing)
     namespace = serializers.get(_NAMESPACE, missing)
     if backend_kind == _PRIORITY_QUEUE:
@@ -157,32 +147,37 @@ def _read_state(
     kind_name = options.get(_KIND_OPTION, "")
     if backend_kind == _KEY_VALUE_V2:
         if kind_name == StateKind.LIST.name:
-            value = List(value)
+            value = types.List(value)
         elif kind_name == StateKind.MAP.name:
-            no_key = Unreadable("", "it names no serializer of the map's keys")
-            value = Map(serializers.get(_USER_KEY, missing if unread else no_key), value)
+            no_key = types.Unreadable("", "it names no serializer of the map's keys")
+            value = types.Map(serializers.get(_USER_KEY, missing if unread else no_key), value)
     return _key_value(cursor, name, kind_name, key, namespace, value), unread
 
 
-def timers(name: str, timer: Timer) -> StateInfo:
+def timers(name: str, timer: types.Timer) -> StateInfo:
     """A state of timers."""
     reason = _first_reason(timer.key, timer.namespace)
-    timestamp = Scalar(Kind.LONG)
+    timestamp = types.Scalar(types.Kind.LONG)
     return StateInfo(
         name, StateKind.TIMERS, timer.key, timer.namespace, None, timestamp, False, reason
     )
 
 
-def _queue(name: str, value: Type) -> StateInfo:
-    if isinstance(value, Timer):
+def _queue(name: str, value: types.Type) -> StateInfo:
+    if isinstance(value, types.Timer):
         return timers(name, value)
-    timestamp = Scalar(Kind.LONG)
-    reason = value.reason if isinstance(value, Unreadable) else "a queue of other than timers"
+    timestamp = types.Scalar(types.Kind.LONG)
+    reason = value.reason if isinstance(value, types.Unreadable) else "a queue of other than timers"
     return StateInfo(name, StateKind.TIMERS, value, value, None, timestamp, False, reason)
 
 
 def _key_value(
-    cursor: Cursor, name: str, kind_name: str, key: Type, namespace: Type, value: Type
+    cursor: Cursor,
+    name: str,
+    kind_name: str,
+    key: types.Type,
+    namespace: types.Type,
+    value: types.Type,
 ) -> StateInfo:
     if kind_name not in StateKind.__members__ or kind_name == StateKind.TIMERS.name:
         return StateInfo(
@@ -196,24 +191,24 @@ def _key_value(
             f"a state of the kind {kind_name!r} is not read here",
         )
     kind = StateKind[kind_name]
-    map_key: Type | None = None
-    if kind is StateKind.LIST and isinstance(value, List):
+    map_key: types.Type | None = None
+    if kind is StateKind.LIST and isinstance(value, types.List):
         value = value.element
-    elif kind is StateKind.MAP and isinstance(value, Map):
+    elif kind is StateKind.MAP and isinstance(value, types.Map):
         map_key, value = value.key, value.value
-    elif kind in (StateKind.LIST, StateKind.MAP) and not isinstance(value, Unreadable):
+    elif kind in (StateKind.LIST, StateKind.MAP) and not isinstance(value, types.Unreadable):
         cursor.fail(f"a {kind.value} state without its serializer", f"state {name!r}")
-    ttl = isinstance(value, Ttl)
-    if isinstance(value, Ttl):
+    ttl = isinstance(value, types.Ttl)
+    if isinstance(value, types.Ttl):
         value = value.type
     reason = _first_reason(key, namespace, map_key, value)
     return StateInfo(name, kind, key, namespace, map_key, value, ttl, reason)
 
 
-def _first_reason(*types: Type | None) -> str | None:
+def _first_reason(*parts: types.Type | None) -> str | None:
     """Return why the first of these types that cannot be read cannot, or None."""
-    for type_ in types:
-        part = unreadable(type_) if type_ is not None else None
+    for type_ in parts:
+        part = types.unreadable(type_) if type_ is not None else None
         if part is not None:
             reason = f"{part.class_name}: {part.reason}" if part.class_name else part.reason
             return f"{reason} (field {part.field!r})" if part.field else reason

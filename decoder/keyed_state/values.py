@@ -19,7 +19,7 @@ from typing import Any
 
 from decoder.cursor import Cursor
 from decoder.errors import DecodeError, ErrorKind
-from decoder.keyed_state import avro, binary_row
+from decoder.keyed_state import avro, binary_row, types
 from decoder.keyed_state.java_values import (
     Instant,
     LocalDate,
@@ -32,41 +32,6 @@ from decoder.keyed_state.java_values import (
 from decoder.keyed_state.kryo import read_kryo
 from decoder.keyed_state.numbers import big_integer, scaled
 from decoder.keyed_state.strings import ReplacedText, decode_text, read_string, read_string_value
-from decoder.keyed_state.types import (
-    MISSING_FIELD,
-    Avro,
-    Either,
-    JavaEnum,
-    Kind,
-    Kryo,
-    LinkedList,
-    List,
-    Map,
-    Nullable,
-    NullableList,
-    Pojo,
-    PrimitiveArray,
-    Row,
-    Scalar,
-    Sql,
-    SqlArray,
-    SqlDecimal,
-    SqlKind,
-    SqlMap,
-    SqlRow,
-    SqlScalar,
-    SqlTimestamp,
-    SqlType,
-    StreamRecord,
-    TaggedUnion,
-    Timer,
-    Ttl,
-    Type,
-    Unreadable,
-)
-from decoder.keyed_state.types import (
-    Struct as StructType,
-)
 from decoder.keyed_state.value_sizes import (
     MAX_COMPACT_DECIMAL,
     MAX_COMPACT_TIMESTAMP,
@@ -89,49 +54,51 @@ _SIGN = 1 << 63
 _MOST_OF_NOTHING = 1 << 16
 
 
-def reader(type_: Type) -> Read:
+def reader(type_: types.Type) -> Read:
     """A function that reads values of ``type_``; of one that cannot be read it raises DecodeError
     when it is called."""
     match type_:
-        case Scalar(kind):
+        case types.Scalar(kind):
             return _SCALARS[kind]
-        case PrimitiveArray(element):
-            return _bytes if element is Kind.BYTE else _list(List(Scalar(element)))
-        case JavaEnum():
+        case types.PrimitiveArray(element):
+            return (
+                _bytes if element is types.Kind.BYTE else _list(types.List(types.Scalar(element)))
+            )
+        case types.JavaEnum():
             return _enum(type_)
-        case StructType():
+        case types.Struct():
             return _struct(type_)
-        case Row():
+        case types.Row():
             return _row(type_)
-        case Either(left, right):
+        case types.Either(left, right):
             return _either(("left", "right"), reader(left), reader(right), (1, 0))
-        case TaggedUnion(one, two):
+        case types.TaggedUnion(one, two):
             return _either(("one", "two"), reader(one), reader(two), (1, 2))
-        case StreamRecord(value):
+        case types.StreamRecord(value):
             return _stream_record(reader(value))
-        case List():
+        case types.List():
             return _list(type_)
-        case NullableList():
+        case types.NullableList():
             return _nullable_list(type_)
-        case LinkedList():
+        case types.LinkedList():
             return _linked_list(type_)
-        case Map():
+        case types.Map():
             return _map(type_)
-        case Nullable():
+        case types.Nullable():
             return _nullable(type_)
-        case Pojo():
+        case types.Pojo():
             return _pojo(type_)
-        case Ttl():
+        case types.Ttl():
             return _ttl(type_)
-        case Timer():
+        case types.Timer():
             return _timer(type_)
-        case Avro(_, schema):
+        case types.Avro(_, schema):
             return avro.reader(schema)
-        case Sql(sql):
+        case types.Sql(sql):
             return _sql(sql)
-        case Kryo():
+        case types.Kryo():
             return lambda data, position: read_kryo(type_, data, position)
-        case Unreadable(name, reason):
+        case types.Unreadable(name, reason):
             return _refuse(name, reason)
 
 
@@ -293,37 +260,37 @@ def _count_window(data: bytes, position: int) -> tuple[dict[str, int], int]:
     return {"id": _i64(data, position)[0]}, position + 8
 
 
-_SCALARS: dict[Kind, Read] = {
-    Kind.BOOLEAN: _boolean,
-    Kind.BYTE: _number(">b"),
-    Kind.SHORT: _number(">h"),
-    Kind.INT: _number(">i"),
-    Kind.LONG: _number(">q"),
-    Kind.FLOAT: _number(">f"),
-    Kind.DOUBLE: _number(">d"),
-    Kind.CHAR: _char,
-    Kind.STRING: read_string,
-    Kind.STRING_VALUE: read_string_value,
-    Kind.BIG_INTEGER: _big_integer,
-    Kind.BIG_DECIMAL: _big_decimal,
-    Kind.DATE: _date(Instant),
-    Kind.SQL_DATE: _date(SqlDate),
-    Kind.SQL_TIME: _date(SqlTime),
-    Kind.SQL_TIMESTAMP: _sql_timestamp,
-    Kind.INSTANT: _instant,
-    Kind.LOCAL_DATE: _local_date,
-    Kind.LOCAL_TIME: _local_time,
-    Kind.LOCAL_DATE_TIME: _local_date_time,
-    Kind.VOID: _skip_byte,
-    Kind.NULL_VALUE: _nothing,
-    Kind.VOID_NAMESPACE: _skip_byte,
-    Kind.GLOBAL_WINDOW: _skip_byte,
-    Kind.TIME_WINDOW: _window,
-    Kind.COUNT_WINDOW: _count_window,
+_SCALARS: dict[types.Kind, Read] = {
+    types.Kind.BOOLEAN: _boolean,
+    types.Kind.BYTE: _number(">b"),
+    types.Kind.SHORT: _number(">h"),
+    types.Kind.INT: _number(">i"),
+    types.Kind.LONG: _number(">q"),
+    types.Kind.FLOAT: _number(">f"),
+    types.Kind.DOUBLE: _number(">d"),
+    types.Kind.CHAR: _char,
+    types.Kind.STRING: read_string,
+    types.Kind.STRING_VALUE: read_string_value,
+    types.Kind.BIG_INTEGER: _big_integer,
+    types.Kind.BIG_DECIMAL: _big_decimal,
+    types.Kind.DATE: _date(Instant),
+    types.Kind.SQL_DATE: _date(SqlDate),
+    types.Kind.SQL_TIME: _date(SqlTime),
+    types.Kind.SQL_TIMESTAMP: _sql_timestamp,
+    types.Kind.INSTANT: _instant,
+    types.Kind.LOCAL_DATE: _local_date,
+    types.Kind.LOCAL_TIME: _local_time,
+    types.Kind.LOCAL_DATE_TIME: _local_date_time,
+    types.Kind.VOID: _skip_byte,
+    types.Kind.NULL_VALUE: _nothing,
+    types.Kind.VOID_NAMESPACE: _skip_byte,
+    types.Kind.GLOBAL_WINDOW: _skip_byte,
+    types.Kind.TIME_WINDOW: _window,
+    types.Kind.COUNT_WINDOW: _count_window,
 }
 
 
-def _enum(type_: JavaEnum) -> Read:
+def _enum(type_: types.JavaEnum) -> Read:
     constants = type_.constants
 
     def read(data: bytes, position: int) -> tuple[str, int]:
@@ -338,7 +305,7 @@ def _enum(type_: JavaEnum) -> Read:
 # -- with parts ----------------------------------------------------------------------------------
 
 
-def _struct(type_: StructType) -> Read:
+def _struct(type_: types.Struct) -> Read:
     if not type_.fields:  # Tuple0 is the byte 42
         return lambda data, position: ({}, _skip_byte(data, position)[1])
     fields = [(name, reader(part)) for name, part in type_.fields]
@@ -352,7 +319,7 @@ def _struct(type_: StructType) -> Read:
     return read
 
 
-def _row(type_: Row) -> Read:
+def _row(type_: types.Row) -> Read:
     """A mask of two bits of the RowKind, where there is one, and a bit a field (it is null), the
     highest first, in whole bytes; the fields that are not null."""
     skipped = 2 * type_.has_kind
@@ -409,7 +376,7 @@ def _stream_record(read_value: Read) -> Read:
     return read
 
 
-def _list(type_: List) -> Read:
+def _list(type_: types.List) -> Read:
     read_element, of_nothing = reader(type_.element), may_be_nothing(type_.element)
 
     def read(data: bytes, position: int) -> tuple[list[Any], int]:
@@ -424,7 +391,7 @@ def _list(type_: List) -> Read:
     return read
 
 
-def _nullable_list(type_: NullableList) -> Read:
+def _nullable_list(type_: types.NullableList) -> Read:
     read_element, null = reader(type_.element), type_.null
 
     def read(data: bytes, position: int) -> tuple[list[Any], int]:
@@ -446,10 +413,10 @@ def _nullable_list(type_: NullableList) -> Read:
     return read
 
 
-def _linked_list(type_: LinkedList) -> Read:
+def _linked_list(type_: types.LinkedList) -> Read:
     """The mask is as that of a Row."""
     if not type_.has_nulls:
-        return _list(List(type_.element))
+        return _list(types.List(type_.element))
     read_element = reader(type_.element)
 
     def read(data: bytes, position: int) -> tuple[list[Any], int]:
@@ -474,7 +441,7 @@ def _linked_list(type_: LinkedList) -> Read:
     return read
 
 
-def _map(type_: Map) -> Read:
+def _map(type_: types.Map) -> Read:
     read_key, read_value, null_keys = reader(type_.key), reader(type_.value), type_.null_keys
 
     def read(data: bytes, position: int) -> tuple[Pairs, int]:
@@ -497,7 +464,7 @@ def _map(type_: Map) -> Read:
     return read
 
 
-def _nullable(type_: Nullable) -> Read:
+def _nullable(type_: types.Nullable) -> Read:
     read_value, padding = reader(type_.type), type_.padding
 
     def read(data: bytes, position: int) -> tuple[Any, int]:
@@ -511,7 +478,7 @@ def _nullable(type_: Nullable) -> Read:
     return read
 
 
-def _ttl(type_: Ttl) -> Read:
+def _ttl(type_: types.Ttl) -> Read:
     """(last access, value)."""
     read_value = reader(type_.type)
 
@@ -523,7 +490,7 @@ def _ttl(type_: Ttl) -> Read:
     return read
 
 
-def _timer(type_: Timer) -> Read:
+def _timer(type_: types.Timer) -> Read:
     """(timestamp, key, namespace)."""
     read_key, read_namespace = reader(type_.key), reader(type_.namespace)
 
@@ -542,14 +509,14 @@ def _timer(type_: Timer) -> Read:
 _IS_NULL, _OWN_CLASS, _SUBCLASS, _REGISTERED = 1, 2, 4, 8
 
 
-def _pojo(type_: Pojo) -> Read:
+def _pojo(type_: types.Pojo) -> Read:
     """``u8 flags``: 1 null; 2 the class itself; 4 a subclass: ``UTF class`` and its own value; 8 a
     registered one: ``u8 tag`` and its own value. The class's own fields: ``bool null``, value."""
     fields = [(name, reader(part)) for name, part in type_.fields]
     registered = [(name, reader(part)) for name, part in type_.registered]
     subclasses = {name: reader(part) for name, part in type_.subclasses}
     class_name = type_.class_name
-    missing = [name for name, _ in type_.fields if name.startswith(MISSING_FIELD)]
+    missing = [name for name, _ in type_.fields if name.startswith(types.MISSING_FIELD)]
 
     def read(data: bytes, position: int) -> tuple[dict[str, Any] | None, int]:
         flags = data[position]
@@ -593,27 +560,27 @@ def _pojo(type_: Pojo) -> Read:
 # -- SQL -----------------------------------------------------------------------------------------
 
 
-def _sql(type_: SqlType) -> Read:
+def _sql(type_: types.SqlType) -> Read:
     """Rows, arrays, maps, text, bytes: ``i32 n``, n bytes. A DECIMAL ``i64`` unscaled, of a
     precision above 18 ``i32 n``, n bytes. A TIMESTAMP ``i64`` milliseconds, of a precision above 3
     with ``i32`` nanoseconds of the millisecond."""
     match type_:
-        case SqlRow() | SqlArray() | SqlMap():
+        case types.SqlRow() | types.SqlArray() | types.SqlMap():
             return _sized(binary_row.reader(type_))
-        case SqlScalar(SqlKind.STRING):
+        case types.SqlScalar(types.SqlKind.STRING):
             return _sized(lambda part: decode_text(part, "utf-8"))
-        case SqlScalar():  # RAW: others have no serializer of SQL's own
+        case types.SqlScalar():  # RAW: others have no serializer of SQL's own
             return _bytes
-        case SqlDecimal(precision, scale) if precision <= MAX_COMPACT_DECIMAL:
+        case types.SqlDecimal(precision, scale) if precision <= MAX_COMPACT_DECIMAL:
             return lambda data, position: (scaled(_i64(data, position)[0], scale), position + 8)
-        case SqlDecimal(_, scale):
+        case types.SqlDecimal(_, scale):
             return _sized(lambda part: scaled(big_integer(part), scale))
-        case SqlTimestamp(precision, local_zone) if precision <= MAX_COMPACT_TIMESTAMP:
+        case types.SqlTimestamp(precision, local_zone) if precision <= MAX_COMPACT_TIMESTAMP:
             return lambda data, position: (
                 binary_row.timestamp(_i64(data, position)[0], 0, local_zone),
                 position + 8,
             )
-        case SqlTimestamp(_, local_zone):
+        case types.SqlTimestamp(_, local_zone):
             return _long_timestamp(local_zone)
 
 
