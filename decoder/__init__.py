@@ -1,9 +1,7 @@
-"""Flink checkpoints and savepoints, read without a JVM.
+"""A reader of Flink checkpoints and savepoints, without a JVM, a network, Kafka or Spark.
 
-The room in one line: bytes that Flink wrote in, typed values out; no network, no Kafka, no Spark.
-
-``read_checkpoint`` and ``list_checkpoints`` are the way in; whatever is wrong with the bytes comes
-out as ``DecodeError`` and nothing else (any other exception is a bug).
+Start at ``read_checkpoint`` and ``list_checkpoints``. Whatever is wrong with the bytes, only
+``DecodeError`` is raised (any other exception is a bug).
 """
 
 from decoder.checkpoint import Checkpoint, list_checkpoints, read_checkpoint

@@ -1,7 +1,7 @@
-"""The decoder's facade: a pointer in, a Checkpoint out.
+"""The decoder's entry point: from a pointer to a Checkpoint.
 
 A pointer is a ``chk-<n>`` or savepoint directory, its ``_metadata`` file, or a job's checkpoint
-directory, which stands for its newest complete ``chk-<n>`` by number.
+directory, which means its newest complete ``chk-<n>`` by number.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from decoder.storage import (
 )
 from decoder.urls import CREDENTIALS_REFUSED, redact_url
 
-# Metadata is held in memory whole. Flink's own, a few KB to some MB, grows with every small state
-# that it holds inline, but Flink's JobManager has to hold it too.
+# Metadata is held in memory whole, as Flink's JobManager holds it: a few KB to some MB, more with
+# each small state that is inline.
 MAX_METADATA_BYTES = 1 << 30
 # Most files of metadata are shorter, and read at once.
 _HEAD_BYTES = 64 * 1024
-# A job may complete checkpoints faster than a slow store gives one of them: then what was read is
-# returned, and tells by its newer siblings that the job runs.
+# A job may complete checkpoints faster than a slow store delivers one: then that one is returned,
+# and its newer siblings show that the job runs.
 _MOST_OVERTAKEN = 3
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 # A job may retain hundreds of checkpoints, and a remote store is asked for each.
@@ -49,26 +49,26 @@ _PROBES_AT_ONCE = 16
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """One checkpoint or savepoint, with the Kafka state of its sources decoded.
+    """A checkpoint or savepoint, with the Kafka state of its sources and sinks decoded.
 
     Attributes:
-        pointer: the directory that holds ``_metadata``.
+        pointer: the directory of ``_metadata``.
         checkpoint_id: the number of the checkpoint.
         metadata_version: the version of ``_metadata``.
         type: checkpoint or savepoint, and whether the job stopped with it.
-        operators: every operator of the job, as ``_metadata`` lists them.
-        sources: the operators with source state, by operator id: what they were recognised as.
-        sinks: the operators with a sink's state, by operator id: what of it is KafkaSink's.
-        newer_siblings: the numbers of the job's complete checkpoints that are newer than this
-            one, the last written at the end: proof that the job ran on.
-        written_at: when ``_metadata`` was written, in milliseconds of the epoch: the end of the
-            checkpoint, or later where it was copied without its time; None where it is not kept.
-        earlier_run: the numbers of complete checkpoints beside it that are higher though they were
-            written before it, ascending: the job began to count anew.
-        contradicting: the numbers of complete checkpoints beside it whose times contradict their
-            numbers, ascending; see ``decoder.checkpoint_order``.
-        copied_from: the directory that Flink wrote it in, where it tells and lies elsewhere:
-            ``written_at`` may then be the time of a copy. None where it lies there, or tells none.
+        operators: every operator of the job, in the order of ``_metadata``.
+        sources: the recognised source state, by operator id.
+        sinks: the recognised sink state, by operator id.
+        newer_siblings: the numbers of the job's newer complete checkpoints, the last written at
+            the end: proof that the job ran on.
+        written_at: when ``_metadata`` was written, in epoch milliseconds: the end of the
+            checkpoint, or the time of a copy. None if the store keeps no times.
+        earlier_run: the numbers of sibling checkpoints that are higher but were written before
+            this one, ascending: the job has restarted counting.
+        contradicting: the numbers of sibling checkpoints whose times contradict their numbers,
+            ascending; see ``decoder.checkpoint_order``.
+        copied_from: the directory that Flink wrote it in, if that is known and another one:
+            ``written_at`` may then be the time of a copy.
     """
 
     pointer: str
@@ -93,17 +93,17 @@ def read_checkpoint(
 ) -> Checkpoint:
     """Read a checkpoint or savepoint.
 
-    A running job completes a newer checkpoint, and deletes older ones, perhaps while one is read
-    here: then a job's directory stands for the newer one, and a ``chk-<n>`` may be gone.
+    A running job may complete a newer checkpoint, and delete older ones, during the read: then a
+    job's directory means the newer one, and a ``chk-<n>`` may be gone.
 
     Args:
-        pointer: what to read; see the module's docstring.
+        pointer: a checkpoint, savepoint or job directory; see the module's docstring.
         source: where its files are; local files by default.
         allow_external_files: whether state may be read from files outside of the checkpoint's own
             directories; see ``decoder.state_files``.
 
     Raises:
-        DecodeError: nothing there, or what is there cannot be read whole.
+        DecodeError: there is no such checkpoint, or it cannot be read whole.
     """
     files = source if source is not None else LocalFiles()
     path = _path(os.fspath(pointer), files)
@@ -118,7 +118,7 @@ def read_checkpoint(
                     raise
                 metadata_path = _after_subsumption(path, metadata_path, files, error)
                 continue
-            # One of a lower number is not what the directory stands for: it is told of instead.
+            # The directory never means one of a lower number: that is a newer sibling only.
             newest = max(checkpoint.newer_siblings, default=-1) <= checkpoint.checkpoint_id
             if newest or _is_named(path, metadata_path) or overtaken == _MOST_OVERTAKEN:
                 return checkpoint
@@ -128,7 +128,7 @@ def read_checkpoint(
 
 @contextmanager
 def translate_os_errors(path: str) -> Iterator[None]:
-    """What the operating system or a store refuses comes out as a DecodeError."""
+    """Raise DecodeError for what the operating system or a store refuses."""
     try:
         yield
     except OSError as error:
@@ -142,7 +142,7 @@ def translate_os_errors(path: str) -> Iterator[None]:
 
 
 def _path(pointer: str, files: ByteSource) -> str:
-    """What a source calls the pointer, which may be a URI."""
+    """Return the source's path of a pointer, which may be a URI."""
     if not pointer or "\0" in pointer:
         raise DecodeError(ErrorKind.NOT_FOUND, f"not a path: {redact_url(pointer)!r}")
     if redact_url(pointer) != pointer:
@@ -151,21 +151,16 @@ def _path(pointer: str, files: ByteSource) -> str:
         return pointer
     path = files.from_uri(pointer)
     if path is None:
-        raise DecodeError(
-            ErrorKind.UNSUPPORTED,
-            "checkpoints are not read from a URI of this kind" + _with_two_slashes(pointer),
-            file=pointer,
-        )
+        problem = "checkpoints are not read from a URI of this kind"
+        scheme, _, rest = pointer.partition(":")
+        if re.match("/[^/]", rest):
+            problem += f"; did you mean {scheme}:/{rest}?"
+        raise DecodeError(ErrorKind.UNSUPPORTED, problem, file=pointer)
     return path
 
 
-def _with_two_slashes(uri: str) -> str:
-    scheme, _, rest = uri.partition(":")
-    return f"; did you mean {scheme}:/{rest}?" if re.match("/[^/]", rest) else ""
-
-
 class MetadataFile(NamedTuple):
-    """A ``_metadata`` file: what is in it, its bytes, and where it and its checkpoint are."""
+    """A ``_metadata`` file: its content, its bytes, its path and its checkpoint's directory."""
 
     metadata: Metadata
     data: bytes
@@ -177,13 +172,14 @@ class MetadataFile(NamedTuple):
 def read_metadata(
     pointer: str | os.PathLike[str], source: ByteSource | None = None
 ) -> MetadataFile:
-    """The ``_metadata`` that a pointer stands for, and nothing else of the checkpoint.
+    """Read the ``_metadata`` of a pointer, and nothing else of the checkpoint.
 
     Args:
-        pointer, source: as for ``read_checkpoint``.
+        pointer: as for ``read_checkpoint``.
+        source: as for ``read_checkpoint``.
 
     Raises:
-        DecodeError: nothing there, or what is there cannot be read whole.
+        DecodeError: there is no such checkpoint, or ``_metadata`` cannot be read whole.
     """
     files = source if source is not None else LocalFiles()
     path = _path(os.fspath(pointer), files)
@@ -212,7 +208,7 @@ def _read_checkpoint(
         for operator in metadata.operators
         if (sink := read_sink(operator, state_files)) is not None
     }
-    written = original_directory(metadata.operators)
+    original = original_directory(metadata.operators)
     siblings = find_siblings(directory, metadata.checkpoint_id, written_at, files)
     return Checkpoint(
         posixpath.dirname(metadata_path) or ".",
@@ -226,13 +222,12 @@ def _read_checkpoint(
         written_at,
         siblings.earlier_run,
         siblings.contradicting,
-        written if written is not None and is_other_directory(directory, written) else None,
+        original if original is not None and is_other_directory(directory, original) else None,
     )
 
 
 def _read_metadata(path: str, files: ByteSource) -> tuple[Metadata, bytes]:
-    """``_metadata`` and its bytes; what is another thing is told by its beginning, and not read
-    whole."""
+    """Read ``_metadata`` and its bytes; a file of another kind is not read whole."""
     data = files.read_range(path, 0, _HEAD_BYTES)
     if len(data) == _HEAD_BYTES:
         read_header(Cursor(data, path))
@@ -249,11 +244,11 @@ def _read_metadata(path: str, files: ByteSource) -> tuple[Metadata, bytes]:
 def _after_subsumption(
     pointer: str, metadata_path: str, files: ByteSource, missing: DecodeError | FileNotFoundError
 ) -> str:
-    """What to read instead of a checkpoint of which a file was missing: the newest of the job's
-    directory, where that is a newer one.
+    """Return the newer checkpoint to read instead of one of which a file was missing.
 
     Raises:
-        DecodeError, FileNotFoundError: ``missing`` itself, or that the whole checkpoint is gone.
+        DecodeError: the whole checkpoint is gone, or ``missing`` itself.
+        FileNotFoundError: ``missing`` itself.
     """
     directory = posixpath.dirname(files.absolute(metadata_path))
     number = checkpoint_number(directory)
@@ -273,7 +268,7 @@ def _after_subsumption(
         (completed_at(path, files) or 0, n, path) for n, path in newer if is_complete(path, files)
     ]
     if complete:
-        # By the time first: a higher number may be of an earlier run.
+        # By time first: a higher number may be of an earlier run.
         problem += (
             f": Flink subsumed it; its job's newest complete checkpoint is {max(complete)[2]}"
         )
@@ -283,14 +278,14 @@ def _after_subsumption(
 
 
 def _is_named(pointer: str, metadata_path: str) -> bool:
-    """Whether a pointer is to this one checkpoint, not to its job's directory."""
+    """Return whether a pointer is to this checkpoint, not to its job's directory."""
     return metadata_path in (pointer, join(pointer, METADATA_FILE))
 
 
 def list_checkpoints(
     directory: str | os.PathLike[str], source: ByteSource | None = None
 ) -> list[tuple[int, str]]:
-    """The complete checkpoints of a job's checkpoint directory: (number, path), the oldest first.
+    """Return (number, path) of the complete checkpoints of a job's directory, the oldest first.
 
     Raises:
         DecodeError: ``directory`` is not a directory.
@@ -306,28 +301,21 @@ def list_checkpoints(
                 "a file: name a job's checkpoint directory" if a_file else "no such directory",
                 file=path,
             )
-        return _complete_checkpoints(path, names, files)
+        from concurrent.futures import ThreadPoolExecutor  # used only here; it imports logging
+
+        checkpoints = numbered(path, names)
+        with ThreadPoolExecutor(_PROBES_AT_ONCE) as pool:
+            complete = pool.map(lambda checkpoint: is_complete(checkpoint[1], files), checkpoints)
+            return list(compress(checkpoints, complete))
 
 
-def _complete_checkpoints(
-    directory: str, names: list[str], files: ByteSource
-) -> list[tuple[int, str]]:
-    """The complete ones of ``numbered``."""
-    from concurrent.futures import ThreadPoolExecutor  # for this alone; it brings logging in
-
-    found = numbered(directory, names)
-    with ThreadPoolExecutor(_PROBES_AT_ONCE) as pool:
-        complete = list(pool.map(lambda one: is_complete(one[1], files), found))
-    return list(compress(found, complete))
-
-
-def _newest_complete(found: list[tuple[int, str]], files: ByteSource) -> str | None:
-    return next((path for _, path in reversed(found) if is_complete(path, files)), None)
+def _newest_complete(checkpoints: list[tuple[int, str]], files: ByteSource) -> str | None:
+    return next((path for _, path in reversed(checkpoints) if is_complete(path, files)), None)
 
 
 def _find_metadata(pointer: str, files: ByteSource) -> str:
-    # The likely one first: a store is asked twice for what is not there. And before the directory
-    # is listed, which may hold a file of every subtask.
+    # The likely path first: a store is asked twice for a missing file. And both before the
+    # directory is listed, which may hold a file of every subtask.
     below = join(pointer, METADATA_FILE)
     named = posixpath.basename(pointer) == METADATA_FILE
     for path in (pointer, below) if named else (below, pointer):

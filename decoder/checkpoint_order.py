@@ -1,13 +1,13 @@
-"""What stands beside a ``chk-<n>``, and which of it is newer.
+"""The siblings of a ``chk-<n>``, and which of them are newer.
 
-A job completes its checkpoints in the order of their numbers: an older one that is still pending is
-dropped (CheckpointCoordinator#dropSubsumedCheckpoints @ Flink 2.2.0). But a job that starts without
-its state counts from 1 again, and where its directory stays the same (a job id that is fixed, or
-``execution.checkpointing.create-subdir: false``), those of an earlier run lie beside it under
-higher numbers. Only the times tell then, and only with care: a copy may have the times, and so the
-order, of its copying. Hence numbers without a gap between them are taken for one run, in which the
-number decides; and of another run the times must differ by more than a moment. Two runs may still
-meet without a gap: where times contradict the numbers of one run, that is told.
+A job completes its checkpoints in the order of their numbers: an older pending one is dropped
+(CheckpointCoordinator#dropSubsumedCheckpoints @ Flink 2.2.0). But a job that starts without its
+state counts from 1 again. If its directory stays the same (a fixed job id, or
+``execution.checkpointing.create-subdir: false``), it also holds higher numbers of an earlier run.
+Only the times show that, and a copy may have the times, and so the order, of its copying. Hence
+numbers without a gap are taken for one run, in which the number decides; and the times of another
+run must differ by more than a moment. Two runs may still meet without a gap: times that contradict
+the numbers of one run are reported.
 """
 
 from __future__ import annotations
@@ -18,27 +18,26 @@ from dataclasses import dataclass
 
 from decoder.storage import METADATA_FILE, ByteSource, checkpoint_number, join
 
-# Milliseconds: longer than small checkpoints lie apart in a copy, and shorter than a job takes from
-# its start to its first checkpoint.
+# Milliseconds: more than between two small checkpoints in a copy, and less than from a job's start
+# to its first checkpoint.
 _APART = 10_000
-# Of how many runs of lower numbers the time is asked for, and of how many checkpoints of each: the
-# last ones may not be complete. A store is asked for one after another.
+# The runs of lower numbers, and the checkpoints of each, whose time is asked for: the last ones may
+# not be complete. A store is asked for one after another.
 _MOST_RUNS = 16
 _MOST_PENDING = 3
-# Of how many numbers of its own run, below and above, the time is asked for.
+# The numbers of its own run, below and above, whose time is asked for.
 _MOST_OF_ITS_RUN = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Siblings:
-    """The numbers of complete checkpoints beside one.
+    """The numbers of complete sibling checkpoints.
 
     Attributes:
-        newer: those that are newer, the last written at the end as far as that shows.
-        earlier_run: those of higher numbers that were written before it, ascending.
-        contradicting: those without a gap to it whose times say the other of what their numbers
-            say, ascending: of a lower number and written after it, or higher and before. The
-            numbers decide.
+        newer: newer ones, the last written at the end as far as that is known.
+        earlier_run: higher numbers that were written before it, ascending.
+        contradicting: numbers without a gap to it that are lower and were written after it, or
+            higher and before it, ascending. The numbers decide.
     """
 
     newer: tuple[int, ...] = ()
@@ -49,17 +48,16 @@ class Siblings:
 def find_siblings(
     checkpoint: str, number: int, written_at: int | None, files: ByteSource
 ) -> Siblings:
-    """What stands beside a checkpoint; nothing stands beside a savepoint.
+    """Find the siblings of a checkpoint; a savepoint has none.
 
-    A store is asked for each higher number, for the times of those next to it and of the lowest
-    without a gap and, where numbers are missing in between, for the time of some checkpoint on the
-    other side of each such gap.
+    A store is asked for each higher number, for the times of the neighbours and of the lowest
+    number without a gap and, for each gap, for the time of a checkpoint beyond it.
 
     Args:
         checkpoint: its directory, absolute.
         number: its number.
-        written_at: when its ``_metadata`` was written, in milliseconds of the epoch; where that is
-            not known, the numbers alone tell.
+        written_at: when its ``_metadata`` was written, in epoch milliseconds; None: only the
+            numbers decide.
         files: where it is.
     """
     if checkpoint_number(checkpoint) is None:
@@ -115,9 +113,9 @@ def _contradicting(
 
 
 def numbered(directory: str, names: Iterable[str]) -> list[tuple[int, str]]:
-    """(number, path) of each ``chk-<n>`` in a directory, complete or not, the lowest first."""
-    found = ((checkpoint_number(name), join(directory, name)) for name in names)
-    return sorted((n, path) for n, path in found if n is not None)
+    """Return (number, path) of each ``chk-<n>``, complete or not, the lowest first."""
+    paths = ((checkpoint_number(name), join(directory, name)) for name in names)
+    return sorted((n, path) for n, path in paths if n is not None)
 
 
 def is_complete(checkpoint: str, files: ByteSource) -> bool:
@@ -125,8 +123,7 @@ def is_complete(checkpoint: str, files: ByteSource) -> bool:
 
 
 def completed_at(checkpoint: str, files: ByteSource) -> int | None:
-    """When its ``_metadata`` was written, in milliseconds of the epoch; None where it is not there,
-    or its time is not kept."""
+    """Return when its ``_metadata`` was written, in epoch milliseconds, or None if unknown."""
     try:
         return files.modified_at(join(checkpoint, METADATA_FILE))
     except FileNotFoundError:
@@ -134,7 +131,7 @@ def completed_at(checkpoint: str, files: ByteSource) -> int | None:
 
 
 def _runs(numbers: Iterable[int]) -> list[list[int]]:
-    """Ascending, each without a gap."""
+    """Return the runs of numbers without a gap, ascending."""
     runs: list[list[int]] = []
     for number in sorted(numbers):
         if runs and runs[-1][-1] == number - 1:

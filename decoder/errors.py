@@ -1,4 +1,4 @@
-"""The one error that leaves the decoder, and its few kinds."""
+"""The one error that the decoder raises, and its kinds."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from enum import Enum
 
 
 class ErrorKind(Enum):
-    """Why a checkpoint could not be read."""
+    """The reason why a checkpoint could not be read."""
 
     NOT_FOUND = "not found"  # no such path, no `_metadata`, a state file that is gone
     UNREADABLE = "unreadable"  # it exists, but the operating system will not give its bytes
-    UNAVAILABLE = "unavailable"  # the store it is in did not answer, or denied access
+    UNAVAILABLE = "unavailable"  # its store did not answer, or denied access
     TRUNCATED = "truncated"  # the bytes end inside a field
     CORRUPT = "corrupt"  # a value that Flink never writes
-    EXTERNAL = "external"  # a file that lies outside of the checkpoint, and was not opened
-    TOO_LARGE = "too large"  # more than is read of one state: none of Kafka's comes near it
+    EXTERNAL = "external"  # a file outside of the checkpoint, which was not opened
+    TOO_LARGE = "too large"  # more than is read of one state, and far more than Kafka's ever has
     UNSUPPORTED = "unsupported"  # well-formed as far as read, but of a kind or version unknown here
 
 
-# A message quotes what it found: names of up to 64 KB each, in a hostile file.
+# A message quotes names, which have up to 64 KB each in a hostile file.
 _LONGEST_TEXT = 4000
 
 
@@ -26,13 +26,13 @@ class DecodeError(Exception):
     """A checkpoint could not be read.
 
     Attributes:
-        kind: which of the few kinds of failure it is.
+        kind: the kind of failure.
         problem: what is wrong, in one line.
-        file: the file it was found in, or None where no file is concerned.
+        file: the file, or None.
         field: the field being read, or None.
-        byte_offset: where in the file the field starts, in bytes, or None. Inside a part of a
-            file (an inline state, a decompressed element) it counts from the start of that part,
-            and ``field`` names the part.
+        byte_offset: the start of the field in the file, in bytes, or None. Inside a part of a file
+            (an inline state, a decompressed element) it counts from the start of that part, and
+            ``field`` names the part.
     """
 
     def __init__(

@@ -1,9 +1,9 @@
-"""Chunks of a Snappy framed stream, from any chunk's start on.
+"""Chunks of a Snappy framed stream, read from the start of any chunk.
 
-Flink flushes the compressor before every element of list state, so that an element begins at a
-chunk's start, and stores that raw position. A chunk is ``u8 type, u24 length`` (little-endian) and
-its body: 00 compressed and 01 uncompressed, both with a masked CRC-32C first; FF the stream
-identifier; 80 to FE padding and skippable. A chunk holds at most 65,536 bytes of data.
+Flink flushes the compressor before every element of list state: an element begins with a chunk, and
+its raw position is stored. A chunk is ``u8 type, u24 length`` (little-endian) and a body: 00
+compressed and 01 uncompressed, both with a masked CRC-32C first; FF the stream identifier; 80 to FE
+padding and skippable. A chunk holds at most 65,536 bytes of data.
 
 Source: SnappyStreamCompressionDecorator @ Flink 2.2.0, snappy's framing_format.txt.
 """
@@ -23,7 +23,7 @@ _MOST_OUT_OF_A_BYTE = 22
 
 
 def next_chunk(cursor: Cursor) -> bytes:
-    """Decompress the chunk that begins here and step over it; at most 64 KiB, b"" for padding.
+    """Decompress the chunk that begins here: at most 64 KiB, b"" for padding.
 
     Raises:
         DecodeError: it is cut short, fails its checksum, or is of an unknown type.
@@ -36,7 +36,7 @@ def next_chunk(cursor: Cursor) -> bytes:
         return b""
     if kind not in (_COMPRESSED, _UNCOMPRESSED):
         cursor.fail(f"unknown type of snappy chunk: {kind}", "snappy chunk", back=4 + size)
-    import cramjam  # not everywhere: executors of Spark need it for compressed state alone
+    import cramjam  # imported late: Spark's executors need it for compressed state only
 
     try:
         # As a stream of one chunk, so that the library checks its checksum and its bound.
@@ -52,12 +52,12 @@ def next_chunk(cursor: Cursor) -> bytes:
 
 
 def decompress_stream(data: bytes, what: str, limit: int) -> bytes:
-    """Decompress whole streams, one behind another, which Flink closed: to the end of ``data``.
+    """Decompress ``data``, one or more whole streams; ``what`` names it in errors.
 
-    ``what`` names it in errors. How much comes out is added up before anything is decompressed.
+    The decompressed size is added up before anything is decompressed.
 
     Raises:
-        DecodeError: cut short, not such a stream, or of more than ``limit`` bytes.
+        DecodeError: cut short, not such a stream, or more than ``limit`` bytes decompressed.
     """
     cursor = Cursor(data, what)
     total = 0
@@ -96,8 +96,7 @@ def compress_chunks(data: bytes) -> bytes:
 
 
 def decompress_blocks(blocks: Iterable[bytes], what: str) -> Iterator[bytes]:
-    """The same of streams that come in blocks, wherever those end: what comes out of each, of which
-    there are 21 bytes at most for one.
+    """Decompress streams that come in blocks, cut anywhere, block by block.
 
     Raises:
         DecodeError: cut short, or not such a stream.

@@ -1,14 +1,14 @@
-"""Where the bytes of a state handle are, for a checkpoint that may have been moved or copied.
+"""The files of state handles, in a checkpoint that may have been moved or copied.
 
-A handle names its file as it was when Flink wrote it. A checkpoint copied elsewhere still holds
-the old absolute URIs, so the places are tried in this order: relative to ``_metadata``; beside it
-under the file's last name; the path's tail below the job id, under the job's directory of today;
-the absolute URI last.
+A handle names its file's path when Flink wrote it, and a copied checkpoint still holds the old
+absolute URIs. So the paths are tried in this order: relative to ``_metadata``; beside it, by the
+file's last name; the path's tail below the job id, in the job's present directory; the absolute
+URI.
 
-Whoever made a checkpoint could name any file in it. What lies outside of the checkpoint, links
-followed, is not opened unless that is allowed: a savepoint owns its directory, a ``chk-<n>`` also
-``shared/`` and ``taskowned/`` beside it, and each of them under S3's entropy as well.
-No two handles may share bytes of a file.
+The author of a checkpoint could name any file in it. A file outside of the checkpoint, links
+followed, is opened only if that is allowed: a savepoint owns its directory, a ``chk-<n>`` also
+``shared/`` and ``taskowned/`` beside it, and each of them under S3's entropy as well. No two
+handles may share bytes of a file.
 
 Source: AbstractFsCheckpointStorageAccess, FsCheckpointStorageLocation, EntropyInjector @ Flink
 2.2.0.
@@ -39,13 +39,13 @@ from decoder.storage import ByteSource, checkpoint_number, join, normalise_path
 # A job id, the directory that holds a job's chk-<n>, shared/ and taskowned/: 32 hex digits.
 _JOB_ID = re.compile(r"[0-9a-f]{32}")
 _BESIDE_A_CHECKPOINT = ("shared", "taskowned")
-# What an object store is named by; a place in one is not looked for without leave.
+# The root of an object store; a path in one outside of the checkpoint is not looked for.
 _BUCKET = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/]*/")
-# s3.entropy.length random characters stand where the path has s3.entropy.key.
+# s3.entropy.length random characters in place of s3.entropy.key.
 _ENTROPY = re.compile(r"[0-9A-Za-z]+/?")
 
-# The most that is read of one subtask's state at a time. A file may claim any size, and be sparse;
-# a thousand splits of a Kafka source take some 100 KB, other sources' may take megabytes.
+# The most bytes of one subtask's state that are read at a time. A file may claim any size, and be
+# sparse; a thousand splits of a Kafka source take some 100 KB, those of others may take megabytes.
 MAX_STATE_BYTES = 256 * 1024 * 1024
 
 _NOT_THERE = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
@@ -61,11 +61,11 @@ class _Claim(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """What has been read so far, by path; files are read by several threads at once.
+    """The ranges of files that were read so far, by path; several threads read at once.
 
     Flink writes each subtask's operator state to a file, or a segment of a merged file, of its own.
-    A checkpoint whose handles share bytes is not Flink's, and could have one large file read as
-    often as it has handles, and what is in it decoded as often.
+    A checkpoint whose handles share bytes is not Flink's, and could have one large file read and
+    decoded once for each of its handles.
 
     Source: DefaultOperatorStateBackendSnapshotStrategy, FileMergingSnapshotManagerBase @ Flink
     2.2.0.
@@ -78,12 +78,12 @@ class Claims:
         return Claims, ()  # another process has claims of its own
 
     def take(self, path: str, stream: _Stream, what: str) -> None:
-        """Note that a handle's bytes are in the file at ``path``; the same handle may come again.
+        """Record that a handle's bytes are in the file at ``path``; a handle may be read again.
 
         Raises:
             DecodeError: they are another handle's too.
         """
-        # A whole file has no end that could be relied on: its size may not be known.
+        # The size of a whole file may not be known.
         start, end = 0, math.inf
         if isinstance(stream, SegmentState):
             start, end = stream.start, stream.start + stream.size
@@ -91,27 +91,27 @@ class Claims:
                 return
         with self._lock:
             claims = self._by_path.setdefault(path, [])
-            place = bisect(claims, start, key=lambda claim: claim.start)
+            index = bisect(claims, start, key=lambda claim: claim.start)
             # Claims do not overlap: only the neighbours can.
-            for other in claims[max(0, place - 1) : place + 1]:
+            for other in claims[max(0, index - 1) : index + 1]:
                 if other.stream is stream:
                     return
                 if other.start < end and start < other.end:
                     raise DecodeError(
                         ErrorKind.CORRUPT,
-                        f"the state of {what} lies where another handle's does",
+                        f"the state of {what} shares bytes with another handle's",
                         file=path,
                         byte_offset=max(start, other.start),
                     )
-            claims.insert(place, _Claim(start, end, stream))
+            claims.insert(index, _Claim(start, end, stream))
 
 
 @dataclass(frozen=True, slots=True)
 class StateFiles:
-    """The files that the handles of one checkpoint name.
+    """The files of one checkpoint's handles.
 
     Attributes:
-        directory: the one that holds ``_metadata``, as ``source.absolute`` tells it.
+        directory: the directory of ``_metadata``, from ``source.absolute``.
         source: where files are read.
         allow_external: whether files outside of the checkpoint may be opened too.
     """
@@ -123,11 +123,11 @@ class StateFiles:
     _paths: dict[str, str | None] = field(default_factory=dict)
 
     def read(self, stream: StreamState, what: str) -> bytes:
-        """The whole of a state stream, which ``what`` names in errors.
+        """Read a whole state stream; ``what`` names it in errors.
 
         Raises:
-            DecodeError: no such file in any of the places (all are named), a file outside of the
-                checkpoint, one that is shorter than its handle says, or another handle's too.
+            DecodeError: the file is at none of its paths (all are named), outside of the
+                checkpoint, shorter than its handle says, or another handle's too.
         """
         match stream:
             case InlineState():
@@ -141,92 +141,97 @@ class StateFiles:
 
     def read_range(
         self,
-        stream: FileState | RelativeFileState | SegmentState,
+        stream: _Stream,
         start: int,
         size: int | None,
         what: str,
     ) -> bytes:
-        """``size`` bytes from ``start`` of a state stream that is in a file; None: to its end.
+        """Read ``size`` bytes from ``start`` of a state stream in a file; None: to its end.
 
-        Where the file is, is tried by reading, which asks a remote store only once.
+        The paths are tried by reading: that asks a remote store only once.
 
         Raises:
             DecodeError: as for ``read``.
         """
-        places = list(dict.fromkeys(map(normalise_path, self._places(stream))))
+        candidates = self._candidates(stream)
         outside: list[str] = []
         refused: OSError | None = None
         if isinstance(stream, SegmentState):
             start += stream.start
         _check_size(size or 0, what)
-        for place in places:
-            if "\0" in place:
-                continue
-            path = self._path(place)
-            if path is None:
-                outside.append(place)
-                continue
+        for path in self._own_paths(candidates, outside):
             try:
-                # Of a file whose size is not known, as much as tells that it is too much.
-                wanted = MAX_STATE_BYTES + 1 if size is None else size
-                data = self.source.read_range(path, start, wanted)
+                # Of a file of unknown size, enough to see that it is too large.
+                read_bytes = MAX_STATE_BYTES + 1 if size is None else size
+                data = self.source.read_range(path, start, read_bytes)
             except _NOT_THERE:
                 continue
             except OSError as error:
-                refused = refused or error  # a store may deny what is not there
+                refused = refused or error  # a store may deny access to a missing file
                 continue
             self._claims.take(path, stream, what)
             _check_size(len(data), what)
             if size is not None and len(data) != size:
-                raise _ends_early(what, path, start, size, len(data))
+                raise DecodeError(
+                    ErrorKind.TRUNCATED,
+                    f"the file of {what} ends early: {size} bytes wanted from byte {start}, "
+                    f"{len(data)} there",
+                    file=path,
+                    byte_offset=start,
+                )
             return data
         if refused is not None:
             raise refused
-        raise self._not_found(what, places, outside)
+        raise self._not_found(what, candidates, outside)
 
-    def find(self, stream: FileState | RelativeFileState | SegmentState, what: str) -> str:
-        """Where the file of a state stream is, whole or with other state in it; it is not read.
+    def find(self, stream: _Stream, what: str) -> str:
+        """Return the path of the file of a state stream, without reading it.
 
         Raises:
-            DecodeError: no such file in any of the places, or one outside of the checkpoint.
+            DecodeError: the file is at none of its paths, or outside of the checkpoint.
         """
-        places = list(dict.fromkeys(map(normalise_path, self._places(stream))))
+        candidates = self._candidates(stream)
         outside: list[str] = []
-        for place in places:
-            if "\0" in place:
-                continue
-            path = self._path(place)
-            if path is None:
-                outside.append(place)
-            elif self.source.is_file(path):
+        for path in self._own_paths(candidates, outside):
+            if self.source.is_file(path):
                 return path
-        raise self._not_found(what, places, outside)
+        raise self._not_found(what, candidates, outside)
 
-    def _places(self, stream: FileState | RelativeFileState | SegmentState) -> Iterator[str]:
+    def _candidates(self, stream: _Stream) -> list[str]:
+        """Return the distinct paths where the file may be, the likely one first."""
         if isinstance(stream, RelativeFileState):
-            yield join(self.directory, stream.path)
-            yield join(self.directory, posixpath.basename(stream.path))
-            return
-        yield join(self.directory, posixpath.basename(stream.uri))
-        parts = stream.uri.split("/")
-        for index in range(len(parts) - 1, -1, -1):
-            if _JOB_ID.fullmatch(parts[index]):
-                yield join(posixpath.dirname(self.directory), *parts[index + 1 :])
-                break
-        path = self.source.from_uri(stream.uri)
-        if path is not None:
-            yield path
+            names = (stream.path, posixpath.basename(stream.path))
+            paths = [join(self.directory, name) for name in names]
+        else:
+            paths = [join(self.directory, posixpath.basename(stream.uri))]
+            parts = stream.uri.split("/")
+            for index in range(len(parts) - 1, -1, -1):
+                if _JOB_ID.fullmatch(parts[index]):
+                    paths.append(join(posixpath.dirname(self.directory), *parts[index + 1 :]))
+                    break
+            path = self.source.from_uri(stream.uri)
+            if path is not None:
+                paths.append(path)
+        return list(dict.fromkeys(map(normalise_path, paths)))
 
-    def _path(self, place: str) -> str | None:
-        """Where a place is; None: outside of the checkpoint. Told once: a state is read by ranges,
-        and to follow links takes as long as to read one."""
-        if place not in self._paths:
-            path = self.source.absolute(place)
-            self._paths[place] = path if self.allow_external or self._owns(path) else None
-        return self._paths[place]
+    def _own_paths(self, candidates: list[str], outside: list[str]) -> Iterator[str]:
+        """Yield the absolute candidates that may be opened; append the others to ``outside``."""
+        for candidate in candidates:
+            if "\0" in candidate:
+                continue
+            # Kept, as a state is read by ranges, and to follow links takes as long as to read one.
+            if candidate not in self._paths:
+                absolute = self.source.absolute(candidate)
+                own = self.allow_external or self._owns(absolute)
+                self._paths[candidate] = absolute if own else None
+            path = self._paths[candidate]
+            if path is None:
+                outside.append(candidate)
+            else:
+                yield path
 
     def _owns(self, path: str) -> bool:
-        """Whether a path, as ``source.absolute`` tells it, is one of the checkpoint's own."""
+        """Return whether a path from ``source.absolute`` is the checkpoint's own."""
         own = [self.directory]
         root = posixpath.dirname(self.directory)
         if checkpoint_number(self.directory) is not None:
@@ -238,29 +243,18 @@ class StateFiles:
             for directory in own
         )
 
-    def _not_found(self, what: str, places: list[str], outside: list[str]) -> DecodeError:
-        # Of a local file it is worth knowing whether leave would help; a store is not asked.
-        for place in outside:
-            if _BUCKET.match(place) or self.source.is_file(place):
+    def _not_found(self, what: str, candidates: list[str], outside: list[str]) -> DecodeError:
+        tried = ", ".join(map(repr, candidates))
+        for path in outside:
+            # A store is not asked; a local file is EXTERNAL only if it exists.
+            if _BUCKET.match(path) or self.source.is_file(path):
                 return DecodeError(
                     ErrorKind.EXTERNAL,
-                    f"the file of {what} would be {place!r}, outside of the checkpoint: not "
-                    f"opened (tried {', '.join(map(repr, places))})",
+                    f"the file of {what} would be {path!r}, outside of the checkpoint: not "
+                    f"opened (tried {tried})",
                     file=self.directory,
                 )
-        return DecodeError(
-            ErrorKind.NOT_FOUND,
-            f"the file of {what} is missing; tried {', '.join(map(repr, places))}",
-        )
-
-
-def _ends_early(what: str, path: str, start: int, size: int, there: int) -> DecodeError:
-    return DecodeError(
-        ErrorKind.TRUNCATED,
-        f"the file of {what} ends early: {size} bytes wanted from byte {start}, {there} there",
-        file=path,
-        byte_offset=start,
-    )
+        return DecodeError(ErrorKind.NOT_FOUND, f"the file of {what} is missing; tried {tried}")
 
 
 def _check_size(size: int, what: str) -> None:
@@ -272,11 +266,11 @@ def _check_size(size: int, what: str) -> None:
 
 
 def _is_below_but_for_entropy(path: str, directory: str, root: str) -> bool:
-    """Whether an object is in the directory under the random name that Flink's S3 gave it.
+    """Return whether an object is in the directory under a random name of Flink's S3.
 
-    Of ``s3://b/_entropy_/flink/<job>/chk-1`` Flink writes ``_metadata`` without ``_entropy_/``, and
-    the state with random characters in its stead. The key is in what the user configured,
-    ``root``: the names below are Flink's own.
+    For ``s3://b/_entropy_/flink/<job>/chk-1`` Flink writes ``_metadata`` without ``_entropy_/``,
+    and the state with random characters in its place. The key is in the part that the user
+    configured, ``root``: the names below it are Flink's own.
     """
     bucket = _BUCKET.match(directory)
     if bucket is None or not directory.startswith("s3"):
@@ -284,9 +278,9 @@ def _is_below_but_for_entropy(path: str, directory: str, root: str) -> bool:
     for cut in range(bucket.end(), len(root) + 2):
         if not path.startswith(directory[:cut]):
             return False
-        found = path.find(directory[cut:], cut + 1)
-        if found < 0 or not _ENTROPY.fullmatch(path[cut:found]):
+        entropy_end = path.find(directory[cut:], cut + 1)
+        if entropy_end < 0 or not _ENTROPY.fullmatch(path[cut:entropy_end]):
             continue
-        if cut <= len(root) or path[found - 1] == "/":
+        if cut <= len(root) or path[entropy_end - 1] == "/":
             return True
     return False

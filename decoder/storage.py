@@ -1,6 +1,6 @@
-"""Where the bytes of a checkpoint come from: a protocol, and local files.
+"""The source of a checkpoint's bytes: a protocol, and local files.
 
-The decoder itself opens local files only; whoever has others gives it a ByteSource of their own.
+The decoder itself opens local files only; for other files the caller passes a ByteSource.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from typing import BinaryIO, Protocol
 
 METADATA_FILE = "_metadata"
 _CHECKPOINT_DIRECTORY = re.compile(r"chk-(\d+)")
-# The most that is read of a file that is read whole: a plan of half a million partitions is
-# smaller. A file may be sparse, and claim any size.
+# The largest file that is read whole: a plan of half a million partitions is smaller. A file may
+# be sparse, and claim any size.
 MAX_FILE_BYTES = 256 * 1024 * 1024
 _PIECE = 1024 * 1024
-# Only the scheme: a path after it may hold anything.
+# Only the scheme: the path may hold anything.
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
-# What the system says of a path that leads nowhere.
+# The system's errors for a path that does not exist.
 _NO_SUCH = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
 
 
@@ -31,38 +31,40 @@ class StorageUnavailable(OSError):
 class ByteSource(Protocol):
     """Read-only files under slash-separated paths.
 
-    A path is what the source itself understands (a local path, a URL); every method raises
-    FileNotFoundError for what is not there, StorageUnavailable for a service that fails, and
-    OSError for what may not be read. ``read_range`` is called from several threads at once.
+    A path is of the source's own form (a local path, a URL). Every method raises
+    FileNotFoundError for a missing file, StorageUnavailable for a service that fails, and OSError
+    for a file that may not be read. ``read_range`` is called from several threads at once.
     """
 
     def read(self, path: str) -> bytes:
-        """The whole of a file; OSError for one of more than ``MAX_FILE_BYTES``."""
+        """Read a whole file; raise OSError for one of more than ``MAX_FILE_BYTES``."""
 
     def read_range(self, path: str, start: int, size: int) -> bytes:
-        """``size`` bytes from ``start``; fewer only where the file ends."""
+        """Read ``size`` bytes from ``start``; fewer only at the end of the file."""
 
     def is_file(self, path: str) -> bool: ...
 
     def modified_at(self, path: str) -> int | None:
-        """When a file was written, in milliseconds of the epoch; None where that is not kept."""
+        """Return when a file was written, in epoch milliseconds; None if that is not kept."""
 
     def absolute(self, path: str) -> str:
-        """The same path with every directory above it, links followed and ``..`` resolved, so
-        that two such paths tell by their text whether one lies below the other."""
+        """Return the absolute path, links followed and ``..`` resolved.
+
+        The texts of two such paths show whether one is below the other.
+        """
 
     def list_directory(self, path: str) -> list[str] | None:
-        """The names in a directory, sorted, or None where ``path`` is not a directory."""
+        """Return the names in a directory, sorted, or None if ``path`` is not a directory."""
 
     def from_uri(self, uri: str) -> str | None:
-        """The path of an absolute URI as Flink wrote it, or None where this source has no such."""
+        """Return the path of an absolute URI that Flink wrote, or None for other schemes."""
 
 
 class LocalFiles:
     """The local file system.
 
-    Its paths are text, as callers have them: a fleet's checkpoints are small, and to make a Path of
-    each path costs as much as to ask for the file.
+    Paths are text: a fleet's checkpoints are small, and to make a Path costs as much as to ask for
+    the file.
     """
 
     def read(self, path: str) -> bytes:
@@ -92,7 +94,7 @@ class LocalFiles:
         return os.stat(path).st_mtime_ns // 1_000_000  # noqa: PTH116 - as above
 
     def absolute(self, path: str) -> str:
-        # Not Path.resolve: it raises RuntimeError over links that go round in a ring.
+        # Not Path.resolve: it raises RuntimeError for a ring of links.
         return os.path.realpath(path)
 
     def from_uri(self, uri: str) -> str | None:
@@ -106,16 +108,16 @@ class LocalFiles:
         return path if path.startswith("/") else None
 
 
-def read_file(path: str | os.PathLike[str], most: int = MAX_FILE_BYTES) -> bytes:
-    """The whole of a regular file. A pipe would be waited for, and a device have no end.
+def read_file(path: str | os.PathLike[str], max_bytes: int = MAX_FILE_BYTES) -> bytes:
+    """Read a whole regular file: a pipe may block, and a device has no end.
 
     Args:
-        path: what a user named, or what is in a directory of theirs; links are followed.
-        most: how many bytes it may have.
+        path: its path; links are followed.
+        max_bytes: the most bytes that it may have.
 
     Raises:
-        FileNotFoundError: it is not there.
-        OSError: it is something else, may not be read, or has more bytes.
+        FileNotFoundError: it does not exist.
+        OSError: it is not a regular file, may not be read, or is larger.
     """
     path = os.fspath(path)
     status = os.stat(path)  # noqa: PTH116 - paths are text here
@@ -123,30 +125,32 @@ def read_file(path: str | os.PathLike[str], most: int = MAX_FILE_BYTES) -> bytes
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
     if not S_ISREG(status.st_mode):
         raise OSError(errno.EINVAL, "a pipe or a device, and no regular file", path)
-    check_size(status.st_size, most, path)
+    check_size(status.st_size, max_bytes, path)
     with open(path, "rb") as file:  # noqa: PTH123 - as above
         data = file.read(status.st_size + 1)  # it may have grown, or its size be made up
-        while len(data) <= most and (more := file.read(_PIECE)):
+        while len(data) <= max_bytes and (more := file.read(_PIECE)):
             data += more
-    check_size(len(data), most, path)
+    check_size(len(data), max_bytes, path)
     return data
 
 
-def check_size(size: int, most: int, path: str) -> None:
-    """Raise OSError where a file has more bytes than are read of it."""
-    if size > most:
-        raise OSError(errno.EFBIG, f"larger than {most} bytes, the most that is read of it", path)
+def check_size(size: int, max_bytes: int, path: str) -> None:
+    """Raise OSError for a file of more than ``max_bytes``."""
+    if size > max_bytes:
+        raise OSError(
+            errno.EFBIG, f"larger than {max_bytes} bytes, the most that is read of it", path
+        )
 
 
 def _open(path: str) -> BinaryIO:
-    # A pipe or a device would hold the reader up for ever.
+    # A pipe or a device could block the reader for ever.
     if not S_ISREG(_mode(path)):
         raise FileNotFoundError(errno.ENOENT, "No such file", path)
     return open(path, "rb")  # noqa: PTH123 - paths are text here
 
 
 def _mode(path: str) -> int:
-    """What kind of file there is, as stat tells it; 0 where there is none."""
+    """Return a file's mode from stat; 0 if there is no file."""
     try:
         return os.stat(path).st_mode  # noqa: PTH116 - as above
     except OSError as error:
@@ -158,18 +162,18 @@ def _mode(path: str) -> int:
 
 
 def join(directory: str, *names: str) -> str:
-    """A path below a directory, for any ByteSource; an absolute name stays as it is."""
+    """Join a directory and names, for any ByteSource; an absolute name replaces the rest."""
     return posixpath.join(directory, *names)
 
 
 def checkpoint_number(directory: str) -> int | None:
-    """The number of a path that ends in ``chk-<n>``; None of any other."""
+    """Return the number of a path that ends in ``chk-<n>``, or None."""
     match = _CHECKPOINT_DIRECTORY.fullmatch(posixpath.basename(directory))
     return int(match[1]) if match else None
 
 
 def normalise_path(path: str) -> str:
-    """The path without ``.``, ``..`` and doubled slashes, for any ByteSource."""
+    """Return the path without ``.``, ``..`` and doubled slashes, for any ByteSource."""
     scheme = _SCHEME.match(path)
     if scheme is None:
         return posixpath.normpath(path)

@@ -1,8 +1,8 @@
-"""How a URL, and text that may hold passwords, is shown: without secrets.
+"""Redaction of URLs, and of text that may hold passwords.
 
 A user, a password, a key or a signature in a URL would end in messages, plans, tables and shell
-histories, so such a URL is never used: it is refused, and shown as this module leaves it. What
-others say of URLs (the errors of a library, a service's answer) is shown through it too.
+histories: such a URL is refused, and shown redacted. Text of libraries and services that may hold
+URLs is redacted too.
 
 ``s3://KEY:SECRET@bucket/x`` is shown as ``s3://…@bucket/x``, ``…/x?sv=1&sig=SECRET`` as
 ``…/x?sv=…&sig=…``: which parameters are secret is not guessed. ``password="SECRET"`` in what a
@@ -19,36 +19,36 @@ CREDENTIALS_REFUSED = (
     "configuration)"
 )
 
-# Where a URL begins; of one inside another (k8s://https://host) the inner one. One letter and a
-# colon are a drive. Each repeat that a search may begin anew at every character has a bound, as the
-# search would else take time by the square of the text.
+# The start of a URL; of one inside another (k8s://https://host) the inner one. One letter and a
+# colon are a drive. Each repeat at which a search may begin anew has a bound: else the search would
+# take time by the square of the text.
 _BEGINNING = r"[A-Za-z][A-Za-z0-9+.-]{1,40}"
 _URL = re.compile(rf"({_BEGINNING}):(/+)(?!{_BEGINNING}://)")
 # Within a text a URL ends at a space, a quote, or where another one begins.
 _URL_IN_TEXT = re.compile(
     rf"({_BEGINNING}):(/+)(?!{_BEGINNING}://)((?:(?!{_BEGINNING}://)[^\s\"'`<>])*)"
 )
-# A name before a colon: a user, or else a host before its port.
+# A name before a colon: a user, or a host before its port.
 _NAME = re.compile(r"[^/@:\[]*:")
 _PORT = re.compile(r"\d*(?:[/?#]|$)")
-# A `?` alone may be one of a glob.
+# A `?` alone may be part of a glob.
 _QUERY = re.compile(r"\?[\w.%-]+=")
 # Not what ends a sentence.
 _VALUE = re.compile(r"=[^&;]*?(?=[:.,)\]]{0,20}(?:[&;]|$))")
 
-# Where a host and a port may stand; elsewhere, in a bucket's place say, a colon ends a user's name.
+# Schemes with a host and a port; elsewhere, as in a bucket's name, a colon ends a user's name.
 _WITH_PORTS = frozenset({"http", "https", "hdfs", "webhdfs", "spark"})
-# Whose path may begin after one slash, or three, and hold a colon and an @.
+# Schemes whose path may begin after one or three slashes, and hold a colon and an @.
 _PATHS = frozenset({"file", "dbfs"})
-# What stands before an @ is Azure's container, or the name of HDFS's user.
+# Schemes with Azure's container, or HDFS's user name, before an @.
 _NO_SECRET_BEFORE_AT = frozenset({"abfs", "abfss", "wasb", "wasbs", "hdfs", "webhdfs"})
 
-# Names whose value is a secret, whatever stands between them: `password: x`, `'password' = 'x'`.
+# Names whose value is a secret, whatever is between them: `password: x`, `'password' = 'x'`.
 _SECRET_NAMES = (
     r"passw(?:or)?d|passphrase|pwd|secret|credentials?|(?:api|access|account|private|secret)[._-]?key"
     r"|(?:access|auth|bearer|refresh|security|session)[._-]?token"
 )
-# Names that are words of a sentence too, as in `unexpected token: x`: only before a bare `=`.
+# Names that are also words of a sentence, as in `unexpected token: x`: only before a bare `=`.
 _AMBIGUOUS_NAMES = r"sig|signature|token|pass|delegation|key"
 # In a path, `/key=` is the name of a partition.
 _NAMED_SECRET = re.compile(
@@ -86,12 +86,12 @@ _SECRET_ELEMENT = re.compile(
 
 
 def redact_secrets(text: str) -> str:
-    """Return what a service says without passwords, keys, tokens and credentials in URLs.
+    """Return a service's text without passwords, keys, tokens and credentials in URLs.
 
-    What is not recognised: the rest of a password without quotes after a space or comma in it; one
-    that no name precedes, as the second argument of ``login("me", "x")``; a name of one letter
-    (``-p x``), or one that goes on after its word (``password.old=x``); an attribute of XML beside
-    the one that names it (``<property name="password" value="x"/>``); an encoded text (base64).
+    Not recognised: the rest of an unquoted password after a space or comma; a password without a
+    name before it, as the second argument of ``login("me", "x")``; a name of one letter (``-p
+    x``), or one that continues after its word (``password.old=x``); an attribute of XML beside the
+    one that names it (``<property name="password" value="x"/>``); an encoded text (base64).
     """
     text = _NAMED_SECRET.sub(r"\1…", redact_urls(text))
     text = _SECRET_ELEMENT.sub(r"\1…", text)
@@ -99,15 +99,16 @@ def redact_secrets(text: str) -> str:
 
 
 def redact_url(url: str) -> str:
-    """A URL without credentials, itself where it holds none; any other text is as it was."""
-    begun = _URL.search(url) if ":/" in url else None
-    if begun is None:
+    """Return a URL without credentials; any other text unchanged."""
+    match = _URL.search(url) if ":/" in url else None
+    if match is None:
         return url
-    return redact_urls(url[: begun.end()] + _bare(begun[1].lower(), begun[2], url[begun.end() :]))
+    bare = _bare(match[1].lower(), match[2], url[match.end() :])
+    return redact_urls(url[: match.end()] + bare)
 
 
 def redact_urls(text: str) -> str:
-    """The same of every URL in a text. Of one with a space in its password it knows nothing."""
+    """Redact every URL in a text; a password with a space in it is not recognised."""
     if ":/" not in text:
         return text
     return _URL_IN_TEXT.sub(
@@ -116,7 +117,7 @@ def redact_urls(text: str) -> str:
 
 
 def _bare(scheme: str, slashes: str, rest: str) -> str:
-    """What follows the slashes of a URL, without credentials."""
+    """Return what follows the slashes of a URL, without credentials."""
     if len(slashes) == 2 or scheme not in _PATHS:
         name = _NAME.match(rest)
         port = scheme in _WITH_PORTS and name is not None and _PORT.match(rest, name.end())

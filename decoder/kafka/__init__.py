@@ -1,1 +1,1 @@
-"""Flink's Kafka sources in operator and coordinator state: splits, enumerators, recognition."""
+"""Flink's Kafka sources and sinks in operator and coordinator state."""

@@ -1,4 +1,4 @@
-"""Apache Beam's KafkaIO, read by an UnboundedSource, as Beam's Flink runner stores its positions.
+"""The positions of Apache Beam's KafkaIO, read by an UnboundedSource in Beam's Flink runner.
 
 In Beam 2.50 an UnboundedSourceWrapper reads it, a SourceFunction. An element of its list state is a
 source, an object of Java's serialization, and the source's CheckpointMark, in the source's coder.
@@ -14,11 +14,11 @@ PartitionMark, as blocks of ``long n`` and n items up to an n of 0; of a negativ
 the block's bytes follows. An item is ``string topic, int partition, long nextOffset, long
 watermarkMillis``, in the order in which the class declares them, or by their names, as a newer Avro
 orders them: whichever Avro the pipeline has. An int or long is a zig-zag varint, a string a
-``long`` length and UTF-8. ``nextOffset`` is that of the record to be read next, -1 where the reader
-has not asked Kafka for its start yet. The watermark is what the reader has said last.
+``long`` length and UTF-8. ``nextOffset`` is that of the record to be read next, -1 if the reader
+has not asked Kafka for its start yet. The watermark is the reader's last.
 
-A mark lists the partitions of its source, in their order, or Beam does not restore it. So it is
-known which order its fields have.
+Beam restores a mark only if it lists the partitions of its source, in their order: that shows which
+order the fields have.
 
 Source: UnboundedSourceWrapper @ Beam 2.50.0; FlinkSourceSplit, FlinkSourceSplitEnumerator @ 2.62.0;
 KafkaCheckpointMark, KafkaUnboundedReader @ both; Apache Avro specification, binary encoding.
@@ -36,12 +36,12 @@ from decoder.metadata.java_stream import JavaArray, JavaObject, JavaValue, read_
 _PACKAGE = "org.apache.beam.runners.flink.translation.wrappers.streaming.io.source."
 _SPLIT = f"{_PACKAGE}FlinkSourceSplit"
 _KAFKA = "org.apache.beam.sdk.io.kafka.KafkaUnboundedSource"
-# In a Java object's stream the names of their classes.
+# The class names in a Java object stream.
 BEAM_SPLIT, BEAM_KAFKA = _SPLIT.encode(), _KAFKA.encode()
-# DefaultOperatorStateBackend.DEFAULT_OPERATOR_STATE_NAME; functions of users have it, too.
+# DefaultOperatorStateBackend.DEFAULT_OPERATOR_STATE_NAME; users' functions have it too.
 WRAPPER_STATE = "_default_"
-# List state of every DoFnOperator @ Beam 2.50.0 and 2.62.0: what a bundle gave out as it was
-# finished for the checkpoint, after the barrier. A job that has it is a pipeline of Beam's.
+# List state of every DoFnOperator @ Beam 2.50.0 and 2.62.0: the output of a bundle that was
+# finished for the checkpoint, after the barrier. A job that has it is a Beam pipeline.
 BEAM_BUNDLE = "bundle-buffer-tag"
 # Version of its serializer: SerdeUtils.getNaiveObjectSerializer.
 _VERSIONS = (0,)
@@ -57,11 +57,13 @@ _MOST_PARTITIONS = 2**31  # one is an int of Java's
 
 
 class BeamMark(NamedTuple):
-    """A partition that a split reads.
+    """A partition of a split.
 
     Attributes:
-        next_offset: of the record to be read next; NOT_SET where its start was not known yet.
-        watermark: in milliseconds of the epoch; None of a split without a reader.
+        topic: the topic.
+        partition: the partition.
+        next_offset: the offset of the record to be read next; NOT_SET if its start was not known.
+        watermark: in epoch milliseconds; None for a split without a reader.
     """
 
     topic: str

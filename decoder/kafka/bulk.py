@@ -1,11 +1,11 @@
-"""Splits that differ in their numbers only, read without a call for each.
+"""Fast reading of many splits that differ only in their numbers.
 
-The splits of one topic are alike: the same bytes in front (lengths, a version, the topic), here
-their *head*, then a partition and offsets. So many are unpacked at once, each head is looked at
-once, and the numbers are checked column by column.
+The splits of one topic have the same bytes in front (lengths, a version, the topic), here their
+*head*, then a partition and offsets. So many are unpacked at once, each head is checked once, and
+the numbers are checked column by column.
 
-Nothing is refused here: None leaves the whole list to the readers that take one after another,
-which tell what is wrong and where. The layouts are theirs: ``reader_state``, ``enumerator``.
+Nothing is refused here: None leaves the whole list to the strict readers in ``reader_state`` and
+``enumerator``, which name what is wrong and where. The layouts are described there.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ _I32 = Struct(">i")
 _SPLIT_NUMBERS = "iqq"  # partition, starting offset, stopping offset
 _SPLIT_BYTES = 2 + 4 + 8 + 8  # beside the topic
 _BEFORE_TOPIC_OF_ELEMENT = Struct(">iii")  # element length, split version, split length
-# By enumerator version: how many bytes precede an entry's topic (the split's length), and what
-# follows it: a partition; a status; in version 3 a split's offsets between them.
+# By enumerator version: the bytes before an entry's topic (the split's length), and the numbers
+# after it: a partition; a status; in version 3 a split's offsets between them.
 _ENTRIES = {1: (0, "i"), 2: (0, "ii"), 3: (4, "iqqi")}
 _STATUSES = frozenset({0, 1})
-# How many entries are unpacked at a time, so that they stay in the processor's caches.
+# The entries that are unpacked at a time: they stay in the processor's caches.
 _AT_ONCE = 1024
 
-# The head and the numbers of each.
+# (head, *numbers) of each.
 _Unpacked = Iterable[tuple[Any, ...]]
 
 
 class _NotAlike(Exception):
-    """What stands here is for the readers of one after another."""
+    """The bytes are for the strict readers."""
 
 
 class EntryColumns(NamedTuple):
-    """What an enumerator lists, field by field; versions 1 and 2 have no splits, 1 no statuses."""
+    """An enumerator's entries by field; versions 1 and 2 have no splits, 1 no statuses."""
 
     topics: Sequence[str]
     partitions: Sequence[int]
@@ -53,9 +53,9 @@ class EntryColumns(NamedTuple):
 
 
 def alike_splits(elements: PlainElements, topics: dict[bytes, str]) -> SplitColumns | None:
-    """The elements of a reader's state, if each is a KafkaPartitionSplit as Flink writes it.
+    """Read the elements of a reader's state, if each is a KafkaPartitionSplit; else return None.
 
-    ``topics`` are those of the heads that were looked at before; new ones are added.
+    ``topics`` caches the topic of each head.
     """
     try:
         heads, partitions, starts, stops = zip(*_unpacked_elements(elements), strict=True)
@@ -67,8 +67,11 @@ def alike_splits(elements: PlainElements, topics: dict[bytes, str]) -> SplitColu
 def alike_entries(
     data: bytes, start: int, end: int, *, version: int, count: int
 ) -> tuple[int, EntryColumns] | None:
-    """Where the ``count`` entries of an enumerator end that begin at ``start``, and what they are,
-    if nothing is wrong with any of them; versions 1 to 3."""
+    """Read ``count`` entries of an enumerator of version 1 to 3 from ``start`` on.
+
+    Returns:
+        Their end and the entries, or None if any of them is not plain.
+    """
     before_topic, numbers = _ENTRIES[version]
     known: dict[bytes, str] = {}
     topics: list[str] = []
@@ -93,7 +96,7 @@ def alike_entries(
 
 @lru_cache(1024)
 def _alike(topic: int, before_topic: int, numbers: str) -> Struct:
-    """The head and the numbers of what is about a topic whose name takes so many bytes."""
+    """Return the layout of head and numbers for a topic name of that many bytes."""
     if not 0 < topic <= _LONGEST_TOPIC:
         raise _NotAlike
     return Struct(f">{before_topic + 2 + topic}s{numbers}")
@@ -159,7 +162,7 @@ def _entries(topics: list[str], columns: Sequence[list[int]]) -> EntryColumns:
     statuses = columns[-1] if len(columns) > 1 else None
     if statuses is not None and not _STATUSES.issuperset(statuses):
         raise _NotAlike
-    # Topic and partition in one number, of which 100,000 take less than pairs.
+    # Topic and partition in one number: 100,000 take less memory than pairs.
     numbers = {topic: number << 32 for number, topic in enumerate(set(topics))}
     distinct = set(map(add, map(numbers.__getitem__, topics), partitions))
     if min(partitions) < 0 or len(distinct) != len(topics):

@@ -1,6 +1,6 @@
-"""What an operator keeps for Kafka: read from its list states and its coordinator's state.
+"""The Kafka source or sink of an operator, from its list states and its coordinator state.
 
-Which states an operator has is in ``_metadata``; their elements are fetched here.
+``_metadata`` names the states; their elements are fetched here.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from decoder.kafka.source import (
     UnknownSource,
     recognise_source,
 )
-from decoder.metadata.model import DistributionMode, InlineState, Operator
+from decoder.metadata.model import DistributionMode, Operator
 from decoder.operator_state.fetch import SubtaskState, byte_array_states, state_elements
 from decoder.operator_state.stream import extent
 from decoder.state_files import StateFiles
@@ -51,10 +51,10 @@ _OF_KAFKA = frozenset(
     {SOURCE_READER_STATE, LEGACY_CONSUMER_STATE, WRAPPER_STATE, WRITER_STATE, COMMITTER_STATE}
 )
 
-# Of a job that is no pipeline of Beam's: a user's function may keep any amount under that name.
+# Outside of a Beam pipeline: a user's function may keep any amount under that name.
 _LARGEST_WRAPPER = 32 * 1024 * 1024
 
-# Kinds of error that are about bytes: of a sink of another kind, as a rule.
+# Errors in the bytes: mostly of a sink of another kind.
 _UNDECODABLE = frozenset({ErrorKind.TRUNCATED, ErrorKind.CORRUPT, ErrorKind.UNSUPPORTED})
 _OF_ANOTHER_KIND = "not a KafkaSink's"
 
@@ -62,15 +62,18 @@ _OF_ANOTHER_KIND = "not a KafkaSink's"
 def read_source(
     operator: Operator, files: StateFiles, in_beam_pipeline: bool = False
 ) -> Source | None:
-    """What an operator's source state is recognised as; None where it has none.
+    """Read an operator's source state, or return None if it has none.
 
-    ``in_beam_pipeline``: whether another of the job's operators is of Apache Beam's runner.
+    Finished readers leave only the coordinator state. Other operators have coordinators too: it
+    makes a source only if it has a source's layout.
 
-    Readers that have all finished leave only the coordinator's state behind. Other operators have
-    coordinators too, so that this alone makes a source only where it is laid out as a source's.
+    Args:
+        operator: the operator.
+        files: the checkpoint's files.
+        in_beam_pipeline: whether any of the job's operators is of Apache Beam's runner.
 
     Raises:
-        DecodeError: a file of its state is not there, not the checkpoint's, or damaged.
+        DecodeError: a file of its state is missing, not the checkpoint's, or damaged.
     """
     states = _list_states(operator)
     legacy_states = states.get(LEGACY_CONSUMER_STATE)
@@ -82,9 +85,9 @@ def read_source(
         if wrapped is not None:
             return wrapped
     reader_states = states.get(SOURCE_READER_STATE, [])
-    spread = _spread_otherwise(reader_states, DistributionMode.SPLIT_DISTRIBUTE)
-    if spread is not None:
-        return spread
+    wrong_mode = _wrong_mode(reader_states, DistributionMode.SPLIT_DISTRIBUTE)
+    if wrong_mode is not None:
+        return wrong_mode
     coordinator = operator.coordinator_state
     if not reader_states and coordinator is None:
         return None
@@ -95,25 +98,21 @@ def read_source(
     inner = source.current if isinstance(source, HybridSource) else source
     if reader_states or not isinstance(inner, UnknownSource):
         return source
-    assert coordinator is not None  # with no reader's state there is one, as asked above
-    return UnknownSource(inner.reason, partly_kafka=False) if _is_a_sources(coordinator) else None
-
-
-def _is_a_sources(coordinator: InlineState) -> bool:
+    assert coordinator is not None  # checked above, as there is no reader's state
     try:
         open_coordinator_state(coordinator.data, "coordinator state")
     except DecodeError:
-        return False
-    return True
+        return None
+    return UnknownSource(inner.reason, partly_kafka=False)
 
 
 def _read_legacy(
     states: list[SubtaskState], files: StateFiles, what: str
 ) -> LegacyConsumer | UnknownSource:
-    """A FlinkKafkaConsumer, where all of the state decodes: its name alone proves nothing."""
-    spread = _spread_otherwise(states, DistributionMode.UNION)
-    if spread is not None:
-        return spread
+    """Read a FlinkKafkaConsumer; all of the state must decode, as its name proves nothing."""
+    wrong_mode = _wrong_mode(states, DistributionMode.UNION)
+    if wrong_mode is not None:
+        return wrong_mode
     offsets: list[LegacyOffset] = []
     reason: str | None = None
     for subtask, element in state_elements(states, files, what, sized=False):
@@ -130,10 +129,12 @@ def _read_legacy(
 def _read_beam_wrapper(
     states: list[SubtaskState], files: StateFiles, what: str, in_beam_pipeline: bool
 ) -> BeamKafkaIO | UnknownSource | None:
-    """Of Apache Beam's UnboundedSourceWrapper; None of what a user's function keeps under the name
-    that they share, and of sources of Beam's that are not Kafka's."""
-    places = [extent(held.handle, held.state) for held in states if held.state.byte_offsets]
-    size = sum(place.end - place.start for place in places if place is not None)
+    """Read an UnboundedSourceWrapper of Apache Beam.
+
+    None for a user's function that keeps state of the same name, and for Beam's other sources.
+    """
+    extents = [extent(owner.handle, owner.state) for owner in states if owner.state.byte_offsets]
+    size = sum(place.end - place.start for place in extents if place is not None)
     if size > _LARGEST_WRAPPER and not in_beam_pipeline:
         return None
     marks: list[tuple[int, BeamMark]] = []
@@ -147,8 +148,8 @@ def _read_beam_wrapper(
                 others = True
                 continue
             try:
-                place = f"{what} subtask {subtask} {WRAPPER_STATE}"
-                marks += [(subtask, mark) for mark in read_beam_wrapped(element, place)]
+                label = f"{what} subtask {subtask} {WRAPPER_STATE}"
+                marks += [(subtask, mark) for mark in read_beam_wrapped(element, label)]
             except DecodeError as error:
                 reason = reason or str(error)
     except DecodeError:
@@ -163,20 +164,20 @@ def _read_beam_wrapper(
 
 
 def read_sink(operator: Operator, files: StateFiles) -> Sink | None:
-    """What an operator keeps of a sink; None where it keeps nothing of one.
+    """Read an operator's sink state, or return None if it has none.
 
-    What cannot be read of a sink is no obstacle: no position depends on it.
+    State that cannot be read is an UnknownSink: no position depends on it.
     """
     states = _list_states(operator)
     writer_states, committer_states = (
-        [held for held in states.get(name, ()) if held.state.byte_offsets]
+        [owner for owner in states.get(name, ()) if owner.state.byte_offsets]
         for name in (WRITER_STATE, COMMITTER_STATE)
     )
     if not writer_states and not committer_states:
         return None
     what = _what(operator)
     try:
-        held = [
+        written = [
             read_writer_state(element, f"{what} subtask {subtask} {WRITER_STATE}")
             for subtask, element in state_elements(writer_states, files, what)
         ]
@@ -188,11 +189,11 @@ def read_sink(operator: Operator, files: StateFiles) -> Sink | None:
         )
     except DecodeError as error:
         return UnknownSink(_OF_ANOTHER_KIND if error.kind in _UNDECODABLE else str(error))
-    writers = tuple(state for state in held if isinstance(state, KafkaWriterState))
-    if len(writers) == len(held):
+    writers = tuple(state for state in written if isinstance(state, KafkaWriterState))
+    if len(writers) == len(written):
         return SinkState(writers, pending)
-    buckets = tuple(state for state in held if isinstance(state, FileBucket))
-    if len(buckets) == len(held) and not pending:
+    buckets = tuple(state for state in written if isinstance(state, FileBucket))
+    if len(buckets) == len(written) and not pending:
         return FileSinkState(buckets)
     return UnknownSink(_OF_ANOTHER_KIND)
 
@@ -202,22 +203,22 @@ def _what(operator: Operator) -> str:
 
 
 def _list_states(operator: Operator) -> dict[str, list[SubtaskState]]:
-    """By name, its list states that may be Kafka's, of each subtask that has one."""
+    """Return the list states that may be Kafka's, by name, of each subtask that has one."""
     states: dict[str, list[SubtaskState]] = {}
     for subtask in operator.subtasks:
         if (handle := subtask.managed_operator_state) is not None:
             for state in handle.states:
                 if state.name in _OF_KAFKA:
-                    held = SubtaskState(subtask.index, handle, state)
-                    states.setdefault(state.name, []).append(held)
+                    states.setdefault(state.name, []).append(
+                        SubtaskState(subtask.index, handle, state)
+                    )
     return states
 
 
-def _spread_otherwise(states: list[SubtaskState], mode: DistributionMode) -> UnknownSource | None:
-    """A state of the right name that is spread over the subtasks as no source's is."""
-    for held in states:
-        if held.state.mode is not mode:
-            return UnknownSource(
-                f"its {held.state.name} is spread as {held.state.mode.name}", partly_kafka=False
-            )
+def _wrong_mode(states: list[SubtaskState], mode: DistributionMode) -> UnknownSource | None:
+    """Return an UnknownSource for a state of another distribution mode than a source's."""
+    for _, _, state in states:
+        if state.mode is not mode:
+            reason = f"its {state.name} is spread as {state.mode.name}"
+            return UnknownSource(reason, partly_kafka=False)
     return None

@@ -1,9 +1,9 @@
-"""What is this source? Nothing in a checkpoint says so: it is told by decoding.
+"""The kind of a source: no checkpoint names it, so it is recognised by decoding.
 
 Every FLIP-27 source keeps its splits as byte arrays in SourceReaderState and its enumerator as
-bytes in coordinator state. An operator is a KafkaSource, a DynamicKafkaSource or a HybridSource
-when *all* of it decodes as that, each to its last byte; read leniently, a HybridSource's split
-comes out as topic '' partition 65544.
+bytes in coordinator state. An operator is a KafkaSource, a DynamicKafkaSource or a HybridSource if
+*all* of its state decodes as that, to the last byte; read leniently, a HybridSource's split would
+be topic '' partition 65544.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _AnySplit = Split | DynamicSplit | HybridSplit
 
 
 class ReaderSplit(NamedTuple):
-    """A split and the index of the subtask whose reader holds it."""
+    """A split and the index of its reader's subtask."""
 
     subtask: int
     split: Split
@@ -46,14 +46,14 @@ class ReaderSplit(NamedTuple):
 def split_fields(
     splits: Sequence[ReaderSplit],
 ) -> Iterator[tuple[int, str, int, int, int | None]]:
-    """(subtask, topic, partition, starting offset, stopping offset) of each."""
+    """Return (subtask, topic, partition, starting offset, stopping offset) of each split."""
     if isinstance(splits, Rows):
         return splits.fields()
     return ((subtask, *split) for subtask, split in splits)
 
 
 class KafkaSource(NamedTuple):
-    """The state of one KafkaSource operator; ``enumerator`` is None where none was stored."""
+    """The state of one KafkaSource operator; ``enumerator`` is None if none was stored."""
 
     reader_splits: Sequence[ReaderSplit]
     enumerator: EnumeratorState | None
@@ -63,10 +63,9 @@ class DynamicKafkaSource(NamedTuple):
     """The state of one DynamicKafkaSource operator.
 
     Attributes:
-        clusters: by cluster id, a KafkaSource's state: of every cluster that a reader or the
-            enumerator knows.
-        retained: the clusters among them that the metadata service no longer names.
-        enumerator: as stored; None where it was not.
+        clusters: by cluster id, the state of every cluster of a reader or the enumerator.
+        retained: the clusters among them that the metadata service no longer lists.
+        enumerator: the enumerator's state, or None if none was stored.
     """
 
     clusters: Mapping[str, KafkaSource]
@@ -89,8 +88,8 @@ class BeamKafkaIO(NamedTuple):
 class UnknownSource(NamedTuple):
     """A source that no decoder accepts whole.
 
-    ``reason`` is what the strictest decoder stumbled over. ``partly_kafka`` says that some of it
-    does decode as a Kafka source's: then it may be a damaged one, not another kind.
+    ``reason`` is the first refusal. ``partly_kafka``: some of it decodes as a Kafka source's, so it
+    may be a damaged one.
     """
 
     reason: str
@@ -101,9 +100,9 @@ class HybridSource(NamedTuple):
     """The state of one HybridSource operator.
 
     Attributes:
-        source_index: which source of its list it reads now, from 0.
-        current: what that source was recognised as.
-        other_splits: how many splits of other sources its readers still hold.
+        source_index: the index of the source that it reads now.
+        current: the state of that source.
+        other_splits: the number of splits of other sources in its readers.
     """
 
     source_index: int
@@ -113,10 +112,10 @@ class HybridSource(NamedTuple):
 
 @dataclass(slots=True)
 class _Readers:
-    """What the readers of an operator hold, by what it decodes as.
+    """The splits of an operator's readers, by their kind.
 
     ``reason`` is the first failure, as text: an error would keep its bytes alive. ``beam_damaged``:
-    whether a split that names Beam's KafkaIO failed.
+    a split that names Beam's KafkaIO failed.
     """
 
     plain: list[tuple[int, SplitColumns]] = field(default_factory=list)
@@ -128,7 +127,7 @@ class _Readers:
     _topics: dict[bytes, str] = field(default_factory=dict)
 
     def add_state(self, subtask: int, state: Iterable[bytes]) -> None:
-        """The elements of one reader."""
+        """Add the elements of one reader."""
         plain = state.plain if isinstance(state, ByteArrays) else None
         alike = alike_splits(plain, self._topics) if plain is not None else None
         if alike is not None:
@@ -182,19 +181,21 @@ class _Readers:
 
     @property
     def kinds(self) -> list[str]:
-        """The kinds of source whose splits they hold."""
-        held = {
+        """The kinds of source of the splits."""
+        by_kind = {
             "KafkaSource": self.plain,
             "DynamicKafkaSource": self.dynamic,
             "HybridSource": self.hybrid,
             "BeamKafkaIO": self.beam,
         }
-        return [kind for kind, splits in held.items() if splits]
+        return [kind for kind, splits in by_kind.items() if splits]
 
 
 class _Enumerator:
-    """What the bytes of an enumerator are as each kind of source's, or why they are not; all None
-    where none was stored. They are decoded as what they are asked for."""
+    """An enumerator's bytes, decoded on demand as each kind of source.
+
+    Each is the state, the reason why the bytes are not that, or None if none was stored.
+    """
 
     def __init__(self, body: Cursor | None, version: int, reason: str | None = None) -> None:
         self._body = body
@@ -236,7 +237,8 @@ def recognise_source(
         coordinator_state: the operator's coordinator state, if it has one.
 
     Raises:
-        DecodeError: what ``states`` raises, but that a state is too large: no Kafka source's is.
+        DecodeError: ``states`` raises it, for another reason than TOO_LARGE: no Kafka source's
+            state is too large.
     """
     readers = _Readers()
     try:
@@ -247,24 +249,24 @@ def recognise_source(
             raise
         readers.reason = readers.reason or str(error)
     enumerator = _open_enumerator(coordinator_state)
-    # Without splits in a reader, the coordinator's state tells the kind.
-    held = readers.kinds
-    kinds = held or [_kind_of(enumerator)]
+    # Without splits in a reader, the coordinator state decides.
+    reader_kinds = readers.kinds
+    kinds = reader_kinds or [_kind_of(enumerator)]
     if kinds == ["HybridSource"] and readers.reason is None:
         return _unwrap(readers, enumerator.hybrid)
     stored = coordinator_state or b""
-    if held == ["BeamKafkaIO"] or (not held and _names_beam(stored)):
+    if reader_kinds == ["BeamKafkaIO"] or (not reader_kinds and _names_beam(stored)):
         return _beam(readers, enumerator, stored)
     return _recognise(readers, kinds, enumerator)
 
 
 def _names_beam(data: bytes) -> bool:
-    """Whether it names a class of Beam's, as the object of a split or of KafkaIO does."""
+    """Return whether a serialized object names Beam's split or KafkaIO."""
     return BEAM_SPLIT in data or BEAM_KAFKA in data
 
 
 def _beam(readers: _Readers, enumerator: _Enumerator, stored: bytes) -> BeamKafkaIO | UnknownSource:
-    """The splits that readers have, and those that the enumerator's ``stored`` state holds."""
+    """Return the source with the splits of readers and of the enumerator's ``stored`` state."""
     partly_kafka = bool(readers.beam) or readers.beam_damaged or BEAM_KAFKA in stored
     if readers.reason is not None:
         return UnknownSource(readers.reason, partly_kafka)
@@ -290,8 +292,10 @@ def _open_enumerator(coordinator_state: bytes | None) -> _Enumerator:
 def _recognise(
     readers: _Readers, kinds: list[str], enumerator: _Enumerator
 ) -> KafkaSource | DynamicKafkaSource | UnknownSource:
-    """As a source that is not a HybridSource, of which there is none inside of another; ``kinds``:
-    those of its splits."""
+    """Recognise a source other than a HybridSource, which is never inside another.
+
+    ``kinds`` are those of its splits.
+    """
     partly_kafka = bool(
         readers.plain
         or readers.dynamic
@@ -345,10 +349,10 @@ def _dynamic(
 ) -> DynamicKafkaSource:
     by_cluster: dict[str, list[ReaderSplit]] = {}
     retained = set(enumerator.retained if enumerator is not None else ())
-    for subtask, held in readers:
-        by_cluster.setdefault(held.cluster, []).append(ReaderSplit(subtask, held.split))
-        if held.retained_until is not None:
-            retained.add(held.cluster)
+    for subtask, (cluster, split, retained_until) in readers:
+        by_cluster.setdefault(cluster, []).append(ReaderSplit(subtask, split))
+        if retained_until is not None:
+            retained.add(cluster)
     known = {**enumerator.retained, **enumerator.clusters} if enumerator is not None else {}
     clusters = {
         cluster: KafkaSource(tuple(by_cluster.get(cluster, ())), known.get(cluster))
@@ -360,21 +364,21 @@ def _dynamic(
 def _unwrap(
     readers: _Readers, enumerator: HybridEnumeratorState | str | None
 ) -> HybridSource | UnknownSource:
-    """What is inside a HybridSource, of which its enumerator tells the source that is read."""
+    """Recognise the source inside a HybridSource, whose enumerator names the current one."""
     if not isinstance(enumerator, HybridEnumeratorState):
         reason = enumerator or "no coordinator state tells which source of a HybridSource is read"
         return UnknownSource(reason, any(_wraps_kafka(split) for _, split in readers.hybrid))
     index = enumerator.source_index
-    held = _Readers()
-    others = 0
+    current = _Readers()
+    other_splits = 0
     for subtask, split in readers.hybrid:
         if split.source_index == index:
-            held.add(subtask, partial(read_any_split, split.wrapped, split.version))
+            current.add(subtask, partial(read_any_split, split.wrapped, split.version))
         else:
-            others += 1
+            other_splits += 1
     inner = _Enumerator(Cursor(enumerator.wrapped, "coordinator state"), enumerator.version)
-    kinds = held.kinds or [_kind_of(inner)]
-    return HybridSource(index, _recognise(held, kinds, inner), others)
+    kinds = current.kinds or [_kind_of(inner)]
+    return HybridSource(index, _recognise(current, kinds, inner), other_splits)
 
 
 def _wraps_kafka(split: HybridSplit) -> bool:

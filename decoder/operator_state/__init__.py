@@ -1,1 +1,1 @@
-"""Operator state: the stream a partitionable handle points at, and where its bytes lie."""
+"""Operator state: the elements of list state in the stream of a handle."""

@@ -2,10 +2,9 @@
 
 The stream: ``i32 proxyVersion`` (1 to 6); version 6: ``bool compressed``; ``i16 n`` list states'
 meta info; from version 3 on ``i16 n`` broadcast states'; then the data. A handle's offsets are
-absolute positions in the stream, one per element, so that of the header only the first five bytes
-are read. The states lie one after another, so that one ends where the next begins: a state is
-fetched without the others. An element of a ``byte[]`` list is ``i32 n`` and n bytes; those of other
-lists are their serializers' own.
+absolute positions in the stream, one per element: only the first five bytes of the header are read.
+A state ends where the next one begins, and is fetched without the others. An element of a
+``byte[]`` list is ``i32 n`` and n bytes; other lists' elements are in their serializers' form.
 
 Source: OperatorBackendSerializationProxy, PartitionableListState, CompressibleFSDataInputStream @
 Flink 2.2.0; BytePrimitiveArraySerializer @ 2.2.0.
@@ -35,15 +34,15 @@ _FIRST_COMPRESSIBLE_VERSION = 6
 _HEADER_BYTES = 5
 # Versions 1 to 5, and 6 without compression.
 _PLAIN_HEADERS = (*(bytes((0, 0, 0, version)) for version in range(1, 6)), b"\0\0\0\6\0")
-# The most that one compressed element may hold. Snappy packs 21 to 1, so that a small file could
-# stand for gigabytes; a Kafka split takes some hundred bytes, other sources' at most megabytes.
+# The largest compressed element. Snappy packs 21 to 1, so that a small file could stand for
+# gigabytes; a Kafka split takes some hundred bytes, other sources' at most megabytes.
 MAX_DECOMPRESSED_BYTES = 32 * 1024 * 1024
-# Below this, skipping what lies between costs a remote store's reader more than reading it.
+# A smaller gap is read: to skip it costs more at a remote store.
 _SMALLEST_GAP = 64 * 1024
 
 
 class Excerpt(NamedTuple):
-    """A part of a stream: its first bytes, and the ``data`` that begins at byte ``start``."""
+    """A part of a stream: its header, and the ``data`` that begins at byte ``start``."""
 
     header: bytes
     data: bytes
@@ -55,7 +54,7 @@ class Excerpt(NamedTuple):
 
 
 class PlainElements(NamedTuple):
-    """Elements that follow one another in ``data``: where each begins, and where the last ends."""
+    """Elements in ``data``: the start of each, and the end of the last."""
 
     data: bytes
     starts: Sequence[int]
@@ -66,14 +65,13 @@ class PlainElements(NamedTuple):
 class ByteArrays(Iterable[bytes]):
     """The elements of one ``byte[]`` list state, in the order of its offsets.
 
-    To walk them raises DecodeError at an unknown version, or an element that does not lie inside
-    the stream.
+    To walk them raises DecodeError for an unknown version, or an element outside of the stream.
 
     Attributes:
-        part: what of the stream holds them.
-        byte_offsets: where in the stream each begins.
-        end: where in the stream the state ends.
-        what: names the stream in errors, whose byte offsets count from the stream's start.
+        part: the part of the stream that holds them.
+        byte_offsets: the start of each in the stream.
+        end: the end of the state in the stream.
+        what: the stream's name in errors, whose byte offsets count from the stream's start.
     """
 
     part: Excerpt
@@ -87,8 +85,10 @@ class ByteArrays(Iterable[bytes]):
 
     @property
     def plain(self) -> PlainElements | None:
-        """Where they are, if they lie there as they are: not compressed, in a stream that is read
-        here. Whether there is a gap between them is for their reader to see."""
+        """The places of uncompressed elements of a known version, or None.
+
+        There may be gaps between them: the caller checks that.
+        """
         header, start = self.part.header, self.part.start
         if not self.byte_offsets or not header.startswith(_PLAIN_HEADERS):
             return None
@@ -101,15 +101,14 @@ class ByteArrays(Iterable[bytes]):
 
 
 class Extent(NamedTuple):
-    """Where in its stream a state lies: bytes ``start`` to ``end``."""
+    """The bytes of a state in its stream, from ``start`` to ``end``."""
 
     start: int
     end: int
 
 
 def extent(handle: OperatorStateHandle, state: NamedState) -> Extent | None:
-    """Which bytes of a file hold a state that has elements; None where it is not known, or where
-    there is no file."""
+    """Return the bytes of a file that hold a non-empty state, or None if unknown or inline."""
     match handle.stream:
         case InlineState() | EmptySegment():
             return None
@@ -122,7 +121,7 @@ def extent(handle: OperatorStateHandle, state: NamedState) -> Extent | None:
 
 
 def _end(handle: OperatorStateHandle, state: NamedState, end_of_stream: int) -> int:
-    """Where a state that has elements ends: where the next one begins, or the stream ends."""
+    """Return the end of a non-empty state: the start of the next one, or the stream's end."""
     if len(handle.states) == 1:
         return end_of_stream
     last = max(state.byte_offsets)
@@ -135,10 +134,10 @@ def _end(handle: OperatorStateHandle, state: NamedState, end_of_stream: int) -> 
 def read_excerpt(
     handle: OperatorStateHandle, state: NamedState, files: StateFiles, what: str
 ) -> Excerpt:
-    """What of a handle's stream holds the elements of one state.
+    """Read the part of a handle's stream that holds the elements of one state.
 
     Raises:
-        DecodeError: its file is not there, not the checkpoint's, or too short.
+        DecodeError: its file is missing, not the checkpoint's, or too short.
     """
     stream = handle.stream
     place = extent(handle, state)
@@ -155,28 +154,28 @@ def read_excerpt(
 def byte_arrays(
     part: Excerpt, handle: OperatorStateHandle, state: NamedState, what: str
 ) -> ByteArrays:
-    """The elements of a ``byte[]`` list state, of which ``part`` holds all."""
+    """Return the elements of a ``byte[]`` list state, which ``part`` holds."""
     return ByteArrays(part, state.byte_offsets, _end(handle, state, part.end), what)
 
 
 def unsized_elements(
     part: Excerpt, handle: OperatorStateHandle, state: NamedState, what: str
 ) -> Iterator[bytes]:
-    """The elements of a list state whose serializer writes no length, in the order of its offsets.
+    """Yield the elements of a list state whose serializer writes no length, in order.
 
-    Each goes on to where the next one begins, and the last to where the next state does.
+    Each ends where the next one begins, and the last where the next state begins.
 
     Raises:
         DecodeError: as for ``ByteArrays``.
     """
     ends = iter((*state.byte_offsets[1:], _end(handle, state, part.end)))
     for cursor, compressed in _element_cursors(part, state.byte_offsets, what):
-        end_of_element = next(ends)
+        end = next(ends)
         if not compressed:
-            yield cursor.raw(end_of_element - cursor.byte_offset, "element")
+            yield cursor.raw(end - cursor.byte_offset, "element")
             continue
         data = bytearray()
-        while cursor.byte_offset < end_of_element:
+        while cursor.byte_offset < end:
             data += next_chunk(cursor)
             _check_decompressed(cursor, len(data))
         yield bytes(data)
@@ -185,8 +184,10 @@ def unsized_elements(
 def _element_cursors(
     part: Excerpt, byte_offsets: tuple[int, ...], what: str
 ) -> Iterator[tuple[Cursor, bool]]:
-    """A cursor at the start of each element, which whoever is given it moves to the element's end,
-    and whether the stream is compressed."""
+    """Yield a cursor at the start of each element, and whether the stream is compressed.
+
+    The caller moves the cursor to the element's end.
+    """
     if not byte_offsets:
         return
     header = Cursor(part.header, what)
@@ -194,8 +195,7 @@ def _element_cursors(
     compressed = version >= _FIRST_COMPRESSIBLE_VERSION and header.boolean("compressed")
     end = max(header.byte_offset, part.start)
     for byte_offset in byte_offsets:
-        # Elements follow each other, as they were written: read once, never over one another, so
-        # that what they hold together is bounded by the stream.
+        # Elements are in order and do not overlap: together they are bounded by the stream.
         if not end <= byte_offset < part.end:
             header.fail(
                 f"an element at byte {byte_offset} of a stream of {part.end} bytes, after one "
@@ -208,7 +208,7 @@ def _element_cursors(
 
 
 def _decompressed(cursor: Cursor) -> bytes:
-    """An element that begins at a chunk's start and may go on over several."""
+    """Read an element that begins with a chunk and may continue over several."""
     data = bytearray()
     while len(data) < 4:
         data += next_chunk(cursor)

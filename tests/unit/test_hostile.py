@@ -61,7 +61,7 @@ _FLOOR_BYTES = 8 * MB
 # Far from what is measured (a second or two for a MB), and from what a quadratic reader would take.
 _SECONDS = 15
 
-_SHARED = "lies where another handle's does"
+_SHARED = "shares bytes with another handle's"
 
 # By attack: the most memory, as a multiple of the input, and what refuses it; None where it is
 # decoded: it may be what it says.
