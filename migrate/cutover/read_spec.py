@@ -15,7 +15,8 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from decoder.storage import read_file
-from migrate.cutover.spec import Spec, SpecError, SpecFile, shortened
+from migrate.cutover.spec import Spec, SpecFile, shortened
+from migrate.model.errors import InputError
 from migrate.model.wording import hint, join_some, printable
 from migrate.storage.json_models import Model
 
@@ -31,32 +32,32 @@ def read_spec(path: Path) -> SpecFile:
     """Read a spec.
 
     Raises:
-        SpecError: the file is missing, is not YAML, or is not a spec.
+        InputError: the file is missing, is not YAML, or is not a spec.
     """
     try:
         content = read_file(path, _LARGEST_SPEC)
     except OSError as error:
-        raise SpecError(f"{path}: cannot be read: {error.strerror or error}") from error
+        raise InputError(f"{path}: cannot be read: {error.strerror or error}") from error
     try:
         values = yaml.load(content, _Strict)
     except _NotInASpec as error:
-        raise SpecError(f"{path}: {error}") from error
+        raise InputError(f"{path}: {error}") from error
     except yaml.MarkedYAMLError as error:
         problem = (error.problem or "").removeprefix("but ")
-        raise SpecError(f"{path}: not YAML: {problem}{_line(error.problem_mark)}") from error
+        raise InputError(f"{path}: not YAML: {problem}{_line(error.problem_mark)}") from error
     except yaml.reader.ReaderError as error:
-        raise SpecError(
+        raise InputError(
             f"{path}: not YAML: {error.reason}: character {error.position + 1}"
         ) from error
     if not isinstance(values, dict):
         kind = "a list" if isinstance(values, list) else "text"
         problem = "is empty" if values is None else f"is {kind}, not keys with values"
-        raise SpecError(f"{path}: the spec {problem}")
+        raise InputError(f"{path}: the spec {problem}")
     try:
         folder = path.absolute().parent
         spec = Spec.model_validate_json(json.dumps(values), context=folder)
     except ValidationError as error:
-        raise SpecError(f"{path}: {_problems(error)}") from error
+        raise InputError(f"{path}: {_problems(error)}") from error
     return SpecFile(path, content, spec)
 
 

@@ -43,10 +43,6 @@ from migrate.storage.json_models import Model, parse, read_content
 from migrate.storage.new_file import replace_file
 
 
-class RecordError(InputError):
-    """A file that is no record of a cut-over."""
-
-
 class _AnyVersion(Model):
     """A record of any version."""
 
@@ -69,7 +65,7 @@ class Record:
 
     Raises:
         Refused: the record is of another cut-over, or the spec was changed since.
-        RecordError: the file is no record.
+        InputError: the file is no record.
     """
 
     def __init__(self, file: SpecFile, *, keep: bool, anew: bool) -> None:
@@ -103,14 +99,14 @@ class Record:
     def _read(self) -> CutOverRecord | None:
         if not self.path.exists():
             return None
-        content = read_content(self.path, RecordError, whence="a cut-over writes it")
-        record = parse(_AnyVersion, content, self.path, "record of a cut-over", RecordError)
+        content = read_content(self.path, InputError, whence="a cut-over writes it")
+        record = parse(_AnyVersion, content, self.path, "record of a cut-over", InputError)
         if record.version == 1:
-            raise RecordError(
+            raise InputError(
                 f"{self.path}: a record of version 1, of an older release; finish that cut-over "
                 "with the release that began it (its runs name it), or name another folder (record)"
             )
-        return parse(CutOverRecord, content, self.path, f"record of version {VERSION}", RecordError)
+        return parse(CutOverRecord, content, self.path, f"record of version {VERSION}", InputError)
 
     def change(self, **fields: Any) -> None:
         """Replace fields of the record."""

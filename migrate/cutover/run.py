@@ -87,7 +87,7 @@ def cut_over(
     Raises:
         Refused: something stands in the way, or another run is at work. Nothing was changed.
         CutOverStopped: a step failed after the stop of the job had begun. What was done stays done.
-        SpecError: the spec cannot be read, or has an unknown key or value.
+        InputError: the spec cannot be read, or has an unknown key or value.
         UsageError: the arguments contradict each other.
         DecodeError, BrokerError, FlinkRestError: something cannot be read, or did not answer.
     """

@@ -35,17 +35,13 @@ _A_YEAR = 366 * 24 * 3600
 _LONGEST_SHOWN = 100
 
 
-class SpecError(InputError):
-    """A file that is no spec of a cut-over."""
-
-
 def _kebab(name: str) -> str:
     return name.replace("_", "-")
 
 
 def _absolute(text: str, info: ValidationInfo) -> str:
     """Return a path or a URL; a relative path is one of the spec's folder, the context."""
-    check_no_credentials(text, SpecError)
+    check_no_credentials(text, InputError)
     return text if is_uri(text) or info.context is None else str(info.context / text)
 
 

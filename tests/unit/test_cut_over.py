@@ -636,7 +636,9 @@ def test_a_priming_that_fails_is_run_again_and_one_that_runs_is_waited_for(prime
     assert back.code == 4 and "the command that primes runs; stop it first" in back.stderr
     (spec.parent / "go").touch()
     spec = _spec(primed.parent, **states, prime="exit 8")  # it is not run: the first one is there
-    assert act(open_context(spec), "apply").startswith("primed ")
+    # On a busy machine it has ended before it is looked at.
+    ends = ("ends where the plan says", "holds the plan, with a state")
+    assert act(open_context(spec), "apply").endswith(ends)
     changed = migrate("cut-over", _spec(primed.parent))
     assert changed.code == 4 and "states was counts/n, and is not there now" in changed.stderr
 

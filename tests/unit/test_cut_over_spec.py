@@ -12,7 +12,8 @@ import pytest
 import yaml
 
 from migrate.cutover.read_spec import read_spec
-from migrate.cutover.spec import SpecError, json_schema
+from migrate.cutover.spec import json_schema
+from migrate.model.errors import InputError
 from tests.docs.blocks import blocks
 from tests.support.command import migrate
 
@@ -136,7 +137,7 @@ def test_what_nobody_knows_is_refused_by_name(
 def test_what_is_no_spec_is_refused_and_not_shown(tmp_path: Path, text: str, says: str) -> None:
     path = tmp_path / "spec.yaml"
     path.write_text(text)
-    with pytest.raises(SpecError) as refused:
+    with pytest.raises(InputError) as refused:
         read_spec(path)
     assert says in str(refused.value)
     assert "hush" not in str(refused.value).replace("hush: ", "")
@@ -200,7 +201,7 @@ def test_a_spec_that_no_machine_should_read_is_refused_by_name(
     path = tmp_path / "spec.yaml"
     path.write_text(text)
     began = time.process_time()
-    with pytest.raises(SpecError) as refused:
+    with pytest.raises(InputError) as refused:
         read_spec(path)
     assert says in str(refused.value)
     assert len(str(refused.value)) < 2_000
@@ -211,7 +212,9 @@ def test_a_spec_that_no_machine_should_read_is_refused_by_name(
     "rest", ["http://[::1", "http://host:99999", "ftp://host:1", "http://me:hush@host:1", "http://"]
 )
 def test_an_address_of_flink_is_checked_as_the_spec_is_read(tmp_path: Path, rest: str) -> None:
-    with pytest.raises(SpecError, match=r"flink.rest: not an address of the form http://host") as e:
+    with pytest.raises(
+        InputError, match=r"flink.rest: not an address of the form http://host"
+    ) as e:
         read_spec(_written(tmp_path, flink={**_SPEC["flink"], "rest": rest}))
     assert "hush" not in str(e.value)
 
@@ -226,7 +229,7 @@ def test_a_key_is_the_text_that_is_written(tmp_path: Path) -> None:
     assert spec.move()["topic_map"] == names
     assert spec.spec.start == "\N{GRINNING FACE}"
     path.write_text(_START + "spark-source: {0x1: a}\n")
-    with pytest.raises(SpecError, match=r"spark-source\.0x1"):
+    with pytest.raises(InputError, match=r"spark-source\.0x1"):
         read_spec(path)
 
 
