@@ -127,7 +127,7 @@ def _plan_in_range(
         if policies.on_expired is OnExpired.EARLIEST:
             return _planned(position, Verdict.EXPIRED, log.start, log, lost=lost)
         problem = (
-            f"its next offset {next_offset} lies below the log start {log.start}: "
+            f"its next offset {next_offset} is below the log start {log.start}: "
             f"up to {lost} records are already gone"
         )
         return _planned(position, Verdict.EXPIRED, None, log, lost=lost, problem=problem)
@@ -137,7 +137,7 @@ def _plan_in_range(
         if policies.on_beyond_end is OnBeyondEnd.LATEST:
             return _planned(position, Verdict.BEYOND_END, log.end, log, lost=lost)
         problem = (
-            f"its next offset {next_offset} lies beyond the log end {log.end}: the topic was "
+            f"its next offset {next_offset} is beyond the log end {log.end}: the topic was "
             "recreated, or this is another cluster"
         )
         return _planned(position, Verdict.BEYOND_END, None, log, lost=lost, problem=problem)

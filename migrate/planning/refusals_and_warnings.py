@@ -49,11 +49,9 @@ def _way_out(planned: PlannedPartition) -> str:
                 "name the brokers that the job read from with --bootstrap-servers, or leave it out "
                 "with --gone skip"
             )
-        case Verdict.NEW_PARTITION:
-            return "choose with --new-partitions earliest or latest"
         case _:
             pass
-    if planned.operator_id is None:
+    if planned.verdict is Verdict.NEW_PARTITION or planned.operator_id is None:
         return "choose with --new-partitions earliest or latest"
     choose = "choose with --unresolved earliest|latest|committed|timestamp:T"
     has_broker = planned.log_end is not None
@@ -111,8 +109,8 @@ def _cost_warnings(partitions: Sequence[PlannedPartition]) -> Iterator[str]:
     if suspects:
         yield (
             f"{len(suspects)} partitions look recreated (the first is {suspects[0].name}: the "
-            "first record since the checkpoint lies below its position): "
-            "what lies at their positions may be other records"
+            "first record since the checkpoint is below its position): the records at their "
+            "positions may be others"
         )
     older = [planned for planned in partitions if planned.undiscovered]
     if older:
@@ -140,9 +138,9 @@ def _cost_warnings(partitions: Sequence[PlannedPartition]) -> Iterator[str]:
     partly = [planned for planned in partitions if planned.unknown_to_some]
     if partly:
         yield (
-            f"--merge-sources min: {counted(len(partly), 'partition')} (the first is "
-            f"{partly[0].name}) not every source that reads its topic knows: one that was to "
-            "read it too has not, and loses what lies below its next offset"
+            "--merge-sources min: not every source of the topic knows "
+            f"{counted(len(partly), 'partition')} (the first is {partly[0].name}): a source that "
+            "should have read it too loses the records below its next offset"
         )
 
 
@@ -212,11 +210,12 @@ def unknown_age_warnings(origin: Origin, snapshot: ClusterSnapshot | None) -> It
             "not show"
         )
     elif origin.copied_from is not None:
+        written_in = redact_url(origin.copied_from)
         yield (
-            f"this checkpoint was written in {redact_url(origin.copied_from)}, and lies elsewhere: "
-            f"if {iso_time(origin.written_at)} is the time of a copy, its age is not known, and "
-            f"{hidden}does not show; copy it with its times (cp -p, rsync -t), or name it where it "
-            "was written"
+            f"this checkpoint was written in {written_in}, and is elsewhere "
+            f"now: if {iso_time(origin.written_at)} is the time of a copy, its age is not known, "
+            f"and {hidden}does not show; copy it with its times (cp -p, rsync -t), or name it "
+            "where it was written"
         )
 
 

@@ -69,7 +69,7 @@ _TIMERS_OF = {
 
 _OWN = {
     _WINDOW: "contents of each window",
-    _MERGING: "merging windows: f0 as it is now, f1 the one its contents lie under",
+    _MERGING: "merging windows: f0 as it is now, f1 the one with its contents",
     "LEFT_BUFFER": "interval join: left side, by time",
     "RIGHT_BUFFER": "interval join: right side, by time",
     "nfaStateName": "CEP: partial matches",
@@ -95,8 +95,8 @@ _SQL = {
     "cleanupTsState": "SQL OVER: when the state is cleaned up",
     "window-aggs": "SQL accumulators of each window or slice",
     "previous-aggs": "SQL windows: the results emitted last",
-    "session-window-mapping": "SQL merging windows: map_key as it is now, value the one its "
-    "accumulators lie under",
+    "session-window-mapping": "SQL merging windows: map_key as it is now, value the one with "
+    "its accumulators",
     "deduplicate-state": "SQL deduplication: the row kept, or that there is one",
     "already-emitted-state-boolean": "SQL deduplication: whether the row is emitted",
     "waiting-to-emit-on-timer": "SQL deduplication: the row that waits for its watermark",

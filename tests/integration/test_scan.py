@@ -65,7 +65,7 @@ def test_a_broker_tells_the_lag_and_what_is_no_longer_there(estate: SmallEstate)
         # A partition without a record read yet goes on from the log start, which is 5.
         str(estate.earliest): ["yes", "1", "2", "35"],
         str(estate.expired): ["no", "1", "2", "36", "expired"],
-        # What lies beyond the log end of another topic has no lag.
+        # What is beyond the log end of another topic has no lag.
         str(estate.beyond_end): ["no", "1", "2", "0+?", "beyond-end"],
         str(estate.without_topic): ["no", "1", "2", "topic-gone"],
         str(estate.unaligned): ["no", "1", "2", "16", "in-flight-records"],

@@ -220,8 +220,8 @@ def test_costs_are_told_by_the_first_of_them() -> None:
     assert _warned(
         _planned(0, 5), _planned(1, 6, Verdict.SUSPECT), _planned(2, 6, Verdict.SUSPECT)
     ) == [
-        "2 partitions look recreated (the first is t-1: the first record since the checkpoint lies "
-        "below its position): what lies at their positions may be other records"
+        "2 partitions look recreated (the first is t-1: the first record since the checkpoint is "
+        "below its position): the records at their positions may be others"
     ]
     assert _warned(
         _planned(0, 5), _planned(1, 6, undiscovered=1), _planned(2, 6, undiscovered=9)
@@ -256,9 +256,8 @@ def test_costs_are_told_by_the_first_of_them() -> None:
     assert _warned(
         _planned(0, 5), _planned(1, 5, unknown_to_some=True), _planned(2, 5, unknown_to_some=True)
     ) == [
-        "--merge-sources min: 2 partitions (the first is t-1) not every source that reads its "
-        "topic knows: one that was to read it too has not, and loses what lies below its next "
-        "offset"
+        "--merge-sources min: not every source of the topic knows 2 partitions (the first is t-1): "
+        "a source that should have read it too loses the records below its next offset"
     ]
 
 
@@ -289,7 +288,7 @@ def test_a_checkpoint_whose_age_is_not_known() -> None:
     ]
     copied = Origin("checkpoint", "/chk-7", 7, written_at=0, copied_from="s3://u:p@b/chk-7")
     assert list(messages.unknown_age_warnings(copied, _snapshot())) == [
-        "this checkpoint was written in s3://…@b/chk-7, and lies elsewhere: if "
+        "this checkpoint was written in s3://…@b/chk-7, and is elsewhere now: if "
         f"1970-01-01T00:00:00+00:00 is the time of a copy, its age is not known, and {hidden}does "
         "not show; copy it with its times (cp -p, rsync -t), or name it where it was written"
     ]

@@ -62,7 +62,7 @@ def _planned(
                 "verdict": Verdict.EXPIRED,
                 "next_offset": None,
                 "lost": 1,
-                "problem": "its next offset 9 lies below the log start 10: up to 1 records are "
+                "problem": "its next offset 9 is below the log start 10: up to 1 records are "
                 "already gone",
             },
         ),
@@ -74,7 +74,7 @@ def _planned(
                 "verdict": Verdict.BEYOND_END,
                 "next_offset": None,
                 "lost": 20,
-                "problem": "its next offset 31 lies beyond the log end 30: the topic was "
+                "problem": "its next offset 31 is beyond the log end 30: the topic was "
                 "recreated, or this is another cluster",
             },
         ),

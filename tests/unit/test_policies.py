@@ -465,7 +465,7 @@ def test_a_partition_that_one_of_two_sources_lacks_may_cost_it_records(tmp_path:
     snapshot = ClusterSnapshot({"t": {0: LogRange(0, 20), 1: LogRange(2, 20)}})
     plan = _two_sources(tmp_path, [5, 6], [5], snapshot, _MIN)
     assert _costs(plan) == [(5, 0, 0), (6, 4, 0)]
-    assert any("not every source that reads its topic" in warning for warning in plan.warnings)
+    assert any("not every source of the topic knows" in warning for warning in plan.warnings)
     unasked = _two_sources(tmp_path / "unasked", [5, 6], [5], None, _MIN)
     assert _costs(unasked) == [(5, 0, 0), (6, None, 0)]
 
