@@ -26,7 +26,6 @@ from migrate.targets.group.rollback_file import (
     ChangeProgress,
     EarlierRun,
     check_rollback_path,
-    saving_offsets_to,
 )
 
 if TYPE_CHECKING:
@@ -108,10 +107,7 @@ class GroupChange:
             confirm()
         check_unmoved(self._request, self.plan)  # it may have waited for the answer
         config = self._request.kafka.config()
-        with (
-            saving_offsets_to(self.rollback_path),
-            timed(f"committing for group {self.group.name}"),
-        ):
+        with timed(f"committing for group {self.group.name}"):
             return commit(
                 config,
                 self.group.name,

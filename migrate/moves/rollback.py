@@ -13,7 +13,7 @@ from migrate.model.log import log, timed
 from migrate.moves.options import Kafka, kafka
 from migrate.storage.files import local_path
 from migrate.targets.group import rollback_file as rollback_files
-from migrate.targets.group.rollback_file import check_rollback_path, saving_offsets_to
+from migrate.targets.group.rollback_file import check_rollback_path
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -75,7 +75,7 @@ class GroupRollback:
         if confirm is not None:
             confirm()
         group = self.preview.file.group
-        with saving_offsets_to(self.rollback_path), timed(f"bringing group {group} back"):
+        with timed(f"bringing group {group} back"):
             return restore(
                 self._config, self._file, self.preview, self.rollback_path, force=self._force
             )

@@ -20,56 +20,41 @@ from typing import TYPE_CHECKING, Any
 from migrate.model.wording import install_command
 
 if TYPE_CHECKING:
-    from migrate.planning.state_proof import StateProof
-    from migrate.spark.checkpoint_data_source import FlinkCheckpointDataSource
-    from migrate.spark.checkpoint_frame import read_checkpoints
-    from migrate.spark.commit_to_group import CommitToGroup
-    from migrate.spark.session import add_package, write_package
-    from migrate.spark.state_data_source import FlinkStateDataSource
-    from migrate.spark.state_frame import read_keyed_state
-    from migrate.spark.transfer.initial_state import initial_state
-    from migrate.spark.transfer.prime import Primed, prime
-    from migrate.spark.transfer.rows import StateRows, aggregate_rows, seen_rows
-    from migrate.spark.transfer.time_to_live import unexpired
-    from migrate.spark.transfer.windows import session_windows
+    from migrate.planning.state_proof import StateProof as StateProof
+    from migrate.spark.checkpoint_data_source import (
+        FlinkCheckpointDataSource as FlinkCheckpointDataSource,
+    )
+    from migrate.spark.checkpoint_frame import read_checkpoints as read_checkpoints
+    from migrate.spark.commit_to_group import CommitToGroup as CommitToGroup
+    from migrate.spark.session import add_package as add_package
+    from migrate.spark.session import write_package as write_package
+    from migrate.spark.state_data_source import FlinkStateDataSource as FlinkStateDataSource
+    from migrate.spark.state_frame import read_keyed_state as read_keyed_state
+    from migrate.spark.transfer.initial_state import initial_state as initial_state
+    from migrate.spark.transfer.prime import Primed as Primed
+    from migrate.spark.transfer.prime import prime as prime
+    from migrate.spark.transfer.rows import StateRows as StateRows
+    from migrate.spark.transfer.rows import aggregate_rows as aggregate_rows
+    from migrate.spark.transfer.rows import seen_rows as seen_rows
+    from migrate.spark.transfer.time_to_live import unexpired as unexpired
+    from migrate.spark.transfer.windows import session_windows as session_windows
 
-__all__ = [
-    "CommitToGroup",
-    "FlinkCheckpointDataSource",
-    "FlinkStateDataSource",
-    "Primed",
-    "StateProof",
-    "StateRows",
-    "add_package",
-    "aggregate_rows",
-    "initial_state",
-    "prime",
-    "read_checkpoints",
-    "read_keyed_state",
-    "seen_rows",
-    "session_windows",
-    "unexpired",
-    "write_package",
-]
-
-_MODULES = {
-    "CommitToGroup": "migrate.spark.commit_to_group",
-    "FlinkCheckpointDataSource": "migrate.spark.checkpoint_data_source",
-    "FlinkStateDataSource": "migrate.spark.state_data_source",
-    "Primed": "migrate.spark.transfer.prime",
-    "StateProof": "migrate.planning.state_proof",
-    "StateRows": "migrate.spark.transfer.rows",
-    "add_package": "migrate.spark.session",
-    "aggregate_rows": "migrate.spark.transfer.rows",
-    "initial_state": "migrate.spark.transfer.initial_state",
-    "prime": "migrate.spark.transfer.prime",
-    "read_checkpoints": "migrate.spark.checkpoint_frame",
-    "read_keyed_state": "migrate.spark.state_frame",
-    "seen_rows": "migrate.spark.transfer.rows",
-    "session_windows": "migrate.spark.transfer.windows",
-    "unexpired": "migrate.spark.transfer.time_to_live",
-    "write_package": "migrate.spark.session",
+_NAMES = {
+    "migrate.planning.state_proof": ("StateProof",),
+    "migrate.spark.checkpoint_data_source": ("FlinkCheckpointDataSource",),
+    "migrate.spark.checkpoint_frame": ("read_checkpoints",),
+    "migrate.spark.commit_to_group": ("CommitToGroup",),
+    "migrate.spark.session": ("add_package", "write_package"),
+    "migrate.spark.state_data_source": ("FlinkStateDataSource",),
+    "migrate.spark.state_frame": ("read_keyed_state",),
+    "migrate.spark.transfer.initial_state": ("initial_state",),
+    "migrate.spark.transfer.prime": ("Primed", "prime"),
+    "migrate.spark.transfer.rows": ("StateRows", "aggregate_rows", "seen_rows"),
+    "migrate.spark.transfer.time_to_live": ("unexpired",),
+    "migrate.spark.transfer.windows": ("session_windows",),
 }
+_MODULES = {name: module for module, names in _NAMES.items() for name in names}
+__all__ = sorted(_MODULES)
 # Before Spark 4.
 _INSTEAD = {
     "FlinkCheckpointDataSource": "read_checkpoints(spark, PATH, view=…)",

@@ -13,7 +13,6 @@ import re
 import unicodedata
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 from decoder.urls import CREDENTIALS_REFUSED, redact_url
 from migrate.model.errors import UsageError
@@ -25,29 +24,6 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?=/)")
 # Databricks mounts its own file system, and Unity Catalog's volumes, here.
 DBFS = Path("/dbfs")
 VOLUMES = Path("/Volumes")
-
-
-class Location(Protocol):
-    """A directory by the user's name for it; paths are below it, with slashes."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def for_spark(self) -> str:
-        """The name that a query needs."""
-
-    def names(self, path: str = "") -> set[str] | None:
-        """Return the names in a directory; empty if it is missing.
-
-        None if it is a file or a link, or below a file.
-        """
-
-    def write(self, path: str, content: bytes) -> None:
-        """Write a file; an existing one is replaced whole."""
-
-    def remove(self, path: str) -> None:
-        """Remove a file, if it exists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +40,10 @@ class LocalDirectory:
         return self.name if self.mounted else str(self.path)
 
     def names(self, path: str = "") -> set[str] | None:
+        """Return the names in a directory; empty if it is missing.
+
+        None if it is a file or a link, or below a file.
+        """
         directory = self.path / path
         existing = next(path for path in (directory, *directory.parents) if path.exists())
         if directory.is_symlink() or not existing.is_dir():
@@ -76,6 +56,7 @@ class LocalDirectory:
         return str(self.path), Files()
 
     def write(self, path: str, content: bytes) -> None:
+        """Write a file; an existing one is replaced whole."""
         file = self.path / path
         file.parent.mkdir(parents=True, exist_ok=True)
         with named(file), file.open("wb") as out:
@@ -84,6 +65,7 @@ class LocalDirectory:
             os.fsync(out.fileno())
 
     def remove(self, path: str) -> None:
+        """Remove a file, if it exists."""
         (self.path / path).unlink(missing_ok=True)
 
 
@@ -118,7 +100,11 @@ class RemoteDirectory:
         return posixpath.join(self.url, path).rstrip("/")
 
 
-def location(text: str) -> LocalDirectory | RemoteDirectory:
+# A directory by the user's name for it; paths are below it, with slashes.
+Location = LocalDirectory | RemoteDirectory
+
+
+def location(text: str) -> Location:
     """Return the directory of a local path, ``file:``, ``dbfs:``, ``/Volumes/…``, or a URL.
 
     Raises:

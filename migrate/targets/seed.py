@@ -25,7 +25,7 @@ from decoder.storage import join
 from migrate.inputs.offsets_json import NextOffsets, starting_offsets
 from migrate.model.errors import Refused
 from migrate.storage.new_file import new_directory
-from migrate.targets.location import LocalDirectory, Location, RemoteDirectory
+from migrate.targets.location import LocalDirectory, Location
 from migrate.targets.source_options import SparkSource
 
 _METADATA = "metadata"
@@ -105,7 +105,7 @@ def seed_of(next_offsets: NextOffsets) -> bytes:
     return f"\0v1\n{starting_offsets(next_offsets)}".encode()
 
 
-def is_unfinished(location: LocalDirectory | RemoteDirectory) -> bool:
+def is_unfinished(location: Location) -> bool:
     """Return whether it holds a seed that was not written, or removed, to its end, and no query."""
     if _METADATA not in (location.names() or ()) or not _no_batch(location):
         return False

@@ -271,7 +271,7 @@ def test_nothing_is_committed_without_a_rollback_file(
 ) -> None:
     taken = tmp_path / "taken.json"
     taken.write_text("mine")
-    with pytest.raises(FileExistsError):
+    with pytest.raises(Refused, match="is there already"):
         _commit(broker, group, _wanted(topic, 5, 5, 5), taken)
     assert taken.read_text() == "mine"
     with pytest.raises(FileNotFoundError):

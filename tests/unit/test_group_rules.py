@@ -13,7 +13,6 @@ import pytest
 from migrate.kafka.groups import CommitFailure
 from migrate.model.cluster_snapshot import Committed, GroupView, Member
 from migrate.targets.group import commit as consumer_group
-from migrate.targets.group import rollback_file
 from migrate.targets.group.commit import (
     Applied,
     ChangeOutcome,
@@ -143,12 +142,6 @@ def test_what_has_changed_since(before: Offsets, now: Offsets, told: str | None)
     (refusal,) = found
     assert refusal.startswith("group g has changed since it was looked at: ")
     assert told in refusal
-
-
-def test_the_rollback_file_has_the_ids_of_the_topics_of_both_sides() -> None:
-    assert rollback_file.topics(_at(a0=1, a1=1), _at(b0=1)) == {"a", "b"}
-    assert rollback_file.topics(_at(a0=1), NOTHING) == {"a"}
-    assert rollback_file.topics(NOTHING, _at(b0=1)) == {"b"}
 
 
 # -- when it is tried again ----------------------------------------------------------------------

@@ -7,14 +7,16 @@ import os
 import re
 import time
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import pytest
 
+from migrate.kafka.groups import ConsumerGroups
 from migrate.model.cluster_snapshot import Committed, GroupView
 from migrate.model.errors import InputError, Refused, UsageError
 from migrate.storage.json_models import write_file
 from migrate.targets.group import rollback_decision, rollback_file
+from migrate.targets.group.commit import write_rollback_file
 from migrate.targets.group.commit_marks import commit_metadata
 from migrate.targets.group.rollback_file import ChangeProgress, RollbackFile
 
@@ -277,15 +279,25 @@ def test_where_a_rollback_file_cannot_be_written(tmp_path: Path) -> None:
     )
 
 
+class _Groups:
+    """A cluster that answers what a rollback file asks."""
+
+    bootstrap_servers = "localhost:9092"
+
+    def cluster_id(self) -> str:
+        return "cluster"
+
+    def topic_ids(self, topics: set[str]) -> dict[str, str]:
+        return dict.fromkeys(topics, "an id")
+
+
 def test_a_rollback_file_that_came_meanwhile(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    path = tmp_path / "r.json"
-    with caplog.at_level("INFO", "migrate"), rollback_file.saving_offsets_to(path):
-        path.write_text("ours")
+    path, groups = tmp_path / "r.json", cast(ConsumerGroups, _Groups())
+    with caplog.at_level("INFO", "migrate"):
+        write_rollback_file("commit", groups, _view(_at(a0=1)), _at(b0=2), path)
     assert caplog.messages == [f"saving current offsets to {path}"]
-    with (
-        pytest.raises(Refused, match="is there already; name a new file"),
-        rollback_file.saving_offsets_to(path),
-    ):
-        path.open("x")
+    assert rollback_file.read(path).topic_ids == {"a": "an id", "b": "an id"}
+    with pytest.raises(Refused, match="is there already; name a new file"):
+        write_rollback_file("commit", groups, _view(_at(a0=1)), _at(a0=5), path)

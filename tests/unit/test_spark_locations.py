@@ -10,6 +10,7 @@ import re
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
+from typing import cast
 
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
@@ -18,7 +19,7 @@ from decoder.storage import join
 from migrate.model.errors import Refused, UsageError
 from migrate.storage import files as storage
 from migrate.targets import location as spark_locations
-from migrate.targets.location import LocalDirectory, RemoteDirectory, location
+from migrate.targets.location import LocalDirectory, Location, RemoteDirectory, location
 from migrate.targets.seed import (
     UNFINISHED,
     check_free,
@@ -30,7 +31,6 @@ from migrate.targets.source_options import SparkSource
 from tests.support.checkpoints import splits, write_source
 from tests.support.command import migrate
 
-Place = LocalDirectory | RemoteDirectory
 SOURCES = [SparkSource(0, {("a", 0): 1}), SparkSource(2, {("b", 0): 2})]
 FILES = {"sources/0/0": b'\0v1\n{"a":{"0":1}}', "sources/2/0": b'\0v1\n{"b":{"0":2}}'}
 
@@ -74,19 +74,19 @@ def test_a_range_of_a_file_in_a_store(memory: str) -> None:
 
 
 @pytest.fixture(params=["mount", "memory"])
-def in_place(request: pytest.FixtureRequest, tmp_path: Path, memory: str) -> Place:
+def in_place(request: pytest.FixtureRequest, tmp_path: Path, memory: str) -> Location:
     """A place where nothing can be renamed."""
     if request.param == "mount":
         return LocalDirectory("mount", tmp_path / "checkpoint", mounted=True)
     return location(memory)
 
 
-def read(place: Place, path: str) -> bytes:
+def read(place: Location, path: str) -> bytes:
     root, files = place.to_read
     return files.read(join(root, path))
 
 
-def content(place: Place) -> dict[str, bytes]:
+def content(place: Location) -> dict[str, bytes]:
     """What a seed's files hold; of those that are there."""
     found = {}
     for path in ("metadata", *FILES):
@@ -103,7 +103,7 @@ def is_whole(files: dict[str, bytes]) -> bool:
     return metadata == {} and files == FILES
 
 
-def test_what_is_written_in_place_is_a_seed(in_place: Place) -> None:
+def test_what_is_written_in_place_is_a_seed(in_place: Location) -> None:
     write_checkpoint(SOURCES, in_place)
     assert in_place.names() == {"metadata", "sources"}
     assert is_whole(content(in_place))
@@ -120,7 +120,7 @@ def test_each_seed_is_of_a_query_of_its_own(tmp_path: Path, memory: str) -> None
 class Watched:
     """A place whose nth change fails, before or after it was made; notes each state it is in."""
 
-    def __init__(self, place: Place, fails: int, late: bool) -> None:
+    def __init__(self, place: Location, fails: int, late: bool) -> None:
         self._place, self._left, self._late = place, fails, late
         self.states: list[dict[str, bytes]] = []
         self.name, self.for_spark = place.name, place.for_spark
@@ -147,22 +147,23 @@ class Watched:
 @pytest.mark.parametrize("late", [False, True], ids=["not made", "made"])
 @pytest.mark.parametrize("fails", [0, 1, 2, 3, 4, 5])
 def test_no_part_of_a_seed_is_ever_there_for_spark_to_start_from(
-    in_place: Place, fails: int, late: bool
+    in_place: Location, fails: int, late: bool
 ) -> None:
     watched = Watched(in_place, fails, late)
+    target = cast(Location, watched)
     if 1 <= fails <= 4:
         with pytest.raises(OSError, match="the store is gone"):
-            write_checkpoint(SOURCES, watched)
+            write_checkpoint(SOURCES, target)
         left = content(in_place)
         assert left in ({}, {"metadata": UNFINISHED})
     else:
-        write_checkpoint(SOURCES, watched)
+        write_checkpoint(SOURCES, target)
     for state in watched.states:
         assert state == {} or state["metadata"] == UNFINISHED or is_whole(dict(state))
 
 
 @pytest.mark.parametrize("name", ["metadata", "offsets/0", "commits/0", "sources/0/0", "anything"])
-def test_a_place_that_holds_something_is_never_written_into(in_place: Place, name: str) -> None:
+def test_a_place_that_holds_something_is_never_written_into(in_place: Location, name: str) -> None:
     in_place.write(name, b"theirs")
     with pytest.raises(Refused, match="a query already" if name != "anything" else "not empty"):
         write_checkpoint(SOURCES, in_place)
@@ -279,7 +280,7 @@ def test_hadoops_name_of_s3_is_understood() -> None:
     assert place.for_spark == "s3a://bucket/query/checkpoint"
 
 
-def test_a_seed_that_was_cut_short_is_known_and_removed(in_place: Place) -> None:
+def test_a_seed_that_was_cut_short_is_known_and_removed(in_place: Location) -> None:
     assert not is_unfinished(in_place)
     in_place.write("metadata", UNFINISHED)
     assert is_unfinished(in_place)
@@ -292,7 +293,7 @@ def test_a_seed_that_was_cut_short_is_known_and_removed(in_place: Place) -> None
 
 
 @pytest.mark.parametrize("name", ["offsets/0", "commits/0", "state/0/0/1.delta", "theirs"])
-def test_what_a_query_has_begun_from_is_not_removed(in_place: Place, name: str) -> None:
+def test_what_a_query_has_begun_from_is_not_removed(in_place: Location, name: str) -> None:
     write_checkpoint(SOURCES, in_place)
     in_place.write(name, b"theirs")
     with pytest.raises(Refused, match="holds more than a seed"):

@@ -18,6 +18,7 @@ from migrate.kafka.config import KafkaConfig
 from migrate.kafka.groups import CommitFailure, ConsumerGroups
 from migrate.model.cluster_snapshot import BrokerError, Committed, GroupView
 from migrate.model.errors import Refused
+from migrate.model.log import log
 from migrate.model.positions import PartitionRow, TopicPartition
 from migrate.model.wording import counted, join_some
 from migrate.storage.json_models import write_file
@@ -118,9 +119,9 @@ def commit(
         mark: write also where only the metadata differs, which names who committed.
 
     Raises:
-        Refused: the group has members, is no consumer group, or has changed since ``before``.
+        Refused: the group has members, is no consumer group, or has changed since ``before``; or
+            there is a file at ``rollback_path``; nothing was committed.
         BrokerError: the group could not be read; nothing was written.
-        FileExistsError: there is a file at ``rollback_path``; nothing was committed.
         OSError: the rollback file could not be written; nothing was committed.
     """
     groups = ConsumerGroups(config)
@@ -178,7 +179,7 @@ def write_rollback_file(
     """Write the rollback file of a change.
 
     Raises:
-        BrokerError, FileExistsError, OSError: as for ``commit``.
+        Refused, BrokerError, OSError: as for ``commit``.
     """
     file = rollback_file.rollback_file(
         change,
@@ -186,9 +187,13 @@ def write_rollback_file(
         groups.bootstrap_servers,
         now,
         after,
-        groups.topic_ids(rollback_file.topics(now.committed, after)),
+        groups.topic_ids({topic for topic, _ in now.committed.keys() | after.keys()}),
     )
-    write_file(file, path)
+    log.info(f"saving current offsets to {path}")
+    try:
+        write_file(file, path)
+    except FileExistsError as error:
+        raise rollback_file.already_there(path) from error
 
 
 def _check_unchanged(groups: ConsumerGroups, now: GroupView, path: Path) -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from enum import Enum
@@ -22,7 +21,6 @@ from pydantic import Field
 
 from migrate.model.cluster_snapshot import Committed, GroupView
 from migrate.model.errors import InputError, Refused, UsageError
-from migrate.model.log import log
 from migrate.model.positions import TopicPartition
 from migrate.storage.json_models import (
     Model,
@@ -119,11 +117,6 @@ def differing(before: Offsets, after: Offsets) -> list[TopicPartition]:
         for partition in before.keys() | after.keys()
         if before.get(partition) != after.get(partition)
     )
-
-
-def topics(before: Offsets, after: Offsets) -> set[str]:
-    """Return the topics of all that the group held, and is to hold."""
-    return {topic for topic, _ in before.keys() | after.keys()}
 
 
 def default_path(group: str, folder: Path) -> Path:
@@ -260,7 +253,7 @@ def check_rollback_path(path: Path) -> None:
     try:
         check_new(path)
     except FileExistsError as error:
-        raise _already_there(path) from error
+        raise already_there(path) from error
     except OSError as error:
         raise UsageError(
             f"the rollback file {path} cannot be written: {error.strerror}; name another place "
@@ -268,21 +261,8 @@ def check_rollback_path(path: Path) -> None:
         ) from error
 
 
-@contextmanager
-def saving_offsets_to(path: Path) -> Iterator[None]:
-    """Log the rollback file that a change writes first, and refuse one that exists by now.
-
-    Raises:
-        Refused: there is something of this name by now.
-    """
-    log.info(f"saving current offsets to {path}")
-    try:
-        yield
-    except FileExistsError as error:
-        raise _already_there(path) from error
-
-
-def _already_there(path: Path) -> Refused:
+def already_there(path: Path) -> Refused:
+    """Return the refusal of a path where something exists."""
     return Refused(f"{path} is there already; name a new file")
 
 
