@@ -299,7 +299,7 @@ def test_a_text_of_more_than_the_most_room_is_read_plainly(
 ) -> None:
     monkeypatch.setattr(fast_read, "_ROWS", 4)
     monkeypatch.setattr(fast_read, "_TEXT_BYTES", 64)
-    monkeypatch.setattr(fast_read, "_MOST_DOUBLED", 1)
+    monkeypatch.setattr(fast_read, "_MAX_DOUBLINGS", 1)
     state = _read(_state("VALUE", of.STRING, ["a", "b" * 5000, "c"]), heap=False)["state"]
     (way,) = both_ways(state)
     assert way.rows == 3

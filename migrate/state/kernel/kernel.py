@@ -1,14 +1,14 @@
 """The kernel: key groups to columns, compiled by numba.
 
-It walks a program (``operations``) over the bytes of a key group, entry by entry.
+It runs a program (``operations``) over the bytes of a key group, entry by entry.
 
-It accepts less than the plain reader (``decoder.keyed_state``) does, never more. What it does not
-accept it refuses without a word, and the plain reader tells why, or reads it. It follows the layout
-alone: whether a number is one of those that Flink writes is asked of whole columns (``arrays``).
-Every length is held against its frame before it is used, and arrays check their bounds on top.
+It accepts less than the plain reader (``decoder.keyed_state``), never more. It gives no reason for
+a refusal: the plain reader does, or reads the bytes. It follows the layout alone: ``arrays`` checks
+on whole columns that numbers are ones that Flink writes. Every length is compared with its frame
+before it is used, and array accesses are checked as well.
 
-All that is compiled is in this file: numba's cache on disk looks at the file of a function alone,
-so a change in ``operations`` is one here, too. It is short because it is compiled at the first
+All that is compiled is in this file, as numba's cache on disk depends on a function's own file
+alone: a change in ``operations`` must change this file. It is short, as it is compiled at the first
 call.
 
 Source: the serializers that ``decoder.keyed_state.values`` names.
@@ -54,42 +54,41 @@ from migrate.state.kernel.operations import (
     WIDTH,
 )
 
-# Of all operations a checksum: a test says which it is.
+# A checksum of ``operations``; a test prints the new one.
 OPERATIONS = 756668444
 
 _MASK = 0xFFFFFFFF
-# What is and-ed with it is not negative: an index that is asks for a check more, and may count from
-# the end.
+# A mask that makes an index non-negative for the compiler: a negative one would count from the end,
+# which costs one more check.
 _INDEX = (1 << 62) - 1
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _Array = NDArray[Any]
 
-
-# The types of what is handed on: nothing is compiled twice.
+# The types of all arguments: nothing is compiled twice.
 _I64 = numba.int64
 _OUT = numba.types.Array(numba.uint8, 1, "C")
 _DATA = numba.types.Array(numba.uint8, 1, "C", readonly=True)
 _NUMBERS = numba.types.Array(numba.int64, 1, "C")
 _TABLE = numba.types.Array(numba.int64, 2, "C")
-# Arrays are those of the caller: none is counted here.
+# Without reference counts: all arrays belong to the caller.
 _OPTIONS: dict[str, Any] = {"boundscheck": True, "_nrt": False, "no_rewrites": True}
 _COLUMNS = (_TABLE, _NUMBERS, _OUT, _NUMBERS, _NUMBERS)
 _POSITION = (_DATA, _I64, _I64)
 
 
 def _compiled(function: Callable[..., Any], signature: Any, **options: Any) -> Any:
-    """From numba's cache on disk; compiled, where that has none or cannot be written."""
+    """Load from numba's cache on disk, or compile if there is none or it cannot be written."""
     try:
         return numba.njit(signature, cache=True, **options, **_OPTIONS)(function)
-    except (OSError, RuntimeError):  # no directory that it may write, or a full disk
+    except (OSError, RuntimeError):  # no writable directory, or a full disk
         return numba.njit(signature, **options, **_OPTIONS)(function)
 
 
 def _inner(result: Any, *arguments: Any, forceinline: bool = True) -> Callable[[_F], _F]:
-    """What only the kernel calls: nothing is compiled for callers from Python."""
+    """Compile a function that only the kernel calls, without wrappers for Python."""
 
-    def made(function: _F) -> _F:
+    def decorate(function: _F) -> _F:
         compiled: _F = _compiled(
             function,
             result(*arguments),
@@ -99,12 +98,12 @@ def _inner(result: Any, *arguments: Any, forceinline: bool = True) -> Callable[[
         )
         return compiled
 
-    return made
+    return decorate
 
 
 @_inner(_I64, *_POSITION, _I64)
 def _integer(data: _Array, position: int, size: int, step: int) -> int:
-    """Of ``size`` bytes with its sign; from the last one on where ``step`` is -1."""
+    """Return a signed integer: big-endian, or little-endian from its last byte with ``step`` -1."""
     value = 0
     for _ in range(size):
         value = value << 8 | data[position & _INDEX]
@@ -115,7 +114,7 @@ def _integer(data: _Array, position: int, size: int, step: int) -> int:
 
 @_inner(_I64, *_POSITION)
 def _row_hash(data: _Array, start: int, size: int) -> int:
-    """BinaryRowData's."""
+    """Return the hash code of BinaryRowData."""
     code = 42
     for last in range(start + 3, start + size, 4):
         word = ((_integer(data, last, 4, -1) & _MASK) * 0xCC9E2D51) & _MASK
@@ -129,7 +128,7 @@ def _row_hash(data: _Array, start: int, size: int) -> int:
 
 @_inner(_I64, _OUT, _I64, _I64)
 def _put(text: _Array, to: int, character: int) -> int:
-    """A character of more than seven bits as UTF-8; where it ends."""
+    """Write a character of more than seven bits as UTF-8, and return its end."""
     following = 1 if character < 0x800 else 2 if character < 0x10000 else 3
     text[to] = (0xFF00 >> following + 1 & 0xFF) | character >> 6 * following
     for place in range(following - 1, -1, -1):
@@ -138,16 +137,20 @@ def _put(text: _Array, to: int, character: int) -> int:
     return to + 1
 
 
-# By itself its loop has registers enough.
+# Not inlined: its loop has enough registers by itself.
 @_inner(numba.types.UniTuple(_I64, 3), *_POSITION, _I64, _OUT, _I64, forceinline=False)
 def _string(
     data: _Array, position: int, end: int, count: int, text: _Array, to: int
 ) -> tuple[int, int, int]:
-    """UTF-16 units of one to three bytes each, as UTF-8: where they end (-1: refused), where the
-    text does, and their hash. A surrogate without its other half is refused."""
+    """Convert UTF-16 units of one to three bytes each to UTF-8.
+
+    Returns:
+        the end of the units (-1: refused, as for a surrogate without its other half), the end of
+        the text, and the hash of the string.
+    """
     code = 0
-    half = 0  # of a pair
-    # Most are of ASCII to their end. The caller knows that so many bytes are there.
+    half = 0  # the first of a surrogate pair
+    # Most strings are ASCII. The caller has checked that there are so many bytes.
     done = 0
     while done < count:
         first = data[position + done & _INDEX]
@@ -193,7 +196,7 @@ def _string(
 
 @_inner(numba.types.UniTuple(_I64, 2), *_POSITION)
 def _count(data: _Array, position: int, end: int) -> tuple[int, int]:
-    """A varint of at most five bytes, and where it ends; -1: not one that Flink writes."""
+    """Return a varint of at most five bytes and its end; -1 if Flink does not write it so."""
     count = 0
     shift = 0
     byte = np.int64(0x80)
@@ -219,7 +222,7 @@ def _nulls(
     rows: _Array,
     used: _Array,
 ) -> None:
-    """A null in a column and, of its table, in all that are parts of it."""
+    """Put a null into a column, and into its parts in the same table."""
     table = columns[first, TABLE]
     for column in range(first, last + 1):
         if columns[column, TABLE] == table:
@@ -235,7 +238,7 @@ def _nulls(
 
 @_inner(numba.void, _TABLE, _NUMBERS, _NUMBERS, _NUMBERS)
 def _undo(columns: _Array, slots: _Array, rows: _Array, used: _Array) -> None:
-    """Forget what was put beside whole rows; a list's column is before those of its elements."""
+    """Remove values of an incomplete row; a list's column is before those of its elements."""
     for column in range(columns.shape[0]):
         count = rows[columns[column, TABLE]]
         before = slots[columns[column, SLOT] + count - 1] if count else 0
@@ -266,7 +269,7 @@ def _entry(
     used: _Array,
     lists: _Array,
 ) -> tuple[int, int]:
-    """One entry, by its program from ``pc`` on: how that ends, and where the entry does."""
+    """Read one entry by its program from ``pc`` on, and return its status and its end."""
     depth = 0
     row = row_size = taken = 0
     while True:
@@ -408,7 +411,7 @@ def _entry(
 def _walk(
     data: _Array,
     heap: bool,
-    wanted: int,
+    target: int,
     starts: _Array,
     ops: _Array,
     columns: _Array,
@@ -422,19 +425,24 @@ def _walk(
     seen: _Array,
     lists: _Array,
 ) -> int:
-    """Read entries of a state, from ``at`` on: see DONE, FULL, REFUSED.
+    """Read entries of a state, and return DONE, FULL or REFUSED.
 
     Args:
-        data: a key group in canonical form; of the heap backend's without its number.
-        heap: which.
-        wanted: the number of the state.
+        data: a key group in canonical form, or in the heap backend's form without its number.
+        heap: whether it is the heap backend's form.
+        target: the number of the state.
         starts: by the number of a state, see START.
-        valid: all 1 where nothing is yet.
-        rows: by table, how many rows it has.
-        room: by table, how many it has room for.
-        used: by column, how many bytes its texts take.
+        ops: the program, packed.
+        columns: by column, see KIND.
+        slots: the slots of all columns.
+        valid: by slot, 0 for null; 1 for what is not filled yet.
+        text: the bytes of the texts of all columns.
+        rows: by table, the number of its rows.
+        room: by table, the number of rows that there is room for.
+        used: by column, the number of bytes of its texts.
+        at: where to start, see POSITION; and where the next call is to start.
         seen: by the number of a state, whether the heap backend's form has had it.
-        lists: where elements that are left are counted.
+        lists: by depth, the number of elements that are left.
     """
     size = data.shape[0]
     position = at[POSITION]
@@ -457,7 +465,7 @@ def _walk(
                 position += 6
                 if number >= seen.shape[0] or not 0 <= left <= size - position or seen[number]:
                     return REFUSED
-                if state == wanted:
+                if state == target:
                     return DONE
                 seen[number] = 1
                 state = number
@@ -482,7 +490,7 @@ def _walk(
             if not 0 <= length <= size - key_end - 4:
                 return REFUSED
             value_end = key_end + 4 + length
-        if heap or state == wanted:
+        if heap or state == target:
             status, ends = REFUSED, start
             table = starts[state, ENTRIES]
             if rows[table] == room[table]:

@@ -1,10 +1,11 @@
-"""What a program is made of: the operations, and the columns that they fill.
+"""The operations of a program, and the layout of the columns that they fill.
 
-An operation is itself, its column, how many bytes it needs, a, b, c, d, e. The kernel has it as
-WIDTH numbers (``packed``): to get one takes longer than to split it. What is read is put into
-columns: of each value a slot of 64 bits and a byte (0: it is null). The slot of a text is where it
-ends in the column's bytes; that of a list, how many elements all lists have come to. Columns whose
-values come together are a table: the entries, or the elements of a list.
+An operation is a list: its code, its column, the number of bytes that it needs, a, b, c, d, e. The
+kernel has it packed as WIDTH numbers, as loading a number takes longer than splitting one.
+
+A value of a column is a slot of 64 bits and a byte (0: null). The slot of a text is its end in the
+column's bytes; the slot of a list is the number of elements of all lists up to it. Columns with the
+same rows are a table: the entries, or the elements of a list.
 """
 
 from __future__ import annotations
@@ -14,41 +15,43 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-# How a run ends: the bytes are used up; there is no room for the next entry; it is not accepted.
+# The status of a run: all bytes are read; no room for the next entry; an entry is refused.
 DONE, FULL, REFUSED = 0, 1, 2
 
-# What a column holds, and its numbers in ``columns[column]``: kind, table, first slot, the table of
-# a list's elements, first byte of its texts, how many bytes there is room for.
+# The kinds of columns, and the indexes of ``columns[column]``: kind, table, first slot, the table
+# of a list's elements, first byte of its texts, room for texts in bytes.
 NUMBER, TEXT, LIST, STRUCT = 0, 1, 2, 3
 KIND, TABLE, SLOT, CHILD, BYTE, BYTES = 0, 1, 2, 3, 4, 5
 
-# Where the next run goes on: ``at``. The position; the state that is read (-1: none); how many of
-# its entries are left.
+# The indexes of ``at``, where the next run starts: the position, the current state (-1: none), the
+# number of its entries that are left.
 POSITION, STATE, LEFT = 0, 1, 2
-# ``starts[state]``: the first operation (-1: it has no program), the table of its entries.
+# The indexes of ``starts[state]``: the first operation (-1: no program), the entries' table.
 START, ENTRIES = 0, 1
 
 # Operations.
 WIDTH = 4
-END = 0  # of an entry; a: its table
-KEY_END = 1  # the key's frame is used up, and the value's begins
-VALUE_END = 2  # the frame is used up
+END = 0  # an entry ends; a: its table
+KEY_END = 1  # the key's frame ends, the value's begins
+VALUE_END = 2  # the value's frame ends
 INTEGER = 3  # big-endian, with its sign; a: bytes
-STRING = 4  # Flink's; a: 1, its hash into the next column; b: 1, null is refused
+STRING = 4  # Flink's; a: 1, write its hash into the next column; b: 1, refuse null
 SIZED = 5  # i32 n, n bytes
-FLAG = 6  # a byte. a: last column; b: null; c: where to go on then; d: not null; e: null's padding
-LIST_OF = 7  # i32 n. a: table; b: behind its elements
-NEXT = 8  # behind an element. a: table; b: first operation of an element; c: 1, joined by commas
-ROW = 9  # a binary row; a: bytes that every one has; b: 1, its hash into the next column
-SLOT_INTEGER = 10  # a: null bit; b: byte, both from the row's start; c: bytes
-SLOT_SIZED = 11  # a, b; c: bytes, if not the slot tells
+FLAG = 6  # a byte. a: last column; b: null; c: where to jump then; d: not null; e: null's padding
+LIST_OF = 7  # i32 n. a: table; b: the operation behind its elements
+NEXT = 8  # an element ends. a: table; b: first operation of an element; c: 1, separated by commas
+ROW = 9  # a binary row; a: its least size; b: 1, write its hash into the next column
+SLOT_INTEGER = 10  # a: null bit; b: byte, both from the row's start; c: size
+SLOT_SIZED = 11  # a, b; c: size, or 0 if the slot has it
 
 
-def packed(operations: NDArray[Any], tables: NDArray[Any], slots: NDArray[Any]) -> NDArray[Any]:
-    """Operations, one a row, with their columns' tables and first slots, as the kernel has them.
+def pack_operations(
+    operations: NDArray[Any], tables: NDArray[Any], slots: NDArray[Any]
+) -> NDArray[Any]:
+    """Pack operations, one a row, with the tables and first slots of their columns.
 
-    A column and a table fit into 16 bits, a, b and c into 20: of columns there are a thousand at
-    most, and all of these grow with their number.
+    A column and a table fit into 16 bits, a, b and c into 20: they grow with the number of columns,
+    which is a thousand at most.
     """
     op, column, needs, a, b, c, d, e = operations.T
     words = (

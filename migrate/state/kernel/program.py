@@ -1,13 +1,12 @@
-"""A state's types as a program for the kernel, and what comes out of it.
+"""The program that reads a state of given types, and the meaning of its columns.
 
-Only shapes that the kernel knows have one; ``Unknown`` says of the others that they have none. The
-plain reader (``decoder.keyed_state``) reads those.
+The plain reader (``decoder.keyed_state``) reads what has no program.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -25,8 +24,8 @@ from migrate.state.column_types import PairsOf
 from migrate.state.kernel import operations as k
 from migrate.state.type_mapping import column_type
 
-# The forms of values of which not all that fit into their bytes are ones that Flink writes, or that
-# fit into their column.
+# The forms whose bytes can hold values that Flink does not write, or that do not fit into their
+# column.
 CHECKS = {
     "flag",
     "enum",
@@ -38,29 +37,27 @@ CHECKS = {
     "slot_millis_nanos",
     "decimal",
     "long_decimal",
-    "place",
+    "pointer",
 }
-
-
-# How deep lists may be in one another, and how many columns there may be.
-MOST_LISTS = 16
-_MOST_COLUMNS = 1000
+# The limits of nested lists and of columns.
+MAX_LISTS = 16
+_MAX_COLUMNS = 1000
 
 
 class Unknown(Exception):
-    """A shape that the kernel does not know."""
+    """A type that the kernel does not read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A value, by the columns that it is read into.
+    """A value, and the columns that it is read into.
 
     Attributes:
-        form: what its slots mean: a name of ``arrays``.
+        form: the meaning of its slots, see ``arrays``.
         column: the first of its columns.
-        table: the table that they are in.
-        parts: of a struct its fields, of a list its element, of a map key and value.
-        constants: of an enum; the number that a decimal's magnitude is below.
+        table: the table of its columns.
+        parts: the fields of a struct, the element of a list, key and value of a map.
+        constants: those of an enum; the limit of a decimal's magnitude.
     """
 
     form: str
@@ -72,11 +69,12 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """
+    """The keys of a state, and the columns that show their key groups.
+
     Attributes:
-        table: that they are in.
-        prefix: the key group as it stands before a key, and of how many bytes; None: it does not.
-        hashes: the parts of a key, from which its hash is computed; none: it is not known.
+        table: the table of the keys.
+        prefix: the key group before a key, and its size in bytes; None if there is none.
+        hashes: the parts of a key that its hash is computed of; empty if that is not known.
     """
 
     table: int
@@ -86,16 +84,17 @@ class Keys:
 
 @dataclass(slots=True)
 class Program:
-    """
+    """A program of the kernel, and the nodes that it fills.
+
     Attributes:
-        starts, ops: as the kernel has them.
-        columns: of each its kind, its table and, of a list, the table of its elements.
-        tables: how many there are.
-        nodes: by the name of a column of the state, what is in it.
-        checks: what is read only to be held against something.
-        keys: of each state that is read, what tells its keys' key groups.
-        elements: of a MAP in the heap backend's form, the list of what are entries.
-        not_empty: of a LIST in that form, its list: an empty one is no entry.
+        starts, ops: see ``operations``.
+        columns: by column its kind, its table and, for a list, the table of its elements.
+        tables: the number of tables.
+        nodes: by column of the state, its values.
+        checks: the nodes to check (``Buffers.check``).
+        keys: the keys of each state that is read.
+        elements: for a MAP in the heap backend's form, the list whose elements are the entries.
+        not_empty: for a LIST in that form, its list: an empty one is no entry.
     """
 
     starts: list[list[int]]
@@ -112,37 +111,37 @@ class Program:
 def program_of(
     states: Sequence[StateInfo], number: int, max_parallelism: int, heap: bool
 ) -> Program:
-    """The program that reads the state of that number.
+    """Return the program that reads the state of a number.
 
     Raises:
-        Unknown: there is none.
+        Unknown: the kernel does not read its types.
     """
-    made = Program([[-1, 0] for _ in states])
-    _Compiler(made, states[number], max_parallelism, 0).state(number, heap)
-    # The heap backend's states have no order: the others may lie before it.
+    program = Program([[-1, 0] for _ in states])
+    _Compiler(program, states[number], max_parallelism, 0).state(number, heap)
+    # The heap backend's states have no order: the kernel has to read those before it as well.
     for other, info in enumerate(states if heap else ()):
         if other != number and info.reason is None:
-            beside = replace(
-                made,
-                starts=list(made.starts),
-                ops=list(made.ops),
-                columns=list(made.columns),
-                checks=list(made.checks),
-                keys=list(made.keys),
-                tables=made.tables + 1,
+            extended = replace(
+                program,
+                starts=list(program.starts),
+                ops=list(program.ops),
+                columns=list(program.columns),
+                checks=list(program.checks),
+                keys=list(program.keys),
+                tables=program.tables + 1,
                 nodes={},
             )
             with suppress(Unknown):
-                _Compiler(beside, info, max_parallelism, made.tables).state(other, heap)
-                whole = (made.nodes, made.elements, made.not_empty)
-                made = beside
-                made.nodes, made.elements, made.not_empty = whole
-    return made
+                _Compiler(extended, info, max_parallelism, program.tables).state(other, heap)
+                extended.nodes = program.nodes
+                extended.elements, extended.not_empty = program.elements, program.not_empty
+                program = extended
+    return program
 
 
 class _Compiler:
-    def __init__(self, made: Program, info: StateInfo, max_parallelism: int, table: int) -> None:
-        self._made = made
+    def __init__(self, program: Program, info: StateInfo, max_parallelism: int, table: int) -> None:
+        self._program = program
         self._info = info
         self._max_parallelism = max_parallelism
         self._table = table
@@ -150,10 +149,10 @@ class _Compiler:
         self._key_hashes: list[Node] = []
         self._depth = 0
 
-    # -- an entry --------------------------------------------------------------------------------
+    # -- entries ---------------------------------------------------------------------------------
 
     def state(self, number: int, heap: bool) -> None:
-        self._made.starts[number] = [len(self._made.ops), self._table]
+        self._program.starts[number] = [len(self._program.ops), self._table]
         prefix = None
         if heap:
             self._heap()
@@ -162,14 +161,14 @@ class _Compiler:
             prefix = (self._integer(self._table, size), size)
             self._canonical()
         self._op(k.END, a=self._table)
-        self._made.keys.append(Keys(self._table, prefix, tuple(self._key_hashes)))
+        self._program.keys.append(Keys(self._table, prefix, tuple(self._key_hashes)))
 
     def _canonical(self) -> None:
-        info, nodes = self._info, self._made.nodes
+        info, nodes = self._info, self._program.nodes
         if not (has_fixed_length(info.key) or has_fixed_length(info.namespace)):
             raise Unknown("lengths behind key and namespace")
         if info.kind is StateKind.TIMERS:
-            nodes["value"] = self._timer()
+            nodes["value"] = self._integer(self._table, 8, "timer")
             self._key_and_namespace()
             self._op(k.KEY_END)
             return
@@ -183,7 +182,7 @@ class _Compiler:
             return
         if info.kind is StateKind.LIST:
             column, table = self._list_column(self._table)
-            first = len(self._made.ops)
+            first = len(self._program.ops)
             self._elements_of_list(column, table)
             self._op(k.NEXT, column, a=table, b=first, c=1)
         else:
@@ -191,9 +190,9 @@ class _Compiler:
         self._op(k.VALUE_END)
 
     def _heap(self) -> None:
-        info, nodes = self._info, self._made.nodes
+        info, nodes = self._info, self._program.nodes
         if info.kind is StateKind.TIMERS:
-            nodes["value"] = self._timer()
+            nodes["value"] = self._integer(self._table, 8, "timer")
             self._key_and_namespace()
             return
         nodes["namespace"] = self._value(info.namespace, self._table)
@@ -201,24 +200,20 @@ class _Compiler:
         match info.kind:
             case StateKind.MAP:
                 assert info.map_key is not None
-                column, table = self._list_column(self._table)
-                with_elements = self._begin_list(column, table)
-                nodes["map_key"] = self._value(info.map_key, table)
-                self._map_value(table)
-                self._end_list(with_elements, column, table)
-                self._made.elements = Node("list", column, self._table)
+                with self._list_of(self._table) as (column, table):
+                    nodes["map_key"] = self._value(info.map_key, table)
+                    self._map_value(table)
+                self._program.elements = Node("list", column, self._table)
             case StateKind.LIST:
-                column, table = self._list_column(self._table)
-                with_elements = self._begin_list(column, table)
-                self._elements_of_list(column, table)
-                self._end_list(with_elements, column, table)
-                self._made.not_empty = nodes["value"]
+                with self._list_of(self._table) as (column, table):
+                    self._elements_of_list(column, table)
+                self._program.not_empty = nodes["value"]
             case _:
                 self._with_access(self._table)
 
     def _key_and_namespace(self) -> None:
-        self._made.nodes["key"] = self._key()
-        self._made.nodes["namespace"] = self._value(self._info.namespace, self._table)
+        self._program.nodes["key"] = self._key()
+        self._program.nodes["namespace"] = self._value(self._info.namespace, self._table)
 
     def _key(self) -> Node:
         if key_group_of(self._info.key, self._max_parallelism) is None:
@@ -228,29 +223,25 @@ class _Compiler:
         self._hashes = None
         return node
 
-    def _timer(self) -> Node:
-        return self._integer(self._table, 8, "timer")
-
     def _with_access(self, table: int) -> None:
-        """A value, with TTL after the time of its last access."""
+        """Read a value, with TTL behind the time of its last access."""
         if self._info.ttl:
-            self._made.nodes["last_access"] = self._integer(table, 8)
-        self._made.nodes["value"] = self._value(self._info.value, table)
+            self._program.nodes["last_access"] = self._integer(table, 8)
+        self._program.nodes["value"] = self._value(self._info.value, table)
 
     def _map_value(self, table: int, ends: bool = False) -> None:
-        """Behind a flag; a null may have anything behind it in canonical form."""
-        flag = self._op(k.FLAG, len(self._made.columns), needs=1, b=1)
-        self._with_access(table)
-        if ends:
-            self._op(k.VALUE_END)
-        self._jump_at_null(flag)
+        """Read a flag and a value; in canonical form anything may follow a null."""
+        with self._nullable():
+            self._with_access(table)
+            if ends:
+                self._op(k.VALUE_END)
 
     def _elements_of_list(self, column: int, table: int) -> None:
         self._with_access(table)
         for name in ("value", "last_access"):
-            if name in self._made.nodes:
-                element = self._made.nodes[name]
-                self._made.nodes[name] = Node("list", column, self._table, (element,))
+            if name in self._program.nodes:
+                element = self._program.nodes[name]
+                self._program.nodes[name] = Node("list", column, self._table, (element,))
 
     # -- operations and columns ------------------------------------------------------------------
 
@@ -266,46 +257,52 @@ class _Compiler:
         d: int = 0,
         e: int = 0,
     ) -> int:
-        self._made.ops.append([op, column, needs, a, b, c, d, e])
-        return len(self._made.ops) - 1
+        self._program.ops.append([op, column, needs, a, b, c, d, e])
+        return len(self._program.ops) - 1
 
     def _column(self, kind: int, table: int, child: int = 0) -> int:
-        if len(self._made.columns) == _MOST_COLUMNS:
+        if len(self._program.columns) == _MAX_COLUMNS:
             raise Unknown("very many columns")
-        self._made.columns.append([kind, table, child])
-        return len(self._made.columns) - 1
+        self._program.columns.append([kind, table, child])
+        return len(self._program.columns) - 1
 
     def _integer(self, table: int, size: int, form: str = "long") -> Node:
         column = self._column(k.NUMBER, table)
         self._op(k.INTEGER, column, needs=size, a=size)
         return Node(form, column, table)
 
-    def _jump_at_null(self, flag: int) -> None:
-        """To here; null is in all columns that came since the operation ``flag``."""
-        self._made.ops[flag][3] = len(self._made.columns) - 1
-        self._made.ops[flag][5] = len(self._made.ops)
+    @contextmanager
+    def _nullable(self, null: int = 1, not_null: int = 0, padding: int = 0) -> Iterator[None]:
+        """Read a flag; null fills the columns, and skips the operations, that the block adds."""
+        columns, ops = self._program.columns, self._program.ops
+        flag = self._op(k.FLAG, len(columns), needs=1, b=null, d=not_null, e=padding)
+        yield
+        ops[flag][3] = len(columns) - 1
+        ops[flag][5] = len(ops)
 
     def _list_column(self, table: int) -> tuple[int, int]:
-        """A list's column, and the table of its elements."""
-        elements = self._made.tables
-        self._made.tables += 1
+        """Add a list's column and the table of its elements."""
+        elements = self._program.tables
+        self._program.tables += 1
         return self._column(k.LIST, table, elements), elements
 
-    def _begin_list(self, column: int, table: int) -> int:
+    @contextmanager
+    def _list_of(self, table: int) -> Iterator[tuple[int, int]]:
+        """Read a list of what the block reads; with its column and the table of its elements."""
+        column, elements = self._list_column(table)
         self._depth += 1
-        if self._depth > MOST_LISTS:
+        if self._depth > MAX_LISTS:
             raise Unknown("lists in lists")
-        return self._op(k.LIST_OF, column, needs=4, a=table)
-
-    def _end_list(self, begin: int, column: int, table: int) -> None:
-        self._op(k.NEXT, column, a=table, b=begin + 1)
-        self._made.ops[begin][4] = len(self._made.ops)
+        begin = self._op(k.LIST_OF, column, needs=4, a=elements)
+        yield column, elements
+        self._op(k.NEXT, column, a=elements, b=begin + 1)
+        self._program.ops[begin][4] = len(self._program.ops)
         self._depth -= 1
 
     # -- values ----------------------------------------------------------------------------------
 
     def _value(self, type_: types.Type, table: int, not_null: bool = False) -> Node:
-        """``not_null``: as a map's key, which Arrow's may not be."""
+        """Read a value; ``not_null`` for a map's key, which cannot be null in Arrow."""
         match type_:
             case types.Scalar(kind, mutable=False):
                 return self._scalar(kind, table, not_null)
@@ -331,10 +328,8 @@ class _Compiler:
             ):
                 return self._map(key, value, table)
             case types.Nullable(inner, padding) if not not_null and self._hashes is None:
-                flag = self._op(k.FLAG, len(self._made.columns), needs=1, b=1, e=padding)
-                node = self._value(inner, table)
-                self._jump_at_null(flag)
-                return node
+                with self._nullable(padding=padding):
+                    return self._value(inner, table)
             case types.Pojo() if not not_null and not (type_.registered or type_.subclasses):
                 return self._pojo(type_, table)
             case types.Sql(sql):
@@ -358,7 +353,7 @@ class _Compiler:
             return Node(
                 "struct", column, table, tuple(self._integer(table, 8) for _ in range(count))
             )
-        if kind not in _SIZES or (kind in _MAY_BE_NULL and (not_null or self._hashes is not None)):
+        if kind not in _SIZES or (kind in _NULLABLE and (not_null or self._hashes is not None)):
             raise Unknown(kind.name)
         form, *sizes = _SIZES[kind]
         node, *_ = [self._integer(table, size, form) for size in sizes]
@@ -372,40 +367,32 @@ class _Compiler:
         return self._checked(Node(form, column, table, constants=constants))
 
     def _list(self, element: types.Type, table: int, null: int | None = None) -> Node:
-        column, elements = self._list_column(table)
-        begin = self._begin_list(column, elements)
-        if null is None:
-            part = self._value(element, elements)
-        else:
-            flag = self._op(k.FLAG, len(self._made.columns), needs=1, b=null, d=1 - null)
-            part = self._value(element, elements)
-            self._jump_at_null(flag)
-        self._end_list(begin, column, elements)
+        with self._list_of(table) as (column, elements):
+            if null is None:
+                part = self._value(element, elements)
+            else:
+                with self._nullable(null, 1 - null):
+                    part = self._value(element, elements)
         return Node("list", column, table, (part,))
 
     def _map(self, key: types.Type, value: types.Type, table: int) -> Node:
-        column, elements = self._list_column(table)
-        begin = self._begin_list(column, elements)
-        name = self._value(key, elements, not_null=True)
-        flag = self._op(k.FLAG, len(self._made.columns), needs=1, b=1)
-        part = self._value(value, elements)
-        self._jump_at_null(flag)
-        self._end_list(begin, column, elements)
-        return Node("map", column, table, (name, part))
+        with self._list_of(table) as (column, elements):
+            key_node = self._value(key, elements, not_null=True)
+            with self._nullable():
+                value_node = self._value(value, elements)
+        return Node("map", column, table, (key_node, value_node))
 
     def _pojo(self, type_: types.Pojo, table: int) -> Node:
-        whole = self._op(k.FLAG, len(self._made.columns), needs=1, b=1, d=2)
-        column = self._column(k.STRUCT, table)
         parts = []
-        for name, part in type_.fields:
-            flag = self._op(k.FLAG, len(self._made.columns), needs=1, b=1)
-            node = self._value(part, table)
-            self._jump_at_null(flag)
-            if not name.startswith(types.MISSING_FIELD):
-                parts.append(node)
+        with self._nullable(not_null=2):
+            column = self._column(k.STRUCT, table)
+            for name, part in type_.fields:
+                with self._nullable():
+                    node = self._value(part, table)
+                if not name.startswith(types.MISSING_FIELD):
+                    parts.append(node)
         if not parts or len({name for name, _ in type_.fields}) < len(type_.fields):
             raise Unknown("a POJO without fields, or with two of one name")
-        self._jump_at_null(whole)
         return Node("struct", column, table, tuple(parts))
 
     # -- SQL -------------------------------------------------------------------------------------
@@ -439,8 +426,8 @@ class _Compiler:
         fixed = width + 8 * len(fields)
         self._op(k.ROW, column, needs=4, a=fixed, b=self._hashes is not None)
         parts = tuple(
-            self._slot(part, 8 + place, width + 8 * place, table)
-            for place, (_, part) in enumerate(fields)
+            self._slot(part, 8 + index, width + 8 * index, table)
+            for index, (_, part) in enumerate(fields)
         )
         return Node("struct", column, table, parts)
 
@@ -457,8 +444,8 @@ class _Compiler:
                 node = self._slot_integer("long", bit, byte, 8, table)
                 return self._checked(Node("decimal", node.column, table, (), (10**precision,)))
             case types.SqlDecimal(precision):
-                # What the slot points at, also where it is short: never in the slot.
-                self._slot_integer("place", bit, byte, 8, table)
+                # Never in the slot, even if it is short.
+                self._slot_integer("pointer", bit, byte, 8, table)
                 return self._slot_sized("long_decimal", bit, byte, table, (10**precision,))
             case types.SqlTimestamp(precision) if precision <= MAX_COMPACT_TIMESTAMP:
                 return self._slot_integer("millis", bit, byte, 8, table)
@@ -488,11 +475,11 @@ class _Compiler:
 
     def _checked(self, node: Node) -> Node:
         if node.form in CHECKS:
-            self._made.checks.append(node)
+            self._program.checks.append(node)
         return node
 
 
-# Of numbers in big-endian form: what they are, and how many bytes; of two columns both.
+# Numbers in big-endian form: their form, and the size of each of their columns.
 _SIZES: dict[Kind, tuple[Any, ...]] = {
     Kind.BOOLEAN: ("flag", 1),
     Kind.BYTE: ("int", 1),
@@ -507,8 +494,8 @@ _SIZES: dict[Kind, tuple[Any, ...]] = {
     Kind.SQL_TIMESTAMP: ("sql_timestamp", 8, 4),
     Kind.INSTANT: ("instant", 8, 4),
 }
-_MAY_BE_NULL = {Kind.DATE, Kind.SQL_DATE, Kind.SQL_TIME, Kind.SQL_TIMESTAMP, Kind.INSTANT}
-# Of those in the slot of a binary row.
+_NULLABLE = {Kind.DATE, Kind.SQL_DATE, Kind.SQL_TIME, Kind.SQL_TIMESTAMP, Kind.INSTANT}
+# Numbers in the slot of a binary row: size and form.
 _SLOTS = {
     SqlKind.BOOLEAN: (1, "truth"),
     SqlKind.TINYINT: (1, "int"),

@@ -1,14 +1,13 @@
-"""A state's entries by way of the kernel: the same batches as the plain reader's, sooner.
+"""The entries of a state, read by the kernel: the same batches as the plain reader's.
 
-What it has no program for has no ``FastReader``. A key group that it refuses, or that does not
-pass the checks of whole columns, the plain reader reads from where the last batch ended: it tells
-what is wrong, or reads it.
+If the kernel refuses a key group, or its columns do not pass their checks, the plain reader goes on
+behind the last batch: it raises the error, or reads the entries.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -17,23 +16,39 @@ from numpy.typing import NDArray
 from decoder.keyed_state import KeyedState, KeyGroupLayout, Part
 from migrate.state.kernel import operations as k
 from migrate.state.kernel.arrays import Buffers, Rejected
-from migrate.state.kernel.program import MOST_LISTS, Unknown, program_of
+from migrate.state.kernel.program import MAX_LISTS, Unknown, program_of
 
-# Of a batch.
+# The room of the buffers: rows, and bytes of text in each column.
 _ROWS = 16_384
-# How many bytes of a column's texts there is room for at first.
 _TEXT_BYTES = 1 << 20
-# How many times the room for one entry is doubled.
-_MOST_DOUBLED = 6
+# How often the room is doubled for a large entry.
+_MAX_DOUBLINGS = 6
 
-# (key group, how many of its entries to leave out) -> the rest, read plainly
+# (key group, number of its entries to leave out) -> the rest of it, by the plain reader
 Plain = Callable[[int, int], Iterator[pa.RecordBatch]]
-# The schema's fields that no entry has, by name: what stands in them.
+# The values of the schema's fields that entries do not have, by name.
 Constants = dict[str, object]
 
 
+class _Segment(NamedTuple):
+    """Rows of one key group in the buffers.
+
+    Attributes:
+        returned: the number of its entries in earlier batches.
+        begins: by table, the index of its first row.
+    """
+
+    key_group: int
+    returned: int
+    begins: list[int]
+
+
 class FastReader:
-    """Reads what one subtask has of a state."""
+    """A reader of the part of a state that one subtask has.
+
+    Raises:
+        Unknown: the kernel does not read its types.
+    """
 
     def __init__(
         self,
@@ -43,12 +58,8 @@ class FastReader:
         constants: Constants,
         plain: Plain,
     ) -> None:
-        """
-        Raises:
-            Unknown: it is of a shape that is not known.
-        """
         if part.layout is None or part.source.head.unread is not None:
-            raise Unknown("no key groups in a form that is known")
+            raise Unknown("no key groups in a known form")
         own = part.info
         if (own.key, own.namespace, own.map_key, own.value, own.kind, own.ttl) != (
             *(state.key, state.namespace, state.map_key, state.value, state.kind, state.ttl),
@@ -65,38 +76,36 @@ class FastReader:
         )
         self._starts = np.array(self._program.starts, np.int64)
         self._buffers = Buffers(self._program, _ROWS, _TEXT_BYTES)
-        self._doubled = 0
+        self._doublings = 0
         self._at = np.zeros(3, np.int64)
         self._seen = np.zeros(len(self._starts), np.uint8)
-        self._lists = np.zeros(MOST_LISTS, np.int64)
-        self._in_the_way = False
-        # Of what is in the buffers: a key group; how many of its entries are out already; by table,
-        # where its rows begin.
-        self._held: list[tuple[int, int, list[int]]] = []
+        self._lists = np.zeros(MAX_LISTS, np.int64)
+        self._blocked = False
+        self._segments: list[_Segment] = []
 
     def batches(self, key_groups: Iterable[int]) -> Iterator[pa.RecordBatch]:
-        """The entries of these key groups.
+        """Yield the entries of key groups.
 
         Raises:
             DecodeError, DoesNotFit: as the plain reader does.
         """
         for key_group in key_groups:
-            if self._in_the_way:
+            if self._blocked:
                 yield from self._plain(key_group, 0)
                 continue
-            self._hold(key_group, 0)
+            self._begin_segment(key_group, 0)
             frames = self._part.frames(key_group)
-            # Nothing holds a frame when the next one is read.
+            # Without a for loop, so that a frame is freed before the next one is read.
             while (data := next(frames, None)) is not None:
                 if (yield from self._frame(key_group, data)):
                     break
         yield from self._flush()
 
-    def _hold(self, key_group: int, out: int) -> None:
-        self._held.append((key_group, out, self._buffers.rows.tolist()))
+    def _begin_segment(self, key_group: int, returned: int) -> None:
+        self._segments.append(_Segment(key_group, returned, self._buffers.rows.tolist()))
 
     def _frame(self, key_group: int, data: bytes) -> Generator[pa.RecordBatch, None, bool]:
-        """Whether the plain reader has read the rest of the key group."""
+        """Yield batches, and return whether the plain reader has read the rest of the key group."""
         self._at[:] = (0, -1, 0)
         self._seen[:] = 0
         while True:
@@ -104,35 +113,35 @@ class FastReader:
             if status == k.DONE:
                 return False
             if status == k.FULL and not self._buffers.rows.any():
-                # One entry alone is too large for them.
-                if self._doubled < _MOST_DOUBLED:
-                    self._make_buffers(self._doubled + 1)
+                # One entry alone is too large.
+                if self._doublings < _MAX_DOUBLINGS:
+                    self._make_buffers(self._doublings + 1)
                     continue
                 status = k.REFUSED
             try:
-                batch, out = self._batch()
+                batch, returned = self._batch()
             except Rejected:
-                yield from self._plainly()
+                yield from self._read_plainly()
                 return True
             if batch is not None:
                 yield batch
             if status == k.REFUSED:
-                # It may be a state that has no program: then it is in the way everywhere.
-                self._in_the_way = self._heap and bool((self._starts[:, k.START] < 0).any())
-                self._held = [(key_group, out, [])]
-                yield from self._plainly()
+                # Perhaps at a state without a program: then every key group is blocked by it.
+                self._blocked = self._heap and bool((self._starts[:, k.START] < 0).any())
+                self._segments = [_Segment(key_group, returned, [])]
+                yield from self._read_plainly()
                 return True
             self._clear()
-            self._hold(key_group, out)
+            self._begin_segment(key_group, returned)
 
-    def _make_buffers(self, doubled: int) -> None:
-        self._doubled = doubled
-        self._buffers = Buffers(self._program, _ROWS << doubled, _TEXT_BYTES << doubled)
+    def _make_buffers(self, doublings: int) -> None:
+        self._doublings = doublings
+        self._buffers = Buffers(self._program, _ROWS << doublings, _TEXT_BYTES << doublings)
 
     def _walk(self, data: bytes) -> int:
-        buffers = self._buffers
         from migrate.state.kernel.kernel import walk
 
+        buffers = self._buffers
         frame = np.frombuffer(data, np.uint8)
         return walk(
             *(frame, self._heap, self._part.number, self._starts, buffers.ops, buffers.columns),
@@ -141,13 +150,12 @@ class FastReader:
         )
 
     def _batch(self) -> tuple[pa.RecordBatch | None, int]:
-        """What is in the buffers, if anything; and how many entries of the last key group are out
-        then.
+        """Return the entries in the buffers, and how many of the last key group are returned now.
 
         Raises:
-            Rejected: some of it the plain reader has to judge.
+            Rejected: the columns do not pass their checks.
         """
-        if not self._held:
+        if not self._segments:
             return None, 0
         program, buffers = self._program, self._buffers
         for node in program.checks:
@@ -157,13 +165,13 @@ class FastReader:
         elements = program.elements
         entries = 0 if elements is None else buffers.child(elements.column)
         count = int(buffers.rows[entries])
-        _, out, begins = self._held[-1]
-        here = count - begins[entries]
+        _, returned, begins = self._segments[-1]
         if count == 0:
-            return None, out
-        parent = None
+            return None, returned
+        in_last = count - begins[entries]
+        parents = None
         if elements is not None:
-            parent = np.repeat(np.arange(buffers.rows[0]), buffers.lengths(elements.column))
+            parents = np.repeat(np.arange(buffers.rows[0]), buffers.lengths(elements.column))
         arrays = []
         for field in self._schema:
             if field.name in self._constants:
@@ -173,44 +181,53 @@ class FastReader:
                 arrays.append(pa.array(self._key_groups(entries).astype(np.int32)))
                 continue
             node = program.nodes[field.name]
-            made = buffers.array(node, field.type)
-            arrays.append(made if node.table == entries else made.take(pa.array(parent)))
+            array = buffers.array(node, field.type)
+            arrays.append(array if node.table == entries else array.take(pa.array(parents)))
         batch = pa.RecordBatch.from_arrays(arrays, schema=self._schema)
         if program.not_empty is not None:
-            kept = buffers.lengths(program.not_empty.column) > 0
-            if not kept.all():
-                here = int(kept[begins[0] :].sum())
-                batch = batch.filter(pa.array(kept))
-        return batch, out + here
+            is_entry = buffers.lengths(program.not_empty.column) > 0
+            if not is_entry.all():
+                in_last = int(is_entry[begins[0] :].sum())
+                batch = batch.filter(pa.array(is_entry))
+        return batch, returned + in_last
 
     def _key_groups(self, table: int) -> NDArray[Any]:
-        """Of each row of a table."""
-        begins = [begins[table] for _, _, begins in self._held]
+        """Return the key group of each row of a table."""
+        begins = [segment.begins[table] for segment in self._segments]
         counts = np.diff(np.array([*begins, self._buffers.rows[table]], np.int64)).tolist()
-        return np.repeat(np.array([held[0] for held in self._held], np.int64), counts)
+        key_groups = [segment.key_group for segment in self._segments]
+        return np.repeat(np.array(key_groups, np.int64), counts)
 
     def _flush(self) -> Iterator[pa.RecordBatch]:
         try:
             batch, _ = self._batch()
         except Rejected:
-            yield from self._plainly(done=True)
+            yield from self._read_plainly(complete=True)
             return
         self._clear()
         if batch is not None:
             yield batch
 
-    def _plainly(self, done: bool = False) -> Iterator[pa.RecordBatch]:
-        """What is in the buffers, and what is left of the last key group where that is not done."""
-        begins = [begins for _, _, begins in self._held]
-        ends = [*begins[1:], self._buffers.rows.tolist() if done else None]
-        held = [one for one, end in zip(self._held, ends, strict=True) if one[2] != end]
+    def _read_plainly(self, complete: bool = False) -> Iterator[pa.RecordBatch]:
+        """Read the key groups in the buffers by the plain reader.
+
+        Args:
+            complete: whether the last key group is, which is left out then if it has no rows.
+        """
+        begins = [segment.begins for segment in self._segments]
+        ends = [*begins[1:], self._buffers.rows.tolist() if complete else None]
+        segments = [
+            segment
+            for segment, end in zip(self._segments, ends, strict=True)
+            if segment.begins != end
+        ]
         self._clear()
-        for key_group, out, _ in held:
-            yield from self._plain(key_group, out)
+        for segment in segments:
+            yield from self._plain(segment.key_group, segment.returned)
 
     def _clear(self) -> None:
-        self._held = []
-        if self._doubled:
+        self._segments = []
+        if self._doublings:
             self._make_buffers(0)
         else:
             self._buffers.clear()
