@@ -18,8 +18,9 @@ from decoder.urls import redact_url
 from migrate.cli import next_step
 from migrate.cli.terminal import emit, emit_pieces
 from migrate.cli.typer_options import Checkpoint, Wide, with_options
-from migrate.inputs.flink.extract import Extraction, Severity
+from migrate.inputs.flink.extract import Extraction
 from migrate.model.errors import InputError
+from migrate.model.finding import Severity
 from migrate.model.log import log, timed
 from migrate.model.wording import counted
 from migrate.moves import inspect as inspecting

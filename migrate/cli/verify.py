@@ -14,7 +14,7 @@ from migrate.cli.terminal import emit, say
 from migrate.cli.typer_options import Wide, with_environment, with_options
 from migrate.model.errors import UsageError
 from migrate.model.log import log
-from migrate.model.policies import milliseconds_of
+from migrate.model.policies import parse_time
 from migrate.model.wording import parse_duration, printable
 from migrate.moves import verify as calls
 from migrate.moves.options import SideArguments
@@ -136,7 +136,7 @@ def verify(
             expect=expect,
             sample=sample,
             ttl_ms=time_to_live(ttl_ms),
-            stopped_at_ms=milliseconds_of(stopped_at_ms, "--stopped-at ")
+            stopped_at_ms=parse_time(stopped_at_ms, "--stopped-at ")
             if stopped_at_ms is not None
             else None,
         )

@@ -79,7 +79,7 @@ class CutOverContext:
         """Return the saved plan, or None.
 
         Raises:
-            PlanFileError: it cannot be read.
+            InputError: it cannot be read.
         """
         path = self.record.plan_path
         return read_plan(path) if path.exists() else None

@@ -99,14 +99,14 @@ class Record:
     def _read(self) -> CutOverRecord | None:
         if not self.path.exists():
             return None
-        content = read_content(self.path, InputError, whence="a cut-over writes it")
-        record = parse(_AnyVersion, content, self.path, "record of a cut-over", InputError)
+        content = read_content(self.path, whence="a cut-over writes it")
+        record = parse(_AnyVersion, content, self.path, "record of a cut-over")
         if record.version == 1:
             raise InputError(
                 f"{self.path}: a record of version 1, of an older release; finish that cut-over "
                 "with the release that began it (its runs name it), or name another folder (record)"
             )
-        return parse(CutOverRecord, content, self.path, f"record of version {VERSION}", InputError)
+        return parse(CutOverRecord, content, self.path, f"record of version {VERSION}")
 
     def change(self, **fields: Any) -> None:
         """Replace fields of the record."""

@@ -12,7 +12,10 @@ from typing import Any, NamedTuple
 from decoder import Checkpoint, Operator
 from migrate.fleet.candidates import Candidate, Failure
 from migrate.fleet.views import ERROR, HEAD, OWN, CheckpointView, ViewColumn
-from migrate.inputs.flink.extract import Code, Extraction, Finding, Severity, Source, is_last_output
+from migrate.inputs.flink.extract import Extraction
+from migrate.inputs.flink.findings.checkpoint import is_last_output
+from migrate.inputs.flink.source import Source
+from migrate.model.finding import Code, Finding, Severity
 from migrate.model.positions import Position
 from migrate.planning.obstacles import refuse_several_clusters
 from migrate.planning.shared_topics import shared_topics

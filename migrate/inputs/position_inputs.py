@@ -25,7 +25,7 @@ from migrate.model.cluster_snapshot import BrokerError, ClusterSnapshot, GroupVi
 from migrate.model.errors import InputError, Refused, UsageError
 from migrate.model.finding import Code, Finding, blocker
 from migrate.model.log import timed
-from migrate.model.policies import milliseconds_of
+from migrate.model.policies import parse_time
 from migrate.model.positions import Logs, Origin, PositionSet, group_positions, log_positions
 from migrate.model.wording import counted
 from migrate.storage.files import Files, check_no_credentials, local_path, path_of
@@ -96,7 +96,7 @@ def parse_side(name: str) -> Side:
     if kind is not SideKind.BROKER or what in ("earliest", "latest"):
         return Side(kind, name, what)
     try:
-        return Side(kind, name, what, milliseconds_of(what, "broker:"))
+        return Side(kind, name, what, parse_time(what, "broker:"))
     except UsageError as error:
         raise UsageError(
             f"{name!r}: broker:earliest, broker:latest or broker:TIME, as 2026-11-20T18:00:00Z"

@@ -16,7 +16,7 @@ _Choice = TypeVar("_Choice", bound=Enum)
 
 
 class OnExpired(str, Enum):
-    """A position below the log start: its records are gone whatever is done."""
+    """A position below the log start: its records are gone in any case."""
 
     FAIL = "fail"
     EARLIEST = "earliest"
@@ -32,7 +32,7 @@ class OnBeyondEnd(str, Enum):
 class NewPartitions(str, Enum):
     """A partition the checkpoint does not know."""
 
-    AS_FLINK = "as-flink"  # from the log start where Flink would start it there, else refused
+    AS_FLINK = "as-flink"  # at the log start if Flink would start it there, else refused
     FAIL = "fail"
     EARLIEST = "earliest"
     LATEST = "latest"
@@ -62,11 +62,11 @@ class MergeSources(str, Enum):
     MIN = "min"
 
 
-def topic_map_of(pairs: Iterable[str]) -> dict[str, str]:
-    """Return topics by topic, of ``OLD=NEW`` texts.
+def parse_topic_map(pairs: Iterable[str]) -> dict[str, str]:
+    """Parse ``OLD=NEW`` texts.
 
     Raises:
-        UsageError: one is not of that form, or there are two of one topic.
+        UsageError: a text has another form, or a topic occurs twice.
     """
     topics: dict[str, str] = {}
     for pair in pairs:
@@ -77,7 +77,7 @@ def topic_map_of(pairs: Iterable[str]) -> dict[str, str]:
     return topics
 
 
-# Another name would be several in Spark's `subscribe`, or several lines of its options.
+# Other names could be several topics in Spark's `subscribe`, or several lines of its options.
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 
 
@@ -90,15 +90,15 @@ def _check_topic_map(topics: Mapping[str, str]) -> None:
 
 
 _RANGE = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
-# Kafka's own limit lies far below; it keeps a slip of the finger from filling the memory.
+# Kafka's own limit is far lower; this one keeps a typing error from filling the memory.
 _MOST_PARTITIONS = 1_000_000
 
 
-def partitions_of(texts: Iterable[str]) -> dict[str, set[int]]:
-    """Return partitions by topic, of ``TOPIC:0-3,5`` texts.
+def parse_partitions(texts: Iterable[str]) -> dict[str, set[int]]:
+    """Parse ``TOPIC:0-3,5`` texts.
 
     Raises:
-        UsageError: one is not of that form.
+        UsageError: a text has another form.
     """
     partitions: dict[str, set[int]] = {}
     for text in texts:
@@ -117,14 +117,15 @@ def partitions_of(texts: Iterable[str]) -> dict[str, set[int]]:
 
 @dataclass(frozen=True, slots=True)
 class Policies:
-    """One choice for each way a move can go wrong.
+    """The user's choices for what a move may do.
 
-    ``unresolved_since`` is the time of ``Unresolved.TIMESTAMP``, in milliseconds of the epoch.
-    ``topic_map`` names topics as the target knows them, by their name in what is moved (a
-    checkpoint or another side). ``partitions`` restricts the move to these, by the topic's name in
-    what is moved; None moves all. ``topic_pattern`` is that by which the job finds its topics:
-    those that match it and that the checkpoint does not know are new partitions. ``one_cluster``
-    says that all sources of a topic read it on the same Kafka cluster.
+    Attributes:
+        topic_map: the target's names of topics, by their names in the input.
+        partitions: the partitions to move, by the topic's name in the input; None moves all.
+        topic_pattern: the pattern by which the job finds its topics: matching topics that the
+            checkpoint does not know are new partitions.
+        unresolved_since: the time of ``Unresolved.TIMESTAMP``, in milliseconds of the epoch.
+        one_cluster: whether all sources of a topic read it on the same Kafka cluster.
     """
 
     topic_map: Mapping[str, str] = field(default_factory=dict)
@@ -146,10 +147,10 @@ def policies_of(arguments: Mapping[str, Any]) -> Policies:
     """Return the policies among a call's arguments.
 
     Raises:
-        UsageError: one is not of its form.
+        UsageError: an argument has a wrong form.
     """
     values: dict[str, Any] = {
-        policy.name: one_of(type(policy.default), f"--{policy.name.replace('_', '-')}", value)
+        policy.name: parse_choice(type(policy.default), f"--{policy.name.replace('_', '-')}", value)
         if isinstance(policy.default, Enum)
         else value
         for policy in fields(Policies)
@@ -172,11 +173,11 @@ def policies_of(arguments: Mapping[str, Any]) -> Policies:
     return policies
 
 
-def one_of(choices: type[_Choice], flag: str, value: str) -> _Choice:
-    """Return the value of an option that has a few.
+def parse_choice(choices: type[_Choice], flag: str, value: str) -> _Choice:
+    """Parse the value of an option with a few choices.
 
     Raises:
-        UsageError: it is none of them.
+        UsageError: the value is none of them.
     """
     try:
         return choices(value)
@@ -188,7 +189,7 @@ def one_of(choices: type[_Choice], flag: str, value: str) -> _Choice:
 def _unresolved(text: str) -> tuple[Unresolved, int | None]:
     kind, separator, time = text.partition(":")
     if separator and kind == Unresolved.TIMESTAMP.value:
-        return Unresolved.TIMESTAMP, milliseconds_of(time, "--unresolved timestamp:")
+        return Unresolved.TIMESTAMP, parse_time(time, "--unresolved timestamp:")
     try:
         unresolved = Unresolved(text)
     except ValueError:
@@ -200,15 +201,15 @@ def _unresolved(text: str) -> tuple[Unresolved, int | None]:
     return unresolved, None
 
 
-def milliseconds_of(text: str, named: str = "") -> int:
-    """Return a time in milliseconds of the epoch.
+def parse_time(text: str, option: str = "") -> int:
+    """Parse a time to milliseconds of the epoch.
 
     Args:
-        text: such milliseconds, or ISO 8601 (UTC where it names no zone).
-        named: the option that it is of, for errors.
+        text: milliseconds of the epoch, or ISO 8601 (UTC without a zone).
+        option: the option's name, for errors.
 
     Raises:
-        UsageError: it is no time, or none that a record can have.
+        UsageError: the text is no time, or none that a record can have.
     """
     try:
         if text.isdecimal():
@@ -218,9 +219,9 @@ def milliseconds_of(text: str, named: str = "") -> int:
             if time.tzinfo is None:
                 time = time.replace(tzinfo=timezone.utc)
             since = int(time.timestamp() * 1000)
-    except ValueError as error:  # of int(), too: it takes no more than 4300 digits
-        raise UsageError(f"{named}{text}: not a time of ISO 8601") from error
-    # Kafka takes negative ones for markers: -1 for its log end, say (ListOffsetsRequest @ 4.1.1).
+    except ValueError as error:  # int() raises it, too: it accepts at most 4300 digits
+        raise UsageError(f"{option}{text}: not a time of ISO 8601") from error
+    # To Kafka negative ones are markers, such as -1 for the log end (ListOffsetsRequest @ 4.1.1).
     if not 0 <= since < 2**63:
-        raise UsageError(f"{named}{text}: no record can have this time")
+        raise UsageError(f"{option}{text}: no record can have this time")
     return since

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from migrate.inputs.flink.findings import SINKS_THAT_REMEMBER
+from migrate.inputs.flink.findings.checkpoint import SINKS_THAT_REMEMBER
 from migrate.model.cluster_snapshot import Committed, GroupView
 from migrate.model.errors import Refused, UsageError
 from migrate.model.log import log, timed

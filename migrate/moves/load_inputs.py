@@ -6,12 +6,13 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from migrate.inputs.flink.extract import Code, Extraction, PlanInput, Source
+from migrate.inputs.flink.extract import Extraction, PlanInput
 from migrate.inputs.flink.read import read
-from migrate.inputs.flink.source import topics_of
+from migrate.inputs.flink.source import Source, topics_of
 from migrate.inputs.position_inputs import Ask, SideKind, parse_side, side_input
 from migrate.model.cluster_snapshot import ClusterSnapshot, Question
 from migrate.model.errors import InputError, NoSuchName, UsageError
+from migrate.model.finding import Code
 from migrate.model.log import timed
 from migrate.model.policies import Policies
 from migrate.moves.options import Kafka, Request

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from migrate.inputs.flink.extract import Source
-from migrate.inputs.flink.source import topics_of
+from migrate.inputs.flink.source import Source, topics_of
 from migrate.model.errors import NoSuchName
 from migrate.model.log import log
 from migrate.model.policies import Policies

@@ -31,9 +31,9 @@ from migrate.model.policies import (
     OnBeyondEnd,
     OnExpired,
     Policies,
-    partitions_of,
+    parse_partitions,
+    parse_topic_map,
     policies_of,
-    topic_map_of,
 )
 from migrate.model.positions import SPARK, Target
 from migrate.storage.files import local_path
@@ -158,7 +158,7 @@ class MoveArguments(KafkaArguments, ChoiceArguments, total=False):
             "The target reads topic OLD of what is moved as NEW. Repeatable.",
             metavar="OLD=NEW",
             panel=_MOVES,
-            read=topic_map_of,
+            read=parse_topic_map,
         ),
     ]
     partitions: Annotated[
@@ -167,7 +167,7 @@ class MoveArguments(KafkaArguments, ChoiceArguments, total=False):
             "Move these partitions alone. Repeatable.",
             metavar="TOPIC:0-3,5",
             panel=_MOVES,
-            read=partitions_of,
+            read=parse_partitions,
         ),
     ]
     topic_pattern: Annotated[

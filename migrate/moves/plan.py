@@ -59,7 +59,7 @@ def planned(request: Request, plan: AnyPath | Plan | None) -> Plan:
     Raises:
         Refused: the cluster, the group or the job has moved since it was made.
         UsageError: arguments that do not go together.
-        PlanFileError: it cannot be read.
+        InputError: it cannot be read.
     """
     if plan is None:
         return plan_move(request)

@@ -7,8 +7,9 @@ from dataclasses import replace
 
 from decoder import DecodeError
 from migrate.inputs.flink.choose_source import Reading
-from migrate.inputs.flink.extract import Source, listed_source
+from migrate.inputs.flink.extract import listed_source
 from migrate.inputs.flink.read import read
+from migrate.inputs.flink.source import Source
 from migrate.inputs.position_inputs import SideKind, parse_side, side_input
 from migrate.inputs.spark_log import newest_committed_batch, positions_after, query_id
 from migrate.inputs.spark_log_entries import offsets_path

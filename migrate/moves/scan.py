@@ -16,7 +16,7 @@ from migrate.fleet.tables import Output, TableFormat, check_output
 from migrate.model.cluster_snapshot import ClusterSnapshot, Question
 from migrate.model.errors import InputError, Refused, UsageError
 from migrate.model.log import log, timed
-from migrate.model.policies import one_of
+from migrate.model.policies import parse_choice
 from migrate.moves.load_inputs import ask_broker
 from migrate.moves.options import kafka
 from migrate.spark.session import runs_on_spark, session
@@ -68,7 +68,7 @@ def scan(
             again.
     """
     broker = kafka(arguments)
-    table_format = one_of(TableFormat, "--format", format)
+    table_format = parse_choice(TableFormat, "--format", format)
     if plans is not None:
         from migrate.moves.scan_plans import check_plans
 

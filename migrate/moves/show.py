@@ -41,8 +41,7 @@ def show(file: AnyPath) -> Plan | rollback_file.RollbackFile | QueryLocation:
 
     Raises:
         NothingToShow: it is none of these.
-        InputError: it cannot be read (``PlanFileError``,
-            ``InputError``).
+        InputError: it cannot be read.
     """
     files = Files()
     name = os.fspath(file)

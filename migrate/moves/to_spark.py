@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from migrate.model.errors import UsageError
 from migrate.model.log import log, timed
-from migrate.model.policies import one_of
+from migrate.model.policies import parse_choice
 from migrate.model.positions import SPARK, Origin
 from migrate.moves.keep_state import copy_query, new_location
 from migrate.moves.options import Request, move_request
@@ -74,7 +74,7 @@ def to_spark(
     origin: Origin | None = None
     level = None
     if isolation_level is not None:
-        level = one_of(IsolationLevel, "--isolation-level", isolation_level)
+        level = parse_choice(IsolationLevel, "--isolation-level", isolation_level)
     request = move_request(chk, SPARK, arguments)
     if keep_state is not None:
         if plan is not None or spark_source or state:

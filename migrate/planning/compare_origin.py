@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from migrate.inputs.flink.extract import Source
+from migrate.inputs.flink.source import Source
 from migrate.model.positions import Marker, TopicPartition, format_start
 from migrate.planning.plan import Plan, PlannedPartition
 

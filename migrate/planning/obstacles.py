@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from migrate.inputs.flink.extract import Code, Finding, PlanInput, Severity, Source
+from migrate.inputs.flink.extract import PlanInput
+from migrate.inputs.flink.source import Source
 from migrate.model.cluster_snapshot import ClusterSnapshot
+from migrate.model.finding import Code, Finding, Severity
 from migrate.model.policies import Policies
 from migrate.model.positions import Marker
 from migrate.model.wording import counted

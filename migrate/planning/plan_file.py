@@ -37,11 +37,6 @@ from migrate.storage.json_models import (
     write_file,
 )
 
-
-class PlanFileError(InputError):
-    """A file that is not a plan of this version."""
-
-
 KIND: Literal["flink-offset-migrate plan"] = "flink-offset-migrate plan"
 VERSION: Literal[2] = 2
 
@@ -194,20 +189,20 @@ def read_plan(path: Path) -> Plan:
     """Read a saved plan.
 
     Raises:
-        PlanFileError: missing, not a plan of this version, or edited since it was saved.
+        InputError: missing, not a plan of this version, or edited since it was saved.
     """
-    content = read_content(path, PlanFileError, whence="--plan-out writes one")
+    content = read_content(path, whence="--plan-out writes one")
     raw = _raw_plan(content)
     if raw.get("version") == 1:
-        raise PlanFileError(
+        raise InputError(
             f"{path}: a plan of version 1, which an older release saved without a checksum; make "
             "it again with --plan-out"
         )
     edited = raw.get("version") == VERSION and raw.get("sha256") != checksum(raw)
     name = f"plan of version {VERSION}"
     try:
-        saved = parse(PlanFile, content, path, name, PlanFileError)
-    except PlanFileError as error:
+        saved = parse(PlanFile, content, path, name)
+    except InputError as error:
         if edited:
             raise _edited(path, str(error).removeprefix(f"{path}: not a {name}: ")) from error
         raise
@@ -236,9 +231,9 @@ def read_plan(path: Path) -> Plan:
     )
 
 
-def _edited(path: Path, problem: str = "") -> PlanFileError:
+def _edited(path: Path, problem: str = "") -> InputError:
     """Return the error of a plan that has another checksum; ``problem``: what else is wrong."""
-    return PlanFileError(
+    return InputError(
         f"{path}: the plan was edited after it was saved: its checksum (sha256) is not that of "
         f"what it holds{f' ({problem})' if problem else ''}; make it again with --plan-out and the "
         "options that decide it"

@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from migrate.inputs.flink.extract import Code, PlanInput, Source
+from migrate.inputs.flink.extract import PlanInput
+from migrate.inputs.flink.source import Source
 from migrate.model.cluster_snapshot import ClusterSnapshot
+from migrate.model.finding import Code
 from migrate.model.policies import Policies
 from migrate.model.positions import SPARK, Target, TopicPartition
 from migrate.planning.new_topics import found_topic_warnings

@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from decoder.urls import redact_url
-from migrate.inputs.flink.extract import Code, Finding, Severity, Source
+from migrate.inputs.flink.source import Source
 from migrate.model.cluster_snapshot import ClusterSnapshot
+from migrate.model.finding import Code, Finding, Severity
 from migrate.model.policies import Policies
 from migrate.model.positions import Marker, Origin
 from migrate.model.wording import counted, did_you_mean, iso_time, join_some

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from migrate.inputs.flink.extract import Source
+from migrate.inputs.flink.source import Source
 from migrate.model.policies import MergeSources, Policies
 from migrate.model.positions import Marker, PositionState, format_start
 from migrate.model.wording import printable

@@ -11,8 +11,9 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from decoder import PendingTransaction
-from migrate.inputs.flink.extract import Code, Finding, PlanInput
+from migrate.inputs.flink.extract import PlanInput
 from migrate.model.cluster_snapshot import ClusterSnapshot, Fate
+from migrate.model.finding import Code, Finding
 from migrate.model.policies import Policies
 from migrate.model.wording import counted
 from migrate.planning.plan import Refusal

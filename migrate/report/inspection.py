@@ -13,7 +13,9 @@ from itertools import islice
 from typing import TextIO
 
 from decoder import CheckpointKind, Operator, StopKind
-from migrate.inputs.flink.extract import Extraction, Severity, Source
+from migrate.inputs.flink.extract import Extraction
+from migrate.inputs.flink.source import Source
+from migrate.model.finding import Severity
 from migrate.model.positions import Position
 from migrate.model.wording import counted, printable
 from migrate.report.table import Column, Line, draw, numbers

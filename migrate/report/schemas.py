@@ -16,7 +16,8 @@ from typing_extensions import TypedDict
 
 from decoder import CheckpointKind, StopKind
 from decoder.keyed_state import StateKind
-from migrate.inputs.flink.extract import Severity, SourceKind
+from migrate.inputs.flink.source import SourceKind
+from migrate.model.finding import Severity
 from migrate.model.positions import PositionState
 from migrate.storage.json_models import schema_of
 

@@ -7,13 +7,13 @@ the right kind and version to be read.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Protocol, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from decoder.storage import read_file as read_regular_file
+from migrate.model.errors import InputError
 from migrate.storage.new_file import write_new
 
 Offset = Annotated[int, Field(ge=0, le=2**63 - 1)]
@@ -55,53 +55,42 @@ def write_file(model: Model, path: Path) -> None:
     write_new(path, json.dumps(model.model_dump(mode="json"), indent=2) + "\n")
 
 
-def read_file(
-    of: type[_Model],
-    path: Path,
-    name: str,
-    unreadable: Callable[[str], Exception],
-    *,
-    whence: str,
-) -> _Model:
+def read_file(model: type[_Model], path: Path, name: str, *, whence: str) -> _Model:
     """Read what ``write_file`` wrote.
 
     Args:
-        of: the model.
+        model: the model of the file.
         path: the file.
         name: the kind of the file, such as "rollback file of version 1".
-        unreadable: makes the error for a missing file, or one of another kind.
         whence: where such a file comes from, for the error about a missing one.
+
+    Raises:
+        InputError: the file is missing, or of another kind.
     """
-    return parse(of, read_content(path, unreadable, whence=whence), path, name, unreadable)
+    return parse(model, read_content(path, whence=whence), path, name)
 
 
-def read_content(path: Path, unreadable: Callable[[str], Exception], *, whence: str) -> bytes:
-    """Read a file's bytes; the arguments are those of ``read_file``."""
+def read_content(path: Path, *, whence: str) -> bytes:
+    """Read a file's bytes; the arguments and errors are those of ``read_file``."""
     try:
         return read_regular_file(path)
     except OSError as error:
-        hint = f"; {whence}" if isinstance(error, FileNotFoundError) else ""
-        raise unreadable(f"{path}: cannot be read: {error.strerror}{hint}") from error
+        advice = f"; {whence}" if isinstance(error, FileNotFoundError) else ""
+        raise InputError(f"{path}: cannot be read: {error.strerror}{advice}") from error
 
 
-def parse(
-    of: type[_Model],
-    content: bytes,
-    path: Path,
-    name: str,
-    unreadable: Callable[[str], Exception],
-) -> _Model:
-    """Read a model from the bytes of a file; the arguments are those of ``read_file``."""
+def parse(model: type[_Model], content: bytes, path: Path, name: str) -> _Model:
+    """Read a model from bytes; the arguments and errors are those of ``read_file``."""
     try:
-        return of.model_validate_json(content)
+        return model.model_validate_json(content)
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"])) or "the whole"
         if where == "kind" and isinstance(first["input"], str):
             kind = first["input"].removeprefix("flink-offset-migrate ")
-            raise unreadable(f"{path}: not a {name}: it is a {kind}") from error
+            raise InputError(f"{path}: not a {name}: it is a {kind}") from error
         problem = first["msg"].removeprefix("Value error, ")
-        raise unreadable(f"{path}: not a {name}: {where}: {problem}") from error
+        raise InputError(f"{path}: not a {name}: {where}: {problem}") from error
 
 
 def schema_of(shape: type[Any], title: str) -> dict[str, Any]:

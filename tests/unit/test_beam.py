@@ -21,8 +21,10 @@ from decoder.kafka.beam import WRAPPER_STATE
 from decoder.kafka.split import NOT_SET
 from decoder.metadata.model import InlineState
 from migrate.inputs.flink.choose_source import choose_sources
-from migrate.inputs.flink.extract import Extraction, Severity, SourceKind, extract
+from migrate.inputs.flink.extract import Extraction, extract
+from migrate.inputs.flink.source import SourceKind
 from migrate.model.errors import NoSuchName
+from migrate.model.finding import Severity
 from migrate.model.positions import PositionState
 from tests.support.checkpoints import (
     operator_with_elements,

@@ -24,7 +24,7 @@ from decoder.metadata import incremental, properties
 from decoder.storage import StorageUnavailable, read_file
 from decoder.urls import redact_url, redact_urls
 from migrate.inputs.flink.choose_source import source_positions
-from migrate.inputs.flink.extract import Source, SourceKind
+from migrate.inputs.flink.source import Source, SourceKind
 from migrate.inputs.group_csv import read_group_csv
 from migrate.inputs.offsets_json import read_starting_offsets
 from migrate.model.errors import InputError, NoSuchName, Refused, UsageError

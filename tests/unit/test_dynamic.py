@@ -32,9 +32,11 @@ from decoder.kafka.reader_state import read_reader_element
 from decoder.kafka.source import recognise_source
 from decoder.kafka.split import NOT_SET, Split
 from migrate.inputs.flink.choose_source import choose_cluster, choose_sources
-from migrate.inputs.flink.extract import Extraction, Severity, SourceKind, extract
+from migrate.inputs.flink.extract import Extraction, extract
+from migrate.inputs.flink.source import SourceKind
 from migrate.model.cluster_snapshot import ClusterSnapshot, LogRange
 from migrate.model.errors import NoSuchName
+from migrate.model.finding import Severity
 from migrate.model.policies import MergeSources, Policies
 from migrate.model.positions import Marker, PositionState
 from migrate.planning import make_plan

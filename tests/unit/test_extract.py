@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from decoder import read_checkpoint
-from migrate.inputs.flink.extract import Extraction, Severity, extract
+from migrate.inputs.flink.extract import Extraction, extract
+from migrate.model.finding import Severity
 from migrate.model.positions import Marker, Position, PositionState
 from tests.support.checkpoints import (
     SourceState,

@@ -14,8 +14,10 @@ import pytest
 from decoder import DecodeError, HybridSource, KafkaSource, UnknownSource, read_checkpoint
 from decoder.kafka.reader_state import read_reader_element
 from decoder.kafka.source import recognise_source
-from migrate.inputs.flink.extract import Extraction, Severity, SourceKind, extract
+from migrate.inputs.flink.extract import Extraction, extract
+from migrate.inputs.flink.source import SourceKind
 from migrate.model.cluster_snapshot import ClusterSnapshot
+from migrate.model.finding import Severity
 from migrate.model.positions import PositionState
 from migrate.planning import make_plan
 from tests.support.checkpoints import operator_with_elements, splits, write_checkpoint

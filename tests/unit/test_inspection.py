@@ -13,7 +13,8 @@ import jsonschema
 import pytest
 
 from decoder import read_checkpoint
-from migrate.inputs.flink.extract import Extraction, Source, SourceKind, extract
+from migrate.inputs.flink.extract import Extraction, extract
+from migrate.inputs.flink.source import Source, SourceKind
 from migrate.model.positions import Marker, Position, PositionState
 from migrate.report.inspection import inspection_csv, inspection_json
 from migrate.report.schemas import PositionReport, SourceReport, json_schema

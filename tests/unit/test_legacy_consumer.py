@@ -16,8 +16,10 @@ from hypothesis import strategies as st
 from decoder import DecodeError, LegacyConsumer, read_checkpoint
 from decoder.cursor import Cursor
 from decoder.kafka.legacy import LegacyOffset, read_legacy_element
-from migrate.inputs.flink.extract import Extraction, Severity, Source, SourceKind, extract
+from migrate.inputs.flink.extract import Extraction, extract
+from migrate.inputs.flink.source import Source, SourceKind
 from migrate.model.cluster_snapshot import ClusterSnapshot, LogRange
+from migrate.model.finding import Severity
 from migrate.model.policies import Policies
 from migrate.model.positions import Marker, PositionState
 from migrate.planning import make_plan

@@ -11,7 +11,8 @@ import pytest
 
 from migrate import plan as make_plan
 from migrate.model.cluster_snapshot import ClusterSnapshot, LogRange
-from migrate.planning.plan_file import PlanFileError, read_plan
+from migrate.model.errors import InputError
+from migrate.planning.plan_file import read_plan
 from migrate.planning.recheck import moved_meanwhile
 from tests.support.checkpoints import splits, write_source
 from tests.support.command import migrate
@@ -163,7 +164,7 @@ def test_what_an_edited_plan_cannot_mean_is_refused(
     plan: Path, edit: Edit, told: str, rewrite: Callable[[Path, Edit], None]
 ) -> None:
     rewrite(plan, edit)
-    with pytest.raises(PlanFileError, match=told):
+    with pytest.raises(InputError, match=told):
         read_plan(plan)
     result = migrate("to-spark", "--plan", plan)
     assert (result.code, result.stdout) == (3, "")

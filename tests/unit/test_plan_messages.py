@@ -7,9 +7,9 @@ from datetime import datetime, timezone
 
 import pytest
 
-from migrate.inputs.flink.extract import Code, Finding, Severity, Source
-from migrate.inputs.flink.source import SourceKind
+from migrate.inputs.flink.source import Source, SourceKind
 from migrate.model.cluster_snapshot import ClusterSnapshot, Committed, GroupView, LogRange
+from migrate.model.finding import Code, Finding, Severity
 from migrate.model.policies import Policies
 from migrate.model.positions import SPARK, Marker, Origin, Position, PositionState
 from migrate.planning import refusals_and_warnings as messages

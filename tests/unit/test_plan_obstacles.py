@@ -7,8 +7,9 @@ from collections.abc import Sequence
 import pytest
 
 from decoder import PendingTransaction
-from migrate.inputs.flink.extract import Code, Finding, Severity, Source, SourceKind
+from migrate.inputs.flink.source import Source, SourceKind
 from migrate.model.cluster_snapshot import ClusterSnapshot, GroupView
+from migrate.model.finding import Code, Finding, Severity
 from migrate.model.policies import MergeSources, Policies
 from migrate.model.positions import Marker, Origin, Position, PositionState
 from migrate.planning import obstacles

@@ -21,9 +21,9 @@ from migrate.model.policies import (
     OnExpired,
     Policies,
     Unresolved,
-    partitions_of,
+    parse_partitions,
+    parse_topic_map,
     policies_of,
-    topic_map_of,
 )
 from migrate.model.positions import target_of
 from migrate.planning import Plan, PlannedPartition, Verdict, make_plan, topics_to_ask
@@ -329,8 +329,8 @@ def _policies(
     return policies_of(
         {
             "unresolved": unresolved,
-            "topic_map": topic_map_of(topic_map or ()),
-            "partitions": partitions_of(partitions) if partitions is not None else None,
+            "topic_map": parse_topic_map(topic_map or ()),
+            "partitions": parse_partitions(partitions) if partitions is not None else None,
         }
     )
 

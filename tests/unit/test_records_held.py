@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from decoder import read_checkpoint
-from migrate.inputs.flink.extract import Finding, Severity, extract
+from migrate.inputs.flink.extract import extract
+from migrate.model.finding import Finding, Severity
 from tests.support.checkpoints import (
     OPERATOR_ID,
     SourceState,

@@ -17,8 +17,9 @@ from decoder.storage import LocalFiles
 from migrate.fleet.candidates import read_candidate
 from migrate.fleet.discovery import discover
 from migrate.fleet.rows import obstacles
-from migrate.inputs.flink.extract import Extraction, Severity, extract
+from migrate.inputs.flink.extract import Extraction, extract
 from migrate.inputs.flink.newer_checkpoints import Beside, look_beside
+from migrate.model.finding import Severity
 from migrate.planning import Plan
 from migrate.planning.plan_file import read_plan
 from migrate.planning.recheck import ran_on_since

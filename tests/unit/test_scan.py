@@ -19,7 +19,8 @@ import pytest
 from migrate.fleet.candidates import Candidate, mark_newest, read_marked
 from migrate.fleet.discovery import discover
 from migrate.fleet.inventory import Inventory, ScannedJob, totals
-from migrate.inputs.flink.extract import Extraction, Source
+from migrate.inputs.flink.extract import Extraction
+from migrate.inputs.flink.source import Source
 from migrate.model.errors import Refused, UsageError
 from migrate.moves import pipeline
 from migrate.moves import scan as scanning

@@ -12,8 +12,8 @@ import pytest
 
 from decoder import DecodeError, ErrorKind, PendingTransaction, read_checkpoint
 from decoder.kafka.sink import KafkaWriterState, read_committer_state, read_writer_state
-from migrate.inputs.flink.extract import Finding, Severity, extract
-from migrate.model.finding import Code
+from migrate.inputs.flink.extract import extract
+from migrate.model.finding import Code, Finding, Severity
 from tests.support.checkpoints import operator_with_states, write_checkpoint
 from tests.support.encoder import (
     COMMITTED_REQUEST,

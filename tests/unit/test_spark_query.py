@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from migrate.inputs.flink.extract import Finding, Severity
 from migrate.inputs.spark_query import query_positions
+from migrate.model.finding import Finding, Severity
 from migrate.model.positions import Position, PositionState
 from tests.golden.spark.jobs import GOLDEN
 from tests.support.command import Result, migrate

@@ -14,7 +14,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from migrate.inputs.flink.extract import PlanInput, Source
+from migrate.inputs.flink.extract import PlanInput
+from migrate.inputs.flink.source import Source
 from migrate.model.errors import NoSuchName, Refused
 from migrate.model.finding import Code
 from migrate.model.positions import (

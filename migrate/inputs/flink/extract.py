@@ -11,30 +11,20 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from decoder import Checkpoint, PendingTransaction, SinkState, UnknownSource
-from migrate.inputs.flink.findings import (
-    findings_of_checkpoint,
-    findings_of_operator,
-    findings_of_source,
-    is_last_output,
-    state_bytes,
-)
+from migrate.inputs.flink.findings.checkpoint import findings_of_checkpoint, is_last_output
+from migrate.inputs.flink.findings.operator import findings_of_operator, state_bytes
+from migrate.inputs.flink.findings.source import findings_of_source
 from migrate.inputs.flink.source import Source, SourceKind, source_of
-from migrate.model.finding import Code, Finding, Severity
-from migrate.model.positions import Marker, Origin, Position, PositionSet, PositionState, Start
-
-__all__ = [
-    "Code",
-    "Extraction",
-    "Finding",
-    "ListedPositions",
-    "PlanInput",
-    "Severity",
-    "Source",
-    "SourceKind",
-    "extract",
-    "is_last_output",
-    "listed_source",
-]
+from migrate.model.finding import Finding
+from migrate.model.positions import (
+    Marker,
+    Origin,
+    Position,
+    PositionSet,
+    PositionState,
+    Start,
+    unresolved_position,
+)
 
 
 class PlanInput(Protocol):
@@ -157,4 +147,4 @@ def _position(topic: str, partition: int, start: Start) -> Position:
             return Position(topic, partition, PositionState(start.value), start)
         case _:
             reason = "where it stands is not told"
-            return Position(topic, partition, PositionState.UNRESOLVED, None, reason=reason)
+            return unresolved_position(topic, partition, reason)

@@ -19,7 +19,13 @@ from decoder.kafka.enumerator import (
 )
 from decoder.kafka.source import split_fields
 from decoder.kafka.split import COMMITTED, EARLIEST, LATEST, NOT_SET, Split
-from migrate.model.positions import Marker, Position, PositionState, TopicPartition
+from migrate.model.positions import (
+    Marker,
+    Position,
+    PositionState,
+    TopicPartition,
+    unresolved_position,
+)
 
 _NEXT = PositionState.NEXT
 _MARKERS = {EARLIEST: Marker.EARLIEST, LATEST: Marker.LATEST, COMMITTED: Marker.COMMITTED}
@@ -92,19 +98,21 @@ def _not_read_yet(split: Split, subtask: int, cluster: str | None) -> Position:
         state = PositionState(marker.value)
         return Position(topic, partition, state, marker, stop, subtask, cluster)
     reason = "its start was not initialised yet when the checkpoint was taken"
-    return _unresolved(topic, partition, stop, reason, cluster, subtask)
+    return unresolved_position(
+        topic, partition, reason, stopping_offset=stop, subtask=subtask, cluster=cluster
+    )
 
 
 def _ambiguous(copies: list[ReaderSplit], cluster: str | None) -> Position:
     first = copies[0].split
     starts = [copy.split.starting_offset for copy in copies]
-    return _unresolved(
+    return unresolved_position(
         first.topic,
         first.partition,
-        first.stopping_offset,
         f"it stands in reader state {len(copies)} times, with starts from {min(starts)} to "
         f"{max(starts)}",
-        cluster,
+        stopping_offset=first.stopping_offset,
+        cluster=cluster,
     )
 
 
@@ -121,13 +129,13 @@ def _finished(entry: EnumeratorEntry, cluster: str | None) -> Position:
             split.stopping_offset,
             cluster=cluster,
         )
-    return _unresolved(
+    return unresolved_position(
         entry.topic,
         entry.partition,
-        split.stopping_offset if split is not None else None,
         "it was assigned to a reader that no longer holds it, and the offset it stopped at is "
         "not in the state",
-        cluster,
+        stopping_offset=split.stopping_offset if split is not None else None,
+        cluster=cluster,
     )
 
 
@@ -149,24 +157,12 @@ def _unassigned(entry: EnumeratorEntry, cluster: str | None) -> Position:
     topic, partition, split = entry.topic, entry.partition, entry.split
     if split is None:
         reason = "it was not yet assigned, and the starting policy of the job is not in the state"
-        return _unresolved(topic, partition, None, reason, cluster)
+        return unresolved_position(topic, partition, reason, cluster=cluster)
     stop = split.stopping_offset
     if split.starting_offset == NOT_SET:
         reason = "it was not yet assigned, and its start was not initialised"
-        return _unresolved(topic, partition, stop, reason, cluster)
+        return unresolved_position(topic, partition, reason, stopping_offset=stop, cluster=cluster)
     start: int | Marker = split.starting_offset
     if start in _MARKERS:
         start = _MARKERS[start]
     return Position(topic, partition, PositionState.UNASSIGNED, start, stop, cluster=cluster)
-
-
-def _unresolved(
-    topic: str,
-    partition: int,
-    stopping_offset: int | None,
-    reason: str,
-    cluster: str | None,
-    subtask: int | None = None,
-) -> Position:
-    state = PositionState.UNRESOLVED
-    return Position(topic, partition, state, None, stopping_offset, subtask, cluster, reason)

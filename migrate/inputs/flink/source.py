@@ -21,7 +21,13 @@ from decoder.kafka.enumerator import AssignmentStatus, EnumeratorEntry, Enumerat
 from decoder.kafka.legacy import EARLIEST, GROUP, LATEST, NOT_SET, LegacyOffset
 from decoder.kafka.split import Split
 from migrate.inputs.flink.kafka_source import merged_positions
-from migrate.model.positions import Marker, Position, PositionState, TopicPartition
+from migrate.model.positions import (
+    Marker,
+    Position,
+    PositionState,
+    TopicPartition,
+    unresolved_position,
+)
 
 _WITH_SPLITS = 3  # the enumerator version whose entries hold whole splits
 
@@ -200,31 +206,18 @@ def _legacy_position(copies: list[LegacyOffset]) -> Position:
     topic, partition, stored = first.topic, first.partition, first.stored_offset
     if any(copy.stored_offset != stored for copy in copies):
         offsets = [copy.stored_offset for copy in copies]
-        return _unresolved(
-            first,
-            None,
-            f"it is listed {len(copies)} times, with offsets from {min(offsets)} to {max(offsets)}",
-        )
+        limits = f"from {min(offsets)} to {max(offsets)}"
+        reason = f"it is listed {len(copies)} times, with offsets {limits}"
+        return unresolved_position(topic, partition, reason)
     if stored in _MARKERS:
         marker = _MARKERS[stored]
         state = PositionState(marker.value)
         return Position(topic, partition, state, marker, None, first.subtask)
     if stored == NOT_SET:
         reason = "its start was not set yet when the checkpoint was taken"
-        return _unresolved(first, first.subtask, reason)
+        return unresolved_position(topic, partition, reason, subtask=first.subtask)
     # Stored is the last record processed; -1 if none was, of a partition that is read from 0.
     return Position(topic, partition, PositionState.NEXT, stored + 1, None, first.subtask)
-
-
-def _unresolved(offset: LegacyOffset, subtask: int | None, reason: str) -> Position:
-    return Position(
-        offset.topic,
-        offset.partition,
-        PositionState.UNRESOLVED,
-        None,
-        subtask=subtask,
-        reason=reason,
-    )
 
 
 def topics_of(sources: Iterable[Source]) -> set[str]:

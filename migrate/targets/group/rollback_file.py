@@ -172,7 +172,6 @@ def read(path: Path) -> RollbackFile:
         RollbackFile,
         path,
         "rollback file of version 1",
-        InputError,
         whence="commit-group --execute names the one it writes",
     )
 

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
-from migrate.inputs.flink.extract import Source
+from migrate.inputs.flink.source import Source
 from migrate.model.cluster_snapshot import ClusterSnapshot
 from migrate.model.policies import Gone, NewPartitions, Policies
 from migrate.model.positions import Marker, Position, PositionState, TopicPartition

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from migrate.inputs.flink.extract import Code, PlanInput, Severity, Source
+from migrate.inputs.flink.extract import PlanInput
+from migrate.inputs.flink.source import Source
 from migrate.model.cluster_snapshot import ClusterSnapshot
+from migrate.model.finding import Code, Severity
 from migrate.model.policies import Policies
 from migrate.model.wording import counted, join_some
 from migrate.planning.obstacles import refuse_blockers, relevant_findings
