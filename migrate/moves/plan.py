@@ -13,7 +13,7 @@ from migrate.model.cluster_snapshot import ClusterSnapshot, Question
 from migrate.model.errors import Refused, UsageError
 from migrate.model.log import log
 from migrate.model.policies import Policies
-from migrate.model.positions import SPARK, Origin, Target, target_of
+from migrate.model.positions import SPARK, Origin, target_of
 from migrate.model.topic_pattern import topic_pattern
 from migrate.moves.load_inputs import ask_broker
 from migrate.moves.options import Request, move_request
@@ -71,19 +71,18 @@ def planned(request: Request, plan: AnyPath | Plan | None) -> Plan:
         )
     if isinstance(plan, Plan):
         plan.check()
-        return _recheck_saved(request, plan, "this")
-    from migrate.planning.plan_file import read_plan
+        name = "this"
+    else:
+        from migrate.planning.plan_file import read_plan
 
-    return _recheck_saved(request, read_plan(local_path(os.fspath(plan))), str(plan))
-
-
-def _recheck_saved(request: Request, plan: Plan, name: str) -> Plan:
+        name = os.fspath(plan)
+        plan = read_plan(local_path(name))
     if plan.target != request.target:
-        raise UsageError(f"{name} is a plan for " + _command(plan.target))
+        command = "to-spark" if plan.target == SPARK else f"commit-group --group {plan.target.name}"
+        raise UsageError(f"{name} is a plan for {command}")
     if plan.cluster_id is not None and not request.kafka.is_named:
         raise UsageError("this plan was made against a broker: add --bootstrap-servers HOST:PORT")
-    made_at = plan.made_at.isoformat(timespec="seconds")
-    log.info(f"plan of {made_at} for {plan.origin.title}")
+    log.info(f"plan of {plan.made_at.isoformat(timespec='seconds')} for {plan.origin.title}")
     if plan.origin.stopped and plan.target == SPARK:
         log.info(LAST_OUTPUT)
     for warning in plan.warnings:
@@ -95,10 +94,6 @@ def _recheck_saved(request: Request, plan: Plan, name: str) -> Plan:
         )
     snapshot, _ = _recheck(request, plan, "; make a new plan with --plan-out")
     return replace(plan, snapshot=snapshot)
-
-
-def _command(target: Target) -> str:
-    return "to-spark" if target.kind == "spark" else f"commit-group --group {target.name}"
 
 
 def check_unmoved(request: Request, plan: Plan) -> bool:

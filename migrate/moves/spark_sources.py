@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from migrate.inputs.flink.choose_source import TOPIC_PREFIX, choose, choose_sources
 from migrate.inputs.flink.extract import PlanInput
@@ -14,7 +14,7 @@ from migrate.model.log import log
 from migrate.model.policies import Policies
 from migrate.moves.load_inputs import read_input
 from migrate.moves.options import Request
-from migrate.moves.pipeline import plan_parts
+from migrate.moves.pipeline import Move, plan_parts
 from migrate.planning import Plan
 from migrate.planning.shared_topics import shared_topics
 from migrate.targets.source_options import SparkSource
@@ -23,8 +23,32 @@ _SHOWN = 5
 # The highest number of a Spark source: beyond what any query has, it is a slip.
 _LAST = 9999
 
-# Spark source -> the Flink sources it goes on from, each with the positions that it takes.
-Assignment = Mapping[int, Sequence[Source]]
+
+@dataclass(frozen=True, slots=True)
+class _Streams:
+    """Flink's sources, divided among those of a Spark query.
+
+    Attributes:
+        positions: what was read.
+        chosen: its sources that the options choose.
+        parts: by Spark source, the Flink sources it goes on from, with the positions it takes.
+    """
+
+    positions: PlanInput
+    chosen: Sequence[Source]
+    parts: Mapping[int, Sequence[Source]]
+
+    @property
+    def named(self) -> list[Source]:
+        """The Flink sources that are named, with all they read."""
+        ids = {source.operator_id for sources in self.parts.values() for source in sources}
+        return [source for source in self.chosen if source.operator_id in ids]
+
+    @property
+    def left_out(self) -> list[Source]:
+        """The Flink sources of which no Spark source takes anything."""
+        ids = {source.operator_id for source in self.named}
+        return [source for source in self.chosen if source.operator_id not in ids]
 
 
 def plan_streams(
@@ -46,17 +70,14 @@ def plan_streams(
         NoSuchSource: a name of no source.
         UsageError: options that do not go together.
     """
-    positions, chosen, assignment = _read(request, names)
-    whole = _whole(chosen, assignment)
-    move = plan_parts(
-        request, positions, chosen, assignment.values(), asked_about=whole, named=True
-    )
-    labels = [f"Spark source {number}" for number in assignment]
+    streams = _read(request, names)
+    move = _plan(request, streams, streams.parts.values())
+    labels = [f"Spark source {number}" for number in streams.parts]
     warnings = move.report(labels)
-    _report_assignment(chosen, assignment)
+    _report_assignment(streams)
     refusals = [
-        *_clusters_not_named(whole, move.snapshot, request.policies),
-        *_forgotten(chosen, assignment, request.policies),
+        *_clusters_not_named(streams.named, move.snapshot, request.policies),
+        *_forgotten(streams, request.policies),
         *(
             f"{label}: {reason}"
             for label, plan in zip(labels, move.plans, strict=True)
@@ -68,7 +89,7 @@ def plan_streams(
     only_some = request.policies.partitions is not None
     sources = [
         SparkSource(number, plan.next_offsets, only_some)
-        for number, plan in zip(assignment, move.plans, strict=True)
+        for number, plan in zip(streams.parts, move.plans, strict=True)
     ]
     return sources, warnings
 
@@ -90,33 +111,31 @@ def plan_as_one(
         on to read it. Sources that read one topic from different positions are among the plan's
         refusals.
     """
-    positions, chosen, assignment = _read(request, names)
-    whole = _whole(chosen, assignment)
-    move = plan_parts(request, positions, chosen, [whole], asked_about=whole, named=True)
+    streams = _read(request, names)
+    move = _plan(request, streams, [streams.named])
     move.report()
-    _report_assignment(chosen, assignment)
+    _report_assignment(streams)
     (plan,) = move.plans
-    refusals = [
-        *_unnamed(chosen, assignment, request.policies),
-        *_forgotten(chosen, assignment, request.policies),
-    ]
+    refusals = [*_unnamed(streams, request.policies), *_forgotten(streams, request.policies)]
     if refusals:
         raise Refused([*refusals, *map(str, plan.refusals)])
-    if len(assignment) == 1:
-        return plan, {number: frozenset(plan.topics) for number in assignment}
+    if len(streams.parts) == 1:
+        return plan, {number: frozenset(plan.topics) for number in streams.parts}
     renamed = request.policies.topic_map
     return plan, {
-        number: frozenset(
-            renamed.get(topic, topic) for source in sources for topic in source.topics
-        )
-        for number, sources in assignment.items()
+        number: frozenset(renamed.get(topic, topic) for topic in topics_of(sources))
+        for number, sources in streams.parts.items()
     }
 
 
-def _read(
-    request: Request, names: Mapping[int, Sequence[str]]
-) -> tuple[PlanInput, list[Source], Assignment]:
-    """Return what moves, its sources that are chosen, and what each Spark source takes."""
+def _plan(request: Request, streams: _Streams, parts: Iterable[Sequence[Source]]) -> Move:
+    return plan_parts(
+        request, streams.positions, streams.chosen, parts, asked_about=streams.named, named=True
+    )
+
+
+def _read(request: Request, names: Mapping[int, Sequence[str]]) -> _Streams:
+    """Read what moves, and divide it."""
     for number, source_names in names.items():
         if not 0 <= number <= _LAST or not source_names or isinstance(source_names, str):
             raise UsageError(
@@ -129,55 +148,35 @@ def _read(
         )
     positions = read_input(request)
     chosen = choose(positions, request)
-    return positions, chosen, _assign(positions, chosen, names)
+    parts = {number: _part(number, names[number], positions, chosen) for number in sorted(names)}
+    return _Streams(positions, chosen, parts)
 
 
-def _assign(
-    positions: PlanInput, chosen: Sequence[Source], names: Mapping[int, Sequence[str]]
-) -> Assignment:
-    """Return what each Spark source takes; of a topic that is named, its positions alone."""
+def _part(
+    number: int, names: Sequence[str], positions: PlanInput, chosen: Sequence[Source]
+) -> list[Source]:
+    """Return what a Spark source takes; of a topic that is named, its positions alone."""
     by_id = {source.operator_id: source for source in chosen}
-    assignment: dict[int, list[Source]] = {}
-    for number in sorted(names):
-        taken: dict[str, set[str]] = {}
-        for name in names[number]:
-            named = choose_sources(positions, name)
-            for source in (by_id[s.operator_id] for s in named if s.operator_id in by_id):
-                topics = {name.removeprefix(TOPIC_PREFIX)} if _is_topic(name) else source.topics
-                taken.setdefault(source.operator_id, set()).update(topics & source.topics)
-        if not any(taken.values()):
-            raise UsageError(
-                f"--spark-source {number}={names[number][0]}: --source or --cluster leaves it out"
-            )
-        assignment[number] = [
-            replace(
-                by_id[operator_id],
-                positions=tuple(p for p in by_id[operator_id].positions if p.topic in topics),
-            )
-            for operator_id, topics in taken.items()
-        ]
-    return assignment
+    topics: dict[str, set[str]] = {}
+    for name in names:
+        topic = {name.removeprefix(TOPIC_PREFIX)} if name.startswith(TOPIC_PREFIX) else None
+        for source in choose_sources(positions, name):
+            if own := by_id.get(source.operator_id):
+                topics.setdefault(own.operator_id, set()).update(own.topics & (topic or own.topics))
+    if not any(topics.values()):
+        raise UsageError(f"--spark-source {number}={names[0]}: --source or --cluster leaves it out")
+    return [
+        replace(
+            by_id[operator_id],
+            positions=tuple(p for p in by_id[operator_id].positions if p.topic in taken),
+        )
+        for operator_id, taken in topics.items()
+    ]
 
 
-def _is_topic(name: str) -> bool:
-    return name.startswith(TOPIC_PREFIX)
-
-
-def _whole(chosen: Sequence[Source], assignment: Assignment) -> list[Source]:
-    """Return the Flink sources that are named, with all they read."""
-    ids = {source.operator_id for sources in assignment.values() for source in sources}
-    return [source for source in chosen if source.operator_id in ids]
-
-
-def _left_out(chosen: Sequence[Source], assignment: Assignment) -> list[Source]:
-    """Return the Flink sources of which no Spark source takes anything."""
-    ids = {source.operator_id for source in _whole(chosen, assignment)}
-    return [source for source in chosen if source.operator_id not in ids]
-
-
-def _unnamed(chosen: Sequence[Source], assignment: Assignment, policies: Policies) -> Iterator[str]:
+def _unnamed(streams: _Streams, policies: Policies) -> Iterator[str]:
     """Refuse Flink sources that should move, and that no Spark source goes on from."""
-    for source in _left_out(chosen, assignment):
+    for source in streams.left_out:
         if policies.partitions is None or source.topics & set(policies.partitions):
             yield (
                 f"operator {source.operator_id} ({', '.join(sorted(source.topics))}) goes to no "
@@ -204,14 +203,12 @@ def _clusters_not_named(
             yield str(replace(topic.refuse_unnamed_cluster(), way_out=way_out))
 
 
-def _forgotten(
-    chosen: Sequence[Source], assignment: Assignment, policies: Policies
-) -> Iterator[str]:
+def _forgotten(streams: _Streams, policies: Policies) -> Iterator[str]:
     """Refuse topics of a Flink source that is split, and that no Spark source takes."""
-    for source in _whole(chosen, assignment):
+    for source in streams.named:
         taken = {
             topic
-            for sources in assignment.values()
+            for sources in streams.parts.values()
             for part in sources
             if part.operator_id == source.operator_id
             for topic in part.topics
@@ -225,32 +222,27 @@ def _forgotten(
             )
 
 
-def _taken_twice(assignment: Assignment) -> Iterator[tuple[str, str]]:
-    """Yield topics that go to several Spark sources, with the numbers of these."""
+def _report_assignment(streams: _Streams) -> None:
+    """Log what the numbers of Spark's sources leave open."""
     readers: dict[str, list[int]] = {}
-    for number, sources in assignment.items():
+    for number, sources in streams.parts.items():
         for topic in topics_of(sources):
             readers.setdefault(topic, []).append(number)
-    for topic, numbers in sorted(readers.items()):
-        if len(numbers) > 1:
-            yield topic, " and ".join(map(str, numbers))
-
-
-def _report_assignment(chosen: Sequence[Source], assignment: Assignment) -> None:
-    """Log what the numbers of Spark's sources leave open."""
-    for topic, numbers in _taken_twice(assignment):
-        log.info(
-            f"note: {topic} goes to Spark sources {numbers}: right where they are joined; "
-            "a union of them has its records twice"
-        )
-    if unseeded := sorted(set(range(max(assignment))) - assignment.keys()):
+    for topic, topic_readers in sorted(readers.items()):
+        if len(topic_readers) > 1:
+            log.info(
+                f"note: {topic} goes to Spark sources {' and '.join(map(str, topic_readers))}: "
+                "right where they are joined; a union of them has its records twice"
+            )
+    last = max(streams.parts)
+    if unseeded := sorted(set(range(last)) - streams.parts.keys()):
         numbers = ", ".join(map(str, unseeded[:_SHOWN])) + (" …" if unseeded[_SHOWN:] else "")
         log.warning(
-            f"of the query's streams before {max(assignment)}, these start without a "
+            f"of the query's streams before {last}, these start without a "
             f"seed: {numbers}; right where none of them is Kafka's, which would start at its own "
             "startingOffsets, by default the log end; once the query has started, migrate verify "
             "shows it"
         )
-    for source in _left_out(chosen, assignment):
+    for source in streams.left_out:
         topics = ", ".join(sorted(source.topics))
         log.info(f"note: operator {source.operator_id} ({topics}) goes to no Spark source")
