@@ -9,7 +9,7 @@ import os
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from typing import Any
 
@@ -47,7 +47,7 @@ def command_help(command: Any, ctx: Any) -> str:
     return "\n\n".join(blocks) + "\n"
 
 
-def group_help(group: Any, ctx: Any, sections: Iterable[tuple[str, Sequence[Row]]]) -> str:
+def group_help(group: Any, ctx: Any, sections: Mapping[str, Mapping[str, str]]) -> str:
     """Return the help of ``migrate`` itself.
 
     Args:
@@ -58,7 +58,7 @@ def group_help(group: Any, ctx: Any, sections: Iterable[tuple[str, Sequence[Row]
     blocks = [
         "Usage: migrate COMMAND [OPTIONS]",
         *_paragraphs(group.help),
-        *(block for title, rows in sections for block in _section(title, rows)),
+        *(block for title, rows in sections.items() for block in _section(title, rows.items())),
         *_sections(group.get_params(ctx)),
         "`migrate COMMAND --help` tells more about a command.",
     ]

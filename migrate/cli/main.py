@@ -18,68 +18,40 @@ from migrate.cli.typer_classes import Command, Group
 from migrate.model.errors import Refused
 from migrate.model.wording import package_version, printable
 
-# Each command by its name: where its function is, and the line about it in the list of commands,
-# which is the first of the function's docstring. Its module is imported when it is the one to run.
+# Each command with the line about it, which is the first of its function's docstring.
 _LOOK = {
-    "inspect": (
-        "migrate.cli.inspect:inspect",
-        "Show what a checkpoint holds: positions per source, state per operator, findings.",
-    ),
-    "state": (
-        "migrate.cli.state:state",
-        "Show the keyed states of a checkpoint, and with --state the entries of one of them.",
-    ),
-    "diff": ("migrate.cli.diff:diff", "Show two sets of positions side by side."),
-    "scan": (
-        "migrate.cli.scan:scan",
-        "Show every job of an estate: its newest checkpoint, its lag, and whether it can move "
-        "today.",
-    ),
-    "show": (
-        "migrate.cli.show:show",
-        "Show a saved plan, a rollback file, or where a Spark query stands.",
-    ),
+    "inspect": "Show what a checkpoint holds: positions per source, state per operator, findings.",
+    "state": "Show the keyed states of a checkpoint, and with --state the entries of one of them.",
+    "diff": "Show two sets of positions side by side.",
+    "scan": "Show all jobs below a directory: newest checkpoint, lag, and whether each can move today.",
+    "show": "Show a saved plan, a rollback file, or where a Spark query stands.",
 }
 _MOVE = {
-    "to-spark": (
-        "migrate.cli.to_spark:to_spark",
-        "Write where Spark is to start: startingOffsets on stdout, and a seeded checkpoint "
-        "location.",
-    ),
-    "to-flink": (
-        "migrate.cli.to_flink:to_flink",
-        "Write a new savepoint with other Kafka positions; all else stays as it is.",
-    ),
-    "commit-group": (
-        "migrate.cli.commit_group:commit_group",
-        "Commit a checkpoint's positions as a consumer group's offsets.",
-    ),
-    "verify": (
-        "migrate.cli.verify:verify",
-        "After the move: did the target start where the checkpoint ended?",
-    ),
-    "cut-over": (
-        "migrate.cli.cut_over:cut_over",
-        "Move a running Flink job to its target in one go: stop, plan, apply, start, verify.",
-    ),
-    "follow": (
-        "migrate.cli.follow:follow",
-        "Keep a consumer group at what a Spark query has committed, so that its lag shows.",
-    ),
-    "rollback": (
-        "migrate.cli.rollback:rollback",
-        "Bring a consumer group back to what it held before a change, by its rollback file.",
-    ),
+    "to-spark": "Write where Spark is to start: startingOffsets on stdout, and a seeded checkpoint "
+    "location.",
+    "to-flink": "Write a new savepoint with other Kafka positions; all else stays as it is.",
+    "commit-group": "Commit a checkpoint's positions as a consumer group's offsets.",
+    "verify": "After the move: did the target start where the checkpoint ended?",
+    "cut-over": "Move a running Flink job to its target in one go: stop, plan, apply, start, "
+    "verify.",
+    "follow": "Keep a consumer group at what a Spark query has committed, so that its lag shows.",
+    "rollback": "Bring a consumer group back to what it held before a change, by its rollback "
+    "file.",
 }
 _SECTIONS = {"Look (nothing is changed)": _LOOK, "Move": _MOVE}
 COMMANDS = _LOOK | _MOVE
 
 
+def load_function(name: str) -> Any:
+    """Import the module of a command, and return the function."""
+    function = name.replace("-", "_")
+    return getattr(import_module(f"migrate.cli.{function}"), function)
+
+
 def load_command(name: str) -> Any:
     """Return the command of that name, as Typer makes it of its function."""
-    module, _, function = COMMANDS[name][0].partition(":")
     alone = typer.Typer(add_completion=False)
-    alone.command(name, cls=Command)(getattr(import_module(module), function))
+    alone.command(name, cls=Command)(load_function(name))
     command = typer.main.get_command(alone)
     command.params += terminal.loudness_options()
     return command
@@ -89,11 +61,7 @@ class _Commands(Group):
     """Commands that are loaded once they are to run, or to complete their arguments."""
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        sections = [
-            (title, [(name, line) for name, (_, line) in commands.items()])
-            for title, commands in _SECTIONS.items()
-        ]
-        formatter.write(group_help(self, ctx, sections))
+        formatter.write(group_help(self, ctx, _SECTIONS))
 
     # Any: Typer's own types are of its private copy of click, or of click itself where it is older.
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
@@ -115,7 +83,7 @@ def _placeholder() -> None:
     """Take the place of a command in the list of those that are not loaded."""
 
 
-for _name, (_, _line) in COMMANDS.items():
+for _name, _line in COMMANDS.items():
     app.command(_name, help=_line)(_placeholder)
 
 

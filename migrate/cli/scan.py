@@ -78,7 +78,7 @@ def scan(
     ] = None,
     kafka: KafkaArguments,
 ) -> None:
-    """Show every job of an estate: its newest checkpoint, its lag, and whether it can move today.
+    """Show all jobs below a directory: newest checkpoint, lag, and whether each can move today.
 
     What cannot be read is a line of the table, and of each table that --output writes.
     """

@@ -76,7 +76,7 @@ def test_a_narrow_terminal_wraps_the_text(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_the_list_of_commands_has_each_with_its_line() -> None:
     shown = " ".join(migrate("--help").stdout.split())
-    for name, (_, line) in COMMANDS.items():
+    for name, line in COMMANDS.items():
         assert f" {name} {line}" in shown
 
 

@@ -10,12 +10,11 @@ import json
 import os
 import subprocess
 import sys
-from importlib import import_module
 from pathlib import Path
 
 import pytest
 
-from migrate.cli.main import COMMANDS
+from migrate.cli.main import COMMANDS, load_function
 from tests.support.checkpoints import splits, write_source
 
 pytestmark = pytest.mark.slow  # a process each
@@ -94,9 +93,9 @@ def test_a_command_loads_what_it_needs(
     loaded = _loaded(*(chk if argument == "CHK" else argument for argument in arguments))
     assert _among(loaded, _NEVER | unwanted) == set()
     # Of the commands, the one that ran alone.
-    modules = {where.partition(":")[0] for where, _ in COMMANDS.values()}
-    ran = {COMMANDS[arguments[0]][0].partition(":")[0]} if arguments[0] in COMMANDS else set()
-    assert modules & loaded == ran
+    modules = {name: f"migrate.cli.{name.replace('-', '_')}" for name in COMMANDS}
+    ran = {modules[arguments[0]]} if arguments[0] in COMMANDS else set()
+    assert set(modules.values()) & loaded == ran
 
 
 def test_what_is_looked_for_would_be_found(tmp_path: Path) -> None:
@@ -120,11 +119,9 @@ def test_the_library_itself_loads_nothing() -> None:
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_line_about_a_command_is_the_first_of_its_own_help(name: str) -> None:
-    where, line = COMMANDS[name]
-    module, _, function = where.partition(":")
-    help_text = inspect.getdoc(getattr(import_module(module), function))
+    help_text = inspect.getdoc(load_function(name))
     assert help_text is not None
-    assert " ".join(help_text.split("\n\n")[0].split()) == line
+    assert " ".join(help_text.split("\n\n")[0].split()) == COMMANDS[name]
 
 
 @pytest.mark.parametrize(
