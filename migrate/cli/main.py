@@ -23,7 +23,8 @@ _LOOK = {
     "inspect": "Show what a checkpoint holds: positions per source, state per operator, findings.",
     "state": "Show the keyed states of a checkpoint, and with --state the entries of one of them.",
     "diff": "Show two sets of positions side by side.",
-    "scan": "Show all jobs below a directory: newest checkpoint, lag, and whether each can move today.",
+    "scan": "Show all jobs below a directory: newest checkpoint, lag, and whether each can move "
+    "today.",
     "show": "Show a saved plan, a rollback file, or where a Spark query stands.",
 }
 _MOVE = {
