@@ -46,7 +46,7 @@ class Command:
         # Where this run has started it.
         self._process: subprocess.Popen[bytes] | None = None
 
-    def runs(self) -> bool:
+    def is_running(self) -> bool:
         """Return whether it runs, whichever run started it."""
         if not self._lock.exists():
             return False
@@ -58,7 +58,7 @@ class Command:
                 return True
         return False
 
-    def ended(self) -> int | Literal["unknown"] | None:
+    def exit_code(self) -> int | Literal["unknown"] | None:
         """Return its exit code, ``unknown`` where it is missing, or None where it was never run."""
         if not self.state.exists():
             return None

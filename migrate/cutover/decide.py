@@ -78,17 +78,17 @@ def decide_stop(facts: Facts) -> Decision:
 def _ended_without_a_stop(job: StoppedJob) -> Halt:
     """Return what to do about a job that has ended, and not by a stop that Flink knows of."""
     job_id = job.job.job_id
-    if not job.is_known and job.left:
+    if not job.is_known and job.savepoints:
         return halt(
-            f"Flink no longer knows job {job_id}, and savepoint {job.left[-1].pointer} of a "
+            f"Flink no longer knows job {job_id}, and savepoint {job.savepoints[-1].pointer} of a "
             "stop is whole: nobody can tell whether the job committed all that it held",
             "start the job from that savepoint once (flink run -s), and run this again under a "
             "new record; or name the savepoint yourself (flink.savepoint)",
         )
     runs_not = "" if job.job.ended else ", if it does not run,"
     newest = "its newest checkpoint"
-    if job.left:
-        savepoints = ", ".join(savepoint.pointer for savepoint in job.left)
+    if job.savepoints:
+        savepoints = ", ".join(savepoint.pointer for savepoint in job.savepoints)
         newest += f" or savepoint, whichever is newer ({savepoints})"
     return halt(
         f"Flink has job {job_id} ({job.job.name}) as {job.job.state}, and reports no savepoint "
@@ -268,9 +268,9 @@ def decide_start(facts: Facts) -> Decision:
     if not facts.has_start:
         what = "the consumers" if facts.is_group else "the query"
         return Done(work.reason if begun else f"the spec names no command: start {what} now")
-    if starting.runs:
+    if starting.is_running:
         return Done("an earlier run has started the command, and it runs")
-    match starting.ended:
+    match starting.exit_code:
         case None if begun:
             return Done(work.reason)  # by somebody else: no second query is started beside it
         case 0:

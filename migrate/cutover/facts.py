@@ -85,7 +85,7 @@ class StoppedJob:
         trigger_id: the id of the newest stop, or of the next one where the newest failed.
         attempt: how far that stop is, or None where it was not requested.
         ended_with: the savepoint that Flink reports as the job's end, or None.
-        left: the complete savepoints of stops in the job's folder, the newest last.
+        savepoints: the complete savepoints of stops in the job's folder, the newest last.
         folder: the URI of the folder for the savepoints of this job's stops.
     """
 
@@ -93,7 +93,7 @@ class StoppedJob:
     trigger_id: str
     attempt: StopAttempt | None
     ended_with: Savepoint | None
-    left: Sequence[Savepoint]
+    savepoints: Sequence[Savepoint]
     folder: str
 
     @property
@@ -107,12 +107,12 @@ class CommandFacts:
     """A command of the user's.
 
     Attributes:
-        runs: whether it, or a process that it has started, is alive.
-        ended: its exit code, ``unknown`` where no code was written, or None where it was never run.
+        is_running: whether it, or a process that it has started, is alive.
+        exit_code: its exit code, ``unknown`` if none was written, or None if it was never run.
     """
 
-    runs: bool
-    ended: int | Literal["unknown"] | None
+    is_running: bool
+    exit_code: int | Literal["unknown"] | None
 
 
 @dataclass(frozen=True, slots=True)

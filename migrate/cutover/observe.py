@@ -57,7 +57,7 @@ def observe(context: CutOverContext, *needs: Need) -> Facts:
         plan_problem = str(error)
     seeds = context.seeds(plan) if plan is not None else None
     starting, priming = (
-        CommandFacts(command.runs(), command.ended())
+        CommandFacts(command.is_running(), command.exit_code())
         for command in (context.starting, context.priming)
     )
     has_ended = Need.ENDED_JOB in needs
@@ -125,7 +125,7 @@ def _read_location(
         raise Refused([f"{name} is a file or a symbolic link, or lies in a file; name a directory"])
     if not entries:
         return LocationFacts(name)
-    if priming.runs:  # it is being written
+    if priming.is_running:  # it is being written
         return LocationFacts(name, is_empty=False)
     if is_unfinished(location):
         return LocationFacts(name, is_empty=False, unfinished=True)

@@ -59,12 +59,12 @@ def read_job(context: CutOverContext) -> StoppedJob:
         job = _job_after_refresh(flink, job)
         if not job.ended and job.state != "UNKNOWN":  # it was started again, under a fixed id
             trigger_id, attempt = _newest_attempt(flink, job.job_id, skip_ended=True)
-    ended_with, left = None, list[Savepoint]()
+    ended_with, savepoints = None, list[Savepoint]()
     if job.ended or job.state == "UNKNOWN":
-        left = _savepoints_in(context, folder)
+        savepoints = _savepoints_in(context, folder)
         if job.state == "FINISHED":
             ended_with = _ended_with(context, job.job_id, folder)
-    return StoppedJob(job, trigger_id, attempt, ended_with, left, folder)
+    return StoppedJob(job, trigger_id, attempt, ended_with, savepoints, folder)
 
 
 def choose_job(jobs: Sequence[FlinkJob], name_or_id: str) -> FlinkJob:

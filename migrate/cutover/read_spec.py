@@ -40,7 +40,7 @@ def read_spec(path: Path) -> SpecFile:
         raise InputError(f"{path}: cannot be read: {error.strerror or error}") from error
     try:
         values = yaml.load(content, _Strict)
-    except _NotInASpec as error:
+    except _RefusedYaml as error:
         raise InputError(f"{path}: {error}") from error
     except yaml.MarkedYAMLError as error:
         problem = (error.problem or "").removeprefix("but ")
@@ -61,7 +61,7 @@ def read_spec(path: Path) -> SpecFile:
     return SpecFile(path, content, spec)
 
 
-class _NotInASpec(yaml.YAMLError):
+class _RefusedYaml(yaml.YAMLError):
     """YAML that a spec may not hold."""
 
     def __init__(self, problem: str, mark: Any) -> None:
@@ -90,13 +90,13 @@ class _Strict(yaml.SafeLoader):
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         event: Any = self.peek_event()  # type: ignore[no-untyped-call]
         if isinstance(event, yaml.AliasEvent):
-            raise _NotInASpec(
+            raise _RefusedYaml(
                 f"an alias, *{event.anchor}; write out what it stands for", event.start_mark
             )
         if event.tag is not None:
-            raise _NotInASpec(f"the tag {printable(event.tag)}; leave it out", event.start_mark)
+            raise _RefusedYaml(f"the tag {printable(event.tag)}; leave it out", event.start_mark)
         if self._depth == _DEEPEST:
-            raise _NotInASpec(f"nested deeper than {_DEEPEST} levels", event.start_mark)
+            raise _RefusedYaml(f"nested deeper than {_DEEPEST} levels", event.start_mark)
         self._depth += 1
         node = super().compose_node(parent, index)
         self._depth -= 1
@@ -108,7 +108,7 @@ class _Strict(yaml.SafeLoader):
         try:
             super().fetch_more_tokens()
         except (ValueError, OverflowError) as error:
-            raise _NotInASpec(
+            raise _RefusedYaml(
                 "an escape, or a version of YAML, that cannot be read; take it out",
                 self.get_mark(),
             ) from error
@@ -117,7 +117,7 @@ class _Strict(yaml.SafeLoader):
         try:
             return super().construct_object(node, deep)
         except (ValueError, OverflowError) as error:
-            raise _NotInASpec(
+            raise _RefusedYaml(
                 "a number that cannot be read; put text in quotes", node.start_mark
             ) from error
 
@@ -125,9 +125,9 @@ class _Strict(yaml.SafeLoader):
         mapping: dict[Hashable, Any] = {}
         for key, value in node.value:
             if not isinstance(key, yaml.ScalarNode):
-                raise _NotInASpec("a key that is a list or has keys itself", key.start_mark)
+                raise _RefusedYaml("a key that is a list or has keys itself", key.start_mark)
             if key.value in mapping:
-                raise _NotInASpec(f"{shortened(key.value)} is there twice", node.start_mark)
+                raise _RefusedYaml(f"{shortened(key.value)} is there twice", node.start_mark)
             mapping[key.value] = self.construct_object(value, deep=True)
         return mapping
 
@@ -135,14 +135,14 @@ class _Strict(yaml.SafeLoader):
 def _check_scalar(node: yaml.ScalarNode) -> None:
     """Refuse a number that is no number of a spec, and text that no file or command can hold."""
     if node.tag.endswith(":int") and len(node.value) > _MOST_DIGITS:
-        raise _NotInASpec(f"a number of more than {_MOST_DIGITS} digits", node.start_mark)
+        raise _RefusedYaml(f"a number of more than {_MOST_DIGITS} digits", node.start_mark)
     if "\0" in node.value:
-        raise _NotInASpec("a NUL character; take it out", node.start_mark)
+        raise _RefusedYaml("a NUL character; take it out", node.start_mark)
     try:
         # JSON writes a character beyond U+FFFF as a pair.
         node.value.encode("utf-16", "surrogatepass").decode("utf-16")
     except UnicodeDecodeError as error:
-        raise _NotInASpec("half of a surrogate pair; take it out", node.start_mark) from error
+        raise _RefusedYaml("half of a surrogate pair; take it out", node.start_mark) from error
 
 
 def _problems(error: ValidationError) -> str:

@@ -149,7 +149,7 @@ class Record:
         if self.is_kept:
             replace_file(self.page, cut_over_page(self.model))
 
-    def step(self, name: str, state: StepState, text: str, seconds: float) -> None:
+    def add_step(self, name: str, state: StepState, text: str, seconds: float) -> None:
         """Record the result of a step, in place of an earlier try of it."""
         step = StepReport(
             name=name,
@@ -162,10 +162,10 @@ class Record:
         steps = {kept.name: kept for kept in self.model.steps} | {name: step}
         self.change(steps=list(steps.values()))
 
-    def found_done(self, name: str, text: str) -> None:
+    def add_done_step(self, name: str, text: str) -> None:
         """Record a step that this run need not do, unless an earlier run has recorded it."""
         if not any(kept.name == name and kept.state == "done" for kept in self.model.steps):
-            self.step(name, "done", text, 0.0)
+            self.add_step(name, "done", text, 0.0)
 
 
 def changed_since(record: CutOverRecord, file: SpecFile) -> Iterator[str]:
@@ -181,7 +181,7 @@ def changed_since(record: CutOverRecord, file: SpecFile) -> Iterator[str]:
         # Others had stopped the job; the one that is named now was never stopped.
         yield f"flink.savepoint was {flink.savepoint}, and is not there now"
     if record.moved_with is not None:
-        decides = file.decides()
+        decides = file.deciding_values()
         for name in sorted(record.moved_with.keys() | decides.keys()):
             before, after = record.moved_with.get(name), decides.get(name)
             if before != after:

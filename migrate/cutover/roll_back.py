@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from datetime import datetime
+from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from migrate.cutover.context import CutOverContext
 from migrate.cutover.decide import decide_stop
@@ -36,7 +38,7 @@ def decide_roll_back(facts: Facts) -> Halt | Fail | None:
         facts: with the job, the target and the commands.
     """
     for command, does in ((facts.starting, "starts the query"), (facts.priming, "primes")):
-        if command.runs:
+        if command.is_running:
             return refuse(f"the command that {does} runs; stop it first")
     if decision := _stop_not_ended(facts):
         return decision
@@ -142,8 +144,15 @@ def restart_advice(facts: Facts) -> str:
 # -- act -------------------------------------------------------------------------------------------
 
 
-def roll_back_lines(context: CutOverContext, facts: Facts) -> Sequence[str]:
-    """Return what the roll back does, a line each; empty if the target is not written.
+class Undo(NamedTuple):
+    """What the roll back does to a target that was written: a line, and the call."""
+
+    line: str
+    call: Callable[[], object]
+
+
+def find_undo(context: CutOverContext, facts: Facts) -> Undo | None:
+    """Return what the roll back does to the target, or None if that is not written.
 
     Raises:
         Refused: it cannot be done from here.
@@ -152,7 +161,8 @@ def roll_back_lines(context: CutOverContext, facts: Facts) -> Sequence[str]:
     if isinstance(target, GroupFacts):
         path = _rollback_file(context, target)
         if path is not None:
-            return [f"bring group {target.view.name} back by {path}"]
+            restore = partial(_restore_group, context, path)
+            return Undo(f"bring group {target.view.name} back by {path}", restore)
         rows = {(row.topic, row.partition): row.planned or 0 for row in record.partitions}
         if target.committed_by(record.id, rows):
             raise Refused(
@@ -161,34 +171,34 @@ def roll_back_lines(context: CutOverContext, facts: Facts) -> Sequence[str]:
                     "is no longer in the record's folder; put it back"
                 ]
             )
-        return []
-    if not isinstance(target, LocationFacts) or record.moved_with is None or target.is_empty:
-        return []
+        return None
+    location = context.location()
+    if location is None or record.moved_with is None or not location.names():
+        return None
     if not facts.has_states:
-        return [f"remove the seed {target.name}"]
-    if not isinstance(context.location(), LocalDirectory):
-        raise Refused([f"{target.name} was primed in a store: remove it there, and go back"])
-    return [f"rename the primed location {target.name}"]
+        return Undo(f"remove the seed {location.name}", partial(remove_seed, location))
+    if not isinstance(location, LocalDirectory):
+        raise Refused([f"{location.name} was primed in a store: remove it there, and go back"])
+    aside = partial(context.record.put_aside, location.path)
+    return Undo(f"rename the primed location {location.name}", aside)
 
 
-def roll_back(context: CutOverContext, facts: Facts) -> None:
-    """Remove the target again.
+def _restore_group(context: CutOverContext, path: Path) -> None:
+    """Restore a group by its rollback file.
 
     Raises:
-        CutOverStopped: not all of the group was restored.
+        CutOverStopped: not all of it was restored.
     """
-    record, location = context.record, context.location()
-    if location is not None and record.model.moved_with is not None:
-        if location.names() and context.spec.states and isinstance(location, LocalDirectory):
-            record.put_aside(location.path)
-        elif location.names():
-            remove_seed(location)
-    elif isinstance(facts.target, GroupFacts):
-        path = _rollback_file(context, facts.target)
-        if path is not None:
-            outcome = rollback(path, execute=True, **context.file.kafka()).outcome
-            if outcome is not None and outcome.applied not in (Applied.ALL, Applied.NOTHING_TO_DO):
-                raise CutOverStopped(f"group {context.spec.target.group}: {outcome.applied.value}")
+    outcome = rollback(path, execute=True, **context.file.kafka()).outcome
+    if outcome is not None and outcome.applied not in (Applied.ALL, Applied.NOTHING_TO_DO):
+        raise CutOverStopped(f"group {context.spec.target.group}: {outcome.applied.value}")
+
+
+def roll_back(context: CutOverContext, undo: Undo | None) -> None:
+    """Remove the target again, and put aside what later runs must not find."""
+    record = context.record
+    if undo is not None:
+        undo.call()
     files = (
         file
         for command in (context.starting, context.priming)

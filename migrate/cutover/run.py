@@ -17,11 +17,12 @@ from migrate.cutover.observe import observe
 from migrate.cutover.read_spec import read_spec
 from migrate.cutover.record import Record, locked
 from migrate.cutover.roll_back import (
+    Undo,
     decide_roll_back,
+    find_undo,
     record_end_of_stop,
     restart_advice,
     roll_back,
-    roll_back_lines,
 )
 from migrate.cutover.start import watch_group
 from migrate.cutover.steps import ACTIONS, NAMES, NOTHING, STEPS, STOPPED, WRITTEN, Step
@@ -175,13 +176,13 @@ def _dry_run(context: CutOverContext, until: str | None) -> CutOver:
 
 
 def _dry_roll_back(context: CutOverContext) -> CutOver:
-    _, lines, advice = _plan_roll_back(context)
-    results = [StepResult("back", "to do", line) for line in (*lines, advice)]
-    return CutOver(tuple(results), context.record.model)
+    undo, advice = _plan_roll_back(context)
+    lines = [undo.line, advice] if undo is not None else [advice]
+    return CutOver(tuple(StepResult("back", "to do", line) for line in lines), context.record.model)
 
 
-def _plan_roll_back(context: CutOverContext) -> tuple[Facts, Sequence[str], str]:
-    """Return the facts, what the roll back does, and what to do with Flink's job then.
+def _plan_roll_back(context: CutOverContext) -> tuple[Undo | None, str]:
+    """Return what the roll back does, and what to do with Flink's job then.
 
     Raises:
         Refused, CutOverStopped: it cannot be rolled back.
@@ -194,7 +195,7 @@ def _plan_roll_back(context: CutOverContext) -> tuple[Facts, Sequence[str], str]
     if context.savepoint is None:
         raise Refused(["the job was not stopped, so there is nothing to go back from"])
     facts = observe(context, *needs)
-    return facts, roll_back_lines(context, facts), restart_advice(facts)
+    return find_undo(context, facts), restart_advice(facts)
 
 
 # -- runs ------------------------------------------------------------------------------------------
@@ -221,7 +222,7 @@ def _run(
             if isinstance(decision, Done):
                 text = decision.reason
                 log.info(f"{step.name}: {text}")
-                record.found_done(step.name, text)
+                record.add_done_step(step.name, text)
             else:
                 log.info(f"{step.name}: {title}")
                 progress.changed = progress.changed or decision.action.changes
@@ -229,7 +230,7 @@ def _run(
                 began = time.monotonic()
                 with _failure_recorded(record, step):
                     text = ACTIONS[decision.action](context, facts)
-                record.step(step.name, "done", text, time.monotonic() - began)
+                record.add_step(step.name, "done", text, time.monotonic() - began)
                 log.info(f"{step.name} done: {text}")
             results.append(StepResult(step.name, "done", text))
         if until in (None, NAMES[-1]):
@@ -250,22 +251,23 @@ def _failure_recorded(record: Record, step: Step) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        record.step(step.name, "failed", str(error), time.monotonic() - began)
+        record.add_step(step.name, "failed", str(error), time.monotonic() - began)
         raise
 
 
 def _roll_back(context: CutOverContext, confirm: Callable[[str], None] | None) -> CutOver:
     with _recorded_run(context, "back"):
-        facts, lines, advice = _plan_roll_back(context)
+        undo, advice = _plan_roll_back(context)
         if confirm is not None:
-            confirm(f"go back: {'; '.join(lines) or 'forget this record'}?")
-            facts, lines, advice = _plan_roll_back(context)  # the world may have changed meanwhile
-        for line in lines:
-            log.info(line)
-        roll_back(context, facts)
-    done = (StepResult("back", "done", line) for line in lines)
-    results = (*done, StepResult("back", "to do", advice))
-    return CutOver(results, context.record.model, context.record.path, context.record.page)
+            confirm(f"go back: {undo.line if undo is not None else 'forget this record'}?")
+            undo, advice = _plan_roll_back(context)  # the world may have changed meanwhile
+        results = [StepResult("back", "to do", advice)]
+        if undo is not None:
+            log.info(undo.line)
+            results.insert(0, StepResult("back", "done", undo.line))
+        roll_back(context, undo)
+    record = context.record
+    return CutOver(tuple(results), record.model, record.path, record.page)
 
 
 @dataclass(slots=True)

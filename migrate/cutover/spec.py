@@ -39,7 +39,7 @@ def _kebab(name: str) -> str:
     return name.replace("_", "-")
 
 
-def _absolute(text: str, info: ValidationInfo) -> str:
+def _resolve_path(text: str, info: ValidationInfo) -> str:
     """Return a path or a URL; a relative path is one of the spec's folder, the context."""
     check_no_credentials(text, InputError)
     return text if is_uri(text) or info.context is None else str(info.context / text)
@@ -50,13 +50,13 @@ def shortened(text: str) -> str:
     return clipped(printable(text), _LONGEST_SHOWN)
 
 
-def _duration(text: str) -> str:
+def _check_duration(text: str) -> str:
     if parse_duration(text) > _A_YEAR:
         raise ValueError(f"{shortened(text)!r}: longer than a year")
     return text
 
 
-def _flink_address(url: str) -> str:
+def _check_flink_address(url: str) -> str:
     try:
         check_address(url)
     except UsageError as error:
@@ -65,34 +65,34 @@ def _flink_address(url: str) -> str:
 
 
 Text = Annotated[str, Field(min_length=1)]
-Place = Annotated[Text, AfterValidator(_absolute)]
+PathOrUrl = Annotated[Text, AfterValidator(_resolve_path)]
 Duration = Annotated[
-    str, AfterValidator(_duration), Field(description="a length of time: 500ms, 10s, 5m, 1h")
+    str, AfterValidator(_check_duration), Field(description="a length of time: 500ms, 10s, 5m, 1h")
 ]
 
 
-class _Part(Model):
+class _SpecPart(Model):
     model_config = ConfigDict(alias_generator=_kebab)
 
 
-class FlinkSpec(_Part):
+class FlinkSpec(_SpecPart):
     """The job that is stopped; or, with ``savepoint``, one that has been stopped already."""
 
-    rest: Annotated[Text, AfterValidator(_flink_address)] | None = Field(
+    rest: Annotated[Text, AfterValidator(_check_flink_address)] | None = Field(
         None, description="the JobManager's address: http://host:8081"
     )
     job: Text | None = Field(None, description="the job's name, or its id")
-    savepoints: Place | None = Field(
+    savepoints: PathOrUrl | None = Field(
         None, description="a folder; the savepoint goes below it, into one of the job's id"
     )
     drain: bool = Field(False, description="emit all windows, for a job that never goes on")
     format: Literal["canonical", "native"] = "canonical"
-    savepoint: Place | None = Field(
+    savepoint: PathOrUrl | None = Field(
         None, description="a job that somebody else has stopped: with this savepoint"
     )
 
     @model_validator(mode="after")
-    def _one_way(self) -> FlinkSpec:
+    def _check_stop(self) -> FlinkSpec:
         if self.savepoint is not None:
             if self.savepoints is not None or self.drain:
                 raise ValueError("savepoint is of a job that has stopped: no savepoints, no drain")
@@ -101,15 +101,15 @@ class FlinkSpec(_Part):
         return self
 
 
-class KafkaSpec(_Part):
+class KafkaSpec(_SpecPart):
     """How to reach the brokers. Passwords belong into the file that ``config`` names."""
 
     bootstrap_servers: Text | None = None
-    config: Place | None = Field(None, description="as --kafka-config")
+    config: PathOrUrl | None = Field(None, description="as --kafka-config")
     properties: dict[str, str] = Field(default_factory=dict, description="as -X")
 
     @model_validator(mode="after")
-    def _named(self) -> KafkaSpec:
+    def _check_brokers(self) -> KafkaSpec:
         if self.bootstrap_servers is None and self.config is None:
             raise ValueError("bootstrap-servers, or a config that names them")
         return self
@@ -130,20 +130,20 @@ def _move_keys() -> dict[str, Any]:
     }
 
 
-class MoveSpec(create_model("MoveSpec", __base__=_Part, **_move_keys())):  # type: ignore[misc]
+class MoveSpec(create_model("MoveSpec", __base__=_SpecPart, **_move_keys())):  # type: ignore[misc]
     """What moves, and what is allowed: the options of to-spark and commit-group."""
 
     allow_moved_on: bool = False
 
 
-class TargetSpec(_Part):
+class TargetSpec(_SpecPart):
     """A new checkpoint location of a Spark query, or a consumer group."""
 
-    checkpoint_dir: Place | None = None
+    checkpoint_dir: PathOrUrl | None = None
     group: Text | None = None
 
     @model_validator(mode="after")
-    def _one(self) -> TargetSpec:
+    def _check_target(self) -> TargetSpec:
         if (self.checkpoint_dir is None) == (self.group is None):
             raise ValueError("checkpoint-dir or group: one of them")
         return self
@@ -153,7 +153,7 @@ class TargetSpec(_Part):
         return self.group is not None
 
 
-class Timeouts(_Part):
+class Timeouts(_SpecPart):
     """How long to wait at a step."""
 
     stop: Duration = "10m"
@@ -165,7 +165,7 @@ Words = Text | Annotated[list[Text], Field(min_length=1)]
 StreamNumber = Annotated[int, Field(ge=0, le=9999)]
 
 
-class Spec(_Part):
+class Spec(_SpecPart):
     """A cut-over: one job of Flink, one target."""
 
     version: Literal[1]
@@ -182,18 +182,18 @@ class Spec(_Part):
     prime: Words | None = Field(
         None, description="the command that puts them into the checkpoint location"
     )
-    sink: Place | None = Field(None, description="where the query writes, as --sink")
+    sink: PathOrUrl | None = Field(None, description="where the query writes, as --sink")
     sink_writer: Text | None = Field(None, description="as --sink-writer")
     start: Words | None = Field(
         None, description="the command that starts the query: a line of the shell, or its words"
     )
     timeouts: Timeouts = Timeouts()
-    record: Place | None = Field(
+    record: PathOrUrl | None = Field(
         None, description="the folder of the record [default: the spec's name and .cut-over]"
     )
 
     @model_validator(mode="after")
-    def _of_a_query(self) -> Spec:
+    def _check_states_and_streams(self) -> Spec:
         if bool(self.states) != (self.prime is not None):
             raise ValueError("states and prime: both, or neither")
         if self.target.group is not None and (self.states or self.spark_source):
@@ -255,7 +255,7 @@ class SpecFile:
             for number, names in sorted(sources.items())
         }
 
-    def decides(self) -> dict[str, str]:
+    def deciding_values(self) -> dict[str, str]:
         """Return the keys of the spec that decide where the target starts; no value is secret."""
         spec = self.spec
         values = {

@@ -109,9 +109,9 @@ def _check_command(context: CutOverContext) -> None:
         CutOverStopped: it has failed, or nobody knows how it ended.
     """
     report = context.record.model.start
-    if report is None or report.returned == 0 or context.starting.runs():
+    if report is None or report.returned == 0 or context.starting.is_running():
         return
-    code = context.starting.ended()
+    code = context.starting.exit_code()
     if code == "unknown":
         raise CutOverStopped(START_END_UNKNOWN)
     context.record.change(start=report.model_copy(update={"returned": code}))

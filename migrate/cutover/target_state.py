@@ -107,7 +107,7 @@ def _group_content(facts: Facts, target: GroupFacts) -> tuple[Content, str]:
 def _location_content(facts: Facts, target: LocationFacts) -> tuple[Content, str]:
     record, name = facts.record, target.name
     written = record.moved_with is not None
-    if facts.priming.runs:
+    if facts.priming.is_running:
         return Content.PRIMING, ""
     if target.is_empty:
         return Content.NOTHING, ""
@@ -136,7 +136,7 @@ def _location_content(facts: Facts, target: LocationFacts) -> tuple[Content, str
         )
     if ours:
         return Content.PLAN, ""
-    if written and record.query_id is None and facts.priming.ended == 0:
+    if written and record.query_id is None and facts.priming.exit_code == 0:
         return Content.PRIMED, ""
     return Content.NOT_OURS, (
         f"{name} holds the plan, and this record has not written it (its query id is "
@@ -147,7 +147,7 @@ def _location_content(facts: Facts, target: LocationFacts) -> tuple[Content, str
 
 def _priming_problem(facts: Facts, target: LocationFacts) -> str:
     """Return why a primed location is not the plan with a state, or an empty text."""
-    name, code = target.name, facts.priming.ended
+    name, code = target.name, facts.priming.exit_code
     if code not in (None, 0) and not facts.adopt:
         how = "was run, and how it ended is not known"
         if code != "unknown":
@@ -271,7 +271,7 @@ def last_primed_batch(facts: Facts, target: LocationFacts) -> int:
 
 def _command_work(facts: Facts) -> str:
     """Return why the command ``start`` may have started work, or an empty text."""
-    match facts.starting.runs, facts.starting.ended:
+    match facts.starting.is_running, facts.starting.exit_code:
         case (True, _):
             return "the command that starts the query still runs"
         case (_, None):

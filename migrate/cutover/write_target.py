@@ -39,7 +39,9 @@ def write(context: CutOverContext, facts: Facts) -> str:
     """
     record, location = context.record, context.location()
     before = record.model
-    moved_with = before.moved_with if before.moved_with is not None else context.file.decides()
+    moved_with = (
+        before.moved_with if before.moved_with is not None else context.file.deciding_values()
+    )
     record.change(state="begun", moved_with=moved_with, written=None)
     try:
         text = _commit(context) if location is None else _write_location(context, location)
@@ -102,7 +104,7 @@ def _prime(context: CutOverContext, location: LocalDirectory | RemoteDirectory) 
     command, priming = context.spec.prime, context.priming
     directory, savepoint = context.spec.target.checkpoint_dir, context.savepoint
     assert command is not None and directory is not None and savepoint is not None
-    if priming.runs():
+    if priming.is_running():
         log.info("the command that primes the location runs, as an earlier run has started it")
     elif not location.names():  # otherwise it has just ended
         environment = {
@@ -116,7 +118,7 @@ def _prime(context: CutOverContext, location: LocalDirectory | RemoteDirectory) 
             raise NotPrimed(f"prime: {error.strerror or error}") from error
         log.info(f"priming {directory}: process {process}; its output is in {priming.log}")
     _await_priming(context)
-    if (code := priming.ended()) != 0:
+    if (code := priming.exit_code()) != 0:
         raise NotPrimed(
             f"the command that primes {directory} has ended with exit code {code}",
             details=tuple(priming.last_lines()),
@@ -139,7 +141,7 @@ def _await_priming(context: CutOverContext) -> None:
     limit = context.spec.timeouts.prime
     with timed(f"priming {context.spec.target.checkpoint_dir}"):
         for _ in poll(parse_duration(limit)):
-            if not context.priming.runs():
+            if not context.priming.is_running():
                 return
     raise CutOverStopped(
         f"the command that primes has not ended after {limit} (timeouts.prime); it runs on: run "
@@ -159,7 +161,7 @@ def adopt(context: CutOverContext, facts: Facts) -> str:
         return write(context, facts)
     target = _location_facts(facts)
     context.record.change(
-        moved_with=context.file.decides(),
+        moved_with=context.file.deciding_values(),
         query_id=replace_query_id(location),
         primed=target.committed if context.spec.states else None,
         written=now(),

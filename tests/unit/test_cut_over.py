@@ -207,7 +207,7 @@ def seeded(tmp_path: Path) -> Path:
         finished=True,
     )
     query_id = json.loads((tmp_path / "query/metadata").read_text())["id"]
-    record.change(moved_with=file.decides(), query_id=query_id, written="now")
+    record.change(moved_with=file.deciding_values(), query_id=query_id, written="now")
     return spec
 
 
@@ -486,7 +486,7 @@ def test_what_was_not_primed_as_planned_starts_nothing(
     ):
         reason_done(open_context(spec), "apply")
     # It stands there: with other states, it would be another one.
-    assert open_context(spec).record.model.moved_with == read_spec(spec).decides()
+    assert open_context(spec).record.model.moved_with == read_spec(spec).deciding_values()
     _not_written(spec)  # as if it was primed by hand
     with pytest.raises(Refused, match="remove it, or name a new directory"):
         reason_done(open_context(spec), "apply")
@@ -554,7 +554,7 @@ def test_what_was_primed_by_hand_stays_as_it_was_written(primed: Path) -> None:
         reason_done(open_context(primed), "apply")
     act(open_context(primed, adopt=True), "apply")
     assert reason_done(open_context(primed), "apply") is not None
-    assert open_context(primed).record.model.moved_with == read_spec(primed).decides()
+    assert open_context(primed).record.model.moved_with == read_spec(primed).deciding_values()
 
 
 def test_batches_before_the_target_was_written_are_not_the_querys(primed: Path) -> None:
@@ -603,16 +603,16 @@ def test_after_the_priming_it_is_told_how_each_state_is_looked_at(
 )
 def test_how_a_command_ended(content: bytes, ended: int | str, tmp_path: Path) -> None:
     (tmp_path / "query.state").write_bytes(content)
-    assert Command(tmp_path, "query").ended() == ended
+    assert Command(tmp_path, "query").exit_code() == ended
 
 
 def test_a_look_at_a_command_is_not_taken_for_the_command(tmp_path: Path) -> None:
     """A dry run in another terminal looks at the same time."""
     with (tmp_path / "query.lock").open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_SH)
-        assert not Command(tmp_path, "query").runs()
+        assert not Command(tmp_path, "query").is_running()
         fcntl.flock(lock, fcntl.LOCK_EX)  # as the command itself holds it
-        assert Command(tmp_path, "query").runs()
+        assert Command(tmp_path, "query").is_running()
 
 
 def test_a_priming_that_fails_is_run_again_and_one_that_runs_is_waited_for(primed: Path) -> None:

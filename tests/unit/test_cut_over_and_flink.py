@@ -463,13 +463,13 @@ def test_a_job_that_our_command_has_started(
 def test_the_newest_try_of_a_step_is_kept(tmp_path: Path) -> None:
     record = _context(tmp_path, None, savepoint=_golden("2.2/stop")).record
     record.begin_run("execute")
-    record.step("check", "done", "well", 1.23456)
-    record.step("stop", "failed", "no answer", 0.5)
-    record.step("plan", "done", "later", 0.25)
+    record.add_step("check", "done", "well", 1.23456)
+    record.add_step("stop", "failed", "no answer", 0.5)
+    record.add_step("plan", "done", "later", 0.25)
     record.begin_run("execute")
-    record.step("stop", "done", "stopped", 2)
-    record.found_done("stop", "seen")
-    record.found_done("clean", "clean")
+    record.add_step("stop", "done", "stopped", 2)
+    record.add_done_step("stop", "seen")
+    record.add_done_step("clean", "clean")
     told = [(one.name, one.state, one.told, one.seconds, one.run) for one in record.model.steps]
     assert told == [
         ("check", "done", "well", 1.235, 1),

@@ -160,7 +160,7 @@ _ENDED = StopAttempt(savepoint="/s/savepoint-1")
         (_ASKED, _stopped_job("FINISHED", attempt=_ENDED), "done", Action.AWAIT_STOP),
         (_ASKED, _stopped_job("FAILED"), "done", "stopped"),
         (_ASKED, _stopped_job("UNKNOWN"), "done", "stopped"),
-        (_ASKED, _stopped_job("UNKNOWN", left=(_SAVED,)), "done", "stopped"),
+        (_ASKED, _stopped_job("UNKNOWN", savepoints=(_SAVED,)), "done", "stopped"),
         ({"flink": {"savepoint": "/s"}}, None, "done", "done"),
     ],
 )
@@ -176,11 +176,13 @@ def test_a_job_that_flink_forgot_is_told_apart_from_one_that_failed() -> None:
         assert isinstance(decision, Halt)
         return "; ".join(decision.reasons)
 
-    forgotten = reasons(_stopped_job("UNKNOWN", left=(_SAVED,)))
+    forgotten = reasons(_stopped_job("UNKNOWN", savepoints=(_SAVED,)))
     assert "Flink no longer knows job" in forgotten and "name the savepoint yourself" in forgotten
     failed = reasons(_stopped_job("FAILED"))
     assert "start the job from its newest checkpoint, and" in failed
-    assert "its newest checkpoint or savepoint" in reasons(_stopped_job("FAILED", left=(_SAVED,)))
+    assert "its newest checkpoint or savepoint" in reasons(
+        _stopped_job("FAILED", savepoints=(_SAVED,))
+    )
 
 
 @pytest.mark.parametrize(

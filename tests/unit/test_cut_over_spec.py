@@ -53,7 +53,7 @@ def test_the_spec_of_the_page_is_one(tmp_path: Path) -> None:
 def test_that_sources_read_one_cluster_is_a_decision_of_the_spec(tmp_path: Path) -> None:
     spec = read_spec(_written(tmp_path, move={"one-cluster": True}))
     assert spec.move()["one_cluster"] is True
-    assert spec.decides()["move.one-cluster"] == "true"
+    assert spec.deciding_values()["move.one-cluster"] == "true"
     assert "one_cluster" not in read_spec(_written(tmp_path)).move()
 
 

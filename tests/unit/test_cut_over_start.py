@@ -57,7 +57,9 @@ def _seeded(folder: Path, command: str) -> Path:
     plan(savepoint).save(context.record.plan_path)
     to_spark(plan=context.record.plan_path, checkpoint_dir=folder / "query")
     query_id = json.loads((folder / "query/metadata").read_text())["id"]
-    context.record.change(moved_with=context.file.decides(), query_id=query_id, written="now")
+    context.record.change(
+        moved_with=context.file.deciding_values(), query_id=query_id, written="now"
+    )
     return spec
 
 
@@ -71,7 +73,7 @@ def test_a_command_that_outlives_its_run_is_not_started_again(tmp_path: Path) ->
     )
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     context = open_context(spec)
-    assert context.starting.runs()
+    assert context.starting.is_running()
     assert reason_done(context, "start") == "an earlier run has started the command, and it runs"
 
     deadline = time.monotonic() + _SECONDS
@@ -126,7 +128,7 @@ def test_a_query_that_failed_in_its_first_batch_is_started_again(tmp_path: Path)
 
 def _await_end(context: CutOverContext) -> None:
     deadline = time.monotonic() + _SECONDS
-    while context.starting.runs():
+    while context.starting.is_running():
         assert time.monotonic() < deadline
         time.sleep(0.02)
 
