@@ -82,7 +82,7 @@ def write_copy(
         OSError: the copy cannot be written.
     """
     entry = f"offsets/{batch}"
-    rewritten = _rewritten(join(directory, entry), files, changed)
+    rewritten = _rewrite_entry(join(directory, entry), files, changed)
     with new_directory(out, str(out)) as stage:
         for path, name in _walk(directory, "", files):
             checksum_of = _CHECKSUM.sub(r"\1\2", name)
@@ -90,7 +90,7 @@ def write_copy(
             if name == entry:
                 pieces = [rewritten]
             elif (metadata := _OPERATOR_METADATA.fullmatch(name)) is not None:
-                pieces = [_with_paths_of(out, metadata[1], path, files)]
+                pieces = [_relocate_schemas(out, metadata[1], path, files)]
             elif checksum_of == entry or _OPERATOR_METADATA.fullmatch(checksum_of):
                 continue
             else:
@@ -100,7 +100,7 @@ def write_copy(
             raise Refused(f"{directory}: the query has run meanwhile; stop it first")
 
 
-def _rewritten(entry: str, files: Files, changed: Mapping[TopicPartition, int | None]) -> bytes:
+def _rewrite_entry(entry: str, files: Files, changed: Mapping[TopicPartition, int | None]) -> bytes:
     lines = files.read(entry).decode().split("\n")
     named_lines = lines[0].strip() == "v2"
     sources = {}
@@ -156,7 +156,7 @@ def _added(
     return added
 
 
-def _with_paths_of(out: Path, operator: str, path: str, files: Files) -> bytes:
+def _relocate_schemas(out: Path, operator: str, path: str, files: Files) -> bytes:
     """Return an operator's metadata with the paths of its state schemas in the new location."""
     version, _, metadata = files.read(path).decode().partition("\n")
     schemas = f"/{operator}/_stateSchema/"

@@ -42,8 +42,8 @@ _PINNED = {
 }
 
 
-def source_of_rows(checkpoint: Path, source: str) -> str | None:
-    """Return the directory that a source (``sources_of``) has read files of, or None.
+def source_directory(checkpoint: Path, source: str) -> str | None:
+    """Return the directory that a source (``source_names``) has read files of, or None.
 
     Raises:
         InputError: it is not a file source's.
@@ -62,7 +62,7 @@ def source_of_rows(checkpoint: Path, source: str) -> str | None:
     return str(folders.pop())
 
 
-def sources_of(checkpoint: Path) -> list[str]:
+def source_names(checkpoint: Path) -> list[str]:
     """Return the names of the query's sources in the logs: numbers, or (Spark 4.2) names.
 
     Raises:
@@ -89,7 +89,7 @@ def set_watermark(checkpoint: Path, batch: int, watermark_ms: int) -> None:
     _write(checkpoint / "commits" / str(batch), f"{version}\n{_compact(changed)}")
 
 
-def put_kafka(
+def replace_with_kafka(
     checkpoint: Path,
     positions: Sequence[NextOffsets],
     watermark_ms: int | None,
@@ -102,7 +102,7 @@ def put_kafka(
 
     Args:
         checkpoint: the location, with its first batches committed and nothing else.
-        positions: where each source goes on, in the order of ``sources_of``.
+        positions: where each source goes on, in the order of ``source_names``.
         watermark_ms: the watermark, in epoch milliseconds; None for a query without one.
         batches: the number of batches.
 
@@ -112,7 +112,7 @@ def put_kafka(
         OSError: it cannot be read or written.
     """
     _check_batches(checkpoint, batches)
-    sources = sources_of(checkpoint)
+    sources = source_names(checkpoint)
     if len(sources) != len(positions):
         raise Refused(
             f"the query reads {len(sources)} sources, and there are positions of {len(positions)}"

@@ -13,10 +13,10 @@ from migrate.model.errors import InputError, Refused
 from migrate.storage.files import Files
 from migrate.targets.primed_log import (
     copy_to_read,
-    put_kafka,
+    source_directory,
+    replace_with_kafka,
     set_watermark,
-    source_of_rows,
-    sources_of,
+    source_names,
 )
 
 _METADATA = {
@@ -60,7 +60,7 @@ ORDERS, PAYMENTS = {("orders", 0): 5, ("orders", 1): 0}, {("payments", 0): 12}
 
 
 def test_kafka_stands_where_the_files_stood(checkpoint: Path) -> None:
-    pinned = put_kafka(checkpoint, [ORDERS, PAYMENTS], 1_700_000_000_000)
+    pinned = replace_with_kafka(checkpoint, [ORDERS, PAYMENTS], 1_700_000_000_000)
     assert committed_positions("it", checkpoint).starts == {**ORDERS, **PAYMENTS}
     assert kafka_seeds(str(checkpoint), Files()) == {"0": ORDERS, "1": PAYMENTS}
     version, metadata, *sources = (checkpoint / "offsets/0").read_text().split("\n")
@@ -76,19 +76,19 @@ def test_kafka_stands_where_the_files_stood(checkpoint: Path) -> None:
 
 
 def test_the_rows_own_times_leave_no_watermark(checkpoint: Path) -> None:
-    put_kafka(checkpoint, [ORDERS, PAYMENTS], None)
+    replace_with_kafka(checkpoint, [ORDERS, PAYMENTS], None)
     assert (checkpoint / "commits/0").read_text() == 'v1\n{"nextBatchWatermarkMs":0}'
 
 
 def test_which_rows_a_source_has_read(checkpoint: Path) -> None:
-    assert sources_of(checkpoint) == ["0", "1"]
-    assert [source_of_rows(checkpoint, source) for source in "012"] == ["1", "0", None]
+    assert source_names(checkpoint) == ["0", "1"]
+    assert [source_directory(checkpoint, source) for source in "012"] == ["1", "0", None]
     (checkpoint / "sources/1/0").write_text("v1\n{}")
     with pytest.raises(InputError, match="not the log of a file source"):
-        source_of_rows(checkpoint, "1")
+        source_directory(checkpoint, "1")
     (checkpoint / "sources/1/0").write_text(_log("0").replace("v1", "v2"))
     with pytest.raises(InputError, match="version v1"):
-        source_of_rows(checkpoint, "1")
+        source_directory(checkpoint, "1")
 
 
 @pytest.mark.parametrize("log", ["offsets", "commits"])
@@ -97,7 +97,7 @@ def test_a_version_that_is_not_known_is_named(checkpoint: Path, log: str) -> Non
     entry.write_text(entry.read_text().replace("v1", "v9", 1))
     before = {path: path.read_bytes() for path in checkpoint.rglob("*") if path.is_file()}
     with pytest.raises(InputError, match=f"{log}/0: log version 'v9'"):
-        put_kafka(checkpoint, [ORDERS, PAYMENTS], None)
+        replace_with_kafka(checkpoint, [ORDERS, PAYMENTS], None)
     assert {path: path.read_bytes() for path in checkpoint.rglob("*") if path.is_file()} == before
 
 
@@ -108,7 +108,7 @@ def test_logs_of_version_2_stay_so(checkpoint: Path) -> None:
     named = [f"{number}:{line}" for number, line in enumerate(sources)]
     entry.write_text("\n".join(["v2", metadata, *named]))
     (checkpoint / "commits/0").write_text('v2\n{"nextBatchWatermarkMs":5,"stateUniqueIds":{}}')
-    put_kafka(checkpoint, [ORDERS, PAYMENTS], 70)
+    replace_with_kafka(checkpoint, [ORDERS, PAYMENTS], 70)
     assert committed_positions("it", checkpoint).starts == {**ORDERS, **PAYMENTS}
     assert entry.read_text().split("\n")[2:] == [
         '0:{"orders":{"0":5,"1":0}}',
@@ -125,9 +125,9 @@ def test_sources_with_names_keep_them(checkpoint: Path) -> None:
     entry.write_text("\n".join(["v2", metadata, 'paid:{"logOffset":0}', 'bought:{"logOffset":0}']))
     for number, name in enumerate(("bought", "paid")):
         (checkpoint / "sources" / str(number)).rename(checkpoint / "sources" / name)
-    assert sources_of(checkpoint) == ["paid", "bought"]
-    assert [source_of_rows(checkpoint, name) for name in ("bought", "paid")] == ["1", "0"]
-    put_kafka(checkpoint, [PAYMENTS, ORDERS], 70)
+    assert source_names(checkpoint) == ["paid", "bought"]
+    assert [source_directory(checkpoint, name) for name in ("bought", "paid")] == ["1", "0"]
+    replace_with_kafka(checkpoint, [PAYMENTS, ORDERS], 70)
     assert kafka_seeds(str(checkpoint), Files()) == {"bought": ORDERS, "paid": PAYMENTS}
     assert entry.read_text().split("\n")[2:] == [
         'paid:{"payments":{"0":12}}',
@@ -177,7 +177,7 @@ def test_more_batches_than_one_are_refused(
 ) -> None:
     (checkpoint / log / "0").unlink() if not batches else (checkpoint / log / "1").touch()
     with pytest.raises(Refused, match=rf"{log}: {told}"):
-        put_kafka(checkpoint, [ORDERS, PAYMENTS], None)
+        replace_with_kafka(checkpoint, [ORDERS, PAYMENTS], None)
 
 
 def test_two_batches_end_where_kafka_goes_on(checkpoint: Path) -> None:
@@ -186,23 +186,23 @@ def test_two_batches_end_where_kafka_goes_on(checkpoint: Path) -> None:
     assert (checkpoint / "commits/0").read_text() == 'v1\n{"nextBatchWatermarkMs":50}'
     for log in ("offsets", "commits"):
         (checkpoint / log / "1").write_text((checkpoint / log / "0").read_text())
-    put_kafka(checkpoint, [ORDERS, PAYMENTS], 70, batches=2)
+    replace_with_kafka(checkpoint, [ORDERS, PAYMENTS], 70, batches=2)
     assert committed_positions("it", checkpoint).starts == {**ORDERS, **PAYMENTS}
     for batch in ("0", "1"):
         lines = (checkpoint / "offsets" / batch).read_text().split("\n")
         assert lines[2:] == ['{"orders":{"0":5,"1":0}}', '{"payments":{"0":12}}']
         assert json.loads(lines[1])["batchWatermarkMs"] == 70
     with pytest.raises(Refused, match="offsets: 0, 1"):
-        put_kafka(checkpoint, [ORDERS, PAYMENTS], 70)
+        replace_with_kafka(checkpoint, [ORDERS, PAYMENTS], 70)
 
 
 def test_sources_without_positions_are_refused(checkpoint: Path) -> None:
     with pytest.raises(Refused, match="2 sources, and there are positions of 1"):
-        put_kafka(checkpoint, [ORDERS], None)
+        replace_with_kafka(checkpoint, [ORDERS], None)
 
 
 @pytest.mark.parametrize("metadata", ["{", "[]"])
 def test_damaged_metadata_is_refused(checkpoint: Path, metadata: str) -> None:
     (checkpoint / "commits/0").write_text(f"v1\n{metadata}")
     with pytest.raises(InputError, match="an entry of a log"):
-        put_kafka(checkpoint, [ORDERS, PAYMENTS], None)
+        replace_with_kafka(checkpoint, [ORDERS, PAYMENTS], None)

@@ -52,7 +52,7 @@ def may_be_cast(own: DataType, target: DataType) -> bool:
     return isinstance(own, _PROVEN_BY_CAST_BACK) and isinstance(target, _PROVEN_BY_CAST_BACK)
 
 
-def exactly(frame: DataFrame, column: str, type_: DataType, name: str) -> DataFrame:
+def cast_exactly(frame: DataFrame, column: str, type_: DataType, name: str) -> DataFrame:
     """Cast a column; a value that is not exactly of the type fails when Spark reads it.
 
     A key that is cast to another key would be lost in silence.

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from migrate.inputs.spark_log import kafka_seeds, newest_committed_batch
 from migrate.model.errors import Refused, UsageError
 from migrate.model.log import log
-from migrate.spark.transfer.exact_cast import exactly, schema_of
+from migrate.spark.transfer.exact_cast import cast_exactly, schema_of
 from migrate.spark.transfer.origin import contradictions, origin_of
 from migrate.spark.transfer.time_to_live import TimeToLive, leave_out_expired
 from migrate.state.column_types import quoted
@@ -99,5 +99,5 @@ def initial_state(
         *(f"{expression} AS {quoted(name)}" for name, expression in columns.items())
     )
     for field in type_.fields:
-        frame = exactly(frame, field.name, field.dataType, field.name)
+        frame = cast_exactly(frame, field.name, field.dataType, field.name)
     return frame.select(*map(quoted, names)).groupBy(*keys)

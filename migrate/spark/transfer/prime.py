@@ -48,7 +48,12 @@ from migrate.spark.transfer.time_to_live import check_time_to_live
 from migrate.spark.transfer.watermark import check_watermark, priming_warnings, window_hint
 from migrate.storage.new_file import new_directory, unfinished
 from migrate.targets.location import LocalDirectory, location
-from migrate.targets.primed_log import put_kafka, set_watermark, source_of_rows, sources_of
+from migrate.targets.primed_log import (
+    source_directory,
+    replace_with_kafka,
+    set_watermark,
+    source_names,
+)
 from migrate.targets.seed import check_free
 
 if TYPE_CHECKING:
@@ -154,7 +159,7 @@ def prime(
                     batches = 2
                 check_watermark(batch.run(), watermark_ms, state_rows)
             ordered = [starts[stream] for stream in _streams_by_source(stage, len(rows))]
-            pinned = put_kafka(stage, ordered, watermark_ms, batches)
+            pinned = replace_with_kafka(stage, ordered, watermark_ms, batches)
             with timed("comparing Spark's state with Flink's"):
                 proof = prove(
                     read_spark_state(spark, stage, batches - 1, work / "state"), rows, expected
@@ -256,8 +261,8 @@ class _Batch:
 def _streams_by_source(stage: Path, streams: int) -> list[int]:
     """Return the stream that each source of the plan reads."""
     numbers: list[int] = []
-    for source in sources_of(stage):
-        rows = source_of_rows(stage, source)
+    for source in source_names(stage):
+        rows = source_directory(stage, source)
         if rows is None:
             raise Refused(f"source {source} of the query has read none of the rows")
         numbers.append(int(rows))

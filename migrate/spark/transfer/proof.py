@@ -41,7 +41,7 @@ def prove(
         Refused: what it must hold is not said, or cannot be matched with the state's fields.
     """
     if expected is not None:
-        return compare(state, named(expected, state))
+        return compare(state, name_columns(expected, state))
     state_rows = [stream for stream in rows if isinstance(stream, StateRows)]
     if len(state_rows) != 1:
         raise Refused(
@@ -174,7 +174,7 @@ def _check_keys(types: Sequence[DataType], state: SparkState) -> None:
         )
 
 
-def named(expected: DataFrame, state: SparkState) -> DataFrame:
+def name_columns(expected: DataFrame, state: SparkState) -> DataFrame:
     """Return the user's expected state with the state's column names, by their order."""
     names = state.key_columns + state.value_columns
     if len(names) != len(expected.columns):

@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StructType, TimestampType
 
 from migrate.model.errors import Refused, UsageError
-from migrate.spark.transfer.exact_cast import exactly, schema_of
+from migrate.spark.transfer.exact_cast import cast_exactly, schema_of
 from migrate.spark.transfer.origin import StateOrigin, origin_of
 from migrate.spark.transfer.spread import (
     AggregateValue,
@@ -29,7 +29,7 @@ from migrate.spark.transfer.spread import (
     type_of,
 )
 from migrate.spark.transfer.time_to_live import ExpiredEntries, TimeToLive, leave_out_expired
-from migrate.spark.transfer.windows import FiredWindows, check_instants, panes, unfired
+from migrate.spark.transfer.windows import FiredWindows, check_instants, panes, unfired_windows
 from migrate.state.column_types import quoted
 
 if TYPE_CHECKING:
@@ -203,7 +203,7 @@ def aggregate_rows(
     state, expired = leave_out_expired(state, ttl_ms, stopped_at_ms)
     origin, fired = origin_of(state), FiredWindows()
     if window is not None and origin is not None:
-        state, fired = unfired(state, origin)
+        state, fired = unfired_windows(state, origin)
     bounds = ("start", "end") if window is not None else ()
     parts = parts_by_column(types, values)
     key_names = [f"k{number}" for number in range(len(keys))]
@@ -214,11 +214,11 @@ def aggregate_rows(
         *(F.expr(f"({window}).{bound}").alias(bound) for bound in bounds),
     )
     for name, key in zip(key_names, keys, strict=True):
-        entries = exactly(entries, name, types[key], key)
+        entries = cast_exactly(entries, name, types[key], key)
     for name, value in zip(value_names, values, strict=True):
-        entries = exactly(entries, name, type_of(value, types), str(value))
+        entries = cast_exactly(entries, name, type_of(value, types), str(value))
     for bound in bounds:
-        entries = exactly(entries, bound, LongType(), f"the {bound} of a window")
+        entries = cast_exactly(entries, bound, LongType(), f"the {bound} of a window")
     entries = entries.withColumn("n", F.expr(row_count(values, parts)))
     if session_gap_ms is not None:
         # As many as reach from the first record to the last.

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, DecimalType, DoubleType, FloatType, LongType, StringType
 
 from migrate.model.errors import UsageError
-from migrate.spark.transfer.exact_cast import WHOLE, exactly
+from migrate.spark.transfer.exact_cast import WHOLE, cast_exactly
 from migrate.state.column_types import quoted
 
 if TYPE_CHECKING:
@@ -161,7 +161,7 @@ def add_value(rows: DataFrame, column: ColumnParts) -> DataFrame:
             # Spark's own division keeps six digits of such a quotient.
             value = f"CAST(concat(CAST({value} AS {_UNITS}), 'E-{scale}') AS DECIMAL(38,{scale}))"
     rows = rows.withColumn(column.value, F.expr(f"IF(i < {column.records}, {value}, NULL)"))
-    return exactly(rows, column.value, column.type, column.column)
+    return cast_exactly(rows, column.value, column.type, column.column)
 
 
 def _any_value(type_: DataType) -> str:

@@ -22,13 +22,13 @@ from migrate.model.log import log
 from migrate.planning.state_proof import StateProof
 from migrate.spark.session import failure_of, runs_on_spark, session
 from migrate.spark.state_frame import read_keyed_state
-from migrate.spark.transfer.exact_cast import exactly
+from migrate.spark.transfer.exact_cast import cast_exactly
 from migrate.spark.transfer.flat_state import SparkState
 from migrate.spark.transfer.origin import origin_of
 from migrate.spark.transfer.proof import compare, in_units, key_order
 from migrate.spark.transfer.spark_state import is_before_4, read_spark_state
 from migrate.spark.transfer.time_to_live import TimeToLive, leave_out_expired
-from migrate.spark.transfer.windows import session_windows, unfired
+from migrate.spark.transfer.windows import session_windows, unfired_windows
 from migrate.state.column_types import quoted
 from migrate.storage.files import Files
 from migrate.targets.location import LocalDirectory, location
@@ -133,7 +133,7 @@ def _flink_state(
         return flink
     origin = origin_of(flink)
     assert origin is not None
-    flink, _ = unfired(flink, origin)
+    flink, _ = unfired_windows(flink, origin)
     states = read_keyed_state(spark, savepoint, view="states", **options)
     if states.where(F.col("state") == _MERGING).isEmpty():
         return flink
@@ -164,7 +164,7 @@ def _expected(flink: DataFrame, expect: str | None, state: SparkState) -> DataFr
     fields = {f"k{number}": field for number, field in enumerate(state.keys)}
     fields |= zip(state.value_columns, state.values, strict=True)
     for name, field in fields.items():
-        expected = exactly(expected, name, field.type, name)
+        expected = cast_exactly(expected, name, field.type, name)
     return expected
 
 

@@ -54,7 +54,7 @@ def session_windows(contents: DataFrame, windows: DataFrame) -> DataFrame:
     return contents.join(pairs, same).select("key", F.col("pair.f0").alias("namespace"), "value")
 
 
-def unfired(state: DataFrame, origin: StateOrigin) -> tuple[DataFrame, FiredWindows]:
+def unfired_windows(state: DataFrame, origin: StateOrigin) -> tuple[DataFrame, FiredWindows]:
     """Return the windows that wait to fire, and how many others there are.
 
     A window that waits has a timer at its last millisecond. One that has fired is kept for late

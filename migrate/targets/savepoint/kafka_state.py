@@ -83,12 +83,12 @@ def reader_element(
     return i32(version) + blob(data)
 
 
-def moved(element: bytes, next_offset: int) -> bytes:
+def move_split(element: bytes, next_offset: int) -> bytes:
     """Return an element of SourceReaderState with another starting offset."""
     return element[: -2 * _OFFSET_BYTES] + i64(next_offset) + element[-_OFFSET_BYTES:]
 
 
-def moved_legacy(element: bytes, next_offset: int) -> bytes:
+def move_legacy(element: bytes, next_offset: int) -> bytes:
     """Return an element of a FlinkKafkaConsumer with the offset of the last processed record."""
     return element[:-_OFFSET_BYTES] + i64(next_offset - 1)
 

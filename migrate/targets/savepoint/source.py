@@ -36,8 +36,8 @@ from migrate.model.wording import counted, join_some
 from migrate.targets.savepoint.kafka_state import (
     changed_coordinator,
     legacy_element,
-    moved,
-    moved_legacy,
+    move_legacy,
+    move_split,
     owner,
     reader_element,
 )
@@ -69,8 +69,8 @@ class _Format(NamedTuple):
     sized: bool
 
 
-_SPLITS = _Format(SOURCE_READER_STATE, moved, sized=True)
-_OFFSETS = _Format(LEGACY_CONSUMER_STATE, moved_legacy, sized=False)
+_SPLITS = _Format(SOURCE_READER_STATE, move_split, sized=True)
+_OFFSETS = _Format(LEGACY_CONSUMER_STATE, move_legacy, sized=False)
 
 # The elements of a subtask: the partition (None: another source of a HybridSource) and the bytes.
 _Elements = list[tuple[ClusterPartition | None, bytes]]
