@@ -13,9 +13,9 @@ from migrate.model.errors import InputError, Refused
 from migrate.storage.files import Files
 from migrate.targets.primed_log import (
     copy_to_read,
-    source_directory,
     replace_with_kafka,
     set_watermark,
+    source_directory,
     source_names,
 )
 

@@ -49,9 +49,9 @@ from migrate.spark.transfer.watermark import check_watermark, priming_warnings, 
 from migrate.storage.new_file import new_directory, unfinished
 from migrate.targets.location import LocalDirectory, location
 from migrate.targets.primed_log import (
-    source_directory,
     replace_with_kafka,
     set_watermark,
+    source_directory,
     source_names,
 )
 from migrate.targets.seed import check_free
